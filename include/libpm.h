@@ -1,0 +1,301 @@
+/*
+ * libpm: ordinary C structures that survive crashes.
+ *
+ * Open a *container* (one file), hang plain structs and plain pointers off its *root*, and call
+ * pm_commit(). Everything that changed since the last commit becomes durable at once, or not at
+ * all: after any crash the data is exactly that of the last commit that returned.
+ *
+ *     pm_container *c = pm_open("list.pm", &(struct pm_options){
+ *         .size = sizeof(struct pm_options), .flags = PM_CREATE, .layout = "list/1"});
+ *     struct list *l = pm_getroot(c);
+ *     if (!l) { l = pm_calloc(c, 1, sizeof *l); pm_setroot(c, l, 0); }
+ *     push(l, pm_malloc(c, sizeof(struct node)));       // your own code, unchanged
+ *     pm_commit(c);
+ *     pm_close(c);
+ *
+ * Words. A *transaction* is all that happens to a container between two commits or rollbacks;
+ * there is one per container at a time and it begins by itself. An *object* is what one call of
+ * pm_malloc() returned. A *round* is one batch of cache-line write-backs and one store fence.
+ *
+ * Errors. Functions return 0 or a pointer; a failure is -1 or NULL with errno set, and
+ * pm_errormsg() says what failed, on which file, at which offset, and what to do. A call that
+ * failed has changed nothing. Any function given a container can fail with ECHILD in a child of
+ * fork(2), where libpm is switched off.
+ *
+ * Threads. Different containers are independent. On one container allocation is thread-safe, and
+ * any number of threads may store at the same time; but while one thread is in pm_commit(),
+ * pm_rollback() or pm_clear() no other thread may store to that container, unless it was opened
+ * with `concurrent_stores`. Nothing here may be called from a signal handler.
+ *
+ * Caveats.
+ *  - read(2) and other system calls that write to memory fail with EFAULT on a page of a container
+ *    that has not been stored to in this transaction; open the buffer with pm_dirty() first.
+ *  - Function pointers, and pointers to the stack, to malloc'ed memory or to another container,
+ *    mean nothing after a restart. libpm cannot see them yet.
+ *  - A container opens only at the address range it was created for. The range is chosen at random
+ *    from a large arena, so collisions between containers are rare; a copy cannot be opened beside
+ *    its original.
+ *  - libpm owns SIGSEGV and SIGBUS from the first pm_open() on, and passes on what is not its own.
+ *
+ * The idea: LIBPM (Marmol, FIU 2017, chapter 6) and SoftPM (Guerra et al., USENIX ATC 2012).
+ */
+#ifndef LIBPM_H
+#define LIBPM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PM_VERSION_MAJOR 0
+#define PM_VERSION_MINOR 1
+#define PM_VERSION_PATCH 0
+
+#define PM_EXPORT __attribute__((visibility("default")))
+
+/** An open container. Owned by the library from pm_open() to pm_close(). */
+typedef struct pm_container pm_container;
+
+/* ---------------------------------------------------------------------------------------------
+ * Containers
+ */
+
+enum pm_flags {
+    PM_CREATE = 1 << 0,    /* create the container if there is none */
+    PM_EXCLUSIVE = 1 << 1, /* with PM_CREATE: fail with EEXIST if there is one */
+    PM_READONLY = 1 << 2,  /* recover in private memory, write nothing; stores are a SIGSEGV */
+
+    /* Accept that data on an ordinary file (not DAX, not tmpfs) survives the death of the process
+     * but not a power failure: the kernel may write a half-changed page back at any time, and the
+     * undo engine works in place. Without this flag such a container is refused with ENOTSUP. */
+    PM_UNSAFE_POWER = 1 << 3,
+};
+
+/** How a transaction is made atomic. */
+enum pm_engine {
+    PM_ENGINE_AUTO = 0, /* let libpm choose by the medium */
+    PM_ENGINE_UNDO = 1, /* in place, with page pre-images logged at the first store to a page */
+};
+
+#define PM_LAYOUT_MAX 127 /* bytes of a layout string, without the final NUL */
+
+/**
+ * What pm_open() needs to know. Zero means the default for every field but `size`, so that
+ * programs compiled with an older header keep working.
+ */
+struct pm_options {
+    size_t size;            /* sizeof(struct pm_options); EINVAL if it is not a size we know */
+    unsigned flags;         /* enum pm_flags */
+    enum pm_engine engine;  /* PM_ENGINE_AUTO */
+    const char *layout;     /* names the structs inside, for instance "myapp/2"; at most
+                               PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
+                               string fails with EMEDIUMTYPE; NULL opens any */
+    bool concurrent_stores; /* threads may store while another commits; see pm_commit() */
+    mode_t mode;            /* of a new file, before the umask; default 0666 */
+    /* The rest is used at creation only and recorded in the container. */
+    uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
+                              default 64 GiB, at most 4 TiB */
+    uint64_t segment_size; /* bytes; a power of two, 64 KiB to 1 GiB; default 1 MiB */
+    uint32_t granularity;  /* object sizes round up to a multiple of it; a power of two, 16 to 4096
+                              bytes; default 16 */
+};
+
+/**
+ * Open, or with PM_CREATE create, the container at `path`. If the last program that wrote it died,
+ * the state of its last commit is restored first, at a cost proportional to the log, not to the
+ * container. `options` may be NULL: open an existing container with the defaults.
+ *
+ * Creation is atomic: a crash leaves no file or a valid, empty container.
+ *
+ * One process at a time may have a container open for writing, once; any number may have it open
+ * read-only while none writes (OFD locks; over NFS as far as that supports them).
+ *
+ * Returns the container, or NULL with errno
+ *   EINVAL        an option is out of its range
+ *   ENOENT        no such file (and no PM_CREATE), or no such directory
+ *   EEXIST        PM_EXCLUSIVE, and the file is there
+ *   EBUSY         open elsewhere, in this process or another
+ *   EADDRINUSE    the address range it was created for is taken in this process
+ *   EBADMSG       not a container, truncated, or damaged
+ *   ENOTSUP       of another format version or page size; or undo on an ordinary file without
+ *                 PM_UNSAFE_POWER
+ *   EMEDIUMTYPE   of another layout
+ *   ENOSPC, ENOMEM, EACCES, EROFS and others from open(2), mmap(2), fallocate(2)
+ *
+ * Thread-safe. Blocks no longer than the recovery takes; never waits for a lock.
+ */
+PM_EXPORT pm_container *pm_open(const char *path, const struct pm_options *options);
+
+/**
+ * Close a container; uncommitted changes are rolled back. Every pointer into it becomes invalid.
+ * No other thread may be using it. NULL is 0. Two rounds, so that the next open need not recover.
+ */
+PM_EXPORT int pm_close(pm_container *c);
+
+/**
+ * Free every object and set the root to NULL, as part of the open transaction: pm_commit() makes it
+ * durable, pm_rollback() brings all back. Linear in the number of segments.
+ */
+PM_EXPORT int pm_clear(pm_container *c);
+
+/**
+ * Delete the container at `path`, durably. EBUSY if it is open anywhere, EBADMSG if it is no
+ * container (then nothing is deleted), or as unlink(2).
+ */
+PM_EXPORT int pm_delete(const char *path);
+
+/* ---------------------------------------------------------------------------------------------
+ * Memory
+ *
+ * What these calls do belongs to the open transaction: pm_rollback(), or a crash before the next
+ * pm_commit(), undoes it. Nothing leaks. None of them flushes or fences; they may grow the file.
+ * All are thread-safe.
+ */
+
+/**
+ * Allocate `size` bytes in the container, aligned to 16, uninitialised; 0 is taken as 1. NULL with
+ * ENOSPC if the container's maximum size or the file system is exhausted. About 20 ns, plus the
+ * page faults of the stores that follow.
+ */
+PM_EXPORT void *pm_malloc(pm_container *c, size_t size);
+
+/** As pm_malloc(count * size), zeroed. ENOSPC also if the product overflows. */
+PM_EXPORT void *pm_calloc(pm_container *c, size_t count, size_t size);
+
+/**
+ * As pm_malloc(), aligned to `alignment`: a power of two up to the segment size, else EINVAL. Above
+ * 4096 each object takes whole segments.
+ */
+PM_EXPORT void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size);
+
+/**
+ * Resize an object of whatever container it is in; its address may change, its first bytes (the
+ * lesser of both sizes) do not. EINVAL if `ptr` is NULL, foreign, interior or freed; ENOSPC as
+ * pm_malloc(), and then the object is as before. A size of 0 is taken as 1.
+ */
+PM_EXPORT void *pm_realloc(void *ptr, size_t size);
+
+/**
+ * Free an object of whatever container it is in. Its memory is not reused before the next commit,
+ * so a rollback has it back, contents included. NULL is 0. EINVAL, and nothing done, if `ptr` is in no open container, is
+ * not the start of an object, or is free already.
+ */
+PM_EXPORT int pm_free(void *ptr);
+
+/** Bytes that may be used at `ptr`, at least what was asked for; 0 and EINVAL as pm_free(). */
+PM_EXPORT size_t pm_usable_size(const void *ptr);
+
+/** Whether `ptr` points into the container's address range; NULL: of any open container. Wait-free. */
+PM_EXPORT bool pm_contains(const pm_container *c, const void *ptr);
+
+/**
+ * Make sure that the open transaction, until its commit, can store to `bytes` bytes' worth of
+ * further pages (rounded up to whole pages of 4096) and commit them without needing space from the
+ * file system. Because: a store cannot return ENOSPC. Without a reservation a store whose
+ * page cannot be logged since the disk is full ends the process with a message; the last commit
+ * stands. pm_malloc() is not covered: it reports ENOSPC by itself.
+ */
+PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
+
+/* ---------------------------------------------------------------------------------------------
+ * Transactions
+ */
+
+/**
+ * Make everything that changed in `c` since the last commit durable, atomically, and begin the next
+ * transaction. When it has returned 0 no crash undoes it (see PM_UNSAFE_POWER).
+ *
+ * One round; none when nothing changed. Linear in the pages stored to. ENOSPC when the log cannot
+ * grow: the transaction stays open, to be retried or rolled back. EPERM when another SIGSEGV
+ * handler has replaced ours and ours cannot be put back. EROFS on a read-only container.
+ *
+ * With `concurrent_stores` other threads may store meanwhile: such a store waits and belongs to the
+ * next transaction. No page then stays writable across commits, so that small commits cost more.
+ */
+PM_EXPORT int pm_commit(pm_container *c);
+
+/** Undo everything since the last commit. Pointers to objects allocated since then become invalid. */
+PM_EXPORT int pm_rollback(pm_container *c);
+
+/**
+ * Announce stores to [ptr, ptr + len): logs and opens the pages now, in one round for all of them,
+ * so that the stores cost no signal and system calls may write there until the next commit. Never
+ * required for plain stores. EINVAL if the range is not inside one container's data, ENOSPC if it
+ * cannot be logged. Thread-safe.
+ */
+PM_EXPORT int pm_dirty(const void *ptr, size_t len);
+
+/* ---------------------------------------------------------------------------------------------
+ * Root
+ */
+
+/**
+ * Make the object at `ptr` the one from which a later run finds all others. `size` is its size in
+ * bytes; 0 means what the allocator knows. NULL removes the root. Part of the open transaction.
+ * EINVAL if `ptr` is not the start of an object of `c`, or `size` exceeds it. Thread-safe.
+ */
+PM_EXPORT int pm_setroot(pm_container *c, void *ptr, size_t size);
+
+/** The root, or NULL. Owned by the container. Thread-safe. */
+PM_EXPORT void *pm_getroot(pm_container *c);
+
+/* ---------------------------------------------------------------------------------------------
+ * Looking inside
+ */
+
+/** Counters since pm_open(), unless said otherwise. */
+struct pm_stats {
+    size_t size; /* in: sizeof(struct pm_stats); the call fills no more than that */
+
+    uint64_t epoch;     /* number of the open transaction; grows by one with each commit */
+    uint64_t commits;   /* that changed something */
+    uint64_t rollbacks; /* */
+
+    uint64_t rounds;         /* batches of write-backs, by faults and commits together */
+    uint64_t fences;         /* store fences executed; 0 on an ordinary file */
+    uint64_t lines_flushed;  /* cache lines of 64 bytes written back */
+    uint64_t bytes_logged;   /* written to the log: pre-images, their descriptors, records */
+    uint64_t faults;         /* stores caught by page protection */
+    uint64_t pages_logged;   /* pre-images taken at a first store or by pm_dirty() */
+    uint64_t pages_ahead;    /* pre-images taken by a commit, of pages that stay writable */
+    uint64_t pages_evicted;  /* pages closed early since the kernel's map limit was reached */
+    uint64_t pages_open;     /* now writable and logged */
+
+    uint64_t file_bytes;        /* size of the file now */
+    uint64_t segments_data;     /* segments that hold objects now */
+    uint64_t segments_log;      /* segments of the log now */
+    uint64_t segments_free;     /* segments of the file free now */
+    uint64_t volatile_reserved; /* bytes of private address space of the library's own tables */
+
+    uint64_t recovery_ns;       /* time pm_open() spent on recovery; 0 after a clean close */
+    uint64_t recovered_pages;   /* pre-images that recovery copied back */
+    bool recovered;             /* the last writer had not closed the container */
+    bool power_safe;            /* commits survive power failure on this medium */
+    const char *medium;         /* "pmem" or "file"; static */
+    const char *engine;         /* "undo"; static */
+};
+
+/** Fill `stats`, whose `size` the caller has set; EINVAL if that is 0. Linear in the segments. */
+PM_EXPORT int pm_stats(pm_container *c, struct pm_stats *stats);
+
+/**
+ * Check everything on the medium that can be checked: both headers, the segment table, bitmaps,
+ * log, root, and that the volatile tables agree. Linear in the bitmaps. EBADMSG with the first
+ * offence in pm_errormsg(). Holds the allocator's lock meanwhile.
+ */
+PM_EXPORT int pm_check(pm_container *c);
+
+/** What the last call that failed in this thread has to say; "" if none has. Owned by the thread. */
+PM_EXPORT const char *pm_errormsg(void);
+
+/** "MAJOR.MINOR.PATCH" of the library linked, to compare with PM_VERSION_*. Static. */
+PM_EXPORT const char *pm_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
