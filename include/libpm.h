@@ -182,7 +182,7 @@ PM_EXPORT void *pm_realloc(void *ptr, size_t size);
 /**
  * Free an object of whatever container it is in. Its memory is not reused before the next commit,
  * so a rollback has it back, contents included. NULL is 0. EINVAL, and nothing done, if `ptr` is in no open container, is
- * not the start of an object, or is free already.
+ * not the start of an object, or is free already. Freeing the root removes it.
  */
 PM_EXPORT int pm_free(void *ptr);
 
@@ -269,7 +269,6 @@ struct pm_stats {
     uint64_t segments_data;     /* segments that hold objects now */
     uint64_t segments_log;      /* segments of the log now */
     uint64_t segments_free;     /* segments of the file free now */
-    uint64_t volatile_reserved; /* bytes of private address space of the library's own tables */
 
     uint64_t recovery_ns;       /* time pm_open() spent on recovery; 0 after a clean close */
     uint64_t recovered_pages;   /* pre-images that recovery copied back */

@@ -1,0 +1,334 @@
+#include "allocator/allocator.h"
+
+#include "allocator/classes.h"
+#include "allocator/slab.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static size_t slabs_bytes(const struct allocator *a)
+{
+    return a->c->segments_max * sizeof *a->slabs;
+}
+
+/* Make the lists from the segment table, lowest segments first. */
+static void rebuild_lists(struct allocator *a)
+{
+    for (uint32_t i = 0; i < a->classes; i++)
+        a->first[i] = SLAB_NONE;
+    a->touched = NULL;
+    for (uint32_t i = atomic_load(&a->c->segments); i-- > 0;) {
+        uint64_t word = shadow_table(a->c)[i];
+        if (segment_kind(word) != SEGMENT_SLAB)
+            continue;
+        struct slab *s = &a->slabs[i];
+        *s = (struct slab){.segment = i};
+        s->shape.object_size = segment_argument(word) * FORMAT_GRANULARITY_MIN;
+        slab_list(a, s);
+    }
+}
+
+int allocator_open(struct allocator *a, struct txn *t)
+{
+    *a = (struct allocator){.t = t, .c = t->c, .classes = class_count(t->c)};
+    a->slabs = map_table(slabs_bytes(a));
+    a->first = malloc(a->classes * sizeof *a->first);
+    if (a->slabs == MAP_FAILED || !a->first) {
+        if (a->slabs != MAP_FAILED)
+            munmap(a->slabs, slabs_bytes(a));
+        free(a->first);
+        return pm__fail(ENOMEM, "%s: no memory for the allocator's tables", a->c->path);
+    }
+    pthread_mutex_init(&a->lock, NULL);
+    rebuild_lists(a);
+    return 0;
+}
+
+void allocator_close(struct allocator *a)
+{
+    munmap(a->slabs, slabs_bytes(a));
+    free(a->first);
+    pthread_mutex_destroy(&a->lock);
+}
+
+static int no_space(const struct allocator *a, uint64_t size, int error)
+{
+    return pm__fail(error,
+                    "%s: offset %llu: no room for an object of %llu bytes: %s (%llu of at most "
+                    "%llu bytes are in the file); free objects and commit, or free disk space",
+                    a->c->path, (unsigned long long)container_bytes(a->c),
+                    (unsigned long long)size, strerror(error),
+                    (unsigned long long)container_bytes(a->c), (unsigned long long)a->c->max_size);
+}
+
+/* Offset of a new object in a slab, or 0. */
+static uint64_t allocate_small(struct allocator *a, uint32_t class, uint32_t object_size)
+{
+    while (a->first[class] != SLAB_NONE) {
+        struct slab *s = slab_of(a, a->first[class]);
+        uint32_t slot = slab_take(a, s);
+        if (slot != SLOT_FULL)
+            return slot_offset(a, s, slot);
+        slab_unlist(a, s);
+    }
+    int error;
+    struct slab *s = slab_create(a, object_size, &error);
+    if (!s) {
+        no_space(a, object_size, error);
+        return 0;
+    }
+    return slot_offset(a, s, slab_take(a, s));
+}
+
+static uint64_t allocate_large(struct allocator *a, uint64_t size)
+{
+    uint64_t count = divide_up(size, a->c->segment_size);
+    int64_t first = count > a->c->segments_max
+                        ? -ENOSPC
+                        : segments_take(a->t, (uint32_t)count, segment_word(SEGMENT_LARGE, count), 0);
+    if (first < 0) {
+        no_space(a, size, (int)-first);
+        return 0;
+    }
+    return (uint64_t)first << a->c->segment_shift;
+}
+
+/* The class whose objects are at least `size` bytes and all aligned. */
+static uint32_t aligned_class(const struct allocator *a, uint64_t size, uint64_t alignment,
+                              uint32_t *object_size)
+{
+    if (alignment > PM_PAGE)
+        return CLASS_LARGE;
+    uint32_t class;
+    do {
+        size = align_up(size, alignment);
+        class = class_of(a->c, size, object_size);
+        size = (uint64_t)*object_size + 1;
+    } while (class != CLASS_LARGE && *object_size % alignment != 0);
+    return class;
+}
+
+void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
+{
+    if (size == 0)
+        size = 1;
+    if (size > a->c->max_size)
+        return no_space(a, size, ENOSPC), NULL;
+    uint32_t object_size = 0;
+    uint32_t class = aligned_class(a, size, alignment, &object_size);
+    pthread_mutex_lock(&a->lock);
+    uint64_t offset = class == CLASS_LARGE ? allocate_large(a, size)
+                                           : allocate_small(a, class, object_size);
+    pthread_mutex_unlock(&a->lock);
+    return offset ? a->c->base + offset : NULL;
+}
+
+static int bad_pointer(const struct allocator *a, const void *p, const char *why)
+{
+    return pm__fail(EINVAL, "%s: offset %llu: %p is %s", a->c->path,
+                    (unsigned long long)((const char *)p - a->c->base), p, why);
+}
+
+int find_object(struct allocator *a, const void *p, struct object *object)
+{
+    uint64_t offset = (uint64_t)((const char *)p - a->c->base);
+    uint64_t segment = offset >> a->c->segment_shift;
+    if (segment >= atomic_load(&a->c->segments))
+        return bad_pointer(a, p, "beyond the end of the container");
+    uint64_t word = shadow_table(a->c)[segment];
+    *object = (struct object){.segment = (uint32_t)segment};
+    switch (segment_kind(word)) {
+    case SEGMENT_LARGE:
+        object->size = (uint64_t)segment_argument(word) << a->c->segment_shift;
+        if (offset != segment_offset(a, object->segment))
+            return bad_pointer(a, p, "inside an object, not its start");
+        return 0;
+    case SEGMENT_MORE:
+        return bad_pointer(a, p, "inside an object, not its start");
+    case SEGMENT_SLAB:
+        object->slab = slab_of(a, object->segment);
+        object->slot = slab_slot_at(a, object->slab, offset);
+        object->size = object->slab->shape.object_size;
+        if (object->slot == SLOT_FULL)
+            return bad_pointer(a, p, "not the start of an object");
+        if (!slab_uses(a, object->slab, object->slot))
+            return bad_pointer(a, p, "not allocated, or freed already");
+        return 0;
+    default:
+        return bad_pointer(a, p, "not in an allocated segment, or freed already");
+    }
+}
+
+static const char *root(const struct allocator *a)
+{
+    uint64_t offset = seal_payload(*shadow_word(a->c, a->t->root.offset));
+    return offset ? a->c->base + offset : NULL;
+}
+
+static void set_root(struct allocator *a, uint64_t offset, uint64_t size)
+{
+    journal_set(&a->t->journal, &a->t->root, 0, seal(offset));
+    journal_set(&a->t->journal, &a->t->root, 1, seal(size));
+}
+
+int allocator_free(struct allocator *a, const void *p)
+{
+    struct object object;
+    pthread_mutex_lock(&a->lock);
+    int result = find_object(a, p, &object);
+    if (result == 0 && p == root(a))
+        set_root(a, 0, 0);
+    if (result == 0 && object.slab)
+        slab_put(a, object.slab, object.slot);
+    else if (result == 0)
+        segments_release(a->t, object.segment, (uint32_t)(object.size >> a->c->segment_shift));
+    pthread_mutex_unlock(&a->lock);
+    return result;
+}
+
+size_t allocator_usable(struct allocator *a, const void *p)
+{
+    struct object object;
+    pthread_mutex_lock(&a->lock);
+    size_t size = find_object(a, p, &object) == 0 ? object.size : 0;
+    pthread_mutex_unlock(&a->lock);
+    return size;
+}
+
+/* Pages of a segment whose every page lives or dies with this commit. */
+static void note_segment(struct allocator *a, uint32_t segment, bool live)
+{
+    uint32_t n = pages_per_segment(a->c);
+    for (uint32_t page = segment * n; page < (segment + 1) * n; page++)
+        if (txn_page_is_fresh(a->t, page) == live)
+            txn_note(a->t, page, live);
+}
+
+static bool is_data(uint64_t word)
+{
+    enum segment_kind kind = segment_kind(word);
+    return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
+}
+
+/*
+ * What changes with this commit. A slab that has become empty goes back to the container, unless it
+ * is the first of its class, which would soon be wanted again; or new, since the record will clear
+ * its bitmap, and then the segment must still be a slab.
+ */
+static void prepare_commit(struct allocator *a)
+{
+    const uint64_t *home = home_table(a->c), *shadow = shadow_table(a->c);
+    for (struct slab *s = a->touched; s; s = s->next_touched) {
+        uint64_t word = shadow[s->segment];
+        if (segment_kind(word) != SEGMENT_SLAB)
+            continue;
+        if (word == home[s->segment] && !slab_is_first(a, s) && slab_is_empty(a, s)) {
+            slab_unlist(a, s);
+            segments_release(a->t, s->segment, 1);
+        } else {
+            slab_note_pages(a, s);
+        }
+    }
+    for (uint32_t i = a->t->table.low; i < a->t->table.high; i++) {
+        if (home[i] == shadow[i])
+            continue;
+        if (is_data(home[i]))
+            note_segment(a, i, false);
+        else if (is_data(shadow[i]) && segment_kind(shadow[i]) != SEGMENT_SLAB)
+            note_segment(a, i, true);
+    }
+}
+
+int allocator_commit(struct allocator *a)
+{
+    pthread_mutex_lock(&a->lock);
+    prepare_commit(a);
+    int result = txn_commit(a->t);
+    if (result == 0) {
+        for (struct slab *s = a->touched; s; s = s->next_touched)
+            s->touched = false;
+        a->touched = NULL;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return result;
+}
+
+int allocator_rollback(struct allocator *a)
+{
+    pthread_mutex_lock(&a->lock);
+    int result = txn_rollback(a->t);
+    a->rollbacks++;
+    rebuild_lists(a);
+    pthread_mutex_unlock(&a->lock);
+    return result;
+}
+
+int allocator_clear(struct allocator *a)
+{
+    pthread_mutex_lock(&a->lock);
+    /* What the transaction has allocated so far dies either way; the rest is freed on top. */
+    int result = txn_rollback(a->t);
+    for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n && result == 0; i++)
+        if (is_data(shadow_table(a->c)[i]))
+            segments_release(a->t, i, 1);
+    if (result == 0)
+        set_root(a, 0, 0);
+    rebuild_lists(a);
+    pthread_mutex_unlock(&a->lock);
+    return result;
+}
+
+int allocator_reserve(struct allocator *a, uint64_t bytes)
+{
+    pthread_mutex_lock(&a->lock);
+    uint64_t per_segment = pages_per_segment(a->c), pages = 0, words = 0;
+    for (struct slab *s = a->touched; s; s = s->next_touched) {
+        pages += per_segment; /* all its pages may become live */
+        words++;              /* its segment may be given back */
+    }
+    const uint64_t *home = home_table(a->c), *shadow = shadow_table(a->c);
+    for (uint32_t i = a->t->table.low; i < a->t->table.high; i++)
+        pages += home[i] != shadow[i] ? per_segment : 0;
+    int error = bytes > a->c->max_size
+                    ? -ENOSPC
+                    : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
+    pthread_mutex_unlock(&a->lock);
+    if (error != 0)
+        return pm__fail(-error,
+                        "%s: offset %llu: no space to reserve log for %llu bytes: %s; free space, "
+                        "or commit more often",
+                        a->c->path, (unsigned long long)container_bytes(a->c),
+                        (unsigned long long)bytes, strerror(-error));
+    return 0;
+}
+
+int allocator_set_root(struct allocator *a, const void *p, size_t size)
+{
+    struct object object = {.size = 0};
+    uint64_t offset = 0;
+    pthread_mutex_lock(&a->lock);
+    int result = 0;
+    if (p) {
+        offset = (uint64_t)((const char *)p - a->c->base);
+        result = find_object(a, p, &object);
+    }
+    if (result == 0 && size > object.size)
+        result = pm__fail(EINVAL, "%s: offset %llu: a root of %zu bytes in an object of %llu",
+                          a->c->path, (unsigned long long)offset, size,
+                          (unsigned long long)object.size);
+    if (result == 0)
+        set_root(a, offset, size ? size : object.size);
+    pthread_mutex_unlock(&a->lock);
+    return result;
+}
+
+void *allocator_root(struct allocator *a)
+{
+    pthread_mutex_lock(&a->lock);
+    void *p = (void *)root(a);
+    pthread_mutex_unlock(&a->lock);
+    return p;
+}

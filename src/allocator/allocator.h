@@ -1,0 +1,73 @@
+/*
+ * The allocator: slabs for objects up to half a segment, runs of whole segments above. It works on
+ * the shadow of journaled words, so nothing is flushed or fenced before commit, and after a crash
+ * what was not committed was never allocated.
+ *
+ * Persistent: a bitmap per slab, a word per segment. Volatile: a descriptor per segment (made when
+ * the slab is first looked at), and for each size class a list of slabs that may have room. The
+ * lists are rebuilt from the segment table at open, after rollback and after clear; so there is
+ * one way to make them, and no way to get them wrong on the way back.
+ *
+ * A slot may be given out when it is free in the shadow *and* at the last commit: a rollback must
+ * find freed objects untouched (and redo must never overwrite a live line).
+ *
+ * Invariants
+ *  A1  A slab is LISTED in its class if it has a slot that may be given out; the converse need not
+ *      hold: a listed slab without one is dropped when it is met.
+ *  A2  No word of a slab's bitmap below `hint` has a slot that may be given out.
+ *  A3  A slab is in the `touched` chain if and only if its bitmap may differ from home.
+ *
+ * Bitmaps and slabs: Bonwick, "The Slab Allocator", 1994; publishing at commit: METRADB (Marmol
+ * 2017, section 5.3).
+ */
+#ifndef PM_ALLOCATOR_H
+#define PM_ALLOCATOR_H
+
+#include "txn/txn.h"
+
+#include <pthread.h>
+
+#define SLAB_NONE UINT32_MAX
+
+struct slab {
+    struct journal_region bitmap;
+    struct slab_shape shape;
+    uint32_t segment;
+    uint32_t hint;           /* word of the bitmap */
+    uint32_t next, previous; /* in the list of its class; segments, or SLAB_NONE */
+    struct slab *next_touched;
+    bool loaded, listed, touched;
+};
+
+struct allocator {
+    struct txn *t;
+    struct container *c;
+    pthread_mutex_t lock; /* guards everything here, the journal, and commit against allocation */
+    struct slab *slabs;   /* one a segment; a table of segments_max, filled as needed */
+    uint32_t *first;      /* per class: the list of slabs; SLAB_NONE at the end */
+    uint32_t classes;
+    struct slab *touched;
+    uint64_t rollbacks; /* asked for, so not those of clear */
+};
+
+int allocator_open(struct allocator *a, struct txn *t);
+void allocator_close(struct allocator *a);
+
+/* All of these lock. Sizes and alignments are checked; NULL or -1 with a message. */
+void *allocator_allocate(struct allocator *a, size_t size, size_t alignment);
+int allocator_free(struct allocator *a, const void *p);
+
+/* Usable bytes of the object that begins at `p`; 0 with a message if none does. */
+size_t allocator_usable(struct allocator *a, const void *p);
+
+int allocator_commit(struct allocator *a);
+int allocator_rollback(struct allocator *a);
+int allocator_clear(struct allocator *a);
+int allocator_reserve(struct allocator *a, uint64_t bytes);
+int allocator_set_root(struct allocator *a, const void *p, size_t size);
+void *allocator_root(struct allocator *a);
+
+/* Check table, bitmaps, log and root; -1 with a message. */
+int allocator_check(struct allocator *a);
+
+#endif

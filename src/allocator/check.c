@@ -1,0 +1,87 @@
+/* The allocator's part of pm_check(): everything its tables claim, looked at from both ends. */
+#include "allocator/allocator.h"
+
+#include "allocator/slab.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int damaged(const struct allocator *a, uint64_t offset, const char *what)
+{
+    return pm__fail(EBADMSG, "%s: offset %llu: %s", a->c->path, (unsigned long long)offset, what);
+}
+
+static int check_slab(struct allocator *a, uint32_t segment)
+{
+    struct slab *s = slab_of(a, segment);
+    const uint64_t *home = home_word(a->c, s->bitmap.offset);
+    const uint64_t *shadow = shadow_word(a->c, s->bitmap.offset);
+    bool committed = home_table(a->c)[segment] == shadow_table(a->c)[segment];
+    for (uint32_t w = 0; w < s->bitmap.words; w++) {
+        uint64_t offset = s->bitmap.offset + w * sizeof(uint64_t);
+        uint64_t valid = bits_of_word(w, 0, s->shape.objects);
+        if (shadow[w] & ~valid || (committed && home[w] & ~valid))
+            return damaged(a, offset, "a bitmap claims slots beyond its slab");
+        if ((w < s->bitmap.low || w >= s->bitmap.high) && home[w] != shadow[w])
+            return damaged(a, offset, "a bitmap has changed outside any transaction");
+        if (~(home[w] | shadow[w]) & valid && !s->listed && w < s->hint)
+            return damaged(a, offset, "a slab with room is in no list");
+    }
+    /* P4: a page called fresh holds nothing at the last commit. */
+    for (uint32_t slot = 0; slot < s->shape.objects; slot++) {
+        struct page_range on = slot_pages(a, s, slot);
+        bool fresh = txn_page_is_fresh(a->t, on.first) || txn_page_is_fresh(a->t, on.last);
+        if (home[slot / 64] >> slot % 64 & 1 && fresh)
+            return damaged(a, slot_offset(a, s, slot), "a live page would not be logged");
+    }
+    return 0;
+}
+
+static int check_segments(struct allocator *a)
+{
+    uint32_t segments = atomic_load(&a->c->segments), log[2] = {0, 0};
+    for (uint32_t i = 0; i < segments; i++) {
+        uint64_t word = shadow_table(a->c)[i], offset = FORMAT_TABLE + i * sizeof word;
+        bool may_differ = i >= a->t->table.low && i < a->t->table.high;
+        if (!may_differ && home_table(a->c)[i] != word)
+            return damaged(a, offset, "the segment table has changed outside any transaction");
+        if (segment_kind(word) == SEGMENT_SLAB && check_slab(a, i) != 0)
+            return -1;
+        if (segment_kind(word) == SEGMENT_LOG)
+            log[segment_log_half(word)]++;
+    }
+    for (int h = 0; h < 2; h++)
+        if (log[h] != a->t->log.half[h].count)
+            return damaged(a, FORMAT_TABLE, "the log's segments are not those of the table");
+    return 0;
+}
+
+static int check_root(struct allocator *a)
+{
+    const uint64_t *root = shadow_word(a->c, a->t->root.offset);
+    struct object object;
+    if (!seal_is_valid(root[0]) || !seal_is_valid(root[1]))
+        return damaged(a, a->t->root.offset, "the root's words are damaged");
+    if (root[0] == 0)
+        return 0;
+    if (find_object(a, a->c->base + seal_payload(root[0]), &object) != 0)
+        return damaged(a, a->t->root.offset, "the root is no object");
+    if (seal_payload(root[1]) > object.size)
+        return damaged(a, a->t->root.offset + 8, "the root is larger than its object");
+    return 0;
+}
+
+int allocator_check(struct allocator *a)
+{
+    pthread_mutex_lock(&a->lock);
+    int result = container_check_headers(a->c);
+    if (result == 0)
+        result = txn_check(a->t);
+    if (result == 0)
+        result = check_segments(a);
+    if (result == 0)
+        result = check_root(a);
+    pthread_mutex_unlock(&a->lock);
+    return result;
+}

@@ -1,0 +1,47 @@
+#include "allocator/classes.h"
+
+#define STEPS 8u /* linear classes at the start, and steps a doubling after them */
+
+/* Class and size for `size` granules: the least m * 2^k >= size with STEPS <= m < 2 * STEPS, or
+ * size itself below that. */
+static uint32_t geometric(uint64_t granules, uint64_t *rounded)
+{
+    if (granules <= STEPS) {
+        *rounded = granules;
+        return (uint32_t)granules - 1;
+    }
+    uint32_t shift = (uint32_t)(63 - __builtin_clzll(granules - 1)) - 3; /* log2(STEPS) */
+    uint64_t step = divide_up(granules, UINT64_C(1) << shift);           /* STEPS + 1 ... 2 * STEPS */
+    *rounded = step << shift;
+    return STEPS - 1 + shift * STEPS + (uint32_t)(step - STEPS);
+}
+
+static uint32_t geometric_count(const struct container *c)
+{
+    uint64_t rounded;
+    return geometric(c->segment_size / 8 / c->granularity, &rounded) + 1;
+}
+
+uint32_t class_count(const struct container *c)
+{
+    return geometric_count(c) + 6;
+}
+
+uint32_t class_of(const struct container *c, uint64_t size, uint32_t *object_size)
+{
+    uint64_t g = c->granularity, rounded;
+    if (size <= c->segment_size / 8) {
+        uint32_t class = geometric(divide_up(size, g), &rounded);
+        *object_size = (uint32_t)(rounded * g);
+        return class;
+    }
+    uint64_t room = c->segment_size - PM_PAGE; /* such slabs have one page of bitmap */
+    for (uint32_t fit = 7; fit >= 2; fit--) {
+        uint64_t most = align_down(room / fit, g);
+        if (size <= most) {
+            *object_size = (uint32_t)most;
+            return geometric_count(c) + 7 - fit;
+        }
+    }
+    return CLASS_LARGE;
+}

@@ -1,0 +1,202 @@
+#include "allocator/slab.h"
+
+#include "allocator/classes.h"
+
+static const uint64_t *home_bits(const struct allocator *a, const struct slab *s)
+{
+    return home_word(a->c, s->bitmap.offset);
+}
+
+static const uint64_t *shadow_bits(const struct allocator *a, const struct slab *s)
+{
+    return shadow_word(a->c, s->bitmap.offset);
+}
+
+static void touch(struct allocator *a, struct slab *s)
+{
+    if (!s->touched) {
+        s->touched = true;
+        s->next_touched = a->touched;
+        a->touched = s;
+    }
+}
+
+/* The list head of the slab's class, or NULL: a size that an older libpm had a class for. */
+static uint32_t *list_of(struct allocator *a, const struct slab *s)
+{
+    uint32_t size, class = class_of(a->c, s->shape.object_size, &size);
+    return class != CLASS_LARGE && size == s->shape.object_size ? &a->first[class] : NULL;
+}
+
+bool slab_is_first(struct allocator *a, const struct slab *s)
+{
+    const uint32_t *first = list_of(a, s);
+    return first && *first == s->segment;
+}
+
+void slab_list(struct allocator *a, struct slab *s)
+{
+    uint32_t *first = s->listed ? NULL : list_of(a, s);
+    if (!first)
+        return;
+    s->listed = true;
+    s->previous = SLAB_NONE;
+    s->next = *first;
+    if (s->next != SLAB_NONE)
+        a->slabs[s->next].previous = s->segment;
+    *first = s->segment;
+}
+
+void slab_unlist(struct allocator *a, struct slab *s)
+{
+    if (!s->listed)
+        return;
+    s->listed = false;
+    if (s->next != SLAB_NONE)
+        a->slabs[s->next].previous = s->previous;
+    if (s->previous != SLAB_NONE)
+        a->slabs[s->previous].next = s->next;
+    else
+        *list_of(a, s) = s->next;
+}
+
+/* The slots that touch page `page` of the file: [first, end). */
+static void slots_of_page(const struct allocator *a, const struct slab *s, uint32_t page,
+                          uint32_t *first, uint32_t *end)
+{
+    uint64_t data = segment_offset(a, s->segment) + s->shape.header_bytes;
+    uint64_t begin = ((uint64_t)page << PM_PAGE_SHIFT) - data;
+    uint64_t size = s->shape.object_size;
+    *first = (uint32_t)min_u64(begin / size, s->shape.objects);
+    *end = (uint32_t)min_u64(divide_up(begin + PM_PAGE, size), s->shape.objects);
+}
+
+static bool page_is_used(const struct allocator *a, const struct slab *s, const uint64_t *bits,
+                         uint32_t page)
+{
+    uint32_t first, end;
+    slots_of_page(a, s, page, &first, &end);
+    return bits_any(bits, first, end);
+}
+
+/* Fill in what follows from the object size; the list's fields stay as they are. */
+static void describe(struct allocator *a, struct slab *s, uint32_t object_size)
+{
+    s->shape = slab_shape(a->c->segment_size, object_size);
+    s->bitmap = (struct journal_region){.offset = segment_offset(a, s->segment),
+                                        .words = (uint32_t)divide_up(s->shape.objects, 64)};
+    s->hint = 0;
+    s->loaded = true;
+}
+
+struct slab *slab_of(struct allocator *a, uint32_t segment)
+{
+    struct slab *s = &a->slabs[segment];
+    if (s->loaded)
+        return s;
+    uint64_t word = shadow_table(a->c)[segment];
+    describe(a, s, segment_argument(word) * FORMAT_GRANULARITY_MIN);
+    /* Pages without a committed object need no image: say so, run by run. */
+    uint32_t page = (uint32_t)((segment_offset(a, segment) + s->shape.header_bytes) >>
+                               PM_PAGE_SHIFT);
+    uint32_t end = (segment + 1) * pages_per_segment(a->c);
+    while (page < end) {
+        uint32_t run = 0;
+        while (page + run < end && !page_is_used(a, s, home_bits(a, s), page + run))
+            run++;
+        if (run > 0)
+            txn_set_fresh(a->t, page, run);
+        page += run + 1;
+    }
+    return s;
+}
+
+struct slab *slab_create(struct allocator *a, uint32_t object_size, int *error)
+{
+    uint64_t word = segment_word(SEGMENT_SLAB, object_size / FORMAT_GRANULARITY_MIN);
+    struct slab_shape shape = slab_shape(a->c->segment_size, object_size);
+    int64_t segment = segments_take(a->t, 1, word, shape.header_bytes);
+    if (segment < 0) {
+        *error = (int)-segment;
+        return NULL;
+    }
+    struct slab *s = &a->slabs[segment];
+    *s = (struct slab){.segment = (uint32_t)segment};
+    describe(a, s, object_size);
+    journal_clear(&a->t->journal, &s->bitmap);
+    touch(a, s);
+    slab_list(a, s);
+    return s;
+}
+
+uint32_t slab_take(struct allocator *a, struct slab *s)
+{
+    const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);
+    for (uint32_t w = s->hint; w < s->bitmap.words; w++) {
+        uint64_t free = ~(home[w] | shadow[w]) & bits_of_word(w, 0, s->shape.objects);
+        s->hint = w;
+        if (free) {
+            journal_set(&a->t->journal, &s->bitmap, w, shadow[w] | (free & -free));
+            touch(a, s);
+            return w * 64 + (uint32_t)__builtin_ctzll(free);
+        }
+    }
+    s->hint = s->bitmap.words;
+    return SLOT_FULL;
+}
+
+void slab_put(struct allocator *a, struct slab *s, uint32_t slot)
+{
+    uint32_t w = slot / 64;
+    uint64_t bit = UINT64_C(1) << slot % 64;
+    journal_set(&a->t->journal, &s->bitmap, w, shadow_bits(a, s)[w] & ~bit);
+    touch(a, s);
+    if (!(home_bits(a, s)[w] & bit)) { /* allocated in this transaction: free at once */
+        if (w < s->hint)
+            s->hint = w;
+        slab_list(a, s);
+    }
+}
+
+bool slab_uses(const struct allocator *a, const struct slab *s, uint32_t slot)
+{
+    return shadow_bits(a, s)[slot / 64] >> slot % 64 & 1;
+}
+
+uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t offset)
+{
+    uint64_t data = segment_offset(a, s->segment) + s->shape.header_bytes;
+    if (offset < data || (offset - data) % s->shape.object_size != 0)
+        return SLOT_FULL;
+    uint64_t slot = (offset - data) / s->shape.object_size;
+    return slot < s->shape.objects ? (uint32_t)slot : SLOT_FULL;
+}
+
+bool slab_is_empty(const struct allocator *a, const struct slab *s)
+{
+    return !bits_any(shadow_bits(a, s), 0, s->shape.objects);
+}
+
+void slab_note_pages(struct allocator *a, struct slab *s)
+{
+    const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);
+    uint32_t noted = 0; /* pages below were looked at; slots come in order of address */
+    for (uint32_t w = s->bitmap.low; w < s->bitmap.high; w++) {
+        uint64_t changed = home[w] ^ shadow[w];
+        if (home[w] & changed) { /* slots that can be given out again after the commit */
+            if (w < s->hint)
+                s->hint = w;
+            slab_list(a, s);
+        }
+        for (; changed; changed &= changed - 1) {
+            uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(changed);
+            struct page_range on = slot_pages(a, s, slot);
+            for (uint32_t page = on.first > noted ? on.first : noted; page <= on.last; page++) {
+                bool live = page_is_used(a, s, shadow, page);
+                if (live == txn_page_is_fresh(a->t, page))
+                    txn_note(a->t, page, live);
+                noted = page + 1;
+            }
+        }
+    }
+}

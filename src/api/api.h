@@ -1,0 +1,27 @@
+/* What the public functions share. Private to this folder. */
+#ifndef PM_API_H
+#define PM_API_H
+
+#include "libpm.h"
+
+#include "allocator/allocator.h"
+
+/* An open container, its layers from bottom to top; so a pointer to the first is one to all. */
+struct pm_container {
+    struct container container;
+    struct txn txn;
+    struct allocator allocator;
+};
+
+static_assert(offsetof(struct pm_container, container) == 0, "owner_of() relies on it");
+
+/* Whether `c` may be used: -1 with a message for NULL (EINVAL) and in a child of fork (ECHILD). */
+int api_enter(const pm_container *c);
+
+/* The same for a call that changes the container: EROFS when it is read-only. */
+int api_enter_writing(const pm_container *c);
+
+/* The open container that `p` points into, to change it; NULL with EINVAL and others. */
+pm_container *owner_of(const void *p);
+
+#endif

@@ -1,0 +1,36 @@
+/* The doors: what every public function checks first. */
+#include "api/api.h"
+
+#include "base/error.h"
+#include "txn/fault.h"
+
+#include <errno.h>
+
+int api_enter(const pm_container *c)
+{
+    if (!c)
+        return pm__fail(EINVAL, "the container is NULL; did pm_open() fail?");
+    if (fault_in_child())
+        return pm__fail(ECHILD, "libpm is switched off in a child of fork(); call exec() first, "
+                                "or open the container in the child alone");
+    return 0;
+}
+
+int api_enter_writing(const pm_container *c)
+{
+    if (api_enter(c) != 0)
+        return -1;
+    if (c->container.readonly)
+        return pm__fail(EROFS, "%s: opened with PM_READONLY", c->container.path);
+    return 0;
+}
+
+pm_container *owner_of(const void *p)
+{
+    pm_container *c = (pm_container *)arena_find(p);
+    if (!c) {
+        pm__fail(EINVAL, "%p is in no open container", p);
+        return NULL;
+    }
+    return api_enter_writing(c) == 0 ? c : NULL;
+}

@@ -1,0 +1,81 @@
+/* Statistics, checks, messages, version. */
+#include "api/api.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+
+static void count_segments(const struct container *c, struct pm_stats *s)
+{
+    for (uint32_t i = 0, n = atomic_load(&c->segments); i < n; i++)
+        switch (segment_kind(shadow_table(c)[i])) {
+        case SEGMENT_FREE:
+            s->segments_free++;
+            break;
+        case SEGMENT_LOG:
+            s->segments_log++;
+            break;
+        case SEGMENT_META:
+            break;
+        default:
+            s->segments_data++;
+        }
+}
+
+int pm_stats(pm_container *c, struct pm_stats *stats)
+{
+    if (api_enter(c) != 0)
+        return -1;
+    if (!stats || stats->size == 0 || stats->size > sizeof *stats)
+        return pm__fail(EINVAL, "%s: stats.size must be sizeof(struct pm_stats); compiled with "
+                                "another libpm.h?",
+                        c->container.path);
+    const struct txn *t = &c->txn;
+    const struct medium *medium = &c->container.medium;
+    struct pm_stats s = {
+        .size = stats->size,
+        .epoch = t->epoch,
+        .commits = t->commits,
+        .rollbacks = c->allocator.rollbacks,
+        .rounds = medium->counts.rounds,
+        .fences = medium->counts.fences,
+        .lines_flushed = medium->counts.lines_flushed,
+        .bytes_logged = medium->counts.bytes_copied,
+        .faults = t->faults,
+        .pages_logged = t->pages_logged,
+        .pages_ahead = t->pages_ahead,
+        .pages_evicted = t->pages.evicted,
+        .pages_open = t->pages.count,
+        .file_bytes = container_bytes(&c->container),
+        .recovery_ns = t->recovery.ns,
+        .recovered_pages = t->recovery.pages,
+        .recovered = t->recovery.recovered,
+        .power_safe = medium->ops->power_safe,
+        .medium = medium->ops->name,
+        .engine = "undo",
+    };
+    pthread_mutex_lock(&c->allocator.lock);
+    count_segments(&c->container, &s);
+    pthread_mutex_unlock(&c->allocator.lock);
+    memcpy(stats, &s, stats->size);
+    return 0;
+}
+
+int pm_check(pm_container *c)
+{
+    return api_enter(c) == 0 ? allocator_check(&c->allocator) : -1;
+}
+
+const char *pm_errormsg(void)
+{
+    return pm__message();
+}
+
+const char *pm_version(void)
+{
+    return STRING(PM_VERSION_MAJOR) "." STRING(PM_VERSION_MINOR) "." STRING(PM_VERSION_PATCH);
+}

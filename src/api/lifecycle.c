@@ -1,0 +1,146 @@
+/* Opening, closing, clearing, deleting. */
+#include "api/api.h"
+
+#include "base/error.h"
+#include "txn/fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEGMENT_DEFAULT (UINT64_C(1) << 20)
+#define MAX_SIZE_DEFAULT (UINT64_C(64) << 30)
+
+static int bad_option(const char *path, const char *what)
+{
+    return pm__fail(EINVAL, "%s: %s", path, what);
+}
+
+/* Check pm_options and translate them for the layers below. */
+static int read_options(const char *path, const struct pm_options *o,
+                        struct container_options *out)
+{
+    const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER;
+    if (o->size != sizeof *o)
+        return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
+                                "another libpm.h?");
+    if (o->flags & ~known)
+        return bad_option(path, "options.flags has a flag that this libpm does not know");
+    if (o->flags & PM_READONLY && o->flags & PM_CREATE)
+        return bad_option(path, "PM_READONLY excludes PM_CREATE");
+    if (o->flags & PM_EXCLUSIVE && !(o->flags & PM_CREATE))
+        return bad_option(path, "PM_EXCLUSIVE needs PM_CREATE");
+    if (o->engine != PM_ENGINE_AUTO && o->engine != PM_ENGINE_UNDO)
+        return bad_option(path, "options.engine is none that this libpm has");
+    if (o->layout && strlen(o->layout) > PM_LAYOUT_MAX)
+        return bad_option(path, "options.layout is longer than PM_LAYOUT_MAX bytes");
+    *out = (struct container_options){
+        .create = o->flags & PM_CREATE,
+        .exclusive = o->flags & PM_EXCLUSIVE,
+        .readonly = o->flags & PM_READONLY,
+        .layout = o->layout,
+        .mode = o->mode ? o->mode : 0666,
+        .segment_size = o->segment_size ? o->segment_size : SEGMENT_DEFAULT,
+        .granularity = o->granularity ? o->granularity : FORMAT_GRANULARITY_MIN,
+    };
+    if (!is_power_of_two(out->segment_size) || out->segment_size < FORMAT_SEGMENT_MIN ||
+        out->segment_size > FORMAT_SEGMENT_MAX)
+        return bad_option(path, "options.segment_size must be a power of two, 64 KiB to 1 GiB");
+    if (!is_power_of_two(out->granularity) || out->granularity < FORMAT_GRANULARITY_MIN ||
+        out->granularity > FORMAT_GRANULARITY_MAX)
+        return bad_option(path, "options.granularity must be a power of two, 16 to 4096");
+    uint64_t max = o->max_size ? o->max_size : max_u64(MAX_SIZE_DEFAULT, 16 * out->segment_size);
+    if (max > FORMAT_SIZE_MAX)
+        return bad_option(path, "options.max_size must be at most 4 TiB");
+    out->max_size = align_up(max, out->segment_size);
+    uint64_t least = (format_meta_segments(out->segment_size, out->max_size) + 3);
+    if (out->max_size / out->segment_size < least)
+        return bad_option(path, "options.max_size leaves no room for data: metadata and log take "
+                                "three segments or more");
+    return 0;
+}
+
+/* Undo works in place: on an ordinary file a power failure can tear what was committed. */
+static int check_medium(const pm_container *c, unsigned flags)
+{
+    if (c->container.readonly || c->container.medium.ops->power_safe || flags & PM_UNSAFE_POWER)
+        return 0;
+    return pm__fail(ENOTSUP,
+                    "%s: on an ordinary file the undo engine survives a crash of the process but "
+                    "not a power failure; accept that with PM_UNSAFE_POWER, or use a file on DAX "
+                    "or tmpfs",
+                    c->container.path);
+}
+
+static int open_layers(pm_container *c, const char *path, const struct pm_options *options,
+                       const struct container_options *translated)
+{
+    if (container_open(&c->container, path, translated) != 0)
+        return -1;
+    if (check_medium(c, options->flags) == 0 &&
+        txn_open(&c->txn, &c->container, options->concurrent_stores) == 0) {
+        if (allocator_open(&c->allocator, &c->txn) == 0)
+            return 0;
+        int error = errno;
+        txn_unload(&c->txn);
+        errno = error;
+    }
+    int error = errno;
+    container_close(&c->container);
+    errno = error;
+    return -1;
+}
+
+pm_container *pm_open(const char *path, const struct pm_options *options)
+{
+    static const struct pm_options defaults = {.size = sizeof defaults};
+    struct container_options translated;
+    if (fault_in_child())
+        return pm__fail_null(ECHILD, "libpm is switched off in a child of fork(); call exec() "
+                                     "first");
+    if (!path)
+        return pm__fail_null(EINVAL, "the path is NULL");
+    options = options ? options : &defaults;
+    if (read_options(path, options, &translated) != 0)
+        return NULL;
+    pm_container *c = calloc(1, sizeof *c);
+    if (!c)
+        return pm__fail_null(ENOMEM, "%s: out of memory", path);
+    if (open_layers(c, path, options, &translated) != 0) {
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+int pm_close(pm_container *c)
+{
+    if (!c)
+        return 0;
+    if (api_enter(c) != 0)
+        return -1;
+    int result = 0;
+    if (c->container.readonly) {
+        allocator_close(&c->allocator);
+        txn_unload(&c->txn);
+    } else {
+        result = allocator_rollback(&c->allocator);
+        allocator_close(&c->allocator);
+        txn_close(&c->txn);
+    }
+    container_close(&c->container);
+    free(c);
+    return result;
+}
+
+int pm_clear(pm_container *c)
+{
+    return api_enter_writing(c) == 0 ? allocator_clear(&c->allocator) : -1;
+}
+
+int pm_delete(const char *path)
+{
+    if (!path)
+        return pm__fail(EINVAL, "the path is NULL");
+    return container_delete(path);
+}

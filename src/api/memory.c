@@ -1,0 +1,82 @@
+/* Allocation. */
+#include "api/api.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void *allocate(pm_container *c, size_t size, size_t alignment)
+{
+    return api_enter_writing(c) == 0 ? allocator_allocate(&c->allocator, size, alignment) : NULL;
+}
+
+void *pm_malloc(pm_container *c, size_t size)
+{
+    return allocate(c, size, FORMAT_GRANULARITY_MIN);
+}
+
+void *pm_calloc(pm_container *c, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        bytes = SIZE_MAX; /* as any other size that does not fit */
+    void *p = allocate(c, bytes, FORMAT_GRANULARITY_MIN);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
+void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
+{
+    if (api_enter_writing(c) != 0)
+        return NULL;
+    if (!is_power_of_two(alignment) || alignment > c->container.segment_size)
+        return pm__fail_null(EINVAL,
+                             "%s: alignment %zu is not a power of two up to the segment size %llu",
+                             c->container.path, alignment,
+                             (unsigned long long)c->container.segment_size);
+    return allocate(c, size, alignment);
+}
+
+void *pm_realloc(void *ptr, size_t size)
+{
+    pm_container *c = owner_of(ptr);
+    size_t old = c ? allocator_usable(&c->allocator, ptr) : 0;
+    if (old == 0)
+        return NULL;
+    if (size <= old && size > old / 2)
+        return ptr; /* what a smaller object would save is not worth a copy */
+    void *p = pm_malloc(c, size);
+    if (!p)
+        return NULL;
+    memcpy(p, ptr, min_u64(old, size));
+    allocator_free(&c->allocator, ptr);
+    return p;
+}
+
+int pm_free(void *ptr)
+{
+    if (!ptr)
+        return 0;
+    pm_container *c = owner_of(ptr);
+    return c ? allocator_free(&c->allocator, ptr) : -1;
+}
+
+size_t pm_usable_size(const void *ptr)
+{
+    pm_container *c = (pm_container *)arena_find(ptr);
+    if (!c) {
+        pm__fail(EINVAL, "%p is in no open container", ptr);
+        return 0;
+    }
+    return api_enter(c) == 0 ? allocator_usable(&c->allocator, ptr) : 0;
+}
+
+bool pm_contains(const pm_container *c, const void *ptr)
+{
+    return c ? container_holds(&c->container, ptr) : arena_find(ptr) != NULL;
+}
+
+int pm_reserve(pm_container *c, size_t bytes)
+{
+    return api_enter_writing(c) == 0 ? allocator_reserve(&c->allocator, bytes) : -1;
+}

@@ -1,0 +1,61 @@
+/* Commit, rollback, announcing stores, the root. */
+#include "api/api.h"
+
+#include "base/error.h"
+#include "txn/fault.h"
+
+#include <errno.h>
+#include <string.h>
+
+int pm_commit(pm_container *c)
+{
+    if (api_enter_writing(c) != 0 || fault_install() != 0)
+        return -1;
+    return allocator_commit(&c->allocator);
+}
+
+int pm_rollback(pm_container *c)
+{
+    return api_enter_writing(c) == 0 ? allocator_rollback(&c->allocator) : -1;
+}
+
+int pm_dirty(const void *ptr, size_t len)
+{
+    pm_container *c = owner_of(ptr);
+    if (!c)
+        return -1;
+    if (len == 0)
+        return 0;
+    uint64_t offset = (uint64_t)((const char *)ptr - c->container.base);
+    if (len > c->container.max_size - offset)
+        return pm__fail(EINVAL, "%s: offset %llu: %zu bytes reach beyond the container",
+                        c->container.path, (unsigned long long)offset, len);
+    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    uint32_t last = (uint32_t)((offset + len - 1) >> PM_PAGE_SHIFT);
+    for (uint32_t page = first; page <= last; page++)
+        if (!segments_page_is_data(&c->txn, page))
+            return pm__fail(EINVAL, "%s: offset %llu: not in an allocated object",
+                            c->container.path, (unsigned long long)page << PM_PAGE_SHIFT);
+    int error = txn_dirty(&c->txn, first, last - first + 1);
+    if (error != 0)
+        return pm__fail(-error, "%s: offset %llu: no space to log %u pages: %s; free space, or "
+                                "commit more often",
+                        c->container.path, (unsigned long long)offset, last - first + 1,
+                        strerror(-error));
+    return 0;
+}
+
+int pm_setroot(pm_container *c, void *ptr, size_t size)
+{
+    if (api_enter_writing(c) != 0)
+        return -1;
+    if (ptr && !container_holds(&c->container, ptr))
+        return pm__fail(EINVAL, "%s: the root %p is not in this container", c->container.path,
+                        ptr);
+    return allocator_set_root(&c->allocator, ptr, size);
+}
+
+void *pm_getroot(pm_container *c)
+{
+    return api_enter(c) == 0 ? allocator_root(&c->allocator) : NULL;
+}

@@ -1,0 +1,93 @@
+/*
+ * The backend: everything between libpm and the operating system's files and memory. The layers
+ * above are plain logic over three things it offers:
+ *
+ *   medium   makes ranges of home durable: write back lines, copy past the cache, fence
+ *   map      the one place where memory is mapped, so that every mapping gets MADV_DONTFORK
+ *   file     allocation of blocks (never a sparse hole: a store must not meet SIGBUS)
+ *
+ * Functions marked [handler] are async-signal-safe and return a negative errno value on failure.
+ */
+#ifndef PM_BACKEND_H
+#define PM_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a medium has done. Changed only under the container's page lock, or before it is shared. */
+struct medium_counts {
+    uint64_t rounds;        /* batches ended by medium_fence() */
+    uint64_t fences;        /* store fences executed */
+    uint64_t lines_flushed; /* cache lines written back */
+    uint64_t bytes_copied;  /* bytes copied past the cache */
+};
+
+struct medium;
+
+/* How one kind of memory becomes durable. All [handler]. */
+struct medium_ops {
+    const char *name;
+    bool power_safe; /* what was written back before a fence survives power failure */
+    void (*write_back)(struct medium *medium, const void *address, size_t size);
+    void (*copy)(struct medium *medium, void *to, const void *from, size_t size);
+    void (*fence)(struct medium *medium);
+};
+
+struct medium {
+    const struct medium_ops *ops;
+    struct medium_counts counts;
+};
+
+extern const struct medium_ops medium_pmem; /* cache-line write-back and sfence, by libpmem */
+extern const struct medium_ops medium_file; /* page cache: what is stored survives the process only */
+
+/* Which medium `fd`, mapped shared at `home`, is. `synchronous`: the mapping has MAP_SYNC. */
+const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous);
+
+/* Queue the lines of [address, address + size) for write-back in this round. [handler] */
+void medium_write_back(struct medium *medium, const void *address, size_t size);
+
+/* Copy past the cache; as durable after the fence as lines written back. [handler] */
+void medium_copy(struct medium *medium, void *to, const void *from, size_t size);
+
+/* End the round: when it returns, all that was queued before is durable. [handler] */
+void medium_fence(struct medium *medium);
+
+/*
+ * Reserve `size` bytes of address space that nothing can touch; at `address` and nowhere else if
+ * that is not NULL. MAP_FAILED with errno.
+ */
+void *map_reserve(void *address, size_t size);
+
+/* Turn [address, address + size) back into untouchable reserved space. [handler] */
+int map_unreserve_contents(void *address, size_t size);
+
+/* Reserved space that may be used at once and costs memory only where it was written. */
+void *map_table(size_t size);
+
+/* What a mapping of the container's file is for. */
+enum map_kind {
+    MAP_VIEW_SHARED, /* the application's: read-only until a page is opened */
+    MAP_HOME_SHARED, /* the library's: writable */
+    MAP_COPY,        /* private and writable: changes stay in this process */
+};
+
+/* Whether mappings of `fd` can have MAP_SYNC: DAX, where a fence is all that durability needs. */
+bool map_is_synchronous(int fd);
+
+/*
+ * Map `size` bytes of `fd` from `offset` at `address`, inside reserved space; with MAP_SYNC where
+ * `synchronous`. (Trying it here and falling back would leave a hole for a moment, into which
+ * another thread could map something.) [handler]
+ */
+int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
+             bool synchronous);
+
+/*
+ * Allocate the blocks of [from, to), the file's end being at `from`. On failure the file is
+ * as long as before. `durable` also forces the new length to the medium. [handler]
+ */
+int file_allocate(int fd, uint64_t from, uint64_t to, bool durable);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * All memory that libpm maps is mapped here, because MADV_DONTFORK belongs to the mapping and not
+ * to the file: one forgotten piece, and a child could store into its parent's container.
+ */
+#define _GNU_SOURCE
+#include "backend/backend.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+void *map_reserve(void *address, size_t size)
+{
+    int fixed = address ? MAP_FIXED_NOREPLACE : 0;
+    void *p = mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed,
+                   -1, 0);
+    if (p != MAP_FAILED && address && p != address) { /* kernels before 4.17 take it as a hint */
+        munmap(p, size);
+        errno = EEXIST;
+        return MAP_FAILED;
+    }
+    return p;
+}
+
+int map_unreserve_contents(void *address, size_t size)
+{
+    void *p = mmap(address, size, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return p == MAP_FAILED ? -errno : 0;
+}
+
+void *map_table(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED)
+        madvise(p, size, MADV_DONTFORK);
+    return p;
+}
+
+bool map_is_synchronous(int fd)
+{
+    void *p = mmap(NULL, 1, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+    if (p == MAP_FAILED)
+        return false;
+    munmap(p, 1);
+    return true;
+}
+
+int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
+             bool synchronous)
+{
+    int protection = kind == MAP_VIEW_SHARED ? PROT_READ : PROT_READ | PROT_WRITE;
+    int flags = kind == MAP_COPY   ? MAP_PRIVATE | MAP_NORESERVE
+                : synchronous ? MAP_SHARED_VALIDATE | MAP_SYNC
+                              : MAP_SHARED;
+    void *p = mmap(address, size, protection, flags | MAP_FIXED, fd, (off_t)offset);
+    if (p == MAP_FAILED)
+        return -errno;
+    return madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
+}

@@ -1,0 +1,39 @@
+/*
+ * The flusher: counts what is asked of a medium and passes it on. The counts are how tests prove
+ * "one round and one fence per commit".
+ */
+#include "backend/backend.h"
+
+#include "base/bits.h"
+
+#include <libpmem.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+void medium_write_back(struct medium *medium, const void *address, size_t size)
+{
+    uint64_t first = align_down((uintptr_t)address, PM_LINE);
+    uint64_t end = align_up((uintptr_t)address + size, PM_LINE);
+    medium->counts.lines_flushed += (end - first) / PM_LINE;
+    medium->ops->write_back(medium, address, size);
+}
+
+void medium_copy(struct medium *medium, void *to, const void *from, size_t size)
+{
+    medium->counts.bytes_copied += size;
+    medium->ops->copy(medium, to, from, size);
+}
+
+void medium_fence(struct medium *medium)
+{
+    medium->counts.rounds++;
+    medium->ops->fence(medium);
+}
+
+const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous)
+{
+    struct statfs fs;
+    bool memory = fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+    /* libpmem knows device DAX, and PMEM_IS_PMEM_FORCE=1 for those who know better. */
+    return synchronous || memory || pmem_is_pmem(home, size) ? &medium_pmem : &medium_file;
+}

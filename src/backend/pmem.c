@@ -1,0 +1,34 @@
+/*
+ * Persistent memory (DAX with MAP_SYNC), or memory that stands in for it (tmpfs). libpmem chooses
+ * clwb, clflushopt or clflush, and the widest non-temporal stores, by the CPU; it takes no lock and
+ * allocates nothing after its constructor, so the handler may call it.
+ */
+#include "backend/backend.h"
+
+#include <libpmem.h>
+
+static void pmem_medium_write_back(struct medium *medium, const void *address, size_t size)
+{
+    (void)medium;
+    pmem_flush(address, size);
+}
+
+static void pmem_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
+{
+    (void)medium;
+    pmem_memcpy(to, from, size, PMEM_F_MEM_NODRAIN | PMEM_F_MEM_NONTEMPORAL);
+}
+
+static void pmem_medium_fence(struct medium *medium)
+{
+    medium->counts.fences++;
+    pmem_drain();
+}
+
+const struct medium_ops medium_pmem = {
+    .name = "pmem",
+    .power_safe = true,
+    .write_back = pmem_medium_write_back,
+    .copy = pmem_medium_copy,
+    .fence = pmem_medium_fence,
+};

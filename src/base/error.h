@@ -1,0 +1,17 @@
+/*
+ * Error reporting: errno says which kind, a message per thread says what, where and what to do.
+ *
+ * Code that may run inside the SIGSEGV handler must not format text. Such functions return a
+ * negative errno value, and their caller in normal context turns it into a message.
+ */
+#ifndef PM_BASE_ERROR_H
+#define PM_BASE_ERROR_H
+
+/* Record the message, set errno to `error`, return -1. */
+int pm__fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
+#define pm__fail_null(...) (pm__fail(__VA_ARGS__), NULL)
+
+const char *pm__message(void);
+
+#endif

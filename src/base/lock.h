@@ -1,0 +1,44 @@
+/*
+ * A mutex that the SIGSEGV handler may take: no allocation, no thread-local state, one futex.
+ *
+ * Rule: whoever takes it outside the handler must not touch a container's view while holding it,
+ * for that may fault and the handler would wait for its own thread; and must hold it with signals
+ * blocked wherever a signal handler of the program may legally store to a container.
+ *
+ * Releasing it is an atomic exchange, which on x86 also orders this thread's earlier write-backs:
+ * what one thread wrote back is fenced before another thread can begin the next round.
+ *
+ * States and algorithm: Drepper, "Futexes Are Tricky", mutex 2.
+ */
+#ifndef PM_BASE_LOCK_H
+#define PM_BASE_LOCK_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct lock {
+    _Atomic uint32_t state; /* 0 free, 1 held, 2 held and somebody may be waiting */
+};
+
+void lock_wait(struct lock *lock);
+void lock_wake(struct lock *lock);
+
+static inline void lock_acquire(struct lock *lock)
+{
+    uint32_t expected = 0;
+    if (!atomic_compare_exchange_strong(&lock->state, &expected, 1))
+        lock_wait(lock);
+}
+
+static inline void lock_release(struct lock *lock)
+{
+    if (atomic_exchange(&lock->state, 0) == 2)
+        lock_wake(lock);
+}
+
+/* The same with all signals blocked; `*saved` is for the release. Two system calls more. */
+void lock_acquire_masked(struct lock *lock, sigset_t *saved);
+void lock_release_masked(struct lock *lock, const sigset_t *saved);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * The arena: 8 TiB of reserved addresses in slots of 1 GiB. A container takes a run of slots that
+ * covers its max_size. The table is read by the signal handler without a lock: an entry is one
+ * pointer, written before the container's first page can fault and cleared after its last.
+ */
+#include "container/container.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SLOTS (ARENA_SIZE >> ARENA_SLOT_SHIFT)
+
+uintptr_t arena_base;
+static struct container *_Atomic slots[SLOTS];
+static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes of slots */
+
+int arena_reserve(void)
+{
+    pthread_mutex_lock(&arena_lock);
+    if (arena_base == 0) {
+        void *p = map_reserve((void *)ARENA_HINT, ARENA_SIZE);
+        if (p == MAP_FAILED)
+            p = map_reserve(NULL, ARENA_SIZE);
+        if (p != MAP_FAILED)
+            arena_base = (uintptr_t)p;
+    }
+    pthread_mutex_unlock(&arena_lock);
+    if (arena_base == 0)
+        return pm__fail(ENOMEM, "cannot reserve %llu GiB of address space: %s; raise ulimit -v",
+                        (unsigned long long)(ARENA_SIZE >> 30), strerror(errno));
+    return 0;
+}
+
+static uint64_t slot_of(uint64_t address)
+{
+    return (address - arena_base) >> ARENA_SLOT_SHIFT;
+}
+
+static uint64_t slot_count(uint64_t size)
+{
+    return divide_up(size, UINT64_C(1) << ARENA_SLOT_SHIFT);
+}
+
+struct container *arena_find(const void *address)
+{
+    if (arena_base == 0 || !arena_contains(address))
+        return NULL;
+    return atomic_load_explicit(&slots[slot_of((uintptr_t)address)], memory_order_acquire);
+}
+
+static bool slots_are_free(uint64_t first, uint64_t count)
+{
+    if (first + count > SLOTS)
+        return false;
+    for (uint64_t i = first; i < first + count; i++)
+        if (atomic_load_explicit(&slots[i], memory_order_relaxed))
+            return false;
+    return true;
+}
+
+bool arena_take(uint64_t base, uint64_t size, struct container *owner)
+{
+    if (base < arena_base || base - arena_base >= ARENA_SIZE ||
+        (base - arena_base) % (UINT64_C(1) << ARENA_SLOT_SHIFT) != 0)
+        return false;
+    uint64_t first = slot_of(base), count = slot_count(size);
+    pthread_mutex_lock(&arena_lock);
+    bool free = slots_are_free(first, count);
+    for (uint64_t i = first; free && i < first + count; i++)
+        atomic_store_explicit(&slots[i], owner, memory_order_release);
+    pthread_mutex_unlock(&arena_lock);
+    return free;
+}
+
+void arena_give_back(uint64_t base, uint64_t size)
+{
+    pthread_mutex_lock(&arena_lock);
+    for (uint64_t i = slot_of(base), n = slot_count(size); n > 0; i++, n--)
+        atomic_store_explicit(&slots[i], NULL, memory_order_release);
+    pthread_mutex_unlock(&arena_lock);
+}
+
+uint64_t arena_choose(uint64_t size, uint64_t random)
+{
+    uint64_t count = slot_count(size), base = 0;
+    pthread_mutex_lock(&arena_lock);
+    for (uint64_t i = 0; i < SLOTS && base == 0; i++) {
+        uint64_t first = (random + i) % SLOTS;
+        if (slots_are_free(first, count))
+            base = arena_base + (first << ARENA_SLOT_SHIFT);
+    }
+    pthread_mutex_unlock(&arena_lock);
+    return base;
+}
+
+void arena_abandon(void)
+{
+    struct container *previous = NULL;
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        struct container *c = atomic_load_explicit(&slots[i], memory_order_relaxed);
+        if (c && c != previous)
+            close(c->fd);
+        previous = c;
+        atomic_store_explicit(&slots[i], NULL, memory_order_relaxed);
+    }
+    if (arena_base)
+        map_unreserve_contents((void *)arena_base, ARENA_SIZE);
+}

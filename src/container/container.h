@@ -1,0 +1,153 @@
+/*
+ * A container: one file, its place in the arena, and how it is mapped. This layer opens, creates,
+ * locks, grows and closes; it knows the format but not what a transaction is.
+ *
+ * A writable container is mapped three times, each at max_size bytes of reserved space:
+ *
+ *   base (view)   in the arena, shared, read-only until a page is opened: the application's
+ *   home          elsewhere, shared, writable: the library's. A stray store of the application
+ *                 finds no writable metadata in the arena, and the library never faults
+ *   shadow        elsewhere, private: journaled words as the open transaction has them. Words it
+ *                 has not changed are read through to home for free, and only changed pages cost
+ *                 memory
+ *
+ * A read-only container has one private copy for all three.
+ *
+ * Invariants
+ *  C1  All mapped pieces have blocks: [0, segments * segment_size) of the file is allocated.
+ *  C2  `segments` only grows, under the caller's lock.
+ *  C3  The arena's slots of an open container, and no others, point to it.
+ */
+#ifndef PM_CONTAINER_H
+#define PM_CONTAINER_H
+
+#include "backend/backend.h"
+#include "container/format.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+struct container {
+    char *base;   /* the view */
+    char *home;
+    char *shadow;
+    uint64_t max_size;     /* bytes reserved */
+    uint64_t segment_size; /* bytes */
+    uint32_t segment_shift;
+    uint32_t segments_max;
+    _Atomic uint32_t segments; /* in the file now */
+    uint32_t granularity;
+    uint32_t meta_segments;
+    uint64_t seed; /* of every checksum in this container */
+    int fd;
+    bool readonly;
+    bool synchronous; /* mapped with MAP_SYNC */
+    struct medium medium;
+    char *path;       /* as given; owned */
+    void *upper;      /* the transaction layer's, for the SIGSEGV handler */
+    struct format_header header;
+};
+
+/* How to open; made by the api layer out of pm_options, checked and with defaults filled in. */
+struct container_options {
+    bool create, exclusive, readonly;
+    const char *layout; /* or NULL */
+    mode_t mode;
+    uint64_t max_size, segment_size;
+    uint32_t granularity;
+};
+
+/*
+ * Open or create. On success home is mapped and, when writable, the medium is known; recovery may
+ * work on home now. Errors as pm_open(). container_map_rest() completes it.
+ */
+int container_open(struct container *c, const char *path, const struct container_options *options);
+
+/* Map view and shadow, and enter the arena's slots: from now on faults are ours. */
+int container_map_rest(struct container *c);
+
+/* Unmap, unlock, forget. Never fails; the contents are the upper layers' business. */
+void container_close(struct container *c);
+
+int container_delete(const char *path);
+
+/*
+ * Append between `count` and `wanted` segments to the file and map them. Returns how many, or a
+ * negative errno: -ENOSPC when max_size or the disk is exhausted. The caller serialises. [handler]
+ */
+int container_grow(struct container *c, uint32_t count, uint32_t wanted);
+
+/* Verify both header copies on the medium, for pm_check(). */
+int container_check_headers(struct container *c);
+
+/* ---- the arena ----------------------------------------------------------------------------- */
+
+/*
+ * One range of address space per process, reserved once, at the same place in every run if that is
+ * free. So "is this address in a container?" is a subtraction and a comparison, and the handler
+ * finds the container by one look into a table of slots.
+ */
+#define ARENA_HINT UINT64_C(0x200000000000)
+#define ARENA_SIZE (UINT64_C(8) << 40)
+#define ARENA_SLOT_SHIFT 30
+
+extern uintptr_t arena_base; /* 0 before arena_reserve() */
+
+int arena_reserve(void);
+
+static inline bool arena_contains(const void *address)
+{
+    return (uintptr_t)address - arena_base < ARENA_SIZE;
+}
+
+/* The open container whose slots hold `address`, or NULL. Wait-free. [handler] */
+struct container *arena_find(const void *address);
+
+/* Take the slots of [base, base + size); false if any is taken or not in the arena. */
+bool arena_take(uint64_t base, uint64_t size, struct container *owner);
+void arena_give_back(uint64_t base, uint64_t size);
+
+/* A free base for `size` bytes, beginning the search at a place chosen by `random`; 0 if none. */
+uint64_t arena_choose(uint64_t size, uint64_t random);
+
+/* In a child of fork(2): close every container's descriptor and make the whole arena untouchable. */
+void arena_abandon(void);
+
+static inline bool container_holds(const struct container *c, const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)c->base < c->max_size;
+}
+
+static inline uint64_t container_bytes(const struct container *c)
+{
+    return (uint64_t)atomic_load_explicit(&c->segments, memory_order_acquire)
+           << c->segment_shift;
+}
+
+static inline uint64_t *home_word(const struct container *c, uint64_t offset)
+{
+    return (uint64_t *)(c->home + offset);
+}
+
+static inline uint64_t *shadow_word(const struct container *c, uint64_t offset)
+{
+    return (uint64_t *)(c->shadow + offset);
+}
+
+static inline struct format_state *home_state(const struct container *c)
+{
+    return (struct format_state *)(c->home + FORMAT_STATE);
+}
+
+/* The segment table: as committed (home), and as the open transaction has it (shadow). */
+static inline uint64_t *home_table(const struct container *c)
+{
+    return home_word(c, FORMAT_TABLE);
+}
+
+static inline uint64_t *shadow_table(const struct container *c)
+{
+    return shadow_word(c, FORMAT_TABLE);
+}
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * Creation: all or nothing. The file is made without a name (O_TMPFILE), filled, forced to the
+ * medium, and only then linked to its path, by a call that does not replace. So a crash leaves no
+ * file, or a whole one, and no litter. File systems without O_TMPFILE get a temporary name beside
+ * the path and rename; there a crash may leave that file, which nobody ever opens.
+ */
+#define _GNU_SOURCE
+#include "container/create.h"
+
+#include "base/error.h"
+#include "container/header.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int directory_open(const char *path)
+{
+    char copy[PATH_MAX];
+    if (strlen(path) >= sizeof copy)
+        return pm__fail(ENAMETOOLONG, "%s: path is too long", path);
+    strcpy(copy, path);
+    const char *directory = dirname(copy);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return pm__fail(errno, "%s: cannot open the directory %s: %s", path, directory,
+                        strerror(errno));
+    return fd;
+}
+
+int directory_sync(const char *path)
+{
+    int fd = directory_open(path);
+    if (fd < 0)
+        return -1;
+    int failed = fsync(fd) != 0 && errno != EINVAL; /* some file systems have nothing to sync */
+    int error = errno;
+    close(fd);
+    if (failed)
+        return pm__fail(error, "%s: cannot sync its directory: %s", path, strerror(error));
+    return 0;
+}
+
+static int fill_header(struct format_header *h, const char *path,
+                       const struct container_options *options)
+{
+    *h = (struct format_header){.segment_size = options->segment_size,
+                                .max_size = options->max_size,
+                                .granularity = options->granularity};
+    if (getrandom(h->id, sizeof h->id, 0) != sizeof h->id)
+        return pm__fail(errno, "%s: no random bytes for its id: %s", path, strerror(errno));
+    h->meta_segments = (uint32_t)format_meta_segments(h->segment_size, h->max_size);
+    h->base = arena_choose(h->max_size, h->id[0]);
+    if (h->base == 0)
+        return pm__fail(ENOMEM,
+                        "%s: the arena has no free %llu bytes; close a container or choose a "
+                        "smaller max_size",
+                        path, (unsigned long long)h->max_size);
+    if (options->layout)
+        strncpy(h->layout, options->layout, sizeof h->layout - 1);
+    header_seal(h);
+    return 0;
+}
+
+static int write_at(int fd, const void *bytes, size_t size, uint64_t offset)
+{
+    ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
+    return n == (ssize_t)size ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
+int header_write(int fd, const struct format_header *header, uint64_t offset)
+{
+    return write_at(fd, header, sizeof *header, offset);
+}
+
+/* An empty container: metadata segments, and one segment for each half of the log. */
+static int fill_file(int fd, const struct format_header *h)
+{
+    uint32_t used = h->meta_segments + 2;
+    int error = file_allocate(fd, 0, used * h->segment_size, false);
+    if (error == 0)
+        error = header_write(fd, h, FORMAT_HEADER_A);
+    if (error == 0)
+        error = header_write(fd, h, FORMAT_HEADER_B);
+    struct format_state state = {.base_epoch = seal(1)};
+    if (error == 0)
+        error = write_at(fd, &state, sizeof state, FORMAT_STATE);
+    for (uint32_t i = 0; i < used && error == 0; i++) {
+        uint64_t word = i < h->meta_segments ? segment_word(SEGMENT_META, 0)
+                                             : segment_log_word(i - h->meta_segments, 0);
+        error = write_at(fd, &word, sizeof word, FORMAT_TABLE + i * sizeof word);
+    }
+    if (error == 0 && fsync(fd) != 0)
+        error = -errno;
+    return error;
+}
+
+/* Name the finished file. -EEXIST if the path is there already. */
+static int publish(int fd, const char *temporary, const char *path)
+{
+    if (temporary[0])
+        return renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0 ? 0 : -errno;
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
+}
+
+/* A new file beside `path`: nameless, with `temporary` set to "", or with that name. */
+static int open_new(const char *path, mode_t mode, char temporary[PATH_MAX])
+{
+    temporary[0] = 0;
+    char directory[PATH_MAX];
+    if (strlen(path) + sizeof ".new-0123456789abcdef" > sizeof directory) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(directory, path);
+    int fd = open(dirname(directory), O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
+        return fd;
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return -1;
+    snprintf(temporary, PATH_MAX, "%s.new-%016llx", path, (unsigned long long)random);
+    return open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
+}
+
+int container_create(const char *path, const struct container_options *options)
+{
+    struct format_header header;
+    if (fill_header(&header, path, options) != 0)
+        return -1;
+    char temporary[PATH_MAX];
+    int fd = open_new(path, options->mode, temporary);
+    if (fd < 0)
+        return pm__fail(errno, "%s: cannot create: %s", path, strerror(errno));
+    int error = fill_file(fd, &header);
+    if (error == 0)
+        error = publish(fd, temporary, path);
+    if (error != 0 && temporary[0])
+        unlink(temporary);
+    close(fd);
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot create: %s", path, strerror(-error));
+    return directory_sync(path);
+}

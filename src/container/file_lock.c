@@ -1,0 +1,47 @@
+/*
+ * Who may open a container: one writer and nobody else, or any number of readers. Locks of the open
+ * file description (OFD), so that two opens in one process conflict as well, and no close of
+ * another descriptor drops them.
+ *
+ *   byte 0   the writer's, exclusive
+ *   byte 1   exclusive for the writer, shared for readers: a reader sees home, which a writer
+ *            changes at every moment
+ */
+#define _GNU_SOURCE
+#include "container/file_lock.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int lock_byte(int fd, short type, off_t byte)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+int file_lock(int fd, const char *path, bool readonly)
+{
+    const char *holder = "for writing";
+    int result = readonly ? 0 : lock_byte(fd, F_WRLCK, 0);
+    if (result == 0) {
+        result = lock_byte(fd, readonly ? F_RDLCK : F_WRLCK, 1);
+        holder = readonly ? "for writing" : "read-only";
+    }
+    if (result == 0)
+        return 0;
+    if (errno == EAGAIN || errno == EACCES)
+        return pm__fail(EBUSY, "%s: open %s, in this process or another; close it there first",
+                        path, holder);
+    return pm__fail(errno, "%s: cannot lock: %s", path, strerror(errno));
+}
+
+bool file_is_at(int fd, const char *path)
+{
+    struct stat open_file, named;
+    return fstat(fd, &open_file) == 0 && stat(path, &named) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}

@@ -1,0 +1,212 @@
+/*
+ * The bytes on the medium. docs/format.md describes them for humans; the static_asserts below pin
+ * them. Little-endian; all offsets are bytes from the start of the file unless a name says pages,
+ * segments or slots.
+ *
+ *   segment 0 ..         metadata: header copy A | header copy B | state page | segment table
+ *   any other segment    what its word in the segment table says: free, a slab of objects of one
+ *                        size, a run holding one large object, or a part of the log (dlog)
+ *
+ * Three kinds of metadata, by how they change:
+ *   header       written at creation only; each copy has a checksum
+ *   base epoch   one sealed word, changed in place with a round of its own (recovery, close)
+ *   journaled    root, segment table, bitmaps: 64-bit words changed by commit records only.
+ *                Sealed where the payload leaves room for a check, that is not in bitmaps.
+ */
+#ifndef PM_CONTAINER_FORMAT_H
+#define PM_CONTAINER_FORMAT_H
+
+#include "base/bits.h"
+#include "base/seal.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FORMAT_MAGIC "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
+#define FORMAT_VERSION 1u
+
+#define FORMAT_SEGMENT_MIN (UINT64_C(64) << 10)
+#define FORMAT_SEGMENT_MAX (UINT64_C(1) << 30)
+#define FORMAT_SIZE_MAX (UINT64_C(4) << 40)
+#define FORMAT_GRANULARITY_MIN 16u
+#define FORMAT_GRANULARITY_MAX 4096u
+#define FORMAT_LAYOUT_BYTES 128u
+
+/* ---- metadata ---------------------------------------------------------------------------- */
+
+struct format_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t page_size;    /* PM_PAGE */
+    uint64_t header_bytes; /* sizeof(struct format_header) */
+    uint64_t id[2];        /* random; seeds every checksum, so that containers do not mix */
+    uint64_t segment_size; /* bytes */
+    uint64_t max_size;     /* bytes; a multiple of segment_size */
+    uint64_t base;         /* address of the container's first byte; pointers are relative to it */
+    uint32_t granularity;  /* bytes */
+    uint32_t meta_segments;
+    char layout[FORMAT_LAYOUT_BYTES]; /* NUL-padded */
+    uint64_t checksum;                /* of all bytes before it */
+};
+
+struct format_state {
+    uint64_t base_epoch; /* sealed; whatever the log says of it and of older epochs is void */
+    uint64_t unused[7];
+    uint64_t root_offset; /* sealed, journaled; 0: no root */
+    uint64_t root_size;   /* sealed, journaled; bytes */
+};
+
+#define FORMAT_HEADER_A UINT64_C(0)
+#define FORMAT_HEADER_B PM_PAGE
+#define FORMAT_STATE (2 * PM_PAGE)
+#define FORMAT_TABLE (3 * PM_PAGE) /* one word for each segment up to max_size */
+
+static_assert(sizeof(struct format_header) == 208, "format");
+static_assert(offsetof(struct format_header, layout) == 72, "format");
+static_assert(offsetof(struct format_header, checksum) == 200, "format");
+static_assert(sizeof(struct format_state) == 80, "format");
+static_assert(offsetof(struct format_state, root_offset) == 64, "a line apart from base_epoch");
+
+/* Segments taken by metadata: the fixed pages and the table. */
+static inline uint64_t format_meta_segments(uint64_t segment_size, uint64_t max_size)
+{
+    return divide_up(FORMAT_TABLE + max_size / segment_size * sizeof(uint64_t), segment_size);
+}
+
+/* ---- words of the segment table ------------------------------------------------------------
+ *
+ *   bits  0..3   kind
+ *   bits  4..35  argument of the kind
+ *   bits 36..55  zero, but for SEGMENT_LOG
+ *   bits 56..63  seal
+ */
+
+enum segment_kind {
+    SEGMENT_FREE = 0, /* the whole word is zero */
+    SEGMENT_META = 1,
+    SEGMENT_SLAB = 2,  /* argument: object size in units of FORMAT_GRANULARITY_MIN */
+    SEGMENT_LARGE = 3, /* first of a run that holds one object; argument: segments of the run */
+    SEGMENT_MORE = 4,  /* later segment of a run; argument: segments back to the first */
+    SEGMENT_LOG = 5,   /* argument: order within its half of the log; bit 36: which half */
+};
+
+#define SEGMENT_LOG_HALF_SHIFT 36
+
+static inline uint64_t segment_word(enum segment_kind kind, uint64_t argument)
+{
+    return seal((uint64_t)kind | argument << 4);
+}
+
+static inline uint64_t segment_log_word(unsigned half, uint32_t order)
+{
+    return seal((uint64_t)SEGMENT_LOG | (uint64_t)order << 4 |
+                (uint64_t)half << SEGMENT_LOG_HALF_SHIFT);
+}
+
+static inline enum segment_kind segment_kind(uint64_t word)
+{
+    return (enum segment_kind)(word & 15);
+}
+
+static inline uint32_t segment_argument(uint64_t word)
+{
+    return (uint32_t)(word >> 4);
+}
+
+static inline unsigned segment_log_half(uint64_t word)
+{
+    return word >> SEGMENT_LOG_HALF_SHIFT & 1;
+}
+
+/* ---- slabs ---------------------------------------------------------------------------------
+ *
+ *   | bitmap: one bit an object, 1 = in use | padding to a page | object 0 | object 1 | ...
+ *
+ * The objects begin on a page, so an object whose size is a multiple of an alignment up to a page
+ * is aligned to it.
+ */
+
+struct slab_shape {
+    uint32_t object_size;  /* bytes */
+    uint32_t objects;      /* how many fit */
+    uint32_t header_bytes; /* bitmap and padding */
+};
+
+static inline struct slab_shape slab_shape(uint64_t segment_size, uint32_t object_size)
+{
+    /* The bitmap never needs more pages than if the whole segment were objects. */
+    uint64_t most = segment_size / object_size;
+    uint64_t header = align_up(divide_up(most, 8), PM_PAGE);
+    return (struct slab_shape){.object_size = object_size,
+                               .objects = (uint32_t)((segment_size - header) / object_size),
+                               .header_bytes = (uint32_t)header};
+}
+
+/* ---- the log -------------------------------------------------------------------------------
+ *
+ * Two halves. Half e % 2 holds what is needed to go back to the start of epoch e: commit record
+ * e - 1, then pre-images of the pages that e changed. A half is a row of slots of one page each,
+ * over all its segments by their order; a segment holds
+ *
+ *   | descriptors, one a slot | padding to a page | slot 0 | slot 1 | ... | slot n - 1
+ *
+ * The record fills the first slots of the half, as many as it needs; its bytes run on from slot to
+ * slot and their descriptors are not used. A slot holds a pre-image of epoch e if and only if its
+ * descriptor has that epoch and its checksum fits the slot's contents.
+ */
+
+struct log_descriptor {
+    uint64_t epoch;
+    uint64_t page; /* number of the page in the file */
+    uint64_t sum;  /* checksum_mix(checksum of the contents, epoch, page) */
+    uint64_t unused;
+};
+
+static_assert(sizeof(struct log_descriptor) == 32, "format");
+
+static inline uint32_t log_segment_slots(uint64_t segment_size)
+{
+    return (uint32_t)((segment_size - PM_PAGE) / (PM_PAGE + sizeof(struct log_descriptor)));
+}
+
+static inline uint64_t log_segment_first_slot(uint64_t segment_size)
+{
+    return segment_size - log_segment_slots(segment_size) * PM_PAGE;
+}
+
+/* A commit record: this header, then clears, words and pages. */
+struct log_record {
+    char magic[8];
+    uint64_t epoch;
+    uint64_t bytes;  /* of the whole record */
+    uint64_t clears; /* count of struct record_clear */
+    uint64_t words;  /* count of struct record_word */
+    uint64_t pages;  /* count of struct record_page */
+    uint64_t unused;
+    uint64_t checksum; /* of the whole record with this field zero */
+};
+
+struct record_clear { /* bitmap of a new slab: zero before the words are applied */
+    uint64_t offset;
+    uint64_t bytes;
+};
+
+struct record_word { /* a journaled word's new value */
+    uint64_t offset;
+    uint64_t value;
+};
+
+struct record_page { /* a page the transaction opened that holds a live object afterwards */
+    uint64_t page;
+    uint64_t sum; /* checksum of its contents */
+};
+
+#define RECORD_MAGIC "PMrecord"
+
+static_assert(sizeof(struct log_record) == 64, "format");
+static_assert(sizeof(struct record_clear) == 16, "format");
+static_assert(sizeof(struct record_word) == 16, "format");
+static_assert(sizeof(struct record_page) == 16, "format");
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * Opening: find the file, lock it, judge its header, take its place in the arena, map home. What
+ * the log says is the transaction layer's business, between container_open() and
+ * container_map_rest().
+ */
+#define _GNU_SOURCE
+#include "container/container.h"
+
+#include "base/error.h"
+#include "container/create.h"
+#include "container/file_lock.h"
+#include "container/header.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Open and lock the file now at `path`; creates it as asked. */
+static int open_locked(const char *path, const struct container_options *options)
+{
+    bool created = false;
+    for (;;) {
+        int fd = open(path, (options->readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0 && errno == ENOENT && options->create && !options->readonly) {
+            if (container_create(path, options) == 0)
+                created = true;
+            else if (errno != EEXIST) /* else another process was faster: open its file */
+                return -1;
+            continue;
+        }
+        if (fd < 0)
+            return pm__fail(errno, "%s: cannot open: %s", path, strerror(errno));
+        if (options->create && options->exclusive && !created) {
+            close(fd);
+            return pm__fail(EEXIST, "%s: exists already", path);
+        }
+        if (file_lock(fd, path, options->readonly) != 0) {
+            int error = errno;
+            close(fd);
+            errno = error;
+            return -1;
+        }
+        if (file_is_at(fd, path))
+            return fd;
+        close(fd); /* deleted, or replaced, between open and lock */
+        created = false;
+    }
+}
+
+static int check_file(struct container *c, const struct container_options *options)
+{
+    struct stat st;
+    if (fstat(c->fd, &st) != 0)
+        return pm__fail(errno, "%s: %s", c->path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return pm__fail(EBADMSG, "%s: not a regular file", c->path);
+    if ((uint64_t)sysconf(_SC_PAGESIZE) != PM_PAGE)
+        return pm__fail(ENOTSUP, "%s: this system has pages of %ld bytes; libpm needs %llu",
+                        c->path, sysconf(_SC_PAGESIZE), (unsigned long long)PM_PAGE);
+    uint64_t damaged;
+    if (header_read(c->fd, c->path, &c->header, &damaged) != 0)
+        return -1;
+    const struct format_header *h = &c->header;
+    uint64_t least = (h->meta_segments + 2) * h->segment_size;
+    if ((uint64_t)st.st_size < least)
+        return pm__fail(EBADMSG,
+                        "%s: offset %llu: truncated, a container of this shape has at least %llu "
+                        "bytes; restore the file from a backup",
+                        c->path, (unsigned long long)st.st_size, (unsigned long long)least);
+    if (options->layout && strcmp(options->layout, h->layout) != 0)
+        return pm__fail(EMEDIUMTYPE,
+                        "%s: offset %zu: holds data of layout \"%s\", not \"%s\"; open it with "
+                        "the program that wrote it",
+                        c->path, offsetof(struct format_header, layout), h->layout,
+                        options->layout);
+    if (damaged != UINT64_MAX && !options->readonly) {
+        int error = header_write(c->fd, h, damaged);
+        if (error == 0 && fsync(c->fd) != 0)
+            error = -errno;
+        if (error != 0)
+            return pm__fail(-error, "%s: offset %llu: cannot mend this copy of the header: %s",
+                            c->path, (unsigned long long)damaged, strerror(-error));
+    }
+    c->max_size = h->max_size;
+    c->segment_size = h->segment_size;
+    c->segment_shift = (uint32_t)__builtin_ctzll(h->segment_size);
+    c->segments_max = (uint32_t)(h->max_size / h->segment_size);
+    c->granularity = h->granularity;
+    c->meta_segments = h->meta_segments;
+    c->seed = h->id[0] ^ h->id[1];
+    uint64_t segments = (uint64_t)st.st_size / h->segment_size;
+    atomic_store(&c->segments, (uint32_t)min_u64(segments, c->segments_max));
+    return 0;
+}
+
+/* Map the file's bytes from `offset` on into shadow and view. [handler] */
+static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t size)
+{
+    int error = map_file(MAP_COPY, c->shadow + offset, size, c->fd, offset, false);
+    if (error == 0)
+        error =
+            map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset, c->synchronous);
+    return error;
+}
+
+static char *reserve(struct container *c)
+{
+    void *p = map_reserve(NULL, c->max_size);
+    if (p != MAP_FAILED)
+        return p;
+    pm__fail(ENOMEM, "%s: cannot reserve %llu bytes of address space: %s", c->path,
+             (unsigned long long)c->max_size, strerror(errno));
+    return NULL;
+}
+
+static int map_home(struct container *c)
+{
+    c->base = (char *)c->header.base;
+    if (!arena_take(c->header.base, c->max_size, c)) {
+        c->base = NULL;
+        return pm__fail(EADDRINUSE,
+                        "%s: its addresses %#llx to %#llx are taken in this process; close the "
+                        "container that is there",
+                        c->path, (unsigned long long)c->header.base,
+                        (unsigned long long)(c->header.base + c->max_size));
+    }
+    if (c->readonly) {
+        c->home = c->shadow = c->base;
+    } else if (!(c->home = reserve(c)) || !(c->shadow = reserve(c))) {
+        return -1;
+    }
+    c->synchronous = !c->readonly && map_is_synchronous(c->fd);
+    enum map_kind kind = c->readonly ? MAP_COPY : MAP_HOME_SHARED;
+    int error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
+    c->medium.ops = c->readonly
+                        ? &medium_file /* a private copy: nothing to make durable */
+                        : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
+    return 0;
+}
+
+int container_open(struct container *c, const char *path, const struct container_options *options)
+{
+    *c = (struct container){.fd = -1, .readonly = options->readonly, .path = strdup(path)};
+    if (!c->path)
+        return pm__fail(ENOMEM, "%s: out of memory", path);
+    if (arena_reserve() != 0 || (c->fd = open_locked(path, options)) < 0 ||
+        check_file(c, options) != 0 || map_home(c) != 0) {
+        int error = errno;
+        container_close(c);
+        errno = error;
+        return -1;
+    }
+    return 0;
+}
+
+int container_map_rest(struct container *c)
+{
+    int error = c->readonly ? (mprotect(c->base, container_bytes(c), PROT_READ) ? -errno : 0)
+                            : map_shadow_and_view(c, 0, container_bytes(c));
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
+    return 0;
+}
+
+void container_close(struct container *c)
+{
+    if (c->base) {
+        map_unreserve_contents(c->base, c->max_size);
+        arena_give_back((uintptr_t)c->base, c->max_size);
+    }
+    if (c->home && c->home != c->base)
+        munmap(c->home, c->max_size);
+    if (c->shadow && c->shadow != c->base)
+        munmap(c->shadow, c->max_size);
+    if (c->fd >= 0)
+        close(c->fd);
+    free(c->path);
+    *c = (struct container){.fd = -1};
+}
+
+int container_grow(struct container *c, uint32_t count, uint32_t wanted)
+{
+    uint32_t segments = atomic_load(&c->segments), room = c->segments_max - segments;
+    if (count > room)
+        return -ENOSPC;
+    if (wanted > room)
+        wanted = room;
+    uint64_t from = container_bytes(c);
+    bool durable = c->medium.ops->power_safe;
+    int error = file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
+    if (error == -ENOSPC && wanted > count) {
+        wanted = count;
+        error =
+            file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
+    }
+    uint64_t size = (uint64_t)wanted << c->segment_shift;
+    if (error == 0)
+        error = map_file(MAP_HOME_SHARED, c->home + from, size, c->fd, from, c->synchronous);
+    if (error == 0)
+        error = map_shadow_and_view(c, from, size);
+    if (error != 0)
+        return error;
+    atomic_store_explicit(&c->segments, segments + wanted, memory_order_release);
+    return (int)wanted;
+}
+
+int container_delete(const char *path)
+{
+    struct container_options options = {.create = false};
+    int fd = open_locked(path, &options);
+    if (fd < 0)
+        return -1;
+    struct format_header header;
+    uint64_t damaged;
+    int result = header_read(fd, path, &header, &damaged);
+    if (result == 0 && unlink(path) != 0)
+        result = pm__fail(errno, "%s: cannot delete: %s", path, strerror(errno));
+    if (result == 0)
+        result = directory_sync(path);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return result;
+}

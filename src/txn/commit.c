@@ -1,0 +1,255 @@
+/*
+ * Commit of the undo engine: one round of write-backs, images for the next epoch, and the record
+ * that proves they all arrived.
+ */
+#include "txn/txn.h"
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/panic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Pages that stay open across a commit, at most: 4 MiB of images. */
+#define HOT_MAX 1024
+/* Bytes of the record buffer that stay in memory between commits. */
+#define RECORD_KEPT (64 * PM_PAGE)
+
+static int compare_pages(const void *a, const void *b)
+{
+    uint32_t x = ((const struct page_entry *)a)->page, y = ((const struct page_entry *)b)->page;
+    return (x > y) - (x < y);
+}
+
+static void sort_entries(struct pages *p)
+{
+    for (uint32_t i = 1; i < p->count; i++)
+        if (p->opened[i - 1].page > p->opened[i].page) {
+            qsort(p->opened, p->count, sizeof *p->opened, compare_pages);
+            return;
+        }
+}
+
+static bool entry_changed(const struct page_entry *entry)
+{
+    return entry->slot == SLOT_NONE || entry->now != entry->sum;
+}
+
+static bool entry_is_kept(const struct page_entry *entry)
+{
+    return entry->slot != SLOT_NONE;
+}
+
+static bool keep_none(const struct page_entry *entry)
+{
+    (void)entry;
+    return false;
+}
+
+static void hash_entry(struct txn *t, struct page_entry *entry)
+{
+    entry->now = checksum(page_home(&t->pages, entry->page), PM_PAGE, t->c->seed);
+}
+
+void txn_note(struct txn *t, uint32_t page, bool live)
+{
+    t->notes[t->note_count++] = (struct page_note){.page = page, .live = live};
+}
+
+/* Whether any logged page differs from its image. Fills in their checksums. */
+static bool any_page_changed(struct txn *t)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < t->pages.count; i++) {
+        struct page_entry *entry = &t->pages.opened[i];
+        if (entry->slot == SLOT_NONE)
+            continue; /* fresh; if it were live now there would be a note */
+        hash_entry(t, entry);
+        changed |= entry_changed(entry);
+    }
+    return changed;
+}
+
+/* The allocator's news: pages that became live must be listed, dead ones are fresh from now on. */
+static void apply_notes(struct txn *t)
+{
+    struct pages *p = &t->pages;
+    for (uint64_t i = 0; i < t->note_count; i++) {
+        uint32_t page = t->notes[i].page;
+        if (t->notes[i].live) {
+            p->flags[page] &= (uint8_t)~PAGE_FRESH;
+            if (!(p->flags[page] & PAGE_LISTED))
+                pages_list(p, page, SLOT_NONE, 0);
+        } else {
+            p->flags[page] |= PAGE_FRESH;
+        }
+    }
+    t->note_count = 0;
+    sort_entries(p);
+}
+
+/* Drop pages that hold nothing after this commit: rule 1 wants them not listed. */
+static void drop_fresh(struct pages *p)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint8_t *flags = &p->flags[p->opened[i].page];
+        if (*flags & PAGE_FRESH)
+            *flags &= (uint8_t) ~(PAGE_LISTED | PAGE_LOGGED);
+        else
+            p->opened[kept++] = p->opened[i];
+    }
+    p->count = kept;
+}
+
+/* Whether `entry`'s page may stay open, with its next image in slot `slot`. */
+static bool may_stay_open(struct txn *t, const struct page_entry *entry, uint32_t slot,
+                          uint32_t hot)
+{
+    bool wanted = pages_stay_hot(&t->pages, entry->page, entry_changed(entry));
+    return wanted && !t->concurrent && hot < HOT_MAX &&
+           t->pages.flags[entry->page] & PAGE_OPEN &&
+           segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1) == 0;
+}
+
+/*
+ * The round's part for pages: each is written back whole (rule 1), or, when it stays hot, its next
+ * image is written ahead, which proves and restores it (rule 8). Afterwards an entry has a slot if
+ * its page stays open. Returns the slots used.
+ */
+static uint32_t flush_pages(struct txn *t, uint32_t slot)
+{
+    uint32_t hot = 0;
+    for (uint32_t i = 0; i < t->pages.count; i++) {
+        struct page_entry *entry = &t->pages.opened[i];
+        const char *contents = page_home(&t->pages, entry->page);
+        if (may_stay_open(t, entry, slot, hot)) {
+            log_write_image(&t->log, slot, t->epoch + 1, entry->page, contents, entry->now);
+            entry->slot = slot++;
+            entry->sum = entry->now;
+            hot++;
+        } else {
+            medium_write_back(&t->c->medium, contents, PM_PAGE);
+            entry->slot = SLOT_NONE;
+        }
+    }
+    t->pages_ahead += hot;
+    return slot;
+}
+
+/* Build the record in t->record; pages listed with the contents they have now. */
+static struct log_record *build_record(struct txn *t)
+{
+    struct journal_counts counts = journal_count(&t->journal);
+    struct log_record *record = (struct log_record *)t->record;
+    *record = (struct log_record){
+        .epoch = t->epoch,
+        .bytes = log_record_bytes(counts.clears, counts.words, t->pages.count),
+        .clears = counts.clears,
+        .words = counts.words,
+        .pages = t->pages.count,
+    };
+    memcpy(record->magic, RECORD_MAGIC, sizeof record->magic);
+    struct record_clear *clears = (struct record_clear *)(record + 1);
+    struct record_word *words = (struct record_word *)(clears + counts.clears);
+    struct record_page *pages = (struct record_page *)(words + counts.words);
+    journal_collect(&t->journal, clears, words);
+    for (uint32_t i = 0; i < t->pages.count; i++)
+        pages[i] = (struct record_page){t->pages.opened[i].page, t->pages.opened[i].now};
+    record->checksum = checksum(record, record->bytes, t->c->seed);
+    return record;
+}
+
+/* After the fence: words go home (their write-back is fenced by the next round), cold pages are
+ * protected, and the next epoch begins with the hot ones. */
+static void finish(struct txn *t, const struct log_record *record)
+{
+    const struct record_clear *clears = (const struct record_clear *)(record + 1);
+    const struct record_word *words = (const struct record_word *)(clears + record->clears);
+    journal_apply(t->c, clears, record->clears, words, record->words);
+    if (t->table.low < t->table.high && t->table.low < t->free_hint)
+        t->free_hint = t->table.low;
+    journal_finish(&t->journal);
+
+    struct pages *p = &t->pages;
+    if (pages_close_sorted(p, p->opened, p->count, entry_is_kept) != 0)
+        panic(t->c->path, 0, "cannot protect pages after a commit, which stands");
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint8_t *flags = &p->flags[p->opened[i].page];
+        *flags &= (uint8_t) ~(PAGE_LISTED | PAGE_LOGGED);
+        if (entry_is_kept(&p->opened[i])) {
+            *flags |= PAGE_LISTED | PAGE_LOGGED;
+            p->opened[kept++] = p->opened[i];
+        }
+    }
+    p->count = kept;
+    pages_trim(p);
+    if (record->bytes > RECORD_KEPT)
+        madvise(t->record + RECORD_KEPT, align_up(record->bytes - RECORD_KEPT, PM_PAGE),
+                MADV_DONTNEED);
+    t->epoch++;
+    t->commits++;
+}
+
+static int commit_locked(struct txn *t)
+{
+    struct pages *p = &t->pages;
+    if (t->concurrent) { /* from here on a store waits for the lock and belongs to the next epoch */
+        sort_entries(p);
+        int error = pages_close_sorted(p, p->opened, p->count, keep_none);
+        if (error != 0)
+            return pm__fail(-error, "%s: cannot protect pages: %s", t->c->path,
+                            strerror(-error));
+    }
+    struct journal_counts counts = journal_count(&t->journal);
+    bool changed = any_page_changed(t);
+    if (!changed && counts.words == 0 && counts.clears == 0 && t->note_count == 0)
+        return 0;
+
+    /* All that can fail, first. Shrinking the log adds a word for each segment it gives up. */
+    unsigned half = (t->epoch + 1) % 2;
+    uint64_t bytes = log_record_bytes(counts.clears, counts.words + t->log.half[half].count,
+                                      p->count + t->note_count);
+    uint32_t slots = log_record_slots(bytes);
+    int error = segments_grow_log(t, half, slots);
+    if (error != 0)
+        return pm__fail(-error,
+                        "%s: offset %llu: no space for a commit record of %llu bytes: %s; free "
+                        "space and commit again, or roll back",
+                        t->c->path, (unsigned long long)container_bytes(t->c),
+                        (unsigned long long)bytes, strerror(-error));
+    segments_shrink_log(t, half, slots + min_u64(p->count + t->note_count, HOT_MAX));
+
+    apply_notes(t);
+    drop_fresh(p);
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->opened[i].slot == SLOT_NONE)
+            hash_entry(t, &p->opened[i]);
+    const struct log_record *record = build_record(t);
+    t->log.half[half].next = flush_pages(t, log_record_slots(record->bytes));
+    log_write_record(&t->log, half, record, record->bytes);
+    medium_fence(&t->c->medium);
+    finish(t, record);
+    return 0;
+}
+
+int txn_commit(struct txn *t)
+{
+    sigset_t saved;
+    /* Only with concurrent stores may a signal handler of the program store while we commit. */
+    if (t->concurrent)
+        lock_acquire_masked(&t->lock, &saved);
+    else
+        lock_acquire(&t->lock);
+    int result = commit_locked(t);
+    t->note_count = 0;
+    if (t->concurrent)
+        lock_release_masked(&t->lock, &saved);
+    else
+        lock_release(&t->lock);
+    return result;
+}

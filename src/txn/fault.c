@@ -1,0 +1,204 @@
+/*
+ * Our handler stands in front of all others, serves stores to containers, and passes on everything
+ * else as if it were not there: with siginfo and context, under the mask and flags of the
+ * disposition it replaced, or to the default action with the guilty instruction in the core dump.
+ *
+ * A program may install its handler over ours and chain to us; fault_install() then puts ours in
+ * front again, before theirs. So that chain would go round in a circle. The handlers replaced are
+ * therefore kept as a stack, and a thread that comes back to us while chaining goes on to
+ * the next older one.
+ */
+#define _GNU_SOURCE
+#include "txn/fault.h"
+
+#include "base/error.h"
+#include "base/panic.h"
+#include "container/container.h"
+#include "txn/txn.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#ifndef __x86_64__
+#error "telling stores from loads in fault.c, and the fence in base/lock.h, are for x86-64 only"
+#endif
+
+#define REPLACED_MAX 8
+
+/* What was installed before us, newest last. Written under install_lock; a handler reads entries
+ * below `count`, which are complete. */
+struct replaced {
+    struct sigaction actions[REPLACED_MAX];
+    _Atomic int count;
+};
+
+static const int signals[2] = {SIGSEGV, SIGBUS};
+static struct replaced replaced[2];
+static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool abandoned; /* in a child of fork(2) */
+
+/* How many handlers this thread has chained to and not returned from. */
+static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+
+bool fault_serve(void *address)
+{
+    struct container *c = arena_find(address);
+    return c && c->upper && txn_fault(c->upper, address);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context);
+
+static void take_default(int signal, const siginfo_t *info)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigaction(signal, &action, NULL);
+    /* A fault happens again when we return, at the guilty instruction. A signal sent by kill(2)
+     * must be sent again; it is delivered when the handler's mask is gone. */
+    if (info->si_code <= 0)
+        raise(signal);
+}
+
+/* Do what would have happened without us. */
+static void chain(int which, siginfo_t *info, void *context)
+{
+    int signal = signals[which];
+    int next = atomic_load(&replaced[which].count) - 1 - depth;
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    if (next >= 0)
+        action = replaced[which].actions[next];
+    bool is_fault = info->si_code > 0;
+    if (!(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN && !is_fault)
+        return;
+    if (!(action.sa_flags & SA_SIGINFO) &&
+        (action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL)) {
+        take_default(signal, info); /* the kernel lets nobody ignore a fault */
+        return;
+    }
+    if (action.sa_flags & (int)SA_RESETHAND)
+        replaced[which].actions[next] = (struct sigaction){.sa_handler = SIG_DFL};
+    sigset_t mask, saved;
+    sigorset(&mask, &((ucontext_t *)context)->uc_sigmask, &action.sa_mask);
+    if (!(action.sa_flags & SA_NODEFER))
+        sigaddset(&mask, signal);
+    pthread_sigmask(SIG_SETMASK, &mask, &saved);
+    depth++;
+    if (action.sa_flags & SA_SIGINFO)
+        action.sa_sigaction(signal, info, context);
+    else
+        action.sa_handler(signal);
+    depth--;
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
+/* Page-fault error code: bit 1, it was a store; bit 4, an instruction fetch. */
+static bool is_store(const ucontext_t *context)
+{
+    return (context->uc_mcontext.gregs[REG_ERR] & (1 << 1 | 1 << 4)) == 1 << 1;
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    int which = signal == SIGBUS;
+    if (!atomic_load(&abandoned) && info->si_code > 0) {
+        if (signal == SIGSEGV && is_store(context) && arena_contains(info->si_addr) &&
+            dispatch(info->si_addr)) {
+            errno = saved;
+            return;
+        }
+        struct container *c = signal == SIGBUS ? arena_find(info->si_addr) : NULL;
+        if (c)
+            report(c->path, (uint64_t)((char *)info->si_addr - c->base),
+                   "SIGBUS: the medium failed, or the file was cut short by another program");
+    }
+    chain(which, info, context);
+    errno = saved;
+}
+
+static bool same_handler(const struct sigaction *a, const struct sigaction *b)
+{
+    return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags;
+}
+
+/* Put `action` on top of the stack; one that comes back (as test frameworks' do) moves up. */
+static int push(struct replaced *r, const struct sigaction *action)
+{
+    int count = atomic_load(&r->count), at = 0;
+    while (at < count && !same_handler(&r->actions[at], action))
+        at++;
+    if (at == REPLACED_MAX)
+        return -EPERM;
+    for (; at + 1 < count; at++)
+        r->actions[at] = r->actions[at + 1];
+    r->actions[at] = *action;
+    atomic_store(&r->count, at + 1);
+    return 0;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
+}
+
+static int install(int which)
+{
+    struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction current;
+    sigfillset(&ours.sa_mask);
+    if (sigaction(signals[which], NULL, &current) != 0)
+        return -errno;
+    if (is_ours(&current))
+        return 0;
+    int error = push(&replaced[which], &current);
+    if (error == 0 && sigaction(signals[which], &ours, NULL) != 0)
+        error = -errno;
+    return error;
+}
+
+static void in_child(void)
+{
+    atomic_store(&abandoned, true);
+    arena_abandon();
+}
+
+bool fault_in_child(void)
+{
+    return atomic_load_explicit(&abandoned, memory_order_relaxed);
+}
+
+static int start_error;
+
+static void start(void)
+{
+    start_error = -pthread_atfork(NULL, NULL, in_child);
+    if (start_error == 0)
+        start_error = dispatch_start();
+}
+
+int fault_install(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+    int error = start_error;
+    struct sigaction segv;
+    /* The usual case, without a lock. */
+    if (error == 0 && sigaction(SIGSEGV, NULL, &segv) == 0 && is_ours(&segv))
+        return 0;
+    pthread_mutex_lock(&install_lock);
+    depth = 0; /* we are in no handler; a longjmp(3) out of one may have left it behind */
+    for (int which = 0; which < 2 && error == 0; which++)
+        error = install(which);
+    pthread_mutex_unlock(&install_lock);
+    if (error == -EPERM)
+        return pm__fail(EPERM,
+                        "SIGSEGV was taken from libpm more than %d times; install handlers before "
+                        "pm_open(), or chain to the one that was there",
+                        REPLACED_MAX);
+    if (error != 0)
+        return pm__fail(-error, "cannot handle SIGSEGV: %s", strerror(-error));
+    return 0;
+}

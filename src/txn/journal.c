@@ -1,0 +1,104 @@
+#include "txn/journal.h"
+
+#include <string.h>
+
+static void enlist(struct journal *journal, struct journal_region *region)
+{
+    if (region->low == region->high && !region->clear) {
+        region->next = journal->dirty;
+        journal->dirty = region;
+    }
+}
+
+void journal_set(struct journal *journal, struct journal_region *region, uint32_t index,
+                 uint64_t value)
+{
+    enlist(journal, region);
+    if (region->low == region->high) {
+        region->low = index;
+        region->high = index + 1;
+    } else if (index < region->low) {
+        region->low = index;
+    } else if (index >= region->high) {
+        region->high = index + 1;
+    }
+    shadow_word(journal->c, region->offset)[index] = value;
+}
+
+void journal_clear(struct journal *journal, struct journal_region *region)
+{
+    enlist(journal, region);
+    region->clear = true;
+    size_t bytes = region->words * sizeof(uint64_t);
+    memset(home_word(journal->c, region->offset), 0, bytes);
+    memset(shadow_word(journal->c, region->offset), 0, bytes);
+}
+
+struct journal_counts journal_count(const struct journal *journal)
+{
+    struct journal_counts counts = {0, 0};
+    for (const struct journal_region *r = journal->dirty; r; r = r->next) {
+        const uint64_t *shadow = shadow_word(journal->c, r->offset);
+        const uint64_t *home = home_word(journal->c, r->offset);
+        counts.clears += r->clear;
+        for (uint32_t i = r->low; i < r->high; i++)
+            counts.words += shadow[i] != home[i];
+    }
+    return counts;
+}
+
+void journal_collect(const struct journal *journal, struct record_clear *clears,
+                     struct record_word *words)
+{
+    for (const struct journal_region *r = journal->dirty; r; r = r->next) {
+        const uint64_t *shadow = shadow_word(journal->c, r->offset);
+        const uint64_t *home = home_word(journal->c, r->offset);
+        if (r->clear)
+            *clears++ = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
+        for (uint32_t i = r->low; i < r->high; i++)
+            if (shadow[i] != home[i])
+                *words++ = (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
+    }
+}
+
+void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,
+                   const struct record_word *words, uint64_t word_count)
+{
+    for (uint64_t i = 0; i < clear_count; i++) {
+        memset(c->home + clears[i].offset, 0, clears[i].bytes);
+        medium_write_back(&c->medium, c->home + clears[i].offset, clears[i].bytes);
+    }
+    for (uint64_t i = 0; i < word_count; i++) {
+        uint64_t *home = home_word(c, words[i].offset);
+        __atomic_store_n(home, words[i].value, __ATOMIC_RELAXED); /* whole words: the medium too */
+        medium_write_back(&c->medium, home, sizeof *home);
+    }
+}
+
+/* Take every region off the chain; with `restore`, its shadow becomes home's again. */
+static void unchain(struct journal *journal, bool restore)
+{
+    struct journal_region *r = journal->dirty;
+    journal->dirty = NULL;
+    while (r) {
+        struct journal_region *next = r->next;
+        if (restore)
+            memcpy(shadow_word(journal->c, r->offset) + r->low,
+                   home_word(journal->c, r->offset) + r->low,
+                   (r->high - r->low) * sizeof(uint64_t));
+        r->low = r->high = 0;
+        r->clear = false;
+        r->next = NULL;
+        r = next;
+    }
+}
+
+void journal_finish(struct journal *journal)
+{
+    unchain(journal, false);
+}
+
+void journal_rollback(struct journal *journal)
+{
+    unchain(journal, true);
+}

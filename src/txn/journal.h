@@ -1,0 +1,66 @@
+/*
+ * Journaled words: the root, the segment table, the bitmaps. Allocation never logs them before it
+ * changes them (METRADB): the open transaction works on a volatile *shadow*, commit writes the
+ * words that differ from home into its record, and only when the record is durable are they applied
+ * to home. So home's words are always those of the last commit, and rollback is a copy the other
+ * way.
+ *
+ * Words come in *regions*, each a contiguous array. A region remembers the range of its words that
+ * the transaction may have changed; the journal chains the regions that have one.
+ *
+ * Invariants
+ *  J1  Outside [low, high) of its dirty range a region's shadow equals home.
+ *  J2  A region is in the chain if and only if its dirty range is not empty or `clear` is set.
+ *  J3  Home's words change only in journal_apply(), for segments free at the last commit in
+ *      journal_clear(), and for log segments (segments.c).
+ */
+#ifndef PM_TXN_JOURNAL_H
+#define PM_TXN_JOURNAL_H
+
+#include "container/container.h"
+
+struct journal_region {
+    uint64_t offset; /* of the first word in the file */
+    uint32_t words;
+    uint32_t low, high; /* dirty range, in words; empty: low == high */
+    bool clear;         /* new in this transaction: home is zeroed before words are applied */
+    struct journal_region *next;
+};
+
+struct journal {
+    struct container *c;
+    struct journal_region *dirty;
+};
+
+/* Changes counted or written out for a record. */
+struct journal_counts {
+    uint64_t clears, words;
+};
+
+/* Set word `index` of a region in the shadow. The caller serialises per journal. A few ns. */
+void journal_set(struct journal *journal, struct journal_region *region, uint32_t index,
+                 uint64_t value);
+
+/*
+ * Begin a region on a segment that was free at the last commit, with all words zero. Whatever lies
+ * there now is nobody's, so home is zeroed at once and the record will repeat it.
+ */
+void journal_clear(struct journal *journal, struct journal_region *region);
+
+struct journal_counts journal_count(const struct journal *journal);
+
+/* Write the changes to arrays with room for journal_count(); nothing is applied yet. */
+void journal_collect(const struct journal *journal, struct record_clear *clears,
+                     struct record_word *words);
+
+/* Apply changes to home and queue their lines for write-back; the next round fences them. */
+void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,
+                   const struct record_word *words, uint64_t word_count);
+
+/* All regions are clean from now on: after a commit applied the changes. */
+void journal_finish(struct journal *journal);
+
+/* Take the shadow back to home. */
+void journal_rollback(struct journal *journal);
+
+#endif

@@ -1,0 +1,107 @@
+#define _GNU_SOURCE
+#include "txn/log.h"
+
+#include "base/checksum.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static size_t segments_table_bytes(const struct container *c)
+{
+    return align_up(c->segments_max * sizeof(uint32_t), PM_PAGE);
+}
+
+static int compare_order(const void *a, const void *b, void *table)
+{
+    uint32_t x = segment_argument(((const uint64_t *)table)[*(const uint32_t *)a]);
+    uint32_t y = segment_argument(((const uint64_t *)table)[*(const uint32_t *)b]);
+    return (x > y) - (x < y);
+}
+
+int log_load(struct log *log, struct container *c)
+{
+    *log = (struct log){.c = c, .segment_slots = log_segment_slots(c->segment_size)};
+    for (int h = 0; h < 2; h++) {
+        log->half[h].segments = map_table(segments_table_bytes(c));
+        if (log->half[h].segments == MAP_FAILED) {
+            log->half[h].segments = NULL;
+            log_unload(log);
+            return -ENOMEM;
+        }
+    }
+    uint64_t *table = home_table(c);
+    uint32_t segments = atomic_load(&c->segments);
+    for (uint32_t i = 0; i < segments; i++)
+        if (segment_kind(table[i]) == SEGMENT_LOG) {
+            struct log_half *half = &log->half[segment_log_half(table[i])];
+            half->segments[half->count++] = i;
+        }
+    for (int h = 0; h < 2; h++) {
+        struct log_half *half = &log->half[h];
+        if (half->count == 0) {
+            log_unload(log);
+            return -EBADMSG;
+        }
+        qsort_r(half->segments, half->count, sizeof *half->segments, compare_order, table);
+        half->order = segment_argument(table[half->segments[half->count - 1]]) + 1;
+        half->peak = half->count;
+    }
+    return 0;
+}
+
+void log_unload(struct log *log)
+{
+    for (int h = 0; h < 2; h++)
+        if (log->half[h].segments)
+            munmap(log->half[h].segments, segments_table_bytes(log->c));
+    *log = (struct log){.c = NULL};
+}
+
+static char *segment_of_slot(const struct log *log, unsigned half, uint32_t slot)
+{
+    uint64_t segment = log->half[half].segments[slot / log->segment_slots];
+    return log->c->home + (segment << log->c->segment_shift);
+}
+
+struct log_descriptor *log_descriptor(const struct log *log, unsigned half, uint32_t slot)
+{
+    return (struct log_descriptor *)segment_of_slot(log, half, slot) + slot % log->segment_slots;
+}
+
+char *log_slot(const struct log *log, unsigned half, uint32_t slot)
+{
+    return segment_of_slot(log, half, slot) + log_segment_first_slot(log->c->segment_size) +
+           (slot % log->segment_slots) * PM_PAGE;
+}
+
+void log_write_image(struct log *log, uint32_t slot, uint64_t epoch, uint32_t page,
+                     const void *contents, uint64_t sum)
+{
+    struct medium *medium = &log->c->medium;
+    struct log_descriptor descriptor = {
+        .epoch = epoch, .page = page, .sum = checksum_mix(sum, epoch, page)};
+    medium_copy(medium, log_slot(log, epoch % 2, slot), contents, PM_PAGE);
+    medium_copy(medium, log_descriptor(log, epoch % 2, slot), &descriptor, sizeof descriptor);
+}
+
+void log_write_record(struct log *log, unsigned half, const void *record, uint64_t bytes)
+{
+    for (uint32_t slot = 0; bytes > 0; slot++) {
+        uint64_t n = min_u64(bytes, PM_PAGE);
+        medium_copy(&log->c->medium, log_slot(log, half, slot), record, n);
+        record = (const char *)record + n;
+        bytes -= n;
+    }
+}
+
+void log_read_record(const struct log *log, unsigned half, void *record, uint64_t bytes)
+{
+    for (uint32_t slot = 0; bytes > 0; slot++) {
+        uint64_t n = min_u64(bytes, PM_PAGE);
+        memcpy(record, log_slot(log, half, slot), n);
+        record = (char *)record + n;
+        bytes -= n;
+    }
+}

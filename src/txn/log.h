@@ -1,0 +1,67 @@
+/*
+ * The log (dlog): where page pre-images and commit records lie. See container/format.h for the
+ * bytes. Two halves; while epoch e is open, half e % 2 holds record e - 1 and the pre-images of e,
+ * and the commit of e writes record e and pre-images of e + 1 into the other half, over what epoch
+ * e - 1 left there (rule 2). Nothing that recovery might still want is overwritten: if that
+ * commit's round is torn, half e % 2 is whole.
+ *
+ * Invariants
+ *  L1  Each half has at least one segment, its first, for ever; others come and go at its end.
+ *  L2  A half's segments are ordered by the order in their table words; a new one has the greatest.
+ *  L3  Slots below `next` are used by the epoch that the half serves now, the record first.
+ */
+#ifndef PM_TXN_LOG_H
+#define PM_TXN_LOG_H
+
+#include "container/container.h"
+
+struct log_half {
+    uint32_t *segments; /* by order; a table of segments_max entries */
+    uint32_t count;
+    uint32_t order; /* that the next segment will get */
+    uint32_t next;  /* slot */
+    uint32_t peak;  /* segments that recent epochs needed, decaying */
+};
+
+struct log {
+    struct container *c;
+    uint32_t segment_slots; /* slots of one segment */
+    struct log_half half[2];
+};
+
+/* Read the halves from home's segment table. EBADMSG if a half has no segment; -errno. */
+int log_load(struct log *log, struct container *c);
+void log_unload(struct log *log);
+
+static inline uint32_t log_capacity(const struct log *log, unsigned half)
+{
+    return log->half[half].count * log->segment_slots;
+}
+
+struct log_descriptor *log_descriptor(const struct log *log, unsigned half, uint32_t slot);
+char *log_slot(const struct log *log, unsigned half, uint32_t slot);
+
+/*
+ * Write a pre-image: `page` at the start of `epoch` has these contents and this checksum of them.
+ * Durable after the round. [handler]
+ */
+void log_write_image(struct log *log, uint32_t slot, uint64_t epoch, uint32_t page,
+                     const void *contents, uint64_t sum);
+
+/* Slots that a record of this many bytes needs. */
+static inline uint32_t log_record_slots(uint64_t bytes)
+{
+    return (uint32_t)divide_up(bytes, PM_PAGE);
+}
+
+static inline uint64_t log_record_bytes(uint64_t clears, uint64_t words, uint64_t pages)
+{
+    return sizeof(struct log_record) + clears * sizeof(struct record_clear) +
+           words * sizeof(struct record_word) + pages * sizeof(struct record_page);
+}
+
+/* Write a record's bytes to, or read them from, the first slots of a half. */
+void log_write_record(struct log *log, unsigned half, const void *record, uint64_t bytes);
+void log_read_record(const struct log *log, unsigned half, void *record, uint64_t bytes);
+
+#endif

@@ -1,0 +1,189 @@
+#define _GNU_SOURCE
+#include "txn/pages.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Pages from one closed page to the next that one mprotect may span: beyond, a call is cheaper. */
+#define CLOSE_GAP_MAX 512
+/* Runs closed when the map limit is reached. Each gives back up to two maps of about 65,000; the
+ * sweep's price is spread over as many faults. */
+#define EVICT_RUNS 4096
+/* Entries for which memory is kept between transactions. */
+#define ENTRIES_KEPT 4096
+
+static uint64_t pages_max(const struct container *c)
+{
+    return c->max_size >> PM_PAGE_SHIFT;
+}
+
+int pages_load(struct pages *pages, struct container *c)
+{
+    uint64_t n = pages_max(c);
+    *pages = (struct pages){.c = c, .sequel = UINT32_MAX};
+    pages->flags = map_table(n);
+    pages->heat = map_table(n);
+    pages->opened = map_table(n * sizeof *pages->opened);
+    if (pages->flags != MAP_FAILED && pages->heat != MAP_FAILED && pages->opened != MAP_FAILED)
+        return 0;
+    pages_unload(pages);
+    return -ENOMEM;
+}
+
+void pages_unload(struct pages *pages)
+{
+    if (!pages->c)
+        return;
+    uint64_t n = pages_max(pages->c);
+    if (pages->flags != MAP_FAILED)
+        munmap(pages->flags, n);
+    if (pages->heat != MAP_FAILED)
+        munmap(pages->heat, n);
+    if (pages->opened != MAP_FAILED)
+        munmap(pages->opened, n * sizeof *pages->opened);
+    *pages = (struct pages){.c = NULL};
+}
+
+static int protect(struct pages *pages, uint32_t first, uint32_t count, int protection)
+{
+    char *view = pages->c->base + ((uint64_t)first << PM_PAGE_SHIFT);
+    return mprotect(view, (size_t)count << PM_PAGE_SHIFT, protection) == 0 ? 0 : -errno;
+}
+
+/*
+ * Close up to EVICT_RUNS maximal runs of open pages, going round like a clock's hand. A maximal run
+ * is bounded by closed pages, so closing it merges maps and never needs a new one. Its pages stay
+ * LOGGED: a later store opens them again without an image. (The design opens the neighbourhood
+ * instead, which logs pages nobody wrote: in a sparse container, without bound.) Returns the runs.
+ */
+static uint32_t evict(struct pages *pages)
+{
+    uint32_t end = (uint32_t)(container_bytes(pages->c) >> PM_PAGE_SHIFT), runs = 0;
+    uint32_t page = pages->hand < end ? pages->hand : 0;
+    /* Begin between runs, or else the first one would be a part of a run. */
+    while (page > 0 && pages->flags[page] & PAGE_OPEN)
+        page--;
+    for (uint32_t left = end; left > 0 && runs < EVICT_RUNS;) {
+        uint32_t run = 0;
+        while (page + run < end && pages->flags[page + run] & PAGE_OPEN)
+            run++;
+        if (run > 0 && protect(pages, page, run, PROT_READ) == 0) {
+            for (uint32_t i = 0; i < run; i++)
+                pages->flags[page + i] &= (uint8_t)~PAGE_OPEN;
+            pages->evicted += run;
+            runs++;
+        }
+        uint32_t step = run > 0 ? run : 1;
+        left = left > step ? left - step : 0;
+        page = page + step < end ? page + step : 0;
+    }
+    pages->hand = page;
+    return runs;
+}
+
+static int protect_or_evict(struct pages *pages, uint32_t first, uint32_t count, int protection)
+{
+    int error;
+    while ((error = protect(pages, first, count, protection)) == -ENOMEM)
+        if (evict(pages) == 0)
+            break;
+    return error;
+}
+
+int pages_open(struct pages *pages, uint32_t first, uint32_t count)
+{
+    int error = protect_or_evict(pages, first, count, PROT_READ | PROT_WRITE);
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        pages->flags[first + i] |= PAGE_OPEN;
+    return error;
+}
+
+int pages_close(struct pages *pages, uint32_t first, uint32_t count)
+{
+    int error = protect_or_evict(pages, first, count, PROT_READ);
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        pages->flags[first + i] &= (uint8_t)~PAGE_OPEN;
+    return error;
+}
+
+/* Whether all of [from, to) is closed already, so that protecting it again changes nothing. */
+static bool all_closed(const struct pages *pages, uint32_t from, uint32_t to)
+{
+    if (to - from > CLOSE_GAP_MAX)
+        return false;
+    for (uint32_t page = from; page < to; page++)
+        if (pages->flags[page] & PAGE_OPEN)
+            return false;
+    return true;
+}
+
+int pages_close_sorted(struct pages *pages, const struct page_entry *entries, uint32_t count,
+                       bool (*keep)(const struct page_entry *))
+{
+    uint32_t first = 0, end = 0; /* the run so far, empty at the start */
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t page = entries[i].page;
+        if (keep(&entries[i]) || !(pages->flags[page] & PAGE_OPEN))
+            continue;
+        if (end > first && all_closed(pages, end, page)) {
+            end = page + 1;
+            continue;
+        }
+        int error = end > first ? pages_close(pages, first, end - first) : 0;
+        if (error != 0)
+            return error;
+        first = page;
+        end = page + 1;
+    }
+    return end > first ? pages_close(pages, first, end - first) : 0;
+}
+
+bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed)
+{
+    enum { HEAT_MAX = 5 };
+    unsigned heat = pages->heat[page] >> 4, idle = pages->heat[page] & 15;
+    idle = changed ? 0 : idle + 1;
+    if (changed && heat < HEAT_MAX)
+        heat++;
+    bool stay = idle < 1u << heat >> 1; /* heat 1 to 5: cools after 1, 2, 4, 8, 16 idle commits */
+    if (!stay) {
+        heat = heat > 0 ? heat - 1 : 0;
+        idle = 0;
+    }
+    pages->heat[page] = (uint8_t)(heat << 4 | idle);
+    return stay;
+}
+
+void pages_reset(struct pages *pages, uint32_t first, uint32_t count, uint8_t flags)
+{
+    memset(pages->flags + first, flags, count);
+    memset(pages->heat + first, 0, count);
+}
+
+bool pages_are_valid(const struct pages *pages)
+{
+    uint32_t end = (uint32_t)(container_bytes(pages->c) >> PM_PAGE_SHIFT), listed = 0;
+    for (uint32_t page = 0; page < end; page++) {
+        uint8_t f = pages->flags[page];
+        if ((f & PAGE_LOGGED && !(f & PAGE_LISTED)) ||
+            (f & PAGE_OPEN && !(f & (PAGE_LOGGED | PAGE_FRESH))))
+            return false;
+        listed += (f & PAGE_LISTED) != 0;
+    }
+    for (uint32_t i = 0; i < pages->count; i++)
+        if (!(pages->flags[pages->opened[i].page] & PAGE_LISTED))
+            return false;
+    return listed == pages->count;
+}
+
+void pages_trim(struct pages *pages)
+{
+    if (pages->count > ENTRIES_KEPT)
+        return;
+    char *from = (char *)(pages->opened + ENTRIES_KEPT);
+    char *end = (char *)(pages->opened + pages_max(pages->c));
+    from = (char *)align_up((uintptr_t)from, PM_PAGE);
+    if (from < end)
+        madvise(from, (size_t)(end - from), MADV_DONTNEED);
+}

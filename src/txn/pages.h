@@ -1,0 +1,106 @@
+/*
+ * Page states: what the library knows of each page of the view, and its protection.
+ *
+ *            first store, pm_dirty()                   commit: keeps it hot, or
+ *   CLOSED ---------------------------> OPEN (+LOGGED) -----------------------> OPEN (+LOGGED)
+ *     ^                                   |                                      by the next image
+ *     |        commit: cooled             |  map limit reached
+ *     +-----------------------------------+------------------> CLOSED, still LOGGED: opens again
+ *                                                              without a second image
+ *
+ *   FRESH marks a page without a live object at the last commit. It opens without an image and
+ *   stays open until a commit finds a live object on it.
+ *
+ * One byte of flags a page, changed only under the container's page lock. (The design had a
+ * compare-and-swap for each page instead. But the kernel serialises the mprotect, which is most of
+ * a fault, anyhow; under a lock a page has no state "being logged", and eviction is simple.)
+ *
+ * Invariants
+ *  P1  A page is writable in the view if and only if OPEN is set, or it is on its way under the
+ *      lock.
+ *  P2  LISTED if and only if `opened` has exactly one entry for it; LOGGED implies LISTED.
+ *  P3  OPEN implies LOGGED or FRESH.
+ *  P4  FRESH implies: the committed bitmap has no object on the page (rule 3). The
+ *      converse need not hold: what is unknown counts as live, which is safe.
+ */
+#ifndef PM_TXN_PAGES_H
+#define PM_TXN_PAGES_H
+
+#include "container/container.h"
+
+enum page_flag {
+    PAGE_OPEN = 1,
+    PAGE_LOGGED = 2, /* its pre-image of this epoch is in the log */
+    PAGE_LISTED = 4,
+    PAGE_FRESH = 8,
+};
+
+#define SLOT_NONE UINT32_MAX
+
+/* A page that the next commit must look at. */
+struct page_entry {
+    uint32_t page;
+    uint32_t slot;  /* of its pre-image, or SLOT_NONE for a page that was fresh */
+    uint64_t sum;   /* checksum of the contents at the start of the epoch, if it has a slot */
+    uint64_t now;   /* checksum at this commit */
+};
+
+struct pages {
+    struct container *c;
+    uint8_t *flags;            /* enum page_flag, one byte a page */
+    uint8_t *heat;             /* high nibble: heat; low nibble: idle commits */
+    struct page_entry *opened; /* room for every page */
+    uint32_t count;            /* of `opened` */
+    uint32_t hand;             /* where the next eviction begins */
+    uint32_t sequel;           /* a fault on this page continues a sequential run */
+    uint32_t window;           /* pages opened by the last fault of that run */
+    uint64_t evicted;          /* pages closed by the map limit, ever */
+};
+
+int pages_load(struct pages *pages, struct container *c);
+void pages_unload(struct pages *pages);
+
+static inline char *page_home(const struct pages *pages, uint32_t page)
+{
+    return pages->c->home + ((uint64_t)page << PM_PAGE_SHIFT);
+}
+
+static inline void pages_list(struct pages *pages, uint32_t page, uint32_t slot, uint64_t sum)
+{
+    pages->flags[page] |= PAGE_LISTED;
+    pages->opened[pages->count++] = (struct page_entry){.page = page, .slot = slot, .sum = sum};
+}
+
+/*
+ * Make the view of [first, first + count) writable and set OPEN. When the kernel refuses another
+ * map, closes runs of open pages until it does not. [handler] -errno
+ */
+int pages_open(struct pages *pages, uint32_t first, uint32_t count);
+
+/* The reverse: read-only, OPEN cleared. [handler] -errno */
+int pages_close(struct pages *pages, uint32_t first, uint32_t count);
+
+/*
+ * Close the pages of `entries`, which are sorted by page, for which `keep` is false; as few system
+ * calls as the pages that stay open between them allow.
+ */
+int pages_close_sorted(struct pages *pages, const struct page_entry *entries, uint32_t count,
+                       bool (*keep)(const struct page_entry *));
+
+/*
+ * Whether a page that is open at commit should stay open, at the price of one image in that
+ * commit's round. Call once a commit. A page earns more idle commits the more often it was found
+ * changed (ski rental: staying costs about a twentieth of a fault).
+ */
+bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed);
+
+/* The flags, when a page's life ends or begins anew. */
+void pages_reset(struct pages *pages, uint32_t first, uint32_t count, uint8_t flags);
+
+/* Whether P2 and P3 hold. Linear in the pages of the file. */
+bool pages_are_valid(const struct pages *pages);
+
+/* Give memory of a very long list back. */
+void pages_trim(struct pages *pages);
+
+#endif

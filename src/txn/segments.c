@@ -1,0 +1,144 @@
+/*
+ * Who owns which segment. Data segments change hands with the transaction, through journaled words.
+ * The log cannot wait for a commit: its word is stored home at once, and fenced by the round of the
+ * first image or record in the segment, which counts only then. So a segment of the log is taken
+ * from those free in home *and* shadow, as any other.
+ */
+#include "txn/txn.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#define GROWTH_BYTES_MAX (UINT64_C(64) << 20)
+
+static bool is_free(const struct txn *t, uint32_t segment)
+{
+    return home_table(t->c)[segment] == 0 && shadow_table(t->c)[segment] == 0;
+}
+
+static uint32_t first_page(const struct txn *t, uint32_t segment)
+{
+    return segment * pages_per_segment(t->c);
+}
+
+/* First fit among the segments of the file; UINT32_MAX if there is no run of `count`. */
+static uint32_t find_run(struct txn *t, uint32_t count)
+{
+    uint32_t end = atomic_load(&t->c->segments), run = 0;
+    while (t->free_hint < end && !is_free(t, t->free_hint))
+        t->free_hint++;
+    for (uint32_t i = t->free_hint; i < end; i++) {
+        run = is_free(t, i) ? run + 1 : 0;
+        if (run == count)
+            return i + 1 - count;
+    }
+    return UINT32_MAX;
+}
+
+/* As find_run(), growing the file if need be. The page lock is held. [handler] */
+static int64_t find_or_grow(struct txn *t, uint32_t count)
+{
+    uint32_t first = find_run(t, count);
+    if (first != UINT32_MAX)
+        return first;
+    /* The file's last segments may be free: only what is missing to the run is grown. */
+    uint32_t end = atomic_load(&t->c->segments), tail = 0;
+    while (tail < count && end - tail > t->free_hint && is_free(t, end - tail - 1))
+        tail++;
+    uint64_t step = min_u64(end / 8, GROWTH_BYTES_MAX >> t->c->segment_shift);
+    uint32_t missing = count - tail;
+    int grown = container_grow(t->c, missing, (uint32_t)max_u64(missing, step));
+    return grown < 0 ? grown : (int64_t)(end - tail);
+}
+
+int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t header_bytes)
+{
+    uint32_t header_pages = (uint32_t)(header_bytes >> PM_PAGE_SHIFT);
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int64_t first = find_or_grow(t, count);
+    if (first >= 0) {
+        for (uint32_t i = 0; i < count; i++)
+            journal_set(&t->journal, &t->table, (uint32_t)first + i,
+                        i == 0 ? word : segment_word(SEGMENT_MORE, i));
+        uint32_t page = first_page(t, (uint32_t)first);
+        assert(!(t->pages.flags[page + header_pages] & PAGE_LISTED));
+        uint32_t pages = count * pages_per_segment(t->c);
+        /* From an earlier life pages may be open; the header must not be, the rest shall. */
+        int error = pages_close(&t->pages, page, pages);
+        pages_reset(&t->pages, page, pages, PAGE_FRESH);
+        if (error == 0 && !t->concurrent)
+            error = pages_open(&t->pages, page + header_pages, pages - header_pages);
+        if (error != 0) {
+            for (uint32_t i = 0; i < count; i++)
+                journal_set(&t->journal, &t->table, (uint32_t)first + i, 0);
+            first = error;
+        }
+    }
+    lock_release_masked(&t->lock, &saved);
+    return first;
+}
+
+void segments_release(struct txn *t, uint32_t first, uint32_t count)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    for (uint32_t i = first; i < first + count; i++)
+        journal_set(&t->journal, &t->table, i, 0);
+    if (first < t->free_hint) /* taken in this transaction, they are free again at once */
+        t->free_hint = first;
+    lock_release_masked(&t->lock, &saved);
+}
+
+int segments_grow_log(struct txn *t, unsigned h, uint64_t slots)
+{
+    struct log_half *half = &t->log.half[h];
+    while (log_capacity(&t->log, h) < slots) {
+        if ((uint64_t)(half->count + 1) * t->log.segment_slots > UINT32_MAX)
+            return -ENOSPC;
+        int64_t segment = find_or_grow(t, 1);
+        if (segment < 0)
+            return (int)segment;
+        uint32_t page = first_page(t, (uint32_t)segment), pages = pages_per_segment(t->c);
+        int error = pages_close(&t->pages, page, pages);
+        if (error != 0)
+            return error;
+        pages_reset(&t->pages, page, pages, 0);
+        uint64_t word = segment_log_word(h, half->order++);
+        home_table(t->c)[segment] = shadow_table(t->c)[segment] = word;
+        medium_write_back(&t->c->medium, &home_table(t->c)[segment], sizeof word);
+        half->segments[half->count++] = (uint32_t)segment;
+    }
+    return 0;
+}
+
+void segments_shrink_log(struct txn *t, unsigned h, uint64_t slots)
+{
+    struct log_half *half = &t->log.half[h];
+    uint64_t per_segment = t->log.segment_slots;
+    uint32_t used = (uint32_t)divide_up(half->next, per_segment);
+    half->peak = used >= half->peak ? used : half->peak - (uint32_t)divide_up(half->peak - used, 4);
+    uint64_t keep = max_u64(max_u64(1, 2 * half->peak), divide_up(slots, per_segment));
+    while (half->count > keep)
+        journal_set(&t->journal, &t->table, half->segments[--half->count], 0);
+}
+
+bool segments_page_is_data(const struct txn *t, uint32_t page)
+{
+    uint32_t segment = page / pages_per_segment(t->c);
+    if (segment >= atomic_load(&t->c->segments))
+        return false;
+    uint64_t word = __atomic_load_n(&shadow_table(t->c)[segment], __ATOMIC_RELAXED);
+    switch (segment_kind(word)) {
+    case SEGMENT_SLAB: {
+        uint64_t size = (uint64_t)segment_argument(word) * FORMAT_GRANULARITY_MIN;
+        uint64_t header = slab_shape(t->c->segment_size, (uint32_t)size).header_bytes;
+        return page % pages_per_segment(t->c) >= header >> PM_PAGE_SHIFT;
+    }
+    case SEGMENT_LARGE:
+    case SEGMENT_MORE:
+        return true;
+    default:
+        return false;
+    }
+}

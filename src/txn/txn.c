@@ -1,0 +1,158 @@
+/* The life of a container's transactions: from recovery at open to a clean close. */
+#include "txn/txn.h"
+
+#include "base/error.h"
+#include "txn/fault.h"
+#include "txn/recovery.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static uint64_t notes_bytes(const struct container *c)
+{
+    return (c->max_size >> PM_PAGE_SHIFT) * sizeof(struct page_note);
+}
+
+/* A record of everything: each page listed, each word of each bitmap changed. */
+static uint64_t record_bytes(const struct container *c)
+{
+    uint64_t words = c->max_size / FORMAT_GRANULARITY_MIN / 64 + c->segments_max;
+    return log_record_bytes(c->segments_max, words, c->max_size >> PM_PAGE_SHIFT);
+}
+
+/* Whether the argument of a table word makes sense where it stands. `run`: segments that the large
+ * object before it still claims; `*run` counts down over SEGMENT_MORE words. */
+static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t word,
+                          uint32_t *run, uint32_t *run_first)
+{
+    enum segment_kind kind = segment_kind(word);
+    uint64_t argument = segment_argument(word);
+    if (!seal_is_valid(word) || (segment < c->meta_segments) != (kind == SEGMENT_META) ||
+        (*run > 0) != (kind == SEGMENT_MORE))
+        return false;
+    switch (kind) {
+    case SEGMENT_FREE:
+        return word == 0;
+    case SEGMENT_META:
+    case SEGMENT_LOG:
+        return true;
+    case SEGMENT_SLAB: {
+        uint64_t size = argument * FORMAT_GRANULARITY_MIN;
+        return size > 0 && size % c->granularity == 0 && size <= c->segment_size / 2;
+    }
+    case SEGMENT_LARGE:
+        *run_first = segment;
+        *run = (uint32_t)argument - 1;
+        return argument > 0 && argument <= c->segments_max - segment;
+    case SEGMENT_MORE:
+        (*run)--;
+        return argument == segment - *run_first;
+    }
+    return false;
+}
+
+/* The segment table as the medium has it, so that whoever computes with its words is safe. */
+static int check_table(const struct container *c)
+{
+    uint32_t segments = atomic_load(&c->segments), run = 0, run_first = 0;
+    for (uint32_t i = 0; i < c->segments_max; i++) {
+        uint64_t word = home_table(c)[i], offset = FORMAT_TABLE + i * sizeof word;
+        if (i >= segments && (word != 0 || run > 0))
+            return pm__fail(EBADMSG,
+                            "%s: offset %llu: truncated, segment %u is in use beyond the end of "
+                            "the file; restore the file from a backup",
+                            c->path, (unsigned long long)container_bytes(c), i);
+        if (!word_is_valid(c, i, word, &run, &run_first))
+            return pm__fail(EBADMSG,
+                            "%s: offset %llu: the word of segment %u in the segment table is "
+                            "damaged; restore the file from a backup",
+                            c->path, (unsigned long long)offset, i);
+    }
+    return 0;
+}
+
+static int load_tables(struct txn *t)
+{
+    struct container *c = t->c;
+    int error = pages_load(&t->pages, c);
+    if (error == 0)
+        error = log_load(&t->log, c);
+    if (error == -EBADMSG)
+        return pm__fail(EBADMSG, "%s: offset %llu: a half of the log is missing; restore the file "
+                                 "from a backup",
+                        c->path, (unsigned long long)FORMAT_TABLE);
+    t->notes = map_table(notes_bytes(c));
+    t->record = map_table(record_bytes(c));
+    if (error != 0 || t->notes == MAP_FAILED || t->record == MAP_FAILED)
+        return pm__fail(ENOMEM, "%s: no address space for its tables; choose a smaller max_size",
+                        c->path);
+    t->table = (struct journal_region){.offset = FORMAT_TABLE, .words = c->segments_max};
+    t->root = (struct journal_region){
+        .offset = FORMAT_STATE + offsetof(struct format_state, root_offset), .words = 2};
+    return 0;
+}
+
+int txn_open(struct txn *t, struct container *c, bool concurrent)
+{
+    *t = (struct txn){.c = c,
+                      .concurrent = concurrent,
+                      .journal = {.c = c},
+                      .notes = MAP_FAILED,
+                      .record = MAP_FAILED};
+    if (check_table(c) == 0 && load_tables(t) == 0 && recover(t) == 0) {
+        /* Words that recovery applied may have given or taken log segments. */
+        log_unload(&t->log);
+        if (check_table(c) == 0 && log_load(&t->log, c) == 0 && container_map_rest(c) == 0 &&
+            (c->readonly || fault_install() == 0)) {
+            if (!c->readonly)
+                c->upper = t; /* stores are served from now on */
+            return 0;
+        }
+    }
+    int error = errno;
+    txn_unload(t);
+    errno = error;
+    return -1;
+}
+
+int txn_check(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    bool valid = pages_are_valid(&t->pages);
+    lock_release_masked(&t->lock, &saved);
+    if (check_table(t->c) != 0)
+        return -1;
+    if (!seal_is_valid(home_state(t->c)->base_epoch))
+        return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", t->c->path,
+                        (unsigned long long)FORMAT_STATE);
+    if (!valid)
+        return pm__fail(EBADMSG, "%s: the page states contradict each other: a bug of libpm",
+                        t->c->path);
+    return 0;
+}
+
+void txn_close(struct txn *t)
+{
+    /* Hot pages were never written back home: rule 8 ends here. */
+    for (uint32_t i = 0; i < t->pages.count; i++)
+        medium_write_back(&t->c->medium, page_home(&t->pages, t->pages.opened[i].page), PM_PAGE);
+    if (t->commits > 0 || t->pages.count > 0) {
+        medium_fence(&t->c->medium);
+        raise_base_epoch(t, t->epoch);
+    }
+    txn_unload(t);
+}
+
+void txn_unload(struct txn *t)
+{
+    t->c->upper = NULL;
+    pages_unload(&t->pages);
+    if (t->log.c)
+        log_unload(&t->log);
+    if (t->notes != MAP_FAILED)
+        munmap(t->notes, notes_bytes(t->c));
+    if (t->record != MAP_FAILED)
+        munmap(t->record, record_bytes(t->c));
+}

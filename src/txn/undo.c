@@ -1,0 +1,174 @@
+/*
+ * The undo engine between two commits: serving first stores, and rollback. LIBPM (Marmol 2017,
+ * section 6.3): a page is copied to the log when it is first stored to, since the view is home and
+ * the medium may keep any store at any time.
+ */
+#include "txn/txn.h"
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/panic.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Pages that one fault opens at most, where stores run on from page to page. */
+#define WINDOW_MAX 32
+
+static bool needs_image(const struct txn *t, uint32_t page)
+{
+    return !(t->pages.flags[page] & (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH));
+}
+
+static void log_image(struct txn *t, uint32_t page)
+{
+    const char *contents = page_home(&t->pages, page);
+    uint64_t sum = checksum(contents, PM_PAGE, t->c->seed);
+    uint32_t slot = t->log.half[t->epoch % 2].next++;
+    log_write_image(&t->log, slot, t->epoch, page, contents, sum);
+    t->pages.flags[page] |= PAGE_LOGGED;
+    pages_list(&t->pages, page, slot, sum);
+    t->pages_logged++;
+}
+
+/* Log what must be logged of [first, first + count), fence once, open all. The lock is held. */
+static int log_and_open(struct txn *t, uint32_t first, uint32_t count)
+{
+    uint32_t images = 0;
+    for (uint32_t page = first; page < first + count; page++)
+        images += needs_image(t, page);
+    unsigned half = t->epoch % 2;
+    int error = segments_grow_log(t, half, (uint64_t)t->log.half[half].next + images);
+    if (error != 0)
+        return error;
+    for (uint32_t page = first; page < first + count; page++) {
+        if (needs_image(t, page))
+            log_image(t, page);
+        else if (t->concurrent && !(t->pages.flags[page] & PAGE_LISTED))
+            pages_list(&t->pages, page, SLOT_NONE, 0); /* so that commit can close it */
+    }
+    if (images > 0)
+        medium_fence(&t->c->medium);
+    return pages_open(&t->pages, first, count);
+}
+
+/* How many pages from `page` on are closed, of one kind, and may be stored to; at most `most`. */
+static uint32_t extent(const struct txn *t, uint32_t page, uint32_t most)
+{
+    uint32_t per_segment = pages_per_segment(t->c);
+    uint32_t room = per_segment - page % per_segment, n = 1;
+    if (most > room)
+        most = room;
+    while (n < most && !((t->pages.flags[page + n] ^ t->pages.flags[page]) &
+                         (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH)))
+        n++;
+    return n;
+}
+
+/* How many pages to open for a fault: more and more while faults continue a sequential run. */
+static uint32_t window(struct txn *t, uint32_t page)
+{
+    struct pages *p = &t->pages;
+    uint32_t most = page == p->sequel && p->window < WINDOW_MAX ? 2 * p->window
+                    : page == p->sequel                         ? WINDOW_MAX
+                                                                : 1;
+    if (p->flags[page] & PAGE_FRESH && !t->concurrent)
+        most = pages_per_segment(t->c); /* costs no image and no fence */
+    p->window = extent(t, page, most);
+    p->sequel = page + p->window;
+    return p->window;
+}
+
+bool txn_fault(struct txn *t, const void *address)
+{
+    uint64_t offset = (uint64_t)((const char *)address - t->c->base);
+    uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    lock_acquire(&t->lock);
+    bool ours = segments_page_is_data(t, page);
+    if (ours && !(t->pages.flags[page] & PAGE_OPEN)) { /* else another thread was faster */
+        int error = log_and_open(t, page, window(t, page));
+        if (error != 0) /* perhaps there is room for this one page */
+            error = log_and_open(t, page, 1);
+        if (error == -ENOSPC)
+            panic(t->c->path, offset,
+                  "no space to log the page of this store; the last commit stands. "
+                  "pm_reserve() reports this before the store");
+        if (error != 0)
+            panic(t->c->path, offset,
+                  "cannot log and open the page of this store; the last commit stands");
+        t->faults++;
+    }
+    lock_release(&t->lock);
+    return ours;
+}
+
+int txn_dirty(struct txn *t, uint32_t first, uint32_t count)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int error = log_and_open(t, first, count);
+    lock_release_masked(&t->lock, &saved);
+    return error;
+}
+
+int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    unsigned now = t->epoch % 2, next = !now;
+    int error = segments_grow_log(t, now, t->log.half[now].next + pages);
+    if (error == 0) {
+        struct journal_counts counts = journal_count(&t->journal);
+        uint64_t words = counts.words + extra_words + t->log.half[next].count;
+        uint64_t bytes = log_record_bytes(counts.clears, words,
+                                          t->pages.count + pages + extra_pages);
+        error = segments_grow_log(t, next, log_record_slots(bytes));
+    }
+    lock_release_masked(&t->lock, &saved);
+    return error;
+}
+
+void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    for (uint32_t page = first; page < first + count; page++)
+        if (!(t->pages.flags[page] & PAGE_LISTED))
+            t->pages.flags[page] |= PAGE_FRESH;
+    lock_release_masked(&t->lock, &saved);
+}
+
+/*
+ * Images back, words back, same epoch (rule 7): the pages stay open and LOGGED, for their images
+ * are still those of the epoch's start. The restored lines may be in the cache only; the
+ * next commit writes these pages back whole, as it does all opened ones.
+ */
+int txn_rollback(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    struct pages *p = &t->pages;
+    uint32_t kept = 0;
+    int error = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct page_entry *entry = &p->opened[i];
+        if (entry->slot != SLOT_NONE) {
+            memcpy(page_home(p, entry->page), log_slot(&t->log, t->epoch % 2, entry->slot),
+                   PM_PAGE);
+            p->opened[kept++] = *entry;
+            continue;
+        }
+        /* A fresh page holds nothing once more; its segment may end up anybody's. */
+        if (p->flags[entry->page] & PAGE_OPEN && error == 0)
+            error = pages_close(p, entry->page, 1);
+        p->flags[entry->page] &= (uint8_t)~PAGE_LISTED;
+    }
+    p->count = kept;
+    t->note_count = 0;
+    journal_rollback(&t->journal);
+    t->free_hint = 0;
+    lock_release_masked(&t->lock, &saved);
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot protect a page: %s", t->c->path, strerror(-error));
+    return 0;
+}
