@@ -1,0 +1,70 @@
+// What every test needs: a place for containers, containers that close themselves, and children to
+// do what a test process cannot survive.
+#ifndef TESTS_FIXTURE_HPP
+#define TESTS_FIXTURE_HPP
+
+#include <catch2/catch.hpp>
+#include <libpm.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace test {
+
+// A directory of its own, deleted with all that is in it. On tmpfs, which counts as pmem, unless
+// `parent` says otherwise.
+class Directory {
+  public:
+    explicit Directory(const std::string &parent = "/dev/shm");
+    ~Directory();
+    Directory(const Directory &) = delete;
+    std::string operator/(const std::string &name) const { return path_ + "/" + name; }
+    const std::string &path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+// Options with their size set; small segments make boundaries cheap to reach.
+pm_options options(unsigned flags = 0);
+pm_options small(unsigned flags = PM_CREATE); // 64 KiB segments, at most 64 MiB
+
+struct Closer {
+    void operator()(pm_container *c) const { pm_close(c); }
+};
+using Container = std::unique_ptr<pm_container, Closer>;
+
+// Open, and fail the test if that fails.
+Container open(const std::string &path, const pm_options &options);
+
+pm_stats stats(pm_container *c);
+
+// Run `body` in a child of fork(2) and return its wait status. For tests that libpm must not have been used
+// in the parent while a container is open there.
+int in_child(const std::function<void()> &body);
+
+// Status helpers for in_child().
+bool exited(int status, int code = 0);
+bool killed(int status, int signal);
+
+// Leave a child of in_child() at once, with a message if `condition` does not hold. (Catch2's
+// macros are for the parent.)
+void child_require(bool condition, const char *what);
+#define CHILD_REQUIRE(condition) test::child_require(condition, #condition)
+
+// Flip one bit of a file.
+void flip_bit(const std::string &path, uint64_t byte, unsigned bit);
+
+// Whether the last failure was this errno, with all `words` in its message.
+bool failed_with(int error, std::initializer_list<const char *> words = {});
+
+} // namespace test
+
+#define REQUIRE_OK(call)                                                                           \
+    do {                                                                                           \
+        INFO(pm_errormsg());                                                                       \
+        REQUIRE((call) == 0);                                                                      \
+    } while (0)
+
+#endif
