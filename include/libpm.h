@@ -55,7 +55,7 @@ extern "C" {
 #define PM_VERSION_MINOR 1
 #define PM_VERSION_PATCH 0
 
-#define PM_EXPORT __attribute__((visibility("default")))
+#define PM_EXPORT        __attribute__((visibility("default")))
 
 /** An open container. Owned by the library from pm_open() to pm_close(). */
 typedef struct pm_container pm_container;
@@ -181,15 +181,17 @@ PM_EXPORT void *pm_realloc(void *ptr, size_t size);
 
 /**
  * Free an object of whatever container it is in. Its memory is not reused before the next commit,
- * so a rollback has it back, contents included. NULL is 0. EINVAL, and nothing done, if `ptr` is in no open container, is
- * not the start of an object, or is free already. Freeing the root removes it.
+ * so a rollback has it back, contents included. NULL is 0. EINVAL, and nothing done, if `ptr` is in
+ * no open container, is not the start of an object, or is free already. Freeing the root removes
+ * it.
  */
 PM_EXPORT int pm_free(void *ptr);
 
 /** Bytes that may be used at `ptr`, at least what was asked for; 0 and EINVAL as pm_free(). */
 PM_EXPORT size_t pm_usable_size(const void *ptr);
 
-/** Whether `ptr` points into the container's address range; NULL: of any open container. Wait-free. */
+/** Whether `ptr` points into the container's address range; NULL: of any open container. Wait-free.
+ */
 PM_EXPORT bool pm_contains(const pm_container *c, const void *ptr);
 
 /**
@@ -218,7 +220,8 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  */
 PM_EXPORT int pm_commit(pm_container *c);
 
-/** Undo everything since the last commit. Pointers to objects allocated since then become invalid. */
+/** Undo everything since the last commit. Pointers to objects allocated since then become invalid.
+ */
 PM_EXPORT int pm_rollback(pm_container *c);
 
 /**
@@ -255,27 +258,27 @@ struct pm_stats {
     uint64_t commits;   /* that changed something */
     uint64_t rollbacks; /* */
 
-    uint64_t rounds;         /* batches of write-backs, by faults and commits together */
-    uint64_t fences;         /* store fences executed; 0 on an ordinary file */
-    uint64_t lines_flushed;  /* cache lines of 64 bytes written back */
-    uint64_t bytes_logged;   /* written to the log: pre-images, their descriptors, records */
-    uint64_t faults;         /* stores caught by page protection */
-    uint64_t pages_logged;   /* pre-images taken at a first store or by pm_dirty() */
-    uint64_t pages_ahead;    /* pre-images taken by a commit, of pages that stay writable */
-    uint64_t pages_evicted;  /* pages closed early since the kernel's map limit was reached */
-    uint64_t pages_open;     /* now writable and logged */
+    uint64_t rounds;        /* batches of write-backs, by faults and commits together */
+    uint64_t fences;        /* store fences executed; 0 on an ordinary file */
+    uint64_t lines_flushed; /* cache lines of 64 bytes written back */
+    uint64_t bytes_logged;  /* written to the log: pre-images, their descriptors, records */
+    uint64_t faults;        /* stores caught by page protection */
+    uint64_t pages_logged;  /* pre-images taken at a first store or by pm_dirty() */
+    uint64_t pages_ahead;   /* pre-images taken by a commit, of pages that stay writable */
+    uint64_t pages_evicted; /* pages closed early since the kernel's map limit was reached */
+    uint64_t pages_open;    /* now writable and logged */
 
-    uint64_t file_bytes;        /* size of the file now */
-    uint64_t segments_data;     /* segments that hold objects now */
-    uint64_t segments_log;      /* segments of the log now */
-    uint64_t segments_free;     /* segments of the file free now */
+    uint64_t file_bytes;    /* size of the file now */
+    uint64_t segments_data; /* segments that hold objects now */
+    uint64_t segments_log;  /* segments of the log now */
+    uint64_t segments_free; /* segments of the file free now */
 
-    uint64_t recovery_ns;       /* time pm_open() spent on recovery; 0 after a clean close */
-    uint64_t recovered_pages;   /* pre-images that recovery copied back */
-    bool recovered;             /* the last writer had not closed the container */
-    bool power_safe;            /* commits survive power failure on this medium */
-    const char *medium;         /* "pmem" or "file"; static */
-    const char *engine;         /* "undo"; static */
+    uint64_t recovery_ns;     /* time pm_open() spent on recovery; 0 after a clean close */
+    uint64_t recovered_pages; /* pre-images that recovery copied back */
+    bool recovered;           /* the last writer had not closed the container */
+    bool power_safe;          /* commits survive power failure on this medium */
+    const char *medium;       /* "pmem" or "file"; static */
+    const char *engine;       /* "undo"; static */
 };
 
 /** Fill `stats`, whose `size` the caller has set; EINVAL if that is 0. Linear in the segments. */
@@ -288,7 +291,8 @@ PM_EXPORT int pm_stats(pm_container *c, struct pm_stats *stats);
  */
 PM_EXPORT int pm_check(pm_container *c);
 
-/** What the last call that failed in this thread has to say; "" if none has. Owned by the thread. */
+/** What the last call that failed in this thread has to say; "" if none has. Owned by the thread.
+ */
 PM_EXPORT const char *pm_errormsg(void);
 
 /** "MAJOR.MINOR.PATCH" of the library linked, to compare with PM_VERSION_*. Static. */

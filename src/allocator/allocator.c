@@ -59,9 +59,9 @@ static int no_space(const struct allocator *a, uint64_t size, int error)
     return pm__fail(error,
                     "%s: offset %llu: no room for an object of %llu bytes: %s (%llu of at most "
                     "%llu bytes are in the file); free objects and commit, or free disk space",
-                    a->c->path, (unsigned long long)container_bytes(a->c),
-                    (unsigned long long)size, strerror(error),
-                    (unsigned long long)container_bytes(a->c), (unsigned long long)a->c->max_size);
+                    a->c->path, (unsigned long long)container_bytes(a->c), (unsigned long long)size,
+                    strerror(error), (unsigned long long)container_bytes(a->c),
+                    (unsigned long long)a->c->max_size);
 }
 
 /* Offset of a new object in a slab, or 0. */
@@ -86,9 +86,10 @@ static uint64_t allocate_small(struct allocator *a, uint32_t class, uint32_t obj
 static uint64_t allocate_large(struct allocator *a, uint64_t size)
 {
     uint64_t count = divide_up(size, a->c->segment_size);
-    int64_t first = count > a->c->segments_max
-                        ? -ENOSPC
-                        : segments_take(a->t, (uint32_t)count, segment_word(SEGMENT_LARGE, count), 0);
+    int64_t first =
+        count > a->c->segments_max
+            ? -ENOSPC
+            : segments_take(a->t, (uint32_t)count, segment_word(SEGMENT_LARGE, count), 0);
     if (first < 0) {
         no_space(a, size, (int)-first);
         return 0;
@@ -120,8 +121,8 @@ void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
     uint32_t object_size = 0;
     uint32_t class = aligned_class(a, size, alignment, &object_size);
     pthread_mutex_lock(&a->lock);
-    uint64_t offset = class == CLASS_LARGE ? allocate_large(a, size)
-                                           : allocate_small(a, class, object_size);
+    uint64_t offset =
+        class == CLASS_LARGE ? allocate_large(a, size) : allocate_small(a, class, object_size);
     pthread_mutex_unlock(&a->lock);
     return offset ? a->c->base + offset : NULL;
 }
@@ -227,6 +228,7 @@ static void prepare_commit(struct allocator *a)
             continue;
         if (word == home[s->segment] && !slab_is_first(a, s) && slab_is_empty(a, s)) {
             slab_unlist(a, s);
+            s->bitmap.obsolete = true;
             segments_release(a->t, s->segment, 1);
         } else {
             slab_note_pages(a, s);
@@ -292,9 +294,8 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
     const uint64_t *home = home_table(a->c), *shadow = shadow_table(a->c);
     for (uint32_t i = a->t->table.low; i < a->t->table.high; i++)
         pages += home[i] != shadow[i] ? per_segment : 0;
-    int error = bytes > a->c->max_size
-                    ? -ENOSPC
-                    : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
+    int error = bytes > a->c->max_size ? -ENOSPC
+                                       : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
     pthread_mutex_unlock(&a->lock);
     if (error != 0)
         return pm__fail(-error,
@@ -316,9 +317,9 @@ int allocator_set_root(struct allocator *a, const void *p, size_t size)
         result = find_object(a, p, &object);
     }
     if (result == 0 && size > object.size)
-        result = pm__fail(EINVAL, "%s: offset %llu: a root of %zu bytes in an object of %llu",
-                          a->c->path, (unsigned long long)offset, size,
-                          (unsigned long long)object.size);
+        result =
+            pm__fail(EINVAL, "%s: offset %llu: a root of %zu bytes in an object of %llu",
+                     a->c->path, (unsigned long long)offset, size, (unsigned long long)object.size);
     if (result == 0)
         set_root(a, offset, size ? size : object.size);
     pthread_mutex_unlock(&a->lock);

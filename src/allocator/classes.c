@@ -11,7 +11,7 @@ static uint32_t geometric(uint64_t granules, uint64_t *rounded)
         return (uint32_t)granules - 1;
     }
     uint32_t shift = (uint32_t)(63 - __builtin_clzll(granules - 1)) - 3; /* log2(STEPS) */
-    uint64_t step = divide_up(granules, UINT64_C(1) << shift);           /* STEPS + 1 ... 2 * STEPS */
+    uint64_t step = divide_up(granules, UINT64_C(1) << shift); /* STEPS + 1 ... 2 * STEPS */
     *rounded = step << shift;
     return STEPS - 1 + shift * STEPS + (uint32_t)(step - STEPS);
 }

@@ -97,8 +97,8 @@ struct slab *slab_of(struct allocator *a, uint32_t segment)
     uint64_t word = shadow_table(a->c)[segment];
     describe(a, s, segment_argument(word) * FORMAT_GRANULARITY_MIN);
     /* Pages without a committed object need no image: say so, run by run. */
-    uint32_t page = (uint32_t)((segment_offset(a, segment) + s->shape.header_bytes) >>
-                               PM_PAGE_SHIFT);
+    uint32_t page =
+        (uint32_t)((segment_offset(a, segment) + s->shape.header_bytes) >> PM_PAGE_SHIFT);
     uint32_t end = (segment + 1) * pages_per_segment(a->c);
     while (page < end) {
         uint32_t run = 0;

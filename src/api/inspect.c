@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define STRING_(x) #x
-#define STRING(x) STRING_(x)
+#define STRING(x)  STRING_(x)
 
 static void count_segments(const struct container *c, struct pm_stats *s)
 {
@@ -31,8 +31,9 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
     if (api_enter(c) != 0)
         return -1;
     if (!stats || stats->size == 0 || stats->size > sizeof *stats)
-        return pm__fail(EINVAL, "%s: stats.size must be sizeof(struct pm_stats); compiled with "
-                                "another libpm.h?",
+        return pm__fail(EINVAL,
+                        "%s: stats.size must be sizeof(struct pm_stats); compiled with "
+                        "another libpm.h?",
                         c->container.path);
     const struct txn *t = &c->txn;
     const struct medium *medium = &c->container.medium;

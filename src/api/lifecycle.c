@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEGMENT_DEFAULT (UINT64_C(1) << 20)
+#define SEGMENT_DEFAULT  (UINT64_C(1) << 20)
 #define MAX_SIZE_DEFAULT (UINT64_C(64) << 30)
 
 static int bad_option(const char *path, const char *what)
@@ -17,8 +17,7 @@ static int bad_option(const char *path, const char *what)
 }
 
 /* Check pm_options and translate them for the layers below. */
-static int read_options(const char *path, const struct pm_options *o,
-                        struct container_options *out)
+static int read_options(const char *path, const struct pm_options *o, struct container_options *out)
 {
     const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER;
     if (o->size != sizeof *o)

@@ -30,10 +30,9 @@ void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
     if (api_enter_writing(c) != 0)
         return NULL;
     if (!is_power_of_two(alignment) || alignment > c->container.segment_size)
-        return pm__fail_null(EINVAL,
-                             "%s: alignment %zu is not a power of two up to the segment size %llu",
-                             c->container.path, alignment,
-                             (unsigned long long)c->container.segment_size);
+        return pm__fail_null(
+            EINVAL, "%s: alignment %zu is not a power of two up to the segment size %llu",
+            c->container.path, alignment, (unsigned long long)c->container.segment_size);
     return allocate(c, size, alignment);
 }
 

@@ -38,8 +38,9 @@ int pm_dirty(const void *ptr, size_t len)
                             c->container.path, (unsigned long long)page << PM_PAGE_SHIFT);
     int error = txn_dirty(&c->txn, first, last - first + 1);
     if (error != 0)
-        return pm__fail(-error, "%s: offset %llu: no space to log %u pages: %s; free space, or "
-                                "commit more often",
+        return pm__fail(-error,
+                        "%s: offset %llu: no space to log %u pages: %s; free space, or "
+                        "commit more often",
                         c->container.path, (unsigned long long)offset, last - first + 1,
                         strerror(-error));
     return 0;
@@ -50,8 +51,7 @@ int pm_setroot(pm_container *c, void *ptr, size_t size)
     if (api_enter_writing(c) != 0)
         return -1;
     if (ptr && !container_holds(&c->container, ptr))
-        return pm__fail(EINVAL, "%s: the root %p is not in this container", c->container.path,
-                        ptr);
+        return pm__fail(EINVAL, "%s: the root %p is not in this container", c->container.path, ptr);
     return allocator_set_root(&c->allocator, ptr, size);
 }
 

@@ -40,7 +40,8 @@ struct medium {
 };
 
 extern const struct medium_ops medium_pmem; /* cache-line write-back and sfence, by libpmem */
-extern const struct medium_ops medium_file; /* page cache: what is stored survives the process only */
+extern const struct medium_ops
+    medium_file; /* page cache: what is stored survives the process only */
 
 /* Which medium `fd`, mapped shared at `home`, is. `synchronous`: the mapping has MAP_SYNC. */
 const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous);

@@ -15,8 +15,8 @@
 void *map_reserve(void *address, size_t size)
 {
     int fixed = address ? MAP_FIXED_NOREPLACE : 0;
-    void *p = mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed,
-                   -1, 0);
+    void *p =
+        mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
     if (p != MAP_FAILED && address && p != address) { /* kernels before 4.17 take it as a hint */
         munmap(p, size);
         errno = EEXIST;
@@ -34,8 +34,8 @@ int map_unreserve_contents(void *address, size_t size)
 
 void *map_table(size_t size)
 {
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     if (p != MAP_FAILED)
         madvise(p, size, MADV_DONTFORK);
     return p;
@@ -54,9 +54,9 @@ int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t of
              bool synchronous)
 {
     int protection = kind == MAP_VIEW_SHARED ? PROT_READ : PROT_READ | PROT_WRITE;
-    int flags = kind == MAP_COPY   ? MAP_PRIVATE | MAP_NORESERVE
-                : synchronous ? MAP_SHARED_VALIDATE | MAP_SYNC
-                              : MAP_SHARED;
+    int flags = kind == MAP_COPY ? MAP_PRIVATE | MAP_NORESERVE
+                : synchronous    ? MAP_SHARED_VALIDATE | MAP_SYNC
+                                 : MAP_SHARED;
     void *p = mmap(address, size, protection, flags | MAP_FIXED, fd, (off_t)offset);
     if (p == MAP_FAILED)
         return -errno;

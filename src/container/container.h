@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 struct container {
-    char *base;   /* the view */
+    char *base; /* the view */
     char *home;
     char *shadow;
     uint64_t max_size;     /* bytes reserved */
@@ -43,8 +43,8 @@ struct container {
     bool readonly;
     bool synchronous; /* mapped with MAP_SYNC */
     struct medium medium;
-    char *path;       /* as given; owned */
-    void *upper;      /* the transaction layer's, for the SIGSEGV handler */
+    char *path;  /* as given; owned */
+    void *upper; /* the transaction layer's, for the SIGSEGV handler */
     struct format_header header;
 };
 
@@ -87,8 +87,8 @@ int container_check_headers(struct container *c);
  * free. So "is this address in a container?" is a subtraction and a comparison, and the handler
  * finds the container by one look into a table of slots.
  */
-#define ARENA_HINT UINT64_C(0x200000000000)
-#define ARENA_SIZE (UINT64_C(8) << 40)
+#define ARENA_HINT       UINT64_C(0x200000000000)
+#define ARENA_SIZE       (UINT64_C(8) << 40)
 #define ARENA_SLOT_SHIFT 30
 
 extern uintptr_t arena_base; /* 0 before arena_reserve() */
@@ -110,7 +110,8 @@ void arena_give_back(uint64_t base, uint64_t size);
 /* A free base for `size` bytes, beginning the search at a place chosen by `random`; 0 if none. */
 uint64_t arena_choose(uint64_t size, uint64_t random);
 
-/* In a child of fork(2): close every container's descriptor and make the whole arena untouchable. */
+/* In a child of fork(2): close every container's descriptor and make the whole arena untouchable.
+ */
 void arena_abandon(void);
 
 static inline bool container_holds(const struct container *c, const void *p)
@@ -120,8 +121,7 @@ static inline bool container_holds(const struct container *c, const void *p)
 
 static inline uint64_t container_bytes(const struct container *c)
 {
-    return (uint64_t)atomic_load_explicit(&c->segments, memory_order_acquire)
-           << c->segment_shift;
+    return (uint64_t)atomic_load_explicit(&c->segments, memory_order_acquire) << c->segment_shift;
 }
 
 static inline uint64_t *home_word(const struct container *c, uint64_t offset)

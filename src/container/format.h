@@ -23,15 +23,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT_MAGIC "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
-#define FORMAT_VERSION 1u
+#define FORMAT_MAGIC           "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
+#define FORMAT_VERSION         1u
 
-#define FORMAT_SEGMENT_MIN (UINT64_C(64) << 10)
-#define FORMAT_SEGMENT_MAX (UINT64_C(1) << 30)
-#define FORMAT_SIZE_MAX (UINT64_C(4) << 40)
+#define FORMAT_SEGMENT_MIN     (UINT64_C(64) << 10)
+#define FORMAT_SEGMENT_MAX     (UINT64_C(1) << 30)
+#define FORMAT_SIZE_MAX        (UINT64_C(4) << 40)
 #define FORMAT_GRANULARITY_MIN 16u
 #define FORMAT_GRANULARITY_MAX 4096u
-#define FORMAT_LAYOUT_BYTES 128u
+#define FORMAT_LAYOUT_BYTES    128u
 
 /* ---- metadata ---------------------------------------------------------------------------- */
 
@@ -59,8 +59,8 @@ struct format_state {
 
 #define FORMAT_HEADER_A UINT64_C(0)
 #define FORMAT_HEADER_B PM_PAGE
-#define FORMAT_STATE (2 * PM_PAGE)
-#define FORMAT_TABLE (3 * PM_PAGE) /* one word for each segment up to max_size */
+#define FORMAT_STATE    (2 * PM_PAGE)
+#define FORMAT_TABLE    (3 * PM_PAGE) /* one word for each segment up to max_size */
 
 static_assert(sizeof(struct format_header) == 208, "format");
 static_assert(offsetof(struct format_header, layout) == 72, "format");

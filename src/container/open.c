@@ -102,8 +102,7 @@ static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t si
 {
     int error = map_file(MAP_COPY, c->shadow + offset, size, c->fd, offset, false);
     if (error == 0)
-        error =
-            map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset, c->synchronous);
+        error = map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset, c->synchronous);
     return error;
 }
 
@@ -138,9 +137,8 @@ static int map_home(struct container *c)
     int error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
     if (error != 0)
         return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
-    c->medium.ops = c->readonly
-                        ? &medium_file /* a private copy: nothing to make durable */
-                        : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
+    c->medium.ops = c->readonly ? &medium_file /* a private copy: nothing to make durable */
+                                : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
     return 0;
 }
 
@@ -196,8 +194,7 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     int error = file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
     if (error == -ENOSPC && wanted > count) {
         wanted = count;
-        error =
-            file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
+        error = file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
     }
     uint64_t size = (uint64_t)wanted << c->segment_shift;
     if (error == 0)

@@ -98,7 +98,7 @@ static void drop_fresh(struct pages *p)
     for (uint32_t i = 0; i < p->count; i++) {
         uint8_t *flags = &p->flags[p->opened[i].page];
         if (*flags & PAGE_FRESH)
-            *flags &= (uint8_t) ~(PAGE_LISTED | PAGE_LOGGED);
+            *flags &= (uint8_t)~(PAGE_LISTED | PAGE_LOGGED);
         else
             p->opened[kept++] = p->opened[i];
     }
@@ -110,8 +110,7 @@ static bool may_stay_open(struct txn *t, const struct page_entry *entry, uint32_
                           uint32_t hot)
 {
     bool wanted = pages_stay_hot(&t->pages, entry->page, entry_changed(entry));
-    return wanted && !t->concurrent && hot < HOT_MAX &&
-           t->pages.flags[entry->page] & PAGE_OPEN &&
+    return wanted && !t->concurrent && hot < HOT_MAX && t->pages.flags[entry->page] & PAGE_OPEN &&
            segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1) == 0;
 }
 
@@ -180,7 +179,7 @@ static void finish(struct txn *t, const struct log_record *record)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint8_t *flags = &p->flags[p->opened[i].page];
-        *flags &= (uint8_t) ~(PAGE_LISTED | PAGE_LOGGED);
+        *flags &= (uint8_t)~(PAGE_LISTED | PAGE_LOGGED);
         if (entry_is_kept(&p->opened[i])) {
             *flags |= PAGE_LISTED | PAGE_LOGGED;
             p->opened[kept++] = p->opened[i];
@@ -202,8 +201,7 @@ static int commit_locked(struct txn *t)
         sort_entries(p);
         int error = pages_close_sorted(p, p->opened, p->count, keep_none);
         if (error != 0)
-            return pm__fail(-error, "%s: cannot protect pages: %s", t->c->path,
-                            strerror(-error));
+            return pm__fail(-error, "%s: cannot protect pages: %s", t->c->path, strerror(-error));
     }
     struct journal_counts counts = journal_count(&t->journal);
     bool changed = any_page_changed(t);

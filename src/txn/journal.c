@@ -40,6 +40,8 @@ struct journal_counts journal_count(const struct journal *journal)
     for (const struct journal_region *r = journal->dirty; r; r = r->next) {
         const uint64_t *shadow = shadow_word(journal->c, r->offset);
         const uint64_t *home = home_word(journal->c, r->offset);
+        if (r->obsolete)
+            continue;
         counts.clears += r->clear;
         for (uint32_t i = r->low; i < r->high; i++)
             counts.words += shadow[i] != home[i];
@@ -53,6 +55,8 @@ void journal_collect(const struct journal *journal, struct record_clear *clears,
     for (const struct journal_region *r = journal->dirty; r; r = r->next) {
         const uint64_t *shadow = shadow_word(journal->c, r->offset);
         const uint64_t *home = home_word(journal->c, r->offset);
+        if (r->obsolete)
+            continue;
         if (r->clear)
             *clears++ = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
         for (uint32_t i = r->low; i < r->high; i++)
@@ -87,7 +91,7 @@ static void unchain(struct journal *journal, bool restore)
                    home_word(journal->c, r->offset) + r->low,
                    (r->high - r->low) * sizeof(uint64_t));
         r->low = r->high = 0;
-        r->clear = false;
+        r->clear = r->obsolete = false;
         r->next = NULL;
         r = next;
     }

@@ -24,6 +24,7 @@ struct journal_region {
     uint32_t words;
     uint32_t low, high; /* dirty range, in words; empty: low == high */
     bool clear;         /* new in this transaction: home is zeroed before words are applied */
+    bool obsolete;      /* its segment is given back with this commit: nothing to record */
     struct journal_region *next;
 };
 

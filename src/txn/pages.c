@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "txn/pages.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -155,9 +156,12 @@ bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed)
     return stay;
 }
 
-void pages_reset(struct pages *pages, uint32_t first, uint32_t count, uint8_t flags)
+void pages_reset(struct pages *pages, uint32_t first, uint32_t count)
 {
-    memset(pages->flags + first, flags, count);
+    for (uint32_t page = first; page < first + count; page++) {
+        assert(!(pages->flags[page] & (PAGE_OPEN | PAGE_LOGGED)));
+        pages->flags[page] = PAGE_FRESH | (pages->flags[page] & PAGE_LISTED);
+    }
     memset(pages->heat + first, 0, count);
 }
 

@@ -40,9 +40,9 @@ enum page_flag {
 /* A page that the next commit must look at. */
 struct page_entry {
     uint32_t page;
-    uint32_t slot;  /* of its pre-image, or SLOT_NONE for a page that was fresh */
-    uint64_t sum;   /* checksum of the contents at the start of the epoch, if it has a slot */
-    uint64_t now;   /* checksum at this commit */
+    uint32_t slot; /* of its pre-image, or SLOT_NONE for a page that was fresh */
+    uint64_t sum;  /* checksum of the contents at the start of the epoch, if it has a slot */
+    uint64_t now;  /* checksum at this commit */
 };
 
 struct pages {
@@ -94,8 +94,11 @@ int pages_close_sorted(struct pages *pages, const struct page_entry *entries, ui
  */
 bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed);
 
-/* The flags, when a page's life ends or begins anew. */
-void pages_reset(struct pages *pages, uint32_t first, uint32_t count, uint8_t flags);
+/*
+ * The state of closed pages of a segment that is taken: FRESH, and cold. With concurrent stores a
+ * page may be LISTED from an object that the same transaction freed; its entry remains.
+ */
+void pages_reset(struct pages *pages, uint32_t first, uint32_t count);
 
 /* Whether P2 and P3 hold. Linear in the pages of the file. */
 bool pages_are_valid(const struct pages *pages);

@@ -7,7 +7,7 @@
  *   2  does e hold? each page it lists has the listed contents in home, or in a valid image of
  *      e + 1                                                                       rule 3
  *   3  holds: images of e + 1 go back, words of e - 1 and of e are applied
- *      does not: images of e go back, words of e - 1 are applied                   rule 4
+ *      does not: images of e go back, words of e - 1 are applied             rules 4, 9
  *   4  before anything is changed: what steps 1 and 2 read is made durable         rule 5
  *   5  a round; then the base epoch, and its round                                 rule 6
  *
@@ -178,8 +178,7 @@ static void make_durable(struct txn *t, const struct log_record *const records[2
                          const struct image_list *images)
 {
     struct medium *medium = &t->c->medium;
-    medium_write_back(medium, home_table(t->c),
-                      atomic_load(&t->c->segments) * sizeof(uint64_t));
+    medium_write_back(medium, home_table(t->c), atomic_load(&t->c->segments) * sizeof(uint64_t));
     for (int i = 0; i < 2; i++) {
         const struct log_record *r = records[i];
         if (!r)
@@ -209,10 +208,48 @@ static void restore(struct txn *t, const struct image_list *images)
     }
 }
 
-static void apply(struct txn *t, const struct log_record *r)
+static bool is_metadata(const struct txn *t, uint64_t offset)
 {
-    if (r)
-        journal_apply(t->c, record_clears(r), r->clears, record_words(r), r->words);
+    return offset < (uint64_t)t->c->meta_segments << t->c->segment_shift;
+}
+
+/* Whether record `r`, if there is one, changes the table word of the segment that holds `offset`.
+ */
+static bool changes_owner(const struct txn *t, const struct log_record *r, uint64_t offset)
+{
+    uint64_t word = FORMAT_TABLE + (offset >> t->c->segment_shift) * sizeof(uint64_t);
+    for (uint64_t i = 0; r && i < r->words; i++)
+        if (record_words(r)[i].offset == word)
+            return true;
+    return false;
+}
+
+/*
+ * Apply `before`, whose words may not have been fenced, and `last`; either may be NULL.
+ *
+ * Rule 9: a bitmap lies in its slab's segment. If `last` gave that segment to somebody else, what
+ * `before` says of the bitmap must not be written: there may be a large object by now, or
+ * log. (Found by killing a program; the model that the other rules come from had its bitmaps apart
+ * from the data.)
+ */
+static void apply(struct txn *t, const struct log_record *before, const struct log_record *last)
+{
+    for (uint64_t i = 0; before && i < before->clears; i++)
+        if (!changes_owner(t, last, record_clears(before)[i].offset))
+            journal_apply(t->c, &record_clears(before)[i], 1, NULL, 0);
+    uint64_t segment = UINT64_MAX; /* words of one segment follow each other: look once */
+    bool skip = false;
+    for (uint64_t i = 0; before && i < before->words; i++) {
+        uint64_t offset = record_words(before)[i].offset;
+        if (offset >> t->c->segment_shift != segment) {
+            segment = offset >> t->c->segment_shift;
+            skip = segment >= t->c->meta_segments && changes_owner(t, last, offset);
+        }
+        if (!skip)
+            journal_apply(t->c, NULL, 0, &record_words(before)[i], 1);
+    }
+    if (last)
+        journal_apply(t->c, record_clears(last), last->clears, record_words(last), last->words);
 }
 
 void raise_base_epoch(struct txn *t, uint64_t newest)
@@ -252,9 +289,7 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
     if (last || images.count > 0) {
         make_durable(t, (const struct log_record *const[2]){last, before}, &images);
         restore(t, &images);
-        apply(t, before);
-        if (holds)
-            apply(t, last);
+        apply(t, before, holds ? last : NULL);
         medium_fence(&t->c->medium);
         raise_base_epoch(t, e);
         t->recovery.recovered = true;
@@ -287,7 +322,7 @@ int recover(struct txn *t)
     free(records[1]);
     clock_gettime(CLOCK_MONOTONIC, &to);
     if (result == 0 && t->recovery.recovered)
-        t->recovery.ns = (uint64_t)((to.tv_sec - from.tv_sec) * 1000000000L + to.tv_nsec -
-                                    from.tv_nsec);
+        t->recovery.ns =
+            (uint64_t)((to.tv_sec - from.tv_sec) * 1000000000L + to.tv_nsec - from.tv_nsec);
     return result;
 }

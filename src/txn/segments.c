@@ -6,7 +6,6 @@
  */
 #include "txn/txn.h"
 
-#include <assert.h>
 #include <errno.h>
 
 #define GROWTH_BYTES_MAX (UINT64_C(64) << 20)
@@ -62,11 +61,10 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
             journal_set(&t->journal, &t->table, (uint32_t)first + i,
                         i == 0 ? word : segment_word(SEGMENT_MORE, i));
         uint32_t page = first_page(t, (uint32_t)first);
-        assert(!(t->pages.flags[page + header_pages] & PAGE_LISTED));
         uint32_t pages = count * pages_per_segment(t->c);
         /* From an earlier life pages may be open; the header must not be, the rest shall. */
         int error = pages_close(&t->pages, page, pages);
-        pages_reset(&t->pages, page, pages, PAGE_FRESH);
+        pages_reset(&t->pages, page, pages);
         if (error == 0 && !t->concurrent)
             error = pages_open(&t->pages, page + header_pages, pages - header_pages);
         if (error != 0) {
@@ -103,7 +101,7 @@ int segments_grow_log(struct txn *t, unsigned h, uint64_t slots)
         int error = pages_close(&t->pages, page, pages);
         if (error != 0)
             return error;
-        pages_reset(&t->pages, page, pages, 0);
+        pages_reset(&t->pages, page, pages);
         uint64_t word = segment_log_word(h, half->order++);
         home_table(t->c)[segment] = shadow_table(t->c)[segment] = word;
         medium_write_back(&t->c->medium, &home_table(t->c)[segment], sizeof word);

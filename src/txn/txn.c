@@ -23,12 +23,12 @@ static uint64_t record_bytes(const struct container *c)
 
 /* Whether the argument of a table word makes sense where it stands. `run`: segments that the large
  * object before it still claims; `*run` counts down over SEGMENT_MORE words. */
-static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t word,
-                          uint32_t *run, uint32_t *run_first)
+static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t word, uint32_t *run,
+                          uint32_t *run_first)
 {
     enum segment_kind kind = segment_kind(word);
     uint64_t argument = segment_argument(word);
-    if (!seal_is_valid(word) || (segment < c->meta_segments) != (kind == SEGMENT_META) ||
+    if ((segment < c->meta_segments) != (kind == SEGMENT_META) ||
         (*run > 0) != (kind == SEGMENT_MORE))
         return false;
     switch (kind) {
@@ -52,8 +52,11 @@ static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t 
     return false;
 }
 
-/* The segment table as the medium has it, so that whoever computes with its words is safe. */
-static int check_table(const struct container *c)
+/*
+ * The segment table as the medium has it, so that whoever computes with its words is safe. Before
+ * recovery the words of a commit may be there in part, so each is only looked at by itself.
+ */
+static int check_table(const struct container *c, bool recovered)
 {
     uint32_t segments = atomic_load(&c->segments), run = 0, run_first = 0;
     for (uint32_t i = 0; i < c->segments_max; i++) {
@@ -63,7 +66,7 @@ static int check_table(const struct container *c)
                             "%s: offset %llu: truncated, segment %u is in use beyond the end of "
                             "the file; restore the file from a backup",
                             c->path, (unsigned long long)container_bytes(c), i);
-        if (!word_is_valid(c, i, word, &run, &run_first))
+        if (!seal_is_valid(word) || (recovered && !word_is_valid(c, i, word, &run, &run_first)))
             return pm__fail(EBADMSG,
                             "%s: offset %llu: the word of segment %u in the segment table is "
                             "damaged; restore the file from a backup",
@@ -79,8 +82,9 @@ static int load_tables(struct txn *t)
     if (error == 0)
         error = log_load(&t->log, c);
     if (error == -EBADMSG)
-        return pm__fail(EBADMSG, "%s: offset %llu: a half of the log is missing; restore the file "
-                                 "from a backup",
+        return pm__fail(EBADMSG,
+                        "%s: offset %llu: a half of the log is missing; restore the file "
+                        "from a backup",
                         c->path, (unsigned long long)FORMAT_TABLE);
     t->notes = map_table(notes_bytes(c));
     t->record = map_table(record_bytes(c));
@@ -100,10 +104,10 @@ int txn_open(struct txn *t, struct container *c, bool concurrent)
                       .journal = {.c = c},
                       .notes = MAP_FAILED,
                       .record = MAP_FAILED};
-    if (check_table(c) == 0 && load_tables(t) == 0 && recover(t) == 0) {
+    if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */
         log_unload(&t->log);
-        if (check_table(c) == 0 && log_load(&t->log, c) == 0 && container_map_rest(c) == 0 &&
+        if (check_table(c, true) == 0 && log_load(&t->log, c) == 0 && container_map_rest(c) == 0 &&
             (c->readonly || fault_install() == 0)) {
             if (!c->readonly)
                 c->upper = t; /* stores are served from now on */
@@ -122,7 +126,7 @@ int txn_check(struct txn *t)
     lock_acquire_masked(&t->lock, &saved);
     bool valid = pages_are_valid(&t->pages);
     lock_release_masked(&t->lock, &saved);
-    if (check_table(t->c) != 0)
+    if (check_table(t->c, true) != 0)
         return -1;
     if (!seal_is_valid(home_state(t->c)->base_epoch))
         return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", t->c->path,

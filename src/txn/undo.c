@@ -120,8 +120,8 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     if (error == 0) {
         struct journal_counts counts = journal_count(&t->journal);
         uint64_t words = counts.words + extra_words + t->log.half[next].count;
-        uint64_t bytes = log_record_bytes(counts.clears, words,
-                                          t->pages.count + pages + extra_pages);
+        uint64_t bytes =
+            log_record_bytes(counts.clears, words, t->pages.count + pages + extra_pages);
         error = segments_grow_log(t, next, log_record_slots(bytes));
     }
     lock_release_masked(&t->lock, &saved);

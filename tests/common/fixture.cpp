@@ -6,10 +6,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace test {
+namespace test
+{
 
 Directory::Directory(const std::string &parent) : path_(parent + "/libpm-test-XXXXXX")
 {
@@ -47,9 +49,9 @@ Container open(const std::string &path, const pm_options &options)
     return c;
 }
 
-pm_stats stats(pm_container *c)
+struct pm_stats stats(pm_container *c)
 {
-    pm_stats s{};
+    struct pm_stats s{};
     s.size = sizeof s;
     REQUIRE_OK(pm_stats(c, &s));
     return s;
@@ -96,6 +98,64 @@ void flip_bit(const std::string &path, uint64_t byte, unsigned bit)
     value ^= (unsigned char)(1u << bit);
     REQUIRE(pwrite(fd, &value, 1, (off_t)byte) == 1);
     close(fd);
+}
+
+std::string read_file(const std::string &path)
+{
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+void write_file(const std::string &path, const std::string &bytes)
+{
+    std::ofstream out(path, std::ios::binary);
+    out << bytes;
+    if (!out.flush())
+        throw std::runtime_error("cannot write " + path);
+}
+
+void patch_file(const std::string &path, uint64_t offset, const void *bytes, size_t size)
+{
+    int fd = ::open(path.c_str(), O_RDWR);
+    bool written = fd >= 0 && pwrite(fd, bytes, size, (off_t)offset) == (ssize_t)size;
+    close(fd);
+    if (!written)
+        throw std::runtime_error("cannot patch " + path);
+}
+
+uint64_t read_word(const std::string &path, uint64_t offset)
+{
+    uint64_t word = 0;
+    int fd = ::open(path.c_str(), O_RDONLY);
+    bool read = fd >= 0 && pread(fd, &word, sizeof word, (off_t)offset) == sizeof word;
+    close(fd);
+    if (!read)
+        throw std::runtime_error("cannot read " + path);
+    return word;
+}
+
+Container open_with_pages(const std::string &path, uint64_t pages, const pm_options &how)
+{
+    {
+        Container c(pm_open(path.c_str(), &how));
+        void *p = c ? pm_malloc(c.get(), pages * 4096) : nullptr;
+        if (!p)
+            throw std::runtime_error(pm_errormsg());
+        memset(p, 0, pages * 4096);
+        if (pm_setroot(c.get(), p, 0) != 0 || pm_commit(c.get()) != 0)
+            throw std::runtime_error(pm_errormsg());
+    }
+    pm_options again = how;
+    again.flags &= ~(unsigned)(PM_CREATE | PM_EXCLUSIVE);
+    Container c(pm_open(path.c_str(), &again));
+    if (!c)
+        throw std::runtime_error(pm_errormsg());
+    return c;
+}
+
+volatile uint64_t &page_word(pm_container *c, uint64_t page)
+{
+    return *reinterpret_cast<volatile uint64_t *>(static_cast<char *>(pm_getroot(c)) + page * 4096);
 }
 
 bool failed_with(int error, std::initializer_list<const char *> words)

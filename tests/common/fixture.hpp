@@ -10,11 +10,13 @@
 #include <memory>
 #include <string>
 
-namespace test {
+namespace test
+{
 
 // A directory of its own, deleted with all that is in it. On tmpfs, which counts as pmem, unless
 // `parent` says otherwise.
-class Directory {
+class Directory
+{
   public:
     explicit Directory(const std::string &parent = "/dev/shm");
     ~Directory();
@@ -38,10 +40,10 @@ using Container = std::unique_ptr<pm_container, Closer>;
 // Open, and fail the test if that fails.
 Container open(const std::string &path, const pm_options &options);
 
-pm_stats stats(pm_container *c);
+struct pm_stats stats(pm_container *c);
 
-// Run `body` in a child of fork(2) and return its wait status. For tests that libpm must not have been used
-// in the parent while a container is open there.
+// Run `body` in a child of fork(2) and return its wait status. Once this process has opened a
+// container the child can do nothing with libpm; process.hpp has fresh processes.
 int in_child(const std::function<void()> &body);
 
 // Status helpers for in_child().
@@ -55,6 +57,20 @@ void child_require(bool condition, const char *what);
 
 // Flip one bit of a file.
 void flip_bit(const std::string &path, uint64_t byte, unsigned bit);
+
+// Whole files, and parts of them.
+std::string read_file(const std::string &path);
+void write_file(const std::string &path, const std::string &bytes);
+void patch_file(const std::string &path, uint64_t offset, const void *bytes, size_t size);
+uint64_t read_word(const std::string &path, uint64_t offset);
+
+// A container with `pages` pages of one large object at its root, committed, closed, and open
+// again: so all its pages are closed and cold.
+Container open_with_pages(const std::string &path, uint64_t pages, const pm_options &how);
+
+// The 64-bit word at the start of a page of the root object. Volatile, since it is what a test
+// observes and the compiler must not remember.
+volatile uint64_t &page_word(pm_container *c, uint64_t page);
 
 // Whether the last failure was this errno, with all `words` in its message.
 bool failed_with(int error, std::initializer_list<const char *> words = {});

@@ -1,3 +1,15 @@
-// The one translation unit with Catch2's main.
-#define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+// The one translation unit with Catch2's main: a run of the tests, or one child process of them.
+#define CATCH_CONFIG_RUNNER
+#include "common/process.hpp"
+
+// Signals are what many of these tests are about; ASan must leave them to us.
+extern "C" const char *__asan_default_options()
+{
+    return "handle_segv=0:handle_sigbus=0:handle_abort=0:use_sigaltstack=0:detect_leaks=0";
+}
+
+int main(int argc, char **argv)
+{
+    int status = test::run_child_named(argc, argv);
+    return status >= 0 ? status : Catch::Session().run(argc, argv);
+}

@@ -1,0 +1,58 @@
+// Runs transactions until it is killed, and writes to standard output one byte for each commit that
+// returned: `worker FILE STRUCTURE SEED [concurrent] [file] [rollback] [check]`. It goes on where
+// the container says the last one stopped.
+#include "crash/workload.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+try {
+    if (argc < 4)
+        throw std::invalid_argument("worker FILE STRUCTURE SEED [MODE...]");
+    const map_ops &ops = crash::ops_by_name(argv[2]);
+    uint64_t seed = std::stoull(argv[3]);
+    std::set<std::string> modes(argv + 4, argv + argc);
+
+    pm_options options{};
+    options.size = sizeof options;
+    options.flags = (unsigned)PM_CREATE | (modes.count("file") ? (unsigned)PM_UNSAFE_POWER : 0u);
+    options.segment_size = 64 << 10; // many segments come and go
+    options.max_size = 256 << 20;
+    options.concurrent_stores = modes.count("concurrent") != 0;
+    pm_container *c = pm_open(argv[1], &options);
+    if (!c)
+        throw std::runtime_error(pm_errormsg());
+    auto *root = static_cast<crash::Root *>(pm_getroot(c));
+    if (!root) {
+        root = static_cast<crash::Root *>(pm_calloc(c, 1, sizeof *root));
+        if (!root || pm_setroot(c, root, sizeof *root) != 0 || !(root->map = ops.create(c)) ||
+            pm_commit(c) != 0)
+            throw std::runtime_error(pm_errormsg());
+    }
+    // Ready: from now on the parent may kill us.
+    if (write(STDOUT_FILENO, "r", 1) != 1)
+        return 1;
+    for (;;) {
+        uint64_t number = root->transactions;
+        if (modes.count("rollback") && number % 3 == 0) {
+            crash::run_transaction(ops, c, root, seed + 1, number); // any other
+            if (pm_rollback(c) != 0)
+                throw std::runtime_error(pm_errormsg());
+        }
+        crash::run_transaction(ops, c, root, seed, number);
+        if (pm_commit(c) != 0)
+            throw std::runtime_error(pm_errormsg());
+        if (modes.count("check") && pm_check(c) != 0)
+            throw std::runtime_error(pm_errormsg());
+        if (write(STDOUT_FILENO, "c", 1) != 1)
+            return 1;
+    }
+} catch (const std::exception &e) {
+    fprintf(stderr, "worker: %s\n", e.what());
+    return 1;
+}
