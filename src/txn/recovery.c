@@ -208,11 +208,6 @@ static void restore(struct txn *t, const struct image_list *images)
     }
 }
 
-static bool is_metadata(const struct txn *t, uint64_t offset)
-{
-    return offset < (uint64_t)t->c->meta_segments << t->c->segment_shift;
-}
-
 /* Whether record `r`, if there is one, changes the table word of the segment that holds `offset`.
  */
 static bool changes_owner(const struct txn *t, const struct log_record *r, uint64_t offset)
