@@ -8,6 +8,9 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -61,4 +64,10 @@ int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t of
     if (p == MAP_FAILED)
         return -errno;
     return madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
+}
+
+void map_populate(const struct medium *medium, void *address, size_t size)
+{
+    if (medium->ops->power_safe)
+        madvise(address, size, MADV_POPULATE_WRITE);
 }

@@ -203,6 +203,7 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
         error = map_shadow_and_view(c, from, size);
     if (error != 0)
         return error;
+    map_populate(&c->medium, c->home + from, size);
     atomic_store_explicit(&c->segments, segments + wanted, memory_order_release);
     return (int)wanted;
 }

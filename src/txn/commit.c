@@ -176,7 +176,7 @@ static void finish(struct txn *t, const struct log_record *record)
     struct pages *p = &t->pages;
     if (pages_close_sorted(p, p->opened, p->count, entry_is_kept) != 0)
         panic(t->c->path, 0, "cannot protect pages after a commit, which stands");
-    uint32_t kept = 0;
+    uint32_t kept = 0, peak = p->count;
     for (uint32_t i = 0; i < p->count; i++) {
         uint8_t *flags = &p->flags[p->opened[i].page];
         *flags &= (uint8_t)~(PAGE_LISTED | PAGE_LOGGED);
@@ -186,7 +186,7 @@ static void finish(struct txn *t, const struct log_record *record)
         }
     }
     p->count = kept;
-    pages_trim(p);
+    pages_trim(p, peak);
     if (record->bytes > RECORD_KEPT)
         madvise(t->record + RECORD_KEPT, align_up(record->bytes - RECORD_KEPT, PM_PAGE),
                 MADV_DONTNEED);

@@ -11,7 +11,7 @@
 /* Runs closed when the map limit is reached. Each gives back up to two maps of about 65,000; the
  * sweep's price is spread over as many faults. */
 #define EVICT_RUNS 4096
-/* Entries for which memory is kept between transactions. */
+/* Entries for which memory is kept between transactions; more than stay open across a commit. */
 #define ENTRIES_KEPT 4096
 
 static uint64_t pages_max(const struct container *c)
@@ -181,13 +181,11 @@ bool pages_are_valid(const struct pages *pages)
     return listed == pages->count;
 }
 
-void pages_trim(struct pages *pages)
+void pages_trim(struct pages *pages, uint32_t peak)
 {
-    if (pages->count > ENTRIES_KEPT)
+    if (peak <= ENTRIES_KEPT)
         return;
-    char *from = (char *)(pages->opened + ENTRIES_KEPT);
-    char *end = (char *)(pages->opened + pages_max(pages->c));
-    from = (char *)align_up((uintptr_t)from, PM_PAGE);
-    if (from < end)
-        madvise(from, (size_t)(end - from), MADV_DONTNEED);
+    uintptr_t from = align_up((uintptr_t)(pages->opened + ENTRIES_KEPT), PM_PAGE);
+    uintptr_t end = align_up((uintptr_t)(pages->opened + peak), PM_PAGE);
+    madvise((void *)from, end - from, MADV_DONTNEED);
 }

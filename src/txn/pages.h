@@ -103,7 +103,7 @@ void pages_reset(struct pages *pages, uint32_t first, uint32_t count);
 /* Whether P2 and P3 hold. Linear in the pages of the file. */
 bool pages_are_valid(const struct pages *pages);
 
-/* Give memory of a very long list back. */
-void pages_trim(struct pages *pages);
+/* Give memory of a list that had `peak` entries back. */
+void pages_trim(struct pages *pages, uint32_t peak);
 
 #endif

@@ -65,8 +65,12 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
         /* From an earlier life pages may be open; the header must not be, the rest shall. */
         int error = pages_close(&t->pages, page, pages);
         pages_reset(&t->pages, page, pages);
-        if (error == 0 && !t->concurrent)
+        if (error == 0 && !t->concurrent) {
             error = pages_open(&t->pages, page + header_pages, pages - header_pages);
+            map_populate(&t->c->medium,
+                         t->c->base + ((uint64_t)first << t->c->segment_shift) + header_bytes,
+                         ((uint64_t)count << t->c->segment_shift) - header_bytes);
+        }
         if (error != 0) {
             for (uint32_t i = 0; i < count; i++)
                 journal_set(&t->journal, &t->table, (uint32_t)first + i, 0);
