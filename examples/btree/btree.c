@@ -13,7 +13,8 @@
 /* The fill of 4 or more children per node allows no deeper tree with 2^64 keys. */
 enum { DEPTH_MAX = 32 };
 
-static struct btree_node *new_node(pm_container *c, bool leaf) {
+static struct btree_node *new_node(pm_container *c, bool leaf)
+{
     struct btree_node *node = mem_alloc(c, sizeof *node);
     if (node) {
         node->count = 0;
@@ -23,19 +24,22 @@ static struct btree_node *new_node(pm_container *c, bool leaf) {
 }
 
 /* Index of the first item whose key is not less than `key`, and of the child where to go on. */
-static uint32_t position(const struct btree_node *node, uint64_t key) {
+static uint32_t position(const struct btree_node *node, uint64_t key)
+{
     uint32_t i = 0;
     while (i < node->count && node->items[i].key < key)
         i++;
     return i;
 }
 
-static bool has_key_at(const struct btree_node *node, uint32_t i, uint64_t key) {
+static bool has_key_at(const struct btree_node *node, uint32_t i, uint64_t key)
+{
     return i < node->count && node->items[i].key == key;
 }
 
 /* Make room for item `i`, and in an inner node for child `i_child`. */
-static void open_gap(struct btree_node *node, uint32_t i, uint32_t i_child) {
+static void open_gap(struct btree_node *node, uint32_t i, uint32_t i_child)
+{
     memmove(&node->items[i + 1], &node->items[i], (node->count - i) * sizeof node->items[0]);
     if (!node->leaf)
         memmove(&node->children[i_child + 1], &node->children[i_child],
@@ -44,7 +48,8 @@ static void open_gap(struct btree_node *node, uint32_t i, uint32_t i_child) {
 }
 
 /* Drop item `i`, and in an inner node child `i_child`. */
-static void close_gap(struct btree_node *node, uint32_t i, uint32_t i_child) {
+static void close_gap(struct btree_node *node, uint32_t i, uint32_t i_child)
+{
     memmove(&node->items[i], &node->items[i + 1], (node->count - i - 1) * sizeof node->items[0]);
     if (!node->leaf)
         memmove(&node->children[i_child], &node->children[i_child + 1],
@@ -53,7 +58,8 @@ static void close_gap(struct btree_node *node, uint32_t i, uint32_t i_child) {
 }
 
 /* Append all items of `from`, beginning with item `first`, and the children around them. */
-static void append_tail(struct btree_node *to, const struct btree_node *from, uint32_t first) {
+static void append_tail(struct btree_node *to, const struct btree_node *from, uint32_t first)
+{
     uint32_t count = from->count - first;
     memcpy(&to->items[to->count], &from->items[first], count * sizeof to->items[0]);
     if (!to->leaf)
@@ -62,7 +68,8 @@ static void append_tail(struct btree_node *to, const struct btree_node *from, ui
     to->count += count;
 }
 
-struct btree *btree_create(pm_container *c) {
+struct btree *btree_create(pm_container *c)
+{
     struct btree *t = mem_alloc(c, sizeof *t);
     struct btree_node *root = new_node(c, true);
     if (!t || !root) {
@@ -75,7 +82,8 @@ struct btree *btree_create(pm_container *c) {
 }
 
 /* Split full child `i` in two; its middle item moves up into `parent`, which must have room. */
-static bool split_child(pm_container *c, struct btree_node *parent, uint32_t i) {
+static bool split_child(pm_container *c, struct btree_node *parent, uint32_t i)
+{
     struct btree_node *left = parent->children[i];
     struct btree_node *right = new_node(c, left->leaf);
     if (!right)
@@ -90,7 +98,8 @@ static bool split_child(pm_container *c, struct btree_node *parent, uint32_t i) 
 }
 
 /* Split a full root; this is how the tree gets higher. */
-static bool split_root(pm_container *c, struct btree *t) {
+static bool split_root(pm_container *c, struct btree *t)
+{
     struct btree_node *root = new_node(c, false);
     if (!root)
         return false;
@@ -103,7 +112,8 @@ static bool split_root(pm_container *c, struct btree *t) {
     return true;
 }
 
-int btree_insert(pm_container *c, struct btree *t, uint64_t key, uint64_t value) {
+int btree_insert(pm_container *c, struct btree *t, uint64_t key, uint64_t value)
+{
     if (t->root->count == BTREE_ITEMS_MAX && !split_root(c, t))
         return -1;
 
@@ -125,7 +135,8 @@ int btree_insert(pm_container *c, struct btree *t, uint64_t key, uint64_t value)
     return 0;
 }
 
-bool btree_lookup(const struct btree *t, uint64_t key, uint64_t *value) {
+bool btree_lookup(const struct btree *t, uint64_t key, uint64_t *value)
+{
     const struct btree_node *node = t->root;
     for (;;) {
         uint32_t i = position(node, key);
@@ -141,7 +152,8 @@ bool btree_lookup(const struct btree *t, uint64_t key, uint64_t *value) {
 }
 
 /* Join children `i` and `i + 1` of `parent`, both minimal, with the item between them. */
-static struct btree_node *merge_children(pm_container *c, struct btree_node *parent, uint32_t i) {
+static struct btree_node *merge_children(pm_container *c, struct btree_node *parent, uint32_t i)
+{
     struct btree_node *left = parent->children[i];
     struct btree_node *right = parent->children[i + 1];
     left->items[left->count++] = parent->items[i];
@@ -152,7 +164,8 @@ static struct btree_node *merge_children(pm_container *c, struct btree_node *par
 }
 
 /* The child to enter for position `i`, after making sure that it has an item to spare. */
-static struct btree_node *roomy_child(pm_container *c, struct btree_node *parent, uint32_t i) {
+static struct btree_node *roomy_child(pm_container *c, struct btree_node *parent, uint32_t i)
+{
     struct btree_node *child = parent->children[i];
     struct btree_node *left = i > 0 ? parent->children[i - 1] : NULL;
     struct btree_node *right = i < parent->count ? parent->children[i + 1] : NULL;
@@ -179,7 +192,8 @@ static struct btree_node *roomy_child(pm_container *c, struct btree_node *parent
     return merge_children(c, parent, right ? i : i - 1);
 }
 
-int btree_remove(pm_container *c, struct btree *t, uint64_t key) {
+int btree_remove(pm_container *c, struct btree *t, uint64_t key)
+{
     struct btree_node *node = t->root; /* it, or it is the root, has an item to spare */
     int removed = 0;
 
@@ -228,12 +242,14 @@ int btree_remove(pm_container *c, struct btree *t, uint64_t key) {
     return removed;
 }
 
-uint64_t btree_size(const struct btree *t) {
+uint64_t btree_size(const struct btree *t)
+{
     return t->size;
 }
 
 static int walk_subtree(const struct btree_node *node,
-                        int (*visit)(uint64_t key, uint64_t value, void *arg), void *arg) {
+                        int (*visit)(uint64_t key, uint64_t value, void *arg), void *arg)
+{
     for (uint32_t i = 0;; i++) {
         int result = node->leaf ? 0 : walk_subtree(node->children[i], visit, arg);
         if (result || i == node->count)
@@ -245,7 +261,8 @@ static int walk_subtree(const struct btree_node *node,
 }
 
 int btree_walk(const struct btree *t, int (*visit)(uint64_t key, uint64_t value, void *arg),
-               void *arg) {
+               void *arg)
+{
     return walk_subtree(t->root, visit, arg);
 }
 
@@ -259,7 +276,8 @@ struct survey {
 };
 
 /* Items ascend over the whole walk, which for a walk in tree order is all of invariant 1. */
-static void survey_node(const struct btree_node *node, uint32_t depth, struct survey *s) {
+static void survey_node(const struct btree_node *node, uint32_t depth, struct survey *s)
+{
     if (depth > DEPTH_MAX)
         s->offence = "btree: deeper than any balanced tree";
     else if (!node)
@@ -292,7 +310,8 @@ static void survey_node(const struct btree_node *node, uint32_t depth, struct su
     }
 }
 
-const char *btree_check(const struct btree *t) {
+const char *btree_check(const struct btree *t)
+{
     struct survey s = {.items_max = t->size, .leaf_depth = UINT32_MAX};
     survey_node(t->root, 0, &s);
     if (!s.offence && s.items != t->size)
@@ -300,14 +319,16 @@ const char *btree_check(const struct btree *t) {
     return s.offence;
 }
 
-static void free_subtree(pm_container *c, struct btree_node *node) {
+static void free_subtree(pm_container *c, struct btree_node *node)
+{
     if (!node->leaf)
         for (uint32_t i = 0; i <= node->count; i++)
             free_subtree(c, node->children[i]);
     mem_free(c, node);
 }
 
-void btree_destroy(pm_container *c, struct btree *t) {
+void btree_destroy(pm_container *c, struct btree *t)
+{
     if (!t)
         return;
     free_subtree(c, t->root);

@@ -22,7 +22,8 @@ enum { FILL_PER_COMMIT = 1000 }; /* keys */
 
 static const struct map_ops *const ops = &EXAMPLE_MAP;
 
-static int usage(void) {
+static int usage(void)
+{
     fprintf(stderr,
             "usage: %s FILE COMMAND\n"
             "  put KEY VALUE   map KEY to VALUE, both unsigned 64-bit numbers\n"
@@ -35,34 +36,39 @@ static int usage(void) {
     return 2;
 }
 
-static int failed(const char *what) {
+static int failed(const char *what)
+{
     fprintf(stderr, "%s: %s: %s\n", ops->name, what, pm_errormsg());
     return 2;
 }
 
 /* Decimal, or hexadecimal after 0x; strtoull alone would take "-1" and "" too. */
-static bool parse(const char *text, uint64_t *number) {
+static bool parse(const char *text, uint64_t *number)
+{
     char *end;
     errno = 0;
     *number = strtoull(text, &end, 0);
     return text[0] >= '0' && text[0] <= '9' && !*end && !errno;
 }
 
-static int print_pair(uint64_t key, uint64_t value, void *arg) {
+static int print_pair(uint64_t key, uint64_t value, void *arg)
+{
     (void)arg;
     printf("%" PRIu64 " %" PRIu64 "\n", key, value);
     return 0;
 }
 
 /* The i-th key of a seed (splitmix64, Steele et al. 2014): no key comes twice. */
-static uint64_t random_key(uint64_t seed, uint64_t i) {
+static uint64_t random_key(uint64_t seed, uint64_t i)
+{
     uint64_t x = seed + (i + 1) * 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
     return x ^ x >> 31;
 }
 
-static int fill(pm_container *c, void *map, uint64_t count, uint64_t seed) {
+static int fill(pm_container *c, void *map, uint64_t count, uint64_t seed)
+{
     for (uint64_t i = 0; i < count; i++) {
         if (ops->insert(c, map, random_key(seed, i), i) < 0)
             return failed("fill");
@@ -73,7 +79,8 @@ static int fill(pm_container *c, void *map, uint64_t count, uint64_t seed) {
 }
 
 /* The command after its arguments have been parsed; the caller commits. */
-static int run(pm_container *c, void *map, const char *command, uint64_t first, uint64_t second) {
+static int run(pm_container *c, void *map, const char *command, uint64_t first, uint64_t second)
+{
     if (!strcmp(command, "put"))
         return ops->insert(c, map, first, second) < 0 ? failed("put") : 0;
     if (!strcmp(command, "del"))
@@ -101,7 +108,8 @@ static int run(pm_container *c, void *map, const char *command, uint64_t first, 
     return 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     static const struct {
         const char *name;
         int arguments;

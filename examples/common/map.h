@@ -35,28 +35,36 @@ struct map_ops {
 /* A table needs functions of exactly its types, hence a wrapper around each: to call a function
  * through a pointer cast to another type is undefined, even if only a `void *` differs. */
 #define MAP_DEFINE_OPS(NAME, ORDERED)                                                              \
-    static inline void *NAME##_op_create(pm_container *c) {                                        \
+    static inline void *NAME##_op_create(pm_container *c)                                          \
+    {                                                                                              \
         return NAME##_create(c);                                                                   \
     }                                                                                              \
-    static inline int NAME##_op_insert(pm_container *c, void *map, uint64_t key, uint64_t value) { \
+    static inline int NAME##_op_insert(pm_container *c, void *map, uint64_t key, uint64_t value)   \
+    {                                                                                              \
         return NAME##_insert(c, (struct NAME *)map, key, value);                                   \
     }                                                                                              \
-    static inline bool NAME##_op_lookup(const void *map, uint64_t key, uint64_t *value) {          \
+    static inline bool NAME##_op_lookup(const void *map, uint64_t key, uint64_t *value)            \
+    {                                                                                              \
         return NAME##_lookup((const struct NAME *)map, key, value);                                \
     }                                                                                              \
-    static inline int NAME##_op_remove(pm_container *c, void *map, uint64_t key) {                 \
+    static inline int NAME##_op_remove(pm_container *c, void *map, uint64_t key)                   \
+    {                                                                                              \
         return NAME##_remove(c, (struct NAME *)map, key);                                          \
     }                                                                                              \
-    static inline uint64_t NAME##_op_size(const void *map) {                                       \
+    static inline uint64_t NAME##_op_size(const void *map)                                         \
+    {                                                                                              \
         return NAME##_size((const struct NAME *)map);                                              \
     }                                                                                              \
-    static inline int NAME##_op_walk(const void *map, map_visit *visit, void *arg) {               \
+    static inline int NAME##_op_walk(const void *map, map_visit *visit, void *arg)                 \
+    {                                                                                              \
         return NAME##_walk((const struct NAME *)map, visit, arg);                                  \
     }                                                                                              \
-    static inline const char *NAME##_op_check(const void *map) {                                   \
+    static inline const char *NAME##_op_check(const void *map)                                     \
+    {                                                                                              \
         return NAME##_check((const struct NAME *)map);                                             \
     }                                                                                              \
-    static inline void NAME##_op_destroy(pm_container *c, void *map) {                             \
+    static inline void NAME##_op_destroy(pm_container *c, void *map)                               \
+    {                                                                                              \
         NAME##_destroy(c, (struct NAME *)map);                                                     \
     }                                                                                              \
     static const struct map_ops NAME##_ops = {#NAME,                                               \

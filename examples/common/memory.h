@@ -19,7 +19,8 @@
 #include <stdlib.h>
 
 /** `size` bytes, uninitialised and aligned to 16; NULL when there are none. Freed by mem_free(). */
-static inline void *mem_alloc(pm_container *c, size_t size) {
+static inline void *mem_alloc(pm_container *c, size_t size)
+{
 #ifdef EXAMPLE_VOLATILE
     (void)c;
     return malloc(size);
@@ -29,7 +30,8 @@ static inline void *mem_alloc(pm_container *c, size_t size) {
 }
 
 /** Give back what mem_alloc() returned for the same container; NULL is allowed. */
-static inline void mem_free(pm_container *c, void *ptr) {
+static inline void mem_free(pm_container *c, void *ptr)
+{
     (void)c;
 #ifdef EXAMPLE_VOLATILE
     free(ptr);

@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* Bucket of a key. The finaliser of MurmurHash3 spreads close keys over all bits. */
-static uint64_t bucket_of(uint64_t key, uint64_t bucket_count) {
+static uint64_t bucket_of(uint64_t key, uint64_t bucket_count)
+{
     key ^= key >> 33;
     key *= 0xff51afd7ed558ccd;
     key ^= key >> 33;
@@ -19,7 +20,8 @@ static uint64_t bucket_of(uint64_t key, uint64_t bucket_count) {
     return key & (bucket_count - 1);
 }
 
-static struct hashmap_node **new_buckets(pm_container *c, uint64_t count) {
+static struct hashmap_node **new_buckets(pm_container *c, uint64_t count)
+{
     struct hashmap_node **buckets = mem_alloc(c, count * sizeof *buckets);
     if (buckets)
         memset(buckets, 0, count * sizeof *buckets);
@@ -27,14 +29,16 @@ static struct hashmap_node **new_buckets(pm_container *c, uint64_t count) {
 }
 
 /* The link whose target is the node of `key`, or the NULL at the end of its chain. */
-static struct hashmap_node **find_link(const struct hashmap *t, uint64_t key) {
+static struct hashmap_node **find_link(const struct hashmap *t, uint64_t key)
+{
     struct hashmap_node **link = &t->buckets[bucket_of(key, t->bucket_count)];
     while (*link && (*link)->key != key)
         link = &(*link)->next;
     return link;
 }
 
-struct hashmap *hashmap_create(pm_container *c) {
+struct hashmap *hashmap_create(pm_container *c)
+{
     struct hashmap *t = mem_alloc(c, sizeof *t);
     struct hashmap_node **buckets = new_buckets(c, HASHMAP_BUCKETS_MIN);
     if (!t || !buckets) {
@@ -47,7 +51,8 @@ struct hashmap *hashmap_create(pm_container *c) {
 }
 
 /* Twice the buckets, all nodes relinked; nothing happens if there is no memory for them. */
-static void grow(pm_container *c, struct hashmap *t) {
+static void grow(pm_container *c, struct hashmap *t)
+{
     uint64_t count = 2 * t->bucket_count;
     struct hashmap_node **buckets = new_buckets(c, count);
     if (!buckets)
@@ -64,7 +69,8 @@ static void grow(pm_container *c, struct hashmap *t) {
     t->bucket_count = count;
 }
 
-int hashmap_insert(pm_container *c, struct hashmap *t, uint64_t key, uint64_t value) {
+int hashmap_insert(pm_container *c, struct hashmap *t, uint64_t key, uint64_t value)
+{
     struct hashmap_node *found = *find_link(t, key);
     if (found) {
         found->value = value;
@@ -83,14 +89,16 @@ int hashmap_insert(pm_container *c, struct hashmap *t, uint64_t key, uint64_t va
     return 1;
 }
 
-bool hashmap_lookup(const struct hashmap *t, uint64_t key, uint64_t *value) {
+bool hashmap_lookup(const struct hashmap *t, uint64_t key, uint64_t *value)
+{
     const struct hashmap_node *n = *find_link(t, key);
     if (n && value)
         *value = n->value;
     return n;
 }
 
-int hashmap_remove(pm_container *c, struct hashmap *t, uint64_t key) {
+int hashmap_remove(pm_container *c, struct hashmap *t, uint64_t key)
+{
     struct hashmap_node **link = find_link(t, key);
     struct hashmap_node *n = *link;
     if (!n)
@@ -101,12 +109,14 @@ int hashmap_remove(pm_container *c, struct hashmap *t, uint64_t key) {
     return 1;
 }
 
-uint64_t hashmap_size(const struct hashmap *t) {
+uint64_t hashmap_size(const struct hashmap *t)
+{
     return t->size;
 }
 
 int hashmap_walk(const struct hashmap *t, int (*visit)(uint64_t key, uint64_t value, void *arg),
-                 void *arg) {
+                 void *arg)
+{
     for (uint64_t i = 0; i < t->bucket_count; i++)
         for (const struct hashmap_node *n = t->buckets[i]; n; n = n->next) {
             int result = visit(n->key, n->value, arg);
@@ -116,7 +126,8 @@ int hashmap_walk(const struct hashmap *t, int (*visit)(uint64_t key, uint64_t va
     return 0;
 }
 
-const char *hashmap_check(const struct hashmap *t) {
+const char *hashmap_check(const struct hashmap *t)
+{
     uint64_t count = t->bucket_count;
     if (count < HASHMAP_BUCKETS_MIN || (count & (count - 1)))
         return "hashmap: number of buckets is no power of two, or too small";
@@ -136,7 +147,8 @@ const char *hashmap_check(const struct hashmap *t) {
     return nodes == t->size ? NULL : "hashmap: fewer nodes than the size says";
 }
 
-void hashmap_destroy(pm_container *c, struct hashmap *t) {
+void hashmap_destroy(pm_container *c, struct hashmap *t)
+{
     if (!t)
         return;
     for (uint64_t i = 0; i < t->bucket_count; i++)

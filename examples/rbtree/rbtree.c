@@ -14,25 +14,29 @@ enum { LEFT, RIGHT };
 enum { DEPTH_MAX = 128 };
 
 /* A missing child counts as black. */
-static bool is_red(const struct rbtree_node *n) {
+static bool is_red(const struct rbtree_node *n)
+{
     return n && n->colour == RBTREE_RED;
 }
 
-static struct rbtree_node *find(const struct rbtree *t, uint64_t key) {
+static struct rbtree_node *find(const struct rbtree *t, uint64_t key)
+{
     struct rbtree_node *n = t->root;
     while (n && n->key != key)
         n = n->child[key > n->key];
     return n;
 }
 
-static struct rbtree_node *leftmost(struct rbtree_node *n) {
+static struct rbtree_node *leftmost(struct rbtree_node *n)
+{
     while (n->child[LEFT])
         n = n->child[LEFT];
     return n;
 }
 
 /* Hang `successor`, which may be NULL, where `old` hangs now. */
-static void transplant(struct rbtree *t, struct rbtree_node *old, struct rbtree_node *successor) {
+static void transplant(struct rbtree *t, struct rbtree_node *old, struct rbtree_node *successor)
+{
     if (!old->parent)
         t->root = successor;
     else
@@ -50,7 +54,8 @@ static void transplant(struct rbtree *t, struct rbtree_node *old, struct rbtree_
  *         /   \         /   \
  *        b     c       a     b
  */
-static void rotate(struct rbtree *t, struct rbtree_node *top, int side) {
+static void rotate(struct rbtree *t, struct rbtree_node *top, int side)
+{
     struct rbtree_node *riser = top->child[!side];
     struct rbtree_node *between = riser->child[side];
 
@@ -62,7 +67,8 @@ static void rotate(struct rbtree *t, struct rbtree_node *top, int side) {
         between->parent = top;
 }
 
-struct rbtree *rbtree_create(pm_container *c) {
+struct rbtree *rbtree_create(pm_container *c)
+{
     struct rbtree *t = mem_alloc(c, sizeof *t);
     if (t)
         *t = (struct rbtree){0};
@@ -70,7 +76,8 @@ struct rbtree *rbtree_create(pm_container *c) {
 }
 
 /* `n` is red; only invariants 2 and 3 may be broken, and only between `n` and its parent. */
-static void insert_fixup(struct rbtree *t, struct rbtree_node *n) {
+static void insert_fixup(struct rbtree *t, struct rbtree_node *n)
+{
     while (is_red(n->parent)) {
         struct rbtree_node *parent = n->parent;
         struct rbtree_node *grand = parent->parent; /* there is one: a red parent is not the root */
@@ -97,7 +104,8 @@ static void insert_fixup(struct rbtree *t, struct rbtree_node *n) {
         n->colour = RBTREE_BLACK;
 }
 
-int rbtree_insert(pm_container *c, struct rbtree *t, uint64_t key, uint64_t value) {
+int rbtree_insert(pm_container *c, struct rbtree *t, uint64_t key, uint64_t value)
+{
     struct rbtree_node *parent = NULL;
     struct rbtree_node **link = &t->root;
     while (*link) {
@@ -119,7 +127,8 @@ int rbtree_insert(pm_container *c, struct rbtree *t, uint64_t key, uint64_t valu
     return 1;
 }
 
-bool rbtree_lookup(const struct rbtree *t, uint64_t key, uint64_t *value) {
+bool rbtree_lookup(const struct rbtree *t, uint64_t key, uint64_t *value)
+{
     const struct rbtree_node *n = find(t, key);
     if (n && value)
         *value = n->value;
@@ -130,7 +139,8 @@ bool rbtree_lookup(const struct rbtree *t, uint64_t key, uint64_t *value) {
  * The paths through `n`, a possibly missing child of `parent`, have one black node too few. Whoever
  * lacks a black node has a sibling, for the paths through the sibling have that node.
  */
-static void remove_fixup(struct rbtree *t, struct rbtree_node *n, struct rbtree_node *parent) {
+static void remove_fixup(struct rbtree *t, struct rbtree_node *n, struct rbtree_node *parent)
+{
     while (parent && !is_red(n)) {
         int side = n == parent->child[RIGHT];
         struct rbtree_node *sibling = parent->child[!side];
@@ -163,7 +173,8 @@ static void remove_fixup(struct rbtree *t, struct rbtree_node *n, struct rbtree_
         n->colour = RBTREE_BLACK;
 }
 
-int rbtree_remove(pm_container *c, struct rbtree *t, uint64_t key) {
+int rbtree_remove(pm_container *c, struct rbtree *t, uint64_t key)
+{
     struct rbtree_node *victim = find(t, key);
     if (!victim)
         return 0;
@@ -200,12 +211,14 @@ int rbtree_remove(pm_container *c, struct rbtree *t, uint64_t key) {
     return 1;
 }
 
-uint64_t rbtree_size(const struct rbtree *t) {
+uint64_t rbtree_size(const struct rbtree *t)
+{
     return t->size;
 }
 
 int rbtree_walk(const struct rbtree *t, int (*visit)(uint64_t key, uint64_t value, void *arg),
-                void *arg) {
+                void *arg)
+{
     const struct rbtree_node *n = t->root ? leftmost(t->root) : NULL;
     while (n) {
         int result = visit(n->key, n->value, arg);
@@ -235,7 +248,8 @@ struct survey {
 
 /* Black nodes on each path down from `n`; 0 and an offence if they differ or anything is wrong. */
 static int black_height(const struct rbtree_node *n, const struct rbtree_node *parent, int depth,
-                        struct survey *s) {
+                        struct survey *s)
+{
     if (!n)
         return 1;
     if (depth > DEPTH_MAX)
@@ -270,7 +284,8 @@ static int black_height(const struct rbtree_node *n, const struct rbtree_node *p
     return left + (n->colour == RBTREE_BLACK);
 }
 
-const char *rbtree_check(const struct rbtree *t) {
+const char *rbtree_check(const struct rbtree *t)
+{
     if (is_red(t->root))
         return "rbtree: red root";
     struct survey s = {.nodes_max = t->size};
@@ -280,7 +295,8 @@ const char *rbtree_check(const struct rbtree *t) {
     return s.offence;
 }
 
-static void free_subtree(pm_container *c, struct rbtree_node *n) {
+static void free_subtree(pm_container *c, struct rbtree_node *n)
+{
     if (!n)
         return;
     free_subtree(c, n->child[LEFT]);
@@ -288,7 +304,8 @@ static void free_subtree(pm_container *c, struct rbtree_node *n) {
     mem_free(c, n);
 }
 
-void rbtree_destroy(pm_container *c, struct rbtree *t) {
+void rbtree_destroy(pm_container *c, struct rbtree *t)
+{
     if (!t)
         return;
     free_subtree(c, t->root);

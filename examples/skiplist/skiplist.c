@@ -10,7 +10,8 @@
 
 /* For each level, the link (in the head or in a node) whose target is the first key >= `key`. */
 static void find_links(struct skiplist *t, uint64_t key,
-                       struct skiplist_node **link[static SKIPLIST_LEVELS]) {
+                       struct skiplist_node **link[static SKIPLIST_LEVELS])
+{
     struct skiplist_node **links = t->first; /* of the node, or the head, that we stand on */
     for (int level = SKIPLIST_LEVELS - 1; level >= 0; level--) {
         while (links[level] && links[level]->key < key)
@@ -20,7 +21,8 @@ static void find_links(struct skiplist *t, uint64_t key,
 }
 
 /* A height: h with probability 3/4 * (1/4)^(h - 1), the top one taking the rest. */
-static int draw_height(uint64_t *random) {
+static int draw_height(uint64_t *random)
+{
     uint64_t x = *random; /* xorshift64, Marsaglia 2003 */
     x ^= x << 13;
     x ^= x >> 7;
@@ -33,14 +35,16 @@ static int draw_height(uint64_t *random) {
     return height;
 }
 
-struct skiplist *skiplist_create(pm_container *c) {
+struct skiplist *skiplist_create(pm_container *c)
+{
     struct skiplist *t = mem_alloc(c, sizeof *t);
     if (t)
         *t = (struct skiplist){.random = 0x9e3779b97f4a7c15};
     return t;
 }
 
-int skiplist_insert(pm_container *c, struct skiplist *t, uint64_t key, uint64_t value) {
+int skiplist_insert(pm_container *c, struct skiplist *t, uint64_t key, uint64_t value)
+{
     struct skiplist_node **link[SKIPLIST_LEVELS];
     find_links(t, key, link);
     if (*link[0] && (*link[0])->key == key) {
@@ -64,7 +68,8 @@ int skiplist_insert(pm_container *c, struct skiplist *t, uint64_t key, uint64_t 
     return 1;
 }
 
-bool skiplist_lookup(const struct skiplist *t, uint64_t key, uint64_t *value) {
+bool skiplist_lookup(const struct skiplist *t, uint64_t key, uint64_t *value)
+{
     struct skiplist_node *const *links = t->first;
     for (int level = SKIPLIST_LEVELS - 1; level >= 0; level--)
         while (links[level] && links[level]->key < key)
@@ -78,7 +83,8 @@ bool skiplist_lookup(const struct skiplist *t, uint64_t key, uint64_t *value) {
     return true;
 }
 
-int skiplist_remove(pm_container *c, struct skiplist *t, uint64_t key) {
+int skiplist_remove(pm_container *c, struct skiplist *t, uint64_t key)
+{
     struct skiplist_node **link[SKIPLIST_LEVELS];
     find_links(t, key, link);
     struct skiplist_node *n = *link[0];
@@ -93,12 +99,14 @@ int skiplist_remove(pm_container *c, struct skiplist *t, uint64_t key) {
     return 1;
 }
 
-uint64_t skiplist_size(const struct skiplist *t) {
+uint64_t skiplist_size(const struct skiplist *t)
+{
     return t->size;
 }
 
 int skiplist_walk(const struct skiplist *t, int (*visit)(uint64_t key, uint64_t value, void *arg),
-                  void *arg) {
+                  void *arg)
+{
     for (const struct skiplist_node *n = t->first[0]; n; n = n->next[0]) {
         int result = visit(n->key, n->value, arg);
         if (result)
@@ -107,7 +115,8 @@ int skiplist_walk(const struct skiplist *t, int (*visit)(uint64_t key, uint64_t 
     return 0;
 }
 
-const char *skiplist_check(const struct skiplist *t) {
+const char *skiplist_check(const struct skiplist *t)
+{
     if (!t->random)
         return "skiplist: generator in its dead state";
 
@@ -135,7 +144,8 @@ const char *skiplist_check(const struct skiplist *t) {
     return NULL;
 }
 
-void skiplist_destroy(pm_container *c, struct skiplist *t) {
+void skiplist_destroy(pm_container *c, struct skiplist *t)
+{
     if (!t)
         return;
     for (struct skiplist_node *n = t->first[0], *next; n; n = next) {

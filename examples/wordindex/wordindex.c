@@ -44,7 +44,8 @@ struct word {
     char text[];    /* lower-case letters, at least one, and a NUL */
 };
 
-static int compare_words(struct word *a, struct word *b) {
+static int compare_words(struct word *a, struct word *b)
+{
     return strcmp(a->text, b->text);
 }
 
@@ -64,7 +65,8 @@ struct index {
 };
 
 /* Count one more of the word in `key`, a node outside the tree. False: out of memory. */
-static bool count_word(pm_container *c, struct index *index, struct word *key) {
+static bool count_word(pm_container *c, struct index *index, struct word *key)
+{
     struct word *word = RB_FIND(word_tree, &index->tree, key);
     if (!word) {
         size_t size = sizeof *word + strlen(key->text) + 1;
@@ -83,7 +85,8 @@ static bool count_word(pm_container *c, struct index *index, struct word *key) {
 
 /* Count the words of a line. `key` is scratch space with room for a word as long as the line. */
 static bool count_line(pm_container *c, struct index *index, const char *line, size_t length,
-                       struct word *key) {
+                       struct word *key)
+{
     size_t letters = 0;
     for (size_t i = 0; i <= length; i++) {
         char lower = i < length ? (char)(line[i] | 0x20) : 0;
@@ -103,7 +106,8 @@ static bool count_line(pm_container *c, struct index *index, const char *line, s
  * Black nodes on every path down from `word`, or -1 if the subtree breaks an invariant of
  * red-black trees. Adds the subtree's words to `seen`.
  */
-static int survey(struct word *word, struct word *parent, struct index *seen) {
+static int survey(struct word *word, struct word *parent, struct index *seen)
+{
     if (!word)
         return 1;
     bool red = RB_COLOR(word, entry) == RB_RED;
@@ -117,7 +121,8 @@ static int survey(struct word *word, struct word *parent, struct index *seen) {
 }
 
 /* NULL if the tree is whole and holds what the index says, else what is wrong. */
-static const char *check_index(struct index *index) {
+static const char *check_index(struct index *index)
+{
     struct index seen = {0};
     struct word *root = RB_ROOT(&index->tree);
     if (survey(root, NULL, &seen) < 0 || (root && RB_COLOR(root, entry) == RB_RED))
@@ -126,7 +131,8 @@ static const char *check_index(struct index *index) {
         return "words lost or counted twice";
 
     struct word *word, *previous = NULL;
-    RB_FOREACH(word, word_tree, &index->tree) {
+    RB_FOREACH(word, word_tree, &index->tree)
+    {
         if (!word->count || !word->text[0] ||
             word->text[strspn(word->text, "abcdefghijklmnopqrstuvwxyz")])
             return "no word";
@@ -137,7 +143,8 @@ static const char *check_index(struct index *index) {
     return NULL;
 }
 
-static void list(struct index *index) {
+static void list(struct index *index)
+{
     struct word *word;
     RB_FOREACH(word, word_tree, &index->tree)
     printf("%7" PRIu64 " %s\n", word->count, word->text); /* as uniq -c */
@@ -156,14 +163,16 @@ struct arguments {
     bool progress;
 };
 
-static int failed(const char *what) {
+static int failed(const char *what)
+{
     error(0, 0, "%s: %s", what, pm_errormsg());
     return 2;
 }
 
 /* Redraw the bar, but only when it has moved by a thousandth. Ends in \r: the next one covers it.
  */
-static void draw_progress(const struct index *index) {
+static void draw_progress(const struct index *index)
+{
     static uint64_t drawn = UINT64_MAX;
     uint64_t permille = index->text_size ? index->offset * 1000 / index->text_size : 1000;
     if (permille == drawn)
@@ -176,7 +185,8 @@ static void draw_progress(const struct index *index) {
 }
 
 /* Open the text where the last commit left off. NULL, after a message, if that cannot be. */
-static FILE *open_text(struct index *index, const struct arguments *arguments) {
+static FILE *open_text(struct index *index, const struct arguments *arguments)
+{
     FILE *text = fopen(arguments->text, "r");
     struct stat st;
     if (text && !fstat(fileno(text), &st) && !fseeko(text, (off_t)index->offset, SEEK_SET)) {
@@ -194,7 +204,8 @@ static FILE *open_text(struct index *index, const struct arguments *arguments) {
     return NULL;
 }
 
-static bool commit(pm_container *c, struct index *index, const struct arguments *arguments) {
+static bool commit(pm_container *c, struct index *index, const struct arguments *arguments)
+{
     index->commits++;
     if (pm_commit(c))
         return false;
@@ -204,7 +215,8 @@ static bool commit(pm_container *c, struct index *index, const struct arguments 
 }
 
 /* Index the text from where the last commit left off, to its end. */
-static int index_text(pm_container *c, struct index *index, const struct arguments *arguments) {
+static int index_text(pm_container *c, struct index *index, const struct arguments *arguments)
+{
     FILE *text = open_text(index, arguments);
     if (!text)
         return 2;
@@ -249,7 +261,8 @@ static int index_text(pm_container *c, struct index *index, const struct argumen
 }
 
 /* What was found in the container at the start, after checking it. */
-static int report_found(pm_container *c, struct index *index) {
+static int report_found(pm_container *c, struct index *index)
+{
     struct pm_stats stats = {.size = sizeof stats};
     if (pm_stats(c, &stats))
         return failed("pm_stats");
@@ -266,7 +279,8 @@ static int report_found(pm_container *c, struct index *index) {
     return 0;
 }
 
-static int run(pm_container *c, const struct arguments *arguments) {
+static int run(pm_container *c, const struct arguments *arguments)
+{
     int status = 0;
     struct index *index = pm_getroot(c);
     if (index && arguments->text) {
@@ -297,7 +311,8 @@ static int run(pm_container *c, const struct arguments *arguments) {
     return status;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
     struct arguments *arguments = state->input;
     char *end;
     switch (key) {
@@ -330,7 +345,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     static const struct argp_option options[] = {
         {"commit-every", 'n', "LINES", 0, "Commit after so many lines (default 1000)", 0},
         {"list", 'l', 0, 0, "Print the index, as uniq -c would", 0},

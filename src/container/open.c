@@ -22,8 +22,9 @@
 /* Open and lock the file now at `path`; creates it as asked. */
 static int open_locked(const char *path, const struct container_options *options)
 {
+    enum { ATTEMPTS = 16 }; /* other processes may create and delete it meanwhile */
     bool created = false;
-    for (;;) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         int fd = open(path, (options->readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0 && errno == ENOENT && options->create && !options->readonly) {
             if (container_create(path, options) == 0)
@@ -49,6 +50,7 @@ static int open_locked(const char *path, const struct container_options *options
         close(fd); /* deleted, or replaced, between open and lock */
         created = false;
     }
+    return pm__fail(ENOENT, "%s: comes and goes, or is a symbolic link to nothing", path);
 }
 
 static int check_file(struct container *c, const struct container_options *options)
