@@ -11,6 +11,10 @@
 
 #include "common/fixture.hpp"
 
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
 #include <string>
 #include <sys/types.h>
 #include <vector>

@@ -6,6 +6,7 @@
 #include "crash/spawn.hpp"
 #include "crash/workload.hpp"
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -72,7 +73,7 @@ Verdict run(const Campaign &campaign)
     uint64_t acknowledged = 0;
     while (verdict.kills < campaign.kills) {
         crash::Outcome outcome = crash::run_and_kill(command, random() % 30000);
-        if (!outcome.killed) {
+        if (!test::killed(outcome.status, SIGKILL)) {
             verdict.violation = "the worker ended by itself";
             return verdict;
         }

@@ -10,7 +10,11 @@
 namespace crash
 {
 
-Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us)
+namespace
+{
+
+// Starts the program; `*output` is the end of the pipe to read its standard output from.
+pid_t start(const std::vector<std::string> &arguments, int *output)
 {
     int ends[2];
     if (pipe(ends) != 0)
@@ -30,22 +34,42 @@ Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_u
     close(ends[1]);
     if (error != 0)
         throw std::runtime_error("cannot start " + arguments[0]);
+    *output = ends[0];
+    return child;
+}
 
-    Outcome outcome{false, 0};
+Outcome watch(const std::vector<std::string> &arguments, bool kill_it, unsigned delay_us)
+{
+    int output;
+    pid_t child = start(arguments, &output);
+    Outcome outcome{};
     char byte;
-    if (read(ends[0], &byte, 1) == 1) { // ready
-        usleep(delay_us);
-        kill(child, SIGKILL);
-        // A pipe keeps what was written before the kill.
-        while (read(ends[0], &byte, 1) == 1)
+    if (read(output, &byte, 1) == 1) {
+        outcome.ready = true;
+        if (kill_it) {
+            usleep(delay_us);
+            kill(child, SIGKILL);
+        }
+        // A pipe keeps what was written before the end.
+        while (read(output, &byte, 1) == 1)
             outcome.commits++;
     }
-    close(ends[0]);
-    int status;
-    if (waitpid(child, &status, 0) != child)
+    close(output);
+    if (waitpid(child, &outcome.status, 0) != child)
         throw std::runtime_error("waitpid");
-    outcome.killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     return outcome;
+}
+
+} // namespace
+
+Outcome run(const std::vector<std::string> &arguments)
+{
+    return watch(arguments, false, 0);
+}
+
+Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us)
+{
+    return watch(arguments, true, delay_us);
 }
 
 } // namespace crash

@@ -10,12 +10,15 @@ namespace crash
 {
 
 struct Outcome {
-    bool killed;      // by us; else it ended by itself, which it must not
+    bool ready;       // it came as far as opening its container
     uint64_t commits; // that returned in this run
+    int status;       // as wait(2) has it
 };
 
-// Run `arguments` (the program first), wait until it is ready, kill it with SIGKILL `delay_us`
-// later.
+// Run `arguments` (the program first) until it ends.
+Outcome run(const std::vector<std::string> &arguments);
+
+// Run it, wait until it is ready, kill it with SIGKILL `delay_us` later.
 Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us);
 
 } // namespace crash

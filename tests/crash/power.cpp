@@ -1,0 +1,126 @@
+#include "crash/power.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <sstream>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+extern "C" {
+#include "backend/backend.h"
+}
+
+namespace
+{
+
+constexpr uint64_t LINE = 64;
+
+struct Taken {
+    uint64_t offset;
+    char bytes[LINE];
+};
+
+struct Power {
+    int fd = -1;
+    const char *home = nullptr;
+    std::vector<char> image;
+    std::vector<Taken> taken; // since the last fence
+    std::string file;
+    uint64_t event = 0, fails_at = 0, seed = 0;
+};
+
+// One container per worker. Never destroyed: stores are served until the process ends.
+Power &power()
+{
+    static Power *p = new Power;
+    return *p;
+}
+
+// The file may have grown; what growth allocates is durable and zero.
+void follow_growth(Power &p)
+{
+    struct stat st;
+    if (fstat(p.fd, &st) == 0 && (size_t)st.st_size > p.image.size())
+        p.image.resize((size_t)st.st_size, 0);
+}
+
+void fail(Power &p)
+{
+    follow_growth(p);
+    std::mt19937_64 random(p.seed);
+    unsigned mood = random() % 4; // all lost, all kept, or line by line
+    for (uint64_t at = 0; at < p.image.size(); at += LINE) {
+        if (memcmp(p.home + at, p.image.data() + at, LINE) == 0)
+            continue;
+        unsigned fate = mood < 2 ? mood : random() % 3;
+        uint64_t words = fate == 0 ? 0 : fate == 1 ? 0xff : random();
+        for (unsigned w = 0; w < LINE / 8; w++)
+            if (words >> w & 1)
+                memcpy(p.image.data() + at + w * 8, p.home + at + w * 8, 8);
+    }
+    FILE *out = fopen(p.file.c_str(), "wb");
+    if (!out || fwrite(p.image.data(), 1, p.image.size(), out) != p.image.size() || fclose(out))
+        abort();
+    _exit(crash::POWER_FAILED);
+}
+
+void count_event(Power &p)
+{
+    if (++p.event == p.fails_at)
+        fail(p);
+}
+
+void take(Power &p, const void *address, size_t size)
+{
+    uint64_t first = (uint64_t)((const char *)address - p.home) / LINE * LINE;
+    uint64_t end = (uint64_t)((const char *)address - p.home) + size;
+    for (uint64_t at = first; at < end; at += LINE) {
+        Taken line;
+        line.offset = at;
+        memcpy(line.bytes, p.home + at, LINE);
+        p.taken.push_back(line);
+    }
+}
+
+void write_back(struct medium *, const void *address, size_t size)
+{
+    count_event(power());
+    take(power(), address, size);
+}
+
+void copy(struct medium *, void *to, const void *from, size_t size)
+{
+    count_event(power());
+    memcpy(to, from, size);
+    take(power(), to, size);
+}
+
+void fence(struct medium *medium)
+{
+    Power &p = power();
+    count_event(p);
+    follow_growth(p);
+    for (const Taken &line : p.taken)
+        memcpy(p.image.data() + line.offset, line.bytes, LINE);
+    p.taken.clear();
+    medium->counts.fences++;
+}
+
+const struct medium_ops failing = {"power", true, write_back, copy, fence};
+
+} // namespace
+
+extern "C" const struct medium_ops *__wrap_medium_of(int fd, const void *home, size_t size, bool)
+{
+    Power &p = power();
+    std::istringstream(getenv("LIBPM_POWER")) >> p.file >> p.fails_at >> p.seed;
+    p.fd = fd;
+    p.home = static_cast<const char *>(home);
+    p.image.assign(p.home, p.home + size);
+    p.taken.reserve(1 << 16);
+    return &failing;
+}

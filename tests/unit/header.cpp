@@ -1,0 +1,198 @@
+// Flipped bits in what has a check: never more than an error, and often less.
+#include "common/format.hpp"
+#include "common/process.hpp"
+
+#include <cerrno>
+#include <filesystem>
+
+using test::failed_with;
+
+namespace {
+
+struct Fixture {
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    std::string whole;
+    Fixture()
+    {
+        {
+            pm_options options = test::small();
+            options.layout = "header/1";
+            test::Container c = test::open(path, options);
+            void *p = pm_calloc(c.get(), 1, 100);
+            void *large = pm_malloc(c.get(), 200000);
+            REQUIRE((p && large));
+            REQUIRE_OK(pm_setroot(c.get(), p, 60));
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        whole = test::read_file(path);
+    }
+    void flip(uint64_t byte, unsigned bit) { test::flip_bit(path, byte, bit); }
+    void restore(uint64_t byte) { test::patch_file(path, byte, whole.data() + byte, 1); }
+    test::Container open(unsigned flags = 0)
+    {
+        pm_options options = test::options(flags);
+        return test::Container(pm_open(path.c_str(), &options));
+    }
+};
+
+bool in_version(uint64_t byte)
+{
+    return byte >= offsetof(format_header, version) &&
+           byte < offsetof(format_header, version) + sizeof(uint32_t);
+}
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "a flipped bit in one header copy: opens from the other, which mends it")
+{
+    for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B})
+        for (uint64_t byte = 0; byte < sizeof(format_header); byte++) {
+            unsigned bit = (unsigned)(byte * 5 + copy / 4096) % 8;
+            INFO("copy at " << copy << ", byte " << byte << ", bit " << bit);
+            flip(copy + byte, bit);
+            test::Container c = open();
+            REQUIRE(c);
+            REQUIRE_OK(pm_check(c.get()));
+            c.reset();
+            REQUIRE(test::read_file(path).substr(0, 3 * 4096) == whole.substr(0, 3 * 4096));
+        }
+}
+
+TEST_CASE_METHOD(Fixture, "a flipped bit in one header copy: a reader leaves it, pm_check tells")
+{
+    for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B}) {
+        flip(copy + 80, 3);
+        std::string damaged = test::read_file(path);
+        test::Container c = open(PM_READONLY);
+        REQUIRE(c);
+        REQUIRE(pm_getroot(c.get()));
+        REQUIRE(pm_check(c.get()) == -1);
+        REQUIRE(failed_with(EBADMSG, {std::to_string(copy).c_str()}));
+        c.reset();
+        REQUIRE(test::read_file(path) == damaged);
+        restore(copy + 80);
+    }
+    // The same under a writer that has it open.
+    test::Container c = open();
+    flip(100, 0);
+    REQUIRE(pm_check(c.get()) == -1);
+    REQUIRE(failed_with(EBADMSG, {path.c_str()}));
+}
+
+TEST_CASE_METHOD(Fixture, "a flipped bit in both header copies")
+{
+    for (uint64_t byte = 0; byte < sizeof(format_header); byte++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            INFO("byte " << byte << ", bit " << bit);
+            flip(FORMAT_HEADER_A + byte, bit);
+            flip(FORMAT_HEADER_B + byte, bit);
+            for (unsigned flags : {0u, (unsigned)PM_READONLY}) {
+                REQUIRE_FALSE(open(flags));
+                REQUIRE(failed_with(in_version(byte) ? ENOTSUP : EBADMSG, {path.c_str()}));
+            }
+            restore(FORMAT_HEADER_A + byte);
+            restore(FORMAT_HEADER_B + byte);
+        }
+    // Different bits are no better.
+    flip(FORMAT_HEADER_A + 20, 1);
+    flip(FORMAT_HEADER_B + 150, 7);
+    REQUIRE_FALSE(open());
+    REQUIRE(failed_with(EBADMSG));
+}
+
+TEST_CASE_METHOD(Fixture, "a flipped bit in the segment table or the base epoch")
+{
+    std::vector<uint64_t> words = {FORMAT_STATE};
+    for (uint64_t i = 0; i < 12; i++)
+        words.push_back(FORMAT_TABLE + 8 * i);
+    words.push_back(FORMAT_TABLE + 8 * 700);
+    words.push_back(FORMAT_TABLE + 8 * 1023);
+    for (uint64_t word : words)
+        for (uint64_t bit = 0; bit < 64; bit++) {
+            INFO("word at " << word << ", bit " << bit);
+            flip(word + bit / 8, bit % 8);
+            for (unsigned flags : {0u, (unsigned)PM_READONLY}) {
+                REQUIRE_FALSE(open(flags));
+                REQUIRE(failed_with(EBADMSG, {path.c_str()}));
+            }
+            restore(word + bit / 8);
+        }
+    REQUIRE(open());
+}
+
+TEST_CASE_METHOD(Fixture, "a flipped bit in the root's words never gives a wrong root")
+{
+    for (uint64_t word : {FORMAT_STATE + offsetof(format_state, root_offset),
+                          FORMAT_STATE + offsetof(format_state, root_size)})
+        for (uint64_t bit = 0; bit < 64; bit++) {
+            INFO("word at " << word << ", bit " << bit);
+            flip(word + bit / 8, bit % 8);
+            test::Container c = open(PM_READONLY);
+            if (c) {
+                REQUIRE(pm_check(c.get()) == -1);
+                REQUIRE(failed_with(EBADMSG, {path.c_str()}));
+                // A program that does not check must not be handed a pointer to anywhere.
+                CHECK_FALSE(pm_getroot(c.get()));
+            } else {
+                REQUIRE(failed_with(EBADMSG, {path.c_str()}));
+            }
+            restore(word + bit / 8);
+        }
+}
+
+TEST_CASE_METHOD(Fixture, "the log's segments gone from the table")
+{
+    // Sealed, and each for itself possible; but a half of the log must have a segment.
+    for (uint64_t segment : {1, 2}) {
+        uint64_t offset = FORMAT_TABLE + 8 * segment, word = 0;
+        REQUIRE(segment_kind(test::read_word(path, offset)) == SEGMENT_LOG);
+        test::patch_file(path, offset, &word, sizeof word);
+        REQUIRE_FALSE(open());
+        REQUIRE(failed_with(EBADMSG, {path.c_str()}));
+        test::patch_file(path, offset, whole.data() + offset, sizeof word);
+    }
+    REQUIRE(open());
+}
+
+TEST_CASE_METHOD(Fixture, "table words that are sealed but make no sense together")
+{
+    const uint64_t words[] = {
+        segment_word(SEGMENT_META, 0),       segment_word(SEGMENT_MORE, 1),
+        segment_word(SEGMENT_MORE, 3),       segment_word(SEGMENT_SLAB, 0),
+        segment_word(SEGMENT_SLAB, 1 << 20), segment_word(SEGMENT_LARGE, 0),
+        segment_word(SEGMENT_LARGE, 1 << 20), segment_word((enum segment_kind)6, 0),
+        segment_word((enum segment_kind)15, 7), seal(UINT64_C(1) << 55),
+    };
+    for (uint64_t i : {0, 3, 4, 6, 9, 1023})
+        for (uint64_t word : words) {
+            uint64_t offset = FORMAT_TABLE + 8 * i;
+            if (word == test::read_word(path, offset))
+                continue;
+            INFO("segment " << i << ", word " << std::hex << word);
+            test::patch_file(path, offset, &word, sizeof word);
+            REQUIRE_FALSE(open());
+            REQUIRE(failed_with(EBADMSG, {path.c_str()}));
+            test::patch_file(path, offset, whole.data() + offset, sizeof word);
+        }
+    REQUIRE(open());
+}
+
+TEST_CASE_METHOD(Fixture, "a bit set beyond the end of a bitmap")
+{
+    // Find the slab, and the last bits of its bitmap's last word.
+    for (uint64_t i = 3; i < 12; i++) {
+        uint64_t word = test::read_word(path, FORMAT_TABLE + 8 * i);
+        if (segment_kind(word) != SEGMENT_SLAB)
+            continue;
+        slab_shape shape = slab_shape(64 << 10, segment_argument(word) * FORMAT_GRANULARITY_MIN);
+        REQUIRE(shape.objects % 64 != 0);
+        flip(i * (64 << 10) + shape.objects / 8, shape.objects % 8);
+        test::Container c = open(); // costs linear time to see, so only pm_check does
+        REQUIRE(c);
+        REQUIRE(pm_check(c.get()) == -1);
+        REQUIRE(failed_with(EBADMSG, {path.c_str(), "bitmap"}));
+        return;
+    }
+    FAIL("no slab");
+}

@@ -1,0 +1,363 @@
+// What pm_open() and pm_delete() refuse, and that they leave alone what they refuse.
+#include "common/format.hpp"
+#include "common/process.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using test::failed_with;
+
+namespace {
+
+void create(const std::string &path, pm_options options = test::small())
+{
+    test::Container c = test::open(path, options);
+    void *p = pm_malloc(c.get(), 100);
+    REQUIRE(p);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+}
+
+// Neither can it be opened in any way, nor is it changed or deleted.
+void require_refused(const std::string &path, int error)
+{
+    std::string before = test::read_file(path);
+    for (unsigned flags : {0u, (unsigned)PM_CREATE, (unsigned)PM_READONLY}) {
+        pm_options options = test::options(flags);
+        INFO(path << ", flags " << flags);
+        REQUIRE_FALSE(pm_open(path.c_str(), &options));
+        REQUIRE(failed_with(error, {path.c_str()}));
+    }
+    REQUIRE(pm_delete(path.c_str()) == -1);
+    REQUIRE(failed_with(error, {path.c_str()}));
+    REQUIRE(test::read_file(path) == before);
+    REQUIRE(std::filesystem::exists(path));
+}
+
+} // namespace
+
+TEST_CASE("there is no such directory, or no such file")
+{
+    test::Directory directory;
+    pm_options creating = test::small();
+    std::string nowhere = directory / "none/c.pm", missing = directory / "c.pm";
+    REQUIRE_FALSE(pm_open(nowhere.c_str(), &creating));
+    REQUIRE(failed_with(ENOENT, {nowhere.c_str()}));
+    REQUIRE_FALSE(pm_open(missing.c_str(), nullptr));
+    REQUIRE(failed_with(ENOENT, {missing.c_str()}));
+    REQUIRE(pm_delete(missing.c_str()) == -1);
+    REQUIRE(failed_with(ENOENT, {missing.c_str()}));
+    REQUIRE_FALSE(pm_open(nullptr, &creating));
+    REQUIRE(failed_with(EINVAL));
+    REQUIRE(pm_delete(nullptr) == -1);
+    REQUIRE(failed_with(EINVAL));
+    REQUIRE(std::filesystem::is_empty(directory.path()));
+    REQUIRE(pm_close(nullptr) == 0);
+}
+
+TEST_CASE("a file that is no container is refused and kept")
+{
+    test::Directory directory;
+    std::string random(1 << 20, 0);
+    for (char &c : random)
+        c = (char)rand();
+    test::write_file(directory / "empty", "");
+    test::write_file(directory / "text", "Dear reader,\r\nthis is no container.\n");
+    test::write_file(directory / "short", std::string(FORMAT_MAGIC).substr(0, 7));
+    test::write_file(directory / "magic", FORMAT_MAGIC);
+    test::write_file(directory / "zeros", std::string(1 << 20, 0));
+    test::write_file(directory / "random", random);
+    for (const char *name : {"empty", "text", "short", "zeros", "random"})
+        require_refused(directory / name, EBADMSG);
+    // The magic alone, then nothing: a container of version 0, which there never was.
+    require_refused(directory / "magic", ENOTSUP);
+}
+
+TEST_CASE("what is not even a regular file is refused")
+{
+    test::Directory directory;
+    std::string fifo = directory / "fifo", folder = directory / "folder";
+    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+    REQUIRE(mkdir(folder.c_str(), 0700) == 0);
+    for (const std::string &path : {fifo, std::string("/dev/null")})
+        for (unsigned flags : {0u, (unsigned)PM_CREATE}) {
+            pm_options options = test::options(flags);
+            INFO(path);
+            REQUIRE_FALSE(pm_open(path.c_str(), &options));
+            REQUIRE(failed_with(EBADMSG, {path.c_str()}));
+        }
+    REQUIRE_FALSE(pm_open(folder.c_str(), nullptr));
+    REQUIRE((errno == EISDIR || errno == EBADMSG)); // open(2) knows it first
+    REQUIRE(pm_delete(folder.c_str()) == -1);
+    REQUIRE(std::filesystem::is_directory(folder));
+}
+
+TEST_CASE("pm_delete keeps what is not a regular file")
+{
+    test::Directory directory;
+    std::string fifo = directory / "fifo";
+    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+    REQUIRE(pm_delete(fifo.c_str()) == -1);
+    CHECK(failed_with(EBADMSG, {fifo.c_str()}));
+    REQUIRE(std::filesystem::exists(fifo));
+}
+
+TEST_CASE("a container of another version")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    create(path);
+    const uint32_t version = 77;
+    const uint64_t field = offsetof(format_header, version);
+
+    // In one copy it is damage, and mended.
+    test::patch_file(path, FORMAT_HEADER_A + field, &version, sizeof version);
+    test::open(path, test::options());
+    REQUIRE((uint32_t)test::read_word(path, FORMAT_HEADER_A + field) == FORMAT_VERSION);
+
+    test::patch_file(path, FORMAT_HEADER_A + field, &version, sizeof version);
+    test::patch_file(path, FORMAT_HEADER_B + field, &version, sizeof version);
+    require_refused(path, ENOTSUP);
+    REQUIRE_FALSE(pm_open(path.c_str(), nullptr));
+    REQUIRE(failed_with(ENOTSUP, {"77", "version"}));
+}
+
+TEST_CASE("a container for another page size")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    create(path);
+    format_header header;
+    std::string bytes = test::read_file(path);
+    memcpy(&header, bytes.data(), sizeof header);
+    header.page_size = 16384;
+    header.checksum = checksum(&header, offsetof(format_header, checksum), FORMAT_VERSION);
+    test::patch_file(path, FORMAT_HEADER_A, &header, sizeof header);
+    test::patch_file(path, FORMAT_HEADER_B, &header, sizeof header);
+    require_refused(path, ENOTSUP);
+    REQUIRE_FALSE(pm_open(path.c_str(), nullptr));
+    REQUIRE(failed_with(ENOTSUP, {"16384"}));
+}
+
+TEST_CASE("truncated")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    uint64_t used = 0; // bytes up to the end of the last segment in use
+    {
+        test::Container c = test::open(path, test::small());
+        for (int i = 0; i < 40; i++)
+            REQUIRE(pm_malloc(c.get(), 64 << 10));
+        void *p = pm_malloc(c.get(), 64 << 10);
+        REQUIRE(p);
+        REQUIRE_OK(pm_setroot(c.get(), p, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    const uint64_t size = std::filesystem::file_size(path), segment = 64 << 10;
+    for (uint64_t i = 0; i < size / segment; i++)
+        if (test::read_word(path, FORMAT_TABLE + 8 * i) != 0)
+            used = (i + 1) * segment;
+    REQUIRE(used < size); // the file grows by more than it needs, so there are free segments
+
+    std::string whole = test::read_file(path);
+    std::vector<uint64_t> lengths = {0,    1,    7,    8,     100,        207,        208,
+                                     4095, 4096, 4303, 12288, segment - 1, segment,   2 * segment,
+                                     3 * segment - 1};
+    for (uint64_t at = 3 * segment; at <= size; at += segment)
+        for (uint64_t length : {at - 4096, at - 1, at, at + 1, at + 4096})
+            if (length <= size)
+                lengths.push_back(length);
+    for (uint64_t length : lengths) {
+        INFO("cut to " << length << " of " << used << " bytes in use, " << size << " in all");
+        test::write_file(copy, whole.substr(0, length));
+        for (unsigned flags : {(unsigned)PM_READONLY, 0u}) {
+            pm_options options = test::options(flags);
+            test::Container c(pm_open(copy.c_str(), &options));
+            if (length < used) {
+                REQUIRE_FALSE(c);
+                REQUIRE(failed_with(EBADMSG, {copy.c_str()}));
+                continue;
+            }
+            REQUIRE(c);
+            REQUIRE_OK(pm_check(c.get()));
+            if (flags)
+                continue;
+            // It grows again over whatever remained of the last segment.
+            for (int i = 0; i < 10; i++)
+                REQUIRE(pm_malloc(c.get(), segment));
+            REQUIRE_OK(pm_commit(c.get()));
+            REQUIRE_OK(pm_check(c.get()));
+        }
+    }
+}
+
+TEST_CASE("options out of range")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    std::string long_layout(PM_LAYOUT_MAX + 1, 'x');
+    struct Case {
+        const char *what;
+        std::function<void(pm_options &)> spoil;
+    };
+    const Case cases[] = {
+        {"size 0", [](pm_options &o) { o.size = 0; }},
+        {"size one less", [](pm_options &o) { o.size--; }},
+        {"size one more", [](pm_options &o) { o.size++; }},
+        {"unknown flag", [](pm_options &o) { o.flags |= 1u << 4; }},
+        {"highest flag", [](pm_options &o) { o.flags |= 1u << 31; }},
+        {"read-only creation", [](pm_options &o) { o.flags |= PM_READONLY; }},
+        {"exclusive without creation", [](pm_options &o) { o.flags = PM_EXCLUSIVE; }},
+        {"unknown engine", [](pm_options &o) { o.engine = (pm_engine)99; }},
+        {"layout too long", [&](pm_options &o) { o.layout = long_layout.c_str(); }},
+        {"segment not a power", [](pm_options &o) { o.segment_size = 96 << 10; }},
+        {"segment too small", [](pm_options &o) { o.segment_size = 32 << 10; }},
+        {"segment too large", [](pm_options &o) { o.segment_size = UINT64_C(2) << 30; }},
+        {"segment of 1", [](pm_options &o) { o.segment_size = 1; }},
+        {"granularity not a power", [](pm_options &o) { o.granularity = 24; }},
+        {"granularity too small", [](pm_options &o) { o.granularity = 8; }},
+        {"granularity too large", [](pm_options &o) { o.granularity = 8192; }},
+        {"max_size of 1", [](pm_options &o) { o.max_size = 1; }},
+        {"no room for data", [](pm_options &o) { o.max_size = 3 * o.segment_size; }},
+        {"max_size too large", [](pm_options &o) { o.max_size = (UINT64_C(4) << 40) + 1; }},
+        {"max_size at its limit", [](pm_options &o) { o.max_size = UINT64_MAX; }},
+    };
+    for (const Case &c : cases) {
+        INFO(c.what);
+        pm_options options = test::small();
+        c.spoil(options);
+        REQUIRE_FALSE(pm_open(path.c_str(), &options));
+        REQUIRE(failed_with(EINVAL, {path.c_str()}));
+        REQUIRE(std::filesystem::is_empty(directory.path()));
+    }
+    pm_options least = test::small(); // one segment of data
+    least.max_size = 4 * least.segment_size;
+    test::Container c = test::open(path, least);
+    REQUIRE(pm_malloc(c.get(), 1000));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_FALSE(pm_malloc(c.get(), 64 << 10));
+    REQUIRE(failed_with(ENOSPC));
+}
+
+TEST_CASE("the limits of the options work")
+{
+    test::Directory directory;
+    pm_options options = test::options(PM_CREATE);
+    options.engine = PM_ENGINE_UNDO;
+    SECTION("the largest container")
+    {
+        options.max_size = UINT64_C(4) << 40;
+        options.segment_size = UINT64_C(16) << 20;
+    }
+    SECTION("the largest segments") { options.segment_size = UINT64_C(1) << 30; }
+    SECTION("the smallest segments") { options.segment_size = 64 << 10; }
+    SECTION("the largest granularity") { options.granularity = 4096; }
+    SECTION("the smallest segments and the largest granularity")
+    {
+        options.segment_size = 64 << 10;
+        options.granularity = 4096;
+    }
+    test::Container c = test::open(directory / "c.pm", options);
+    for (size_t size : {1, 4096, 5000, 40000, 100000}) {
+        char *p = static_cast<char *>(pm_malloc(c.get(), size));
+        REQUIRE(p);
+        p[0] = p[size - 1] = 1;
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("the layout string")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", longest(PM_LAYOUT_MAX, 'y');
+    auto opens = [&](const char *layout) {
+        pm_options options = test::options();
+        options.layout = layout;
+        test::Container c(pm_open(path.c_str(), &options));
+        return c != nullptr;
+    };
+    pm_options options = test::small();
+    SECTION("as given")
+    {
+        options.layout = "list/1";
+        create(path, options);
+        REQUIRE(opens("list/1"));
+        REQUIRE(opens(nullptr));
+        for (const char *other : {"list/2", "list/", "list/10", ""}) {
+            REQUIRE_FALSE(opens(other));
+            REQUIRE(failed_with(EMEDIUMTYPE, {"list/1", path.c_str()}));
+        }
+    }
+    SECTION("of the greatest length")
+    {
+        options.layout = longest.c_str();
+        create(path, options);
+        REQUIRE(opens(longest.c_str()));
+        REQUIRE_FALSE(opens(longest.substr(1).c_str()));
+    }
+    SECTION("none")
+    {
+        create(path, options);
+        REQUIRE(opens(nullptr));
+        REQUIRE(opens(""));
+        REQUIRE_FALSE(opens("list/1"));
+        REQUIRE(failed_with(EMEDIUMTYPE));
+    }
+    REQUIRE(opens(nullptr)); // a refusal holds no lock and no address
+}
+
+TEST_CASE("creating, exclusively or not, with a mode")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    auto mode_of = [&] {
+        struct stat st;
+        REQUIRE(stat(path.c_str(), &st) == 0);
+        return st.st_mode & 07777;
+    };
+    mode_t mask = umask(027);
+    pm_options options = test::small(PM_CREATE | PM_EXCLUSIVE);
+    test::open(path, options);
+    REQUIRE(mode_of() == 0640);
+    REQUIRE_FALSE(pm_open(path.c_str(), &options));
+    REQUIRE(failed_with(EEXIST, {path.c_str()}));
+    options.flags = PM_CREATE;
+    test::open(path, options);
+    REQUIRE_OK(pm_delete(path.c_str()));
+    options.mode = 0606;
+    test::open(path, options);
+    REQUIRE(mode_of() == 0600);
+    umask(mask);
+    // Neither a symbolic link that leads nowhere nor a file made meanwhile is replaced.
+    std::string link = directory / "link";
+    std::filesystem::create_symlink(directory / "nowhere", link);
+    REQUIRE_FALSE(pm_open(link.c_str(), &options));
+    REQUIRE(std::filesystem::is_symlink(link));
+}
+
+TEST_CASE("what is recorded at creation stays")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    create(path);
+    pm_options other = test::options(PM_CREATE);
+    other.granularity = 4096;
+    other.segment_size = 1 << 20;
+    other.max_size = 1 << 30;
+    test::Container c = test::open(path, other);
+    REQUIRE(pm_usable_size(pm_malloc(c.get(), 1)) == 16);
+    REQUIRE_FALSE(pm_malloc(c.get(), 65 << 20));
+}
+
+TEST_CASE("pm_version agrees with its header")
+{
+    std::string version = std::to_string(PM_VERSION_MAJOR) + "." +
+                          std::to_string(PM_VERSION_MINOR) + "." +
+                          std::to_string(PM_VERSION_PATCH);
+    REQUIRE(pm_version() == version);
+}

@@ -1,0 +1,111 @@
+// Sealed words and the arithmetic on bits, against slow and obvious versions of themselves.
+#include "common/format.hpp"
+#include "common/fixture.hpp"
+
+#include <random>
+
+TEST_CASE("every flipped bit of a sealed word shows")
+{
+    std::mt19937_64 random(1);
+    std::vector<uint64_t> payloads = {0, 1, (UINT64_C(1) << SEAL_BITS) - 1};
+    for (unsigned bit = 0; bit < SEAL_BITS; bit++)
+        payloads.push_back(UINT64_C(1) << bit);
+    for (int i = 0; i < 20000; i++)
+        payloads.push_back(random() >> (8 + random() % 56));
+    for (uint64_t payload : payloads) {
+        uint64_t word = seal(payload);
+        if (!seal_is_valid(word) || seal_payload(word) != payload)
+            FAIL("payload " << payload);
+        for (unsigned bit = 0; bit < 64; bit++)
+            if (seal_is_valid(word ^ UINT64_C(1) << bit))
+                FAIL("payload " << payload << ", bit " << bit);
+    }
+    REQUIRE(seal(0) == 0);
+    // What the argument in seal.h rests on.
+    for (unsigned low = 0; low + 8 <= 64; low++) {
+        uint64_t eight = UINT64_C(0x9E3779B97F4A7C15) >> low & 0xFF;
+        REQUIRE(eight != 0);
+        REQUIRE(eight != 0xFF);
+    }
+}
+
+TEST_CASE("segment words give back what they were made of")
+{
+    for (uint32_t argument : {0u, 1u, 255u, 1u << 26, UINT32_MAX}) {
+        REQUIRE(segment_kind(segment_word(SEGMENT_LARGE, argument)) == SEGMENT_LARGE);
+        REQUIRE(segment_argument(segment_word(SEGMENT_LARGE, argument)) == argument);
+        for (unsigned half : {0u, 1u}) {
+            uint64_t word = segment_log_word(half, argument);
+            REQUIRE(segment_kind(word) == SEGMENT_LOG);
+            REQUIRE(segment_argument(word) == argument);
+            REQUIRE(segment_log_half(word) == half);
+            REQUIRE(seal_is_valid(word));
+        }
+    }
+    REQUIRE(segment_word(SEGMENT_FREE, 0) == 0);
+}
+
+TEST_CASE("ranges of bits")
+{
+    std::mt19937 random(2);
+    for (uint64_t first = 0; first <= 200; first += 1 + random() % 3)
+        for (uint64_t end = first; end <= 200; end += 1 + random() % 3)
+            for (uint64_t word = 0; word < 4; word++) {
+                uint64_t expected = 0;
+                for (uint64_t bit = 0; bit < 64; bit++)
+                    if (word * 64 + bit >= first && word * 64 + bit < end)
+                        expected |= UINT64_C(1) << bit;
+                if (bits_of_word(word, first, end) != expected)
+                    FAIL("word " << word << " of [" << first << ", " << end << ")");
+            }
+    for (uint64_t set = 0; set < 192; set++) {
+        uint64_t words[3] = {};
+        words[set / 64] = UINT64_C(1) << set % 64;
+        for (uint64_t first = 0; first <= 192; first++)
+            for (uint64_t end = first; end <= 192; end += 1 + random() % 17)
+                if (bits_any(words, first, end) != (set >= first && set < end))
+                    FAIL("bit " << set << " in [" << first << ", " << end << ")");
+    }
+}
+
+TEST_CASE("arithmetic")
+{
+    REQUIRE(align_up(0, 4096) == 0);
+    REQUIRE(align_up(1, 4096) == 4096);
+    REQUIRE(align_up(4096, 4096) == 4096);
+    REQUIRE(align_down(4095, 4096) == 0);
+    REQUIRE(divide_up(0, 3) == 0);
+    REQUIRE(divide_up(3, 3) == 1);
+    REQUIRE(divide_up(4, 3) == 2);
+    REQUIRE_FALSE(is_power_of_two(0));
+    REQUIRE(is_power_of_two(1));
+    REQUIRE_FALSE(is_power_of_two(6));
+    REQUIRE(is_power_of_two(UINT64_C(1) << 63));
+}
+
+TEST_CASE("slabs use their segment, and stay in it")
+{
+    for (uint64_t segment = FORMAT_SEGMENT_MIN; segment <= FORMAT_SEGMENT_MAX; segment *= 4)
+        for (uint32_t size = 16; size <= segment / 2; size += size < 4096 ? 16 : size / 16 * 16) {
+            slab_shape shape = slab_shape(segment, size);
+            INFO("segment " << segment << ", objects of " << size);
+            REQUIRE(shape.objects > 0);
+            REQUIRE(shape.header_bytes % PM_PAGE == 0);
+            REQUIRE(shape.header_bytes * 8 >= shape.objects);
+            REQUIRE(shape.header_bytes + (uint64_t)shape.objects * size <= segment);
+            REQUIRE(shape.header_bytes + (uint64_t)(shape.objects + 1) * size > segment);
+        }
+}
+
+TEST_CASE("the log uses its segments, and stays in them")
+{
+    for (uint64_t segment = FORMAT_SEGMENT_MIN; segment <= FORMAT_SEGMENT_MAX; segment *= 2) {
+        uint64_t slots = log_segment_slots(segment), first = log_segment_first_slot(segment);
+        REQUIRE(slots > 0);
+        REQUIRE(first % PM_PAGE == 0);
+        REQUIRE(slots * sizeof(log_descriptor) <= first);
+        REQUIRE(first + slots * PM_PAGE == segment);
+        // One slot more would not leave room for its descriptor.
+        REQUIRE((slots + 1) * sizeof(log_descriptor) + (slots + 1) * PM_PAGE + PM_PAGE > segment);
+    }
+}
