@@ -1,0 +1,116 @@
+// libpm for C++: containers that close themselves, and failures as exceptions. Nothing else: the
+// objects in a container are plain C++ objects behind plain pointers. C++17, header only.
+//
+//     pm::container c("list.pm", {.flags = PM_CREATE});             // C++20's designated fields
+//     auto *list = c.root<List>();
+//     if (!list) c.set_root(list = c.make<List>());
+//     list->push(c.make<Node>(42));
+//     c.commit();
+//
+// A type kept in a container must be trivially destructible, since nobody runs destructors when a
+// program dies, and must have no virtual functions, since their table moves between runs.
+// Thread-safety and cost are those of the C functions in libpm.h.
+#ifndef LIBPM_HPP
+#define LIBPM_HPP
+
+#include <libpm.h>
+
+#include <cerrno>
+#include <new>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace pm
+{
+
+/// What pm_errormsg() said, with the errno of the failure as its code().
+class error : public std::system_error
+{
+  public:
+    error() : std::system_error(errno, std::generic_category(), pm_errormsg()) {}
+};
+
+/// pm_options without its first field.
+struct options {
+    unsigned flags = 0;
+    pm_engine engine = PM_ENGINE_AUTO;
+    const char *layout = nullptr;
+    bool concurrent_stores = false;
+    mode_t mode = 0;
+    uint64_t max_size = 0;
+    uint64_t segment_size = 0;
+    uint32_t granularity = 0;
+};
+
+/// Owns an open container. Movable; the moved-from one is empty and may only be destroyed or
+/// assigned to.
+class container
+{
+  public:
+    /// pm_open(); throws pm::error.
+    explicit container(const std::string &path, const options &o = {})
+    {
+        pm_options c{sizeof(pm_options),  o.flags, o.engine,   o.layout,
+                     o.concurrent_stores, o.mode,  o.max_size, o.segment_size,
+                     o.granularity};
+        container_ = pm_open(path.c_str(), &c);
+        if (!container_)
+            throw error();
+    }
+    /// Rolls back what was not committed. A failure to close cleanly costs a recovery, no data.
+    ~container() { pm_close(container_); }
+    container(container &&other) noexcept : container_(std::exchange(other.container_, nullptr)) {}
+    container &operator=(container &&other) noexcept
+    {
+        std::swap(container_, other.container_);
+        return *this;
+    }
+
+    /// A new T in the container, as `new T(arguments...)`; throws pm::error, or what T's
+    /// constructor throws.
+    template <class T, class... Arguments> T *make(Arguments &&...arguments)
+    {
+        static_assert(std::is_trivially_destructible_v<T>, "nobody would run its destructor");
+        static_assert(!std::is_polymorphic_v<T>, "its virtual table moves between runs");
+        void *memory = check(pm_aligned_alloc(container_, alignof(T), sizeof(T)));
+        try {
+            return new (memory) T(std::forward<Arguments>(arguments)...);
+        } catch (...) {
+            pm_free(memory);
+            throw;
+        }
+    }
+    /// Frees what make() returned; nullptr is allowed.
+    void destroy(void *object) { check(pm_free(object)); }
+
+    /// The root as a T, or nullptr. Its type is yours to remember: see options::layout.
+    template <class T> T *root() const { return static_cast<T *>(pm_getroot(container_)); }
+    template <class T> void set_root(T *object)
+    {
+        check(pm_setroot(container_, object, sizeof(T)));
+    }
+
+    void commit() { check(pm_commit(container_)); }
+    void rollback() { check(pm_rollback(container_)); }
+    void clear() { check(pm_clear(container_)); }
+    void reserve(size_t bytes) { check(pm_reserve(container_, bytes)); }
+
+    /// For the C functions. Stays owned by this object.
+    pm_container *get() const { return container_; }
+
+  private:
+    static void check(int result)
+    {
+        if (result != 0)
+            throw error();
+    }
+    static void *check(void *result) { return result ? result : throw error(); }
+
+    pm_container *container_ = nullptr;
+};
+
+} // namespace pm
+
+#endif
