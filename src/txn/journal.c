@@ -75,7 +75,11 @@ void journal_apply(struct container *c, const struct record_clear *clears, uint6
     for (uint64_t i = 0; i < word_count; i++) {
         uint64_t *home = home_word(c, words[i].offset);
         __atomic_store_n(home, words[i].value, __ATOMIC_RELAXED); /* whole words: the medium too */
-        medium_write_back(&c->medium, home, sizeof *home);
+        /* Words of a region are in order: a line is written back after its last. */
+        bool last =
+            i + 1 == word_count || words[i + 1].offset / PM_LINE != words[i].offset / PM_LINE;
+        if (last)
+            medium_write_back(&c->medium, home, sizeof *home);
     }
 }
 
