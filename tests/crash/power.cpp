@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <sstream>
 #include <string>
@@ -29,7 +30,7 @@ struct Power {
     const char *home = nullptr;
     std::vector<char> image;
     std::vector<Taken> taken; // since the last fence
-    std::string file;
+    std::string file, kind;
     uint64_t event = 0, fails_at = 0, seed = 0;
 };
 
@@ -48,9 +49,15 @@ void follow_growth(Power &p)
         p.image.resize((size_t)st.st_size, 0);
 }
 
-void fail(Power &p)
+void write_file(const std::string &name, const char *bytes, size_t size)
 {
-    follow_growth(p);
+    FILE *out = fopen(name.c_str(), "wb");
+    if (!out || fwrite(bytes, 1, size, out) != size || fclose(out) != 0)
+        abort();
+}
+
+void tear_lines(Power &p)
+{
     std::mt19937_64 random(p.seed);
     unsigned mood = random() % 4; // all lost, all kept, or line by line
     for (uint64_t at = 0; at < p.image.size(); at += LINE) {
@@ -62,9 +69,18 @@ void fail(Power &p)
             if (words >> w & 1)
                 memcpy(p.image.data() + at + w * 8, p.home + at + w * 8, 8);
     }
-    FILE *out = fopen(p.file.c_str(), "wb");
-    if (!out || fwrite(p.image.data(), 1, p.image.size(), out) != p.image.size() || fclose(out))
-        abort();
+}
+
+void fail(Power &p)
+{
+    follow_growth(p);
+    if (p.kind == "power") {
+        tear_lines(p);
+        write_file(p.file, p.image.data(), p.image.size());
+    } else {
+        write_file(p.file, p.home, p.image.size());
+        write_file(p.file + ".image", p.image.data(), p.image.size());
+    }
     _exit(crash::POWER_FAILED);
 }
 
@@ -117,10 +133,13 @@ const struct medium_ops failing = {"power", true, write_back, copy, fence};
 extern "C" const struct medium_ops *__wrap_medium_of(int fd, const void *home, size_t size, bool)
 {
     Power &p = power();
-    std::istringstream(getenv("LIBPM_POWER")) >> p.file >> p.fails_at >> p.seed;
+    std::string before;
+    std::istringstream(getenv("LIBPM_POWER")) >> p.file >> p.fails_at >> p.seed >> p.kind >> before;
     p.fd = fd;
     p.home = static_cast<const char *>(home);
     p.image.assign(p.home, p.home + size);
+    if (before != "-")
+        std::ifstream(before, std::ios::binary).read(p.image.data(), (std::streamsize)size);
     p.taken.reserve(1 << 16);
     return &failing;
 }

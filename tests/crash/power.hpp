@@ -2,11 +2,17 @@
 // under the real code. (The crash simulator proper will explore every event; this one samples.)
 //
 // It keeps what the medium would hold in an image of its own. A write-back or a copy takes down the
-// lines as they are; a fence puts them into the image. At a chosen event every line in which home
-// differs from the image, those the program merely stored to included, is lost, kept, or kept in
-// some of its 8-byte words, as the seed decides; the result goes to a file, and the process ends.
+// lines as they are; a fence puts them into the image. At a chosen event the process ends, in one
+// of two ways:
 //
-// LIBPM_POWER="FILE EVENT SEED" in the environment switches it on.
+//   power     every line in which home differs from the image, those the program merely stored to
+//             included, is lost, kept, or kept in some of its 8-byte words, as the seed decides
+//   process   home stays as it is, for the caches survive; but so does the image, beside it, and
+//   the
+//             next run begins with both: what recovery reads may not be durable yet
+//
+// LIBPM_POWER="FILE EVENT SEED KIND BEFORE" in the environment switches it on: the result goes to
+// FILE, the image of kind `process` to FILE.image; BEFORE is such an image to begin with, or "-".
 #ifndef TESTS_CRASH_POWER_HPP
 #define TESTS_CRASH_POWER_HPP
 

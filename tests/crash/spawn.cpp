@@ -44,8 +44,12 @@ Outcome watch(const std::vector<std::string> &arguments, bool kill_it, unsigned 
     pid_t child = start(arguments, &output);
     Outcome outcome{};
     char byte;
-    if (read(output, &byte, 1) == 1) {
+    std::string line;
+    while (read(output, &byte, 1) == 1 && byte != '\n')
+        line += byte;
+    if (!line.empty()) {
         outcome.ready = true;
+        outcome.found = std::stoull(line);
         if (kill_it) {
             usleep(delay_us);
             kill(child, SIGKILL);

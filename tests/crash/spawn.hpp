@@ -11,6 +11,7 @@ namespace crash
 
 struct Outcome {
     bool ready;       // it came as far as opening its container
+    uint64_t found;   // transactions that were in it then
     uint64_t commits; // that returned in this run
     int status;       // as wait(2) has it
 };

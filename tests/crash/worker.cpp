@@ -1,6 +1,7 @@
-// Runs transactions until it is killed, and writes to standard output one byte for each commit that
-// returned: `worker FILE STRUCTURE SEED [concurrent] [file] [rollback] [check]`. It goes on where
-// the container says the last one stopped.
+// Runs transactions until it is killed. Writes to standard output a line with the number of
+// transactions it found, then one byte for each commit that returned: `worker FILE STRUCTURE SEED
+// [concurrent] [file] [rollback] [check]`. It goes on where the container says the last one
+// stopped.
 #include "crash/workload.hpp"
 
 #include <cstdio>
@@ -12,6 +13,7 @@
 
 int main(int argc, char **argv)
 try {
+    alarm(60); // a structure that is broken may well be endless
     if (argc < 4)
         throw std::invalid_argument("worker FILE STRUCTURE SEED [MODE...]");
     const map_ops &ops = crash::ops_by_name(argv[2]);
@@ -35,7 +37,8 @@ try {
             throw std::runtime_error(pm_errormsg());
     }
     // Ready: from now on the parent may kill us.
-    if (write(STDOUT_FILENO, "r", 1) != 1)
+    std::string ready = std::to_string(root->transactions) + "\n";
+    if (write(STDOUT_FILENO, ready.data(), ready.size()) != (ssize_t)ready.size())
         return 1;
     for (;;) {
         uint64_t number = root->transactions;
