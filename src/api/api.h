@@ -15,13 +15,16 @@ struct pm_container {
 
 static_assert(offsetof(struct pm_container, container) == 0, "owner_of() relies on it");
 
-/* Whether `c` may be used: -1 with a message for NULL (EINVAL) and in a child of fork (ECHILD). */
+/* -1 with ECHILD in a child of fork(2), where libpm is switched off. */
+int api_enter_process(void);
+
+/* The same, and EINVAL for NULL. */
 int api_enter(const pm_container *c);
 
 /* The same for a call that changes the container: EROFS when it is read-only. */
 int api_enter_writing(const pm_container *c);
 
-/* The open container that `p` points into, to change it; NULL with EINVAL and others. */
+/* The open container that `p` points into; NULL with EINVAL or ECHILD. */
 pm_container *owner_of(const void *p);
 
 #endif

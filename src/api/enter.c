@@ -6,13 +6,19 @@
 
 #include <errno.h>
 
+int api_enter_process(void)
+{
+    if (fault_in_child())
+        return pm__fail(ECHILD, "libpm is switched off in a child of fork(); call exec() first");
+    return 0;
+}
+
 int api_enter(const pm_container *c)
 {
+    if (api_enter_process() != 0)
+        return -1;
     if (!c)
         return pm__fail(EINVAL, "the container is NULL; did pm_open() fail?");
-    if (fault_in_child())
-        return pm__fail(ECHILD, "libpm is switched off in a child of fork(); call exec() first, "
-                                "or open the container in the child alone");
     return 0;
 }
 
@@ -27,10 +33,8 @@ int api_enter_writing(const pm_container *c)
 
 pm_container *owner_of(const void *p)
 {
-    pm_container *c = (pm_container *)arena_find(p);
-    if (!c) {
-        pm__fail(EINVAL, "%p is in no open container", p);
+    if (api_enter_process() != 0)
         return NULL;
-    }
-    return api_enter_writing(c) == 0 ? c : NULL;
+    pm_container *c = (pm_container *)arena_find(p);
+    return c ? c : pm__fail_null(EINVAL, "%p is in no open container", p);
 }

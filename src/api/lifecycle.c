@@ -2,7 +2,6 @@
 #include "api/api.h"
 
 #include "base/error.h"
-#include "txn/fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +84,7 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         errno = error;
     }
     int error = errno;
-    container_close(&c->container);
+    container_discard(&c->container);
     errno = error;
     return -1;
 }
@@ -94,9 +93,8 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
 {
     static const struct pm_options defaults = {.size = sizeof defaults};
     struct container_options translated;
-    if (fault_in_child())
-        return pm__fail_null(ECHILD, "libpm is switched off in a child of fork(); call exec() "
-                                     "first");
+    if (api_enter_process() != 0)
+        return NULL;
     if (!path)
         return pm__fail_null(EINVAL, "the path is NULL");
     options = options ? options : &defaults;
@@ -139,6 +137,8 @@ int pm_clear(pm_container *c)
 
 int pm_delete(const char *path)
 {
+    if (api_enter_process() != 0)
+        return -1;
     if (!path)
         return pm__fail(EINVAL, "the path is NULL");
     return container_delete(path);

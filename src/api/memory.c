@@ -39,7 +39,9 @@ void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
 void *pm_realloc(void *ptr, size_t size)
 {
     pm_container *c = owner_of(ptr);
-    size_t old = c ? allocator_usable(&c->allocator, ptr) : 0;
+    if (!c || api_enter_writing(c) != 0)
+        return NULL;
+    size_t old = allocator_usable(&c->allocator, ptr);
     if (old == 0)
         return NULL;
     if (size <= old && size > old / 2)
@@ -57,17 +59,13 @@ int pm_free(void *ptr)
     if (!ptr)
         return 0;
     pm_container *c = owner_of(ptr);
-    return c ? allocator_free(&c->allocator, ptr) : -1;
+    return c && api_enter_writing(c) == 0 ? allocator_free(&c->allocator, ptr) : -1;
 }
 
 size_t pm_usable_size(const void *ptr)
 {
-    pm_container *c = (pm_container *)arena_find(ptr);
-    if (!c) {
-        pm__fail(EINVAL, "%p is in no open container", ptr);
-        return 0;
-    }
-    return api_enter(c) == 0 ? allocator_usable(&c->allocator, ptr) : 0;
+    pm_container *c = owner_of(ptr);
+    return c ? allocator_usable(&c->allocator, ptr) : 0;
 }
 
 bool pm_contains(const pm_container *c, const void *ptr)

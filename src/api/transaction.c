@@ -22,7 +22,7 @@ int pm_rollback(pm_container *c)
 int pm_dirty(const void *ptr, size_t len)
 {
     pm_container *c = owner_of(ptr);
-    if (!c)
+    if (!c || api_enter_writing(c) != 0)
         return -1;
     if (len == 0)
         return 0;

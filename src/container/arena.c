@@ -54,6 +54,20 @@ struct container *arena_find(const void *address)
     return atomic_load_explicit(&slots[slot_of((uintptr_t)address)], memory_order_acquire);
 }
 
+struct container *arena_find_any(const void *address, uint64_t *offset)
+{
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        struct container *c = atomic_load_explicit(&slots[i], memory_order_acquire);
+        const char *const mappings[] = {c ? c->base : NULL, c ? c->home : NULL};
+        for (int k = 0; k < 2 && c; k++) {
+            *offset = (uint64_t)((const char *)address - mappings[k]);
+            if (*offset < c->max_size)
+                return c;
+        }
+    }
+    return NULL;
+}
+
 static bool slots_are_free(uint64_t first, uint64_t count)
 {
     if (first + count > SLOTS)

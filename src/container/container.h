@@ -41,6 +41,7 @@ struct container {
     uint64_t seed; /* of every checksum in this container */
     int fd;
     bool readonly;
+    bool created;     /* by this very pm_open(), which takes it back if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     struct medium medium;
     char *path;  /* as given; owned */
@@ -68,6 +69,9 @@ int container_map_rest(struct container *c);
 
 /* Unmap, unlock, forget. Never fails; the contents are the upper layers' business. */
 void container_close(struct container *c);
+
+/* The same after a failure of pm_open(): a file that it created goes again. */
+void container_discard(struct container *c);
 
 int container_delete(const char *path);
 
@@ -102,6 +106,9 @@ static inline bool arena_contains(const void *address)
 
 /* The open container whose slots hold `address`, or NULL. Wait-free. [handler] */
 struct container *arena_find(const void *address);
+
+/* The same for an address in a container's view or home, and its offset there. Slow. [handler] */
+struct container *arena_find_any(const void *address, uint64_t *offset);
 
 /* Take the slots of [base, base + size); false if any is taken or not in the arena. */
 bool arena_take(uint64_t base, uint64_t size, struct container *owner);

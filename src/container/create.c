@@ -8,6 +8,7 @@
 #include "container/create.h"
 
 #include "base/error.h"
+#include "container/file_lock.h"
 #include "container/header.h"
 
 #include <errno.h>
@@ -142,12 +143,21 @@ int container_create(const char *path, const struct container_options *options)
     if (fd < 0)
         return pm__fail(errno, "%s: cannot create: %s", path, strerror(errno));
     int error = fill_file(fd, &header);
+    if (error == 0 && file_lock(fd, path, false) != 0)
+        error = -errno;
     if (error == 0)
         error = publish(fd, temporary, path);
-    if (error != 0 && temporary[0])
-        unlink(temporary);
-    close(fd);
-    if (error != 0)
+    if (error != 0) {
+        if (temporary[0])
+            unlink(temporary);
+        close(fd);
         return pm__fail(-error, "%s: cannot create: %s", path, strerror(-error));
-    return directory_sync(path);
+    }
+    if (directory_sync(path) == 0)
+        return fd;
+    error = errno;
+    unlink(path); /* nobody else can have opened it: it is locked */
+    close(fd);
+    errno = error;
+    return -1;
 }

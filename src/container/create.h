@@ -4,7 +4,8 @@
 
 #include "container/container.h"
 
-/* Make an empty container at `path`; EEXIST if there is a file already. */
+/* Make an empty container at `path` and return it open and locked for writing, or -1: EEXIST if
+ * there is a file already. A failure leaves nothing behind. */
 int container_create(const char *path, const struct container_options *options);
 
 /* Write one copy of a header; 0 or a negative errno. */

@@ -20,22 +20,23 @@
 #include <unistd.h>
 
 /* Open and lock the file now at `path`; creates it as asked. */
-static int open_locked(const char *path, const struct container_options *options)
+static int open_locked(const char *path, const struct container_options *options, bool *created)
 {
     enum { ATTEMPTS = 16 }; /* other processes may create and delete it meanwhile */
-    bool created = false;
+    *created = false;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         int fd = open(path, (options->readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0 && errno == ENOENT && options->create && !options->readonly) {
-            if (container_create(path, options) == 0)
-                created = true;
-            else if (errno != EEXIST) /* else another process was faster: open its file */
-                return -1;
+            fd = container_create(path, options);
+            if (fd >= 0 || errno != EEXIST) { /* else another process was faster: open its file */
+                *created = fd >= 0;
+                return fd;
+            }
             continue;
         }
         if (fd < 0)
             return pm__fail(errno, "%s: cannot open: %s", path, strerror(errno));
-        if (options->create && options->exclusive && !created) {
+        if (options->create && options->exclusive) {
             close(fd);
             return pm__fail(EEXIST, "%s: exists already", path);
         }
@@ -48,7 +49,6 @@ static int open_locked(const char *path, const struct container_options *options
         if (file_is_at(fd, path))
             return fd;
         close(fd); /* deleted, or replaced, between open and lock */
-        created = false;
     }
     return pm__fail(ENOENT, "%s: comes and goes, or is a symbolic link to nothing", path);
 }
@@ -149,10 +149,10 @@ int container_open(struct container *c, const char *path, const struct container
     *c = (struct container){.fd = -1, .readonly = options->readonly, .path = strdup(path)};
     if (!c->path)
         return pm__fail(ENOMEM, "%s: out of memory", path);
-    if (arena_reserve() != 0 || (c->fd = open_locked(path, options)) < 0 ||
+    if (arena_reserve() != 0 || (c->fd = open_locked(path, options, &c->created)) < 0 ||
         check_file(c, options) != 0 || map_home(c) != 0) {
         int error = errno;
-        container_close(c);
+        container_discard(c);
         errno = error;
         return -1;
     }
@@ -166,6 +166,13 @@ int container_map_rest(struct container *c)
     if (error != 0)
         return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
     return 0;
+}
+
+void container_discard(struct container *c)
+{
+    if (c->created)
+        unlink(c->path);
+    container_close(c);
 }
 
 void container_close(struct container *c)
@@ -213,7 +220,8 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
 int container_delete(const char *path)
 {
     struct container_options options = {.create = false};
-    int fd = open_locked(path, &options);
+    bool created;
+    int fd = open_locked(path, &options, &created);
     if (fd < 0)
         return -1;
     struct format_header header;

@@ -162,6 +162,20 @@ static struct log_record *build_record(struct txn *t)
     return record;
 }
 
+/* Segments that `words` set free: what was hot in them may no longer be stored to. Failing to close
+ * them costs a diagnosis, no data. */
+static void close_freed_segments(struct txn *t, const struct record_word *words, uint64_t count)
+{
+    uint64_t end = FORMAT_TABLE + t->c->segments_max * sizeof(uint64_t);
+    for (uint64_t i = 0; i < count; i++) {
+        if (words[i].value != 0 || words[i].offset < FORMAT_TABLE || words[i].offset >= end)
+            continue;
+        uint64_t segment = (words[i].offset - FORMAT_TABLE) / sizeof(uint64_t);
+        (void)pages_close(&t->pages, (uint32_t)segment * pages_per_segment(t->c),
+                          pages_per_segment(t->c));
+    }
+}
+
 /* After the fence: words go home (their write-back is fenced by the next round), cold pages are
  * protected, and the next epoch begins with the hot ones. */
 static void finish(struct txn *t, const struct log_record *record)
@@ -172,6 +186,7 @@ static void finish(struct txn *t, const struct log_record *record)
     if (t->table.low < t->table.high && t->table.low < t->free_hint)
         t->free_hint = t->table.low;
     journal_finish(&t->journal);
+    close_freed_segments(t, words, record->words);
 
     struct pages *p = &t->pages;
     if (pages_close_sorted(p, p->opened, p->count, entry_is_kept) != 0)
@@ -245,6 +260,7 @@ int txn_commit(struct txn *t)
         lock_acquire(&t->lock);
     int result = commit_locked(t);
     t->note_count = 0;
+    t->reserved &= result != 0;
     if (t->concurrent)
         lock_release_masked(&t->lock, &saved);
     else

@@ -110,9 +110,10 @@ static void on_signal(int signal, siginfo_t *info, void *context)
             errno = saved;
             return;
         }
-        struct container *c = signal == SIGBUS ? arena_find(info->si_addr) : NULL;
+        uint64_t offset;
+        struct container *c = signal == SIGBUS ? arena_find_any(info->si_addr, &offset) : NULL;
         if (c)
-            report(c->path, (uint64_t)((char *)info->si_addr - c->base),
+            report(c->path, offset,
                    "SIGBUS: the medium failed, or the file was cut short by another program");
     }
     chain(which, info, context);
@@ -149,6 +150,7 @@ static int install(int which)
     struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     struct sigaction current;
     sigfillset(&ours.sa_mask);
+    sigdelset(&ours.sa_mask, SIGBUS); /* reading home to log a page may meet it, and is reported */
     if (sigaction(signals[which], NULL, &current) != 0)
         return -errno;
     if (is_ours(&current))

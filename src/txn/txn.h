@@ -51,6 +51,7 @@ struct txn {
     struct container *c;
     struct lock lock; /* the page lock */
     uint64_t epoch;   /* of the open transaction */
+    bool reserved;    /* until commit, log no page that nobody stored to: txn_reserve() counted */
     bool concurrent;  /* threads may store during commit */
     struct journal journal;
     struct journal_region table; /* the segment table */

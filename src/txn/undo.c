@@ -69,9 +69,9 @@ static uint32_t extent(const struct txn *t, uint32_t page, uint32_t most)
 static uint32_t window(struct txn *t, uint32_t page)
 {
     struct pages *p = &t->pages;
-    uint32_t most = page == p->sequel && p->window < WINDOW_MAX ? 2 * p->window
-                    : page == p->sequel                         ? WINDOW_MAX
-                                                                : 1;
+    uint32_t most = 1;
+    if (page == p->sequel && !t->reserved)
+        most = p->window < WINDOW_MAX ? 2 * p->window : WINDOW_MAX;
     if (p->flags[page] & PAGE_FRESH && !t->concurrent)
         most = pages_per_segment(t->c); /* costs no image and no fence */
     p->window = extent(t, page, most);
@@ -117,13 +117,17 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     lock_acquire_masked(&t->lock, &saved);
     unsigned now = t->epoch % 2, next = !now;
     int error = segments_grow_log(t, now, t->log.half[now].next + pages);
-    if (error == 0) {
+    uint32_t segments = 0;
+    while (error == 0 && segments != t->log.half[next].count) {
+        /* Each segment that the half grows by may make the record a word longer. */
+        segments = t->log.half[next].count;
         struct journal_counts counts = journal_count(&t->journal);
-        uint64_t words = counts.words + extra_words + t->log.half[next].count;
+        uint64_t words = counts.words + extra_words + segments;
         uint64_t bytes =
             log_record_bytes(counts.clears, words, t->pages.count + pages + extra_pages);
         error = segments_grow_log(t, next, log_record_slots(bytes));
     }
+    t->reserved |= error == 0;
     lock_release_masked(&t->lock, &saved);
     return error;
 }

@@ -44,8 +44,8 @@ pm_options small(unsigned flags)
 Container open(const std::string &path, const pm_options &options)
 {
     Container c(pm_open(path.c_str(), &options));
-    INFO(pm_errormsg());
-    REQUIRE(c);
+    if (!c)
+        throw std::runtime_error(pm_errormsg());
     return c;
 }
 
@@ -53,7 +53,8 @@ struct pm_stats stats(pm_container *c)
 {
     struct pm_stats s{};
     s.size = sizeof s;
-    REQUIRE_OK(pm_stats(c, &s));
+    if (pm_stats(c, &s) != 0)
+        throw std::runtime_error(pm_errormsg());
     return s;
 }
 
@@ -103,7 +104,10 @@ void flip_bit(const std::string &path, uint64_t byte, unsigned bit)
 std::string read_file(const std::string &path)
 {
     std::ifstream in(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    std::error_code none;
+    std::string bytes(std::filesystem::file_size(path, none) * !none, 0);
+    in.read(bytes.data(), (std::streamsize)bytes.size());
+    return bytes;
 }
 
 void write_file(const std::string &path, const std::string &bytes)
@@ -162,7 +166,8 @@ bool failed_with(int error, std::initializer_list<const char *> words)
 {
     int actual = errno;
     std::string message = pm_errormsg();
-    UNSCOPED_INFO("errno " << actual << " (" << strerror(actual) << "), message: " << message);
+    if (Catch::getCurrentContext().getResultCapture()) // none in a child process
+        UNSCOPED_INFO("errno " << actual << " (" << strerror(actual) << "), message: " << message);
     for (const char *word : words)
         if (message.find(word) == std::string::npos)
             return false;

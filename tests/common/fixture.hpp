@@ -37,7 +37,7 @@ struct Closer {
 };
 using Container = std::unique_ptr<pm_container, Closer>;
 
-// Open, and fail the test if that fails.
+// Open, and fail the test if that fails: by an exception, so that child processes can use it.
 Container open(const std::string &path, const pm_options &options);
 
 struct pm_stats stats(pm_container *c);
@@ -53,7 +53,7 @@ bool killed(int status, int signal);
 // Leave a child of in_child() at once, with a message if `condition` does not hold. (Catch2's
 // macros are for the parent.)
 void child_require(bool condition, const char *what);
-#define CHILD_REQUIRE(condition) test::child_require(condition, #condition)
+#define CHILD_REQUIRE(condition) test::child_require((condition) ? true : false, #condition)
 
 // Flip one bit of a file.
 void flip_bit(const std::string &path, uint64_t byte, unsigned bit);
@@ -77,10 +77,12 @@ bool failed_with(int error, std::initializer_list<const char *> words = {});
 
 } // namespace test
 
+// The call returned 0; else its message is told.
 #define REQUIRE_OK(call)                                                                           \
     do {                                                                                           \
-        INFO(pm_errormsg());                                                                       \
-        REQUIRE((call) == 0);                                                                      \
+        int result_ = (call);                                                                      \
+        INFO(#call << ": " << (result_ == 0 ? "" : pm_errormsg()));                                \
+        REQUIRE(result_ == 0);                                                                     \
     } while (0)
 
 #endif

@@ -10,7 +10,8 @@
 
 using test::failed_with;
 
-namespace {
+namespace
+{
 
 struct Fixture {
     test::Directory directory;
@@ -43,7 +44,8 @@ TEST_CASE_METHOD(Fixture, "an allocation of 0 is one of 1")
     REQUIRE(pm_calloc(c.get(), 0, 100));
     REQUIRE(pm_calloc(c.get(), 100, 0));
     REQUIRE(pm_aligned_alloc(c.get(), 64, 0));
-    REQUIRE(pm_realloc(a, 0) == a);
+    a = pm_realloc(a, 0);
+    REQUIRE(a);
     REQUIRE_OK(pm_free(a));
     check();
 }
@@ -53,8 +55,8 @@ TEST_CASE_METHOD(Fixture, "what does not fit is refused, and nothing has changed
     char *kept = allocate(100);
     memset(kept, 7, 100);
     const uint64_t max = 64 << 20;
-    for (size_t size : {max - 65536, max, max + 1, size_t{1} << 40, SIZE_MAX - 4096, SIZE_MAX - 1,
-                        SIZE_MAX}) {
+    for (size_t size :
+         {max - 65536, max, max + 1, size_t{1} << 40, SIZE_MAX - 4096, SIZE_MAX - 1, SIZE_MAX}) {
         REQUIRE_FALSE(pm_malloc(c.get(), size));
         REQUIRE(failed_with(ENOSPC, {path.c_str()}));
         REQUIRE_FALSE(pm_realloc(kept, size));
@@ -90,8 +92,7 @@ TEST_CASE_METHOD(Fixture, "every size is aligned to 16 and can be used to its en
     }
     auto whole = [&] {
         for (auto [p, size] : objects)
-            if (std::count(p, p + pm_usable_size(p), (char)(size % 251)) !=
-                (long)pm_usable_size(p))
+            if (std::count(p, p + pm_usable_size(p), (char)(size % 251)) != (long)pm_usable_size(p))
                 return false;
         return true;
     };
@@ -147,8 +148,8 @@ TEST_CASE("the granularity is honoured")
         pm_options options = test::small();
         options.granularity = granularity;
         test::Container c = test::open(directory / std::to_string(granularity), options);
-        for (size_t size : {1u, 16u, 17u, granularity - 1, granularity, granularity + 1, 5000u,
-                            20000u}) {
+        for (size_t size :
+             {1u, 16u, 17u, granularity - 1, granularity, granularity + 1, 5000u, 20000u}) {
             char *p = static_cast<char *>(pm_malloc(c.get(), size));
             REQUIRE(p);
             REQUIRE(pm_usable_size(p) % granularity == 0);
@@ -248,7 +249,7 @@ TEST_CASE_METHOD(Fixture, "bad pointers are refused and nothing happens")
 
 TEST_CASE_METHOD(Fixture, "every function refuses a NULL container")
 {
-    struct pm_stats stats {};
+    struct pm_stats stats{};
     stats.size = sizeof stats;
     REQUIRE_FALSE(pm_malloc(nullptr, 1));
     REQUIRE(failed_with(EINVAL));
@@ -443,12 +444,30 @@ TEST_CASE_METHOD(Fixture, "segments change between slabs, large objects and the 
 TEST_CASE_METHOD(Fixture, "objects in the last slots, up to the container's very end")
 {
     size_t size = 0;
-    SECTION("of 16 bytes") { size = 16; }
-    SECTION("of 1008 bytes") { size = 1008; }
-    SECTION("of 4096 bytes") { size = 4096; }
-    SECTION("of half a segment") { size = 30720; }
-    SECTION("of a segment") { size = 65536; }
-    SECTION("of three segments") { size = 3 * 65536; }
+    SECTION("of 16 bytes")
+    {
+        size = 16;
+    }
+    SECTION("of 1008 bytes")
+    {
+        size = 1008;
+    }
+    SECTION("of 4096 bytes")
+    {
+        size = 4096;
+    }
+    SECTION("of half a segment")
+    {
+        size = 30720;
+    }
+    SECTION("of a segment")
+    {
+        size = 65536;
+    }
+    SECTION("of three segments")
+    {
+        size = 3 * 65536;
+    }
     if (size == 16) { // 4 million objects would take long
         c.reset();
         pm_options options = test::small();
@@ -461,7 +480,7 @@ TEST_CASE_METHOD(Fixture, "objects in the last slots, up to the container's very
         p[0] = (char)objects.size();
         p[size - 1] = (char)(objects.size() + 1);
         objects.push_back(p);
-        if (objects.size() % 1000 == 0) // so that the log needs little of the space
+        if (objects.size() % (1 + 100000 / size) == 0) // so that the log needs little of the space
             commit();
     }
     REQUIRE(failed_with(ENOSPC, {path.c_str()}));
@@ -471,20 +490,103 @@ TEST_CASE_METHOD(Fixture, "objects in the last slots, up to the container's very
     uint64_t max = test::stats(c.get()).file_bytes;
     REQUIRE(max == (size == 16 ? 4u << 20 : 64u << 20));
     if (size == 65536 || size == 4096 || size == 16)
-        REQUIRE(*std::max_element(objects.begin(), objects.end()) + size == base + max);
+        REQUIRE((uintptr_t)*std::max_element(objects.begin(), objects.end()) + size ==
+                (uintptr_t)base + max);
     reopen();
     check();
     for (size_t i = 0; i < objects.size(); i++)
         if (objects[i][0] != (char)i || objects[i][size - 1] != (char)(i + 1))
             FAIL("object " << i);
-    // Full it is, but what is there can be changed and freed.
-    for (size_t i = 0; i < objects.size(); i += 2)
+    // Full it is, but what is there can be changed and freed, a little at a time.
+    size_t step = 1 + 100000 / size, freed = 0;
+    for (size_t i = 0; i < objects.size(); i += 2, freed++) {
         REQUIRE_OK(pm_free(objects[i]));
+        if (freed % step == 0)
+            commit();
+    }
     commit();
-    for (size_t i = 0; i < objects.size(); i += 2)
+    for (size_t i = 0; i < freed; i++) {
         REQUIRE(pm_malloc(c.get(), size));
+        if (i % step == 0)
+            commit();
+    }
     commit();
     check();
+}
+
+TEST_CASE_METHOD(Fixture, "a commit that finds the container full changes nothing")
+{
+    char *kept = allocate(1000);
+    memset(kept, 8, 1000);
+    commit();
+    for (size_t size : {1000, 60000, 65536}) {
+        INFO("size " << size);
+        memset(kept, 9, 1000);
+        std::vector<char *> objects;
+        while (char *p = static_cast<char *>(pm_malloc(c.get(), size))) {
+            p[0] = p[size - 1] = 1;
+            objects.push_back(p);
+        }
+        for (int again = 0; again < 3; again++) {
+            REQUIRE(pm_commit(c.get()) == -1);
+            REQUIRE(failed_with(ENOSPC, {path.c_str()}));
+            check();
+            REQUIRE(objects.back()[size - 1] == 1);
+            REQUIRE(pm_usable_size(objects.back()) >= size);
+        }
+        if (size == 1000) { // a slab stays, so that giving up objects frees nothing
+            REQUIRE_OK(pm_rollback(c.get()));
+        } else {
+            for (size_t i = 0; i < objects.size() / 2; i++)
+                REQUIRE_OK(pm_free(objects[i]));
+            commit();
+            REQUIRE(kept[0] == 9);
+            reopen();
+            REQUIRE(kept[0] == 9);
+            for (size_t i = objects.size() / 2; i < objects.size(); i++) {
+                REQUIRE(objects[i][0] == 1);
+                REQUIRE_OK(pm_free(objects[i]));
+            }
+            memset(kept, 8, 1000);
+            commit();
+        }
+        REQUIRE(kept[999] == 8);
+        check();
+    }
+}
+
+TEST_CASE_METHOD(Fixture, "a full container whose commit failed can be closed")
+{
+    char *kept = allocate(1000);
+    memset(kept, 8, 1000);
+    commit();
+    size_t size = 0;
+    SECTION("small objects")
+    {
+        size = 1000;
+    }
+    SECTION("two a slab")
+    {
+        size = 30000;
+    }
+    SECTION("one a segment")
+    {
+        size = 65536;
+    }
+    SECTION("four segments each")
+    {
+        size = 200000;
+    }
+    std::vector<char *> objects;
+    while (char *p = static_cast<char *>(pm_malloc(c.get(), size))) {
+        p[0] = p[size - 1] = 1;
+        objects.push_back(p);
+    }
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(failed_with(ENOSPC, {path.c_str()}));
+    reopen();
+    check();
+    REQUIRE(std::count(kept, kept + 1000, 8) == 1000);
 }
 
 TEST_CASE_METHOD(Fixture, "large objects of exactly k segments, one byte less, one more")
@@ -648,9 +750,8 @@ TEST_CASE_METHOD(Fixture, "against a model, at random")
             p[0] = p[size - 1] = fill;
             now.objects[p] = {size, fill};
         } else {
-            auto it = now.objects.lower_bound(
-                reinterpret_cast<unsigned char *>((uintptr_t)now.objects.begin()->first +
-                                                  random() % (8 << 20)));
+            auto it = now.objects.lower_bound(reinterpret_cast<unsigned char *>(
+                (uintptr_t)now.objects.begin()->first + random() % (8 << 20)));
             if (it == now.objects.end())
                 it = now.objects.begin();
             if (dice < 960) {

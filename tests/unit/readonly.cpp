@@ -10,7 +10,8 @@
 
 using test::failed_with;
 
-namespace {
+namespace
+{
 
 pm_container *open_readonly(const std::string &path)
 {

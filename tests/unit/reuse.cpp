@@ -6,7 +6,8 @@
 #include <cstring>
 #include <unistd.h>
 
-namespace {
+namespace
+{
 
 struct Root {
     char *now; // the object under test
@@ -83,8 +84,7 @@ TEST_CASE("a crash right after emptied segments were taken by somebody else")
                         wrong += p[i] != (char)0xAA;
                     memcpy(&p, p + second - sizeof p, sizeof p);
                 }
-                REQUIRE(found ==
-                        (*commit == 'c' ? ((6 << 20) + second - 1) / second : 0));
+                REQUIRE(found == (*commit == 'c' ? ((6 << 20) + second - 1) / second : 0));
                 CHECK(wrong == 0);
                 c.reset();
                 REQUIRE_OK(pm_delete(path.c_str()));

@@ -25,7 +25,8 @@ CHILD_PROCESS(fails_to_open)
     CHILD_REQUIRE(failed_with(std::stoi(arguments[2])));
 }
 
-namespace {
+namespace
+{
 
 struct Fixture {
     test::Directory directory;
@@ -76,7 +77,10 @@ TEST_CASE_METHOD(Fixture, "opened by another process")
         }
         REQUIRE(pm_delete(path.c_str()) == -1);
         REQUIRE(failed_with(EBUSY));
-        SECTION("and closes it") { REQUIRE_CLEAN(other.wait()); }
+        SECTION("and closes it")
+        {
+            REQUIRE_CLEAN(other.wait());
+        }
         SECTION("and is killed")
         {
             other.kill(SIGKILL);

@@ -1,6 +1,6 @@
 // Sealed words and the arithmetic on bits, against slow and obvious versions of themselves.
-#include "common/format.hpp"
 #include "common/fixture.hpp"
+#include "common/format.hpp"
 
 #include <random>
 
@@ -87,7 +87,7 @@ TEST_CASE("slabs use their segment, and stay in it")
 {
     for (uint64_t segment = FORMAT_SEGMENT_MIN; segment <= FORMAT_SEGMENT_MAX; segment *= 4)
         for (uint32_t size = 16; size <= segment / 2; size += size < 4096 ? 16 : size / 16 * 16) {
-            slab_shape shape = slab_shape(segment, size);
+            struct slab_shape shape = slab_shape(segment, size);
             INFO("segment " << segment << ", objects of " << size);
             REQUIRE(shape.objects > 0);
             REQUIRE(shape.header_bytes % PM_PAGE == 0);

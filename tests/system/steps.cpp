@@ -1,0 +1,184 @@
+#include "system/steps.hpp"
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+namespace
+{
+
+int the_nth, the_count, the_error;
+steps::At the_way;
+steps::Lacks the_lacks;
+bool armed;
+const char *the_last = "";
+
+enum class Step { proceed, fail, tear };
+
+Step next(const char *name)
+{
+    if (!armed || ++the_count != the_nth)
+        return Step::proceed;
+    the_last = name;
+    switch (the_way) {
+    case steps::At::dies:
+        _exit(steps::EXIT_STATUS);
+    case steps::At::tears:
+        return Step::tear;
+    case steps::At::fails:
+        errno = the_error;
+        return Step::fail;
+    }
+    return Step::proceed;
+}
+
+[[noreturn]] void die()
+{
+    _exit(steps::EXIT_STATUS);
+}
+
+} // namespace
+
+void steps::arm(int nth, At at, int error)
+{
+    the_nth = nth;
+    the_way = at;
+    the_error = error;
+    the_count = 0;
+    armed = true;
+}
+
+void steps::lack(Lacks lacks)
+{
+    the_lacks = lacks;
+}
+
+int steps::count()
+{
+    return the_count;
+}
+
+const char *steps::name_of_last()
+{
+    return the_last;
+}
+
+extern "C" {
+
+int __real_open(const char *path, int flags, ...);
+int __real_ftruncate(int fd, off_t length);
+int __real_fallocate(int fd, int mode, off_t offset, off_t length);
+ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
+int __real_fsync(int fd);
+int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __real_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    if (flags & (O_CREAT | O_TMPFILE)) {
+        va_list arguments;
+        va_start(arguments, flags);
+        mode = va_arg(arguments, mode_t);
+        va_end(arguments);
+    }
+    if ((flags & O_TMPFILE) == O_TMPFILE && the_lacks.nameless) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    switch (next("open")) {
+    case Step::fail:
+        return -1;
+    case Step::tear: // the name is there, the process is not
+        __real_open(path, flags, mode);
+        die();
+    default:
+        return __real_open(path, flags, mode);
+    }
+}
+
+int __wrap_ftruncate(int fd, off_t length)
+{
+    switch (next("ftruncate")) {
+    case Step::fail:
+        return -1;
+    case Step::tear:
+        die();
+    default:
+        return __real_ftruncate(fd, length);
+    }
+}
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t length)
+{
+    if (the_lacks.fallocate) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    switch (next("fallocate")) {
+    case Step::fail:
+        return -1;
+    case Step::tear: // not at a page's boundary even
+        if (__real_fallocate(fd, mode, offset, length / 2 + 100) != 0)
+            perror("fallocate");
+        die();
+    default:
+        return __real_fallocate(fd, mode, offset, length);
+    }
+}
+
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    switch (next("pwrite")) {
+    case Step::fail:
+        return -1;
+    case Step::tear:
+        if (__real_pwrite(fd, bytes, size / 2, offset) < 0)
+            perror("pwrite");
+        die();
+    default:
+        return __real_pwrite(fd, bytes, size, offset);
+    }
+}
+
+int __wrap_fsync(int fd)
+{
+    switch (next("fsync")) {
+    case Step::fail:
+        return -1;
+    case Step::tear:
+        die();
+    default:
+        return __real_fsync(fd);
+    }
+}
+
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+    switch (next("linkat")) {
+    case Step::fail:
+        return -1;
+    case Step::tear:
+        die();
+    default:
+        return __real_linkat(from_fd, from, to_fd, to, flags);
+    }
+}
+
+int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    switch (next("renameat2")) {
+    case Step::fail:
+        return -1;
+    case Step::tear:
+        die();
+    default:
+        return __real_renameat2(from_fd, from, to_fd, to, flags);
+    }
+}
+
+} // extern "C"

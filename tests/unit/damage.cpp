@@ -1,0 +1,105 @@
+// Damage at random, anywhere in a crashed container: whatever open and check say, they say it.
+#include "common/format.hpp"
+#include "common/process.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <unistd.h>
+
+using test::page_word;
+
+CHILD_PROCESS(leaves_much_to_recover)
+{
+    test::Container c = test::open_with_pages(arguments[0], 100, test::small());
+    for (uint64_t round = 1; round <= 3; round++) {
+        for (uint64_t i = 0; i < 40; i++)
+            page_word(c.get(), i * round % 100) = round;
+        for (size_t size : {30, 3000, 90000})
+            CHILD_REQUIRE(pm_malloc(c.get(), size));
+        if (round < 3)
+            CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    }
+    _exit(0);
+}
+
+namespace
+{
+
+// Open it in either way, and look at everything that a program may ask for.
+void look_at(const std::string &path)
+{
+    for (unsigned flags : {(unsigned)PM_READONLY, 0u}) {
+        pm_options options = test::options(flags);
+        test::Container c(pm_open(path.c_str(), &options));
+        if (!c) {
+            int error = errno;
+            INFO(pm_errormsg());
+            REQUIRE((error == EBADMSG || error == ENOTSUP));
+            continue;
+        }
+        if (pm_check(c.get()) != 0) {
+            REQUIRE(test::failed_with(EBADMSG, {path.c_str()}));
+            continue;
+        }
+        test::stats(c.get());
+        void *root = pm_getroot(c.get());
+        if (root)
+            REQUIRE(pm_usable_size(root) > 0);
+        if (flags)
+            continue;
+        void *p = pm_malloc(c.get(), 100);
+        if (p)
+            memset(p, 1, 100);
+        pm_free(p);
+        pm_malloc(c.get(), 200000);
+        if (pm_commit(c.get()) == 0)
+            REQUIRE_OK(pm_check(c.get()));
+    }
+}
+
+} // namespace
+
+TEST_CASE("bits flipped at random in a crashed container")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    REQUIRE_CLEAN(test::run("leaves_much_to_recover", {path}));
+    const std::string whole = test::read_file(path);
+    look_at(path);
+    // Where it hurts: metadata, bitmaps, the log's descriptors and records.
+    std::vector<uint64_t> interesting;
+    for (uint64_t i = 0; i < whole.size() >> 16; i++) {
+        uint64_t word;
+        memcpy(&word, whole.data() + FORMAT_TABLE + 8 * i, sizeof word);
+        if (segment_kind(word) == SEGMENT_LOG || segment_kind(word) == SEGMENT_SLAB)
+            interesting.push_back(i << 16);
+    }
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 1500; round++) {
+        std::string bytes = whole;
+        uint64_t flips = 1 + random() % 4;
+        std::string flipped;
+        for (uint64_t i = 0; i < flips; i++) {
+            uint64_t at;
+            switch (random() % 4) {
+            case 0:
+                at = random() % (4 * PM_PAGE); // headers, state, table
+                break;
+            case 1:
+                at = random() % bytes.size();
+                break;
+            default: // the first pages of a slab or log segment
+                at = interesting[random() % interesting.size()] + random() % (3 * PM_PAGE);
+            }
+            if (random() % 8 == 0)
+                memset(bytes.data() + at / 8 * 8, random() % 2 ? 0xFF : 0, 8); // a whole word
+            else
+                bytes[at] = (char)(bytes[at] ^ 1 << random() % 8);
+            flipped += " " + std::to_string(at);
+        }
+        INFO("round " << round << ", bytes" << flipped);
+        test::write_file(copy, bytes);
+        look_at(copy);
+    }
+}

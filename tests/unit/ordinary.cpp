@@ -1,0 +1,120 @@
+// Ordinary files, where a commit survives the process but not the power.
+#include "common/process.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+using test::failed_with;
+using test::page_word;
+
+namespace
+{
+
+bool on_memory(const std::string &path)
+{
+    struct statfs fs;
+    return statfs(path.c_str(), &fs) != 0 || fs.f_type == TMPFS_MAGIC;
+}
+
+// A directory on a file system with a medium below it.
+std::string ordinary_directory()
+{
+    for (const char *candidate : {"/var/tmp", "."})
+        if (!on_memory(candidate))
+            return candidate;
+    return "/var/tmp"; // and the test says so
+}
+
+} // namespace
+
+CHILD_PROCESS(works_as_pmem)
+{
+    pm_options how = test::small();
+    test::Container c = test::open_with_pages(arguments[0], 64, how);
+    struct pm_stats before = test::stats(c.get());
+    CHILD_REQUIRE(std::string(before.medium) == "pmem");
+    page_word(c.get(), 0) = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(test::stats(c.get()).fences == before.fences + 2); // fault and commit
+}
+
+CHILD_PROCESS(dies_on_an_ordinary_file)
+{
+    test::Container c =
+        test::open_with_pages(arguments[0], 64, test::small(PM_CREATE | PM_UNSAFE_POWER));
+    page_word(c.get(), 0) = 1;
+    page_word(c.get(), 20) = 1;
+    CHILD_REQUIRE(pm_malloc(c.get(), 300000) != nullptr);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    page_word(c.get(), 0) = 2;
+    page_word(c.get(), 30) = 2;
+    CHILD_REQUIRE(pm_malloc(c.get(), 300000) != nullptr);
+    _exit(0);
+}
+
+TEST_CASE("an ordinary file is refused unless the program accepts what that means")
+{
+    test::Directory directory(ordinary_directory());
+    REQUIRE_FALSE(on_memory(directory.path()));
+    std::string path = directory / "c.pm";
+    pm_options options = test::small();
+    REQUIRE_FALSE(pm_open(path.c_str(), &options));
+    REQUIRE(failed_with(ENOTSUP, {path.c_str(), "PM_UNSAFE_POWER"}));
+    // A call that failed has changed nothing.
+    CHECK_FALSE(std::filesystem::exists(path));
+
+    options.flags |= PM_UNSAFE_POWER;
+    {
+        test::Container c = test::open_with_pages(path, 64, options);
+        struct pm_stats stats = test::stats(c.get());
+        REQUIRE(std::string(stats.medium) == "file");
+        REQUIRE_FALSE(stats.power_safe);
+        for (uint64_t i = 0; i < 64; i += 2) {
+            page_word(c.get(), i) = 1;
+            if (i % 8 == 0)
+                REQUIRE_OK(pm_commit(c.get()));
+        }
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(pm_malloc(c.get(), 1 << 20));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::stats(c.get()).fences == 0);
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    REQUIRE_FALSE(pm_open(path.c_str(), nullptr));
+    REQUIRE(failed_with(ENOTSUP, {"PM_UNSAFE_POWER"}));
+    // Whoever only reads is in no danger.
+    pm_options reading = test::options(PM_READONLY);
+    test::Container reader(pm_open(path.c_str(), &reading));
+    REQUIRE(reader);
+    REQUIRE(page_word(reader.get(), 0) == 1);
+    reader.reset();
+    test::Container c = test::open(path, test::options(PM_UNSAFE_POWER));
+    REQUIRE(page_word(c.get(), 56) == 1);
+    REQUIRE(page_word(c.get(), 62) == 0);
+}
+
+TEST_CASE("an ordinary file survives the death of its process")
+{
+    test::Directory directory(ordinary_directory());
+    REQUIRE_FALSE(on_memory(directory.path()));
+    std::string path = directory / "c.pm";
+    REQUIRE_CLEAN(test::run("dies_on_an_ordinary_file", {path}));
+    test::Container c = test::open(path, test::options(PM_UNSAFE_POWER));
+    REQUIRE(test::stats(c.get()).recovered);
+    REQUIRE(page_word(c.get(), 0) == 1);
+    REQUIRE(page_word(c.get(), 20) == 1);
+    REQUIRE(page_word(c.get(), 30) == 0);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("PMEM_IS_PMEM_FORCE=1 says that an ordinary file is persistent memory")
+{
+    test::Directory directory(ordinary_directory());
+    REQUIRE_FALSE(on_memory(directory.path()));
+    REQUIRE_CLEAN(test::run("works_as_pmem", {directory / "c.pm"}, {"PMEM_IS_PMEM_FORCE=1"}));
+    REQUIRE(test::exited(
+        test::run("works_as_pmem", {directory / "d.pm"}, {"PMEM_IS_PMEM_FORCE=0"}).status, 96));
+}

@@ -1,0 +1,319 @@
+// Several threads on one container: storing, allocating, and storing while another commits.
+#include "common/process.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <unistd.h>
+
+using test::page_word;
+
+namespace
+{
+
+const uint64_t PAGES = 256;
+
+template <typename Body> void in_threads(int count, Body body)
+{
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count; i++)
+        threads.emplace_back([=] { body(i); });
+    for (std::thread &t : threads)
+        t.join();
+}
+
+} // namespace
+
+TEST_CASE("stores of several threads, to the same pages and to different ones")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options how = test::small();
+    how.concurrent_stores = GENERATE(false, true);
+    test::Container c = test::open_with_pages(path, PAGES, how);
+    uint64_t *words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    for (uint64_t round = 1; round <= 30; round++) {
+        std::atomic<int> ready{0};
+        in_threads(4, [&, round](int thread) {
+            ready++;
+            while (ready < 4)
+                ;
+            for (uint64_t page = 0; page < PAGES; page++) // all faults at once on each page
+                words[page * 512 + (uint64_t)thread] = round;
+            for (uint64_t page = (uint64_t)thread; page < PAGES; page += 4)
+                words[page * 512 + 100] = round;
+        });
+        REQUIRE(test::stats(c.get()).pages_open <= PAGES);
+        if (round % 3 == 0)
+            REQUIRE_OK(pm_rollback(c.get()));
+        else
+            REQUIRE_OK(pm_commit(c.get()));
+        uint64_t expected = round % 3 == 0 ? round - 1 : round;
+        for (uint64_t page = 0; page < PAGES; page++)
+            for (uint64_t word : {0, 1, 2, 3, 100})
+                if (words[page * 512 + word] != expected)
+                    FAIL("page " << page << ", word " << word << ", round " << round);
+        if (round % 10 == 0) { // cold again
+            REQUIRE_OK(pm_check(c.get()));
+            c.reset();
+            how.flags = 0;
+            c = test::open(path, how);
+            for (uint64_t page = 0; page < PAGES; page++)
+                REQUIRE(words[page * 512 + 2] == expected);
+        }
+    }
+}
+
+TEST_CASE("four threads allocate and free")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options how = test::small();
+    how.concurrent_stores = GENERATE(false, true);
+    test::Container c = test::open(path, how);
+    std::atomic<uint64_t> wrong{0};
+    std::vector<std::vector<std::pair<unsigned char *, size_t>>> kept(4);
+    for (int round = 0; round < 5; round++) {
+        in_threads(4, [&](int thread) {
+            std::mt19937 random((unsigned)(round * 4 + thread));
+            auto &mine = kept[(size_t)thread];
+            for (int i = 0; i < 3000; i++) {
+                if (random() % 3 || mine.empty()) {
+                    size_t size = random() % 50 ? 1 + random() % 500 : 1 + random() % 20000;
+                    auto *p = static_cast<unsigned char *>(pm_malloc(c.get(), size));
+                    if (!p) {
+                        wrong++;
+                        continue;
+                    }
+                    p[0] = p[size - 1] = (unsigned char)thread;
+                    mine.push_back({p, size});
+                } else {
+                    size_t which = random() % mine.size();
+                    auto [p, size] = mine[which];
+                    wrong += p[0] != thread || p[size - 1] != thread;
+                    wrong += pm_free(p) != 0;
+                    mine[which] = mine.back();
+                    mine.pop_back();
+                }
+            }
+        });
+        REQUIRE(wrong == 0);
+        std::set<void *> all;
+        for (auto &mine : kept)
+            for (auto [p, size] : mine)
+                REQUIRE(all.insert(p).second);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    c.reset();
+    c = test::open(path, test::options());
+    REQUIRE_OK(pm_check(c.get()));
+    for (size_t thread = 0; thread < 4; thread++)
+        for (auto [p, size] : kept[thread])
+            REQUIRE((p[0] == thread && p[size - 1] == thread && pm_usable_size(p) >= size));
+}
+
+TEST_CASE("threads with a container each")
+{
+    test::Directory directory;
+    std::atomic<int> failures{0};
+    in_threads(4, [&](int thread) {
+        std::string path = directory / std::to_string(thread);
+        pm_options how = test::small();
+        for (uint64_t i = 1; i <= 50; i++) {
+            pm_container *c = pm_open(path.c_str(), &how);
+            if (!c) {
+                failures++;
+                return;
+            }
+            auto *p = static_cast<uint64_t *>(pm_getroot(c));
+            if (!p) {
+                p = static_cast<uint64_t *>(pm_calloc(c, 1, 100000));
+                failures += pm_setroot(c, p, 0) != 0;
+            }
+            failures += p[5000] != i - 1;
+            p[5000] = i;
+            failures += pm_commit(c) != 0;
+            failures += pm_check(c) != 0;
+            failures += pm_close(c) != 0;
+        }
+    });
+    REQUIRE(failures == 0);
+}
+
+TEST_CASE("each thread has its own message")
+{
+    REQUIRE_FALSE(pm_open("/no/such/directory", nullptr));
+    std::string mine = pm_errormsg(), theirs;
+    std::thread([&] {
+        std::string before = pm_errormsg();
+        pm_free(&theirs);
+        theirs = before + pm_errormsg();
+    }).join();
+    REQUIRE(mine.find("/no/such/directory") != std::string::npos);
+    REQUIRE(theirs.find("no open container") != std::string::npos);
+    REQUIRE(pm_errormsg() == mine);
+}
+
+// A thread counts a, then b, then c, on different pages, without rest; another commits.
+CHILD_PROCESS(counts_during_commits)
+{
+    pm_options how = test::options();
+    how.concurrent_stores = true;
+    pm_container *c = pm_open(arguments[0].c_str(), &how);
+    CHILD_REQUIRE(c);
+    std::thread counter([c] {
+        for (uint64_t n = page_word(c, 10) + 1;; n++) {
+            page_word(c, 10) = n;
+            page_word(c, 5) = n;
+            page_word(c, 20 + n % 4) = n; // and some that come and go
+            page_word(c, 15) = n;
+        }
+    });
+    counter.detach();
+    uint64_t commits = std::stoul(arguments[1]);
+    for (uint64_t i = 0; i < commits; i++) {
+        CHILD_REQUIRE(pm_commit(c) == 0);
+        if (i % 10 == 0)
+            CHILD_REQUIRE(pm_malloc(c, 100));
+    }
+    test::say("done");
+    for (;;) // be killed at any moment
+        CHILD_REQUIRE(pm_commit(c) == 0);
+}
+
+TEST_CASE("each commit amid concurrent stores is a prefix of them")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::open_with_pages(path, 64, test::small());
+    uint64_t last = 0;
+    for (int kill = 0; kill < 15; kill++) {
+        {
+            test::Process child("counts_during_commits", {path, std::to_string(kill * 20 + 1)});
+            REQUIRE(child.read_line() == "done");
+            usleep((unsigned)(kill * 137 % 1500));
+            child.kill(SIGKILL);
+            REQUIRE_KILLED(SIGKILL, child.wait());
+        }
+        test::Container c = test::open(path, test::options());
+        REQUIRE_OK(pm_check(c.get()));
+        uint64_t n = page_word(c.get(), 15); // stored last
+        INFO("kill " << kill << ": " << page_word(c.get(), 10) << ", " << page_word(c.get(), 5)
+                     << ", " << page_word(c.get(), 20 + (n + 1) % 4) << ", " << n);
+        REQUIRE(n >= last);
+        uint64_t a = page_word(c.get(), 10), b = page_word(c.get(), 5);
+        REQUIRE((a == n || a == n + 1));
+        REQUIRE((b == n || b == n + 1));
+        REQUIRE(a >= b);
+        uint64_t next = page_word(c.get(), 20 + (n + 1) % 4);
+        REQUIRE((next == n + 1 || next + 3 == n || next == 0));
+        if (next == n + 1)
+            REQUIRE(b == n + 1);
+        last = n;
+    }
+    REQUIRE(last > 100);
+}
+
+// The default: a lock of the program keeps stores out of commits. Invariant: both words are equal.
+CHILD_PROCESS(stores_under_a_lock)
+{
+    pm_container *c = pm_open(arguments[0].c_str(), nullptr);
+    CHILD_REQUIRE(c);
+    static std::mutex lock;
+    std::thread([c] {
+        for (uint64_t n = page_word(c, 10) + 1;; n++) {
+            std::lock_guard<std::mutex> guard(lock);
+            page_word(c, 10) = n;
+            page_word(c, 5 + n % 3) = n;
+            page_word(c, 40) = n;
+        }
+    }).detach();
+    for (int i = 0;; i++) {
+        {
+            std::lock_guard<std::mutex> guard(lock);
+            CHILD_REQUIRE(pm_commit(c) == 0);
+        }
+        if (i == 30)
+            test::say("done");
+        usleep(10);
+    }
+}
+
+TEST_CASE("a storing thread that a lock keeps out of commits")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::open_with_pages(path, 64, test::small());
+    uint64_t last = 0;
+    for (int kill = 0; kill < 8; kill++) {
+        {
+            test::Process child("stores_under_a_lock", {path});
+            REQUIRE(child.read_line() == "done");
+            usleep((unsigned)(kill * 311 % 1700));
+            child.kill(SIGKILL);
+            REQUIRE_KILLED(SIGKILL, child.wait());
+        }
+        test::Container c = test::open(path, test::options());
+        uint64_t n = page_word(c.get(), 10);
+        REQUIRE(page_word(c.get(), 40) == n);
+        REQUIRE(page_word(c.get(), 5 + n % 3) == n);
+        REQUIRE(n >= last);
+        last = n;
+    }
+    REQUIRE(last > 0);
+}
+
+// What one transaction allocates, stores to and frees may be given out again in it; pages opened
+// one by one are listed, once each.
+CHILD_PROCESS(reuses_in_one_transaction)
+{
+    pm_options how = test::small();
+    how.concurrent_stores = true;
+    test::Container c = test::open_with_pages(arguments[0], 200, how);
+    for (int i = 0; i < 5; i++) {
+        char *p = static_cast<char *>(pm_malloc(c.get(), 300000));
+        CHILD_REQUIRE(p);
+        memset(p, i, 300000);
+        CHILD_REQUIRE(pm_free(p) == 0);
+    }
+    if (arguments[1] == "object") {
+        char *p = static_cast<char *>(pm_malloc(c.get(), 300000));
+        CHILD_REQUIRE(p);
+        memset(p, 77, 300000);
+        CHILD_REQUIRE(pm_setroot(c.get(), p, 0) == 0);
+    } else {
+        for (uint64_t i = 0; i < 200; i++) // images fill the segments just freed
+            page_word(c.get(), 199 - i) = i;
+    }
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    if (arguments[1] == "log")
+        for (uint64_t i = 0; i < 200; i++)
+            page_word(c.get(), i) = 1000;
+    _exit(0);
+}
+
+TEST_CASE("with concurrent stores memory freed in a transaction is used again in it")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    for (std::string user : {"object", "log"}) {
+        REQUIRE_CLEAN(test::run("reuses_in_one_transaction", {path, user}));
+        test::Container c = test::open(path, test::options());
+        REQUIRE_OK(pm_check(c.get()));
+        if (user == "object") {
+            char *p = static_cast<char *>(pm_getroot(c.get()));
+            REQUIRE(std::count(p, p + 300000, 77) == 300000);
+        } else {
+            for (uint64_t i = 0; i < 200; i++)
+                REQUIRE(page_word(c.get(), 199 - i) == i);
+        }
+        c.reset();
+        REQUIRE_OK(pm_delete(path.c_str()));
+    }
+}
