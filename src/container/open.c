@@ -36,6 +36,11 @@ static int open_locked(const char *path, const struct container_options *options
         }
         if (fd < 0)
             return pm__fail(errno, "%s: cannot open: %s", path, strerror(errno));
+        struct stat st;
+        if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+            close(fd);
+            return pm__fail(EBADMSG, "%s: not a regular file", path);
+        }
         if (options->create && options->exclusive) {
             close(fd);
             return pm__fail(EEXIST, "%s: exists already", path);
@@ -58,8 +63,6 @@ static int check_file(struct container *c, const struct container_options *optio
     struct stat st;
     if (fstat(c->fd, &st) != 0)
         return pm__fail(errno, "%s: %s", c->path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return pm__fail(EBADMSG, "%s: not a regular file", c->path);
     if ((uint64_t)sysconf(_SC_PAGESIZE) != PM_PAGE)
         return pm__fail(ENOTSUP, "%s: this system has pages of %ld bytes; libpm needs %llu",
                         c->path, sysconf(_SC_PAGESIZE), (unsigned long long)PM_PAGE);

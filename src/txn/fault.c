@@ -41,8 +41,14 @@ static struct replaced replaced[2];
 static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool abandoned; /* in a child of fork(2) */
 
-/* How many handlers this thread has chained to and not returned from. */
-static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+/*
+ * The handlers that this thread has chained to and not returned from: the address of a variable in
+ * each call. One that is not above ours on the stack is gone: its handler left by siglongjmp(3).
+ */
+static _Thread_local struct {
+    const char *frames[REPLACED_MAX];
+    int depth;
+} chained __attribute__((tls_model("initial-exec")));
 
 bool fault_serve(void *address)
 {
@@ -65,8 +71,11 @@ static void take_default(int signal, const siginfo_t *info)
 /* Do what would have happened without us. */
 static void chain(int which, siginfo_t *info, void *context)
 {
+    char frame;
+    while (chained.depth > 0 && chained.frames[chained.depth - 1] <= &frame)
+        chained.depth--;
     int signal = signals[which];
-    int next = atomic_load(&replaced[which].count) - 1 - depth;
+    int next = atomic_load(&replaced[which].count) - 1 - chained.depth;
     struct sigaction action = {.sa_handler = SIG_DFL};
     if (next >= 0)
         action = replaced[which].actions[next];
@@ -85,12 +94,12 @@ static void chain(int which, siginfo_t *info, void *context)
     if (!(action.sa_flags & SA_NODEFER))
         sigaddset(&mask, signal);
     pthread_sigmask(SIG_SETMASK, &mask, &saved);
-    depth++;
+    chained.frames[chained.depth++] = &frame;
     if (action.sa_flags & SA_SIGINFO)
         action.sa_sigaction(signal, info, context);
     else
         action.sa_handler(signal);
-    depth--;
+    chained.depth--;
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
 
@@ -191,7 +200,6 @@ int fault_install(void)
     if (error == 0 && sigaction(SIGSEGV, NULL, &segv) == 0 && is_ours(&segv))
         return 0;
     pthread_mutex_lock(&install_lock);
-    depth = 0; /* we are in no handler; a longjmp(3) out of one may have left it behind */
     for (int which = 0; which < 2 && error == 0; which++)
         error = install(which);
     pthread_mutex_unlock(&install_lock);

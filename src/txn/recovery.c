@@ -7,7 +7,7 @@
  *   2  does e hold? each page it lists has the listed contents in home, or in a valid image of
  *      e + 1                                                                       rule 3
  *   3  holds: images of e + 1 go back, words of e - 1 and of e are applied
- *      does not: images of e go back, words of e - 1 are applied             rules 4, 9
+ *      does not: images of e go back, words of e - 1 are applied         rules 4, 9, 10
  *   4  before anything is changed: what steps 1 and 2 read is made durable         rule 5
  *   5  a round; then the base epoch, and its round                                 rule 6
  *
@@ -208,43 +208,87 @@ static void restore(struct txn *t, const struct image_list *images)
     }
 }
 
-/* Whether record `r`, if there is one, changes the table word of the segment that holds `offset`.
- */
-static bool changes_owner(const struct txn *t, const struct log_record *r, uint64_t offset)
+/* The words that a record has for the segment table: one region, so one run in order of offset. */
+struct table_words {
+    const struct record_word *words;
+    uint64_t count;
+};
+
+static bool is_table_word(const struct txn *t, uint64_t offset)
 {
-    uint64_t word = FORMAT_TABLE + (offset >> t->c->segment_shift) * sizeof(uint64_t);
+    return offset >= FORMAT_TABLE && offset < FORMAT_TABLE + t->c->segments_max * sizeof(uint64_t);
+}
+
+static struct table_words table_words(const struct txn *t, const struct log_record *r)
+{
+    struct table_words table = {NULL, 0};
     for (uint64_t i = 0; r && i < r->words; i++)
-        if (record_words(r)[i].offset == word)
-            return true;
-    return false;
+        if (is_table_word(t, record_words(r)[i].offset)) {
+            table.words = table.count == 0 ? &record_words(r)[i] : table.words;
+            table.count++;
+        }
+    return table;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+    uint64_t x = ((const struct record_word *)a)->offset,
+             y = ((const struct record_word *)b)->offset;
+    return (x > y) - (x < y);
+}
+
+/* Whether the table changes the word at `offset`; or, for a bitmap there, who owns its segment. */
+static bool overrules(const struct txn *t, const struct table_words *table, uint64_t offset)
+{
+    if (offset < FORMAT_TABLE) /* the root */
+        return false;
+    struct record_word key = {.offset = offset};
+    if (!is_table_word(t, offset))
+        key.offset = FORMAT_TABLE + (offset >> t->c->segment_shift) * sizeof(uint64_t);
+    return table->count > 0 &&
+           bsearch(&key, table->words, table->count, sizeof key, compare_offsets);
+}
+
+/* Whether a word of a record would take a segment from the log. */
+static bool takes_log(const struct txn *t, const struct record_word *word)
+{
+    return is_table_word(t, word->offset) && word->value == 0 &&
+           segment_kind(*home_word(t->c, word->offset)) == SEGMENT_LOG;
+}
+
+/* Apply what record `r` has, but for what `later` overrules. */
+static void apply_record(struct txn *t, const struct log_record *r, const struct table_words *later)
+{
+    for (uint64_t i = 0; i < r->clears; i++)
+        if (!overrules(t, later, record_clears(r)[i].offset))
+            journal_apply(t->c, &record_clears(r)[i], 1, NULL, 0);
+    for (uint64_t i = 0; i < r->words; i++) {
+        const struct record_word *word = &record_words(r)[i];
+        if (!overrules(t, later, word->offset) && !takes_log(t, word))
+            journal_apply(t->c, NULL, 0, word, 1);
+    }
 }
 
 /*
  * Apply `before`, whose words may not have been fenced, and `last`; either may be NULL.
  *
  * Rule 9: a bitmap lies in its slab's segment. If `last` gave that segment to somebody else, what
- * `before` says of the bitmap must not be written: there may be a large object by now, or
- * log. (Found by killing a program; the model that the other rules come from had its bitmaps apart
- * from the data.)
+ * `before` says of the bitmap must not be written: there may be a large object by now, or log.
+ *
+ * Rule 10: a segment that is log stays log. It may have been claimed after a record freed it, and
+ * recovery, if it is interrupted, must find its log again. (If instead the log was giving it up, it
+ * keeps it a little longer.)
+ *
+ * Both were found by killing programs; in the model that the other rules come from, bitmaps and log
+ * had places of their own.
  */
 static void apply(struct txn *t, const struct log_record *before, const struct log_record *last)
 {
-    for (uint64_t i = 0; before && i < before->clears; i++)
-        if (!changes_owner(t, last, record_clears(before)[i].offset))
-            journal_apply(t->c, &record_clears(before)[i], 1, NULL, 0);
-    uint64_t segment = UINT64_MAX; /* words of one segment follow each other: look once */
-    bool skip = false;
-    for (uint64_t i = 0; before && i < before->words; i++) {
-        uint64_t offset = record_words(before)[i].offset;
-        if (offset >> t->c->segment_shift != segment) {
-            segment = offset >> t->c->segment_shift;
-            skip = segment >= t->c->meta_segments && changes_owner(t, last, offset);
-        }
-        if (!skip)
-            journal_apply(t->c, NULL, 0, &record_words(before)[i], 1);
-    }
+    struct table_words none = {NULL, 0}, later = table_words(t, last);
+    if (before)
+        apply_record(t, before, &later);
     if (last)
-        journal_apply(t->c, record_clears(last), last->clears, record_words(last), last->words);
+        apply_record(t, last, &none);
 }
 
 void raise_base_epoch(struct txn *t, uint64_t newest)

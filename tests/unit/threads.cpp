@@ -166,8 +166,9 @@ CHILD_PROCESS(counts_during_commits)
     how.concurrent_stores = true;
     pm_container *c = pm_open(arguments[0].c_str(), &how);
     CHILD_REQUIRE(c);
-    std::thread counter([c] {
-        for (uint64_t n = page_word(c, 10) + 1;; n++) {
+    const uint64_t start = page_word(c, 15); // what was stored last
+    std::thread counter([c, start] {
+        for (uint64_t n = start + 1;; n++) {
             page_word(c, 10) = n;
             page_word(c, 5) = n;
             page_word(c, 20 + n % 4) = n; // and some that come and go
@@ -176,7 +177,7 @@ CHILD_PROCESS(counts_during_commits)
     });
     counter.detach();
     uint64_t commits = std::stoul(arguments[1]);
-    for (uint64_t i = 0; i < commits; i++) {
+    for (uint64_t i = 0; i < commits || page_word(c, 15) < start + 20; i++) {
         CHILD_REQUIRE(pm_commit(c) == 0);
         if (i % 10 == 0)
             CHILD_REQUIRE(pm_malloc(c, 100));
