@@ -18,9 +18,10 @@
 struct log_half {
     uint32_t *segments; /* by order; a table of segments_max entries */
     uint32_t count;
-    uint32_t order; /* that the next segment will get */
-    uint32_t next;  /* slot */
-    uint32_t peak;  /* segments that recent epochs needed, decaying */
+    uint32_t order;  /* that the next segment will get */
+    uint32_t next;   /* slot */
+    uint32_t peak;   /* segments that recent epochs needed, decaying */
+    uint32_t mapped; /* slots below it are in the page table */
 };
 
 struct log {

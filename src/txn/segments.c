@@ -123,6 +123,7 @@ void segments_shrink_log(struct txn *t, unsigned h, uint64_t slots)
     uint64_t keep = max_u64(max_u64(1, 2 * half->peak), divide_up(slots, per_segment));
     while (half->count > keep)
         journal_set(&t->journal, &t->table, half->segments[--half->count], 0);
+    half->mapped = (uint32_t)min_u64(half->mapped, log_capacity(&t->log, h));
 }
 
 bool segments_page_is_data(const struct txn *t, uint32_t page)
