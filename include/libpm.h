@@ -33,8 +33,12 @@
  *  - Function pointers, and pointers to the stack, to malloc'ed memory or to another container,
  *    mean nothing after a restart. libpm cannot see them yet.
  *  - A container opens only at the address range it was created for. The range is chosen at random
- *    from a large arena, so collisions between containers are rare; a copy cannot be opened beside
- *    its original.
+ *    from 64 TiB: of ten containers of the default max_size, made by different processes, two
+ * collide with a probability of 9 % and then cannot be open together; of ten of 4 GiB, 0.6 %. A
+ * copy cannot be opened beside its original.
+ *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container: the
+ * kernel then ends the process at the first store to a page. And without `concurrent_stores` a
+ * signal handler must not store to a container whose commit or rollback it may have interrupted.
  *  - libpm owns SIGSEGV and SIGBUS from the first pm_open() on, and passes on what is not its own.
  *
  * The idea: LIBPM (Marmol, FIU 2017, chapter 6) and SoftPM (Guerra et al., USENIX ATC 2012).
@@ -98,7 +102,8 @@ struct pm_options {
     mode_t mode;            /* of a new file, before the umask; default 0666 */
     /* The rest is used at creation only and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
-                              default 64 GiB, at most 4 TiB */
+                              default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
+                              segment) and three segments. The log shares it with the data */
     uint64_t segment_size; /* bytes; a power of two, 64 KiB to 1 GiB; default 1 MiB */
     uint32_t granularity;  /* object sizes round up to a multiple of it; a power of two, 16 to 4096
                               bytes; default 16 */
@@ -174,8 +179,9 @@ PM_EXPORT void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
 
 /**
  * Resize an object of whatever container it is in; its address may change, its first bytes (the
- * lesser of both sizes) do not. EINVAL if `ptr` is NULL, foreign, interior or freed; ENOSPC as
- * pm_malloc(), and then the object is as before. A size of 0 is taken as 1.
+ * lesser of both sizes) do not, and if it was the root it still is. EINVAL if `ptr` is NULL,
+ * foreign, interior or freed; ENOSPC as pm_malloc(), and then the object is as before. A size of 0
+ * is taken as 1.
  */
 PM_EXPORT void *pm_realloc(void *ptr, size_t size);
 
@@ -198,8 +204,8 @@ PM_EXPORT bool pm_contains(const pm_container *c, const void *ptr);
  * Make sure that the open transaction, until its commit, can store to `bytes` bytes' worth of
  * further pages (rounded up to whole pages of 4096) and commit them without needing space from the
  * file system. Because: a store cannot return ENOSPC. Without a reservation a store whose
- * page cannot be logged since the disk is full ends the process with a message; the last commit
- * stands. pm_malloc() is not covered: it reports ENOSPC by itself.
+ * page cannot be logged, since the disk is full or the container at its max_size, ends the process
+ * with a message; the last commit stands. pm_malloc() is not covered: it reports ENOSPC by itself.
  */
 PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
 
@@ -220,7 +226,10 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  */
 PM_EXPORT int pm_commit(pm_container *c);
 
-/** Undo everything since the last commit. Pointers to objects allocated since then become invalid.
+/**
+ * Undo everything since the last commit. Pointers to objects allocated since then become invalid.
+ * Linear in the pages stored to and in the segments; the next allocation of a size looks for room
+ * anew, past every full slab.
  */
 PM_EXPORT int pm_rollback(pm_container *c);
 
@@ -266,7 +275,7 @@ struct pm_stats {
     uint64_t pages_logged;  /* pre-images taken at a first store or by pm_dirty() */
     uint64_t pages_ahead;   /* pre-images taken by a commit, of pages that stay writable */
     uint64_t pages_evicted; /* pages closed early since the kernel's map limit was reached */
-    uint64_t pages_open;    /* now writable and logged */
+    uint64_t pages_open;    /* logged for the open transaction, whether by it or ahead */
 
     uint64_t file_bytes;    /* size of the file now */
     uint64_t segments_data; /* segments that hold objects now */

@@ -229,10 +229,26 @@ static bool is_data(uint64_t word)
     return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
 }
 
+/* Slabs made and given back in this transaction were never there: nothing is to be cleared, and if
+ * this commit fails the segment may be anybody's. */
+static void forget_new_and_gone(struct allocator *a)
+{
+    journal_forget_new_obsolete(&a->t->journal);
+    struct slab **link = &a->touched;
+    while (*link) {
+        struct slab *s = *link;
+        if (s->bitmap.obsolete && s->bitmap.clear) {
+            *link = s->next_touched;
+            *s = (struct slab){.segment = s->segment};
+        } else {
+            link = &s->next_touched;
+        }
+    }
+}
+
 /*
- * What changes with this commit. A slab that has become empty goes back to the container, unless it
- * is the first of its class, which would soon be wanted again; or new, since the record will clear
- * its bitmap, and then the segment must still be a slab.
+ * What changes with this commit. A slab that has become empty goes back to the container, unless no
+ * other of its class has room, for then it would soon be wanted again.
  */
 static void prepare_commit(struct allocator *a)
 {
@@ -241,7 +257,7 @@ static void prepare_commit(struct allocator *a)
         uint64_t word = shadow[s->segment];
         if (segment_kind(word) != SEGMENT_SLAB)
             continue;
-        if (word == home[s->segment] && !slab_is_first(a, s) && slab_is_empty(a, s)) {
+        if (!slab_is_alone(a, s) && slab_is_empty(a, s)) {
             slab_unlist(a, s);
             s->bitmap.obsolete = true;
             segments_release(a->t, s->segment, 1);
@@ -249,6 +265,7 @@ static void prepare_commit(struct allocator *a)
             slab_note_pages(a, s);
         }
     }
+    forget_new_and_gone(a);
     for (uint32_t i = a->t->table.low; i < a->t->table.high; i++) {
         if (home[i] == shadow[i])
             continue;
@@ -265,8 +282,11 @@ int allocator_commit(struct allocator *a)
     prepare_commit(a);
     int result = txn_commit(a->t);
     if (result == 0) {
-        for (struct slab *s = a->touched; s; s = s->next_touched)
+        for (struct slab *s = a->touched; s; s = s->next_touched) {
             s->touched = false;
+            if (!s->listed) /* full, or gone: home says the same, so give the copy back */
+                journal_trim(&a->t->journal, &s->bitmap);
+        }
         a->touched = NULL;
     }
     pthread_mutex_unlock(&a->lock);

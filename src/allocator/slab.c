@@ -28,10 +28,10 @@ static uint32_t *list_of(struct allocator *a, const struct slab *s)
     return class != CLASS_LARGE && size == s->shape.object_size ? &a->first[class] : NULL;
 }
 
-bool slab_is_first(struct allocator *a, const struct slab *s)
+bool slab_is_alone(struct allocator *a, const struct slab *s)
 {
     const uint32_t *first = list_of(a, s);
-    return first && *first == s->segment;
+    return first && (*first == SLAB_NONE || (*first == s->segment && s->next == SLAB_NONE));
 }
 
 void slab_list(struct allocator *a, struct slab *s)

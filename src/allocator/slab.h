@@ -40,8 +40,8 @@ bool slab_is_empty(const struct allocator *a, const struct slab *s);
 void slab_list(struct allocator *a, struct slab *s);
 void slab_unlist(struct allocator *a, struct slab *s);
 
-/* Whether the slab is the next to allocate from in its class. */
-bool slab_is_first(struct allocator *a, const struct slab *s);
+/* Whether no other slab of its class is known to have room. */
+bool slab_is_alone(struct allocator *a, const struct slab *s);
 
 /* Tell txn which pages live or die with this commit, and list slabs that will have room again. */
 void slab_note_pages(struct allocator *a, struct slab *s);

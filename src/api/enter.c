@@ -36,5 +36,7 @@ pm_container *owner_of(const void *p)
     if (api_enter_process() != 0)
         return NULL;
     pm_container *c = (pm_container *)arena_find(p);
-    return c ? c : pm__fail_null(EINVAL, "%p is in no open container", p);
+    return c && container_holds(&c->container, p)
+               ? c
+               : pm__fail_null(EINVAL, "%p is in no open container", p);
 }

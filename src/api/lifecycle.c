@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "base/error.h"
+#include "txn/fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -100,13 +101,16 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
     options = options ? options : &defaults;
     if (read_options(path, options, &translated) != 0)
         return NULL;
-    pm_container *c = calloc(1, sizeof *c);
-    if (!c)
-        return pm__fail_null(ENOMEM, "%s: out of memory", path);
-    if (open_layers(c, path, options, &translated) != 0) {
-        free(c);
+    if (fault_begin_open() != 0)
         return NULL;
+    pm_container *c = calloc(1, sizeof *c);
+    if (!c) {
+        pm__fail(ENOMEM, "%s: out of memory", path);
+    } else if (open_layers(c, path, options, &translated) != 0) {
+        free(c);
+        c = NULL;
     }
+    fault_end_open();
     return c;
 }
 
@@ -141,5 +145,9 @@ int pm_delete(const char *path)
         return -1;
     if (!path)
         return pm__fail(EINVAL, "the path is NULL");
-    return container_delete(path);
+    if (fault_begin_open() != 0)
+        return -1;
+    int result = container_delete(path);
+    fault_end_open();
+    return result;
 }

@@ -21,6 +21,7 @@ void *pm_calloc(pm_container *c, size_t count, size_t size)
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         bytes = SIZE_MAX; /* as any other size that does not fit */
+    bytes = max_u64(bytes, 1);
     void *p = allocate(c, bytes, FORMAT_GRANULARITY_MIN);
     return p ? memset(p, 0, bytes) : NULL;
 }
@@ -48,8 +49,10 @@ void *pm_realloc(void *ptr, size_t size)
         return ptr; /* what a smaller object would save is not worth a copy */
     void *p = pm_malloc(c, size);
     if (!p)
-        return NULL;
+        return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
     memcpy(p, ptr, min_u64(old, size));
+    if (allocator_root(&c->allocator) == ptr)
+        allocator_set_root(&c->allocator, p, 0);
     allocator_free(&c->allocator, ptr);
     return p;
 }
@@ -70,7 +73,8 @@ size_t pm_usable_size(const void *ptr)
 
 bool pm_contains(const pm_container *c, const void *ptr)
 {
-    return c ? container_holds(&c->container, ptr) : arena_find(ptr) != NULL;
+    const struct container *in = c ? &c->container : arena_find(ptr);
+    return in && container_holds(in, ptr);
 }
 
 int pm_reserve(pm_container *c, size_t bytes)

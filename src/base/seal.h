@@ -12,7 +12,7 @@
 #define SEAL_BITS 56
 
 /* The check is the top byte of a product: any one flipped bit of the payload changes it, since no
- * eight adjacent bits of the multiplier are all equal (tests/unit/seal.cpp flips each). */
+ * eight adjacent bits of the multiplier are all equal (tests/unit/words.cpp flips each). */
 static inline uint64_t seal_check(uint64_t payload)
 {
     return payload * UINT64_C(0x9E3779B97F4A7C15) >> SEAL_BITS;

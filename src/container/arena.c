@@ -1,5 +1,5 @@
 /*
- * The arena: 8 TiB of reserved addresses in slots of 1 GiB. A container takes a run of slots that
+ * The arena: 64 TiB of reserved addresses in slots of 1 GiB. A container takes a run of slots that
  * covers its max_size. The table is read by the signal handler without a lock: an entry is one
  * pointer, written before the container's first page can fault and cleared after its last.
  */
@@ -25,15 +25,16 @@ int arena_reserve(void)
     pthread_mutex_lock(&arena_lock);
     if (arena_base == 0) {
         void *p = map_reserve((void *)ARENA_HINT, ARENA_SIZE);
-        if (p == MAP_FAILED)
-            p = map_reserve(NULL, ARENA_SIZE);
         if (p != MAP_FAILED)
             arena_base = (uintptr_t)p;
     }
     pthread_mutex_unlock(&arena_lock);
     if (arena_base == 0)
-        return pm__fail(ENOMEM, "cannot reserve %llu GiB of address space: %s; raise ulimit -v",
-                        (unsigned long long)(ARENA_SIZE >> 30), strerror(errno));
+        return pm__fail(ENOMEM,
+                        "cannot reserve %llu GiB of address space at %#llx: %s; is something "
+                        "else mapped there, or ulimit -v too low?",
+                        (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT,
+                        strerror(errno));
     return 0;
 }
 

@@ -59,8 +59,9 @@ struct container_options {
 };
 
 /*
- * Open or create. On success home is mapped and, when writable, the medium is known; recovery may
- * work on home now. Errors as pm_open(). container_map_rest() completes it.
+ * Open or create; the arena has been reserved. On success home is mapped and, when writable, the
+ * medium is known; recovery may work on home now. Errors as pm_open(). container_map_rest()
+ * completes it.
  */
 int container_open(struct container *c, const char *path, const struct container_options *options);
 
@@ -91,8 +92,8 @@ int container_check_headers(struct container *c);
  * free. So "is this address in a container?" is a subtraction and a comparison, and the handler
  * finds the container by one look into a table of slots.
  */
-#define ARENA_HINT       UINT64_C(0x200000000000)
-#define ARENA_SIZE       (UINT64_C(8) << 40)
+#define ARENA_HINT       UINT64_C(0x110000000000) /* 17 TiB: above what sanitizers use */
+#define ARENA_SIZE       (UINT64_C(64) << 40)     /* ends below where programs are loaded, 85 TiB */
 #define ARENA_SLOT_SHIFT 30
 
 extern uintptr_t arena_base; /* 0 before arena_reserve() */

@@ -152,8 +152,8 @@ int container_open(struct container *c, const char *path, const struct container
     *c = (struct container){.fd = -1, .readonly = options->readonly, .path = strdup(path)};
     if (!c->path)
         return pm__fail(ENOMEM, "%s: out of memory", path);
-    if (arena_reserve() != 0 || (c->fd = open_locked(path, options, &c->created)) < 0 ||
-        check_file(c, options) != 0 || map_home(c) != 0) {
+    if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
+        map_home(c) != 0) {
         int error = errno;
         container_discard(c);
         errno = error;

@@ -29,8 +29,8 @@
 
 #define REPLACED_MAX 8
 
-/* What was installed before us, newest last. Written under install_lock; a handler reads entries
- * below `count`, which are complete. */
+/* What was installed before us, newest last. Written under install_lock. A handler that runs while
+ * an entry moves up may see it twice, and chain to it twice at worst. */
 struct replaced {
     struct sigaction actions[REPLACED_MAX];
     _Atomic int count;
@@ -170,10 +170,23 @@ static int install(int which)
     return error;
 }
 
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&opening);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&opening);
+}
+
 static void in_child(void)
 {
     atomic_store(&abandoned, true);
     arena_abandon();
+    after_fork();
 }
 
 bool fault_in_child(void)
@@ -185,19 +198,35 @@ static int start_error;
 
 static void start(void)
 {
-    start_error = -pthread_atfork(NULL, NULL, in_child);
+    start_error = -pthread_atfork(before_fork, after_fork, in_child);
     if (start_error == 0)
         start_error = dispatch_start();
 }
 
-int fault_install(void)
+int fault_begin_open(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (arena_reserve() != 0)
+        return -1;
     pthread_once(&once, start);
-    int error = start_error;
+    if (start_error != 0)
+        return pm__fail(-start_error, "cannot watch for fork() or page faults: %s",
+                        strerror(-start_error));
+    pthread_mutex_lock(&opening);
+    return 0;
+}
+
+void fault_end_open(void)
+{
+    pthread_mutex_unlock(&opening);
+}
+
+int fault_install(void)
+{
+    int error = 0;
     struct sigaction segv;
     /* The usual case, without a lock. */
-    if (error == 0 && sigaction(SIGSEGV, NULL, &segv) == 0 && is_ours(&segv))
+    if (sigaction(SIGSEGV, NULL, &segv) == 0 && is_ours(&segv))
         return 0;
     pthread_mutex_lock(&install_lock);
     for (int which = 0; which < 2 && error == 0; which++)

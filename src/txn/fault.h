@@ -11,6 +11,14 @@
  */
 int fault_install(void);
 
+/*
+ * Nothing may be opened outside such a pair: a fork(2) waits for its end, so that a child knows
+ * every descriptor that it must close. The first call registers that with the process.
+ * -1 with a message.
+ */
+int fault_begin_open(void);
+void fault_end_open(void);
+
 /* Whether this is a child of fork(2), where libpm is switched off. */
 bool fault_in_child(void);
 

@@ -1,6 +1,8 @@
+#define _GNU_SOURCE
 #include "txn/journal.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 static void enlist(struct journal *journal, struct journal_region *region)
 {
@@ -81,6 +83,23 @@ void journal_apply(struct container *c, const struct record_clear *clears, uint6
         if (last)
             medium_write_back(&c->medium, home, sizeof *home);
     }
+}
+
+void journal_forget_new_obsolete(struct journal *journal)
+{
+    struct journal_region **link = &journal->dirty;
+    while (*link) {
+        if ((*link)->obsolete && (*link)->clear)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+    }
+}
+
+void journal_trim(struct journal *journal, const struct journal_region *region)
+{
+    madvise(shadow_word(journal->c, region->offset),
+            align_up(region->words * sizeof(uint64_t), PM_PAGE), MADV_DONTNEED);
 }
 
 /* Take every region off the chain; with `restore`, its shadow becomes home's again. */

@@ -58,6 +58,13 @@ void journal_collect(const struct journal *journal, struct record_clear *clears,
 void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,
                    const struct record_word *words, uint64_t word_count);
 
+/* Drop regions that are both new and obsolete: their segments are free as they were. */
+void journal_forget_new_obsolete(struct journal *journal);
+
+/* Give back the memory of a clean region's shadow, which reads through to home again. Its words
+ * must have pages of their own. */
+void journal_trim(struct journal *journal, const struct journal_region *region);
+
 /* All regions are clean from now on: after a commit applied the changes. */
 void journal_finish(struct journal *journal);
 

@@ -334,7 +334,9 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
         t->recovery.recovered = true;
         t->recovery.pages = images.count;
     } else {
-        t->epoch = base + 1;
+        /* Even so a first commit of base + 1 may have been torn before its record, and have left
+         * images of base + 2, written ahead: rule 6 is for every opening. */
+        raise_base_epoch(t, base);
     }
     free(images.images);
     return 0;

@@ -109,6 +109,7 @@ int txn_open(struct txn *t, struct container *c, bool concurrent)
         log_unload(&t->log);
         if (check_table(c, true) == 0 && log_load(&t->log, c) == 0 && container_map_rest(c) == 0 &&
             (c->readonly || fault_install() == 0)) {
+            c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
             if (!c->readonly)
                 c->upper = t; /* stores are served from now on */
             return 0;
@@ -120,21 +121,42 @@ int txn_open(struct txn *t, struct container *c, bool concurrent)
     return -1;
 }
 
+/* Under the page lock: while another thread stores, the log claims segments. */
+static int check_locked(struct txn *t)
+{
+    const struct container *c = t->c;
+    uint32_t segments = atomic_load(&c->segments), log[2] = {0, 0};
+    if (check_table(c, true) != 0)
+        return -1;
+    if (!seal_is_valid(home_state(c)->base_epoch))
+        return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", c->path,
+                        (unsigned long long)FORMAT_STATE);
+    if (!pages_are_valid(&t->pages))
+        return pm__fail(EBADMSG, "%s: the page states contradict each other: a bug of libpm",
+                        c->path);
+    for (uint32_t i = 0; i < segments; i++) {
+        uint64_t word = shadow_table(c)[i];
+        if ((i < t->table.low || i >= t->table.high) && home_table(c)[i] != word)
+            return pm__fail(EBADMSG,
+                            "%s: offset %llu: the segment table has changed outside any "
+                            "transaction",
+                            c->path, (unsigned long long)(FORMAT_TABLE + i * sizeof word));
+        if (segment_kind(word) == SEGMENT_LOG)
+            log[segment_log_half(word)]++;
+    }
+    if (log[0] != t->log.half[0].count || log[1] != t->log.half[1].count)
+        return pm__fail(EBADMSG, "%s: offset %llu: the log's segments are not those of the table",
+                        c->path, (unsigned long long)FORMAT_TABLE);
+    return 0;
+}
+
 int txn_check(struct txn *t)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    bool valid = pages_are_valid(&t->pages);
+    int result = check_locked(t);
     lock_release_masked(&t->lock, &saved);
-    if (check_table(t->c, true) != 0)
-        return -1;
-    if (!seal_is_valid(home_state(t->c)->base_epoch))
-        return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", t->c->path,
-                        (unsigned long long)FORMAT_STATE);
-    if (!valid)
-        return pm__fail(EBADMSG, "%s: the page states contradict each other: a bug of libpm",
-                        t->c->path);
-    return 0;
+    return result;
 }
 
 void txn_close(struct txn *t)

@@ -89,10 +89,13 @@ Process::Process(const std::string &child, const Arguments &arguments, const Arg
 
 Process::~Process()
 {
-    if (id_ > 0) {
-        kill(SIGKILL);
-        wait();
-    }
+    if (id_ == 0)
+        return;
+    kill(SIGKILL);
+    close_input(); // and not wait(): a child of the child may hold the output open
+    close(output_);
+    close(errors_);
+    waitpid(id_, nullptr, 0);
 }
 
 std::string Process::read_line()

@@ -56,7 +56,8 @@ TEST_CASE_METHOD(Fixture, "a flipped bit in one header copy: opens from the othe
             REQUIRE(c);
             REQUIRE_OK(pm_check(c.get()));
             c.reset();
-            REQUIRE(test::read_file(path).substr(0, 3 * 4096) == whole.substr(0, 3 * 4096));
+            // The page after them has the base epoch, which each opening raises.
+            REQUIRE(test::read_file(path).substr(0, 2 * 4096) == whole.substr(0, 2 * 4096));
         }
 }
 

@@ -90,3 +90,26 @@ TEST_CASE("a crash right after emptied segments were taken by somebody else")
                 REQUIRE_OK(pm_delete(path.c_str()));
             }
 }
+
+TEST_CASE("slabs that were filled and emptied in one transaction are given back")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c", test::small());
+    REQUIRE_OK(pm_commit(c.get()));
+    uint64_t before = test::stats(c.get()).segments_data;
+    std::vector<void *> objects;
+    while (void *p = pm_malloc(c.get(), 64))
+        objects.push_back(p);
+    REQUIRE(objects.size() > 100000);
+    for (void *p : objects)
+        REQUIRE(pm_free(p) == 0);
+    bool rolled_back = GENERATE(false, true);
+    REQUIRE_OK(rolled_back ? pm_rollback(c.get()) : pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE(test::stats(c.get()).segments_data <= before + 1); // one stays for the next object
+    void *large = pm_malloc(c.get(), 8 << 20);
+    REQUIRE(large);
+    memset(large, 1, 8 << 20);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}

@@ -1,11 +1,15 @@
 // Commit and rollback as a program sees them; pm_dirty(), pm_reserve(), pm_stats().
 #include "common/process.hpp"
+#include <atomic>
+#include <thread>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <fcntl.h>
+#include <thread>
 #include <unistd.h>
 
 using test::failed_with;
@@ -320,4 +324,45 @@ TEST_CASE_METHOD(Fixture, "pm_stats counts")
         REQUIRE(pm_stats(c.get(), nullptr) == -1);
         REQUIRE(failed_with(EINVAL));
     }
+}
+
+TEST_CASE("addresses beyond max_size are in no container")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c", test::small());
+    test::Container other = test::open(directory / "other", test::small());
+    char *inside = static_cast<char *>(pm_malloc(c.get(), 16));
+    REQUIRE(inside);
+    // Within the container's address slot of 1 GiB, but beyond its 64 MiB.
+    char *beyond = inside + (64 << 20);
+    REQUIRE(pm_contains(nullptr, inside));
+    REQUIRE_FALSE(pm_contains(nullptr, beyond));
+    for (size_t length : {(size_t)1, SIZE_MAX, SIZE_MAX - 8191}) {
+        REQUIRE(pm_dirty(beyond, length) == -1);
+        REQUIRE(test::failed_with(EINVAL));
+    }
+    REQUIRE(pm_dirty(inside, SIZE_MAX) == -1);
+    REQUIRE(test::failed_with(EINVAL));
+    REQUIRE(pm_free(beyond) == -1);
+}
+
+TEST_CASE("pm_check while another thread stores finds nothing")
+{
+    test::Directory directory;
+    constexpr uint64_t PAGES = 3000;
+    test::Container c = test::open_with_pages(directory / "c", PAGES, test::small());
+    std::atomic<bool> stop = false;
+    std::thread storing([&] {
+        for (uint64_t page = 0; page < PAGES && !stop; page++)
+            test::page_word(c.get(), page * 7 % PAGES) = page;
+        stop = true;
+    });
+    int damaged = 0;
+    while (!stop) {
+        damaged += pm_check(c.get()) != 0;
+        usleep(50); // the lock is not fair: let the other thread have it
+    }
+    storing.join();
+    INFO(pm_errormsg());
+    REQUIRE(damaged == 0);
 }

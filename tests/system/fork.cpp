@@ -99,6 +99,7 @@ CHILD_PROCESS(has_a_child_that_stays)
     CHILD_REQUIRE(pm_commit(c.get()) == 0);
     page_word(c.get(), 0) = 2;
     if (fork() == 0) {
+        alarm(30); // should the test fail to end it
         test::say(std::to_string(getpid()).c_str());
         pause();
     }
@@ -191,4 +192,30 @@ TEST_CASE("fork and exec, and a fork amid commits")
     REQUIRE_CLEAN(test::run("runs_itself_again", {directory / "c.pm"}));
     REQUIRE(test::Container(pm_open((directory / "c.pm.other").c_str(), nullptr)));
     REQUIRE_CLEAN(test::run("forks_while_busy", {directory / "busy.pm"}));
+}
+
+CHILD_PROCESS(reader_leaves_an_orphan)
+{
+    test::Container c = test::open(arguments[0], test::options(PM_READONLY));
+    pid_t child = fork();
+    CHILD_REQUIRE(child >= 0);
+    if (child == 0) {
+        CHILD_REQUIRE(pm_getroot(c.get()) == nullptr && failed_with(ECHILD));
+        test::say("orphan");
+        test::wait_for_end_of_input();
+        _exit(0);
+    }
+    pause();
+}
+
+TEST_CASE("a child of a process that only reads knows it too, and keeps no lock")
+{
+    test::Directory directory;
+    std::string path = directory / "c";
+    test::open(path, test::small());
+    test::Process reader("reader_leaves_an_orphan", {path});
+    REQUIRE(reader.read_line() == "orphan");
+    reader.kill(SIGKILL);
+    reader.wait();
+    test::open(path, test::options()); // for writing, while the orphan lives
 }
