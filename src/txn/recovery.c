@@ -23,6 +23,9 @@
 #include <string.h>
 #include <time.h>
 
+/* No container gets that old; what follows from a larger epoch might not fit a sealed word. */
+#define EPOCH_MAX (UINT64_C(1) << (SEAL_BITS - 1))
+
 /* A valid image in the log. */
 struct image {
     uint32_t page;
@@ -96,7 +99,7 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     *found = NULL;
     struct log_record head;
     log_read_record(&t->log, half, &head, sizeof head);
-    if (!record_shape_is_valid(t, half, &head) || head.epoch <= base ||
+    if (!record_shape_is_valid(t, half, &head) || head.epoch <= base || head.epoch > EPOCH_MAX ||
         (head.epoch + 1) % 2 != half)
         return 0;
     struct log_record *r = malloc(head.bytes);
@@ -347,10 +350,10 @@ int recover(struct txn *t)
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
     uint64_t word = home_state(t->c)->base_epoch;
-    if (!seal_is_valid(word))
+    uint64_t base = seal_payload(word);
+    if (!seal_is_valid(word) || base > EPOCH_MAX)
         return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", t->c->path,
                         (unsigned long long)FORMAT_STATE);
-    uint64_t base = seal_payload(word);
     struct log_record *records[2] = {NULL, NULL};
     int result = read_record(t, 0, base, &records[0]);
     if (result == 0)
