@@ -7,19 +7,12 @@
 #include "crash/workload.hpp"
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <sys/vfs.h>
 
 namespace
 {
-
-uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? std::stoull(text) : otherwise;
-}
 
 struct Campaign {
     std::string worker = WORKER;
@@ -107,8 +100,8 @@ TEST_CASE("structures survive SIGKILL at any moment", "[crash]")
 {
     Campaign campaign;
     campaign.structure = GENERATE("rbtree", "btree", "skiplist", "hashmap");
-    campaign.kills = (unsigned)from_environment("LIBPM_KILLS", 200);
-    campaign.seed = from_environment("LIBPM_SEED", std::random_device{}());
+    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 200);
+    campaign.seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
     campaign.modes = {"rollback"};
     require_no_violation(campaign);
 }
@@ -117,8 +110,8 @@ TEST_CASE("so they do when threads may store during commits", "[crash]")
 {
     Campaign campaign;
     campaign.structure = GENERATE("rbtree", "hashmap");
-    campaign.kills = (unsigned)from_environment("LIBPM_KILLS", 200) / 4;
-    campaign.seed = from_environment("LIBPM_SEED", std::random_device{}());
+    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 200) / 4;
+    campaign.seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
     campaign.modes = {"concurrent", "rollback"};
     require_no_violation(campaign);
 }
@@ -131,8 +124,8 @@ TEST_CASE("and on an ordinary file, against process crashes", "[crash]")
     struct statfs fs;
     REQUIRE(statfs(campaign.directory.c_str(), &fs) == 0);
     REQUIRE(fs.f_type != 0x01021994); // tmpfs would be pmem
-    campaign.kills = (unsigned)from_environment("LIBPM_KILLS", 200) / 4;
-    campaign.seed = from_environment("LIBPM_SEED", std::random_device{}());
+    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 200) / 4;
+    campaign.seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
     campaign.modes = {"file"};
     require_no_violation(campaign);
 }

@@ -13,12 +13,6 @@
 namespace
 {
 
-uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? std::stoull(text) : otherwise;
-}
-
 // One container through a chain of failures, the later ones in or soon after the recovery from
 // the one before.
 class Chain
@@ -94,8 +88,8 @@ class Chain
 TEST_CASE("structures survive power failure at any event", "[crash]")
 {
     std::string structure = GENERATE("rbtree", "btree", "skiplist", "hashmap");
-    uint64_t seed = from_environment("LIBPM_SEED", std::random_device{}());
-    uint64_t chains = from_environment("LIBPM_FAILURES", 100);
+    uint64_t seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
+    uint64_t chains = crash::from_environment("LIBPM_FAILURES", 100);
     std::mt19937_64 random(seed);
     uint64_t failures = 0, before_ready = 0, commits = 0;
     for (uint64_t i = 0; i < chains; i++) {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <spawn.h>
 #include <stdexcept>
 #include <sys/wait.h>
@@ -74,6 +75,12 @@ Outcome run(const std::vector<std::string> &arguments)
 Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us)
 {
     return watch(arguments, true, delay_us);
+}
+
+uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? std::stoull(text) : otherwise;
 }
 
 } // namespace crash

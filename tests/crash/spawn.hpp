@@ -1,4 +1,4 @@
-// Start a worker, kill it, and count what it said.
+// Start a worker, kill it, and count what it said. And what else the judges share.
 #ifndef TESTS_CRASH_SPAWN_HPP
 #define TESTS_CRASH_SPAWN_HPP
 
@@ -21,6 +21,9 @@ Outcome run(const std::vector<std::string> &arguments);
 
 // Run it, wait until it is ready, kill it with SIGKILL `delay_us` later.
 Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us);
+
+// A number from the environment, to repeat a run or to make it longer.
+uint64_t from_environment(const char *name, uint64_t otherwise);
 
 } // namespace crash
 
