@@ -62,7 +62,7 @@ void medium_fence(struct medium *medium);
 void *map_reserve(void *address, size_t size);
 
 /* Turn [address, address + size) back into untouchable reserved space. [handler] */
-int map_unreserve_contents(void *address, size_t size);
+int map_reserve_again(void *address, size_t size);
 
 /* Reserved space that may be used at once and costs memory only where it was written. */
 void *map_table(size_t size);

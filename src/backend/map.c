@@ -28,7 +28,7 @@ void *map_reserve(void *address, size_t size)
     return p;
 }
 
-int map_unreserve_contents(void *address, size_t size)
+int map_reserve_again(void *address, size_t size)
 {
     void *p = mmap(address, size, PROT_NONE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

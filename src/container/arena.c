@@ -125,5 +125,5 @@ void arena_abandon(void)
         atomic_store_explicit(&slots[i], NULL, memory_order_relaxed);
     }
     if (arena_base)
-        map_unreserve_contents((void *)arena_base, ARENA_SIZE);
+        map_reserve_again((void *)arena_base, ARENA_SIZE);
 }

@@ -153,6 +153,12 @@ static inline uint64_t *home_table(const struct container *c)
     return home_word(c, FORMAT_TABLE);
 }
 
+/* Whether `offset` in the file is that of a word of the segment table. */
+static inline bool is_table_word(const struct container *c, uint64_t offset)
+{
+    return offset >= FORMAT_TABLE && offset < FORMAT_TABLE + c->segments_max * sizeof(uint64_t);
+}
+
 static inline uint64_t *shadow_table(const struct container *c)
 {
     return shadow_word(c, FORMAT_TABLE);

@@ -181,7 +181,7 @@ void container_discard(struct container *c)
 void container_close(struct container *c)
 {
     if (c->base) {
-        map_unreserve_contents(c->base, c->max_size);
+        map_reserve_again(c->base, c->max_size);
         arena_give_back((uintptr_t)c->base, c->max_size);
     }
     if (c->home && c->home != c->base)

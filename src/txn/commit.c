@@ -166,9 +166,8 @@ static struct log_record *build_record(struct txn *t)
  * them costs a diagnosis, no data. */
 static void close_freed_segments(struct txn *t, const struct record_word *words, uint64_t count)
 {
-    uint64_t end = FORMAT_TABLE + t->c->segments_max * sizeof(uint64_t);
     for (uint64_t i = 0; i < count; i++) {
-        if (words[i].value != 0 || words[i].offset < FORMAT_TABLE || words[i].offset >= end)
+        if (words[i].value != 0 || !is_table_word(t->c, words[i].offset))
             continue;
         uint64_t segment = (words[i].offset - FORMAT_TABLE) / sizeof(uint64_t);
         (void)pages_close(&t->pages, (uint32_t)segment * pages_per_segment(t->c),
@@ -180,9 +179,8 @@ static void close_freed_segments(struct txn *t, const struct record_word *words,
  * protected, and the next epoch begins with the hot ones. */
 static void finish(struct txn *t, const struct log_record *record)
 {
-    const struct record_clear *clears = (const struct record_clear *)(record + 1);
-    const struct record_word *words = (const struct record_word *)(clears + record->clears);
-    journal_apply(t->c, clears, record->clears, words, record->words);
+    const struct record_word *words = record_words(record);
+    journal_apply(t->c, record_clears(record), record->clears, words, record->words);
     if (t->table.low < t->table.high && t->table.low < t->free_hint)
         t->free_hint = t->table.low;
     journal_finish(&t->journal);

@@ -61,6 +61,22 @@ static inline uint64_t log_record_bytes(uint64_t clears, uint64_t words, uint64_
            words * sizeof(struct record_word) + pages * sizeof(struct record_page);
 }
 
+/* The three arrays of a record, whose counts have been set or checked. */
+static inline const struct record_clear *record_clears(const struct log_record *r)
+{
+    return (const struct record_clear *)(r + 1);
+}
+
+static inline const struct record_word *record_words(const struct log_record *r)
+{
+    return (const struct record_word *)(record_clears(r) + r->clears);
+}
+
+static inline const struct record_page *record_pages(const struct log_record *r)
+{
+    return (const struct record_page *)(record_words(r) + r->words);
+}
+
 /* Write a record's bytes to, or read them from, the first slots of a half. */
 void log_write_record(struct log *log, unsigned half, const void *record, uint64_t bytes);
 void log_read_record(const struct log *log, unsigned half, void *record, uint64_t bytes);

@@ -44,21 +44,6 @@ static uint64_t file_pages(const struct txn *t)
     return container_bytes(t->c) >> PM_PAGE_SHIFT;
 }
 
-static const struct record_clear *record_clears(const struct log_record *r)
-{
-    return (const struct record_clear *)(r + 1);
-}
-
-static const struct record_word *record_words(const struct log_record *r)
-{
-    return (const struct record_word *)(record_clears(r) + r->clears);
-}
-
-static const struct record_page *record_pages(const struct log_record *r)
-{
-    return (const struct record_page *)(record_words(r) + r->words);
-}
-
 /* Whether the counts fit the length, which fits the half; so that no sum below overflows. */
 static bool record_shape_is_valid(const struct txn *t, unsigned half, const struct log_record *r)
 {
@@ -217,16 +202,11 @@ struct table_words {
     uint64_t count;
 };
 
-static bool is_table_word(const struct txn *t, uint64_t offset)
-{
-    return offset >= FORMAT_TABLE && offset < FORMAT_TABLE + t->c->segments_max * sizeof(uint64_t);
-}
-
 static struct table_words table_words(const struct txn *t, const struct log_record *r)
 {
     struct table_words table = {NULL, 0};
     for (uint64_t i = 0; r && i < r->words; i++)
-        if (is_table_word(t, record_words(r)[i].offset)) {
+        if (is_table_word(t->c, record_words(r)[i].offset)) {
             table.words = table.count == 0 ? &record_words(r)[i] : table.words;
             table.count++;
         }
@@ -246,7 +226,7 @@ static bool overrules(const struct txn *t, const struct table_words *table, uint
     if (offset < FORMAT_TABLE) /* the root */
         return false;
     struct record_word key = {.offset = offset};
-    if (!is_table_word(t, offset))
+    if (!is_table_word(t->c, offset))
         key.offset = FORMAT_TABLE + (offset >> t->c->segment_shift) * sizeof(uint64_t);
     return table->count > 0 &&
            bsearch(&key, table->words, table->count, sizeof key, compare_offsets);
@@ -255,7 +235,7 @@ static bool overrules(const struct txn *t, const struct table_words *table, uint
 /* Whether a word of a record would take a segment from the log. */
 static bool takes_log(const struct txn *t, const struct record_word *word)
 {
-    return is_table_word(t, word->offset) && word->value == 0 &&
+    return is_table_word(t->c, word->offset) && word->value == 0 &&
            segment_kind(*home_word(t->c, word->offset)) == SEGMENT_LOG;
 }
 
