@@ -83,6 +83,14 @@ enum pm_flags {
 enum pm_engine {
     PM_ENGINE_AUTO = 0, /* let libpm choose by the medium */
     PM_ENGINE_UNDO = 1, /* in place, with page pre-images logged at the first store to a page */
+    PM_ENGINE_REDO = 2, /* in a private copy; commit logs the cache lines that changed */
+};
+
+/** How libpm learns what was stored to. */
+enum pm_tracker {
+    PM_TRACKER_FAULTS = 0, /* by page faults: any program */
+    PM_TRACKER_STORES = 1, /* by marks in code compiled with pmcc; engine redo only. A store by code
+                              that was not, and that pm_dirty() did not announce, may be lost */
 };
 
 #define PM_LAYOUT_MAX 127 /* bytes of a layout string, without the final NUL */
@@ -92,14 +100,18 @@ enum pm_engine {
  * programs compiled with an older header keep working.
  */
 struct pm_options {
-    size_t size;            /* sizeof(struct pm_options); EINVAL if it is not a size we know */
-    unsigned flags;         /* enum pm_flags */
-    enum pm_engine engine;  /* PM_ENGINE_AUTO */
-    const char *layout;     /* names the structs inside, for instance "myapp/2"; at most
-                               PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
-                               string fails with EMEDIUMTYPE; NULL opens any */
-    bool concurrent_stores; /* threads may store while another commits; see pm_commit() */
-    mode_t mode;            /* of a new file, before the umask; default 0666 */
+    size_t size;             /* sizeof(struct pm_options); EINVAL if it is not a size we know */
+    unsigned flags;          /* enum pm_flags */
+    enum pm_engine engine;   /* PM_ENGINE_AUTO: redo on ordinary files, redo with
+                                PM_TRACKER_STORES, else undo */
+    enum pm_tracker tracker; /* PM_TRACKER_FAULTS */
+    const char *layout;      /* names the structs inside, for instance "myapp/2"; at most
+                                PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
+                                string fails with EMEDIUMTYPE; NULL opens any */
+    bool concurrent_stores;  /* threads may store while another commits; see pm_commit() */
+    mode_t mode;             /* of a new file, before the umask; default 0666 */
+    uint64_t private_max;    /* redo: bytes of memory for private pages, more or less; default 256
+                                MiB. What the open transaction has changed is kept even beyond */
     /* The rest is used at creation only and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
@@ -226,6 +238,29 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  */
 PM_EXPORT int pm_commit(pm_container *c);
 
+/** A commit that may not be durable yet; a value, nothing to free. */
+typedef struct pm_ticket {
+    pm_container *container; /* NULL: the commit failed */
+    uint64_t epoch;
+} pm_ticket;
+
+/**
+ * As pm_commit(), but do not wait for the medium: on an ordinary file several commits then share
+ * one fdatasync(2) (group commit). Commits become durable in their order: after a crash the state
+ * is that of some commit at or after the last one waited for. Where a fence is all that it takes
+ * (pmem, or the undo engine) the commit is durable when this returns. On failure the ticket's
+ * container is NULL, with errno and message as pm_commit().
+ */
+PM_EXPORT pm_ticket pm_commit_async(pm_container *c);
+
+/**
+ * Wait until a commit is durable. Any number of threads may wait at once, and need no lock of the
+ * program's: one fdatasync(2) serves all that were waiting when it began. EINVAL for a ticket of a
+ * failed commit; EIO when the medium failed, and the container is read-only from then on. The
+ * container must still be open.
+ */
+PM_EXPORT int pm_wait(pm_ticket ticket);
+
 /**
  * Undo everything since the last commit. Pointers to objects allocated since then become invalid.
  * Linear in the pages stored to and in the segments; the next allocation of a size looks for room
@@ -275,6 +310,9 @@ struct pm_stats {
     uint64_t pages_logged;  /* pre-images taken at a first store or by pm_dirty() */
     uint64_t pages_ahead;   /* pre-images taken by a commit, of pages that stay writable */
     uint64_t pages_evicted; /* pages closed early since the kernel's map limit was reached */
+    uint64_t lines_logged;  /* redo: cache lines whose new contents records had */
+    uint64_t bytes_fresh;   /* redo: written straight home, for nothing committed was there */
+    uint64_t pages_private; /* redo: pages of which this process may have a copy now */
     uint64_t pages_open;    /* logged for the open transaction, whether by it or ahead */
 
     uint64_t file_bytes;    /* size of the file now */
@@ -287,7 +325,8 @@ struct pm_stats {
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */
     const char *medium;       /* "pmem" or "file"; static */
-    const char *engine;       /* "undo"; static */
+    const char *engine;       /* "undo" or "redo"; static */
+    const char *tracker;      /* "faults" or "stores"; static */
 };
 
 /** Fill `stats`, whose `size` the caller has set; EINVAL if that is 0. Linear in the segments. */

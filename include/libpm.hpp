@@ -36,9 +36,11 @@ class error : public std::system_error
 struct options {
     unsigned flags = 0;
     pm_engine engine = PM_ENGINE_AUTO;
+    pm_tracker tracker = PM_TRACKER_FAULTS;
     const char *layout = nullptr;
     bool concurrent_stores = false;
     mode_t mode = 0;
+    uint64_t private_max = 0;
     uint64_t max_size = 0;
     uint64_t segment_size = 0;
     uint32_t granularity = 0;
@@ -52,8 +54,8 @@ class container
     /// pm_open(); throws pm::error.
     explicit container(const std::string &path, const options &o = {})
     {
-        pm_options c{sizeof(pm_options),  o.flags, o.engine,   o.layout,
-                     o.concurrent_stores, o.mode,  o.max_size, o.segment_size,
+        pm_options c{sizeof(pm_options),  o.flags, o.engine,      o.tracker,  o.layout,
+                     o.concurrent_stores, o.mode,  o.private_max, o.max_size, o.segment_size,
                      o.granularity};
         container_ = pm_open(path.c_str(), &c);
         if (!container_)
@@ -93,6 +95,14 @@ class container
     }
 
     void commit() { check(pm_commit(container_)); }
+    /// pm_commit_async() and pm_wait().
+    pm_ticket commit_async()
+    {
+        pm_ticket ticket = pm_commit_async(container_);
+        check(ticket.container ? 0 : -1);
+        return ticket;
+    }
+    static void wait(pm_ticket ticket) { check(pm_wait(ticket)); }
     void rollback() { check(pm_rollback(container_)); }
     void clear() { check(pm_clear(container_)); }
     void reserve(size_t bytes) { check(pm_reserve(container_, bytes)); }

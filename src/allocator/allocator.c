@@ -44,6 +44,28 @@ static int check_root_words(const struct allocator *a)
     return 0;
 }
 
+/* For txn_upcalls. */
+static bool object_at(void *allocator, uint64_t offset, uint64_t *start, uint64_t *size)
+{
+    struct allocator *a = allocator;
+    uint32_t segment = (uint32_t)(offset >> a->c->segment_shift);
+    uint64_t word = shadow_table(a->c)[segment];
+    if (segment_kind(word) == SEGMENT_SLAB) {
+        const struct slab *s = slab_of(a, segment);
+        uint64_t first = slot_offset(a, s, 0);
+        *size = s->shape.object_size;
+        *start = offset - (offset - first) % *size;
+        return offset >= first;
+    }
+    if (segment_kind(word) == SEGMENT_MORE) {
+        segment -= segment_argument(word);
+        word = shadow_table(a->c)[segment];
+    }
+    *start = segment_offset(a, segment);
+    *size = (uint64_t)segment_argument(word) << a->c->segment_shift;
+    return segment_kind(word) == SEGMENT_LARGE;
+}
+
 int allocator_open(struct allocator *a, struct txn *t)
 {
     *a = (struct allocator){.t = t, .c = t->c, .classes = class_count(t->c)};
@@ -59,6 +81,7 @@ int allocator_open(struct allocator *a, struct txn *t)
     }
     pthread_mutex_init(&a->lock, NULL);
     rebuild_lists(a);
+    t->upcalls = (struct txn_upcalls){a, slab_line_liveness, object_at};
     return 0;
 }
 
@@ -218,7 +241,7 @@ size_t allocator_usable(struct allocator *a, const void *p)
 static void note_segment(struct allocator *a, uint32_t segment, bool live)
 {
     uint32_t n = pages_per_segment(a->c);
-    for (uint32_t page = segment * n; page < (segment + 1) * n; page++)
+    for (uint32_t page = segment * n; a->t->engine->in_place && page < (segment + 1) * n; page++)
         if (txn_page_is_fresh(a->t, page) == live)
             txn_note(a->t, page, live);
 }
@@ -284,7 +307,7 @@ int allocator_commit(struct allocator *a)
     if (result == 0) {
         for (struct slab *s = a->touched; s; s = s->next_touched) {
             s->touched = false;
-            if (!s->listed) /* full, or gone: home says the same, so give the copy back */
+            if (!s->listed && !a->c->medium.queue) /* full, or gone: home says the same */
                 journal_trim(&a->t->journal, &s->bitmap);
         }
         a->touched = NULL;

@@ -177,6 +177,33 @@ bool slab_is_empty(const struct allocator *a, const struct slab *s)
     return !bits_any(shadow_bits(a, s), 0, s->shape.objects);
 }
 
+/* Whether an object touches a line, by one version of table word and bitmap. */
+static bool line_is_used(const struct allocator *a, uint64_t word, const char *bitmaps,
+                         uint64_t offset)
+{
+    enum segment_kind kind = segment_kind(word);
+    if (kind != SEGMENT_SLAB)
+        return kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
+    uint32_t size = segment_argument(word) * FORMAT_GRANULARITY_MIN;
+    struct slab_shape shape = slab_shape(a->c->segment_size, size);
+    uint32_t within = (uint32_t)(offset & (a->c->segment_size - 1));
+    if (within < shape.header_bytes)
+        return false;
+    uint32_t data = within - shape.header_bytes;
+    uint32_t first = data / size, end = (data + PM_LINE - 1) / size + 1;
+    const uint64_t *bits = (const uint64_t *)(bitmaps + align_down(offset, a->c->segment_size));
+    return bits_any(bits, first, end < shape.objects ? end : shape.objects);
+}
+
+unsigned slab_line_liveness(void *allocator, uint64_t line)
+{
+    const struct allocator *a = allocator;
+    uint64_t offset = line * PM_LINE, segment = offset >> a->c->segment_shift;
+    bool before = line_is_used(a, home_table(a->c)[segment], a->c->home, offset);
+    bool after = line_is_used(a, shadow_table(a->c)[segment], a->c->shadow, offset);
+    return (before ? LIVE_BEFORE : 0u) | (after ? LIVE_AFTER : 0u);
+}
+
 void slab_note_pages(struct allocator *a, struct slab *s)
 {
     const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);
@@ -191,6 +218,8 @@ void slab_note_pages(struct allocator *a, struct slab *s)
         for (; changed; changed &= changed - 1) {
             uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(changed);
             struct page_range on = slot_pages(a, s, slot);
+            if (!a->t->engine->in_place)
+                break; /* lines are judged one by one, when commit finds that they changed */
             for (uint32_t page = on.first > noted ? on.first : noted; page <= on.last; page++) {
                 bool live = page_is_used(a, s, shadow, page);
                 if (live == txn_page_is_fresh(a->t, page))

@@ -28,7 +28,7 @@ int api_enter_writing(const pm_container *c)
         return -1;
     if (c->container.readonly)
         return pm__fail(EROFS, "%s: opened with PM_READONLY", c->container.path);
-    return 0;
+    return txn_check_medium((struct txn *)&c->txn);
 }
 
 pm_container *owner_of(const void *p)

@@ -50,6 +50,9 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .pages_logged = t->pages_logged,
         .pages_ahead = t->pages_ahead,
         .pages_evicted = t->pages.evicted,
+        .lines_logged = t->lines_logged,
+        .bytes_fresh = t->bytes_fresh,
+        .pages_private = t->pages.private_count,
         .pages_open = t->pages.count,
         .file_bytes = container_bytes(&c->container),
         .recovery_ns = t->recovery.ns,
@@ -57,7 +60,8 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .recovered = t->recovery.recovered,
         .power_safe = medium->ops->power_safe,
         .medium = medium->ops->name,
-        .engine = "undo",
+        .engine = t->engine->name,
+        .tracker = t->stores ? "stores" : "faults",
     };
     pthread_mutex_lock(&c->allocator.lock);
     count_segments(&c->container, &s);

@@ -1,4 +1,5 @@
 /* Opening, closing, clearing, deleting. */
+#define _GNU_SOURCE
 #include "api/api.h"
 
 #include "base/error.h"
@@ -10,6 +11,8 @@
 
 #define SEGMENT_DEFAULT  (UINT64_C(1) << 20)
 #define MAX_SIZE_DEFAULT (UINT64_C(64) << 30)
+#define PRIVATE_DEFAULT  (UINT64_C(256) << 20)
+#define PRIVATE_MIN      (UINT64_C(1) << 20)
 
 static int bad_option(const char *path, const char *what)
 {
@@ -29,8 +32,17 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         return bad_option(path, "PM_READONLY excludes PM_CREATE");
     if (o->flags & PM_EXCLUSIVE && !(o->flags & PM_CREATE))
         return bad_option(path, "PM_EXCLUSIVE needs PM_CREATE");
-    if (o->engine != PM_ENGINE_AUTO && o->engine != PM_ENGINE_UNDO)
+    if ((unsigned)o->engine > PM_ENGINE_REDO)
         return bad_option(path, "options.engine is none that this libpm has");
+    if ((unsigned)o->tracker > PM_TRACKER_STORES)
+        return bad_option(path, "options.tracker is none that this libpm has");
+    if (o->tracker == PM_TRACKER_STORES && o->engine == PM_ENGINE_UNDO)
+        return bad_option(path, "PM_TRACKER_STORES needs the redo engine: undo must see a store "
+                                "before it happens");
+    if (o->tracker == PM_TRACKER_STORES && o->concurrent_stores)
+        return bad_option(path,
+                          "PM_TRACKER_STORES excludes concurrent_stores: a mark and its store "
+                          "must be of one transaction");
     if (o->layout && strlen(o->layout) > PM_LAYOUT_MAX)
         return bad_option(path, "options.layout is longer than PM_LAYOUT_MAX bytes");
     *out = (struct container_options){
@@ -59,16 +71,28 @@ static int read_options(const char *path, const struct pm_options *o, struct con
     return 0;
 }
 
-/* Undo works in place: on an ordinary file a power failure can tear what was committed. */
-static int check_medium(const pm_container *c, unsigned flags)
+/* What the options ask for, on the medium that was found. */
+static int choose_engine(const pm_container *c, const struct pm_options *o, struct txn_options *out)
 {
-    if (c->container.readonly || c->container.medium.ops->power_safe || flags & PM_UNSAFE_POWER)
+    const struct container *in = &c->container;
+    bool undo = o->engine == PM_ENGINE_UNDO ||
+                (o->engine == PM_ENGINE_AUTO && o->tracker != PM_TRACKER_STORES &&
+                 (in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER));
+    const char *audit = secure_getenv("LIBPM_AUDIT");
+    *out = (struct txn_options){
+        .engine = undo || in->readonly ? &engine_undo : &engine_redo,
+        .concurrent = o->concurrent_stores,
+        .stores = o->tracker == PM_TRACKER_STORES,
+        .audit = audit && strcmp(audit, "0") != 0 && audit[0],
+        .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
+    };
+    if (!undo || in->readonly || in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER)
         return 0;
     return pm__fail(ENOTSUP,
                     "%s: on an ordinary file the undo engine survives a crash of the process but "
-                    "not a power failure; accept that with PM_UNSAFE_POWER, or use a file on DAX "
-                    "or tmpfs",
-                    c->container.path);
+                    "not a power failure; use the redo engine, or accept that with "
+                    "PM_UNSAFE_POWER",
+                    in->path);
 }
 
 static int open_layers(pm_container *c, const char *path, const struct pm_options *options,
@@ -76,8 +100,10 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
 {
     if (container_open(&c->container, path, translated) != 0)
         return -1;
-    if (check_medium(c, options->flags) == 0 &&
-        txn_open(&c->txn, &c->container, options->concurrent_stores) == 0) {
+    struct txn_options how;
+    if (choose_engine(c, options, &how) == 0 &&
+        (how.engine->in_place || container_make_private(&c->container) == 0) &&
+        txn_open(&c->txn, &c->container, &how) == 0) {
         if (allocator_open(&c->allocator, &c->txn) == 0)
             return 0;
         int error = errno;
@@ -127,7 +153,8 @@ int pm_close(pm_container *c)
     } else {
         result = allocator_rollback(&c->allocator);
         allocator_close(&c->allocator);
-        txn_close(&c->txn);
+        if (txn_close(&c->txn) != 0)
+            result = -1;
     }
     container_close(&c->container);
     free(c);

@@ -11,6 +11,18 @@ static void *allocate(pm_container *c, size_t size, size_t alignment)
     return api_enter_writing(c) == 0 ? allocator_allocate(&c->allocator, size, alignment) : NULL;
 }
 
+/* Our own stores into the view: this file is not compiled with pmcc. */
+static int announce(pm_container *c, void *p, size_t bytes)
+{
+    int error =
+        c->txn.redo ? txn_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes) : 0;
+    if (error == 0)
+        return 0;
+    allocator_free(&c->allocator, p);
+    return pm__fail(-error, "%s: cannot open the pages of a new object: %s", c->container.path,
+                    strerror(-error));
+}
+
 void *pm_malloc(pm_container *c, size_t size)
 {
     return allocate(c, size, FORMAT_GRANULARITY_MIN);
@@ -23,7 +35,7 @@ void *pm_calloc(pm_container *c, size_t count, size_t size)
         bytes = SIZE_MAX; /* as any other size that does not fit */
     bytes = max_u64(bytes, 1);
     void *p = allocate(c, bytes, FORMAT_GRANULARITY_MIN);
-    return p ? memset(p, 0, bytes) : NULL;
+    return p && announce(c, p, bytes) == 0 ? memset(p, 0, bytes) : NULL;
 }
 
 void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
@@ -50,6 +62,8 @@ void *pm_realloc(void *ptr, size_t size)
     void *p = pm_malloc(c, size);
     if (!p)
         return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
+    if (announce(c, p, min_u64(old, size)) != 0)
+        return NULL;
     memcpy(p, ptr, min_u64(old, size));
     if (allocator_root(&c->allocator) == ptr)
         allocator_set_root(&c->allocator, p, 0);

@@ -7,11 +7,34 @@
 #include <errno.h>
 #include <string.h>
 
+/* The handler is looked after at each commit, except where stores rarely fault: there it would be
+ * most of the commit. */
+static int check_handler(pm_container *c)
+{
+    enum { CHECK_EVERY = 64 };
+    bool skip = c->txn.stores && c->txn.commits % CHECK_EVERY != 0;
+    return skip ? 0 : fault_install();
+}
+
 int pm_commit(pm_container *c)
 {
-    if (api_enter_writing(c) != 0 || fault_install() != 0)
+    if (api_enter_writing(c) != 0 || check_handler(c) != 0 || allocator_commit(&c->allocator) != 0)
         return -1;
-    return allocator_commit(&c->allocator);
+    return txn_wait(&c->txn, c->txn.epoch - 1);
+}
+
+pm_ticket pm_commit_async(pm_container *c)
+{
+    if (api_enter_writing(c) != 0 || check_handler(c) != 0 || allocator_commit(&c->allocator) != 0)
+        return (pm_ticket){NULL, 0};
+    return (pm_ticket){c, c->txn.epoch - 1};
+}
+
+int pm_wait(pm_ticket ticket)
+{
+    if (!ticket.container)
+        return pm__fail(EINVAL, "a ticket of a commit that failed");
+    return api_enter(ticket.container) == 0 ? txn_wait(&ticket.container->txn, ticket.epoch) : -1;
 }
 
 int pm_rollback(pm_container *c)
@@ -36,7 +59,7 @@ int pm_dirty(const void *ptr, size_t len)
         if (!segments_page_is_data(&c->txn, page))
             return pm__fail(EINVAL, "%s: offset %llu: not in an allocated object",
                             c->container.path, (unsigned long long)page << PM_PAGE_SHIFT);
-    int error = txn_dirty(&c->txn, first, last - first + 1);
+    int error = txn_dirty(&c->txn, offset, len);
     if (error != 0)
         return pm__fail(-error,
                         "%s: offset %llu: no space to log %u pages: %s; free space, or "

@@ -24,36 +24,86 @@ struct medium_counts {
 };
 
 struct medium;
+struct write_queue;
 
-/* How one kind of memory becomes durable. All [handler]. */
+/* How one kind of memory becomes durable. All [handler]; those that can fail return -errno. */
 struct medium_ops {
     const char *name;
     bool power_safe; /* what was written back before a fence survives power failure */
     void (*write_back)(struct medium *medium, const void *address, size_t size);
-    void (*copy)(struct medium *medium, void *to, const void *from, size_t size);
-    void (*fence)(struct medium *medium);
+    int (*publish)(struct medium *medium, const void *address, size_t size);
+    int (*copy)(struct medium *medium, void *to, const void *from, size_t size);
+    int (*fence)(struct medium *medium);
+    int (*settle)(struct medium *medium);
 };
 
 struct medium {
     const struct medium_ops *ops;
     struct medium_counts counts;
+    int fd;
+    char *home;
+    struct write_queue *queue; /* of medium_file only */
 };
 
 extern const struct medium_ops medium_pmem; /* cache-line write-back and sfence, by libpmem */
 extern const struct medium_ops
-    medium_file; /* page cache: what is stored survives the process only */
+    medium_file; /* private home, write(2), write-back queue, fdatasync */
+extern const struct medium_ops medium_cache; /* page cache: stores survive the process only */
 
-/* Which medium `fd`, mapped shared at `home`, is. `synchronous`: the mapping has MAP_SYNC. */
+/* Which medium `fd`, mapped shared at `home`, is: medium_pmem, or medium_cache for an ordinary
+ * file. `synchronous`: the mapping has MAP_SYNC. */
 const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous);
 
-/* Queue the lines of [address, address + size) for write-back in this round. [handler] */
+/* Queue the lines of [address, address + size) for write-back: in this round, or on medium_file
+ * whenever queue_write() gets to them. [handler] */
 void medium_write_back(struct medium *medium, const void *address, size_t size);
 
-/* Copy past the cache; as durable after the fence as lines written back. [handler] */
-void medium_copy(struct medium *medium, void *to, const void *from, size_t size);
+/* As medium_write_back(), but always in this round, and these bytes only. [handler] -errno */
+int medium_publish(struct medium *medium, const void *address, size_t size);
 
-/* End the round: when it returns, all that was queued before is durable. [handler] */
-void medium_fence(struct medium *medium);
+/* Copy past the cache; durable with the next fence. [handler] -errno: some of it may be there */
+int medium_copy(struct medium *medium, void *to, const void *from, size_t size);
+
+/* End the round: when it returns 0, all that was queued for it is durable. [handler] -errno */
+int medium_fence(struct medium *medium);
+
+/*
+ * The same for everything that was ever written back, the write-back queue included; and on
+ * medium_cache too it waits for the file. For recovery and close. -errno
+ */
+int medium_settle(struct medium *medium);
+
+/* ---- the write-back queue of medium_file: see file.c ---------------------------------------- */
+
+/*
+ * Turn an ordinary file's medium into medium_file. Home must be mapped privately, at
+ * `medium->home`, up to `max_size`. -errno
+ */
+int queue_create(struct medium *medium, uint64_t max_size);
+void queue_destroy(struct medium *medium);
+
+/* Home changes from now on belong to this epoch. */
+void queue_set_epoch(struct medium *medium, uint64_t epoch);
+
+/* Home was changed in place, in space that is free: remember that its page is a copy. */
+void queue_touch(struct medium *medium, const void *address, size_t size);
+
+/*
+ * Write up to `pages` queued pages to the file, oldest first, but none that has changed after epoch
+ * `durable`. Returns how many, or -errno.
+ */
+int64_t queue_write(struct medium *medium, uint64_t pages, uint64_t durable);
+
+/* All changes up to this epoch are in the file (though perhaps not durable yet). Any thread. */
+uint64_t queue_floor(const struct medium *medium);
+
+uint64_t queue_pages(const struct medium *medium);
+
+/* Whether the page at `address` is queued. */
+bool queue_holds(const struct medium *medium, const void *address);
+
+/* Give back the memory of private copies in [address, address + size), none of which is queued. */
+void queue_forget(struct medium *medium, void *address, size_t size);
 
 /*
  * Reserve `size` bytes of address space that nothing can touch; at `address` and nowhere else if
@@ -66,6 +116,9 @@ int map_reserve_again(void *address, size_t size);
 
 /* Reserved space that may be used at once and costs memory only where it was written. */
 void *map_table(size_t size);
+
+/* The same at an address, and nowhere else. -errno */
+int map_table_at(void *address, size_t size);
 
 /* What a mapping of the container's file is for. */
 enum map_kind {

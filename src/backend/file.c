@@ -1,9 +1,22 @@
 /*
- * An ordinary file in the page cache, under the undo engine. The kernel writes pages back when it
- * likes, so no order can be had from it at the price of a fault: the rounds do nothing, and the
- * container survives the death of the process but not a power failure (PM_UNSAFE_POWER).
+ * An ordinary file under the redo engine. Home in memory is a *private* copy: it holds the state of
+ * the last commit, while the file holds the log and home as of some earlier commit. So the kernel
+ * never writes back what it should not, and fdatasync(2) finds only what was written to the file on
+ * purpose: log, fresh pages, and at its leisure the queue.
  *
- * Here too are the blocks: a file never has a hole, since a store into one may meet a full disk.
+ *   store to home, write_back    the page is a copy and goes to the queue's end, unless it is there
+ *   copy, publish                written to the file at once; to the copy too, if there is one
+ *   queue_write()                oldest pages first, so that the log can be reused from its old end
+ *   fence                        fdatasync
+ *
+ * Invariants
+ *  Q1  A page that is not COPIED is read through to the file.
+ *  Q2  A page of home that is not QUEUED equals the file's, but for free space.
+ *  Q3  The queue is in order of `since`, the epoch that first changed the page after it was last
+ *      written; `changed` is the newest. A page goes to the file only when all of it is durable in
+ *      the log.
+ *
+ * All calls but queue_floor() and the fence are serialised by the container's page lock.
  */
 #define _GNU_SOURCE
 #include "backend/backend.h"
@@ -11,69 +24,234 @@
 #include "base/bits.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-static void file_medium_write_back(struct medium *medium, const void *address, size_t size)
-{
-    (void)medium, (void)address, (void)size;
-}
+enum { QUEUED = 1, COPIED = 2 };
 
-static void file_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
-{
-    (void)medium;
-    memcpy(to, from, size);
-}
+/* Adjacent pages that follow each other in the queue go out in one write(2), up to so many. */
+#define WRITE_PAGES_MAX 64
+/* The queue moves down when so many entries, and more than it has, are unused before its head. */
+#define COMPACT_MIN 4096
 
-static void file_medium_fence(struct medium *medium)
-{
-    (void)medium;
-}
-
-const struct medium_ops medium_file = {
-    .name = "file",
-    .power_safe = false,
-    .write_back = file_medium_write_back,
-    .copy = file_medium_copy,
-    .fence = file_medium_fence,
+struct queue_entry {
+    uint64_t page;
+    uint64_t since;
 };
 
-/* For file systems without fallocate(2). */
-static int write_zeros(int fd, uint64_t from, uint64_t to)
+struct write_queue {
+    uint64_t pages_max;
+    uint64_t epoch;            /* that changes belong to now */
+    uint8_t *states;           /* one a page */
+    uint64_t *changed;         /* newest epoch that changed a queued page */
+    struct queue_entry *queue; /* [head, tail) */
+    uint64_t head, tail;
+    _Atomic uint64_t floor;
+};
+
+static uint64_t page_of(const struct medium *medium, const void *address)
 {
-    static const char zeros[1 << 16];
-    while (from < to) {
-        ssize_t n = pwrite(fd, zeros, min_u64(sizeof zeros, to - from), (off_t)from);
+    return (uint64_t)((const char *)address - medium->home) >> PM_PAGE_SHIFT;
+}
+
+static uint64_t last_page(const struct medium *medium, const void *address, size_t size)
+{
+    return page_of(medium, (const char *)address + size - 1);
+}
+
+static int write_file(const struct medium *medium, const void *from, size_t size, uint64_t offset)
+{
+    while (size > 0) {
+        ssize_t n = pwrite(medium->fd, from, size, (off_t)offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return -errno;
-        from += (uint64_t)n;
+        from = (const char *)from + n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
     }
     return 0;
 }
 
-static int allocate(int fd, uint64_t from, uint64_t to)
+static void set_floor(struct write_queue *q)
 {
-    /* A process killed while it grew the file may have left a part of a segment behind, with
-     * whatever contents: cut it off, so that all that is allocated here reads as zero. */
-    if (ftruncate(fd, (off_t)from) != 0)
-        return -errno;
-    int error;
-    do
-        error = fallocate(fd, 0, (off_t)from, (off_t)(to - from)) == 0 ? 0 : -errno;
-    while (error == -EINTR);
-    return error == -EOPNOTSUPP ? write_zeros(fd, from, to) : error;
+    uint64_t first = q->head < q->tail ? q->queue[q->head].since : q->epoch;
+    atomic_store_explicit(&q->floor, first - 1, memory_order_release);
 }
 
-int file_allocate(int fd, uint64_t from, uint64_t to, bool durable)
+static void push(struct write_queue *q, uint64_t page)
 {
-    int error = allocate(fd, from, to);
-    if (error == 0 && durable && fsync(fd) != 0)
-        error = -errno;
-    /* Give back what a half-failed allocation took; if even that fails the tail stays unused. */
-    if (error != 0 && ftruncate(fd, (off_t)from) != 0)
-        errno = -error;
-    return error;
+    uint64_t count = q->tail - q->head;
+    if (q->tail == q->pages_max || q->head > count + COMPACT_MIN) { /* each page is there once */
+        memmove(q->queue, q->queue + q->head, count * sizeof *q->queue);
+        q->tail = count;
+        q->head = 0;
+    }
+    q->queue[q->tail++] = (struct queue_entry){page, q->epoch};
+}
+
+static void file_write_back(struct medium *medium, const void *address, size_t size)
+{
+    struct write_queue *q = medium->queue;
+    for (uint64_t page = page_of(medium, address); page <= last_page(medium, address, size);
+         page++) {
+        if (!(q->states[page] & QUEUED))
+            push(q, page);
+        q->states[page] = QUEUED | COPIED;
+        q->changed[page] = q->epoch;
+    }
+    set_floor(q);
+}
+
+static int file_publish(struct medium *medium, const void *address, size_t size)
+{
+    queue_touch(medium, address, size);
+    return write_file(medium, address, size, (uint64_t)((const char *)address - medium->home));
+}
+
+/* Bring the private copies in the range, where there are any, up to what the file will have. */
+static void update_copies(struct medium *medium, char *to, const char *from, size_t size)
+{
+    while (size > 0) {
+        size_t n = min_u64(size, PM_PAGE - (uint64_t)(to - medium->home) % PM_PAGE);
+        if (medium->queue->states[page_of(medium, to)] & COPIED)
+            memcpy(to, from, n);
+        to += n;
+        from += n;
+        size -= n;
+    }
+}
+
+static int file_copy(struct medium *medium, void *to, const void *from, size_t size)
+{
+    update_copies(medium, to, from, size);
+    return write_file(medium, from, size, (uint64_t)((char *)to - medium->home));
+}
+
+static int file_fence(struct medium *medium)
+{
+    medium->counts.fences++;
+    return fdatasync(medium->fd) == 0 ? 0 : -errno;
+}
+
+static int file_settle(struct medium *medium)
+{
+    int64_t written = queue_write(medium, UINT64_MAX, UINT64_MAX);
+    return written < 0 ? (int)written : file_fence(medium);
+}
+
+const struct medium_ops medium_file = {
+    .name = "file",
+    .power_safe = true,
+    .write_back = file_write_back,
+    .publish = file_publish,
+    .copy = file_copy,
+    .fence = file_fence,
+    .settle = file_settle,
+};
+
+int queue_create(struct medium *medium, uint64_t max_size)
+{
+    struct write_queue *q = malloc(sizeof *q);
+    if (!q)
+        return -ENOMEM;
+    uint64_t n = max_size >> PM_PAGE_SHIFT;
+    *q = (struct write_queue){.pages_max = n,
+                              .states = map_table(n),
+                              .changed = map_table(n * sizeof *q->changed),
+                              .queue = map_table(n * sizeof *q->queue)};
+    medium->queue = q;
+    medium->ops = &medium_file;
+    if (q->states != MAP_FAILED && q->changed != MAP_FAILED && q->queue != MAP_FAILED)
+        return 0;
+    queue_destroy(medium);
+    return -ENOMEM;
+}
+
+void queue_destroy(struct medium *medium)
+{
+    struct write_queue *q = medium->queue;
+    if (!q)
+        return;
+    if (q->states != MAP_FAILED)
+        munmap(q->states, q->pages_max);
+    if (q->changed != MAP_FAILED)
+        munmap(q->changed, q->pages_max * sizeof *q->changed);
+    if (q->queue != MAP_FAILED)
+        munmap(q->queue, q->pages_max * sizeof *q->queue);
+    free(q);
+    medium->queue = NULL;
+}
+
+void queue_set_epoch(struct medium *medium, uint64_t epoch)
+{
+    medium->queue->epoch = epoch;
+    set_floor(medium->queue);
+}
+
+void queue_touch(struct medium *medium, const void *address, size_t size)
+{
+    for (uint64_t page = page_of(medium, address); page <= last_page(medium, address, size); page++)
+        medium->queue->states[page] |= COPIED;
+}
+
+/* How many pages from the queue's head on can go out in one write. */
+static uint64_t run_at_head(const struct write_queue *q, uint64_t most, uint64_t durable)
+{
+    const struct queue_entry *e = &q->queue[q->head];
+    uint64_t n = 0, left = q->tail - q->head;
+    while (n < left && n < most && e[n].page == e[0].page + n && q->changed[e[n].page] <= durable)
+        n++;
+    return n;
+}
+
+int64_t queue_write(struct medium *medium, uint64_t pages, uint64_t durable)
+{
+    struct write_queue *q = medium->queue;
+    uint64_t written = 0;
+    int error = 0;
+    while (q->head < q->tail && written < pages) {
+        uint64_t n = run_at_head(q, min_u64(pages - written, WRITE_PAGES_MAX), durable);
+        if (n == 0)
+            break;
+        uint64_t offset = q->queue[q->head].page << PM_PAGE_SHIFT;
+        error = write_file(medium, medium->home + offset, n << PM_PAGE_SHIFT, offset);
+        if (error != 0)
+            break;
+        for (uint64_t i = 0; i < n; i++)
+            q->states[q->queue[q->head++].page] &= (uint8_t)~QUEUED;
+        written += n;
+    }
+    if (q->head == q->tail)
+        q->head = q->tail = 0;
+    medium->counts.lines_flushed += written * (PM_PAGE / PM_LINE);
+    set_floor(q);
+    return error != 0 ? error : (int64_t)written;
+}
+
+uint64_t queue_floor(const struct medium *medium)
+{
+    return atomic_load_explicit(&medium->queue->floor, memory_order_acquire);
+}
+
+uint64_t queue_pages(const struct medium *medium)
+{
+    return medium->queue->tail - medium->queue->head;
+}
+
+bool queue_holds(const struct medium *medium, const void *address)
+{
+    return medium->queue->states[page_of(medium, address)] & QUEUED;
+}
+
+void queue_forget(struct medium *medium, void *address, size_t size)
+{
+    uint64_t first = page_of(medium, address), last = last_page(medium, address, size);
+    madvise(address, size, MADV_DONTNEED);
+    for (uint64_t page = first; page <= last; page++)
+        medium->queue->states[page] = 0;
 }

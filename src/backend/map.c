@@ -44,6 +44,19 @@ void *map_table(size_t size)
     return p;
 }
 
+int map_table_at(void *address, size_t size)
+{
+    void *p = mmap(address, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    if (p != address) { /* kernels before 4.17 take it as a hint */
+        munmap(p, size);
+        return -EEXIST;
+    }
+    return madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
+}
+
 bool map_is_synchronous(int fd)
 {
     void *p = mmap(NULL, 1, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
@@ -68,6 +81,6 @@ int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t of
 
 void map_populate(const struct medium *medium, void *address, size_t size)
 {
-    if (medium->ops->power_safe)
+    if (medium->ops->power_safe && !medium->queue)
         madvise(address, size, MADV_POPULATE_WRITE);
 }

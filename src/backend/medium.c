@@ -18,16 +18,28 @@ void medium_write_back(struct medium *medium, const void *address, size_t size)
     medium->ops->write_back(medium, address, size);
 }
 
-void medium_copy(struct medium *medium, void *to, const void *from, size_t size)
+int medium_publish(struct medium *medium, const void *address, size_t size)
 {
-    medium->counts.bytes_copied += size;
-    medium->ops->copy(medium, to, from, size);
+    medium->counts.lines_flushed++;
+    return medium->ops->publish(medium, address, size);
 }
 
-void medium_fence(struct medium *medium)
+int medium_copy(struct medium *medium, void *to, const void *from, size_t size)
+{
+    medium->counts.bytes_copied += size;
+    return medium->ops->copy(medium, to, from, size);
+}
+
+int medium_fence(struct medium *medium)
 {
     medium->counts.rounds++;
-    medium->ops->fence(medium);
+    return medium->ops->fence(medium);
+}
+
+int medium_settle(struct medium *medium)
+{
+    medium->counts.rounds++;
+    return medium->ops->settle(medium);
 }
 
 const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous)
@@ -35,5 +47,5 @@ const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool s
     struct statfs fs;
     bool memory = fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
     /* libpmem knows device DAX, and PMEM_IS_PMEM_FORCE=1 for those who know better. */
-    return synchronous || memory || pmem_is_pmem(home, size) ? &medium_pmem : &medium_file;
+    return synchronous || memory || pmem_is_pmem(home, size) ? &medium_pmem : &medium_cache;
 }

@@ -13,22 +13,32 @@ static void pmem_medium_write_back(struct medium *medium, const void *address, s
     pmem_flush(address, size);
 }
 
-static void pmem_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
+static int pmem_medium_publish(struct medium *medium, const void *address, size_t size)
+{
+    pmem_medium_write_back(medium, address, size);
+    return 0;
+}
+
+static int pmem_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
 {
     (void)medium;
     pmem_memcpy(to, from, size, PMEM_F_MEM_NODRAIN | PMEM_F_MEM_NONTEMPORAL);
+    return 0;
 }
 
-static void pmem_medium_fence(struct medium *medium)
+static int pmem_medium_fence(struct medium *medium)
 {
     medium->counts.fences++;
     pmem_drain();
+    return 0;
 }
 
 const struct medium_ops medium_pmem = {
     .name = "pmem",
     .power_safe = true,
     .write_back = pmem_medium_write_back,
+    .publish = pmem_medium_publish,
     .copy = pmem_medium_copy,
     .fence = pmem_medium_fence,
+    .settle = pmem_medium_fence,
 };

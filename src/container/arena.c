@@ -25,8 +25,10 @@ int arena_reserve(void)
     pthread_mutex_lock(&arena_lock);
     if (arena_base == 0) {
         void *p = map_reserve((void *)ARENA_HINT, ARENA_SIZE);
-        if (p != MAP_FAILED)
+        if (p != MAP_FAILED && map_table_at((void *)MARKS_TABLE, MARKS_SIZE) == 0)
             arena_base = (uintptr_t)p;
+        else if (p != MAP_FAILED)
+            munmap(p, ARENA_SIZE);
     }
     pthread_mutex_unlock(&arena_lock);
     if (arena_base == 0)
@@ -95,6 +97,9 @@ bool arena_take(uint64_t base, uint64_t size, struct container *owner)
 
 void arena_give_back(uint64_t base, uint64_t size)
 {
+    /* Whoever comes next has marked nothing. */
+    madvise((void *)(MARKS_TABLE + ((base - ARENA_HINT) >> MARKS_LINE_SHIFT)),
+            size >> MARKS_LINE_SHIFT, MADV_DONTNEED);
     pthread_mutex_lock(&arena_lock);
     for (uint64_t i = slot_of(base), n = slot_count(size); n > 0; i++, n--)
         atomic_store_explicit(&slots[i], NULL, memory_order_release);

@@ -11,7 +11,9 @@
  *                 has not changed are read through to home for free, and only changed pages cost
  *                 memory
  *
- * A read-only container has one private copy for all three.
+ * Under the redo engine the view is private: a copy that the program stores to, and commit carries
+ * what has changed home. On an ordinary file home is private too, see backend/file.c. A read-only
+ * container has one private copy for all three.
  *
  * Invariants
  *  C1  All mapped pieces have blocks: [0, segments * segment_size) of the file is allocated.
@@ -22,6 +24,7 @@
 #define PM_CONTAINER_H
 
 #include "backend/backend.h"
+#include "base/marks.h"
 #include "container/format.h"
 
 #include <stdatomic.h>
@@ -43,6 +46,7 @@ struct container {
     bool readonly;
     bool created;     /* by this very pm_open(), which takes it back if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
+    bool private_view;
     struct medium medium;
     char *path;  /* as given; owned */
     void *upper; /* the transaction layer's, for the SIGSEGV handler */
@@ -64,6 +68,12 @@ struct container_options {
  * completes it.
  */
 int container_open(struct container *c, const char *path, const struct container_options *options);
+
+/*
+ * Between container_open() and container_map_rest(): let the view be private, and on an ordinary
+ * file home too. -1
+ */
+int container_make_private(struct container *c);
 
 /* Map view and shadow, and enter the arena's slots: from now on faults are ours. */
 int container_map_rest(struct container *c);
@@ -92,8 +102,6 @@ int container_check_headers(struct container *c);
  * free. So "is this address in a container?" is a subtraction and a comparison, and the handler
  * finds the container by one look into a table of slots.
  */
-#define ARENA_HINT       UINT64_C(0x110000000000) /* 17 TiB: above what sanitizers use */
-#define ARENA_SIZE       (UINT64_C(64) << 40)     /* ends below where programs are loaded, 85 TiB */
 #define ARENA_SLOT_SHIFT 30
 
 extern uintptr_t arena_base; /* 0 before arena_reserve() */

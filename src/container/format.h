@@ -51,11 +51,14 @@ struct format_header {
 };
 
 struct format_state {
-    uint64_t base_epoch; /* sealed; whatever the log says of it and of older epochs is void */
+    uint64_t base_epoch; /* sealed; whatever the log says of it and of older epochs is void; and
+                            BASE_REDO: what follows it is the redo engine's log */
     uint64_t unused[7];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */
 };
+
+#define BASE_REDO       (UINT64_C(1) << (SEAL_BITS - 1))
 
 #define FORMAT_HEADER_A UINT64_C(0)
 #define FORMAT_HEADER_B PM_PAGE
@@ -203,6 +206,56 @@ struct record_page { /* a page the transaction opened that holds a live object a
 };
 
 #define RECORD_MAGIC "PMrecord"
+
+/*
+ * The redo engine uses all segments of the log alike. A commit record is a stream of
+ *
+ *   clears | words | fresh ranges | runs of lines | the contents of those lines
+ *
+ * cut into parts, each with a header. Parts stand in a segment one after the other from its first
+ * byte on, each on a line of its own; records go on in any other segment whose parts are all void.
+ * A part is valid if and only if its checksum fits; a record is whole if and only if its parts,
+ * each naming the checksum of the one before, make up `total` bytes.
+ */
+struct redo_part {
+    uint64_t epoch;
+    uint64_t fenced;   /* all was durable up to this epoch when the record was written */
+    uint64_t total;    /* bytes of the whole record's stream */
+    uint64_t previous; /* checksum of the part before; 0 in the first */
+    uint32_t number;   /* of the part in its record, from 0 */
+    uint32_t bytes;    /* of the stream in this part */
+    uint32_t clears, words, fresh, runs; /* counts, the same in all parts */
+    uint64_t checksum; /* of this header, with this field zero, and the part's bytes; mixed with
+                          the part's offset in the file and the container's seed */
+};
+
+struct redo_fresh { /* lines written straight home, in the record's round */
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t sum; /* checksum of their contents */
+};
+
+/* A run of adjacent lines: number of the first in bits 0..39, how many, less one, in bits 40..63.
+ */
+#define RUN_LINES_MAX (UINT64_C(1) << 24)
+
+static inline uint64_t redo_run(uint64_t line, uint64_t count)
+{
+    return line | (count - 1) << 40;
+}
+
+static inline uint64_t run_line(uint64_t run)
+{
+    return run & ((UINT64_C(1) << 40) - 1);
+}
+
+static inline uint64_t run_count(uint64_t run)
+{
+    return (run >> 40) + 1;
+}
+
+static_assert(sizeof(struct redo_part) == PM_LINE, "format");
+static_assert(sizeof(struct redo_fresh) == 24, "format");
 
 static_assert(sizeof(struct log_record) == 64, "format");
 static_assert(sizeof(struct record_clear) == 16, "format");

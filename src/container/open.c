@@ -102,12 +102,42 @@ static int check_file(struct container *c, const struct container_options *optio
     return 0;
 }
 
+/*
+ * Map all of a container's space privately, also what the file may grow to, and protect it. A
+ * private mapping is stored to once before it is protected: only then do all pieces, into which
+ * protecting single pages will cut it, share one anon_vma, so that the kernel can join them again.
+ */
+static int map_private(struct container *c, char *address)
+{
+    int error = map_file(MAP_COPY, address, c->max_size, c->fd, 0, false);
+    if (error == 0) {
+        *(volatile char *)address = *(volatile char *)address;
+        error = mprotect(address, c->max_size, PROT_NONE) == 0 ? 0 : -errno;
+    }
+    return error;
+}
+
+/* Open [offset, offset + size) of such a mapping: there is a file behind it now. [handler] */
+static int unveil(char *address, uint64_t offset, uint64_t size, int protection)
+{
+    return mprotect(address + offset, size, protection) == 0 ? 0 : -errno;
+}
+
+static int map_home_from(struct container *c, uint64_t offset, uint64_t size)
+{
+    return c->medium.queue
+               ? unveil(c->home, offset, size, PROT_READ | PROT_WRITE)
+               : map_file(MAP_HOME_SHARED, c->home + offset, size, c->fd, offset, c->synchronous);
+}
+
 /* Map the file's bytes from `offset` on into shadow and view. [handler] */
 static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t size)
 {
     int error = map_file(MAP_COPY, c->shadow + offset, size, c->fd, offset, false);
     if (error == 0)
-        error = map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset, c->synchronous);
+        error = c->private_view ? unveil(c->base, offset, size, PROT_READ)
+                                : map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset,
+                                           c->synchronous);
     return error;
 }
 
@@ -142,8 +172,26 @@ static int map_home(struct container *c)
     int error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
     if (error != 0)
         return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
-    c->medium.ops = c->readonly ? &medium_file /* a private copy: nothing to make durable */
+    c->medium.fd = c->readonly ? -1 : c->fd;
+    c->medium.home = c->home;
+    c->medium.ops = c->readonly ? &medium_cache /* a private copy: nothing to make durable */
                                 : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
+    return 0;
+}
+
+int container_make_private(struct container *c)
+{
+    int error = 0;
+    c->private_view = true;
+    if (!c->medium.ops->power_safe) {
+        error = map_private(c, c->home);
+        if (error == 0)
+            error = queue_create(&c->medium, c->max_size);
+        if (error == 0)
+            error = map_home_from(c, 0, container_bytes(c));
+    }
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
     return 0;
 }
 
@@ -164,7 +212,9 @@ int container_open(struct container *c, const char *path, const struct container
 
 int container_map_rest(struct container *c)
 {
-    int error = c->readonly ? (mprotect(c->base, container_bytes(c), PROT_READ) ? -errno : 0)
+    int error = c->private_view ? map_private(c, c->base) : 0;
+    if (error == 0)
+        error = c->readonly ? unveil(c->base, 0, container_bytes(c), PROT_READ)
                             : map_shadow_and_view(c, 0, container_bytes(c));
     if (error != 0)
         return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
@@ -188,6 +238,7 @@ void container_close(struct container *c)
         munmap(c->home, c->max_size);
     if (c->shadow && c->shadow != c->base)
         munmap(c->shadow, c->max_size);
+    queue_destroy(&c->medium);
     if (c->fd >= 0)
         close(c->fd);
     free(c->path);
@@ -202,7 +253,7 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     if (wanted > room)
         wanted = room;
     uint64_t from = container_bytes(c);
-    bool durable = c->medium.ops->power_safe;
+    bool durable = !c->medium.queue && c->medium.ops->power_safe; /* else the next fence does it */
     int error = file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
     if (error == -ENOSPC && wanted > count) {
         wanted = count;
@@ -210,7 +261,7 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     }
     uint64_t size = (uint64_t)wanted << c->segment_shift;
     if (error == 0)
-        error = map_file(MAP_HOME_SHARED, c->home + from, size, c->fd, from, c->synchronous);
+        error = map_home_from(c, from, size);
     if (error == 0)
         error = map_shadow_and_view(c, from, size);
     if (error != 0)

@@ -33,6 +33,8 @@ void journal_clear(struct journal *journal, struct journal_region *region)
     region->clear = true;
     size_t bytes = region->words * sizeof(uint64_t);
     memset(home_word(journal->c, region->offset), 0, bytes);
+    if (journal->c->medium.queue)
+        queue_touch(&journal->c->medium, home_word(journal->c, region->offset), bytes);
     memset(shadow_word(journal->c, region->offset), 0, bytes);
 }
 

@@ -61,8 +61,8 @@ void journal_apply(struct container *c, const struct record_clear *clears, uint6
 /* Drop regions that are both new and obsolete: their segments are free as they were. */
 void journal_forget_new_obsolete(struct journal *journal);
 
-/* Give back the memory of a clean region's shadow, which reads through to home again. Its words
- * must have pages of their own. */
+/* Give back the memory of a clean region's shadow, which reads through to the file again, and so to
+ * home, unless home is a copy. Its words must have pages of their own. */
 void journal_trim(struct journal *journal, const struct journal_region *region);
 
 /* All regions are clean from now on: after a commit applied the changes. */

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -92,6 +93,28 @@ static int protect_or_evict(struct pages *pages, uint32_t first, uint32_t count,
     return error;
 }
 
+/* How many pages from `page` on, in its segment, are closed and of one kind; at most `most`. */
+static uint32_t extent(const struct pages *pages, uint32_t page, uint32_t most)
+{
+    uint32_t per_segment = (uint32_t)(pages->c->segment_size >> PM_PAGE_SHIFT);
+    uint32_t room = per_segment - page % per_segment, n = 1;
+    if (most > room)
+        most = room;
+    while (n < most && !((pages->flags[page + n] ^ pages->flags[page]) &
+                         (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH)))
+        n++;
+    return n;
+}
+
+uint32_t pages_window(struct pages *pages, uint32_t page, uint32_t least, uint32_t most)
+{
+    uint64_t wanted = page == pages->sequel ? 2 * (uint64_t)pages->window : 1;
+    wanted = min_u64(max_u64(wanted, least), most);
+    pages->window = extent(pages, page, (uint32_t)wanted);
+    pages->sequel = page + pages->window;
+    return pages->window;
+}
+
 int pages_open(struct pages *pages, uint32_t first, uint32_t count)
 {
     int error = protect_or_evict(pages, first, count, PROT_READ | PROT_WRITE);
@@ -156,13 +179,29 @@ bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed)
     return stay;
 }
 
-void pages_reset(struct pages *pages, uint32_t first, uint32_t count)
+void pages_reset(struct pages *pages, uint32_t first, uint32_t count, bool fresh)
 {
     for (uint32_t page = first; page < first + count; page++) {
         assert(!(pages->flags[page] & (PAGE_OPEN | PAGE_LOGGED)));
-        pages->flags[page] = PAGE_FRESH | (pages->flags[page] & PAGE_LISTED);
+        pages->flags[page] &= PAGE_LISTED | PAGE_PRIVATE;
+        pages->flags[page] |= fresh ? PAGE_FRESH : 0;
     }
     memset(pages->heat + first, 0, count);
+}
+
+static int compare_pages(const void *a, const void *b)
+{
+    uint32_t x = ((const struct page_entry *)a)->page, y = ((const struct page_entry *)b)->page;
+    return (x > y) - (x < y);
+}
+
+void pages_sort(struct pages *pages)
+{
+    for (uint32_t i = 1; i < pages->count; i++)
+        if (pages->opened[i - 1].page > pages->opened[i].page) {
+            qsort(pages->opened, pages->count, sizeof *pages->opened, compare_pages);
+            return;
+        }
 }
 
 bool pages_are_valid(const struct pages *pages)
@@ -171,7 +210,7 @@ bool pages_are_valid(const struct pages *pages)
     for (uint32_t page = 0; page < end; page++) {
         uint8_t f = pages->flags[page];
         if ((f & PAGE_LOGGED && !(f & PAGE_LISTED)) ||
-            (f & PAGE_OPEN && !(f & (PAGE_LOGGED | PAGE_FRESH))))
+            (f & PAGE_OPEN && !(f & (PAGE_LOGGED | PAGE_FRESH | PAGE_PRIVATE))))
             return false;
         listed += (f & PAGE_LISTED) != 0;
     }

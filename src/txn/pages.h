@@ -19,7 +19,7 @@
  *  P1  A page is writable in the view if and only if OPEN is set, or it is on its way under the
  *      lock.
  *  P2  LISTED if and only if `opened` has exactly one entry for it; LOGGED implies LISTED.
- *  P3  OPEN implies LOGGED or FRESH.
+ *  P3  Under undo OPEN implies LOGGED or FRESH; under redo it implies PRIVATE, and neither is used.
  *  P4  FRESH implies: the committed bitmap has no object on the page (rule 3). The
  *      converse need not hold: what is unknown counts as live, which is safe.
  */
@@ -33,6 +33,7 @@ enum page_flag {
     PAGE_LOGGED = 2, /* its pre-image of this epoch is in the log */
     PAGE_LISTED = 4,
     PAGE_FRESH = 8,
+    PAGE_PRIVATE = 16, /* redo: the view may have a copy of its own */
 };
 
 #define SLOT_NONE UINT32_MAX
@@ -54,7 +55,8 @@ struct pages {
     uint32_t hand;             /* where the next eviction begins */
     uint32_t sequel;           /* a fault on this page continues a sequential run */
     uint32_t window;           /* pages opened by the last fault of that run */
-    uint64_t evicted;          /* pages closed by the map limit, ever */
+    uint64_t evicted;          /* pages closed early, by the map limit or the memory limit, ever */
+    uint64_t private_count;    /* pages that are PRIVATE */
 };
 
 int pages_load(struct pages *pages, struct container *c);
@@ -70,6 +72,12 @@ static inline void pages_list(struct pages *pages, uint32_t page, uint32_t slot,
     pages->flags[page] |= PAGE_LISTED;
     pages->opened[pages->count++] = (struct page_entry){.page = page, .slot = slot, .sum = sum};
 }
+
+/*
+ * How many pages to open for a store to closed `page`, all closed, of one kind, and in its segment:
+ * `least`, and more and more, up to `most`, while stores run on from page to page.
+ */
+uint32_t pages_window(struct pages *pages, uint32_t page, uint32_t least, uint32_t most);
 
 /*
  * Make the view of [first, first + count) writable and set OPEN. When the kernel refuses another
@@ -95,10 +103,13 @@ int pages_close_sorted(struct pages *pages, const struct page_entry *entries, ui
 bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed);
 
 /*
- * The state of closed pages of a segment that is taken: FRESH, and cold. With concurrent stores a
- * page may be LISTED from an object that the same transaction freed; its entry remains.
+ * The state of closed pages of a segment that is taken: cold, and FRESH if `fresh`. With concurrent
+ * stores a page may be LISTED from an object that the same transaction freed; its entry remains.
  */
-void pages_reset(struct pages *pages, uint32_t first, uint32_t count);
+void pages_reset(struct pages *pages, uint32_t first, uint32_t count, bool fresh);
+
+/* Bring the list in order of pages. */
+void pages_sort(struct pages *pages);
 
 /* Whether P2 and P3 hold. Linear in the pages of the file. */
 bool pages_are_valid(const struct pages *pages);

@@ -1,328 +1,41 @@
 /*
- * Recovery. Its cost is that of reading the log; the container's size does not matter. Each step
- * can be interrupted and repeated: until the base epoch is raised the log says the same as before.
+ * Recovery at open. Which engine wrote the log is in the base epoch's word; that engine's recovery
+ * runs, whichever engine is going to be used. Its cost is that of reading the log; the container's
+ * size does not matter. Each step can be interrupted and repeated: until the base epoch is raised
+ * the log says the same as before.
  *
- *   1  read record of either half; the newest whole one above the base is e; base counts as
- *      a record that holds                                                         rule 4
- *   2  does e hold? each page it lists has the listed contents in home, or in a valid image of
- *      e + 1                                                                       rule 3
- *   3  holds: images of e + 1 go back, words of e - 1 and of e are applied
- *      does not: images of e go back, words of e - 1 are applied         rules 4, 9, 10
- *   4  before anything is changed: what steps 1 and 2 read is made durable         rule 5
- *   5  a round; then the base epoch, and its round                                 rule 6
+ *   1  the engine decides on the state to restore, makes durable what the decision rests on (rule
+ *      5), and changes home
+ *   2  all of that is made durable
+ *   3  then the base epoch, by a round of its own (rule 6)
  *
  * Nothing read from the medium is used before its checksum and its range were checked.
  */
 #include "txn/recovery.h"
 
-#include "base/checksum.h"
 #include "base/error.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* No container gets that old; what follows from a larger epoch might not fit a sealed word. */
-#define EPOCH_MAX (UINT64_C(1) << (SEAL_BITS - 1))
-
-/* A valid image in the log. */
-struct image {
-    uint32_t page;
-    uint32_t slot;
-    uint64_t sum; /* of its contents */
-};
-
-struct image_list {
-    struct image *images; /* sorted by page; owned */
-    uint32_t count;
-    unsigned half;
-};
-
-static uint64_t file_pages(const struct txn *t)
-{
-    return container_bytes(t->c) >> PM_PAGE_SHIFT;
-}
-
-/* Whether the counts fit the length, which fits the half; so that no sum below overflows. */
-static bool record_shape_is_valid(const struct txn *t, unsigned half, const struct log_record *r)
-{
-    uint64_t most = (uint64_t)log_capacity(&t->log, half) * PM_PAGE;
-    return memcmp(r->magic, RECORD_MAGIC, sizeof r->magic) == 0 && r->bytes >= sizeof *r &&
-           r->bytes <= most && r->clears <= most && r->words <= most && r->pages <= most &&
-           log_record_bytes(r->clears, r->words, r->pages) == r->bytes;
-}
-
-/* Whether [offset, offset + bytes) is whole words inside the file and not in the header pages. */
-static bool range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes)
-{
-    uint64_t end = container_bytes(t->c);
-    return offset % 8 == 0 && bytes % 8 == 0 && offset >= FORMAT_STATE && offset < end &&
-           bytes <= end - offset;
-}
-
-static bool record_contents_are_valid(const struct txn *t, const struct log_record *r)
-{
-    for (uint64_t i = 0; i < r->clears; i++)
-        if (!range_is_valid(t, record_clears(r)[i].offset, record_clears(r)[i].bytes))
-            return false;
-    for (uint64_t i = 0; i < r->words; i++)
-        if (!range_is_valid(t, record_words(r)[i].offset, sizeof(uint64_t)))
-            return false;
-    for (uint64_t i = 0; i < r->pages; i++)
-        if (record_pages(r)[i].page >= file_pages(t))
-            return false;
-    return true;
-}
-
-/*
- * The record in a half if it is whole and newer than the base: `*found`, owned by the caller, or
- * NULL. -1 for a whole record that cannot be ours.
- */
-static int read_record(const struct txn *t, unsigned half, uint64_t base, struct log_record **found)
-{
-    *found = NULL;
-    struct log_record head;
-    log_read_record(&t->log, half, &head, sizeof head);
-    if (!record_shape_is_valid(t, half, &head) || head.epoch <= base || head.epoch > EPOCH_MAX ||
-        (head.epoch + 1) % 2 != half)
-        return 0;
-    struct log_record *r = malloc(head.bytes);
-    if (!r)
-        return pm__fail(ENOMEM, "%s: no memory for a commit record of %llu bytes", t->c->path,
-                        (unsigned long long)head.bytes);
-    log_read_record(&t->log, half, r, head.bytes);
-    uint64_t sum = r->checksum;
-    r->checksum = 0;
-    if (checksum(r, r->bytes, t->c->seed) != sum) { /* torn */
-        free(r);
-        return 0;
-    }
-    if (!record_contents_are_valid(t, r)) {
-        free(r);
-        return pm__fail(EBADMSG,
-                        "%s: the commit record of epoch %llu refers beyond the end of the file: "
-                        "truncated; restore the file from a backup",
-                        t->c->path, (unsigned long long)head.epoch);
-    }
-    *found = r;
-    return 0;
-}
-
-static int compare_images(const void *a, const void *b)
-{
-    uint32_t x = ((const struct image *)a)->page, y = ((const struct image *)b)->page;
-    return (x > y) - (x < y);
-}
-
-/* All valid images of `epoch`. */
-static int read_images(const struct txn *t, uint64_t epoch, struct image_list *list)
-{
-    uint32_t capacity = log_capacity(&t->log, epoch % 2), room = 0;
-    *list = (struct image_list){.half = epoch % 2};
-    for (uint32_t slot = 0; slot < capacity; slot++) {
-        const struct log_descriptor *d = log_descriptor(&t->log, list->half, slot);
-        if (d->epoch != epoch || d->page >= file_pages(t))
-            continue;
-        uint64_t sum = checksum(log_slot(&t->log, list->half, slot), PM_PAGE, t->c->seed);
-        if (d->sum != checksum_mix(sum, epoch, d->page))
-            continue; /* torn: its round had no fence, so its page was never opened */
-        if (list->count == room) {
-            room = room ? 2 * room : 64;
-            struct image *more = realloc(list->images, room * sizeof *more);
-            if (!more) {
-                free(list->images);
-                return pm__fail(ENOMEM, "%s: no memory to recover %u pages", t->c->path, room);
-            }
-            list->images = more;
-        }
-        list->images[list->count++] = (struct image){(uint32_t)d->page, slot, sum};
-    }
-    if (list->count > 0)
-        qsort(list->images, list->count, sizeof *list->images, compare_images);
-    return 0;
-}
-
-/* Rule 3. */
-static bool record_holds(const struct txn *t, const struct log_record *r,
-                         const struct image_list *next)
-{
-    for (uint64_t i = 0; i < r->pages; i++) {
-        const struct record_page *listed = &record_pages(r)[i];
-        struct image key = {.page = (uint32_t)listed->page};
-        const struct image *image =
-            next->count == 0 ? NULL
-                             : bsearch(&key, next->images, next->count, sizeof key, compare_images);
-        if (image && image->sum == listed->sum)
-            continue;
-        if (checksum(page_home(&t->pages, key.page), PM_PAGE, t->c->seed) != listed->sum)
-            return false;
-    }
-    return true;
-}
-
-/* Rule 5: what the decision rests on may so far be in the cache only. */
-static void make_durable(struct txn *t, const struct log_record *const records[2],
-                         const struct image_list *images)
-{
-    struct medium *medium = &t->c->medium;
-    medium_write_back(medium, home_table(t->c), atomic_load(&t->c->segments) * sizeof(uint64_t));
-    for (int i = 0; i < 2; i++) {
-        const struct log_record *r = records[i];
-        if (!r)
-            continue;
-        uint32_t slots = log_record_slots(r->bytes);
-        for (uint32_t slot = 0; slot < slots; slot++)
-            medium_write_back(medium, log_slot(&t->log, (r->epoch + 1) % 2, slot), PM_PAGE);
-        for (uint64_t k = 0; k < r->pages; k++)
-            medium_write_back(medium, page_home(&t->pages, (uint32_t)record_pages(r)[k].page),
-                              PM_PAGE);
-    }
-    for (uint32_t i = 0; i < images->count; i++) {
-        uint32_t slot = images->images[i].slot;
-        medium_write_back(medium, log_slot(&t->log, images->half, slot), PM_PAGE);
-        medium_write_back(medium, log_descriptor(&t->log, images->half, slot),
-                          sizeof(struct log_descriptor));
-    }
-    medium_fence(medium);
-}
-
-static void restore(struct txn *t, const struct image_list *images)
-{
-    for (uint32_t i = 0; i < images->count; i++) {
-        char *home = page_home(&t->pages, images->images[i].page);
-        memcpy(home, log_slot(&t->log, images->half, images->images[i].slot), PM_PAGE);
-        medium_write_back(&t->c->medium, home, PM_PAGE);
-    }
-}
-
-/* The words that a record has for the segment table: one region, so one run in order of offset. */
-struct table_words {
-    const struct record_word *words;
-    uint64_t count;
-};
-
-static struct table_words table_words(const struct txn *t, const struct log_record *r)
-{
-    struct table_words table = {NULL, 0};
-    for (uint64_t i = 0; r && i < r->words; i++)
-        if (is_table_word(t->c, record_words(r)[i].offset)) {
-            table.words = table.count == 0 ? &record_words(r)[i] : table.words;
-            table.count++;
-        }
-    return table;
-}
-
-static int compare_offsets(const void *a, const void *b)
-{
-    uint64_t x = ((const struct record_word *)a)->offset,
-             y = ((const struct record_word *)b)->offset;
-    return (x > y) - (x < y);
-}
-
-/* Whether the table changes the word at `offset`; or, for a bitmap there, who owns its segment. */
-static bool overrules(const struct txn *t, const struct table_words *table, uint64_t offset)
-{
-    if (offset < FORMAT_TABLE) /* the root */
-        return false;
-    struct record_word key = {.offset = offset};
-    if (!is_table_word(t->c, offset))
-        key.offset = FORMAT_TABLE + (offset >> t->c->segment_shift) * sizeof(uint64_t);
-    return table->count > 0 &&
-           bsearch(&key, table->words, table->count, sizeof key, compare_offsets);
-}
-
-/* Whether a word of a record would take a segment from the log. */
-static bool takes_log(const struct txn *t, const struct record_word *word)
+bool recovery_takes_log(const struct txn *t, const struct record_word *word)
 {
     return is_table_word(t->c, word->offset) && word->value == 0 &&
            segment_kind(*home_word(t->c, word->offset)) == SEGMENT_LOG;
 }
 
-/* Apply what record `r` has, but for what `later` overrules. */
-static void apply_record(struct txn *t, const struct log_record *r, const struct table_words *later)
-{
-    for (uint64_t i = 0; i < r->clears; i++)
-        if (!overrules(t, later, record_clears(r)[i].offset))
-            journal_apply(t->c, &record_clears(r)[i], 1, NULL, 0);
-    for (uint64_t i = 0; i < r->words; i++) {
-        const struct record_word *word = &record_words(r)[i];
-        if (!overrules(t, later, word->offset) && !takes_log(t, word))
-            journal_apply(t->c, NULL, 0, word, 1);
-    }
-}
-
-/*
- * Apply `before`, whose words may not have been fenced, and `last`; either may be NULL.
- *
- * Rule 9: a bitmap lies in its slab's segment. If `last` gave that segment to somebody else, what
- * `before` says of the bitmap must not be written: there may be a large object by now, or log.
- *
- * Rule 10: a segment that is log stays log. It may have been claimed after a record freed it, and
- * recovery, if it is interrupted, must find its log again. (If instead the log was giving it up, it
- * keeps it a little longer.)
- *
- * Both were found by killing programs; in the model that the other rules come from, bitmaps and log
- * had places of their own.
- */
-static void apply(struct txn *t, const struct log_record *before, const struct log_record *last)
-{
-    struct table_words none = {NULL, 0}, later = table_words(t, last);
-    if (before)
-        apply_record(t, before, &later);
-    if (last)
-        apply_record(t, last, &none);
-}
-
-void raise_base_epoch(struct txn *t, uint64_t newest)
+int raise_base_epoch(struct txn *t, uint64_t newest)
 {
     struct format_state *state = home_state(t->c);
     uint64_t base = newest + 4;
-    __atomic_store_n(&state->base_epoch, seal(base), __ATOMIC_RELAXED);
-    medium_write_back(&t->c->medium, &state->base_epoch, sizeof state->base_epoch);
-    medium_fence(&t->c->medium);
+    uint64_t kind = t->engine->in_place ? 0 : BASE_REDO;
+    __atomic_store_n(&state->base_epoch, seal(base | kind), __ATOMIC_RELAXED);
+    int error = medium_publish(&t->c->medium, &state->base_epoch, sizeof state->base_epoch);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
     t->epoch = base + 1;
-}
-
-static int damaged_log(const struct txn *t, const char *what)
-{
-    return pm__fail(EBADMSG, "%s: the log is damaged: %s; restore the file from a backup",
-                    t->c->path, what);
-}
-
-/* Steps 2 to 5, with the records of step 1: `last` is the newest or NULL, `before` the other. */
-static int recover_from(struct txn *t, uint64_t base, const struct log_record *last,
-                        const struct log_record *before)
-{
-    uint64_t e = last ? last->epoch : base;
-    if (before && before->epoch + 1 != e)
-        return damaged_log(t, "its two records are not of adjacent epochs");
-    struct image_list images;
-    if (read_images(t, e + 1, &images) != 0)
-        return -1;
-    bool holds = !last || record_holds(t, last, &images);
-    if (!holds) {
-        free(images.images);
-        if (e - 1 > base && !before)
-            return damaged_log(t, "the last record does not hold and the one before is gone");
-        if (read_images(t, e, &images) != 0)
-            return -1;
-    }
-    if (last || images.count > 0) {
-        make_durable(t, (const struct log_record *const[2]){last, before}, &images);
-        restore(t, &images);
-        apply(t, before, holds ? last : NULL);
-        medium_fence(&t->c->medium);
-        raise_base_epoch(t, e);
-        t->recovery.recovered = true;
-        t->recovery.pages = images.count;
-    } else {
-        /* Even so a first commit of base + 1 may have been torn before its record, and have left
-         * images of base + 2, written ahead: rule 6 is for every opening. */
-        raise_base_epoch(t, base);
-    }
-    free(images.images);
-    return 0;
+    return error;
 }
 
 int recover(struct txn *t)
@@ -330,23 +43,24 @@ int recover(struct txn *t)
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
     uint64_t word = home_state(t->c)->base_epoch;
-    uint64_t base = seal_payload(word);
+    uint64_t base = seal_payload(word) & ~BASE_REDO, newest;
+    bool redo = seal_payload(word) & BASE_REDO;
     if (!seal_is_valid(word) || base > EPOCH_MAX)
         return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", t->c->path,
                         (unsigned long long)FORMAT_STATE);
-    struct log_record *records[2] = {NULL, NULL};
-    int result = read_record(t, 0, base, &records[0]);
-    if (result == 0)
-        result = read_record(t, 1, base, &records[1]);
-    if (result == 0) {
-        bool first = records[0] && (!records[1] || records[0]->epoch > records[1]->epoch);
-        result = recover_from(t, base, records[first ? 0 : 1], records[first ? 1 : 0]);
-    }
-    free(records[0]);
-    free(records[1]);
+    if ((redo ? redo_recover : undo_recover)(t, base, &newest) != 0)
+        return -1;
+    int error = t->recovery.recovered ? medium_settle(&t->c->medium) : 0;
+    /* Even if there was nothing: a first commit of base + 1 may have been torn before its record,
+     * and have left images of base + 2, written ahead. */
+    if (error == 0)
+        error = raise_base_epoch(t, newest);
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot write what recovery restored: %s", t->c->path,
+                        strerror(-error));
     clock_gettime(CLOCK_MONOTONIC, &to);
-    if (result == 0 && t->recovery.recovered)
+    if (t->recovery.recovered)
         t->recovery.ns =
             (uint64_t)((to.tv_sec - from.tv_sec) * 1000000000L + to.tv_nsec - from.tv_nsec);
-    return result;
+    return 0;
 }

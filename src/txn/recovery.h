@@ -1,21 +1,31 @@
-/* Recovery of the undo engine. Private to this folder. */
+/* Recovery at open. Private to this folder and the engines'. */
 #ifndef PM_TXN_RECOVERY_H
 #define PM_TXN_RECOVERY_H
 
 #include "txn/txn.h"
 
+/* No container gets that old; what follows from a larger epoch might not fit a sealed word. */
+#define EPOCH_MAX (UINT64_C(1) << (SEAL_BITS - 2))
+
 /*
- * Bring home to the state of the last commit that holds, and void the log. Works on home alone;
- * the log is loaded. Sets t->epoch and t->recovery. -1 with a message, and then nothing
- * was changed.
+ * Bring home to the state of the last commit that holds, and void the log. The log's tables are
+ * loaded; home is mapped (privately when read-only: then nothing reaches the medium). Sets the
+ * epoch to begin with. -1 with a message: EBADMSG when the log is damaged beyond use, EIO.
  */
 int recover(struct txn *t);
 
 /*
- * Make a new base epoch durable, by a round of its own (rule 6): two above anything the
- * log can hold, which is at most an image of `newest` + 2, written ahead by a torn commit
- * of `newest` + 1.
+ * Each engine's part of it, for its own log whichever engine comes next: write what must be written
+ * home, but leave the base epoch alone. `*newest`: the newest epoch that left anything behind.
  */
-void raise_base_epoch(struct txn *t, uint64_t newest);
+int undo_recover(struct txn *t, uint64_t base, uint64_t *newest);
+int redo_recover(struct txn *t, uint64_t base, uint64_t *newest);
+
+/* Rules 9 and 10 (docs/internals.md), which both need. */
+bool recovery_takes_log(const struct txn *t, const struct record_word *word);
+
+/* Let nothing that the log says of `newest` or older epochs, or of what these wrote ahead, count
+ * any more. All that home needs is durable. -errno */
+int raise_base_epoch(struct txn *t, uint64_t newest);
 
 #endif

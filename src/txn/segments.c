@@ -6,6 +6,8 @@
  */
 #include "txn/txn.h"
 
+#include "txn/redo/redo.h"
+
 #include <errno.h>
 
 #define GROWTH_BYTES_MAX (UINT64_C(64) << 20)
@@ -64,8 +66,10 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
         uint32_t pages = count * pages_per_segment(t->c);
         /* From an earlier life pages may be open; the header must not be, the rest shall. */
         int error = pages_close(&t->pages, page, pages);
-        pages_reset(&t->pages, page, pages);
-        if (error == 0 && !t->concurrent) {
+        pages_reset(&t->pages, page, pages, t->engine->in_place);
+        if (error == 0 && t->redo)
+            error = redo_adopt(t, page, pages);
+        if (error == 0 && t->engine->in_place && !t->concurrent) {
             error = pages_open(&t->pages, page + header_pages, pages - header_pages);
             map_populate(&t->c->medium,
                          t->c->base + ((uint64_t)first << t->c->segment_shift) + header_bytes,
@@ -92,24 +96,33 @@ void segments_release(struct txn *t, uint32_t first, uint32_t count)
     lock_release_masked(&t->lock, &saved);
 }
 
+int segments_claim_log(struct txn *t, unsigned h)
+{
+    struct log_half *half = &t->log.half[h];
+    int64_t segment = find_or_grow(t, 1);
+    if (segment < 0)
+        return (int)segment;
+    uint32_t page = first_page(t, (uint32_t)segment), pages = pages_per_segment(t->c);
+    int error = pages_close(&t->pages, page, pages);
+    if (error != 0)
+        return error;
+    pages_reset(&t->pages, page, pages, t->engine->in_place);
+    uint64_t word = segment_log_word(h, half->order++);
+    home_table(t->c)[segment] = shadow_table(t->c)[segment] = word;
+    error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof word);
+    half->segments[half->count++] = (uint32_t)segment;
+    return error;
+}
+
 int segments_grow_log(struct txn *t, unsigned h, uint64_t slots)
 {
     struct log_half *half = &t->log.half[h];
     while (log_capacity(&t->log, h) < slots) {
         if ((uint64_t)(half->count + 1) * t->log.segment_slots > UINT32_MAX)
             return -ENOSPC;
-        int64_t segment = find_or_grow(t, 1);
-        if (segment < 0)
-            return (int)segment;
-        uint32_t page = first_page(t, (uint32_t)segment), pages = pages_per_segment(t->c);
-        int error = pages_close(&t->pages, page, pages);
+        int error = segments_claim_log(t, h);
         if (error != 0)
             return error;
-        pages_reset(&t->pages, page, pages);
-        uint64_t word = segment_log_word(h, half->order++);
-        home_table(t->c)[segment] = shadow_table(t->c)[segment] = word;
-        medium_write_back(&t->c->medium, &home_table(t->c)[segment], sizeof word);
-        half->segments[half->count++] = (uint32_t)segment;
     }
     return 0;
 }
@@ -124,6 +137,18 @@ void segments_shrink_log(struct txn *t, unsigned h, uint64_t slots)
     while (half->count > keep)
         journal_set(&t->journal, &t->table, half->segments[--half->count], 0);
     half->mapped = (uint32_t)min_u64(half->mapped, log_capacity(&t->log, h));
+}
+
+void segments_close_freed(struct txn *t, const struct record_word *words, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (words[i].value != 0 || !is_table_word(t->c, words[i].offset))
+            continue;
+        uint32_t segment = (uint32_t)((words[i].offset - FORMAT_TABLE) / sizeof(uint64_t));
+        if (segment < t->free_hint)
+            t->free_hint = segment;
+        (void)pages_close(&t->pages, first_page(t, segment), pages_per_segment(t->c));
+    }
 }
 
 bool segments_page_is_data(const struct txn *t, uint32_t page)

@@ -2,8 +2,10 @@
 #include "txn/txn.h"
 
 #include "base/error.h"
+#include "base/panic.h"
 #include "txn/fault.h"
 #include "txn/recovery.h"
+#include "txn/redo/redo.h"
 
 #include <errno.h>
 #include <string.h>
@@ -97,10 +99,12 @@ static int load_tables(struct txn *t)
     return 0;
 }
 
-int txn_open(struct txn *t, struct container *c, bool concurrent)
+int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
 {
     *t = (struct txn){.c = c,
-                      .concurrent = concurrent,
+                      .engine = options->engine,
+                      .concurrent = options->concurrent,
+                      .stores = options->stores && !options->engine->in_place,
                       .journal = {.c = c},
                       .notes = MAP_FAILED,
                       .record = MAP_FAILED};
@@ -108,6 +112,7 @@ int txn_open(struct txn *t, struct container *c, bool concurrent)
         /* Words that recovery applied may have given or taken log segments. */
         log_unload(&t->log);
         if (check_table(c, true) == 0 && log_load(&t->log, c) == 0 && container_map_rest(c) == 0 &&
+            (t->engine->in_place || redo_load(t, options) == 0) &&
             (c->readonly || fault_install() == 0)) {
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
             if (!c->readonly)
@@ -159,21 +164,26 @@ int txn_check(struct txn *t)
     return result;
 }
 
-void txn_close(struct txn *t)
+int txn_close(struct txn *t)
 {
-    /* Hot pages were never written back home: rule 8 ends here. */
-    for (uint32_t i = 0; i < t->pages.count; i++)
-        medium_write_back(&t->c->medium, page_home(&t->pages, t->pages.opened[i].page), PM_PAGE);
-    if (t->commits > 0 || t->pages.count > 0) {
-        medium_fence(&t->c->medium);
-        raise_base_epoch(t, t->epoch);
+    int error = 0, result = t->engine->close(t);
+    if (result == 0 && (t->commits > 0 || t->pages.count > 0)) {
+        error = medium_settle(&t->c->medium);
+        if (error == 0)
+            error = raise_base_epoch(t, t->epoch);
     }
+    if (error != 0)
+        result = pm__fail(-error, "%s: cannot write back: %s; the next pm_open() will recover",
+                          t->c->path, strerror(-error));
     txn_unload(t);
+    return result;
 }
 
 void txn_unload(struct txn *t)
 {
     t->c->upper = NULL;
+    if (t->redo)
+        redo_unload(t);
     pages_unload(&t->pages);
     if (t->log.c)
         log_unload(&t->log);
@@ -181,4 +191,81 @@ void txn_unload(struct txn *t)
         munmap(t->notes, notes_bytes(t->c));
     if (t->record != MAP_FAILED)
         munmap(t->record, record_bytes(t->c));
+}
+
+/* ---- what is the same for both engines --------------------------------------------------------
+ */
+
+bool txn_fault(struct txn *t, const void *address)
+{
+    uint64_t offset = (uint64_t)((const char *)address - t->c->base);
+    uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    lock_acquire(&t->lock);
+    bool ours = segments_page_is_data(t, page);
+    if (ours && !(t->pages.flags[page] & PAGE_OPEN)) { /* else another thread was faster */
+        int error = t->engine->open_page(t, page);
+        if (error == -ENOSPC)
+            panic(t->c->path, offset,
+                  "no space to log the page of this store; the last commit stands. "
+                  "pm_reserve() reports this before the store");
+        if (error != 0)
+            panic(t->c->path, offset,
+                  "cannot log and open the page of this store; the last commit stands");
+        t->faults++;
+    }
+    lock_release(&t->lock);
+    return ours;
+}
+
+void txn_note(struct txn *t, uint32_t page, bool live)
+{
+    t->notes[t->note_count++] = (struct page_note){.page = page, .live = live};
+}
+
+void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count)
+{
+    if (!t->engine->in_place)
+        return;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    for (uint32_t page = first; page < first + count; page++)
+        if (!(t->pages.flags[page] & PAGE_LISTED))
+            t->pages.flags[page] |= PAGE_FRESH;
+    lock_release_masked(&t->lock, &saved);
+}
+
+int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    return t->engine->dirty(t, offset, bytes);
+}
+
+int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
+{
+    return t->engine->reserve(t, pages, extra_pages, extra_words);
+}
+
+int txn_commit(struct txn *t)
+{
+    sigset_t saved;
+    /* Only with concurrent stores may a signal handler of the program store while we commit. */
+    if (t->concurrent)
+        lock_acquire_masked(&t->lock, &saved);
+    else
+        lock_acquire(&t->lock);
+    int result = t->engine->commit(t);
+    if (t->concurrent)
+        lock_release_masked(&t->lock, &saved);
+    else
+        lock_release(&t->lock);
+    return result;
+}
+
+int txn_wait(struct txn *t, uint64_t epoch)
+{
+    return t->engine->wait(t, epoch);
+}
+
+int txn_rollback(struct txn *t)
+{
+    return t->engine->rollback(t);
 }

@@ -1,27 +1,15 @@
 /*
  * Transactions: what the allocator and the api see of them. One per container, implicit, numbered
- * by its epoch. The undo engine of DESIGN: the view is home, a page's contents at the start of the
- * epoch are in the log before the page can be stored to, and commit is one round.
+ * by its epoch. Two engines make them atomic:
  *
- *                  store to a closed page: image, fence, open        +--------------------+
- *                              +----+                                |                    |
- *                              v    |                                v                    |
- *   txn_open --> recovery --> EPOCH e OPEN -- txn_commit: one round, record e --> words applied,
- *                  |           ^    |                                            cold pages closed,
- *                  |           |    | txn_rollback: images back,                 e becomes e + 1
- *                  |           +----+ words back; same epoch, pages stay open
- *                  |
- *                  +-- torn record or no record: images back; base epoch; then EPOCH base + 1
+ *   undo/   the view is home; a page's contents at the start of the epoch are in the log before the
+ *           page can be stored to
+ *   redo/   the view is a private copy; commit logs the lines that changed and only then lets them
+ *           go home
  *
- * The rules (numbered in docs/internals.md, cited below as "rule n") and where they are kept:
- *   1  every line of every opened page is written back, every such live page listed     commit.c
- *   2  halves of the log and record slots alternate by epoch                            log.h
- *   3  fresh is judged by the committed bitmap; when a record holds                     recovery.c
- *   4  which record recovery takes, what it copies back, what it applies                recovery.c
- *   5  recovery makes durable what it relies on before it changes anything              recovery.c
- *   6  the base epoch, by a round of its own, ends a recovery                           recovery.c
- *   7  rollback stays in its epoch and keeps pages and images                           undo.c
- *   8  a hot page is not written back home: its image proves it                         commit.c
+ * Both end a transaction with one record in one round, and both have the journaled words ride in
+ * it. What they share is in this folder: words (journal), page states (pages), who owns which
+ * segment (segments), the signal handler (fault).
  *
  * Locking. The *page lock* guards everything here but the journal; the handler takes it. The
  * journal, notes, commit and rollback are serialised by the caller (the allocator's mutex).
@@ -34,6 +22,45 @@
 #include "txn/journal.h"
 #include "txn/log.h"
 #include "txn/pages.h"
+
+struct redo;
+struct txn;
+
+/* How a transaction is made atomic. Functions that can fail return -errno or, after pm__fail(), -1,
+ * as the txn_ functions below that call them. */
+struct engine {
+    const char *name;
+    bool in_place; /* stores reach home before commit: pages have images, and may be fresh */
+    int (*open_page)(struct txn *t, uint32_t page); /* for a store that faulted; locked [handler] */
+    int (*dirty)(struct txn *t, uint64_t offset, uint64_t bytes);
+    int (*reserve)(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
+    int (*commit)(struct txn *t);
+    int (*wait)(struct txn *t, uint64_t epoch);
+    int (*rollback)(struct txn *t);
+    int (*close)(struct txn *t); /* write back what is only in the log; 0: nothing to recover */
+};
+
+extern const struct engine engine_undo, engine_redo;
+
+/* What txn asks the allocator during a commit, whose lock is held. */
+enum liveness { LIVE_BEFORE = 1, LIVE_AFTER = 2 }; /* at the last commit; at this one */
+
+struct txn_upcalls {
+    void *context;
+    /* Whether any object touches the line, which is enum liveness. */
+    unsigned (*line_liveness)(void *context, uint64_t line);
+    /* The object at an offset in the file: where it starts and its size. False if there is none. */
+    bool (*object_at)(void *context, uint64_t offset, uint64_t *start, uint64_t *size);
+};
+
+/* How to open; made by the api layer. */
+struct txn_options {
+    const struct engine *engine;
+    bool concurrent;      /* threads may store during commit */
+    bool stores;          /* redo: code marks what it stores to */
+    bool audit;           /* look for stores that no mark announced, at every commit */
+    uint64_t private_max; /* bytes */
+};
 
 /* A page whose liveness changes with this commit. */
 struct page_note {
@@ -49,10 +76,14 @@ struct recovery_report {
 
 struct txn {
     struct container *c;
-    struct lock lock; /* the page lock */
-    uint64_t epoch;   /* of the open transaction */
-    bool reserved;    /* until commit, log no page that nobody stored to: txn_reserve() counted */
-    bool concurrent;  /* threads may store during commit */
+    const struct engine *engine;
+    struct redo *redo;          /* what that engine needs besides; NULL under undo */
+    struct txn_upcalls upcalls; /* set by the allocator */
+    struct lock lock;           /* the page lock */
+    uint64_t epoch;             /* of the open transaction */
+    bool reserved;   /* until commit, log no page that nobody stored to: txn_reserve() counted */
+    bool concurrent; /* threads may store during commit */
+    bool stores;     /* code marks what it stores to */
     struct journal journal;
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */
@@ -63,18 +94,18 @@ struct txn {
     uint64_t note_count;
     char *record; /* where commit builds its record */
     struct recovery_report recovery;
-    uint64_t commits, faults, pages_logged, pages_ahead;
+    uint64_t commits, faults, pages_logged, pages_ahead, lines_logged, bytes_fresh;
 };
 
 /*
  * Recover the container that container_open() opened, complete its mappings, begin an epoch. -1
  * with a message.
  */
-int txn_open(struct txn *t, struct container *c, bool concurrent);
+int txn_open(struct txn *t, struct container *c, const struct txn_options *options);
 
-/* Write back what a hot page's image proved, raise the base epoch: nothing is left to recover. The
- * open transaction must have been rolled back. */
-void txn_close(struct txn *t);
+/* Bring home what only the log has, raise the base epoch: nothing is left to recover. The
+ * open transaction must have been rolled back. -1 when the medium fails; then there is. */
+int txn_close(struct txn *t);
 
 /* Release the tables only, for a read-only container or a failed open. */
 void txn_unload(struct txn *t);
@@ -93,13 +124,26 @@ static inline bool txn_page_is_fresh(const struct txn *t, uint32_t page)
 /* Mark pages that the committed bitmap shows to hold nothing; they will open without an image. */
 void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count);
 
-/* Commit. 0, or -1 with a message and nothing changed but the notes, which are consumed. */
+/* Commit, not waiting for an ordinary file. 0, or -1 with a message and nothing changed but the
+ * notes, which are consumed. */
 int txn_commit(struct txn *t);
+
+/* Wait until the commit of `epoch` is durable. -1 with a message. No lock is held. */
+int txn_wait(struct txn *t, uint64_t epoch);
+
+/* 0, or -1 with EIO: the medium failed, and nothing more may be written. */
+int txn_check_medium(struct txn *t);
 
 int txn_rollback(struct txn *t);
 
-/* Log and open [first, first + count) in one round. -errno: nothing opened. */
-int txn_dirty(struct txn *t, uint32_t first, uint32_t count);
+/* Make way for stores to [offset, offset + bytes) of the file. -errno: nothing opened. */
+int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
+
+/* Code compiled by pmcc is about to store to this line of the file. Thread-safe, signal-safe. */
+void txn_mark(struct txn *t, uint64_t line);
+
+/* The same for a range. */
+void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes);
 
 /*
  * Grow the log so that `pages` more pages can be logged, and a commit can list them and
@@ -128,6 +172,9 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
 /* Free segments [first, first + count) with the next commit. */
 void segments_release(struct txn *t, uint32_t first, uint32_t count);
 
+/* Take a free segment for `half` of the log, as its last. Under the page lock. [handler] -errno */
+int segments_claim_log(struct txn *t, unsigned half);
+
 /* Give `half` of the log room for `slots`. Under the page lock. [handler] -errno */
 int segments_grow_log(struct txn *t, unsigned half, uint64_t slots);
 
@@ -136,6 +183,10 @@ int segments_grow_log(struct txn *t, unsigned half, uint64_t slots);
  * `slots`. The segments are free after the commit that is being prepared, which cannot fail after.
  */
 void segments_shrink_log(struct txn *t, unsigned half, uint64_t slots);
+
+/* Of a commit that has these words: the segments that it sets free can be taken from now on, and
+ * may no longer be stored to. (Failing to close them costs a diagnosis, no data.) */
+void segments_close_freed(struct txn *t, const struct record_word *words, uint64_t count);
 
 /* Whether stores to this page are the application's to make: part of a slab's or large object's
  * data. [handler] */

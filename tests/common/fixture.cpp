@@ -30,6 +30,7 @@ pm_options options(unsigned flags)
     pm_options o{};
     o.size = sizeof o;
     o.flags = flags;
+    set_mode(o);
     return o;
 }
 

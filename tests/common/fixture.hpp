@@ -3,6 +3,8 @@
 #ifndef TESTS_FIXTURE_HPP
 #define TESTS_FIXTURE_HPP
 
+#include "common/mode.hpp"
+
 #include <catch2/catch.hpp>
 #include <libpm.h>
 
@@ -28,7 +30,7 @@ class Directory
     std::string path_;
 };
 
-// Options with their size set; small segments make boundaries cheap to reach.
+// Options of the run's mode with their size set; small segments make boundaries cheap to reach.
 pm_options options(unsigned flags = 0);
 pm_options small(unsigned flags = PM_CREATE); // 64 KiB segments, at most 64 MiB
 

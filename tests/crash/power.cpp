@@ -108,14 +108,21 @@ void write_back(struct medium *, const void *address, size_t size)
     take(power(), address, size);
 }
 
-void copy(struct medium *, void *to, const void *from, size_t size)
+int publish(struct medium *medium, const void *address, size_t size)
+{
+    write_back(medium, address, size);
+    return 0;
+}
+
+int copy(struct medium *, void *to, const void *from, size_t size)
 {
     count_event(power());
     memcpy(to, from, size);
     take(power(), to, size);
+    return 0;
 }
 
-void fence(struct medium *medium)
+int fence(struct medium *medium)
 {
     Power &p = power();
     count_event(p);
@@ -124,9 +131,10 @@ void fence(struct medium *medium)
         memcpy(p.image.data() + line.offset, line.bytes, LINE);
     p.taken.clear();
     medium->counts.fences++;
+    return 0;
 }
 
-const struct medium_ops failing = {"power", true, write_back, copy, fence};
+const struct medium_ops failing = {"power", true, write_back, publish, copy, fence, fence};
 
 } // namespace
 

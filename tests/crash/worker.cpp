@@ -2,6 +2,7 @@
 // transactions it found, then one byte for each commit that returned: `worker FILE STRUCTURE SEED
 // [concurrent] [file] [rollback] [check]`. It goes on where the container says the last one
 // stopped.
+#include "common/mode.hpp"
 #include "crash/workload.hpp"
 
 #include <cstdio>
@@ -25,6 +26,7 @@ try {
     options.flags = (unsigned)PM_CREATE | (modes.count("file") ? (unsigned)PM_UNSAFE_POWER : 0u);
     options.segment_size = 64 << 10; // many segments come and go
     options.max_size = 256 << 20;
+    test::set_mode(options);
     options.concurrent_stores = modes.count("concurrent") != 0;
     pm_container *c = pm_open(argv[1], &options);
     if (!c)

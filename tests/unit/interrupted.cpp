@@ -31,8 +31,10 @@ extern "C" {
 
 struct medium;
 void __real_medium_write_back(struct medium *medium, const void *address, size_t size);
-void __real_medium_copy(struct medium *medium, void *to, const void *from, size_t size);
-void __real_medium_fence(struct medium *medium);
+int __real_medium_publish(struct medium *medium, const void *address, size_t size);
+int __real_medium_copy(struct medium *medium, void *to, const void *from, size_t size);
+int __real_medium_fence(struct medium *medium);
+int __real_medium_settle(struct medium *medium);
 
 void __wrap_medium_write_back(struct medium *medium, const void *address, size_t size)
 {
@@ -40,16 +42,28 @@ void __wrap_medium_write_back(struct medium *medium, const void *address, size_t
     __real_medium_write_back(medium, address, size);
 }
 
-void __wrap_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
+int __wrap_medium_publish(struct medium *medium, const void *address, size_t size)
 {
     step();
-    __real_medium_copy(medium, to, from, size);
+    return __real_medium_publish(medium, address, size);
 }
 
-void __wrap_medium_fence(struct medium *medium)
+int __wrap_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
 {
     step();
-    __real_medium_fence(medium);
+    return __real_medium_copy(medium, to, from, size);
+}
+
+int __wrap_medium_fence(struct medium *medium)
+{
+    step();
+    return __real_medium_fence(medium);
+}
+
+int __wrap_medium_settle(struct medium *medium)
+{
+    step();
+    return __real_medium_settle(medium);
 }
 }
 

@@ -3,6 +3,7 @@
  * section 6.3): a page is copied to the log when it is first stored to, since the view is home and
  * the medium may keep any store at any time.
  */
+#include "txn/undo/undo.h"
 #include "txn/txn.h"
 
 #include "base/checksum.h"
@@ -52,66 +53,29 @@ static int log_and_open(struct txn *t, uint32_t first, uint32_t count)
     return pages_open(&t->pages, first, count);
 }
 
-/* How many pages from `page` on are closed, of one kind, and may be stored to; at most `most`. */
-static uint32_t extent(const struct txn *t, uint32_t page, uint32_t most)
-{
-    uint32_t per_segment = pages_per_segment(t->c);
-    uint32_t room = per_segment - page % per_segment, n = 1;
-    if (most > room)
-        most = room;
-    while (n < most && !((t->pages.flags[page + n] ^ t->pages.flags[page]) &
-                         (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH)))
-        n++;
-    return n;
-}
-
-/* How many pages to open for a fault: more and more while faults continue a sequential run. */
-static uint32_t window(struct txn *t, uint32_t page)
+static int undo_open_page(struct txn *t, uint32_t page)
 {
     struct pages *p = &t->pages;
-    uint32_t most = 1;
-    if (page == p->sequel && !t->reserved)
-        most = p->window < WINDOW_MAX ? 2 * p->window : WINDOW_MAX;
+    uint32_t least = 1, most = t->reserved ? 1 : WINDOW_MAX;
     if (p->flags[page] & PAGE_FRESH && !t->concurrent)
-        most = pages_per_segment(t->c); /* costs no image and no fence */
-    p->window = extent(t, page, most);
-    p->sequel = page + p->window;
-    return p->window;
+        least = most = pages_per_segment(t->c); /* costs no image and no fence */
+    uint32_t count = pages_window(p, page, least, most);
+    int error = log_and_open(t, page, count);
+    return error == 0 || count == 1 ? error : log_and_open(t, page, 1); /* perhaps there is room */
 }
 
-bool txn_fault(struct txn *t, const void *address)
+static int undo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 {
-    uint64_t offset = (uint64_t)((const char *)address - t->c->base);
-    uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
-    lock_acquire(&t->lock);
-    bool ours = segments_page_is_data(t, page);
-    if (ours && !(t->pages.flags[page] & PAGE_OPEN)) { /* else another thread was faster */
-        int error = log_and_open(t, page, window(t, page));
-        if (error != 0) /* perhaps there is room for this one page */
-            error = log_and_open(t, page, 1);
-        if (error == -ENOSPC)
-            panic(t->c->path, offset,
-                  "no space to log the page of this store; the last commit stands. "
-                  "pm_reserve() reports this before the store");
-        if (error != 0)
-            panic(t->c->path, offset,
-                  "cannot log and open the page of this store; the last commit stands");
-        t->faults++;
-    }
-    lock_release(&t->lock);
-    return ours;
-}
-
-int txn_dirty(struct txn *t, uint32_t first, uint32_t count)
-{
+    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    int error = log_and_open(t, first, count);
+    int error = log_and_open(t, first, last - first + 1);
     lock_release_masked(&t->lock, &saved);
     return error;
 }
 
-int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
+static int undo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
@@ -132,22 +96,12 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     return error;
 }
 
-void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count)
-{
-    sigset_t saved;
-    lock_acquire_masked(&t->lock, &saved);
-    for (uint32_t page = first; page < first + count; page++)
-        if (!(t->pages.flags[page] & PAGE_LISTED))
-            t->pages.flags[page] |= PAGE_FRESH;
-    lock_release_masked(&t->lock, &saved);
-}
-
 /*
  * Images back, words back, same epoch (rule 7): the pages stay open and LOGGED, for their images
  * are still those of the epoch's start. The restored lines may be in the cache only; the
  * next commit writes these pages back whole, as it does all opened ones.
  */
-int txn_rollback(struct txn *t)
+static int undo_rollback(struct txn *t)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
@@ -176,3 +130,30 @@ int txn_rollback(struct txn *t)
         return pm__fail(-error, "%s: cannot protect a page: %s", t->c->path, strerror(-error));
     return 0;
 }
+
+/* A commit has waited already. */
+static int undo_wait(struct txn *t, uint64_t epoch)
+{
+    (void)t, (void)epoch;
+    return 0;
+}
+
+static int undo_close(struct txn *t)
+{
+    /* Hot pages were never written back home: rule 8 ends here. */
+    for (uint32_t i = 0; i < t->pages.count; i++)
+        medium_write_back(&t->c->medium, page_home(&t->pages, t->pages.opened[i].page), PM_PAGE);
+    return 0;
+}
+
+const struct engine engine_undo = {
+    .name = "undo",
+    .in_place = true,
+    .open_page = undo_open_page,
+    .dirty = undo_dirty,
+    .reserve = undo_reserve,
+    .commit = undo_commit,
+    .wait = undo_wait,
+    .rollback = undo_rollback,
+    .close = undo_close,
+};

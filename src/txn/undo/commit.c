@@ -2,7 +2,7 @@
  * Commit of the undo engine: one round of write-backs, images for the next epoch, and the record
  * that proves they all arrived.
  */
-#include "txn/txn.h"
+#include "txn/undo/undo.h"
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -17,21 +17,6 @@
 #define HOT_MAX 1024
 /* Bytes of the record buffer that stay in memory between commits. */
 #define RECORD_KEPT (64 * PM_PAGE)
-
-static int compare_pages(const void *a, const void *b)
-{
-    uint32_t x = ((const struct page_entry *)a)->page, y = ((const struct page_entry *)b)->page;
-    return (x > y) - (x < y);
-}
-
-static void sort_entries(struct pages *p)
-{
-    for (uint32_t i = 1; i < p->count; i++)
-        if (p->opened[i - 1].page > p->opened[i].page) {
-            qsort(p->opened, p->count, sizeof *p->opened, compare_pages);
-            return;
-        }
-}
 
 static bool entry_changed(const struct page_entry *entry)
 {
@@ -52,11 +37,6 @@ static bool keep_none(const struct page_entry *entry)
 static void hash_entry(struct txn *t, struct page_entry *entry)
 {
     entry->now = checksum(page_home(&t->pages, entry->page), PM_PAGE, t->c->seed);
-}
-
-void txn_note(struct txn *t, uint32_t page, bool live)
-{
-    t->notes[t->note_count++] = (struct page_note){.page = page, .live = live};
 }
 
 /* Whether any logged page differs from its image. Fills in their checksums. */
@@ -88,7 +68,7 @@ static void apply_notes(struct txn *t)
         }
     }
     t->note_count = 0;
-    sort_entries(p);
+    pages_sort(p);
 }
 
 /* Drop pages that hold nothing after this commit: rule 1 wants them not listed. */
@@ -162,29 +142,14 @@ static struct log_record *build_record(struct txn *t)
     return record;
 }
 
-/* Segments that `words` set free: what was hot in them may no longer be stored to. Failing to close
- * them costs a diagnosis, no data. */
-static void close_freed_segments(struct txn *t, const struct record_word *words, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        if (words[i].value != 0 || !is_table_word(t->c, words[i].offset))
-            continue;
-        uint64_t segment = (words[i].offset - FORMAT_TABLE) / sizeof(uint64_t);
-        (void)pages_close(&t->pages, (uint32_t)segment * pages_per_segment(t->c),
-                          pages_per_segment(t->c));
-    }
-}
-
 /* After the fence: words go home (their write-back is fenced by the next round), cold pages are
  * protected, and the next epoch begins with the hot ones. */
 static void finish(struct txn *t, const struct log_record *record)
 {
     const struct record_word *words = record_words(record);
     journal_apply(t->c, record_clears(record), record->clears, words, record->words);
-    if (t->table.low < t->table.high && t->table.low < t->free_hint)
-        t->free_hint = t->table.low;
     journal_finish(&t->journal);
-    close_freed_segments(t, words, record->words);
+    segments_close_freed(t, words, record->words);
 
     struct pages *p = &t->pages;
     if (pages_close_sorted(p, p->opened, p->count, entry_is_kept) != 0)
@@ -211,7 +176,7 @@ static int commit_locked(struct txn *t)
 {
     struct pages *p = &t->pages;
     if (t->concurrent) { /* from here on a store waits for the lock and belongs to the next epoch */
-        sort_entries(p);
+        pages_sort(p);
         int error = pages_close_sorted(p, p->opened, p->count, keep_none);
         if (error != 0)
             return pm__fail(-error, "%s: cannot protect pages: %s", t->c->path, strerror(-error));
@@ -248,20 +213,10 @@ static int commit_locked(struct txn *t)
     return 0;
 }
 
-int txn_commit(struct txn *t)
+int undo_commit(struct txn *t)
 {
-    sigset_t saved;
-    /* Only with concurrent stores may a signal handler of the program store while we commit. */
-    if (t->concurrent)
-        lock_acquire_masked(&t->lock, &saved);
-    else
-        lock_acquire(&t->lock);
     int result = commit_locked(t);
     t->note_count = 0;
     t->reserved &= result != 0;
-    if (t->concurrent)
-        lock_release_masked(&t->lock, &saved);
-    else
-        lock_release(&t->lock);
     return result;
 }

@@ -1,0 +1,119 @@
+/* The wrappers of wrapped.def: each announces what the function will write, and calls it. */
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* or its inline functions would stand for the real ones */
+
+#include "runtime/announce.h"
+
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+
+typedef int (*compare_function)(const void *, const void *);
+typedef int (*compare_r_function)(const void *, const void *, void *);
+
+static void announce_string(char *p, const char *q)
+{
+    if (in_arena(p))
+        announce(p, strlen(q) + 1);
+}
+
+static void announce_append(char *p, const char *q, size_t n)
+{
+    if (in_arena(p))
+        announce(p + strlen(p), strnlen(q, n) + 1);
+}
+
+static void announce_copy_until(void *p, const void *q, int c, size_t n)
+{
+    if (!in_arena(p))
+        return;
+    const char *end = memchr(q, c, n);
+    announce(p, end ? (size_t)(end - (const char *)q) + 1 : n);
+}
+
+/* The end of a token is overwritten, and the place where the next begins noted. */
+static void announce_field(char *s, const char *set, char **rest)
+{
+    announce_object(rest);
+    if (in_arena(s))
+        announce(s + strcspn(s, set), 1);
+}
+
+static void announce_token(char *s, const char *set, char **rest)
+{
+    announce_field(s ? s + strspn(s, set) : s, set, rest);
+}
+
+static void announce_vector(const struct iovec *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        announce(v[i].iov_base, v[i].iov_len);
+}
+
+static void announce_address(struct sockaddr *from, socklen_t *length)
+{
+    announce_object(length);
+    if (from && length)
+        announce(from, *length);
+}
+
+static void announce_message(struct msghdr *m)
+{
+    announce_object(m);
+    announce(m->msg_name, m->msg_namelen);
+    announce(m->msg_control, m->msg_controllen);
+    announce_vector(m->msg_iov, m->msg_iovlen);
+}
+
+/* glibc has these but declares them, if at all, with _FORTIFY_SOURCE only. */
+void *__memcpy_chk(void *, const void *, size_t, size_t);
+void *__memmove_chk(void *, const void *, size_t, size_t);
+void *__mempcpy_chk(void *, const void *, size_t, size_t);
+void *__memset_chk(void *, int, size_t, size_t);
+char *__strcpy_chk(char *, const char *, size_t);
+char *__stpcpy_chk(char *, const char *, size_t);
+char *__strncpy_chk(char *, const char *, size_t, size_t);
+char *__stpncpy_chk(char *, const char *, size_t, size_t);
+char *__strcat_chk(char *, const char *, size_t);
+char *__strncat_chk(char *, const char *, size_t, size_t);
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
+ssize_t __recv_chk(int, void *, size_t, size_t, int);
+size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
+char *__fgets_chk(char *, size_t, int, FILE *);
+char *__getcwd_chk(char *, size_t, size_t);
+ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+int __gethostname_chk(char *, size_t, size_t);
+
+#define WRAP(result, name, parameters, arguments, type, announcement)                              \
+    EXPORT result pm__##name parameters;                                                           \
+    EXPORT result pm__##name parameters                                                            \
+    {                                                                                              \
+        announcement;                                                                              \
+        return name arguments;                                                                     \
+    }
+#define WRAP_WAITING(result, name, parameters, arguments, type, announcement)                      \
+    EXPORT result pm__##name parameters;                                                           \
+    EXPORT result pm__##name parameters                                                            \
+    {                                                                                              \
+        announcement;                                                                              \
+        result wrapped_result = name arguments;                                                    \
+        announcement;                                                                              \
+        return wrapped_result;                                                                     \
+    }
+#define WRAP_BY_HAND(name, type)
+#include "runtime/wrapped.def"

@@ -1,0 +1,96 @@
+/*
+ * The audit of store tracking. A store by code that marks nothing, to a page that other marks have
+ * opened, leaves no trace but a line that differs from home without a mark (R1). So comparing open
+ * pages with home finds it: one page every AUDIT_EVERY commits always, which finds a habit sooner
+ * or later at the price of some nanoseconds a commit; all pages at every commit when the
+ * environment has LIBPM_AUDIT=1.
+ *
+ * What it finds it marks. So the commit fails, since the program must not go on believing that all
+ * its stores are seen, but nothing is lost: the next commit includes them.
+ */
+#include "txn/redo/redo.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AUDIT_EVERY 64
+/* States looked at to find the next open page. */
+#define AUDIT_LOOK 256
+#define LINES      (PM_PAGE / PM_LINE)
+
+static const char remedy[] = "was not announced: compile the code that makes it with pmcc, or call "
+                             "pm_dirty() first; the next commit will include it";
+
+static void describe(const struct txn *t, uint64_t offset, char *text, size_t size)
+{
+    uint64_t start, bytes;
+    if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
+        snprintf(text, size, "the store to %p, byte %llu of the object of %llu bytes at %p",
+                 (void *)(t->c->base + offset), (unsigned long long)(offset - start),
+                 (unsigned long long)bytes, (void *)(t->c->base + start));
+    else
+        snprintf(text, size, "the store to %p", (void *)(t->c->base + offset));
+}
+
+/* The first byte of a line that differs from home. */
+static uint64_t first_difference(const struct txn *t, uint64_t line)
+{
+    uint64_t offset = line * PM_LINE;
+    while (t->c->base[offset] == t->c->home[offset])
+        offset++;
+    return offset;
+}
+
+static void escaped(struct txn *t, uint64_t line)
+{
+    struct redo *r = t->redo;
+    char store[160];
+    uint64_t offset = first_difference(t, line);
+    describe(t, offset, store, sizeof store);
+    if (r->escaped++ == 0 || r->audit)
+        pm__fail(EFAULT, "%s: offset %llu: %s, %s", t->c->path, (unsigned long long)offset, store,
+                 remedy);
+    if (r->audit)
+        fprintf(stderr, "libpm: %s\n", pm__message());
+}
+
+/* The number of escaped stores' lines on an open page; they are marked. */
+static uint64_t audit_page(struct txn *t, uint32_t page)
+{
+    const char *base = t->c->base, *home = t->c->home;
+    const uint8_t *marks =
+        (uint8_t *)MARKS_TABLE + (((uintptr_t)base - ARENA_HINT) >> MARKS_LINE_SHIFT);
+    uint64_t found = 0;
+    for (uint64_t line = (uint64_t)page * LINES; line < (uint64_t)(page + 1) * LINES; line++) {
+        if (marks[line] || memcmp(base + line * PM_LINE, home + line * PM_LINE, PM_LINE) == 0 ||
+            !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
+            continue;
+        escaped(t, line);
+        txn_mark(t, line);
+        found++;
+    }
+    return found;
+}
+
+int redo_audit(struct txn *t)
+{
+    struct redo *r = t->redo;
+    const uint8_t *flags = t->pages.flags;
+    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
+    uint32_t look = r->audit ? end : t->commits % AUDIT_EVERY == 0 ? AUDIT_LOOK : 0;
+    uint64_t found = 0;
+    r->escaped = 0;
+    for (uint32_t i = 0; i < look && i < end; i++) {
+        r->audit_hand = r->audit_hand + 1 < end ? r->audit_hand + 1 : 0;
+        if ((flags[r->audit_hand] & (PAGE_OPEN | PAGE_LISTED)) != PAGE_OPEN)
+            continue;
+        found += audit_page(t, r->audit_hand);
+        if (!r->audit)
+            break;
+    }
+    errno = EFAULT;
+    return found == 0 ? 0 : -1;
+}

@@ -1,0 +1,228 @@
+/*
+ * Commit of the redo engine. Everything that can fail comes before anything is changed, but for the
+ * copying itself, which on a file may meet an error: then nothing refers to what was copied.
+ *
+ *   1  find what has changed; look for stores that escaped
+ *   2  make room in the log
+ *   3  fresh lines go straight home, the record to the log
+ *   4  pmem: fence. On a file wait() does that, later, for several commits at once
+ *   5  home gets lines and words; marks are cleared; cold pages are closed
+ */
+#include "txn/redo/redo.h"
+
+#include "base/error.h"
+#include "base/panic.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Pages that stay open and listed across a commit, at most; and of those that may be private. */
+#define HOT_MAX   1024
+#define HOT_SHARE 4
+/* Bytes of the tables of changes that stay in memory between commits. */
+#define CHANGES_KEPT (64 * PM_PAGE)
+
+static bool entry_is_kept(const struct page_entry *entry)
+{
+    return entry->slot != SLOT_NONE;
+}
+
+static bool keep_none(const struct page_entry *entry)
+{
+    (void)entry;
+    return false;
+}
+
+static int write_fresh(struct txn *t)
+{
+    const struct changes *ch = &t->redo->changes;
+    for (uint64_t i = 0; i < ch->fresh_count; i++) {
+        uint64_t offset = ch->fresh[i].offset;
+        int error = medium_copy(&t->c->medium, t->c->home + offset, t->c->base + offset,
+                                ch->fresh[i].bytes);
+        if (error != 0)
+            return error;
+        t->bytes_fresh += ch->fresh[i].bytes;
+    }
+    return 0;
+}
+
+/* The journaled words of the record, in the transaction's buffer. */
+struct words {
+    struct record_clear *clears;
+    struct record_word *words;
+    struct journal_counts counts;
+};
+
+static struct words collect_words(struct txn *t)
+{
+    struct words w = {.counts = journal_count(&t->journal)};
+    w.clears = (struct record_clear *)t->record;
+    w.words = (struct record_word *)(w.clears + w.counts.clears);
+    journal_collect(&t->journal, w.clears, w.words);
+    return w;
+}
+
+static int write_record(struct txn *t, const struct words *w)
+{
+    const struct changes *ch = &t->redo->changes;
+    struct redo_part head = {
+        .epoch = t->epoch,
+        .fenced = atomic_load(&t->redo->durable),
+        .total = redo_stream_bytes(w->counts.clears, w->counts.words, ch->fresh_count,
+                                   ch->run_count, ch->lines),
+        .clears = (uint32_t)w->counts.clears,
+        .words = (uint32_t)w->counts.words,
+        .fresh = (uint32_t)ch->fresh_count,
+        .runs = (uint32_t)ch->run_count,
+    };
+    redo_log_begin(t, &head);
+    redo_log_put(t, w->clears, w->counts.clears * sizeof *w->clears);
+    redo_log_put(t, w->words, w->counts.words * sizeof *w->words);
+    redo_log_put(t, ch->fresh, ch->fresh_count * sizeof *ch->fresh);
+    redo_log_put(t, ch->runs, ch->run_count * sizeof *ch->runs);
+    for (uint64_t i = 0; i < ch->run_count; i++)
+        redo_log_put(t, t->c->base + run_line(ch->runs[i]) * PM_LINE,
+                     run_count(ch->runs[i]) * PM_LINE);
+    return redo_log_end(t);
+}
+
+/* The record is written, and durable but for a file: home gets what it has. */
+static void apply(struct txn *t, const struct words *w)
+{
+    const struct changes *ch = &t->redo->changes;
+    journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
+    for (uint64_t i = 0; i < ch->run_count; i++) {
+        uint64_t offset = run_line(ch->runs[i]) * PM_LINE;
+        uint64_t bytes = run_count(ch->runs[i]) * PM_LINE;
+        memcpy(t->c->home + offset, t->c->base + offset, bytes);
+        medium_write_back(&t->c->medium, t->c->home + offset, bytes);
+    }
+    t->lines_logged += ch->lines;
+}
+
+/* Close listed pages but hot ones, which stay open and will be compared again. */
+static void cool_pages(struct txn *t)
+{
+    struct pages *p = &t->pages;
+    uint32_t hot = 0, kept = 0, peak = p->count;
+    uint64_t most = min_u64(HOT_MAX, t->redo->private_max / HOT_SHARE);
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct page_entry *e = &p->opened[i];
+        bool stays = pages_stay_hot(p, e->page, e->now) && !t->concurrent && hot < most &&
+                     p->flags[e->page] & PAGE_OPEN && segments_page_is_data(t, e->page);
+        e->slot = stays ? 0 : SLOT_NONE;
+        hot += stays;
+    }
+    if (pages_close_sorted(p, p->opened, p->count, entry_is_kept) != 0)
+        panic(t->c->path, 0, "cannot protect pages after a commit, which stands");
+    for (uint32_t i = 0; i < peak; i++) {
+        if (entry_is_kept(&p->opened[i]))
+            p->opened[kept++] = p->opened[i];
+        else
+            p->flags[p->opened[i].page] &= (uint8_t)~PAGE_LISTED;
+    }
+    p->count = kept;
+    pages_trim(p, peak);
+}
+
+/* Give back memory that a large transaction needed. */
+static void trim(const void *table, uint64_t bytes)
+{
+    if (bytes > CHANGES_KEPT)
+        madvise((char *)table + CHANGES_KEPT, align_up(bytes - CHANGES_KEPT, PM_PAGE),
+                MADV_DONTNEED);
+}
+
+static void finish(struct txn *t, const struct words *w)
+{
+    struct redo *r = t->redo;
+    uint64_t marked = r->marked_count;
+    apply(t, w);
+    journal_finish(&t->journal);
+    redo_clear_marks(t);
+    segments_close_freed(t, w->words, w->counts.words);
+    cool_pages(t);
+    trim(r->marked, marked * sizeof *r->marked);
+    trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
+    trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);
+    trim(t->record, w->counts.clears * sizeof *w->clears + w->counts.words * sizeof *w->words);
+    t->epoch++;
+    t->commits++;
+    if (redo_on_file(t))
+        queue_set_epoch(&t->c->medium, t->epoch);
+    redo_evict(t);
+}
+
+static int cannot_write(struct txn *t, uint64_t bytes, int error)
+{
+    return pm__fail(-error,
+                    "%s: offset %llu: cannot write a commit record of %llu bytes: %s; free "
+                    "space and commit again, or roll back",
+                    t->c->path, (unsigned long long)container_bytes(t->c),
+                    (unsigned long long)bytes, strerror(-error));
+}
+
+/* Fence, or leave that to wait(); what is in the log from now on is the state after a crash. */
+static int seal_record(struct txn *t)
+{
+    struct redo *r = t->redo;
+    if (!redo_on_file(t)) {
+        int error = medium_fence(&t->c->medium);
+        if (error != 0)
+            return error;
+        atomic_store_explicit(&r->home, t->epoch - 1, memory_order_relaxed);
+        atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
+    }
+    atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
+    return 0;
+}
+
+int redo_commit(struct txn *t)
+{
+    struct redo *r = t->redo;
+    const struct changes *ch = &r->changes;
+    if (t->concurrent) { /* from here on a store waits for the lock and belongs to the next epoch */
+        pages_sort(&t->pages);
+        int error = pages_close_sorted(&t->pages, t->pages.opened, t->pages.count, keep_none);
+        if (error != 0)
+            return pm__fail(-error, "%s: cannot protect pages: %s", t->c->path, strerror(-error));
+    }
+    redo_collect(t);
+    if (t->stores && redo_audit(t) != 0)
+        return -1;
+    struct journal_counts counts = journal_count(&t->journal);
+    uint64_t total =
+        redo_stream_bytes(counts.clears, counts.words, ch->fresh_count, ch->run_count, ch->lines);
+    if (total == 0) {
+        redo_clear_marks(t);
+        cool_pages(t);
+        return 0;
+    }
+
+    /* Giving up segments of the log adds a word for each; room is made for them too. */
+    uint64_t most =
+        total + (t->log.half[0].count + t->log.half[1].count) * sizeof(struct record_word);
+    int error = redo_log_reserve(t, most);
+    if (error == 0 && redo_on_file(t) && ch->fresh_count > 0)
+        error =
+            redo_sync(t, t->epoch - 1); /* what was freed may be live in the last durable state */
+    if (error != 0)
+        return cannot_write(t, total, error);
+    redo_log_shrink(t, most);
+    struct words w = collect_words(t);
+    error = write_fresh(t);
+    if (error == 0)
+        error = write_record(t, &w);
+    if (error == 0)
+        error = seal_record(t);
+    if (error != 0) {
+        redo_log_unshrink(t);
+        return cannot_write(t, total, error);
+    }
+    finish(t, &w);
+    if (redo_on_file(t))
+        (void)redo_log_trickle(t); /* an error comes back at the next sync or reservation */
+    return 0;
+}

@@ -1,0 +1,309 @@
+/*
+ * The log of the redo engine: a set of segments, in no order. A record goes on where the last one
+ * ended; when the segment is full, in any segment whose records are no longer needed; when there is
+ * none, the log grows. Recovery finds parts by walking each segment from its start, and their order
+ * by their epochs.
+ *
+ * Invariants
+ *  G1  All parts in a segment are of ascending epochs, from its first byte on without a gap, down
+ * to the first that is invalid or void. G2  A segment is written from its start again only when
+ * `home` has passed its newest epoch (redo 4): those records' lines are home, and a later round has
+ * fenced them. G3  On a file a segment is claimed only when everything committed is durable:
+ * before, what it held may be live in the last durable state.
+ */
+#define _GNU_SOURCE
+#include "txn/redo/redo.h"
+
+#include "base/checksum.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* On a file the log may take so much before pages of home must follow, but no more than this share
+ * of the container. */
+#define FILE_LOG_BYTES (UINT64_C(16) << 20)
+#define FILE_LOG_SHARE 8
+/* Pages of home written to the file at once, and the log in between. */
+#define TRICKLE_PAGES 256
+#define TRICKLE_BYTES (UINT64_C(128) << 10)
+
+static uint64_t table_bytes(const struct txn *t)
+{
+    return t->c->segments_max * sizeof(uint64_t);
+}
+
+int redo_log_load(struct txn *t)
+{
+    struct redo_log *log = &t->redo->log;
+    *log = (struct redo_log){.segment = t->log.half[0].segments[0],
+                             .newest = map_table(table_bytes(t)),
+                             .stage = aligned_alloc(PM_LINE, REDO_PART_MAX)};
+    return log->newest != MAP_FAILED && log->stage ? 0 : -ENOMEM;
+}
+
+void redo_log_unload(struct txn *t)
+{
+    struct redo_log *log = &t->redo->log;
+    if (log->newest && log->newest != MAP_FAILED)
+        munmap(log->newest, table_bytes(t));
+    free(log->stage);
+}
+
+/* ---- space ----------------------------------------------------------------------------------- */
+
+static uint32_t segments_in_log(const struct txn *t)
+{
+    return t->log.half[0].count + t->log.half[1].count;
+}
+
+static uint32_t log_segment(const struct txn *t, uint32_t i)
+{
+    uint32_t first = t->log.half[0].count;
+    return i < first ? t->log.half[0].segments[i] : t->log.half[1].segments[i - first];
+}
+
+static bool is_void(const struct txn *t, uint32_t segment)
+{
+    const struct redo *r = t->redo;
+    return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&r->home);
+}
+
+/* UINT32_MAX if none is. */
+static uint32_t find_void(const struct txn *t)
+{
+    for (uint32_t i = 0; i < segments_in_log(t); i++)
+        if (is_void(t, log_segment(t, i)))
+            return log_segment(t, i);
+    return UINT32_MAX;
+}
+
+static uint32_t count_void(const struct txn *t)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < segments_in_log(t); i++)
+        n += is_void(t, log_segment(t, i));
+    return n;
+}
+
+/* Bytes of a stream that the next part can take from a segment with `room` bytes left; 0 if none.
+ */
+static uint64_t part_bytes(uint64_t room, uint64_t left)
+{
+    uint64_t most = min_u64(room, REDO_PART_MAX);
+    return most > sizeof(struct redo_part) ? min_u64(left, most - sizeof(struct redo_part)) : 0;
+}
+
+/* How much of a stream of `left` bytes `room` bytes can hold. */
+static uint64_t stream_in(uint64_t room, uint64_t left)
+{
+    uint64_t taken = 0, bytes;
+    while (taken < left && (bytes = part_bytes(room, left - taken)) > 0) {
+        taken += bytes;
+        room -= align_up(sizeof(struct redo_part) + bytes, PM_LINE);
+    }
+    return taken;
+}
+
+/* Whole segments that a record needs after the rest of the current one. */
+static uint32_t segments_needed(const struct txn *t, uint64_t total)
+{
+    uint64_t size = t->c->segment_size;
+    uint64_t left = total - stream_in(size - t->redo->log.end, total);
+    return left == 0 ? 0 : (uint32_t)divide_up(left, stream_in(size, UINT64_MAX));
+}
+
+static uint32_t file_segments(const struct txn *t)
+{
+    uint64_t bytes = min_u64(FILE_LOG_BYTES, t->c->max_size / FILE_LOG_SHARE);
+    return (uint32_t)(bytes >> t->c->segment_shift);
+}
+
+/* Zeros over a new segment of a file, whose blocks are allocated but unwritten: the first write to
+ * each would cost the file system a transaction of its own, and a commit the wait for it. */
+static int write_zeros(struct txn *t, uint32_t segment)
+{
+    static const char zeros[1 << 16];
+    char *at = t->c->home + ((uint64_t)segment << t->c->segment_shift);
+    for (uint64_t done = 0; done < t->c->segment_size; done += sizeof zeros) {
+        int error = t->c->medium.ops->copy(&t->c->medium, at + done, zeros, sizeof zeros);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+static int claim(struct txn *t)
+{
+    int error = 0;
+    if (redo_on_file(t))
+        error = redo_sync(t, atomic_load(&t->redo->committed)); /* G3 */
+    if (error == 0)
+        error = segments_claim_log(t, 1);
+    if (error != 0)
+        return error;
+    const struct log_half *half = &t->log.half[1];
+    uint32_t segment = half->segments[half->count - 1];
+    t->redo->log.newest[segment] = 0;
+    return redo_on_file(t) ? write_zeros(t, segment) : 0;
+}
+
+/* On a file: take all of home there, so that the whole log is void. */
+static int drain(struct txn *t)
+{
+    uint64_t committed = atomic_load(&t->redo->committed);
+    int error = redo_sync(t, committed);
+    int64_t written = error == 0 ? queue_write(&t->c->medium, UINT64_MAX, committed) : 0;
+    if (error != 0 || written < 0)
+        return error != 0 ? error : (int)written;
+    return redo_fence(t);
+}
+
+int redo_log_reserve(struct txn *t, uint64_t total)
+{
+    uint32_t needed = segments_needed(t, total);
+    bool drained = !redo_on_file(t);
+    while (needed > 0 && count_void(t) < needed) {
+        int error = -ENOSPC;
+        if (drained || segments_in_log(t) < file_segments(t))
+            error = claim(t);
+        if (error == -ENOSPC && !drained) {
+            drained = true;
+            error = drain(t);
+        }
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+void redo_log_shrink(struct txn *t, uint64_t total)
+{
+    struct redo_log *log = &t->redo->log;
+    uint32_t needed = segments_needed(t, total);
+    log->peak =
+        needed >= log->peak ? needed : log->peak - (uint32_t)divide_up(log->peak - needed, 4);
+    uint64_t keep = max_u64(log->peak + 2, redo_on_file(t) ? file_segments(t) : 2);
+    for (int h = 0; h < 2; h++) {
+        struct log_half *half = &t->log.half[h];
+        while (half->count > 1 && segments_in_log(t) > keep && count_void(t) > needed &&
+               is_void(t, half->segments[half->count - 1]))
+            journal_set(&t->journal, &t->table, half->segments[--half->count], 0);
+    }
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, uint64_t offset)
+{
+    return checksum_mix(checksum(part, sizeof *part + part->bytes, 0), c->seed, offset);
+}
+
+static uint64_t room(const struct txn *t)
+{
+    return t->c->segment_size - t->redo->log.end;
+}
+
+void redo_log_begin(struct txn *t, const struct redo_part *head)
+{
+    struct redo_log *log = &t->redo->log;
+    log->head = *head;
+    log->total = head->total;
+    log->staged = log->written = 0;
+    log->error = 0;
+    log->first_segment = log->segment;
+    log->first_end = log->end;
+}
+
+/* The stage is a part, or all that is left: write it. */
+static void flush(struct txn *t)
+{
+    struct redo_log *log = &t->redo->log;
+    struct redo_part *part = (struct redo_part *)log->stage;
+    uint64_t at = ((uint64_t)log->segment << t->c->segment_shift) + log->end;
+    log->head.bytes = (uint32_t)log->staged;
+    log->head.checksum = 0;
+    *part = log->head;
+    uint64_t size = sizeof *part + log->staged, padded = align_up(size, PM_LINE);
+    memset(log->stage + size, 0, padded - size); /* whole lines are cheaper to copy */
+    part->checksum = redo_part_sum(t->c, part, at);
+    int error = medium_copy(&t->c->medium, t->c->home + at, part, padded);
+    if (log->error == 0)
+        log->error = error;
+    log->newest[log->segment] = log->head.epoch;
+    log->head.previous = part->checksum;
+    log->head.number++;
+    log->end += padded;
+    log->since_write += padded;
+    log->written += log->staged;
+    log->staged = 0;
+}
+
+/* How much the part in the stage will have, moving on to a void segment when this one is full. */
+static uint64_t part_target(struct txn *t)
+{
+    struct redo_log *log = &t->redo->log;
+    uint64_t left = log->total - log->written, bytes = part_bytes(room(t), left);
+    if (bytes == 0) {
+        log->segment = find_void(t);
+        log->end = 0;
+        bytes = part_bytes(room(t), left);
+    }
+    return bytes;
+}
+
+void redo_log_put(struct txn *t, const void *from, uint64_t size)
+{
+    struct redo_log *log = &t->redo->log;
+    while (size > 0) {
+        uint64_t target = part_target(t), n = min_u64(size, target - log->staged);
+        memcpy(log->stage + sizeof(struct redo_part) + log->staged, from, n);
+        log->staged += n;
+        from = (const char *)from + n;
+        size -= n;
+        if (log->staged == target)
+            flush(t);
+    }
+}
+
+int redo_log_end(struct txn *t)
+{
+    struct redo_log *log = &t->redo->log;
+    if (log->error == 0)
+        return 0;
+    for (uint32_t i = 0; i < segments_in_log(t); i++) { /* what it began to use is void again */
+        uint32_t segment = log_segment(t, i);
+        if (segment != log->first_segment && log->newest[segment] == log->head.epoch)
+            log->newest[segment] = 0;
+    }
+    log->segment = log->first_segment;
+    log->end = log->first_end;
+    return log->error;
+}
+
+void redo_log_unshrink(struct txn *t)
+{
+    for (int h = 0; h < 2; h++) {
+        struct log_half *half = &t->log.half[h];
+        const uint64_t *home = home_table(t->c);
+        /* What shrinking took off the list's end is still there behind it. */
+        for (uint32_t i;
+             i = half->segments[half->count],
+             i != 0 && home[i] == segment_log_word((unsigned)h, segment_argument(home[i])) &&
+                 shadow_table(t->c)[i] == 0;
+             half->count++)
+            journal_set(&t->journal, &t->table, i, home[i]);
+    }
+}
+
+int redo_log_trickle(struct txn *t)
+{
+    struct redo *r = t->redo;
+    uint32_t used = segments_in_log(t) - count_void(t);
+    if (2 * used <= file_segments(t) || r->log.since_write < TRICKLE_BYTES)
+        return 0;
+    r->log.since_write = 0;
+    int64_t written = queue_write(&t->c->medium, TRICKLE_PAGES, atomic_load(&r->durable));
+    return written < 0 ? (int)written : 0;
+}

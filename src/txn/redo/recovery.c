@@ -1,0 +1,387 @@
+/*
+ * Recovery from the redo engine's log: see txn/recovery.c for what comes before and after.
+ *
+ *   1  walk each segment of the log from its start, and put parts together to records
+ *   2  the newest record that holds: all up to the newest `fenced` that a record names are certain;
+ *      those after it were in the last round, and each is tested            redo 2
+ *   3  what steps 1 and 2 read is made durable                              redo 5
+ *   4  from that record to the oldest of an unbroken run of epochs, every word of home once: a
+ * line, a journaled word, or a fresh range that a newer record owns is left alone   redo 3
+ *
+ * Rule 10 holds here too: a segment that is log stays log, and nothing is replayed into it; it was
+ * claimed after the record that would write there.
+ */
+#include "txn/recovery.h"
+#include "txn/redo/redo.h"
+
+#include "base/checksum.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct record {
+    uint64_t epoch;
+    const struct redo_part *head;
+    char *stream; /* owned; put together when it is needed */
+};
+
+struct log_reader {
+    struct txn *t;
+    const struct redo_part **parts; /* by epoch and number; owned */
+    uint64_t count, room;
+    uint8_t *owned; /* a byte a line of home, a bit a word: written by a newer record */
+};
+
+static uint64_t offset_of(const struct txn *t, const void *in_home)
+{
+    return (uint64_t)((const char *)in_home - t->c->home);
+}
+
+static int no_memory(const struct txn *t)
+{
+    return pm__fail(ENOMEM, "%s: no memory to read the log", t->c->path);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------
+ */
+
+static bool part_is_valid(const struct txn *t, const struct redo_part *part, uint64_t room,
+                          uint64_t base)
+{
+    if (room < sizeof *part || part->epoch <= base || part->epoch > EPOCH_MAX || part->bytes == 0 ||
+        part->bytes > room - sizeof *part || part->bytes > REDO_PART_MAX - sizeof *part)
+        return false;
+    /* The sum is of the part with the field zero; the log is not ours to change, so of a copy. */
+    union {
+        struct redo_part part;
+        char bytes[REDO_PART_MAX];
+    } *copy = malloc(sizeof *copy);
+    if (!copy)
+        return false;
+    memcpy(copy, part, sizeof *part + part->bytes);
+    copy->part.checksum = 0;
+    bool valid = redo_part_sum(t->c, &copy->part, offset_of(t, part)) == part->checksum;
+    free(copy);
+    return valid;
+}
+
+static int add_part(struct log_reader *r, const struct redo_part *part)
+{
+    if (r->count == r->room) {
+        r->room = r->room ? 2 * r->room : 64;
+        const struct redo_part **more = realloc(r->parts, r->room * sizeof(void *));
+        if (!more)
+            return no_memory(r->t);
+        r->parts = more;
+    }
+    r->parts[r->count++] = part;
+    return 0;
+}
+
+static int walk_segment(struct log_reader *r, uint32_t segment, uint64_t base)
+{
+    const struct container *c = r->t->c;
+    const char *start = c->home + ((uint64_t)segment << c->segment_shift);
+    uint64_t at = 0, epoch = 0;
+    for (;;) {
+        const struct redo_part *part = (const struct redo_part *)(start + at);
+        if (at >= c->segment_size || !part_is_valid(r->t, part, c->segment_size - at, base) ||
+            part->epoch < epoch)
+            return 0;
+        if (add_part(r, part) != 0)
+            return -1;
+        epoch = part->epoch;
+        at += align_up(sizeof *part + part->bytes, PM_LINE);
+    }
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct redo_part *x = *(const struct redo_part *const *)a;
+    const struct redo_part *y = *(const struct redo_part *const *)b;
+    if (x->epoch != y->epoch)
+        return x->epoch < y->epoch ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int read_parts(struct log_reader *r, uint64_t base)
+{
+    for (int h = 0; h < 2; h++)
+        for (uint32_t i = 0; i < r->t->log.half[h].count; i++)
+            if (walk_segment(r, r->t->log.half[h].segments[i], base) != 0)
+                return -1;
+    if (r->count > 0)
+        qsort(r->parts, r->count, sizeof *r->parts, compare_parts);
+    return 0;
+}
+
+/* The first part of `epoch`, or where it would be. */
+static uint64_t find_epoch(const struct log_reader *r, uint64_t epoch)
+{
+    uint64_t low = 0, high = r->count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (r->parts[middle]->epoch < epoch)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- records ----------------------------------------------------------------------------------
+ */
+
+/* Part `number` of the record that `before` is the part before of. An attempt to write the record
+ * that failed may have left others of that number. */
+static const struct redo_part *next_part(const struct log_reader *r, const struct redo_part *before)
+{
+    for (uint64_t i = find_epoch(r, before->epoch);
+         i < r->count && r->parts[i]->epoch == before->epoch; i++)
+        if (r->parts[i]->number == before->number + 1 &&
+            r->parts[i]->previous == before->checksum && r->parts[i]->total == before->total)
+            return r->parts[i];
+    return NULL;
+}
+
+static bool shape_is_valid(const struct redo_part *head, uint64_t lines)
+{
+    return redo_stream_bytes(head->clears, head->words, head->fresh, head->runs, lines) ==
+           head->total;
+}
+
+/* Whether [offset, offset + bytes) lies in the file, behind the header, on such a boundary. */
+static bool range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes, uint64_t unit)
+{
+    uint64_t end = container_bytes(t->c);
+    return offset % unit == 0 && bytes % unit == 0 && offset >= FORMAT_STATE && offset < end &&
+           bytes <= end - offset;
+}
+
+/* The arrays of a record's stream. */
+struct arrays {
+    const struct record_clear *clears;
+    const struct record_word *words;
+    const struct redo_fresh *fresh;
+    const uint64_t *runs;
+    const char *lines;
+};
+
+static struct arrays arrays_of(const struct record *record)
+{
+    struct arrays a;
+    a.clears = (const struct record_clear *)record->stream;
+    a.words = (const struct record_word *)(a.clears + record->head->clears);
+    a.fresh = (const struct redo_fresh *)(a.words + record->head->words);
+    a.runs = (const uint64_t *)(a.fresh + record->head->fresh);
+    a.lines = (const char *)(a.runs + record->head->runs);
+    return a;
+}
+
+static bool contents_are_valid(const struct txn *t, const struct record *record)
+{
+    const struct redo_part *head = record->head;
+    uint64_t lines = 0;
+    if (redo_stream_bytes(head->clears, head->words, head->fresh, head->runs, 0) > head->total)
+        return false;
+    struct arrays a = arrays_of(record);
+    for (uint32_t i = 0; i < head->clears; i++)
+        if (!range_is_valid(t, a.clears[i].offset, a.clears[i].bytes, sizeof(uint64_t)))
+            return false;
+    for (uint32_t i = 0; i < head->words; i++)
+        if (!range_is_valid(t, a.words[i].offset, sizeof(uint64_t), sizeof(uint64_t)))
+            return false;
+    for (uint32_t i = 0; i < head->fresh; i++)
+        if (!range_is_valid(t, a.fresh[i].offset, a.fresh[i].bytes, PM_LINE))
+            return false;
+    for (uint32_t i = 0; i < head->runs; i++) {
+        if (!range_is_valid(t, run_line(a.runs[i]) * PM_LINE, run_count(a.runs[i]) * PM_LINE,
+                            PM_LINE))
+            return false;
+        lines += run_count(a.runs[i]);
+    }
+    return shape_is_valid(head, lines);
+}
+
+/*
+ * The record of an epoch, put together: 1; 0 if it is not there, or not whole; -1 for no memory, or
+ * a whole record that cannot be ours. The caller frees its stream.
+ */
+static int read_record(struct log_reader *r, uint64_t epoch, struct record *record)
+{
+    uint64_t first = find_epoch(r, epoch);
+    *record = (struct record){.epoch = epoch};
+    if (first == r->count || r->parts[first]->epoch != epoch || r->parts[first]->number != 0)
+        return 0;
+    const struct redo_part *head = record->head = r->parts[first];
+    uint64_t bytes = 0;
+    for (const struct redo_part *p = head; p && bytes < head->total; p = next_part(r, p))
+        bytes += p->bytes;
+    if (bytes != head->total)
+        return 0;
+    record->stream = malloc(head->total);
+    if (!record->stream)
+        return no_memory(r->t);
+    bytes = 0;
+    for (const struct redo_part *p = head; bytes < head->total; p = next_part(r, p)) {
+        memcpy(record->stream + bytes, p + 1, p->bytes);
+        bytes += p->bytes;
+    }
+    if (contents_are_valid(r->t, record))
+        return 1;
+    free(record->stream);
+    return pm__fail(EBADMSG,
+                    "%s: offset %llu: the commit record of epoch %llu refers beyond the end of the "
+                    "file: truncated; restore the file from a backup",
+                    r->t->c->path, (unsigned long long)offset_of(r->t, head),
+                    (unsigned long long)epoch);
+}
+
+/* redo 2. */
+static bool record_holds(const struct txn *t, const struct record *record)
+{
+    struct arrays a = arrays_of(record);
+    for (uint32_t i = 0; i < record->head->fresh; i++)
+        if (checksum(t->c->home + a.fresh[i].offset, a.fresh[i].bytes, 0) != a.fresh[i].sum)
+            return false;
+    return true;
+}
+
+/* The newest epoch whose record holds; `base` if there is none. -1 in case of an error. */
+static int find_newest(struct log_reader *r, uint64_t base, uint64_t *newest)
+{
+    uint64_t e = base;
+    for (uint64_t i = 0; i < r->count; i++)
+        e = max_u64(e, r->parts[i]->fenced);
+    for (;; e++) {
+        struct record next;
+        int found = read_record(r, e + 1, &next);
+        bool holds = found == 1 && record_holds(r->t, &next);
+        if (found == 1)
+            free(next.stream);
+        if (found < 0)
+            return -1;
+        if (!holds)
+            break;
+    }
+    *newest = e;
+    return 0;
+}
+
+/* redo 5: the log, the fresh ranges of its records, and the table that says what is log. */
+static int make_durable(struct log_reader *r)
+{
+    struct txn *t = r->t;
+    struct medium *medium = &t->c->medium;
+    if (!medium->queue) { /* there the fence is all it takes */
+        medium_write_back(medium, home_table(t->c),
+                          atomic_load(&t->c->segments) * sizeof(uint64_t));
+        for (uint64_t i = 0; i < r->count; i++)
+            medium_write_back(medium, r->parts[i], sizeof *r->parts[i] + r->parts[i]->bytes);
+    }
+    int error = medium_settle(medium);
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot make the log durable: %s", t->c->path,
+                        strerror(-error));
+    return 0;
+}
+
+static void write_back_fresh(struct txn *t, const struct record *record)
+{
+    struct arrays a = arrays_of(record);
+    for (uint32_t i = 0; i < record->head->fresh && !t->c->medium.queue; i++)
+        medium_write_back(&t->c->medium, t->c->home + a.fresh[i].offset, a.fresh[i].bytes);
+}
+
+/* ---- replay -----------------------------------------------------------------------------------
+ */
+
+static bool in_log(const struct txn *t, uint64_t offset)
+{
+    return segment_kind(home_table(t->c)[offset >> t->c->segment_shift]) == SEGMENT_LOG;
+}
+
+/* Own the word of home at `offset`; false if it was owned already. */
+static bool own_word(struct log_reader *r, uint64_t offset)
+{
+    uint8_t *line = &r->owned[offset / PM_LINE];
+    uint8_t bit = (uint8_t)(1u << offset % PM_LINE / sizeof(uint64_t));
+    bool was = *line & bit;
+    *line |= bit;
+    return !was;
+}
+
+static void replay_words(struct log_reader *r, uint64_t offset, const void *from, uint64_t bytes)
+{
+    struct txn *t = r->t;
+    for (uint64_t i = 0; i < bytes; i += sizeof(uint64_t))
+        if (own_word(r, offset + i) && !in_log(t, offset + i)) {
+            uint64_t value = 0; /* clears have no contents */
+            if (from)
+                memcpy(&value, (const char *)from + i, sizeof value);
+            __atomic_store_n(home_word(t->c, offset + i), value, __ATOMIC_RELAXED);
+        }
+    medium_write_back(&t->c->medium, t->c->home + offset, bytes);
+}
+
+static void replay(struct log_reader *r, const struct record *record)
+{
+    struct txn *t = r->t;
+    const struct redo_part *head = record->head;
+    struct arrays a = arrays_of(record);
+    /* Words first: in a record they come after the clears, so they own. */
+    for (uint32_t i = 0; i < head->words; i++)
+        if (!recovery_takes_log(t, &a.words[i]))
+            replay_words(r, a.words[i].offset, &a.words[i].value, sizeof(uint64_t));
+    for (uint32_t i = 0; i < head->clears; i++)
+        replay_words(r, a.clears[i].offset, NULL, a.clears[i].bytes);
+    for (uint32_t i = 0; i < head->fresh; i++)
+        memset(r->owned + a.fresh[i].offset / PM_LINE, 0xff, a.fresh[i].bytes / PM_LINE);
+    const char *lines = a.lines;
+    for (uint32_t i = 0; i < head->runs; i++) {
+        uint64_t bytes = run_count(a.runs[i]) * PM_LINE;
+        replay_words(r, run_line(a.runs[i]) * PM_LINE, lines, bytes);
+        lines += bytes;
+        t->recovery.pages += divide_up(bytes, PM_PAGE);
+    }
+}
+
+static int replay_all(struct log_reader *r, uint64_t base, uint64_t newest)
+{
+    for (uint64_t e = newest; e > base; e--) {
+        struct record record;
+        int found = read_record(r, e, &record);
+        if (found <= 0)
+            return found;
+        write_back_fresh(r->t, &record);
+        replay(r, &record);
+        free(record.stream);
+    }
+    return 0;
+}
+
+int redo_recover(struct txn *t, uint64_t base, uint64_t *newest)
+{
+    struct log_reader r = {.t = t};
+    uint64_t bytes = t->c->max_size / PM_LINE;
+    r.owned = map_table(bytes);
+    int result = r.owned == MAP_FAILED ? no_memory(t) : read_parts(&r, base);
+    *newest = base;
+    if (result == 0)
+        result = find_newest(&r, base, newest);
+    if (result == 0 && r.count > 0)
+        result = make_durable(&r);
+    if (result == 0 && r.count > 0) {
+        t->recovery.recovered = true;
+        result = replay_all(&r, base, *newest);
+        /* A torn record of the next epochs may lie there too. */
+        *newest = max_u64(*newest, r.parts[r.count - 1]->epoch);
+    }
+    if (r.owned != MAP_FAILED)
+        munmap(r.owned, bytes);
+    free(r.parts);
+    return result;
+}

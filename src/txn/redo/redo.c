@@ -1,0 +1,283 @@
+/* The redo engine between two commits: marks, faults, rollback; and waiting for the medium. */
+#define _GNU_SOURCE
+#include "txn/redo/redo.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LINES (PM_PAGE / PM_LINE)
+
+static uint64_t lines_max(const struct container *c)
+{
+    return c->max_size / PM_LINE;
+}
+
+static uint8_t *mark_of(const struct txn *t, uint64_t line)
+{
+    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> MARKS_LINE_SHIFT;
+    return (uint8_t *)MARKS_TABLE + first + line;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+int redo_load(struct txn *t, const struct txn_options *options)
+{
+    struct redo *r = calloc(1, sizeof *r);
+    if (!r)
+        return pm__fail(ENOMEM, "%s: out of memory", t->c->path);
+    t->redo = r;
+    *r = (struct redo){
+        .t = t,
+        .audit = options->audit,
+        .marked = map_table(lines_max(t->c) * sizeof *r->marked),
+        .changes = {.runs = map_table(lines_max(t->c) * sizeof *r->changes.runs),
+                    .fresh = map_table(lines_max(t->c) * sizeof *r->changes.fresh)},
+        .private_max = options->private_max >> PM_PAGE_SHIFT,
+        .committed = t->epoch - 1,
+        .durable = t->epoch - 1,
+        .home = t->epoch - 1,
+        .sync_lock = PTHREAD_MUTEX_INITIALIZER,
+        .synced = PTHREAD_COND_INITIALIZER,
+    };
+    if (redo_on_file(t)) {
+        r->private_max /= 2; /* a page has two copies there, view and home */
+        queue_forget(&t->c->medium, t->c->home, container_bytes(t->c)); /* what recovery made */
+        queue_set_epoch(&t->c->medium, t->epoch);
+    }
+    if (r->marked == MAP_FAILED || r->changes.runs == MAP_FAILED ||
+        r->changes.fresh == MAP_FAILED || redo_log_load(t) != 0)
+        return pm__fail(ENOMEM, "%s: no address space for its tables; choose a smaller max_size",
+                        t->c->path);
+    return 0;
+}
+
+static void unmap(void *table, size_t size)
+{
+    if (table != MAP_FAILED)
+        munmap(table, size);
+}
+
+void redo_unload(struct txn *t)
+{
+    struct redo *r = t->redo;
+    redo_log_unload(t);
+    unmap(r->marked, lines_max(t->c) * sizeof *r->marked);
+    unmap(r->changes.runs, lines_max(t->c) * sizeof *r->changes.runs);
+    unmap(r->changes.fresh, lines_max(t->c) * sizeof *r->changes.fresh);
+    pthread_mutex_destroy(&r->sync_lock);
+    pthread_cond_destroy(&r->synced);
+    free(r);
+    t->redo = NULL;
+}
+
+/* ---- stores ---------------------------------------------------------------------------------- */
+
+static int redo_open_page(struct txn *t, uint32_t page)
+{
+    int error = redo_open(t, page);
+    for (uint32_t i = page; i < page + t->pages.window && error == 0; i++)
+        redo_list(t, i);
+    return error;
+}
+
+static int open_if_closed(struct txn *t, uint32_t page)
+{
+    return t->pages.flags[page] & PAGE_OPEN ? 0 : redo_open(t, page);
+}
+
+void txn_mark(struct txn *t, uint64_t line)
+{
+    struct redo *r = t->redo;
+    uint32_t page = (uint32_t)(line / LINES);
+    if (!t->stores) { /* stores fault here, so no mark is needed, now or later */
+        memset(mark_of(t, align_down(line, LINES)), 1, LINES);
+        return;
+    }
+    if (!(t->pages.flags[page] & PAGE_OPEN)) {
+        sigset_t saved;
+        lock_acquire_masked(&t->lock, &saved);
+        bool data = segments_page_is_data(t, page);
+        int error = data ? open_if_closed(t, page) : 0;
+        lock_release_masked(&t->lock, &saved);
+        if (!data || error != 0) /* the store will fault, and be served or reported */
+            return;
+    }
+    if (t->pages.heat[page] == 0)
+        t->pages.heat[page] = 1;
+    __builtin_prefetch(t->c->home + line * PM_LINE);
+    r->marked[atomic_fetch_add_explicit(&r->marked_count, 1, memory_order_relaxed)] = line;
+    *mark_of(t, line) = 1;
+}
+
+/* A page that is stored to as a whole is listed, and its lines need no entries of their own. */
+static void mark_page(struct txn *t, uint32_t page)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    if (segments_page_is_data(t, page) && open_if_closed(t, page) == 0) {
+        redo_list(t, page);
+        memset(mark_of(t, (uint64_t)page * LINES), 1, LINES);
+    }
+    lock_release_masked(&t->lock, &saved);
+}
+
+void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint64_t line = offset / PM_LINE, end = divide_up(offset + bytes, PM_LINE);
+    while (line < end) {
+        if (line % LINES == 0 && end - line >= LINES && t->stores) {
+            mark_page(t, (uint32_t)(line / LINES));
+            line += LINES;
+        } else {
+            if (!*mark_of(t, line))
+                txn_mark(t, line);
+            line++;
+        }
+    }
+}
+
+static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    int error = 0;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    for (uint32_t page = first; page <= last && error == 0; page++) {
+        error = open_if_closed(t, page);
+        if (!t->stores && error == 0)
+            redo_list(t, page);
+    }
+    lock_release_masked(&t->lock, &saved);
+    if (error == 0 && t->stores)
+        txn_mark_range(t, offset, bytes);
+    return error;
+}
+
+/* What the transaction has stored to so far, `pages` more, and their words: all lines changed, none
+ * of them adjacent. */
+static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
+{
+    (void)extra_pages; /* those pages are marked or listed, and counted as such */
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    struct journal_counts counts = journal_count(&t->journal);
+    uint64_t lines = t->redo->marked_count + (t->pages.count + pages) * LINES;
+    uint64_t words = counts.words + extra_words + t->log.half[0].count + t->log.half[1].count;
+    int error = redo_log_reserve(t, redo_stream_bytes(counts.clears, words, 0, lines, lines));
+    lock_release_masked(&t->lock, &saved);
+    return error;
+}
+
+static int redo_rollback(struct txn *t)
+{
+    struct redo *r = t->redo;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int error = 0;
+    for (uint32_t i = 0; i < t->pages.count && error == 0; i++)
+        error = redo_restore(t, (uint64_t)t->pages.opened[i].page << PM_PAGE_SHIFT, PM_PAGE);
+    for (uint64_t i = 0, n = r->marked_count; i < n && error == 0; i++)
+        error = redo_restore(t, r->marked[i] * PM_LINE, PM_LINE);
+    if (error == 0) {
+        redo_clear_marks(t);
+        journal_rollback(&t->journal);
+        t->free_hint = 0;
+        redo_evict(t);
+    }
+    lock_release_masked(&t->lock, &saved);
+    if (error != 0)
+        return pm__fail(-error, "%s: cannot open a page to restore it: %s", t->c->path,
+                        strerror(-error));
+    return 0;
+}
+
+/* ---- durability ------------------------------------------------------------------------------ */
+
+/* Lead one round for everybody who waits. The sync lock is held, and released meanwhile. */
+static int lead(struct txn *t)
+{
+    struct redo *r = t->redo;
+    r->syncing = true;
+    pthread_mutex_unlock(&r->sync_lock);
+    uint64_t committed = atomic_load(&r->committed);
+    uint64_t floor = redo_on_file(t) ? queue_floor(&t->c->medium) : committed - 1;
+    int error = medium_fence(&t->c->medium);
+    pthread_mutex_lock(&r->sync_lock);
+    r->syncing = false;
+    if (error == 0) {
+        atomic_store(&r->durable, committed);
+        atomic_store(&r->home, min_u64(floor, committed));
+    } else {
+        atomic_store(&r->failed, error);
+    }
+    pthread_cond_broadcast(&r->synced);
+    return error;
+}
+
+static int sync_until(struct txn *t, uint64_t epoch, bool again)
+{
+    struct redo *r = t->redo;
+    int error = 0;
+    pthread_mutex_lock(&r->sync_lock);
+    while ((error = atomic_load(&r->failed)) == 0 && (again || atomic_load(&r->durable) < epoch)) {
+        if (r->syncing) {
+            pthread_cond_wait(&r->synced, &r->sync_lock);
+        } else {
+            error = lead(t);
+            again = false;
+        }
+    }
+    pthread_mutex_unlock(&r->sync_lock);
+    return error;
+}
+
+int redo_sync(struct txn *t, uint64_t epoch)
+{
+    return atomic_load_explicit(&t->redo->durable, memory_order_acquire) >= epoch
+               ? 0
+               : sync_until(t, epoch, false);
+}
+
+int redo_fence(struct txn *t)
+{
+    return sync_until(t, 0, true);
+}
+
+int txn_check_medium(struct txn *t)
+{
+    if (!t->redo || atomic_load_explicit(&t->redo->failed, memory_order_relaxed) == 0)
+        return 0;
+    return pm__fail(
+        EIO,
+        "%s: the medium failed to store a commit, and the container is read-only since; "
+        "close it, and open it again when the medium is well: the state will be that "
+        "of the last commit that returned, or of one after it",
+        t->c->path);
+}
+
+static int redo_wait(struct txn *t, uint64_t epoch)
+{
+    return redo_sync(t, epoch) == 0 ? 0 : txn_check_medium(t);
+}
+
+static int redo_close(struct txn *t)
+{
+    return redo_sync(t, t->epoch - 1) == 0 ? 0 : txn_check_medium(t);
+}
+
+const struct engine engine_redo = {
+    .name = "redo",
+    .in_place = false,
+    .open_page = redo_open_page,
+    .dirty = redo_dirty,
+    .reserve = redo_reserve,
+    .commit = redo_commit,
+    .wait = redo_wait,
+    .rollback = redo_rollback,
+    .close = redo_close,
+};

@@ -1,0 +1,176 @@
+/*
+ * The redo engine: the view is a private copy, so nothing that the program stores reaches home
+ * before commit, nothing is logged meanwhile, and a fault copies nothing. Commit finds the cache
+ * lines that differ from home, appends them as one record, makes the record durable, and carries
+ * them home.
+ *
+ *   txn_open --> recovery --> EPOCH e OPEN --- commit: record e ----> lines and words applied home;
+ *                  |           ^    |          pmem: one fence        cold pages closed;
+ *                  |           |    |          file: no wait here     e becomes e + 1
+ *                  |           +----+ rollback: home's lines back
+ *                  +-- replay, base epoch
+ *
+ * pmem: home is the medium; lines are written back at once, and fenced by the next round.
+ * file: home is a copy in memory (backend/file.c); wait() makes all records written so far durable
+ * by one fdatasync, and the queue takes home's pages to the file before the log's old end is
+ * reused.
+ *
+ * The rules (numbered in docs/internals.md, cited as "redo n") and where they are kept:
+ *   1  home is written by commit only; what is fresh; lines applied before commit returns commit.c
+ *   2  when a record holds recovery.c 3  replay newest first, each line once, only an unbroken run
+ * recovery.c 4  log space is reused when its lines are home and a later round has fenced them log.c
+ *   5  what is relied on is made durable first; base epoch                       recovery.c,
+ * ../recovery.c 6  on a file: sectors for lines, fdatasync for the fence ../backend/file.c
+ *
+ * Invariants
+ *  R1  Outside marked lines and LISTED pages the view equals home, free space included (but under
+ *      `faults` not the free space that the open transaction stored to).
+ *  R2  A page of the view that is not PRIVATE is read through to the file, and equals home.
+ *  R3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
+ *      `stores` only.
+ */
+#ifndef PM_TXN_REDO_REDO_H
+#define PM_TXN_REDO_REDO_H
+
+#include "txn/txn.h"
+
+#include <pthread.h>
+
+/* What a commit has found: tables with room for every line of the container. */
+struct changes {
+    uint64_t *runs; /* redo_run(), of lines to log */
+    uint64_t run_count;
+    uint64_t lines; /* in all runs */
+    struct redo_fresh *fresh;
+    uint64_t fresh_count;
+};
+
+/* Where the next record goes, and which segments of the log are void. */
+struct redo_log {
+    uint32_t segment;
+    uint64_t end;         /* bytes of it in use */
+    uint64_t *newest;     /* per segment of the container: newest epoch in it; 0: nothing */
+    uint64_t since_write; /* bytes logged since queue pages were last written */
+    uint32_t peak;        /* segments that recent commits needed, decaying */
+    char *stage;          /* a part as it is being made */
+    uint64_t staged, total, written; /* bytes of the stream: in the stage, in all, in parts */
+    struct redo_part head;           /* of the next part */
+    uint32_t first_segment;          /* where the record being written began */
+    uint64_t first_end;
+    int error; /* the first that writing it met */
+};
+
+struct redo {
+    struct txn *t;
+    bool audit;
+    uint64_t *marked; /* lines marked in this transaction */
+    _Atomic uint64_t marked_count;
+    struct changes changes;
+    struct redo_log log;
+    uint64_t private_max; /* pages of the view that may have copies */
+    uint32_t hand;        /* of the clock that evicts them */
+    uint32_t audit_hand;  /* the page looked at last */
+    uint64_t escaped;
+
+    /* Durability. Written under the page lock or by the one thread that is syncing. */
+    _Atomic uint64_t committed; /* newest epoch whose record is written */
+    _Atomic uint64_t durable;   /* newest epoch that no crash undoes */
+    _Atomic uint64_t home;      /* log of epochs up to it is no longer needed */
+    _Atomic int failed;         /* errno of the medium: sticky */
+    pthread_mutex_t sync_lock;
+    pthread_cond_t synced;
+    bool syncing;
+};
+
+/* ---- redo.c ---------------------------------------------------------------------------------- */
+
+int redo_load(struct txn *t, const struct txn_options *options);
+void redo_unload(struct txn *t);
+
+/* Whether home is a copy in memory, that the queue takes to the file. */
+static inline bool redo_on_file(const struct txn *t)
+{
+    return t->c->medium.queue;
+}
+
+/* Wait until every record written so far is durable. 0, or -errno, which is sticky. Any thread,
+ * with the page lock or without. */
+int redo_sync(struct txn *t, uint64_t epoch);
+
+/* One round of the medium more, whatever is durable already. */
+int redo_fence(struct txn *t);
+
+/* ---- view.c: pages of the private view ------------------------------------------------------- */
+
+/* Open pages for a store to `page`: at least that one. Page lock. [handler] -errno */
+int redo_open(struct txn *t, uint32_t page);
+
+/* Have the page compared as a whole at commit. It is open or will be when it is stored to. */
+void redo_list(struct txn *t, uint32_t page);
+
+/* Make a range of the view what home has, whether its pages are open or not. -errno */
+int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes);
+
+/* Pages of segments taken for data: the view becomes home. Page lock. -errno */
+int redo_adopt(struct txn *t, uint32_t first, uint32_t count);
+
+/* Give copies back until `private_max` holds. Nothing is changed and uncommitted. Page lock. */
+void redo_evict(struct txn *t);
+
+/* ---- changes.c ------------------------------------------------------------------------------- */
+
+/* Fill in `changes`. Page lock, and the allocator's. */
+void redo_collect(struct txn *t);
+
+/* Forget marks and list: the view is home. */
+void redo_clear_marks(struct txn *t);
+
+/* ---- audit.c --------------------------------------------------------------------------------- */
+
+/*
+ * Compare open pages with home: one every so many commits, all under LIBPM_AUDIT. -1 with EFAULT
+ * and a message if a store escaped; it is marked now.
+ */
+int redo_audit(struct txn *t);
+
+/* ---- log.c ----------------------------------------------------------------------------------- */
+
+int redo_log_load(struct txn *t);
+void redo_log_unload(struct txn *t);
+
+/* Make room for a record whose stream has `total` bytes, and then give back segments that recent
+ * records did not need. -errno: ENOSPC leaves all as it was. */
+int redo_log_reserve(struct txn *t, uint64_t total);
+void redo_log_shrink(struct txn *t, uint64_t total);
+
+/* Take back what the last shrinking gave: its commit failed. */
+void redo_log_unshrink(struct txn *t);
+
+/* Write a record: begin with its header's counts and total, put the stream, end. */
+void redo_log_begin(struct txn *t, const struct redo_part *head);
+void redo_log_put(struct txn *t, const void *bytes, uint64_t size);
+/* 0, or -errno: then nothing of it counts, and the next record goes to the same place. */
+int redo_log_end(struct txn *t);
+
+/* On a file: bring old pages of home to the file, so that log can be reused. -errno */
+int redo_log_trickle(struct txn *t);
+
+/* Bytes of a record's stream. */
+static inline uint64_t redo_stream_bytes(uint64_t clears, uint64_t words, uint64_t fresh,
+                                         uint64_t runs, uint64_t lines)
+{
+    return clears * sizeof(struct record_clear) + words * sizeof(struct record_word) +
+           fresh * sizeof(struct redo_fresh) + runs * sizeof(uint64_t) + lines * PM_LINE;
+}
+
+/* The largest part, header included: it fits the smallest segment. */
+#define REDO_PART_MAX FORMAT_SEGMENT_MIN
+
+/* Checksum of a part that stands at `offset` in the file; its checksum field must be zero. */
+uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, uint64_t offset);
+
+/* ---- commit.c -------------------------------------------------------------------------------- */
+
+int redo_commit(struct txn *t);
+
+#endif

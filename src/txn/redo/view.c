@@ -1,0 +1,145 @@
+/*
+ * Pages of the private view. A page is read through to the file until it is stored to; from then on
+ * it has a copy in this process, which costs memory and is given back when there are too many.
+ *
+ * The clock: a page is spared while its byte of heat is set, which marks and commits do, and the
+ * hand takes away.
+ */
+#define _GNU_SOURCE
+#include "txn/redo/redo.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Pages that one store opens at most, where stores run on from page to page. */
+#define WINDOW_MAX 32
+/* Eviction goes on until this much below the limit, so that it is not needed at every commit. */
+#define EVICT_SHARE 8
+
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static char *view(const struct txn *t, uint32_t page)
+{
+    return t->c->base + ((uint64_t)page << PM_PAGE_SHIFT);
+}
+
+static void set_private(struct txn *t, uint32_t page)
+{
+    if (!(t->pages.flags[page] & PAGE_PRIVATE)) {
+        t->pages.flags[page] |= PAGE_PRIVATE;
+        t->pages.private_count++;
+    }
+}
+
+int redo_open(struct txn *t, uint32_t page)
+{
+    uint32_t count = pages_window(&t->pages, page, 1, WINDOW_MAX);
+    int error = pages_open(&t->pages, page, count);
+    for (uint32_t i = page; i < page + count && error == 0; i++)
+        set_private(t, i);
+    /* A run goes on: let the kernel make its copies in one go, not by a fault each. */
+    if (error == 0 && count > 1)
+        madvise(view(t, page), (size_t)count << PM_PAGE_SHIFT, MADV_POPULATE_WRITE);
+    return error;
+}
+
+void redo_list(struct txn *t, uint32_t page)
+{
+    if (!(t->pages.flags[page] & PAGE_LISTED))
+        pages_list(&t->pages, page, SLOT_NONE, 0);
+}
+
+int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    for (uint32_t page = first; page <= last; page++)
+        if (!(t->pages.flags[page] & PAGE_OPEN)) {
+            int error = pages_open(&t->pages, page, 1);
+            if (error != 0)
+                return error;
+            set_private(t, page);
+        }
+    memcpy(t->c->base + offset, t->c->home + offset, bytes);
+    return 0;
+}
+
+int redo_adopt(struct txn *t, uint32_t first, uint32_t count)
+{
+    struct medium *medium = &t->c->medium;
+    madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED);
+    for (uint32_t page = first; page < first + count; page++) {
+        uint8_t *flags = &t->pages.flags[page];
+        t->pages.private_count -= (*flags & PAGE_PRIVATE) != 0;
+        *flags &= (uint8_t)~PAGE_PRIVATE;
+        if (!medium->queue)
+            continue;
+        /* What lay here before may not have reached the file: show home's, not the file's. */
+        if (queue_holds(medium, page_home(&t->pages, page))) {
+            int error = redo_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
+            if (error == 0)
+                error = pages_close(&t->pages, page, 1);
+            if (error != 0)
+                return error;
+        } else {
+            queue_forget(medium, page_home(&t->pages, page), PM_PAGE);
+        }
+    }
+    return 0;
+}
+
+/* Whether the clock may take this page: nothing of it is only here. */
+static bool evictable(struct txn *t, uint32_t page)
+{
+    uint8_t flags = t->pages.flags[page];
+    if (!(flags & PAGE_PRIVATE) || flags & PAGE_LISTED)
+        return false;
+    if (t->pages.heat[page] != 0) {
+        t->pages.heat[page] = 0;
+        return false;
+    }
+    return !redo_on_file(t) || !queue_holds(&t->c->medium, page_home(&t->pages, page));
+}
+
+static int evict_run(struct txn *t, uint32_t first, uint32_t count)
+{
+    int error = pages_close(&t->pages, first, count);
+    if (error != 0)
+        return error;
+    size_t size = (size_t)count << PM_PAGE_SHIFT;
+    madvise(view(t, first), size, MADV_DONTNEED);
+    if (redo_on_file(t))
+        queue_forget(&t->c->medium, page_home(&t->pages, first), size);
+    for (uint32_t page = first; page < first + count; page++)
+        t->pages.flags[page] &= (uint8_t)~PAGE_PRIVATE;
+    t->pages.private_count -= count;
+    t->pages.evicted += count;
+    return 0;
+}
+
+void redo_evict(struct txn *t)
+{
+    struct redo *r = t->redo;
+    if (t->pages.private_count <= r->private_max)
+        return;
+    if (redo_on_file(t) && queue_write(&t->c->medium, UINT64_MAX, atomic_load(&r->durable)) < 0)
+        return; /* the next commit meets the error again, and reports it */
+    uint64_t keep = r->private_max - r->private_max / EVICT_SHARE;
+    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
+    uint64_t budget =
+        8 * t->pages.private_count; /* the rest of the round is for the next commits */
+    while (t->pages.private_count > keep && budget > 0) {
+        uint32_t page = r->hand < end ? r->hand : 0, run = 0;
+        while (page + run < end && run < budget && t->pages.private_count - run > keep &&
+               evictable(t, page + run))
+            run++;
+        if (run > 0 && evict_run(t, page, run) != 0)
+            return;
+        uint32_t step = run > 0 ? run : 1;
+        r->hand = page + step;
+        budget -= step;
+    }
+}

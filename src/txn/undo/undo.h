@@ -1,0 +1,32 @@
+/*
+ * The undo engine: the view is home, so a page's contents at the start of the epoch are in the log
+ * before the page can be stored to, and commit is one round. Private to this folder.
+ *
+ *                  store to a closed page: image, fence, open        +--------------------+
+ *                              +----+                                |                    |
+ *                              v    |                                v                    |
+ *   txn_open --> recovery --> EPOCH e OPEN -- commit: one round, record e -----> words applied,
+ *                  |           ^    |                                            cold pages closed,
+ *                  |           |    | rollback: images back,                     e becomes e + 1
+ *                  |           +----+ words back; same epoch, pages stay open
+ *                  |
+ *                  +-- torn record or no record: images back; base epoch; then EPOCH base + 1
+ *
+ * The rules (numbered in docs/internals.md, cited below as "rule n") and where they are kept:
+ *   1  every line of every opened page is written back, every such live page listed     commit.c
+ *   2  halves of the log and record slots alternate by epoch                            ../log.h
+ *   3  fresh is judged by the committed bitmap; when a record holds                     recovery.c
+ *   4  which record recovery takes, what it copies back, what it applies                recovery.c
+ *   5  recovery makes durable what it relies on before it changes anything              recovery.c
+ *   6  the base epoch, by a round of its own, ends a recovery                        ../recovery.c
+ *   7  rollback stays in its epoch and keeps pages and images                           undo.c
+ *   8  a hot page is not written back home: its image proves it                         commit.c
+ */
+#ifndef PM_TXN_UNDO_UNDO_H
+#define PM_TXN_UNDO_UNDO_H
+
+#include "txn/txn.h"
+
+int undo_commit(struct txn *t);
+
+#endif

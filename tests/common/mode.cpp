@@ -1,0 +1,20 @@
+#include "common/mode.hpp"
+
+#include <cstdlib>
+
+namespace test
+{
+
+std::string mode()
+{
+    const char *mode = getenv("LIBPM_TEST_MODE");
+    return mode ? mode : "undo";
+}
+
+void set_mode(pm_options &options)
+{
+    options.engine = mode() == "undo" ? PM_ENGINE_UNDO : PM_ENGINE_REDO;
+    options.tracker = mode() == "stores" ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
+}
+
+} // namespace test
