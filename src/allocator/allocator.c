@@ -81,7 +81,7 @@ int allocator_open(struct allocator *a, struct txn *t)
     }
     pthread_mutex_init(&a->lock, NULL);
     rebuild_lists(a);
-    t->upcalls = (struct txn_upcalls){a, slab_line_liveness, object_at};
+    t->upcalls = (struct txn_upcalls){a, slab_line_liveness, slab_page_liveness, object_at};
     return 0;
 }
 

@@ -204,6 +204,40 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
     return (before ? LIVE_BEFORE : 0u) | (after ? LIVE_AFTER : 0u);
 }
 
+/* The lines of a page that objects touch, by one version of table word and bitmap. */
+static uint64_t used_lines(const struct allocator *a, uint64_t word, const char *bitmaps,
+                           uint32_t page)
+{
+    enum segment_kind kind = segment_kind(word);
+    if (kind != SEGMENT_SLAB)
+        return kind == SEGMENT_LARGE || kind == SEGMENT_MORE ? UINT64_MAX : 0;
+    uint32_t size = segment_argument(word) * FORMAT_GRANULARITY_MIN;
+    struct slab_shape shape = slab_shape(a->c->segment_size, size);
+    uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT, lines = 0;
+    uint64_t within = offset & (a->c->segment_size - 1);
+    if (within < shape.header_bytes)
+        return 0;
+    uint32_t data = (uint32_t)within - shape.header_bytes;
+    const uint64_t *bits = (const uint64_t *)(bitmaps + offset - within);
+    for (uint32_t slot = data / size; slot < shape.objects && slot * size < data + PM_PAGE;
+         slot++) {
+        if (!(bits[slot / 64] >> slot % 64 & 1))
+            continue;
+        uint32_t from = slot * size > data ? slot * size - data : 0;
+        uint32_t last = (uint32_t)min_u64((uint64_t)(slot + 1) * size - 1 - data, PM_PAGE - 1);
+        lines |= bits_of_word(0, from / PM_LINE, last / PM_LINE + 1);
+    }
+    return lines;
+}
+
+struct page_liveness slab_page_liveness(void *allocator, uint32_t page)
+{
+    const struct allocator *a = allocator;
+    uint32_t segment = page / pages_per_segment(a->c);
+    return (struct page_liveness){used_lines(a, home_table(a->c)[segment], a->c->home, page),
+                                  used_lines(a, shadow_table(a->c)[segment], a->c->shadow, page)};
+}
+
 void slab_note_pages(struct allocator *a, struct slab *s)
 {
     const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);

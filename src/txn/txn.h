@@ -45,10 +45,16 @@ extern const struct engine engine_undo, engine_redo;
 /* What txn asks the allocator during a commit, whose lock is held. */
 enum liveness { LIVE_BEFORE = 1, LIVE_AFTER = 2 }; /* at the last commit; at this one */
 
+struct page_liveness {
+    uint64_t before, after;
+};
+
 struct txn_upcalls {
     void *context;
-    /* Whether any object touches the line, which is enum liveness. */
+    /* Whether any object touches the line: enum liveness. */
     unsigned (*line_liveness)(void *context, uint64_t line);
+    /* The same for all lines of a page, a bit each, the first in bit 0. */
+    struct page_liveness (*page_liveness)(void *context, uint32_t page);
     /* The object at an offset in the file: where it starts and its size. False if there is none. */
     bool (*object_at)(void *context, uint64_t offset, uint64_t *start, uint64_t *size);
 };

@@ -2,13 +2,17 @@
  * What a transaction has changed, found at commit: marked lines and listed pages, compared with
  * home line by line. So a store of the value that was there costs no log.
  *
- * A line that differs is, by the objects on it (redo 1):
+ * By the objects on it (redo 1) a line is
  *
- *   live before and after     logged
+ *   live before and after     logged if it differs
  *   live after, not before    fresh: written straight home. On a file only where whole pages are,
  *                             for one more page in the round costs more than some lines of log
  *   not live after            nobody's; under `stores` the view gets home's contents back, so that
  *                             the audit will not take them for stores that escaped
+ *
+ * A fresh line counts even if it equals home (redo 7): free space may hold what a torn commit wrote
+ * there, which a mere process crash left in the cache only. If the program repeats that very commit
+ * the contents are the same, and still not durable.
  */
 #include "txn/redo/redo.h"
 
@@ -20,7 +24,7 @@
 #define LINES (PM_PAGE / PM_LINE)
 /* With so many lines marked it pays to sort them, and to treat pages with many of them as pages. */
 #define SORT_MIN  512
-#define DENSE_MIN (LINES / 2)
+#define DENSE_MIN ((int)LINES / 2)
 
 typedef uint64_t words8 __attribute__((vector_size(PM_LINE), aligned(PM_LINE)));
 
@@ -31,11 +35,6 @@ static inline bool line_differs(const struct container *c, uint64_t line)
     const words8 *home = (const words8 *)(c->home + line * PM_LINE);
     words8 d = *view ^ *home;
     return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
-}
-
-static unsigned liveness(const struct txn *t, uint64_t line)
-{
-    return t->upcalls.line_liveness(t->upcalls.context, line);
 }
 
 static void add_logged(struct changes *ch, uint64_t line)
@@ -66,43 +65,43 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
     ch->fresh[ch->fresh_count++] = (struct redo_fresh){.offset = offset, .bytes = bytes};
 }
 
-static void add_line(struct txn *t, uint64_t line)
+static void add_live(struct txn *t, uint64_t line, bool before)
 {
-    unsigned live = liveness(t, line);
-    if (!(live & LIVE_AFTER)) {
-        if (t->stores)
-            (void)redo_restore(t, line * PM_LINE, PM_LINE); /* no harm if not: nobody's */
-    } else if (live & LIVE_BEFORE || redo_on_file(t)) {
+    if (before || redo_on_file(t))
         add_logged(&t->redo->changes, line);
-    } else {
+    else
         add_fresh(&t->redo->changes, line, 1);
-    }
 }
 
-/* On a file: whether the page may go there as a whole and unlogged. */
-static bool page_is_fresh(const struct txn *t, uint64_t first_line)
+static void collect_line(struct txn *t, uint64_t line)
 {
-    unsigned live = 0;
-    for (uint64_t i = 0; i < LINES; i++)
-        live |= liveness(t, first_line + i);
-    return !(live & LIVE_BEFORE) && live & LIVE_AFTER;
+    bool differs = line_differs(t->c, line);
+    unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
+    if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
+        add_live(t, line, live & LIVE_BEFORE);
+    else if (differs && t->stores)
+        (void)redo_restore(t, line * PM_LINE, PM_LINE); /* no harm if not: nobody's */
 }
 
 /* Whether anything of the page has changed. */
 static bool collect_page(struct txn *t, uint32_t page)
 {
-    uint64_t first = (uint64_t)page * LINES, differing[LINES];
-    uint32_t count = 0;
-    for (uint64_t line = first; line < first + LINES; line++)
-        if (line_differs(t->c, line))
-            differing[count++] = line;
-    if (redo_on_file(t) && count >= DENSE_MIN && page_is_fresh(t, first)) {
+    uint64_t first = (uint64_t)page * LINES, differing = 0;
+    for (uint64_t i = 0; i < LINES; i++)
+        differing |= (uint64_t)line_differs(t->c, first + i) << i;
+    struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
+    uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
+    if (redo_on_file(t) && live.before == 0 && __builtin_popcountll(changed) >= DENSE_MIN) {
         add_fresh(&t->redo->changes, first, LINES);
         return true;
     }
-    for (uint32_t i = 0; i < count; i++)
-        add_line(t, differing[i]);
-    return count > 0;
+    for (uint64_t left = changed; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        add_live(t, first + i, live.before >> i & 1);
+    }
+    for (uint64_t left = t->stores ? differing & ~live.after : 0; left; left &= left - 1)
+        (void)redo_restore(t, (first + (uint32_t)__builtin_ctzll(left)) * PM_LINE, PM_LINE);
+    return (differing | fresh) != 0;
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -121,7 +120,7 @@ static void condense(struct txn *t)
         uint64_t page = r->marked[i] / LINES;
         for (end = i + 1; end < n && r->marked[end] / LINES == page; end++)
             ;
-        if (end - i >= DENSE_MIN)
+        if (end - i >= LINES / 2)
             redo_list(t, (uint32_t)page);
     }
 }
@@ -139,8 +138,9 @@ void redo_collect(struct txn *t)
         p->opened[i].now = collect_page(t, p->opened[i].page);
     for (uint64_t i = 0, n = r->marked_count; i < n; i++) {
         uint64_t line = r->marked[i];
-        if (!(p->flags[line / LINES] & PAGE_LISTED) && line_differs(t->c, line))
-            add_line(t, line); /* one that two threads marked at once is logged twice: no harm */
+        if (!(p->flags[line / LINES] & PAGE_LISTED))
+            collect_line(t,
+                         line); /* one that two threads marked at once is logged twice: no harm */
     }
     for (uint64_t i = 0; i < ch->fresh_count; i++)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);

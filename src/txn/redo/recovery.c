@@ -332,10 +332,14 @@ static void replay(struct log_reader *r, const struct record *record)
     struct txn *t = r->t;
     const struct redo_part *head = record->head;
     struct arrays a = arrays_of(record);
-    /* Words first: in a record they come after the clears, so they own. */
-    for (uint32_t i = 0; i < head->words; i++)
-        if (!recovery_takes_log(t, &a.words[i]))
+    /* Words first: in a record they come after the clears, so they own. One that would take a
+     * segment from the log does so too, for an older record says what was there even before. */
+    for (uint32_t i = 0; i < head->words; i++) {
+        if (recovery_takes_log(t, &a.words[i]))
+            own_word(r, a.words[i].offset);
+        else
             replay_words(r, a.words[i].offset, &a.words[i].value, sizeof(uint64_t));
+    }
     for (uint32_t i = 0; i < head->clears; i++)
         replay_words(r, a.clears[i].offset, NULL, a.clears[i].bytes);
     for (uint32_t i = 0; i < head->fresh; i++)

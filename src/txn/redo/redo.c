@@ -78,15 +78,12 @@ void redo_unload(struct txn *t)
 
 static int redo_open_page(struct txn *t, uint32_t page)
 {
-    int error = redo_open(t, page);
-    for (uint32_t i = page; i < page + t->pages.window && error == 0; i++)
-        redo_list(t, i);
-    return error;
+    return redo_open(t, page, true);
 }
 
 static int open_if_closed(struct txn *t, uint32_t page)
 {
-    return t->pages.flags[page] & PAGE_OPEN ? 0 : redo_open(t, page);
+    return t->pages.flags[page] & PAGE_OPEN ? 0 : redo_open(t, page, !t->stores);
 }
 
 void txn_mark(struct txn *t, uint64_t line)
@@ -147,11 +144,8 @@ static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
     int error = 0;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    for (uint32_t page = first; page <= last && error == 0; page++) {
+    for (uint32_t page = first; page <= last && error == 0; page++)
         error = open_if_closed(t, page);
-        if (!t->stores && error == 0)
-            redo_list(t, page);
-    }
     lock_release_masked(&t->lock, &saved);
     if (error == 0 && t->stores)
         txn_mark_range(t, offset, bytes);

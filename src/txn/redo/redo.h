@@ -102,8 +102,9 @@ int redo_fence(struct txn *t);
 
 /* ---- view.c: pages of the private view ------------------------------------------------------- */
 
-/* Open pages for a store to `page`: at least that one. Page lock. [handler] -errno */
-int redo_open(struct txn *t, uint32_t page);
+/* Open pages for a store to `page`: at least that one. `compare`: list them all, for nobody marks
+ * what is stored there. Page lock. [handler] -errno */
+int redo_open(struct txn *t, uint32_t page, bool compare);
 
 /* Have the page compared as a whole at commit. It is open or will be when it is stored to. */
 void redo_list(struct txn *t, uint32_t page);

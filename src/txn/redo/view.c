@@ -34,12 +34,15 @@ static void set_private(struct txn *t, uint32_t page)
     }
 }
 
-int redo_open(struct txn *t, uint32_t page)
+int redo_open(struct txn *t, uint32_t page, bool compare)
 {
     uint32_t count = pages_window(&t->pages, page, 1, WINDOW_MAX);
     int error = pages_open(&t->pages, page, count);
-    for (uint32_t i = page; i < page + count && error == 0; i++)
+    for (uint32_t i = page; i < page + count && error == 0; i++) {
         set_private(t, i);
+        if (compare)
+            redo_list(t, i);
+    }
     /* A run goes on: let the kernel make its copies in one go, not by a fault each. */
     if (error == 0 && count > 1)
         madvise(view(t, page), (size_t)count << PM_PAGE_SHIFT, MADV_POPULATE_WRITE);
