@@ -7,6 +7,7 @@
 namespace bench
 {
 
-std::map<std::string, std::string> describe_machine();
+/** `file_directory`: where the part on ordinary files writes. */
+std::map<std::string, std::string> describe_machine(const std::string &file_directory);
 
 } // namespace bench

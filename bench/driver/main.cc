@@ -6,6 +6,7 @@
 #include "driver/markdown.h"
 #include "driver/plan.h"
 #include "driver/process.h"
+#include "driver/scratch.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -17,39 +18,6 @@ namespace bench
 {
 namespace
 {
-
-namespace fs = std::filesystem;
-
-/** An empty directory in memory, gone with its scope; clear() empties it between two programs. */
-class Scratch
-{
-  public:
-    Scratch()
-    {
-        std::string name = "/dev/shm/pm-bench-XXXXXX";
-        if (!mkdtemp(name.data()))
-            throw fs::filesystem_error("mkdtemp", name,
-                                       std::error_code(errno, std::generic_category()));
-        path_ = name;
-    }
-    Scratch(const Scratch &) = delete;
-    Scratch &operator=(const Scratch &) = delete;
-    ~Scratch()
-    {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-
-    void clear()
-    {
-        for (const auto &entry : fs::directory_iterator(path_))
-            fs::remove_all(entry);
-    }
-    const fs::path &path() const { return path_; }
-
-  private:
-    fs::path path_;
-};
 
 /** On a terminal one line that changes, elsewhere a line for each repetition. */
 void show_progress(size_t repetition, size_t repetitions, size_t program, size_t programs)
@@ -66,18 +34,29 @@ void show_progress(size_t repetition, size_t repetitions, size_t program, size_t
     std::cerr << std::flush;
 }
 
-Results measure(const Plan &plan)
+/** Whether libpmem, in the programs to come, shall take every file for persistent memory. */
+void pretend_pmem(bool pretend)
 {
-    setenv("PMEM_IS_PMEM_FORCE", "1", 1); // libpmemobj shall take tmpfs for persistent memory
+    const char *const variable = "PMEM_IS_PMEM_FORCE";
+    if (pretend)
+        setenv(variable, "1", 1);
+    else
+        unsetenv(variable);
+}
+
+Results measure(const Plan &plan, const std::string &file_directory)
+{
     Results results;
-    Scratch scratch;
+    Scratch memory("/dev/shm"), file(file_directory);
     for (size_t repetition = 0; repetition < plan.repetitions(); repetition++) {
-        auto commands = plan.commands(repetition, scratch.path());
+        auto commands = plan.commands(repetition, {memory.path(), file.path()});
         for (size_t i = 0; i < commands.size(); i++) {
             show_progress(repetition, plan.repetitions(), i, commands.size());
-            for (const Sample &sample : run(commands[i]))
+            pretend_pmem(commands[i].memory);
+            for (const Sample &sample : run(words_of(commands[i], results)))
                 results.add(sample);
-            scratch.clear();
+            memory.clear();
+            file.clear();
         }
     }
     return results;
@@ -92,18 +71,22 @@ nlohmann::json to_json(const Table &table, const Row &row)
     for (const Quantity &ratio : table.ratios)
         if (auto value = ratio.of(row))
             out["ratios"][ratio.name()] = *value;
-    if (const Target *target = table.target(row))
-        if (auto met = target->met(row))
-            out["target"] = {{"quantity", target->quantity.name()},
-                             {target->at_least ? "at_least" : "at_most", target->limit},
-                             {"met", *met}};
+    for (const Target &target : table.targets_of(row))
+        if (auto met = target.met(row))
+            out["targets"].push_back({{"quantity", target.quantity.name()},
+                                      {target.at_least ? "at_least" : "at_most", target.limit},
+                                      {"met", *met}});
     return out;
 }
 
-void report(const Plan &plan, Results &results, const std::string &markdown_path,
-            const std::string &json_path)
+struct Paths {
+    std::string markdown, json; // files to write
+    std::string file_directory; // of the part on ordinary files
+};
+
+void report(const Plan &plan, Results &results, const Paths &paths)
 {
-    auto machine = describe_machine();
+    auto machine = describe_machine(paths.file_directory);
     nlohmann::json json = {{"machine", machine}, {"repetitions", plan.repetitions()}};
     std::ostringstream markdown;
 
@@ -112,17 +95,20 @@ void report(const Plan &plan, Results &results, const std::string &markdown_path
     for (const auto &[key, value] : machine)
         markdown << "- " << key << ": " << value << '\n';
     for (const Table &table : tables()) {
-        write_markdown(markdown, table, results.rows(table.id));
-        for (const Row &row : results.rows(table.id))
+        auto rows = table.rows(results);
+        if (rows.empty())
+            continue;
+        write_markdown(markdown, table, rows);
+        for (const Row &row : rows)
             json["tables"][table.id].push_back(to_json(table, row));
     }
 
-    std::ofstream json_file(json_path);
+    std::ofstream json_file(paths.json);
     json_file << json.dump(1) << '\n';
     std::ofstream markdown_file;
-    if (!markdown_path.empty())
-        markdown_file.open(markdown_path);
-    std::ostream &out = markdown_path.empty() ? std::cout : markdown_file;
+    if (!paths.markdown.empty())
+        markdown_file.open(paths.markdown);
+    std::ostream &out = paths.markdown.empty() ? std::cout : markdown_file;
     out << markdown.str() << std::flush;
     if (!json_file.flush() || !out)
         throw std::runtime_error("could not write the results");
@@ -134,15 +120,19 @@ void report(const Plan &plan, Results &results, const std::string &markdown_path
 int main(int argc, char **argv)
 {
     bench::Plan plan{std::filesystem::canonical("/proc/self/exe").parent_path(), false};
-    std::string markdown, json;
-    CLI::App app("Time libpm beside malloc and libpmemobj");
-    app.add_flag("--quick", plan.quick, "10^4 keys only, fewer repetitions: under a minute");
-    app.add_option("--markdown", markdown, "file for the tables instead of standard output");
-    app.add_option("--json", json, "file for the figures")->required();
+    bench::Paths paths;
+    paths.file_directory = plan.programs;
+    CLI::App app("Time libpm beside malloc, libpmemobj, and databases on files");
+    app.add_flag("--quick", plan.quick, "structures of 10^5 keys only, fewer repetitions");
+    app.add_option("--markdown", paths.markdown, "file for the tables instead of standard output");
+    app.add_option("--json", paths.json, "file for the figures")->required();
+    app.add_option("--file-directory", paths.file_directory,
+                   "directory on the file system to measure; default: where this program is");
     CLI11_PARSE(app, argc, argv);
     try {
-        bench::Results results = bench::measure(plan);
-        bench::report(plan, results, markdown, json);
+        bench::require_disk(paths.file_directory);
+        bench::Results results = bench::measure(plan, paths.file_directory);
+        bench::report(plan, results, paths);
     } catch (const std::exception &error) {
         std::cerr << '\n' << error.what() << '\n';
         return 1;

@@ -28,7 +28,7 @@ std::string short_number(double value)
 
 std::string with_unit(double value, const std::string &unit)
 {
-    if (unit == "bytes")
+    if (unit == "bytes" || (unit == "B" && value >= 1e4))
         return decimal(value / 1024, 0) + " KiB";
     if (unit == "ns" && value >= 1e6)
         return short_number(value / 1e6) + " ms";
@@ -91,51 +91,54 @@ void write_plain(std::ostream &out, const Table &table, const std::vector<Row> &
         for (const Quantity &ratio : table.ratios)
             line.push_back(show_ratio(ratio.of(row)));
         line.push_back(std::to_string(row.operations));
-        if (const Target *target = table.target(row)) {
-            auto met = target->met(row);
-            line.push_back(target->quantity.name() + " " + show_limit(*target, row.unit));
-            line.push_back(!met ? missing : *met ? "met" : "**missed**");
-        } else if (!table.targets.empty()) {
-            line.insert(line.end(), {"", ""});
+        if (!table.targets.empty()) {
+            std::string limits, verdicts;
+            for (const Target &target : table.targets_of(row)) {
+                auto met = target.met(row);
+                const char *separator = limits.empty() ? "" : "; ";
+                limits += separator + target.quantity.name() + " " + show_limit(target, row.unit);
+                verdicts += separator + (!met ? missing : *met ? "met" : "**missed**");
+            }
+            line.insert(line.end(), {limits, verdicts});
         }
         write_line(out, line);
     }
 }
 
-/**
- * Rows that differ in the last label only become one line, that label its columns; each cell shows
- * the two figures of the only ratio, and the ratio.
+/** Rows that differ in the last label only become one line for each peer, that label its columns.
  */
-void write_pivot(std::ostream &out, const Table &table, std::vector<Row> rows)
+void write_pivot(std::ostream &out, const Table &table, const std::vector<Row> &rows)
 {
-    const Quantity &ratio = table.ratios.front();
-    const std::string floor = table.peers.front();
     Line columns;
     for (const Row &row : rows)
         if (std::find(columns.begin(), columns.end(), row.labels.back()) == columns.end())
             columns.push_back(row.labels.back());
 
     Line head(table.labels.begin(), table.labels.end() - 1);
-    head.insert(head.end(), {"operations", floor});
+    head.push_back("peer");
     for (const std::string &column : columns)
         head.push_back(column + table.pivot);
-    write_head(out, head, table.labels.size() - 1);
+    write_head(out, head, table.labels.size());
 
     auto same_line = [](const Row &a, const Row &b) {
         return std::equal(a.labels.begin(), a.labels.end() - 1, b.labels.begin());
     };
-    for (auto row = rows.begin(); row != rows.end();) {
-        auto end = std::find_if(row, rows.end(), [&](const Row &r) { return !same_line(*row, r); });
-        Line line(row->labels.begin(), row->labels.end() - 1);
-        line.push_back(std::to_string(row->operations));
-        line.push_back(show(row->value(floor), row->unit));
-        for (; row != end; ++row) {
-            auto top = row->value(ratio.numerator), bottom = row->value(ratio.denominator);
-            line.push_back((top ? short_number(*top) : missing) + " / " +
-                           (bottom ? short_number(*bottom) : missing) + " = " +
-                           show_ratio(ratio.of(*row)));
+    // Not all rows of a line need be neighbours.
+    for (auto row = rows.begin(); row != rows.end(); ++row) {
+        auto of_line = [&](const Row &r) { return same_line(*row, r); };
+        if (std::find_if(rows.begin(), row, of_line) != row)
+            continue;
+        for (const std::string &peer : table.peers) {
+            Line line(row->labels.begin(), row->labels.end() - 1);
+            line.push_back(peer);
+            for (const std::string &column : columns) {
+                auto cell = std::find_if(row, rows.end(), [&](const Row &r) {
+                    return of_line(r) && r.labels.back() == column;
+                });
+                line.push_back(cell == rows.end() ? missing : show(cell->value(peer), cell->unit));
+            }
+            write_line(out, line);
         }
-        write_line(out, line);
     }
 }
 

@@ -1,43 +1,138 @@
 #include "driver/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
+#include <stdexcept>
 
 namespace bench
 {
 namespace
 {
 
-const char *const peers[] = {"malloc", "libpm", "pmemobj"};
-const char *const structures[] = {"rbtree", "btree", "skiplist", "hashmap"};
-const char *const orders[] = {"random", "sequential"};
-// The chase comes several times: how fast DRAM is depends on where pages happen to lie.
-const char *const micros[] = {"fault",  "chase", "allocate", "chase",
-                              "update", "chase", "memory",   "recovery"};
-constexpr size_t sizes[] = {10'000, 100'000, 1'000'000};
+using Commands = std::vector<Plan::Command>;
 
-constexpr size_t slice_max = 10'000; // insertions and removals timed
+constexpr bool pmcc = BENCH_PMCC; // programs compiled with the pass are there
+constexpr size_t slice = 2000;    // insertions and removals timed at a time
 constexpr size_t lookups = 200'000;
+
+/** Runs of programs that must keep their order; who goes first changes by `turn`. */
+template <class Group>
+void append_in_turn(Commands &commands, const std::vector<Group> &groups, size_t turn)
+{
+    for (size_t i = 0; i < groups.size(); i++)
+        for (const Plan::Command &command : groups[(i + turn) % groups.size()])
+            commands.push_back(command);
+}
+
+void append_structures(Commands &commands, const Plan &plan, size_t repetition,
+                       const std::string &directory)
+{
+    // The largest size takes most of the time and drifts the least.
+    std::vector<size_t> sizes = {100'000};
+    if (!plan.quick)
+        sizes.insert(sizes.begin(), 10'000);
+    if (!plan.quick && repetition % 2 == 0)
+        sizes.push_back(1'000'000);
+
+    for (size_t keys : sizes)
+        for (const char *structure : {"rbtree", "btree", "skiplist", "hashmap"})
+            for (const char *order : {"random", "sequential"}) {
+                const std::vector<std::string> cell = {structure, order, std::to_string(keys)};
+                auto command = [&](const std::string &peer) {
+                    Plan::Command command{{plan.programs + "/bench_" + peer}};
+                    auto &words = command.words;
+                    words.insert(words.end(), cell.begin(), cell.end());
+                    words.insert(words.end(), {std::to_string(slice), std::to_string(lookups),
+                                               directory + "/map"});
+                    return command;
+                };
+                std::vector<Commands> groups = {{command("malloc")},
+                                                {command("libpm_undo_faults")},
+                                                {command("libpm_redo_faults")},
+                                                {command("pmemobj")}};
+                if (pmcc) {
+                    Plan::Command floor = command("floor");
+                    floor.floor_of = cell;
+                    groups.push_back({command("libpm_redo_stores"), floor});
+                }
+                append_in_turn(commands, groups, repetition);
+            }
+}
+
+void append_micros(Commands &commands, const Plan &plan, const std::string &directory)
+{
+    std::vector<const char *> micros = {"fault", "chase", "allocate", "update", "memory"};
+    if (!plan.quick) // the chase again: how fast DRAM is depends on where pages happen to lie
+        micros.insert(micros.end(), {"chase", "recovery"});
+    for (const char *micro : micros)
+        commands.push_back({{plan.programs + "/bench_micro", micro, directory}});
+    if (pmcc) {
+        for (const char *micro : {"allocate", "update", "memory"})
+            commands.push_back({{plan.programs + "/bench_micro_stores", micro, directory}});
+        commands.push_back({{plan.programs + "/marks/bench_marks"}});
+    }
+}
+
+void append_files(Commands &commands, const Plan &plan, size_t repetition,
+                  const std::string &directory)
+{
+    struct Case {
+        size_t value_size, puts, commits;
+    };
+    static constexpr Case cases[] = {
+        {100, 1, 2000}, {100, 10, 1000}, {100, 100, 300}, {8, 1, 2000}};
+
+    if (!plan.quick && repetition % 2 != 0)
+        return;
+    for (const Case &c : std::span(cases).first(plan.quick ? 1 : std::size(cases))) {
+        auto command = [&](const std::string &peer) {
+            return Plan::Command{{plan.programs + "/bench_file_" + peer, directory,
+                                  std::to_string(c.value_size), std::to_string(c.puts),
+                                  std::to_string(plan.quick ? c.commits / 10 : c.commits)},
+                                 false};
+        };
+        auto group = [&](const std::string &peer) {
+            Plan::Command single = command(peer), shared = single;
+            shared.words.push_back("--group");
+            return Commands{single, shared};
+        };
+        std::vector<Commands> groups = {{command("lmdb")},
+                                        {command("sqlite")},
+                                        {command("leveldb")},
+                                        group("libpm_redo_faults")};
+        if (pmcc)
+            groups.insert(groups.begin(), group("libpm_redo_stores"));
+        append_in_turn(commands, groups, repetition);
+    }
+}
 
 } // namespace
 
-std::vector<std::vector<std::string>> Plan::commands(size_t repetition,
-                                                     const std::string &directory) const
+std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &directories) const
 {
-    std::vector<std::vector<std::string>> commands;
-    for (size_t keys : std::span(sizes).first(quick ? 1 : std::size(sizes)))
-        for (const char *structure : structures)
-            for (const char *order : orders)
-                for (size_t i = 0; i < std::size(peers); i++) {
-                    const char *peer = peers[(i + repetition) % std::size(peers)];
-                    commands.push_back({programs + "/bench_" + peer, structure, order,
-                                        std::to_string(keys),
-                                        std::to_string(std::min(slice_max, keys / 2)),
-                                        std::to_string(lookups), directory + "/map"});
-                }
-    for (const char *micro : micros)
-        commands.push_back({programs + "/bench_micro", micro, directory});
+    Commands commands;
+    append_structures(commands, *this, repetition, directories.memory);
+    append_micros(commands, *this, directories.memory);
+    append_files(commands, *this, repetition, directories.file);
     return commands;
+}
+
+std::vector<std::string> words_of(const Plan::Command &command, Results &results)
+{
+    auto words = command.words;
+    if (command.floor_of.empty())
+        return words;
+
+    words.push_back("--log-bytes");
+    auto options = words.size();
+    for (const Row &row : results.rows("log"))
+        if (std::equal(command.floor_of.begin(), command.floor_of.end(), row.labels.begin()))
+            if (auto bytes = row.value("redo/stores"))
+                words.push_back(std::to_string(std::llround(*bytes)));
+    if (words.size() == options)
+        throw std::runtime_error("the floor has no measured log to follow");
+    return words;
 }
 
 } // namespace bench

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "driver/results.h"
+
 #include <string>
 #include <vector>
 
@@ -13,13 +15,29 @@ namespace bench
 
 struct Plan {
     std::string programs; // the directory of the measuring programs
-    bool quick;           // smallest size only
+    bool quick;           // one size of structures, fewer repetitions
+
+    /** Where programs may put files; each finds its directory empty. */
+    struct Directories {
+        std::string memory; // stands in for persistent memory
+        std::string file;   // on an ordinary file system
+    };
+
+    struct Command {
+        std::vector<std::string> words;
+        bool memory = true;                     // its files stand in for persistent memory
+        std::vector<std::string> floor_of = {}; // the cell whose log bytes are to be appended
+    };
 
     size_t repetitions() const { return quick ? 3 : 5; }
 
-    /** The commands of one repetition, with an empty `directory` for the files of each. */
-    std::vector<std::vector<std::string>> commands(size_t repetition,
-                                                   const std::string &directory) const;
+    std::vector<Command> commands(size_t repetition, const Directories &directories) const;
 };
+
+/**
+ * The words to run. The floor of a cell of the structures writes as many bytes at each commit as
+ * redo/stores did in that cell, which must have been measured before.
+ */
+std::vector<std::string> words_of(const Plan::Command &command, Results &results);
 
 } // namespace bench

@@ -38,6 +38,7 @@ void Results::add(const Sample &sample)
                             [&](const Row &r) { return r.labels == sample.row; });
     if (row == rows.end())
         row = rows.insert(rows.end(), Row{sample.row, sample.unit, sample.operations, {}});
+    row->operations = std::min(row->operations, sample.operations);
     row->peers[sample.peer].push_back(sample.value);
 }
 

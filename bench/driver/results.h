@@ -15,7 +15,7 @@ double median(std::vector<double> values);
 struct Row {
     std::vector<std::string> labels;
     std::string unit;
-    uint64_t operations = 0;                          // behind each value
+    uint64_t operations = 0;                          // behind each value, at least
     std::map<std::string, std::vector<double>> peers; // one value per repetition
 
     std::optional<double> value(const std::string &peer) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace bench
 {
@@ -19,7 +20,10 @@ std::string Quantity::name() const
 bool Target::applies_to(const Row &row) const
 {
     return this->row.size() <= row.labels.size() &&
-           std::equal(this->row.begin(), this->row.end(), row.labels.begin());
+           std::equal(this->row.begin(), this->row.end(), row.labels.begin(),
+                      [](const std::string &ours, const std::string &theirs) {
+                          return ours.empty() || ours == theirs;
+                      });
 }
 
 std::optional<bool> Target::met(const Row &row) const
@@ -31,103 +35,276 @@ std::optional<bool> Target::met(const Row &row) const
     return at_least ? shown >= limit : shown <= limit;
 }
 
-const Target *Table::target(const Row &row) const
+std::vector<Row> Table::rows(Results &results) const
 {
-    for (const Target &target : targets)
-        if (target.applies_to(row))
-            return &target;
-    return nullptr;
+    std::vector<Row> shown;
+    std::ranges::copy_if(results.rows(samples.empty() ? id : samples), std::back_inserter(shown),
+                         shows);
+    return shown;
+}
+
+std::vector<Target> Table::targets_of(const Row &row) const
+{
+    std::vector<Target> applying;
+    std::ranges::copy_if(targets, std::back_inserter(applying),
+                         [&](const Target &target) { return target.applies_to(row); });
+    return applying;
 }
 
 namespace
 {
 
-const std::string by_transaction =
-    "Each cell is libpm / libpmemobj = ratio, in ns per operation; the columns differ in the "
-    "number of operations that one durable transaction holds. malloc makes nothing durable. "
-    "**libpm loses where a small transaction stores to pages that the ones before did not store "
-    "to**: each such page costs a page fault, which alone is more than a whole small transaction "
-    "of libpmemobj.";
+using Labels = std::vector<std::string>;
 
-} // namespace
+const Labels modes = {"redo/stores", "redo/faults", "undo/faults"};
 
-const std::vector<Table> &tables()
+Labels with_modes(const Labels &before, const Labels &after)
 {
-    static const std::vector<std::string> all = {"malloc", "libpm", "libpmemobj"};
-    static const std::vector<std::string> both = {"libpm", "libpmemobj"};
-    static const Quantity to_malloc = {"libpm", "malloc"}, to_pmemobj = {"libpm", "libpmemobj"};
-    static const std::vector<std::string> cell = {"structure", "order", "keys"};
-    static const std::vector<std::string> cell_batch = {"structure", "order", "keys",
-                                                        "transaction"};
-    static const std::vector<Table> tables = {
+    Labels all = before;
+    all.insert(all.end(), modes.begin(), modes.end());
+    all.insert(all.end(), after.begin(), after.end());
+    return all;
+}
+
+/** Whether a label is one of some. */
+auto shows_label(size_t label, const Labels &any)
+{
+    return [=](const Row &row) { return std::ranges::count(any, row.labels.at(label)) > 0; };
+}
+
+/** Tables of the structures, on memory that stands in for pmem. */
+std::vector<Table> structure_tables()
+{
+    const Quantity to_floor = {"redo/stores", "floor"}, to_malloc = {"redo/stores", "malloc"};
+    const Quantity by_stores = {"libpmemobj", "redo/stores"},
+                   by_faults = {"libpmemobj", "redo/faults"};
+    const Labels cell = {"structure", "order", "keys"};
+    const Labels cell_batch = {"structure", "order", "keys", "a commit"};
+    const Labels cell_written = {"structure", "order", "keys", "operation", "a commit"};
+    const Labels all = with_modes({"malloc", "floor"}, {"libpmemobj"});
+    const Labels durable = with_modes({"floor"}, {"libpmemobj"});
+    const std::string size = "100000"; // keys
+
+    const std::string note =
+        "ns per operation, with 1 and with 1000 operations in each durable commit. malloc makes "
+        "nothing durable; the floor is malloc and, at each commit, as many bytes as redo/stores "
+        "logged copied past the cache into a file in memory, and one fence.";
+    const std::vector<Target> targets = {
+        {to_floor, 1.3, false, {"", "random", size, "1"}},
+        {by_stores, 8, true, {"rbtree", "random", size, "1"}},
+        {by_stores, 8, true, {"hashmap", "random", size, "1"}},
+        {by_faults, 1.01, true, {"", "sequential", size, "1000"}},
+    };
+    const std::string batch_note =
+        "ns per operation by the number of operations in each durable commit, 10^5 keys. Where "
+        "the lines of two modes cross is where to choose the other.";
+
+    std::vector<Table> tables = {
         {"lookup",
          "Lookup",
          "Of keys that are there. libpmemobj's default allocation classes spend 128 bytes on each "
          "object smaller than that, so that its nodes spread over more lines and pages.",
          cell,
-         all,
-         {to_malloc, to_pmemobj},
-         {{to_malloc, 1.05}}},
-        {"insert", "Insert", by_transaction, cell_batch, all, {to_pmemobj}, {}, " per transaction"},
-        {"remove", "Remove", by_transaction, cell_batch, all, {to_pmemobj}, {}, " per transaction"},
+         with_modes({"malloc"}, {"libpmemobj"}),
+         {to_malloc, by_stores},
+         {{to_malloc, 1.05, false, {"", "random", size}},
+          {by_stores, 1.3, true, {"", "random", size}}}},
+    };
+    for (const auto &[id, title] : {std::pair{"insert", "Insert"}, {"remove", "Remove"}})
+        tables.push_back({.id = id,
+                          .title = title,
+                          .note = note,
+                          .labels = cell_batch,
+                          .peers = all,
+                          .ratios = {to_floor, by_stores, by_faults},
+                          .targets = targets,
+                          .shows = shows_label(3, {"1", "1000"})});
+    for (const auto &[id, title] :
+         {std::pair{"insert", "Insert by size of commit"}, {"remove", "Remove by size of commit"}})
+        tables.push_back({.id = std::string(id) + "_batch",
+                          .title = title,
+                          .note = batch_note,
+                          .labels = cell_batch,
+                          .peers = durable,
+                          .pivot = " a commit",
+                          .samples = id,
+                          .shows = shows_label(2, {size})});
+    tables.push_back({.id = "log",
+                      .title = "Bytes logged by a commit",
+                      .note = "10^5 keys; by the number of operations in the commit.",
+                      .labels = cell_written,
+                      .peers = modes,
+                      .pivot = " a commit",
+                      .shows = shows_label(2, {size})});
+    tables.push_back(
+        {.id = "written",
+         .title = "Write amplification",
+         .note = "Bytes logged, and 64 for each line written back, for each byte of the key and "
+                 "the value that an operation inserts or removes (16); 10^5 keys. libpmemobj does "
+                 "not count what it writes.",
+         .labels = cell_written,
+         .peers = modes,
+         .pivot = " a commit",
+         .shows = shows_label(2, {size})});
+    return tables;
+}
+
+/** Tables of single steps. */
+std::vector<Table> micro_tables()
+{
+    const Quantity pmemobj_by_stores = {"libpmemobj", "redo/stores"};
+    const Quantity pmemobj_by_undo = {"libpmemobj", "undo/faults"};
+    const Quantity bare_fault = {"undo/faults", "mprotect loop"};
+    const std::string concurrent = "undo/faults, concurrent_stores", full = "256 MiB in objects of "
+                                                                            "64 bytes";
+    return {
         {"fault",
          "One fault",
          "A store to each page of 32 MiB in random order, and closing the pages again: libpm's "
-         "commit (which flushes and checksums every page) and one mprotect for all. By default a "
-         "commit keeps pages open for the next transaction and logs them ahead instead of "
-         "closing them; with `concurrent_stores` it closes all of them. Log new: the log has to "
+         "commit (undo flushes and checksums every page, redo compares it with home) and one "
+         "mprotect for all. By default a commit keeps pages open for the next transaction instead "
+         "of closing them; with `concurrent_stores` it closes all of them. Log new: the log has to "
          "grow, and its pages to be mapped, as in the first transactions since pm_open().",
          {"step"},
-         {"mprotect loop", "libpm", "libpm, concurrent_stores"},
-         {{"libpm", "mprotect loop"}, {"libpm, concurrent_stores", "mprotect loop"}},
-         {{{"libpm", "mprotect loop"}, 1.25, false, {"fault"}}}},
+         {"mprotect loop", "undo/faults", concurrent, "redo/faults"},
+         {bare_fault, {concurrent, "mprotect loop"}, {"redo/faults", "mprotect loop"}},
+         {{bare_fault, 1.25, false, {"fault"}}}},
         {"allocate",
          "Allocation of 64 bytes",
          "Durable transactions of 1 and of 1000 calls; the commits are included. A pair is an "
          "allocation and, in a later transaction, its release, in random order; at once: both in "
          "the same transaction. The objects are not stored to.",
-         {"step", "per transaction"},
-         all,
-         {to_malloc, {"libpmemobj", "libpm"}},
-         {{{"libpmemobj", "libpm"}, 5, true, {"pair", "1000"}},
-          {{"libpmemobj", "libpm"}, 5, true, {"pair at once", "1000"}}}},
+         {"step", "a commit"},
+         with_modes({"malloc"}, {"libpmemobj"}),
+         {pmemobj_by_undo, pmemobj_by_stores},
+         {{pmemobj_by_undo, 5, true, {"pair", "1000"}},
+          {pmemobj_by_undo, 5, true, {"pair at once", "1000"}}}},
         {"chase",
          "Pointer chase",
          "One hop through nodes of 64 bytes in random order: plain pointers in malloc'ed memory "
-         "and in a container, the inlined pmemobj_direct() in a pool. In DRAM, where the pages "
+         "and in containers, the inlined pmemobj_direct() in a pool. In DRAM, where the pages "
          "happen to lie makes a difference of some percent even between two blocks of malloc.",
          {"size"},
-         all,
-         {to_malloc, {"libpmemobj", "malloc"}},
-         {{to_malloc, 1.00}}},
+         {"malloc", "undo/faults", "redo/faults", "libpmemobj"},
+         {{"undo/faults", "malloc"}, {"redo/faults", "malloc"}, {"libpmemobj", "malloc"}},
+         {{{"undo/faults", "malloc"}, 1.00}, {{"redo/faults", "malloc"}, 1.00}}},
         {"update",
          "Small transactions",
          "Durable updates of places in a committed array of 32 MiB, ns per transaction. Hot: "
          "always the same places; cold: others each time, at random. libpm is told nothing, "
-         "libpmemobj each range beforehand; cold, libpm pays one page fault per update.",
+         "libpmemobj each range beforehand; cold, `faults` pays one page fault per update.",
          {"places", "updates", "each"},
-         both,
-         {to_pmemobj},
-         {}},
+         with_modes({}, {"libpmemobj"}),
+         {pmemobj_by_stores, pmemobj_by_undo}},
         {"memory",
          "Volatile memory",
-         "Growth of the process' private memory (RssAnon); percent of the bytes in use.",
+         "Growth of the process' private memory (RssAnon); percent of the bytes in use. The redo "
+         "engine's private pages are among it, up to options.private_max.",
          {"container"},
-         {"libpm"},
+         modes,
          {},
-         {{{"libpm", ""}, 1 << 20, false, {"empty"}},
-          {{"libpm", ""}, 3, false, {"256 MiB in objects of 64 bytes"}}}},
+         {{{"undo/faults", ""}, 1 << 20, false, {"empty"}},
+          {{"undo/faults", ""}, 3, false, {full}}}},
         {"recovery",
          "Recovery",
          "pm_open() of a 1 GiB container whose last transaction touched 100 pages and was ended "
          "by SIGKILL. Restored are also the pages that earlier commits kept open. If the commit "
          "before wrote all of the container, recovery has to prove that all of it arrived.",
          {"the commits before", "measured by"},
-         {"libpm"},
+         {"undo/faults", "redo/faults"},
          {},
-         {{{"libpm", ""}, 10e6, false, {"of 100 pages", "pm_open() by the clock"}},
-          {{"libpm", ""}, 10e6, false, {"of 100 pages", "pm_stats.recovery_ns"}}}},
+         {{{"undo/faults", ""}, 10e6, false, {"of 100 pages", "pm_open() by the clock"}},
+          {{"undo/faults", ""}, 10e6, false, {"of 100 pages", "pm_stats.recovery_ns"}}}},
     };
+}
+
+/** Tables of durable commits on an ordinary file system. */
+std::vector<Table> file_tables()
+{
+    const Quantity to_lmdb = {"redo/stores", "LMDB"};
+    const Quantity two_threads = {"2 threads", "1 thread"};
+    const Labels libpm = {"redo/stores", "redo/stores, group", "redo/faults", "redo/faults, group"};
+    Labels all = libpm;
+    all.insert(all.end(), {"LMDB", "SQLite", "LevelDB"});
+
+    return {
+        {"file",
+         "Commits on a file system",
+         "Durable commits per second; 10^5 random 64-bit keys, half of the puts are updates, half "
+         "insertions. libpm keeps the B-tree of examples/. Group: pm_commit_async() under the "
+         "program's lock, pm_wait() outside of it. LMDB by its manual's defaults (no MDB_NOSYNC, "
+         "no "
+         "MDB_WRITEMAP), SQLite in WAL mode with synchronous=FULL, LevelDB with sync.",
+         {"value", "puts a commit", "threads"},
+         all,
+         {to_lmdb},
+         {{to_lmdb, 1.5, true, {"", "", "1"}}}},
+        {"file_bare",
+         "Commits relative to the bare disk",
+         "The same, divided by how often per second 512 bytes could be written in place and "
+         "synced, "
+         "measured right before and after: a disk may change its speed tenfold between two runs.",
+         {"value", "puts a commit", "threads"},
+         all,
+         {to_lmdb},
+         {{to_lmdb, 1.5, true, {"", "", "1"}}}},
+        {"file_threads",
+         "Two threads",
+         "The same commits per second, by one thread and by two.",
+         {"database", "value", "puts a commit"},
+         {"1 thread", "2 threads"},
+         {two_threads},
+         {{two_threads, 1.01, true, {"redo/stores, group"}}}},
+        {"file_written",
+         "Bytes written to the file system",
+         "For each byte of a key or value put, from opening to closing, by one thread: sectors "
+         "that "
+         "the disk was told to write, the file system's journal included, and whatever other "
+         "programs wrote meanwhile.",
+         {"value", "puts a commit"},
+         all,
+         {to_lmdb}},
+        {"file_rounds",
+         "Waits for the medium",
+         "fdatasync(2) per commit, those of checkpoints included.",
+         {"value", "puts a commit", "threads"},
+         libpm,
+         {},
+         {{{"redo/stores", ""}, 1.02, false, {"", "", "1"}},
+          {{"redo/faults", ""}, 1.02, false, {"", "", "1"}}}},
+    };
+}
+
+/** Tables of what marks cost. */
+std::vector<Table> mark_tables()
+{
+    const Quantity to_clang = {"pmcc", "clang"};
+    return {
+        {"marks",
+         "Marks",
+         "The same loops compiled by clang and, with marks before the stores, by pmcc; none of "
+         "them "
+         "touches a container. ns per store, but per word where words are counted.",
+         {"loop"},
+         {"clang", "pmcc", "difference"},
+         {to_clang},
+         {{{"difference", ""}, 2, false, {"a store to a marked line"}},
+          {to_clang, 1.3, false, {"scattered stores to the heap"}},
+          {to_clang, 1.3, false, {"an array filled"}},
+          {to_clang, 1.05, false, {"words counted, sorted, printed"}}}},
+    };
+}
+
+} // namespace
+
+const std::vector<Table> &tables()
+{
+    static const std::vector<Table> tables = [] {
+        std::vector<Table> all;
+        for (auto part : {structure_tables, micro_tables, mark_tables, file_tables})
+            std::ranges::copy(part(), std::back_inserter(all));
+        return all;
+    }();
     return tables;
 }
 

@@ -3,6 +3,8 @@
 
 #include "driver/results.h"
 
+#include <functional>
+
 namespace bench
 {
 
@@ -19,7 +21,7 @@ struct Target {
     Quantity quantity;
     double limit;
     bool at_least = false;             // else at most
-    std::vector<std::string> row = {}; // the first labels of the rows that it is about
+    std::vector<std::string> row = {}; // the first labels of the rows that it is about; "": any
 
     bool applies_to(const Row &row) const;
 
@@ -33,11 +35,14 @@ struct Table {
     std::string note;
     std::vector<std::string> labels; // headings of the row labels
     std::vector<std::string> peers;
-    std::vector<Quantity> ratios;
-    std::vector<Target> targets; // at most one applies to a row
-    std::string pivot = {};      // the last label becomes columns, each headed with this text
+    std::vector<Quantity> ratios = {};
+    std::vector<Target> targets = {};
+    std::string pivot = {};   // the last label becomes columns, each headed with this text
+    std::string samples = {}; // the table that its samples name; empty: `id`
+    std::function<bool(const Row &)> shows = [](const Row &) { return true; };
 
-    const Target *target(const Row &row) const;
+    std::vector<Row> rows(Results &results) const;
+    std::vector<Target> targets_of(const Row &row) const;
 };
 
 const std::vector<Table> &tables();

@@ -23,11 +23,14 @@ constexpr size_t object_size = 64;
 
 /** A peer has three kinds of transaction: to allocate, to free, to do both at once. */
 struct Libpm {
-    static constexpr const char *name = "libpm";
+    const char *name;
     using object = void *;
     Container container;
 
-    explicit Libpm(const std::string &directory) : container(directory + "/container") {}
+    Libpm(const std::string &directory, const Mode &mode)
+        : name(mode.name), container(directory, mode)
+    {
+    }
 
     void allocate(std::span<object> objects)
     {
@@ -78,8 +81,6 @@ struct Malloc {
     static constexpr const char *name = "malloc";
     using object = void *;
 
-    explicit Malloc(const std::string &) {}
-
     void allocate(std::span<object> objects)
     {
         for (object &o : objects)
@@ -122,7 +123,7 @@ template <class Peer> void measure(Peer &peer, size_t batch, size_t total, bool 
     auto report = [&](const char *step, double ns) {
         emit({"allocate",
               {step, std::to_string(batch)},
-              Peer::name,
+              peer.name,
               ns / static_cast<double>(total),
               "ns",
               total});
@@ -133,9 +134,8 @@ template <class Peer> void measure(Peer &peer, size_t batch, size_t total, bool 
     report("pair at once", at_once);
 }
 
-template <class Peer> void measure_peer(const std::string &directory)
+template <class Peer> void measure_peer(Peer &&peer)
 {
-    Peer peer(directory);
     measure(peer, 1000, 100'000, true);
     measure(peer, 1, 20'000);
     measure(peer, 1000, 100'000);
@@ -145,9 +145,12 @@ template <class Peer> void measure_peer(const std::string &directory)
 
 void allocate(const std::string &directory)
 {
-    measure_peer<Malloc>(directory);
-    measure_peer<Libpm>(directory);
-    measure_peer<Pmemobj>(directory);
+    for (const Mode &mode : modes)
+        measure_peer(Libpm(directory, mode));
+    if (with_others) {
+        measure_peer(Malloc());
+        measure_peer(Pmemobj(directory));
+    }
 }
 
 } // namespace bench

@@ -1,6 +1,6 @@
 /*
  * What following a pointer costs: a random cycle through nodes of one cache line, in malloc'ed
- * memory and in a container by plain pointers, in a pool by PMEMoid and the inlined
+ * memory and in containers by plain pointers, in a pool by PMEMoid and the inlined
  * pmemobj_direct(). The cycle visits the nodes in the same order everywhere. The peers take turns
  * in short rounds and each keeps its fastest, because a hop in L1 is a few cycles and the machine
  * is shared.
@@ -13,7 +13,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
+#include <deque>
+#include <map>
 #include <memory>
 
 namespace bench
@@ -86,29 +87,33 @@ void measure(const std::string &directory, const char *where, size_t size, size_
         fail("aligned_alloc");
     const RawNode *on_heap = make_raw(heap.get(), order);
 
-    Container container(directory + "/container" + suffix);
-    const RawNode *in_container = make_raw(container.allocate(size), order);
-    container.commit();
+    std::deque<Container> containers;
+    std::vector<const RawNode *> in_container;
+    for (const Mode &mode : modes) {
+        Container &container = containers.emplace_back(directory, mode);
+        in_container.push_back(make_raw(container.allocate(size), order));
+        container.commit();
+    }
 
     Pool pool(directory + "/pool" + suffix, 2 * size + (64 << 20));
     PMEMoid in_pool = make_fat(pool.allocate(size), order);
 
-    double fastest[3];
-    std::fill(std::begin(fastest), std::end(fastest), std::numeric_limits<double>::infinity());
+    std::map<std::string, double> fastest;
+    auto keep = [&](const std::string &peer, double ns) {
+        fastest[peer] = std::min(fastest.try_emplace(peer, ns).first->second, ns);
+    };
     for (size_t round = 0; round < rounds; round++) {
-        fastest[0] = std::min(fastest[0], chase_raw(on_heap, hops));
-        fastest[1] = std::min(fastest[1], chase_raw(in_container, hops));
-        fastest[2] = std::min(fastest[2], chase_fat(in_pool, hops));
+        keep("malloc", chase_raw(on_heap, hops));
+        for (size_t i = 0; i < in_container.size(); i++)
+            keep(modes[i].name, chase_raw(in_container[i], hops));
+        keep("libpmemobj", chase_fat(in_pool, hops));
     }
+    for (const auto &[peer, ns] : fastest)
+        emit({"chase", {where}, peer, ns / static_cast<double>(hops), "ns", rounds * hops});
 
-    const char *const peers[] = {"malloc", "libpm", "libpmemobj"};
-    for (size_t i = 0; i < std::size(peers); i++)
-        emit({"chase",
-              {where},
-              peers[i],
-              fastest[i] / static_cast<double>(hops),
-              "ns",
-              rounds * hops});
+    containers.clear();
+    for (const Mode &mode : modes)
+        Container::remove(directory, mode);
 }
 
 } // namespace

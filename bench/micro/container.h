@@ -1,7 +1,7 @@
 /* A container and a pool that end with their scope; what fails becomes an exception. */
 #pragma once
 
-#include "libpm.h"
+#include "micro/mode.h"
 
 #include <cerrno>
 #include <libpmemobj.h>
@@ -15,8 +15,9 @@ namespace bench
 class Container
 {
   public:
-    explicit Container(std::string path, unsigned flags = PM_CREATE, bool concurrent_stores = false)
-        : path_(std::move(path)), concurrent_stores_(concurrent_stores)
+    Container(const std::string &directory, const Mode &mode, unsigned flags = PM_CREATE,
+              bool concurrent_stores = false)
+        : path_(directory + "/" + mode.file), mode_(mode), concurrent_stores_(concurrent_stores)
     {
         open(flags);
     }
@@ -31,6 +32,12 @@ class Container
     {
         check(pm_close(c_) == 0);
         open(0);
+    }
+
+    /** Delete the file; the container must be closed. */
+    static void remove(const std::string &directory, const Mode &mode)
+    {
+        check(pm_delete((directory + "/" + mode.file).c_str()) == 0);
     }
 
     void *allocate(size_t size) { return check(pm_malloc(c_, size)); }
@@ -58,12 +65,15 @@ class Container
         pm_options options{};
         options.size = sizeof options;
         options.flags = flags;
+        options.engine = mode_.engine;
+        options.tracker = mode_.tracker;
         options.concurrent_stores = concurrent_stores_;
         c_ = nullptr; // should the next line throw
         c_ = check(pm_open(path_.c_str(), &options));
     }
 
     std::string path_;
+    Mode mode_;
     bool concurrent_stores_;
     pm_container *c_ = nullptr;
 };

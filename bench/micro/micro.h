@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "micro/mode.h"
+
 #include <string>
 
 namespace bench
@@ -17,7 +19,7 @@ void memory(const std::string &directory);
 void recovery(const std::string &directory);
 
 /** Processes that recovery() sees die: a container filled, some pages changed, never committed. */
-void recovery_victim(const std::string &directory);
-void recovery_victim_of_large_commit(const std::string &directory);
+void recovery_victim(const std::string &directory, const Mode &mode);
+void recovery_victim_of_large_commit(const std::string &directory, const Mode &mode);
 
 } // namespace bench

@@ -27,11 +27,6 @@ constexpr size_t page_size = 4096;
 constexpr size_t size = 1 << 30;
 constexpr uint32_t touched = 100;
 
-std::string container_path(const std::string &directory)
-{
-    return directory + "/container";
-}
-
 /** Calls use(page) for 100 pages; the killed transaction touches those of `seed` 0. */
 template <class Use> void each_touched(char *base, uint64_t seed, Use &&use)
 {
@@ -40,11 +35,10 @@ template <class Use> void each_touched(char *base, uint64_t seed, Use &&use)
         use(base + page_size * random.below(size / page_size));
 }
 
-void run_victim(const char *name, std::string directory)
+void run_victim(std::string name, std::string directory, std::string mode)
 {
     char program[] = "/proc/self/exe";
-    std::string word = name;
-    char *argv[] = {program, word.data(), directory.data(), nullptr};
+    char *argv[] = {program, name.data(), directory.data(), mode.data(), nullptr};
     pid_t pid;
     int status;
     if ((errno = posix_spawn(&pid, program, nullptr, nullptr, argv, environ)) != 0)
@@ -56,9 +50,10 @@ void run_victim(const char *name, std::string directory)
 }
 
 /** Fill the container, commit, do `small_commits` of 100 pages, change 100 more, and die. */
-[[noreturn]] void change_and_die(const std::string &directory, uint64_t small_commits)
+[[noreturn]] void change_and_die(const std::string &directory, const Mode &mode,
+                                 uint64_t small_commits)
 {
-    Container container(container_path(directory));
+    Container container(directory, mode);
     char *base = static_cast<char *>(container.allocate(size));
     memset(base, 1, size);
     container.set_root(base);
@@ -72,23 +67,23 @@ void run_victim(const char *name, std::string directory)
     abort();
 }
 
-void measure(const char *victim, const char *commits_before, const std::string &directory)
+void measure(const char *victim, const char *commits_before, const std::string &directory,
+             const Mode &mode)
 {
-    run_victim(victim, directory);
+    run_victim(victim, directory, mode.name);
 
     std::optional<Container> container;
-    double by_clock = elapsed_ns([&] { container.emplace(container_path(directory), 0); });
+    double by_clock = elapsed_ns([&] { container.emplace(directory, mode, 0); });
     struct pm_stats stats = container->stats();
     each_touched(static_cast<char *>(pm_getroot(*container)), 0, [](const char *page) {
         if (page[0] != 1)
             throw std::runtime_error("recovery restored the wrong state");
     });
     container.reset();
-    if (pm_delete(container_path(directory).c_str()) != 0)
-        throw std::runtime_error(pm_errormsg());
+    Container::remove(directory, mode);
 
     auto report = [&](const char *what, double value, const char *unit) {
-        emit({"recovery", {commits_before, what}, "libpm", value, unit});
+        emit({"recovery", {commits_before, what}, mode.name, value, unit});
     };
     report("pm_open() by the clock", by_clock, "ns");
     report("pm_stats.recovery_ns", static_cast<double>(stats.recovery_ns), "ns");
@@ -97,20 +92,22 @@ void measure(const char *victim, const char *commits_before, const std::string &
 
 } // namespace
 
-void recovery_victim(const std::string &directory)
+void recovery_victim(const std::string &directory, const Mode &mode)
 {
-    change_and_die(directory, 10);
+    change_and_die(directory, mode, 10);
 }
 
-void recovery_victim_of_large_commit(const std::string &directory)
+void recovery_victim_of_large_commit(const std::string &directory, const Mode &mode)
 {
-    change_and_die(directory, 0);
+    change_and_die(directory, mode, 0);
 }
 
 void recovery(const std::string &directory)
 {
-    measure("recovery-victim", "of 100 pages", directory);
-    measure("recovery-victim-of-large-commit", "of 1 GiB", directory);
+    for (const Mode &mode : modes) {
+        measure("recovery-victim", "of 100 pages", directory, mode);
+        measure("recovery-victim-of-large-commit", "of 1 GiB", directory, mode);
+    }
 }
 
 } // namespace bench

@@ -11,6 +11,8 @@
 #include "micro/pmemobj_ops.h"
 
 #include <cstring>
+#include <deque>
+#include <optional>
 
 namespace bench
 {
@@ -28,11 +30,12 @@ struct Case {
 };
 
 struct Libpm {
-    static constexpr const char *name = "libpm";
+    const char *name;
     Container container;
     char *array;
 
-    explicit Libpm(const std::string &directory) : container(directory + "/container")
+    Libpm(const std::string &directory, const Mode &mode)
+        : name(mode.name), container(directory, mode)
     {
         array = static_cast<char *>(container.allocate(array_size));
         memset(array, 0, array_size);
@@ -85,7 +88,7 @@ template <class Peer> void measure(Peer &peer, const Case &c)
     double ns = elapsed_ns([&] { run(warm_up, warm_up + transactions); });
     emit({"update",
           {c.hot ? "hot" : "cold", std::to_string(c.updates), std::to_string(c.length) + " B"},
-          Peer::name,
+          peer.name,
           ns / transactions,
           "ns",
           transactions});
@@ -95,13 +98,19 @@ template <class Peer> void measure(Peer &peer, const Case &c)
 
 void update(const std::string &directory)
 {
-    Libpm libpm(directory);
-    Pmemobj pmemobj(directory);
+    std::deque<Libpm> libpm;
+    for (const Mode &mode : modes)
+        libpm.emplace_back(directory, mode);
+    std::optional<Pmemobj> pmemobj;
+    if (with_others)
+        pmemobj.emplace(directory);
     for (bool hot : {true, false})
         for (size_t length : {8, 64, 1024})
             for (size_t updates : {1, 2, 4, 10}) {
-                measure(libpm, {hot, updates, length});
-                measure(pmemobj, {hot, updates, length});
+                for (Libpm &peer : libpm)
+                    measure(peer, {hot, updates, length});
+                if (pmemobj)
+                    measure(*pmemobj, {hot, updates, length});
             }
 }
 

@@ -1,7 +1,7 @@
 /*
- * A peer: one way to keep the four example structures (malloc, libpm, libpmemobj). Each measuring
- * program links exactly one, because the volatile and the persistent build of the examples are the
- * same source and so have the same names.
+ * A peer: one way to keep the four example structures (malloc, the floor, the modes of libpm,
+ * libpmemobj). Each measuring program links exactly one, because the volatile and the persistent
+ * build of the examples are the same source and so have the same names.
  *
  * A peer that cannot do what is asked prints why and exits: a benchmark has no use for errors.
  */
@@ -38,6 +38,19 @@ size_t peer_apply(enum peer_operation operation, const uint64_t *keys, size_t co
 uint64_t peer_size(void);
 
 void peer_close(void);
+
+/** What a peer wrote to the medium since peer_open(). */
+struct peer_counts {
+    uint64_t commits;       /* that changed something */
+    uint64_t bytes_logged;  /* */
+    uint64_t lines_flushed; /* cache lines of 64 bytes written back, the log's not among them */
+};
+
+/** False if the peer does not count. */
+bool peer_read_counts(struct peer_counts *counts);
+
+/** Bytes that the floor shall log at each commit; whoever calls peer_apply() sets it beforehand. */
+extern size_t peer_log_bytes;
 
 /* For those who implement a peer. */
 

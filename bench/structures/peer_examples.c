@@ -49,6 +49,11 @@ size_t peer_apply(enum peer_operation operation, const uint64_t *keys, size_t co
     return right;
 }
 
+bool peer_read_counts(struct peer_counts *counts)
+{
+    return store_read_counts(container, counts);
+}
+
 uint64_t peer_size(void)
 {
     return ops->size(map);

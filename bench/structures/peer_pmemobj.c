@@ -73,6 +73,12 @@ size_t peer_apply(enum peer_operation operation, const uint64_t *keys, size_t co
     return right;
 }
 
+bool peer_read_counts(struct peer_counts *counts)
+{
+    (void)counts; /* libpmemobj does not tell */
+    return false;
+}
+
 uint64_t peer_size(void)
 {
     return ops->size(map);

@@ -174,7 +174,9 @@ uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t 
 
 bool slab_is_empty(const struct allocator *a, const struct slab *s)
 {
-    return !bits_any(shadow_bits(a, s), 0, s->shape.objects);
+    /* What just changed is the likeliest to be in use. */
+    return !bits_any(shadow_bits(a, s), s->bitmap.low * 64ul, s->bitmap.high * 64ul) &&
+           !bits_any(shadow_bits(a, s), 0, s->shape.objects);
 }
 
 /* Whether an object touches a line, by one version of table word and bitmap. */

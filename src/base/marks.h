@@ -36,15 +36,13 @@ extern "C" {
 
 /*
  * Mark the line of `address`, which is in the arena: the slow path of the inline test. Returns
- * with the line's byte set and its page open. Thread-safe, async-signal-safe.
+ * with the line's byte set and its page open. Thread-safe, async-signal-safe. Both functions
+ * preserve all general registers but r11 (clang's preserve_most), which C code need not know.
  */
 __attribute__((visibility("default"))) void pm__mark(const void *address);
 
-/*
- * Mark every line of [address, address + size), which may lie anywhere: for memcpy and its kin, and
- * for libc and system calls that write through a pointer. Outside the arena it costs four
- * instructions and the call.
- */
+/* Mark every line of [address, address + size), which begins in the arena: for memcpy and its kin,
+ * and for libc and system calls that write through a pointer. */
 __attribute__((visibility("default"))) void pm__mark_range(const void *address, size_t size);
 
 #ifdef __cplusplus

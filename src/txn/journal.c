@@ -72,18 +72,23 @@ void journal_collect(const struct journal *journal, struct record_clear *clears,
 void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,
                    const struct record_word *words, uint64_t word_count)
 {
-    for (uint64_t i = 0; i < clear_count; i++) {
+    for (uint64_t i = 0; i < clear_count; i++)
         memset(c->home + clears[i].offset, 0, clears[i].bytes);
+    for (uint64_t i = 0; i < word_count; i++) /* whole words: the medium too */
+        __atomic_store_n(home_word(c, words[i].offset), words[i].value, __ATOMIC_RELAXED);
+}
+
+void journal_write_back(struct container *c, const struct record_clear *clears,
+                        uint64_t clear_count, const struct record_word *words, uint64_t word_count)
+{
+    for (uint64_t i = 0; i < clear_count; i++)
         medium_write_back(&c->medium, c->home + clears[i].offset, clears[i].bytes);
-    }
     for (uint64_t i = 0; i < word_count; i++) {
-        uint64_t *home = home_word(c, words[i].offset);
-        __atomic_store_n(home, words[i].value, __ATOMIC_RELAXED); /* whole words: the medium too */
-        /* Words of a region are in order: a line is written back after its last. */
+        /* Words of a region are in order: a line is written back once. */
         bool last =
             i + 1 == word_count || words[i + 1].offset / PM_LINE != words[i].offset / PM_LINE;
         if (last)
-            medium_write_back(&c->medium, home, sizeof *home);
+            medium_write_back(&c->medium, home_word(c, words[i].offset), sizeof(uint64_t));
     }
 }
 

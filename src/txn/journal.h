@@ -54,9 +54,11 @@ struct journal_counts journal_count(const struct journal *journal);
 void journal_collect(const struct journal *journal, struct record_clear *clears,
                      struct record_word *words);
 
-/* Apply changes to home and queue their lines for write-back; the next round fences them. */
+/* Store changes to home; and queue their lines for write-back, before the next round ends. */
 void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,
                    const struct record_word *words, uint64_t word_count);
+void journal_write_back(struct container *c, const struct record_clear *clears,
+                        uint64_t clear_count, const struct record_word *words, uint64_t word_count);
 
 /* Drop regions that are both new and obsolete: their segments are free as they were. */
 void journal_forget_new_obsolete(struct journal *journal);

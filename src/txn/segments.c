@@ -107,11 +107,16 @@ int segments_claim_log(struct txn *t, unsigned h)
     if (error != 0)
         return error;
     pages_reset(&t->pages, page, pages, t->engine->in_place);
-    uint64_t word = segment_log_word(h, half->order++);
+    uint64_t word = segment_log_word(h, half->order);
     home_table(t->c)[segment] = shadow_table(t->c)[segment] = word;
     error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof word);
+    if (error != 0) { /* recovery would not find what is written there */
+        home_table(t->c)[segment] = shadow_table(t->c)[segment] = 0;
+        return error;
+    }
+    half->order++;
     half->segments[half->count++] = (uint32_t)segment;
-    return error;
+    return 0;
 }
 
 int segments_grow_log(struct txn *t, unsigned h, uint64_t slots)

@@ -125,7 +125,7 @@ Outcome observe(const Subject &subject, size_t offset, long n)
 
 using namespace test;
 
-void pm__mark(const void *address)
+extern "C" void runtime_mark(const void *address)
 {
     calls++;
     if (table()[(reinterpret_cast<uintptr_t>(address) - ARENA_HINT) >> MARKS_LINE_SHIFT])
@@ -133,7 +133,7 @@ void pm__mark(const void *address)
     set_mark(reinterpret_cast<uintptr_t>(address));
 }
 
-void pm__mark_range(const void *address, size_t size)
+extern "C" void runtime_mark_range(const void *address, size_t size)
 {
     auto first = reinterpret_cast<uintptr_t>(address);
     calls++;

@@ -25,10 +25,19 @@ static const char *text_of(long n)
     return text;
 }
 
-SUBJECT(uses_strcpy) { strcpy(m + 5, text_of(n)); }
-SUBJECT(uses_stpcpy) { *stpcpy(m + 5, text_of(n)) = '!'; }
-SUBJECT(uses_strncpy) { strncpy(m + 30, text_of(n / 2), n); }
-SUBJECT(uses_strcat)
+SUBJECT(uses_strcpy)
+{
+    strcpy(m + 5, text_of(n));
+}
+SUBJECT(uses_stpcpy)
+{
+    *stpcpy(m + 5, text_of(n)) = '!';
+}
+SUBJECT(uses_strncpy)
+{
+    strncpy(m + 30, text_of(n / 2), n);
+}
+SUBJECT_MORE(uses_strcat)
 {
     m[0] = 0;
     strcat(m, text_of(n));
@@ -123,9 +132,10 @@ SUBJECT_MORE(uses_files)
         abort();
     commit();
     FILE *f = fdopen(fds[0], "r");
-    if (fread(m + 3000, 1, n, f) > (size_t)n || !fgets(m + 4000, (int)n + 2, f) || feof(f)) {
-    }
-    fscanf(f, "%50s", m + 5000);
+    int read_all = fread(m + 3000, 1, n, f) == (size_t)n && fgets(m + 4000, (int)n + 2, f) &&
+                   fscanf(f, "%50s", m + 5000) == 1;
+    if (n && !read_all && !feof(f))
+        abort();
     fclose(f);
 }
 SUBJECT_MORE(uses_kernel)

@@ -230,7 +230,7 @@ SUBJECT(links)
 {
     struct link *all = (struct link *)m, *first = 0;
     for (long i = 0; i < n; i++) {
-        struct link *l = &all[i * 31 % 97];
+        struct link *l = &all[i * 31 % 101];
         l->next = first;
         l->value = i;
         first = l;
@@ -290,4 +290,7 @@ __attribute__((noinline)) static void recurse(char *m, long n)
     commit();
     *(long *)m = -n;
 }
-SUBJECT(recurses) { recurse(m, n); }
+SUBJECT(recurses)
+{
+    recurse(m, n);
+}

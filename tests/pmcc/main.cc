@@ -27,12 +27,6 @@ void check(const Subject &subject, size_t offset, long n)
 TEST_CASE("the lines that a program marks are the lines that it changes")
 {
     make_arena();
-#ifdef TEST_NEEDS_CPU
-    if (!__builtin_cpu_supports(TEST_NEEDS_CPU)) {
-        WARN("not run: this processor has no " TEST_NEEDS_CPU);
-        return;
-    }
-#endif
     REQUIRE(subjects().size() > 10);
     for (const Subject &subject : subjects())
         for (size_t offset : offsets)

@@ -106,7 +106,10 @@ struct Big {
         word = n++;
     return big;
 }
-SUBJECT(returns_in_place) { new (m + 32) Big(make_big(n)); }
+SUBJECT(returns_in_place)
+{
+    new (m + 32) Big(make_big(n));
+}
 
 SUBJECT(swaps)
 {

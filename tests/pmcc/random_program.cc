@@ -18,8 +18,9 @@ class Writer
 
     void subject(int number)
     {
-        std::cout << "SUBJECT_MORE(random_" << number << ")\n{\n"
-                  << "    char *p = m + (n & 7) * 24, local[512] = {0};\n    long x = n;\n    (void)p;\n";
+        std::cout
+            << "SUBJECT_MORE(random_" << number << ")\n{\n"
+            << "    char *p = m + (n & 7) * 24, local[512] = {0};\n    long x = n;\n    (void)p;\n";
         block(1, 5 + below(8));
         std::cout << "    m[8000] = local[x & 255];\n}\n\n";
     }
@@ -62,7 +63,8 @@ class Writer
     void loop(int depth)
     {
         std::string i = "i" + std::to_string(depth);
-        const char *bound = any({"n", "n", "7", "n / 3", "(x & 15)"});
+        const char *bound =
+            loops_.empty() ? any({"n", "n", "37", "n / 3", "(x & 31)"}) : any({"5", "(x & 7)"});
         if (below(3))
             line(depth) << "for (long " << i << " = 0, e = " << bound << "; " << i << " < e; " << i
                         << "++) {\n";

@@ -33,10 +33,22 @@ typedef long double unaligned_long_double __attribute__((aligned(8)));
 STORES(stores_int128, unaligned_int128, n)
 STORES(stores_long_double, unaligned_long_double, n)
 
-SUBJECT(stores_vector_16) { *(v4 *)(m + 4) = (v4){1, 2, (int)n, 4}; }
-SUBJECT(stores_vector_32) { *(v8 *)(m + 4) = (v8){1, 2, (int)n, 4, 5, 6, 7, 8}; }
-SUBJECT(stores_vector_64) { *(v16 *)(m + 4) = (v16){1, (int)n, 3}; }
-SUBJECT(stores_non_temporal) { __builtin_nontemporal_store(n, (long *)m); }
+SUBJECT(stores_vector_16)
+{
+    *(v4 *)(m + 4) = (v4){1, 2, (int)n, 4};
+}
+SUBJECT(stores_vector_32)
+{
+    *(v8 *)(m + 4) = (v8){1, 2, (int)n, 4, 5, 6, 7, 8};
+}
+SUBJECT(stores_vector_64)
+{
+    *(v16 *)(m + 4) = (v16){1, (int)n, 3};
+}
+SUBJECT(stores_non_temporal)
+{
+    __builtin_nontemporal_store(n, (long *)m);
+}
 
 SUBJECT(stores_straddling)
 {
@@ -99,7 +111,7 @@ SUBJECT(stores_fields_and_commits)
     p->left = 0;
     p->name[19] = 1;
     commit();
-    p->left = 0;
+    p->left = p + 1;
 }
 SUBJECT(stores_far_apart)
 {
@@ -121,16 +133,26 @@ SUBJECT(stores_in_turn)
     p[20] = 5;
     q[-5] = 6;
 }
-SUBJECT(copies_struct) { *(struct node *)m = *(struct node *)(m + 4096 + n * 8); memset(m, 3, 40); }
+SUBJECT(copies_struct)
+{
+    *(struct node *)m = *(struct node *)(m + 4096 + n * 8);
+    memset(m, 3, 40);
+}
 SUBJECT(copies_large)
 {
     struct large x;
     memset(&x, (int)n, sizeof x);
     *(struct large *)m = x;
 }
-SUBJECT(zeroes_struct) { *(struct node *)m = (struct node){.key = n}; }
+SUBJECT(zeroes_struct)
+{
+    *(struct node *)m = (struct node){.key = n};
+}
 
-NOINLINE static void by_value(struct large x, char *m) { *(struct large *)m = x; }
+NOINLINE static void by_value(struct large x, char *m)
+{
+    *(struct large *)m = x;
+}
 SUBJECT(passes_by_value)
 {
     struct large x;
@@ -144,10 +166,19 @@ NOINLINE static struct large make_large(long n)
         x.words[i] = n + i;
     return x;
 }
-SUBJECT(returns_struct) { *(struct large *)(m + 16) = make_large(n); }
+SUBJECT(returns_struct)
+{
+    *(struct large *)(m + 16) = make_large(n);
+}
 
-SUBJECT(sets) { memset(m + n, 7, 200); }
-SUBJECT(sets_some) { memset(m + 3, 7, n * 5); }
+SUBJECT(sets)
+{
+    memset(m + n, 7, 200);
+}
+SUBJECT(sets_some)
+{
+    memset(m + 3, 7, n * 5);
+}
 SUBJECT(copies)
 {
     memset(m + 5000, 1, 300);
@@ -207,7 +238,10 @@ NOINLINE static void list_to(va_list *to, ...)
     va_start(*to, to);
     va_end(*to);
 }
-SUBJECT(stores_va_list) { list_to((va_list *)(m + 48), n); }
+SUBJECT(stores_va_list)
+{
+    list_to((va_list *)(m + 48), n);
+}
 
 /* __jmp_buf and flag; the signal mask behind is not written. */
 SUBJECT_MORE(stores_jump_buffer)
@@ -272,4 +306,7 @@ __attribute__((optnone, noinline)) static void not_optimised(char *m, long n)
         m[i] = (char)i;
     memset(m + 1000, 1, n);
 }
-SUBJECT(is_not_optimised) { not_optimised(m, n); }
+SUBJECT(is_not_optimised)
+{
+    not_optimised(m, n);
+}

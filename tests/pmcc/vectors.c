@@ -5,9 +5,9 @@
 
 SUBJECT(masks_avx)
 {
-    __m256i mask = _mm256_set_epi32(n & 64 ? -1 : 0, n & 32 ? -1 : 0, n & 16 ? -1 : 0,
-                                    n & 8 ? -1 : 0, n & 4 ? -1 : 0, n & 2 ? -1 : 0, n & 1 ? -1 : 0,
-                                    0);
+    __m256i mask =
+        _mm256_set_epi32(n & 64 ? -1 : 0, n & 32 ? -1 : 0, n & 16 ? -1 : 0, n & 8 ? -1 : 0,
+                         n & 4 ? -1 : 0, n & 2 ? -1 : 0, n & 1 ? -1 : 0, 0);
     _mm256_maskstore_ps((float *)(m + 20), mask, _mm256_set1_ps((float)n));
     _mm256_maskstore_epi64((long long *)(m + 400), mask, _mm256_set1_epi64x(n));
     _mm_maskstore_pd((double *)(m + 800), _mm256_castsi256_si128(mask), _mm_set1_pd((double)n));
@@ -19,7 +19,10 @@ SUBJECT(masks_bytes)
         bytes[i] = (n >> (i % 7)) & 1 ? (char)0x80 : 0;
     _mm_maskmoveu_si128(_mm_set1_epi8((char)n), _mm_loadu_si128((__m128i *)bytes), m + 55);
 }
-SUBJECT(streams) { _mm256_stream_si256((__m256i *)((unsigned long)m & -32), _mm256_set1_epi8(3)); }
+SUBJECT(streams)
+{
+    _mm256_stream_si256((__m256i *)((unsigned long)m & -32), _mm256_set1_epi8(3));
+}
 
 #ifdef __AVX512F__
 SUBJECT(masks_avx512)

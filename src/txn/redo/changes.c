@@ -121,7 +121,7 @@ static void condense(struct txn *t)
         for (end = i + 1; end < n && r->marked[end] / LINES == page; end++)
             ;
         if (end - i >= LINES / 2)
-            redo_list(t, (uint32_t)page);
+            redo_list(t, (uint32_t)page, true);
     }
 }
 

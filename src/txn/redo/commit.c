@@ -7,6 +7,9 @@
  *   3  fresh lines go straight home, the record to the log
  *   4  pmem: fence. On a file wait() does that, later, for several commits at once
  *   5  home gets lines and words; marks are cleared; cold pages are closed
+ *   6  what home got is written back by the next commit, in the round whose fence will wait for it.
+ *      Done at once it would be no more durable; but the next locked instruction would wait, which
+ *      costs as much as a fence, and lines that the next commit compares would be out of the cache
  */
 #include "txn/redo/redo.h"
 
@@ -23,9 +26,14 @@
 /* Bytes of the tables of changes that stay in memory between commits. */
 #define CHANGES_KEPT (64 * PM_PAGE)
 
-static bool entry_is_kept(const struct page_entry *entry)
+/* What becomes of a listed page, in its entry's slot. */
+#define PAGE_STAYS_LISTED 0u
+#define PAGE_STAYS_OPEN   1u
+#define PAGE_IS_CLOSED    SLOT_NONE
+
+static bool entry_stays_open(const struct page_entry *entry)
 {
-    return entry->slot != SLOT_NONE;
+    return entry->slot != PAGE_IS_CLOSED;
 }
 
 static bool keep_none(const struct page_entry *entry)
@@ -48,7 +56,7 @@ static int write_fresh(struct txn *t)
     return 0;
 }
 
-/* The journaled words of the record, in the transaction's buffer. */
+/* The journaled words of a record, in the transaction's buffer. */
 struct words {
     struct record_clear *clears;
     struct record_word *words;
@@ -88,21 +96,45 @@ static int write_record(struct txn *t, const struct words *w)
     return redo_log_end(t);
 }
 
+/* Home has got something: on a file it is queued, else written back with the next round. */
+static void note_unwritten(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    struct redo *r = t->redo;
+    if (redo_on_file(t) || r->unwritten_count == UNWRITTEN_MAX)
+        medium_write_back(&t->c->medium, t->c->home + offset, bytes);
+    else
+        r->unwritten[r->unwritten_count++] = (struct range){offset, bytes};
+}
+
+void redo_write_back(struct txn *t)
+{
+    struct redo *r = t->redo;
+    for (uint32_t i = 0; i < r->unwritten_count; i++)
+        medium_write_back(&t->c->medium, t->c->home + r->unwritten[i].offset,
+                          r->unwritten[i].bytes);
+    r->unwritten_count = 0;
+}
+
 /* The record is written, and durable but for a file: home gets what it has. */
 static void apply(struct txn *t, const struct words *w)
 {
     const struct changes *ch = &t->redo->changes;
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
+    for (uint64_t i = 0; i < w->counts.clears; i++)
+        note_unwritten(t, w->clears[i].offset, w->clears[i].bytes);
+    for (uint64_t i = 0; i < w->counts.words; i++)
+        if (i == 0 || w->words[i].offset / PM_LINE != w->words[i - 1].offset / PM_LINE)
+            note_unwritten(t, align_down(w->words[i].offset, PM_LINE), PM_LINE);
     for (uint64_t i = 0; i < ch->run_count; i++) {
         uint64_t offset = run_line(ch->runs[i]) * PM_LINE;
         uint64_t bytes = run_count(ch->runs[i]) * PM_LINE;
         memcpy(t->c->home + offset, t->c->base + offset, bytes);
-        medium_write_back(&t->c->medium, t->c->home + offset, bytes);
+        note_unwritten(t, offset, bytes);
     }
     t->lines_logged += ch->lines;
 }
 
-/* Close listed pages but hot ones, which stay open and will be compared again. */
+/* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. */
 static void cool_pages(struct txn *t)
 {
     struct pages *p = &t->pages;
@@ -110,15 +142,19 @@ static void cool_pages(struct txn *t)
     uint64_t most = min_u64(HOT_MAX, t->redo->private_max / HOT_SHARE);
     for (uint32_t i = 0; i < p->count; i++) {
         struct page_entry *e = &p->opened[i];
-        bool stays = pages_stay_hot(p, e->page, e->now) && !t->concurrent && hot < most &&
-                     p->flags[e->page] & PAGE_OPEN && segments_page_is_data(t, e->page);
-        e->slot = stays ? 0 : SLOT_NONE;
-        hot += stays;
+        bool may = p->flags[e->page] & PAGE_OPEN && segments_page_is_data(t, e->page);
+        if (may && t->stores && e->sum != 0) {
+            e->slot = PAGE_STAYS_OPEN;
+        } else {
+            bool stays = pages_stay_hot(p, e->page, e->now) && may && !t->concurrent && hot < most;
+            e->slot = stays ? PAGE_STAYS_LISTED : PAGE_IS_CLOSED;
+            hot += stays;
+        }
     }
-    if (pages_close_sorted(p, p->opened, p->count, entry_is_kept) != 0)
+    if (pages_close_sorted(p, p->opened, p->count, entry_stays_open) != 0)
         panic(t->c->path, 0, "cannot protect pages after a commit, which stands");
     for (uint32_t i = 0; i < peak; i++) {
-        if (entry_is_kept(&p->opened[i]))
+        if (p->opened[i].slot == PAGE_STAYS_LISTED)
             p->opened[kept++] = p->opened[i];
         else
             p->flags[p->opened[i].page] &= (uint8_t)~PAGE_LISTED;
@@ -139,6 +175,7 @@ static void finish(struct txn *t, const struct words *w)
 {
     struct redo *r = t->redo;
     uint64_t marked = r->marked_count;
+    uint64_t words = w->counts.clears * sizeof *w->clears + w->counts.words * sizeof *w->words;
     apply(t, w);
     journal_finish(&t->journal);
     redo_clear_marks(t);
@@ -147,7 +184,7 @@ static void finish(struct txn *t, const struct words *w)
     trim(r->marked, marked * sizeof *r->marked);
     trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
     trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);
-    trim(t->record, w->counts.clears * sizeof *w->clears + w->counts.words * sizeof *w->words);
+    trim(t->record, words);
     t->epoch++;
     t->commits++;
     if (redo_on_file(t))
@@ -212,6 +249,7 @@ int redo_commit(struct txn *t)
         return cannot_write(t, total, error);
     redo_log_shrink(t, most);
     struct words w = collect_words(t);
+    redo_write_back(t); /* from here on reading home's lines would wait for the medium */
     error = write_fresh(t);
     if (error == 0)
         error = write_record(t, &w);

@@ -116,7 +116,7 @@ static void mark_page(struct txn *t, uint32_t page)
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     if (segments_page_is_data(t, page) && open_if_closed(t, page) == 0) {
-        redo_list(t, page);
+        redo_list(t, page, true);
         memset(mark_of(t, (uint64_t)page * LINES), 1, LINES);
     }
     lock_release_masked(&t->lock, &saved);
@@ -152,17 +152,31 @@ static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
     return error;
 }
 
-/* What the transaction has stored to so far, `pages` more, and their words: all lines changed, none
- * of them adjacent. */
+/* The most that a page takes of a record: all lines changed, none of those logged adjacent. What
+ * holds nothing committed goes straight home, of which a record has a range at every second line. */
+static uint64_t most_bytes(struct txn *t, uint32_t page)
+{
+    const uint64_t logged = sizeof(uint64_t) + PM_LINE;
+    uint64_t before = t->upcalls.page_liveness(t->upcalls.context, page).before;
+    if (redo_on_file(t))
+        return before ? LINES * logged : LINES / 2 * logged; /* fresh as a whole, if it is dense */
+    uint64_t old = (uint64_t)__builtin_popcountll(before);
+    return old * logged + min_u64(LINES - old, LINES / 2) * sizeof(struct redo_fresh);
+}
+
+/* What the transaction has stored to so far, `pages` more, and their words. */
 static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
 {
     (void)extra_pages; /* those pages are marked or listed, and counted as such */
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     struct journal_counts counts = journal_count(&t->journal);
-    uint64_t lines = t->redo->marked_count + (t->pages.count + pages) * LINES;
+    uint64_t lines = t->redo->marked_count + pages * LINES, listed = 0;
+    for (uint32_t i = 0; i < t->pages.count; i++)
+        listed += most_bytes(t, t->pages.opened[i].page);
     uint64_t words = counts.words + extra_words + t->log.half[0].count + t->log.half[1].count;
-    int error = redo_log_reserve(t, redo_stream_bytes(counts.clears, words, 0, lines, lines));
+    int error =
+        redo_log_reserve(t, listed + redo_stream_bytes(counts.clears, words, 0, lines, lines));
     lock_release_masked(&t->lock, &saved);
     return error;
 }
@@ -261,7 +275,9 @@ static int redo_wait(struct txn *t, uint64_t epoch)
 
 static int redo_close(struct txn *t)
 {
-    return redo_sync(t, t->epoch - 1) == 0 ? 0 : txn_check_medium(t);
+    redo_write_back(t);
+    (void)redo_sync(t, t->epoch - 1);
+    return txn_check_medium(t); /* it may have failed with more than what was to be waited for */
 }
 
 const struct engine engine_redo = {

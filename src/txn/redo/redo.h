@@ -45,6 +45,13 @@ struct changes {
     uint64_t fresh_count;
 };
 
+struct range {
+    uint64_t offset, bytes;
+};
+
+/* A larger commit writes the rest back at once. */
+#define UNWRITTEN_MAX 256
+
 /* Where the next record goes, and which segments of the log are void. */
 struct redo_log {
     uint32_t segment;
@@ -66,6 +73,8 @@ struct redo {
     uint64_t *marked; /* lines marked in this transaction */
     _Atomic uint64_t marked_count;
     struct changes changes;
+    struct range unwritten[UNWRITTEN_MAX]; /* of home: what the last commit stored there */
+    uint32_t unwritten_count;
     struct redo_log log;
     uint64_t private_max; /* pages of the view that may have copies */
     uint32_t hand;        /* of the clock that evicts them */
@@ -106,8 +115,12 @@ int redo_fence(struct txn *t);
  * what is stored there. Page lock. [handler] -errno */
 int redo_open(struct txn *t, uint32_t page, bool compare);
 
-/* Have the page compared as a whole at commit. It is open or will be when it is stored to. */
-void redo_list(struct txn *t, uint32_t page);
+/*
+ * Have the page compared as a whole at commit. It is open or will be when it is stored to.
+ * `announced`: marks say what is stored there, so that it need not be closed afterwards to see
+ * more.
+ */
+void redo_list(struct txn *t, uint32_t page, bool announced);
 
 /* Make a range of the view what home has, whether its pages are open or not. -errno */
 int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes);
@@ -173,5 +186,8 @@ uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, 
 /* ---- commit.c -------------------------------------------------------------------------------- */
 
 int redo_commit(struct txn *t);
+
+/* Write back what the last commit left in home's cache lines only. */
+void redo_write_back(struct txn *t);
 
 #endif

@@ -41,7 +41,7 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
     for (uint32_t i = page; i < page + count && error == 0; i++) {
         set_private(t, i);
         if (compare)
-            redo_list(t, i);
+            redo_list(t, i, false);
     }
     /* A run goes on: let the kernel make its copies in one go, not by a fault each. */
     if (error == 0 && count > 1)
@@ -49,10 +49,10 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
     return error;
 }
 
-void redo_list(struct txn *t, uint32_t page)
+void redo_list(struct txn *t, uint32_t page, bool announced)
 {
     if (!(t->pages.flags[page] & PAGE_LISTED))
-        pages_list(&t->pages, page, SLOT_NONE, 0);
+        pages_list(&t->pages, page, SLOT_NONE, announced);
 }
 
 int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)

@@ -148,6 +148,7 @@ static void finish(struct txn *t, const struct log_record *record)
 {
     const struct record_word *words = record_words(record);
     journal_apply(t->c, record_clears(record), record->clears, words, record->words);
+    journal_write_back(t->c, record_clears(record), record->clears, words, record->words);
     journal_finish(&t->journal);
     segments_close_freed(t, words, record->words);
 

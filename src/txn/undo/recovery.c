@@ -231,16 +231,23 @@ static bool overrules(const struct txn *t, const struct table_words *table, uint
            bsearch(&key, table->words, table->count, sizeof key, compare_offsets);
 }
 
+static void apply_changes(struct txn *t, const struct record_clear *clears, uint64_t clear_count,
+                          const struct record_word *words, uint64_t word_count)
+{
+    journal_apply(t->c, clears, clear_count, words, word_count);
+    journal_write_back(t->c, clears, clear_count, words, word_count);
+}
+
 /* Apply what record `r` has, but for what `later` overrules. */
 static void apply_record(struct txn *t, const struct log_record *r, const struct table_words *later)
 {
     for (uint64_t i = 0; i < r->clears; i++)
         if (!overrules(t, later, record_clears(r)[i].offset))
-            journal_apply(t->c, &record_clears(r)[i], 1, NULL, 0);
+            apply_changes(t, &record_clears(r)[i], 1, NULL, 0);
     for (uint64_t i = 0; i < r->words; i++) {
         const struct record_word *word = &record_words(r)[i];
         if (!overrules(t, later, word->offset) && !recovery_takes_log(t, word))
-            journal_apply(t->c, NULL, 0, word, 1);
+            apply_changes(t, NULL, 0, word, 1);
     }
 }
 

@@ -1,0 +1,26 @@
+# Compiling parts of this build with libpm's pass plugin, so that they mark what they store to
+# (PM_TRACKER_STORES).
+#
+# PMCC_LOADABLE             the compilers of this build can load the plugin: clang, of LLVM's version
+# pmcc_instrument(TARGET)   compile TARGET's sources with it
+
+set(PMCC_LOADABLE FALSE)
+if(LIBPM_PMCC AND CMAKE_C_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"
+   AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19
+   AND CMAKE_C_COMPILER_VERSION VERSION_LESS 20)
+  set(PMCC_LOADABLE TRUE)
+endif()
+
+# Call it when the target has all its sources. What TARGET links is not affected: libraries have to
+# be instrumented by themselves.
+function(pmcc_instrument target)
+  if(NOT PMCC_LOADABLE)
+    message(FATAL_ERROR "${target} needs LIBPM_PMCC, and clang 19 as the compiler")
+  endif()
+  target_compile_options(${target} PRIVATE -fpass-plugin=$<TARGET_FILE:pmcc-pass>)
+  # A new plugin makes every object stale. The property knows no generator expressions.
+  get_target_property(directory pmcc-pass BINARY_DIR)
+  get_target_property(sources ${target} SOURCES)
+  set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS
+    ${directory}/${CMAKE_SHARED_MODULE_PREFIX}pmcc-pass${CMAKE_SHARED_MODULE_SUFFIX})
+endfunction()

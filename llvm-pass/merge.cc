@@ -1,0 +1,206 @@
+#include "merge.h"
+
+#include "base/marks.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+#include <map>
+#include <set>
+
+using namespace llvm;
+
+namespace pmcc
+{
+namespace
+{
+
+constexpr int64_t line_size = int64_t(1) << MARKS_LINE_SHIFT;
+
+/* With more marks than this in a function, blocks are looked at one by one: compile time. */
+constexpr size_t flow_limit = 2000;
+
+struct Span {
+    Value *base;
+    int64_t start, end; // offsets from base
+
+    bool contains(const Span &other) const
+    {
+        return base == other.base && start <= other.start && other.end <= end;
+    }
+    auto operator<=>(const Span &) const = default;
+};
+
+Span span_of(const Write &write, const DataLayout &layout)
+{
+    APInt offset(64, 0);
+    Value *base = write.pointer->stripAndAccumulateConstantOffsets(layout, offset, true);
+    int64_t start = offset.getSExtValue();
+    return {base, start, start + static_cast<int64_t>(write.size)};
+}
+
+using Spans = std::set<Span>; // ordered by base, then start
+
+bool is_marked(const Spans &marked, const Span &span)
+{
+    for (auto i = marked.lower_bound({span.base, INT64_MIN, INT64_MIN});
+         i != marked.end() && i->base == span.base && i->start <= span.start; ++i)
+        if (i->contains(span))
+            return true;
+    return false;
+}
+
+class Merger
+{
+  public:
+    Merger(Function &function, SmallVectorImpl<Write> &writes);
+    void run();
+
+  private:
+    struct Member {
+        const Write *write;
+        Span span;
+    };
+
+    Spans at_entry(const BasicBlock &block) const;
+    template <class Visit> void walk(BasicBlock &block, Spans &marked, Visit &&visit);
+    void flush(SmallVectorImpl<Member> &region);
+
+    Function &function_;
+    const DataLayout &layout_;
+    SmallVectorImpl<Write> &writes_;
+    DenseMap<const Instruction *, SmallVector<Member, 2>> members_; // by where the mark stands
+    DenseMap<const BasicBlock *, Spans> at_exit_;                   // absent: not visited, all
+    SmallVector<Write, 32> result_;
+};
+
+Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
+    : function_(function), layout_(function.getParent()->getDataLayout()), writes_(writes)
+{
+    for (const Write &write : writes)
+        if (write.is_constant())
+            members_[write.at].push_back({&write, span_of(write, layout_)});
+        else
+            result_.push_back(write);
+}
+
+/*
+ * A base that is computed anew, in the next round of a loop, is another pointer. But no span of the
+ * old one arrives there: on the way from the function's entry it is not marked.
+ *
+ * Call visit(member, whether it is marked already) for each in order, visit(nullptr) at barriers;
+ * on the way `marked` becomes what is marked at the end. */
+template <class Visit> void Merger::walk(BasicBlock &block, Spans &marked, Visit &&visit)
+{
+    for (Instruction &instruction : block) {
+        if (auto found = members_.find(&instruction); found != members_.end())
+            for (const Member &member : found->second) {
+                visit(&member, is_marked(marked, member.span));
+                marked.insert(member.span);
+            }
+        if (is_barrier(instruction)) {
+            marked.clear();
+            visit(nullptr, false);
+        }
+    }
+}
+
+Spans Merger::at_entry(const BasicBlock &block) const
+{
+    Spans marked;
+    bool is_first = true;
+    /* A block not visited yet restricts nothing: all is marked there until a visit finds less. */
+    for (const BasicBlock *before : predecessors(&block)) {
+        auto found = at_exit_.find(before);
+        if (found == at_exit_.end())
+            continue;
+        if (is_first)
+            marked = found->second;
+        else
+            std::erase_if(marked,
+                          [&](const Span &span) { return !is_marked(found->second, span); });
+        is_first = false;
+    }
+    return marked;
+}
+
+/* Keep as few marks as possible of one stretch without barriers. */
+void Merger::flush(SmallVectorImpl<Member> &region)
+{
+    std::map<Span, size_t> sorted; // to the earliest member with that span
+    for (size_t i = 0; i < region.size(); i++)
+        sorted.try_emplace(region[i].span, i);
+    std::map<size_t, Write> joined; // in program order, so that the output is always the same
+
+    for (auto i = sorted.begin(); i != sorted.end();) {
+        Span span = i->first;
+        size_t lowest = i->second, earliest = lowest;
+        Align align = region[lowest].write->align; // of base + aligned
+        int64_t aligned = span.start;
+        for (++i; i != sorted.end() && i->first.base == span.base; ++i) {
+            int64_t end = std::max(span.end, i->first.end);
+            if (end - span.start > line_size && end != span.end)
+                break;
+            span.end = end;
+            earliest = std::min(earliest, i->second);
+            if (Align other = region[i->second].write->align; other > align) {
+                align = other;
+                aligned = i->first.start;
+            }
+        }
+        Write write = *region[lowest].write;
+        write.at = region[earliest].write->at;
+        write.size = span.end - span.start;
+        write.align = commonAlignment(align, std::abs(span.start - aligned));
+        if (lowest != earliest) { // its own pointer may be computed later
+            IRBuilder<> builder(write.at);
+            write.pointer =
+                builder.CreateGEP(builder.getInt8Ty(), span.base, builder.getInt64(span.start));
+        }
+        joined.emplace(earliest, write);
+    }
+    for (auto &[position, write] : joined)
+        result_.push_back(write);
+    region.clear();
+}
+
+void Merger::run()
+{
+    ReversePostOrderTraversal<Function *> order(&function_);
+    bool changed = writes_.size() <= flow_limit;
+    while (changed) {
+        changed = false;
+        for (BasicBlock *block : order) {
+            Spans marked = at_entry(*block);
+            walk(*block, marked, [](const Member *, bool) {});
+            auto [found, is_new] = at_exit_.try_emplace(block);
+            if (is_new || found->second != marked) {
+                found->second = std::move(marked);
+                changed = true;
+            }
+        }
+    }
+    for (BasicBlock *block : order) {
+        SmallVector<Member, 16> region;
+        Spans marked = at_entry(*block);
+        walk(*block, marked, [&](const Member *member, bool is_needless) {
+            if (!member)
+                flush(region);
+            else if (!is_needless)
+                region.push_back(*member);
+        });
+        flush(region);
+    }
+    writes_ = result_;
+}
+
+} // namespace
+
+void merge(Function &function, SmallVectorImpl<Write> &writes)
+{
+    Merger(function, writes).run();
+}
+
+} // namespace pmcc

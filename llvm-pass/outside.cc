@@ -1,0 +1,61 @@
+/*
+ * Proofs that a store cannot hit the arena. The arena is reserved by libpm alone, so no stack, no
+ * global, no thread-local and nothing that malloc() returned is in it.
+ *
+ * Results of operator new are not proven: a program may replace it by one that calls pm_malloc().
+ */
+#include "base/marks.h"
+#include "writes.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Operator.h>
+
+using namespace llvm;
+
+namespace pmcc
+{
+
+static bool is_fresh_from_malloc(const Value *object, const TargetLibraryInfo &libc)
+{
+    auto *call = dyn_cast<CallBase>(object);
+    LibFunc function;
+    if (!call || call->isNoBuiltin() || !libc.getLibFunc(*call, function) || !libc.has(function))
+        return false;
+    switch (function) {
+    case LibFunc_malloc:
+    case LibFunc_calloc:
+    case LibFunc_realloc:
+    case LibFunc_aligned_alloc:
+    case LibFunc_memalign:
+    case LibFunc_valloc:
+    case LibFunc_strdup:
+    case LibFunc_strndup:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_outside_object(const Value *object, const TargetLibraryInfo &libc)
+{
+    if (isa<AllocaInst, GlobalValue, ConstantPointerNull, UndefValue>(object))
+        return true;
+    if (auto *argument = dyn_cast<Argument>(object))
+        return argument->hasByValAttr() || argument->hasInAllocaAttr();
+    if (Operator::getOpcode(object) == Instruction::IntToPtr) {
+        auto *address = dyn_cast<ConstantInt>(cast<Operator>(object)->getOperand(0));
+        return address && address->getZExtValue() - ARENA_HINT >= ARENA_SIZE;
+    }
+    return is_fresh_from_malloc(object, libc);
+}
+
+bool is_outside(const Value *pointer, const TargetLibraryInfo &libc)
+{
+    if (pointer->getType()->getScalarType()->getPointerAddressSpace() != 0)
+        return true; // relative to %fs or %gs: a thread's own
+    SmallVector<const Value *, 4> objects;
+    getUnderlyingObjects(pointer, objects, nullptr, 0);
+    return all_of(objects, [&](const Value *object) { return is_outside_object(object, libc); });
+}
+
+} // namespace pmcc

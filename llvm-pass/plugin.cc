@@ -1,0 +1,180 @@
+/*
+ * When the pass runs. Marks must stand late: put before the vectoriser, they make a loop nine times
+ * slower. So:
+ *
+ *   plain compilation   at the end of the optimiser's pipeline
+ *   -flto, -flto=thin   in the linker, which must load this plugin too. The compiler leaves a
+ *                       *guard* in each module that it could not finish: a reference to an
+ *                       undefined symbol, whose name says what is wrong. The pass in the linker
+ *                       takes it out. So no linker drops the marks silently.
+ *
+ * Functions that are not optimised (optnone, all of -O0) are marked at once even so: nothing will
+ * change them any more, and the linker's pipeline for -O0 calls no plugin.
+ *
+ * The callback at the pipeline's end does not say for which of the two it is called. But the
+ * pipelines of the linker have no start callback; so that one leaves a note for the other.
+ *
+ * What is marked carries the metadata pm.marked, and no mark is ever made twice. If an optimisation
+ * loses the note, there is one mark too many, which is harmless.
+ */
+#include "calls.h"
+#include "emit.h"
+#include "loops.h"
+#include "merge.h"
+
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Passes/PassPlugin.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
+
+using namespace llvm;
+
+namespace pmcc
+{
+namespace
+{
+
+constexpr char marked_note[] = "pm.marked";
+constexpr char compiling_note[] = "pm.compiling";
+constexpr char guard_symbol[] = "pm__not_marked__link_with_lld_and_load_pass_plugin_or_use_pmcc";
+constexpr char guard_variable[] = "pm.guard";
+
+bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitter &emitter)
+{
+    auto &libc = analyses.getResult<TargetLibraryAnalysis>(function);
+    SmallVector<Instruction *, 64> instructions;
+    for (BasicBlock &block : function)
+        for (Instruction &instruction : block)
+            if (instruction.mayWriteToMemory() && !instruction.hasMetadata(marked_note))
+                instructions.push_back(&instruction);
+    SmallVector<Write, 32> writes;
+    MDNode *note = MDNode::get(function.getContext(), {});
+    for (Instruction *instruction : instructions) {
+        size_t before = writes.size();
+        collect_writes(*instruction, libc, writes);
+        if (writes.size() > before)
+            instruction->setMetadata(marked_note, note);
+    }
+    if (writes.empty())
+        return false;
+    if (!function.hasOptNone()) {
+        move_out_of_loops(function, analyses, writes);
+        merge(function, writes);
+    }
+    for (const Write &write : writes)
+        emitter.emit(write);
+    return true;
+}
+
+bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_only)
+{
+    auto &analyses = modules.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    bool changed = false;
+    Emitter emitter(module);
+    for (Function &function : module) {
+        if (function.isDeclaration() || function.hasAvailableExternallyLinkage() ||
+            is_opted_out(function) || (optnone_only && !function.hasOptNone()))
+            continue;
+        if (mark_function(function, analyses, emitter)) {
+            analyses.invalidate(function, PreservedAnalyses::none());
+            changed = true;
+        }
+    }
+    emitter.remove_unused();
+    return wrap_calls(module, optnone_only) || changed;
+}
+
+void add_guard(Module &module)
+{
+    if (module.getNamedGlobal(guard_variable))
+        return;
+    Type *pointer = PointerType::getUnqual(module.getContext());
+    Constant *symbol = module.getOrInsertGlobal(guard_symbol, Type::getInt8Ty(module.getContext()));
+    auto *guard = new GlobalVariable(module, pointer, true, GlobalValue::PrivateLinkage, symbol,
+                                     guard_variable);
+    appendToUsed(module, {guard});
+}
+
+/* Modules that the linker merged have one each, pm.guard, pm.guard.1 and so on. */
+void remove_guards(Module &module)
+{
+    auto is_guard = [](const Constant *constant) {
+        auto *variable = dyn_cast<GlobalVariable>(constant->stripPointerCasts());
+        return variable && variable->getName().starts_with(guard_variable);
+    };
+    removeFromUsedLists(module, is_guard);
+    for (GlobalVariable &variable : make_early_inc_range(module.globals()))
+        if (is_guard(&variable)) {
+            variable.eraseFromParent();
+        }
+    if (GlobalVariable *symbol = module.getNamedGlobal(guard_symbol))
+        symbol->eraseFromParent();
+}
+
+bool is_for_link_time_optimisation(const Module &module)
+{
+    return module.getModuleFlag("ThinLTO") || module.getModuleFlag("EnableSplitLTOUnit");
+}
+
+/* Passes are required, or optnone functions would be left out. */
+template <class Pass> struct RequiredPass : PassInfoMixin<Pass> {
+    static bool isRequired() { return true; }
+};
+
+struct NoteCompiling : RequiredPass<NoteCompiling> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
+    {
+        module.getOrInsertNamedMetadata(compiling_note);
+        return PreservedAnalyses::all();
+    }
+};
+
+struct MarkStores : RequiredPass<MarkStores> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &modules)
+    {
+        NamedMDNode *compiling = module.getNamedMetadata(compiling_note);
+        bool is_early = compiling && is_for_link_time_optimisation(module);
+        if (compiling)
+            compiling->eraseFromParent();
+        bool changed = mark_module(module, modules, is_early);
+        if (!is_early)
+            remove_guards(module);
+        else if (any_of(module, [](const Function &function) {
+                     return !function.isDeclaration() && !function.hasOptNone() &&
+                            !is_opted_out(function);
+                 }))
+            add_guard(module);
+        return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+    }
+};
+
+void add_marking(ModulePassManager &passes, OptimizationLevel level)
+{
+    if (level != OptimizationLevel::O0) // only a loop with a preheader can lose marks to it
+        passes.addPass(createModuleToFunctionPassAdaptor(LoopSimplifyPass()));
+    passes.addPass(MarkStores());
+}
+
+void register_callbacks(PassBuilder &builder)
+{
+    builder.registerPipelineStartEPCallback(
+        [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(NoteCompiling()); });
+    builder.registerOptimizerLastEPCallback(add_marking);
+    builder.registerFullLinkTimeOptimizationLastEPCallback(add_marking);
+    builder.registerPipelineParsingCallback(
+        [](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+            if (name != "pm-mark")
+                return false;
+            add_marking(passes, OptimizationLevel::O2);
+            return true;
+        });
+}
+
+} // namespace
+} // namespace pmcc
+
+extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPluginInfo()
+{
+    return {LLVM_PLUGIN_API_VERSION, "pmcc", "1", pmcc::register_callbacks};
+}

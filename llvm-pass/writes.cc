@@ -1,0 +1,235 @@
+/*
+ * Instructions, intrinsics and inline assembly, and what each writes. Library functions are not
+ * here: calls.cc sends them to wrappers that mark by themselves.
+ */
+#include "writes.h"
+
+#include <csetjmp>
+#include <llvm/ADT/Sequence.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
+#include <ucontext.h>
+
+using namespace llvm;
+
+namespace pmcc
+{
+namespace
+{
+
+constexpr uint64_t va_list_size = 24;
+constexpr uint64_t jump_buffer_size = 40; // of __builtin_setjmp: five words
+
+class Collector
+{
+  public:
+    Collector(Instruction &instruction, SmallVectorImpl<Write> &writes)
+        : at_(instruction), layout_(instruction.getModule()->getDataLayout()), writes_(writes)
+    {
+    }
+
+    void bytes(Value *pointer, uint64_t size, Align align = Align(1))
+    {
+        writes_.push_back({&at_, pointer, size, nullptr, align});
+    }
+
+    void bytes(Value *pointer, Type *type, Align align)
+    {
+        bytes(pointer, layout_.getTypeStoreSize(type), align);
+    }
+
+    void bytes(Value *pointer, Value *length, Align align)
+    {
+        if (auto *constant = dyn_cast<ConstantInt>(length)) {
+            if (!constant->isZero())
+                bytes(pointer, constant->getZExtValue(), align);
+            return;
+        }
+        IRBuilder<> builder(&at_);
+        length = builder.CreateZExtOrTrunc(length, builder.getInt64Ty());
+        writes_.push_back({&at_, pointer, 0, length, align});
+    }
+
+    void lanes(Write::Shape shape, Value *pointer, Value *mask, Type *data)
+    {
+        uint64_t lane = layout_.getTypeStoreSize(data->getScalarType());
+        writes_.push_back({&at_, pointer, lane, nullptr, Align(1), shape, mask});
+    }
+
+    bool intrinsic(IntrinsicInst &call);
+    void assembly(CallBase &call);
+    void returns_twice(CallBase &call);
+
+  private:
+    bool x86_intrinsic(IntrinsicInst &call);
+    Value *sign_bits(Value *vector);
+    void x86_scatter(IntrinsicInst &call);
+
+    Instruction &at_;
+    const DataLayout &layout_;
+    SmallVectorImpl<Write> &writes_;
+};
+
+/* AVX's masks are the sign bits of the lanes. */
+Value *Collector::sign_bits(Value *vector)
+{
+    IRBuilder<> builder(&at_);
+    auto *integers = VectorType::getInteger(cast<VectorType>(vector->getType()));
+    return builder.CreateIsNeg(builder.CreateBitCast(vector, integers));
+}
+
+/* scatter(base, <N x i1> mask, <M x int> index, <K x any> data, scale); the shortest counts. */
+void Collector::x86_scatter(IntrinsicInst &call)
+{
+    IRBuilder<> builder(&call);
+    Value *mask = call.getArgOperand(1), *index = call.getArgOperand(2);
+    auto lanes_of = [](Value *v) { return cast<FixedVectorType>(v->getType())->getNumElements(); };
+    unsigned count = std::min({lanes_of(mask), lanes_of(index), lanes_of(call.getArgOperand(3))});
+    auto first = to_vector(seq<int>(0, count));
+    mask = builder.CreateShuffleVector(mask, first);
+    index = builder.CreateShuffleVector(index, first);
+    index = builder.CreateSExt(index, FixedVectorType::get(builder.getInt64Ty(), count));
+    Value *scale = builder.CreateZExt(call.getArgOperand(4), builder.getInt64Ty());
+    index = builder.CreateMul(index, builder.CreateVectorSplat(count, scale));
+    Value *pointers = builder.CreateGEP(builder.getInt8Ty(), call.getArgOperand(0), index);
+    lanes(Write::Scatter, pointers, mask, call.getArgOperand(3)->getType());
+}
+
+bool Collector::x86_intrinsic(IntrinsicInst &call)
+{
+    StringRef name = call.getCalledFunction()->getName();
+    if (!name.consume_front("llvm.x86."))
+        return false;
+    if (name.starts_with("avx.maskstore.") || name.starts_with("avx2.maskstore.")) {
+        Value *mask = call.getArgOperand(1);
+        lanes(Write::Lanes, call.getArgOperand(0), sign_bits(mask), mask->getType());
+    } else if (name == "sse2.maskmov.dqu") {
+        Value *mask = call.getArgOperand(1);
+        lanes(Write::Lanes, call.getArgOperand(2), sign_bits(mask), mask->getType());
+    } else if (name.starts_with("avx512.mask.scatter")) {
+        x86_scatter(call);
+    } else if (name == "clzero") {
+        IRBuilder<> builder(&call); // the whole line of an address inside it
+        Value *line = builder.CreateIntrinsic(
+            Intrinsic::ptrmask, {call.getArgOperand(0)->getType(), builder.getInt64Ty()},
+            {call.getArgOperand(0), builder.getInt64(-64)});
+        bytes(line, 64, Align(64));
+    } else {
+        return name.contains("clflush") || name == "clwb" || name == "cldemote";
+    }
+    return true;
+}
+
+bool Collector::intrinsic(IntrinsicInst &call)
+{
+    if (auto *copy = dyn_cast<AnyMemIntrinsic>(&call)) {
+        bytes(copy->getRawDest(), copy->getLength(), copy->getDestAlign().valueOrOne());
+        return true;
+    }
+    switch (call.getIntrinsicID()) {
+    case Intrinsic::masked_store:
+        lanes(Write::Lanes, call.getArgOperand(1), call.getArgOperand(3),
+              call.getArgOperand(0)->getType());
+        return true;
+    case Intrinsic::masked_compressstore:
+        lanes(Write::Packed, call.getArgOperand(1), call.getArgOperand(2),
+              call.getArgOperand(0)->getType());
+        return true;
+    case Intrinsic::masked_scatter:
+        lanes(Write::Scatter, call.getArgOperand(1), call.getArgOperand(3),
+              call.getArgOperand(0)->getType());
+        return true;
+    case Intrinsic::vastart:
+    case Intrinsic::vacopy:
+        bytes(call.getArgOperand(0), va_list_size);
+        return true;
+    case Intrinsic::eh_sjlj_setjmp:
+        bytes(call.getArgOperand(0), jump_buffer_size);
+        return true;
+    case Intrinsic::prefetch:
+    case Intrinsic::vaend:
+    case Intrinsic::invariant_start:
+    case Intrinsic::invariant_end:
+    case Intrinsic::lifetime_start:
+    case Intrinsic::lifetime_end:
+    case Intrinsic::launder_invariant_group:
+    case Intrinsic::var_annotation:
+    case Intrinsic::ptr_annotation:
+    case Intrinsic::clear_cache:
+        return true;
+    default:
+        return x86_intrinsic(call);
+    }
+}
+
+/* Outputs "=m" of inline assembly; what it writes through registers cannot be seen. */
+void Collector::assembly(CallBase &call)
+{
+    auto *text = cast<InlineAsm>(call.getCalledOperand());
+    unsigned argument = 0;
+    for (const InlineAsm::ConstraintInfo &constraint : text->ParseConstraints()) {
+        if (!constraint.hasArg())
+            continue;
+        if (constraint.Type == InlineAsm::isOutput && constraint.isIndirect)
+            bytes(call.getArgOperand(argument), call.getParamElementType(argument), Align(1));
+        argument++;
+    }
+}
+
+/* setjmp() and its like, and getcontext(): no wrapper can stand for them. */
+void Collector::returns_twice(CallBase &call)
+{
+    if (call.arg_empty() || !call.getArgOperand(0)->getType()->isPointerTy())
+        return;
+    const Function *callee = call.getCalledFunction();
+    bool is_context = callee && callee->getName() == "getcontext";
+    bytes(call.getArgOperand(0), is_context ? sizeof(ucontext_t) : sizeof(jmp_buf));
+}
+
+} // namespace
+
+static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo &libc)
+{
+    return !call.onlyReadsMemory() && !call.onlyAccessesInaccessibleMemory() &&
+           any_of(call.args(), [&](const Use &argument) {
+               return argument->getType()->isPtrOrPtrVectorTy() && !is_outside(argument, libc);
+           });
+}
+
+void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
+                    SmallVectorImpl<Write> &writes)
+{
+    size_t first = writes.size();
+    Collector collector(instruction, writes);
+    if (auto *store = dyn_cast<StoreInst>(&instruction)) {
+        collector.bytes(store->getPointerOperand(), store->getValueOperand()->getType(),
+                        store->getAlign());
+    } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
+        collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
+                        update->getAlign());
+    } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
+        collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
+                        exchange->getAlign());
+    } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
+        if (!collector.intrinsic(*call) && is_unknown_write(*call, libc))
+            call->getContext().diagnose(DiagnosticInfoUnsupported(
+                *call->getFunction(),
+                "pmcc does not know what " + call->getCalledFunction()->getName() +
+                    " writes; if it is in a container, call pm_dirty() before",
+                call->getDebugLoc(), DS_Warning));
+    } else if (auto *call = dyn_cast<CallBase>(&instruction)) {
+        if (call->isInlineAsm())
+            collector.assembly(*call);
+        else if (call->hasFnAttr(Attribute::ReturnsTwice))
+            collector.returns_twice(*call);
+    }
+    writes.erase(std::remove_if(writes.begin() + first, writes.end(),
+                                [&](const Write &w) { return is_outside(w.pointer, libc); }),
+                 writes.end());
+}
+
+} // namespace pmcc

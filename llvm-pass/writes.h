@@ -1,0 +1,51 @@
+/*
+ * What an instruction writes to memory, for those that may write to the arena.
+ *
+ * A write is one of four shapes, by what `pointer` and `mask` are:
+ *
+ *   Bytes    [pointer, pointer + size); `length`, when set, is the size at run time, possibly 0
+ *   Lanes    a vector at pointer, of which only the lanes set in mask are written
+ *   Packed   as many lanes at pointer, one behind the other, as mask has bits set
+ *   Scatter  pointer is a vector of addresses; those of lanes set in mask are written
+ */
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/Instructions.h>
+
+namespace pmcc
+{
+
+struct Write {
+    enum Shape { Bytes, Lanes, Packed, Scatter };
+
+    llvm::Instruction *at; // its mark stands before this: the store, or what runs before it
+    llvm::Value *pointer;
+    uint64_t size = 0;             // bytes; of one lane, unless the shape is Bytes
+    llvm::Value *length = nullptr; // an i64
+    llvm::Align align{};           // of pointer
+    Shape shape = Bytes;
+    llvm::Value *mask = nullptr; // a vector of i1
+
+    bool is_constant() const { return shape == Bytes && !length; }
+};
+
+/** Whether the memory at `pointer` is certainly not in the arena. */
+bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc);
+
+/**
+ * Append to `writes` what `instruction` may write to the arena. May insert instructions before it
+ * that compute addresses. Warns of an intrinsic that writes we do not know what.
+ */
+void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
+                    llvm::SmallVectorImpl<Write> &writes);
+
+/**
+ * Whether a commit may happen while `instruction` runs, in this thread or, since it synchronises,
+ * in another; or it may not return. Between a mark and its store there must be none such: a commit
+ * takes the marks back, and a mark without its store would name memory that may not exist.
+ */
+bool is_barrier(const llvm::Instruction &instruction);
+
+} // namespace pmcc

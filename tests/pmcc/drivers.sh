@@ -1,0 +1,102 @@
+#!/bin/sh
+#
+# drivers.sh DIRECTORY-OF-PMCC CLANG LLD PLUGIN: pmcc and pm++ as a user calls them. The library is
+# a mock here that counts marks.
+set -eu
+pmcc=$1/pmcc pmxx=$1/pm++ clang=$2 lld=$3 plugin=$4
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory"
+
+fail() {
+    echo "drivers.sh: $*" >&2
+    exit 1
+}
+
+# says TEXT COMMAND...: the command fails, and says so.
+says() {
+    text=$1
+    shift
+    if "$@" >output 2>&1; then
+        fail "succeeded: $*"
+    fi
+    grep -q -e "$text" output || { cat output; fail "did not say '$text': $*"; }
+}
+
+cat >library.c <<'END'
+#include <stddef.h>
+static int marks;
+__attribute__((preserve_most)) void pm__mark(const void *p) { marks += p != NULL; }
+__attribute__((preserve_most)) void pm__mark_range(const void *p, size_t n) { marks += p != NULL && n; }
+int count(void) { return marks; }
+END
+"$clang" -shared -fPIC library.c -o libpm.so
+cat >store.c <<'END'
+void store(long *p, long x) { p[1] = x; }
+END
+# A page of the arena and of the table of marks; two stores to a line, and no mark is remembered.
+cat >main.c <<'END'
+#include <stdio.h>
+#include <sys/mman.h>
+extern int count(void);
+extern void store(long *, long);
+static void *map(unsigned long at)
+{
+    return mmap((void *)at, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+int main(int argc, char **argv)
+{
+    long *arena = map(0x110000000000);
+    map(0x510000000000);
+    store(arena, argc);
+    long *volatile p = arena;
+    *p = argv != NULL;
+    printf("%d\n", count());
+    return 0;
+}
+END
+cp main.c main.cc
+sed -i 's/extern/extern "C"/; s/long \*arena = map/long *arena = (long *)map/' main.cc
+
+link="-L. -Wl,-rpath,$directory"
+marks() { # marks EXPECTED PROGRAM
+    got=$("$2")
+    [ "$got" = "$1" ] || fail "$got marks, not $1: $step"
+}
+
+for lto in -fno-lto -flto=full -flto=thin; do
+    for level in -O0 -O1 -O2; do
+        step="$lto $level"
+        # shellcheck disable=SC2086 # several words
+        {
+            "$pmcc" $lto $level -c store.c -o store.o
+            "$pmcc" $lto $level -c main.c -o main.o
+            "$pmcc" $lto $level $link main.o store.o -o program
+            marks 2 ./program
+            "$pmcc" $lto $link main.c store.c -o program
+            marks 2 ./program
+            "$pmxx" $lto $level $link -x c++ main.cc -x none store.o -o program
+            marks 2 ./program
+
+            # Files compiled without pmcc link with the others, and mark nothing.
+            "$clang" -fno-lto $level -c store.c -o plain.o
+            "$pmcc" $lto $level $link main.o plain.o -o program
+            marks 1 ./program
+        }
+        [ "$lto" != -fno-lto ] || continue
+        [ $level != -O0 ] || continue
+        # Linkers that do not load the plugin must not make a program.
+        for linker in "--ld-path=$lld" -fuse-ld=bfd; do
+            says pm__not_marked "$clang" $lto $level "$linker" -L. main.o store.o -lpm -o program
+        done
+        says "would drop the marks" "$pmcc" $lto -fuse-ld=gold main.o store.o -o program
+    done
+done
+
+step="plain clang with the plugin"
+"$clang" -O2 -fpass-plugin="$plugin" main.c store.c -L. -Wl,-rpath,"$directory" -lpm -o program
+marks 2 ./program
+
+"$pmcc" --version | grep -q clang || fail "no version"
+says "no input files" "$pmcc"
+LIBPM=neither says "must be shared or static" "$pmcc" main.c

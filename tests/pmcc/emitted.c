@@ -1,0 +1,168 @@
+/*
+ * How many marks stand where, in what the pass makes of this at -O2. emitted.sh runs it.
+ *
+ * CHECK-LABEL names a function; what follows is about that one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+struct node {
+    struct node *left, *right;
+    long key;
+    int colour;
+};
+void commit(void);
+
+// One test, then a call in a branch of its own.
+// CHECK-LABEL: @one(
+// CHECK: sub i64 {{.*}}, 18691697672192
+// CHECK: lshr i64 {{.*}}, 46
+// CHECK: br i1
+// CHECK: lshr i64 {{.*}}, 6
+// CHECK: load i8
+// CHECK: br i1 {{.*}} !prof
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+void one(long *p)
+{
+    *p = 1;
+}
+
+// Four fields, one mark of both ends.
+// CHECK-LABEL: @fields(
+// CHECK: call preserve_mostcc void @pm__mark_range(ptr {{.*}}, i64 28)
+// CHECK-NOT: @pm__mark
+void fields(struct node *n)
+{
+    n->left = n->right = 0;
+    n->key = 5;
+    n->colour = 1;
+}
+
+// Nothing that cannot be in the arena.
+// CHECK-LABEL: @outside(
+// CHECK-NOT: @pm__mark
+struct node global;
+_Thread_local int of_thread;
+void *outside(long n, struct node by_value)
+{
+    static long counts[64];
+    long local[64];
+    memset(local, 1, sizeof local);
+    local[n] = 3;
+    counts[n & 63] += local[n / 2];
+    global.key = n;
+    of_thread = 5;
+    by_value.key = n;
+    *(volatile long *)&by_value.colour = 2;
+    int *heap = malloc(400);
+    heap[n] = counts[3];
+    struct node *cleared = calloc(1, sizeof *cleared);
+    cleared->left = (struct node *)heap;
+    return n & 1 ? (void *)cleared : (void *)&global;
+}
+
+// A call may commit: marks on both sides of it.
+// CHECK-LABEL: @around_call(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK: call void @commit(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+void around_call(long *p)
+{
+    *p = 1;
+    commit();
+    *p = 2;
+}
+
+// strlen() commits nothing: one mark.
+// CHECK-LABEL: @around_pure(
+// CHECK: call preserve_mostcc void @pm__mark_range(
+// CHECK-NOT: @pm__mark
+void around_pure(long *p, long n)
+{
+    p[1] = n;
+    p[2] = strlen((char *)p);
+}
+
+// Marked on every way to the second store.
+// CHECK-LABEL: @dominated(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+void dominated(long *p, long n, long *from)
+{
+    *p = 1;
+    if (n != from[0])
+        *p = from[n];
+}
+
+// Marked on one way only.
+// CHECK-LABEL: @joined(
+// CHECK-COUNT-2: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+void joined(long *p, long *q, long n)
+{
+    if (n > 7)
+        *(volatile long *)p = 1;
+    q[n] = *p + 1;
+}
+
+// One mark of the range for each of two loops: the vectoriser's and the rest.
+// CHECK-LABEL: @fill(
+// CHECK-COUNT-2: call preserve_mostcc void @pm__mark_range(
+// CHECK-NOT: @pm__mark
+void fill(int *a, long n)
+{
+    for (long i = 0; i < n; i++)
+        a[i] = (int)i;
+}
+
+// The same address in every round: before the loop.
+// CHECK-LABEL: @invariant(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK: phi i64
+// CHECK-NOT: @pm__mark
+void invariant(long *p, unsigned char *from, long n)
+{
+    long i = 0;
+    do
+        __builtin_nontemporal_store((long)from[i] + i, p);
+    while (++i < n);
+}
+
+// Not so if each round may commit.
+// CHECK-LABEL: @not_invariant(
+// CHECK: phi i64
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+void not_invariant(long *p, long n)
+{
+    for (long i = 0; i < n; i++) {
+        *p = i;
+        commit();
+    }
+}
+
+// CHECK-LABEL: @copy(
+// CHECK: call preserve_mostcc void @pm__mark_range(ptr {{.*}}, i64 %
+// CHECK-NOT: @pm__mark
+void copy(char *p, const char *q, size_t n)
+{
+    memcpy(p, q, n);
+}
+
+// CHECK-LABEL: @opted_out(
+// CHECK-NOT: @pm__
+__attribute__((disable_sanitizer_instrumentation)) char *opted_out(char *p, char *q)
+{
+    *q = 1;
+    return strcpy(p, q + 1);
+}
+
+// CHECK-LABEL: @wrapped(
+// CHECK: call {{.*}} @pm__strcpy(
+// CHECK-LABEL: declare
+char *wrapped(char *p, char *q)
+{
+    return strcpy(p, q);
+}
