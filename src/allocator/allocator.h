@@ -29,9 +29,30 @@
 
 #define SLAB_NONE UINT32_MAX
 
+/*
+ * Division by a number that stays, by a multiplication: exact for dividends below 2^26, which is
+ * the granules of the largest segment (Granlund and Montgomery, PLDI 1994, section 4).
+ */
+struct reciprocal {
+    uint64_t factor;
+    uint32_t shift;
+};
+
+static inline struct reciprocal reciprocal_of(uint32_t divisor)
+{
+    uint32_t shift = 26 + (divisor > 1 ? 32 - (uint32_t)__builtin_clz(divisor - 1) : 0);
+    return (struct reciprocal){divide_up(UINT64_C(1) << shift, divisor), shift};
+}
+
+static inline uint32_t divide(uint32_t dividend, struct reciprocal by)
+{
+    return (uint32_t)(dividend * by.factor >> by.shift);
+}
+
 struct slab {
     struct journal_region bitmap;
     struct slab_shape shape;
+    struct reciprocal by_size; /* divides granules by the object size */
     uint32_t segment;
     uint32_t hint;           /* word of the bitmap */
     uint32_t next, previous; /* in the list of its class; segments, or SLAB_NONE */

@@ -85,6 +85,7 @@ static void describe(struct allocator *a, struct slab *s, uint32_t object_size)
     s->shape = slab_shape(a->c->segment_size, object_size);
     s->bitmap = (struct journal_region){.offset = segment_offset(a, s->segment),
                                         .words = (uint32_t)divide_up(s->shape.objects, 64)};
+    s->by_size = reciprocal_of(object_size / FORMAT_GRANULARITY_MIN);
     s->hint = 0;
     s->loaded = true;
 }
@@ -96,6 +97,8 @@ struct slab *slab_of(struct allocator *a, uint32_t segment)
         return s;
     uint64_t word = shadow_table(a->c)[segment];
     describe(a, s, segment_argument(word) * FORMAT_GRANULARITY_MIN);
+    if (!a->t->engine->in_place)
+        return s;
     /* Pages without a committed object need no image: say so, run by run. */
     uint32_t page =
         (uint32_t)((segment_offset(a, segment) + s->shape.header_bytes) >> PM_PAGE_SHIFT);
@@ -179,31 +182,40 @@ bool slab_is_empty(const struct allocator *a, const struct slab *s)
            !bits_any(shadow_bits(a, s), 0, s->shape.objects);
 }
 
-/* Whether an object touches a line, by one version of table word and bitmap. */
-static bool line_is_used(const struct allocator *a, uint64_t word, const char *bitmaps,
-                         uint64_t offset)
+static unsigned segment_liveness(uint64_t word)
 {
-    enum segment_kind kind = segment_kind(word);
-    if (kind != SEGMENT_SLAB)
-        return kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
-    uint32_t size = segment_argument(word) * FORMAT_GRANULARITY_MIN;
-    struct slab_shape shape = slab_shape(a->c->segment_size, size);
-    uint32_t within = (uint32_t)(offset & (a->c->segment_size - 1));
-    if (within < shape.header_bytes)
-        return false;
-    uint32_t data = within - shape.header_bytes;
-    uint32_t first = data / size, end = (data + PM_LINE - 1) / size + 1;
-    const uint64_t *bits = (const uint64_t *)(bitmaps + align_down(offset, a->c->segment_size));
-    return bits_any(bits, first, end < shape.objects ? end : shape.objects);
+    return segment_kind(word) == SEGMENT_LARGE || segment_kind(word) == SEGMENT_MORE;
 }
 
 unsigned slab_line_liveness(void *allocator, uint64_t line)
 {
-    const struct allocator *a = allocator;
-    uint64_t offset = line * PM_LINE, segment = offset >> a->c->segment_shift;
-    bool before = line_is_used(a, home_table(a->c)[segment], a->c->home, offset);
-    bool after = line_is_used(a, shadow_table(a->c)[segment], a->c->shadow, offset);
-    return (before ? LIVE_BEFORE : 0u) | (after ? LIVE_AFTER : 0u);
+    struct allocator *a = allocator;
+    uint64_t offset = line * PM_LINE;
+    uint32_t segment = (uint32_t)(offset >> a->c->segment_shift);
+    uint64_t old = home_table(a->c)[segment], word = shadow_table(a->c)[segment];
+    bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
+    if (!was_slab && !is_slab)
+        return segment_liveness(old) * LIVE_BEFORE | segment_liveness(word) * LIVE_AFTER;
+
+    /* A segment does not change hands within a transaction, so both are of one slab. */
+    const struct slab *s = slab_of(a, segment);
+    uint32_t within = (uint32_t)(offset & (a->c->segment_size - 1));
+    if (within < s->shape.header_bytes)
+        return 0;
+    uint32_t granule = (within - s->shape.header_bytes) / FORMAT_GRANULARITY_MIN;
+    uint32_t first = divide(granule, s->by_size);
+    uint32_t last = divide(granule + (PM_LINE - 1) / FORMAT_GRANULARITY_MIN, s->by_size);
+    if (last >= s->shape.objects)
+        last = s->shape.objects - 1;
+    const uint64_t *before = home_bits(a, s), *after = shadow_bits(a, s);
+    unsigned live = 0;
+    for (uint32_t slot = first; slot <= last; slot++) {
+        uint32_t w = slot / 64, bit = slot % 64;
+        bool changed = w >= s->bitmap.low && w < s->bitmap.high; /* else they are the same (J1) */
+        uint64_t is = after[w] >> bit & 1, was = changed ? before[w] >> bit & 1 : is;
+        live |= (unsigned)((was_slab & was) * LIVE_BEFORE | (is_slab & is) * LIVE_AFTER);
+    }
+    return live;
 }
 
 /* The lines of a page that objects touch, by one version of table word and bitmap. */

@@ -8,6 +8,10 @@
  * Releasing it is an atomic exchange, which on x86 also orders this thread's earlier write-backs:
  * what one thread wrote back is fenced before another thread can begin the next round.
  *
+ * While the process has one thread no instruction is locked: there is nobody to exclude but its own
+ * signal handlers, which release what they acquire before they return; and a locked instruction
+ * after a round would wait for stores that nobody needs yet, as long as a fence.
+ *
  * States and algorithm: Drepper, "Futexes Are Tricky", mutex 2.
  */
 #ifndef PM_BASE_LOCK_H
@@ -16,6 +20,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/single_threaded.h>
 
 struct lock {
     _Atomic uint32_t state; /* 0 free, 1 held, 2 held and somebody may be waiting */
@@ -27,13 +32,17 @@ void lock_wake(struct lock *lock);
 static inline void lock_acquire(struct lock *lock)
 {
     uint32_t expected = 0;
-    if (!atomic_compare_exchange_strong(&lock->state, &expected, 1))
+    if (__libc_single_threaded && atomic_load_explicit(&lock->state, memory_order_relaxed) == 0)
+        atomic_store_explicit(&lock->state, 1, memory_order_relaxed);
+    else if (!atomic_compare_exchange_strong(&lock->state, &expected, 1))
         lock_wait(lock);
 }
 
 static inline void lock_release(struct lock *lock)
 {
-    if (atomic_exchange(&lock->state, 0) == 2)
+    if (__libc_single_threaded)
+        atomic_store_explicit(&lock->state, 0, memory_order_relaxed);
+    else if (atomic_exchange(&lock->state, 0) == 2)
         lock_wake(lock);
 }
 

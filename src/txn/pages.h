@@ -34,6 +34,7 @@ enum page_flag {
     PAGE_LISTED = 4,
     PAGE_FRESH = 8,
     PAGE_PRIVATE = 16, /* redo: the view may have a copy of its own */
+    PAGE_KNOWN = 32,   /* was listed before: the last record may name it */
 };
 
 #define SLOT_NONE UINT32_MAX
@@ -69,7 +70,7 @@ static inline char *page_home(const struct pages *pages, uint32_t page)
 
 static inline void pages_list(struct pages *pages, uint32_t page, uint32_t slot, uint64_t sum)
 {
-    pages->flags[page] |= PAGE_LISTED;
+    pages->flags[page] |= PAGE_LISTED | PAGE_KNOWN;
     pages->opened[pages->count++] = (struct page_entry){.page = page, .slot = slot, .sum = sum};
 }
 

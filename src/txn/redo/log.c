@@ -205,6 +205,19 @@ static uint64_t room(const struct txn *t)
     return t->c->segment_size - t->redo->log.end;
 }
 
+/* How much the next part will have, moving on to a void segment when this one is full. */
+static void set_target(struct txn *t)
+{
+    struct redo_log *log = &t->redo->log;
+    uint64_t left = log->total - log->written;
+    log->target = part_bytes(room(t), left);
+    if (log->target == 0 && left > 0) {
+        log->segment = find_void(t);
+        log->end = 0;
+        log->target = part_bytes(room(t), left);
+    }
+}
+
 void redo_log_begin(struct txn *t, const struct redo_part *head)
 {
     struct redo_log *log = &t->redo->log;
@@ -214,6 +227,7 @@ void redo_log_begin(struct txn *t, const struct redo_part *head)
     log->error = 0;
     log->first_segment = log->segment;
     log->first_end = log->end;
+    set_target(t);
 }
 
 /* The stage is a part, or all that is left: write it. */
@@ -238,31 +252,19 @@ static void flush(struct txn *t)
     log->since_write += padded;
     log->written += log->staged;
     log->staged = 0;
-}
-
-/* How much the part in the stage will have, moving on to a void segment when this one is full. */
-static uint64_t part_target(struct txn *t)
-{
-    struct redo_log *log = &t->redo->log;
-    uint64_t left = log->total - log->written, bytes = part_bytes(room(t), left);
-    if (bytes == 0) {
-        log->segment = find_void(t);
-        log->end = 0;
-        bytes = part_bytes(room(t), left);
-    }
-    return bytes;
+    set_target(t);
 }
 
 void redo_log_put(struct txn *t, const void *from, uint64_t size)
 {
     struct redo_log *log = &t->redo->log;
     while (size > 0) {
-        uint64_t target = part_target(t), n = min_u64(size, target - log->staged);
+        uint64_t n = min_u64(size, log->target - log->staged);
         memcpy(log->stage + sizeof(struct redo_part) + log->staged, from, n);
         log->staged += n;
         from = (const char *)from + n;
         size -= n;
-        if (log->staged == target)
+        if (log->staged == log->target)
             flush(t);
     }
 }

@@ -206,26 +206,39 @@ static bool contents_are_valid(const struct txn *t, const struct record *record)
     return shape_is_valid(head, lines);
 }
 
+/* Whether the parts from `head` on make up its record. */
+static bool is_whole(const struct log_reader *r, const struct redo_part *head)
+{
+    uint64_t bytes = 0;
+    for (const struct redo_part *p = head; p && bytes < head->total; p = next_part(r, p))
+        bytes += p->bytes;
+    return bytes == head->total;
+}
+
+/* The first part of the record of an epoch, if all of it is there. An attempt that failed may have
+ * left a first part too, but not a whole record. */
+static const struct redo_part *find_record(const struct log_reader *r, uint64_t epoch)
+{
+    for (uint64_t i = find_epoch(r, epoch);
+         i < r->count && r->parts[i]->epoch == epoch && r->parts[i]->number == 0; i++)
+        if (is_whole(r, r->parts[i]))
+            return r->parts[i];
+    return NULL;
+}
+
 /*
  * The record of an epoch, put together: 1; 0 if it is not there, or not whole; -1 for no memory, or
  * a whole record that cannot be ours. The caller frees its stream.
  */
 static int read_record(struct log_reader *r, uint64_t epoch, struct record *record)
 {
-    uint64_t first = find_epoch(r, epoch);
-    *record = (struct record){.epoch = epoch};
-    if (first == r->count || r->parts[first]->epoch != epoch || r->parts[first]->number != 0)
+    const struct redo_part *head = find_record(r, epoch);
+    if (!head)
         return 0;
-    const struct redo_part *head = record->head = r->parts[first];
-    uint64_t bytes = 0;
-    for (const struct redo_part *p = head; p && bytes < head->total; p = next_part(r, p))
-        bytes += p->bytes;
-    if (bytes != head->total)
-        return 0;
-    record->stream = malloc(head->total);
+    *record = (struct record){.epoch = epoch, .head = head, .stream = malloc(head->total)};
     if (!record->stream)
         return no_memory(r->t);
-    bytes = 0;
+    uint64_t bytes = 0;
     for (const struct redo_part *p = head; bytes < head->total; p = next_part(r, p)) {
         memcpy(record->stream + bytes, p + 1, p->bytes);
         bytes += p->bytes;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 
 #define LINES (PM_PAGE / PM_LINE)
 
@@ -86,6 +87,17 @@ static int open_if_closed(struct txn *t, uint32_t page)
     return t->pages.flags[page] & PAGE_OPEN ? 0 : redo_open(t, page, !t->stores);
 }
 
+/* One more mark: where it goes. One instruction, so that no signal comes between; locked only if
+ * other threads may mark too. */
+static uint64_t next_mark(struct redo *r)
+{
+    uint64_t n = 1;
+    if (!__libc_single_threaded)
+        return atomic_fetch_add_explicit(&r->marked_count, 1, memory_order_relaxed);
+    __asm__ volatile("xadd %0, %1" : "+r"(n), "+m"(r->marked_count)::"memory");
+    return n;
+}
+
 void txn_mark(struct txn *t, uint64_t line)
 {
     struct redo *r = t->redo;
@@ -106,7 +118,7 @@ void txn_mark(struct txn *t, uint64_t line)
     if (t->pages.heat[page] == 0)
         t->pages.heat[page] = 1;
     __builtin_prefetch(t->c->home + line * PM_LINE);
-    r->marked[atomic_fetch_add_explicit(&r->marked_count, 1, memory_order_relaxed)] = line;
+    r->marked[next_mark(r)] = line;
     *mark_of(t, line) = 1;
 }
 
@@ -153,7 +165,8 @@ static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 }
 
 /* The most that a page takes of a record: all lines changed, none of those logged adjacent. What
- * holds nothing committed goes straight home, of which a record has a range at every second line. */
+ * holds nothing committed goes straight home, of which a record has a range at every second line.
+ */
 static uint64_t most_bytes(struct txn *t, uint32_t page)
 {
     const uint64_t logged = sizeof(uint64_t) + PM_LINE;

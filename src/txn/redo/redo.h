@@ -61,6 +61,7 @@ struct redo_log {
     uint32_t peak;        /* segments that recent commits needed, decaying */
     char *stage;          /* a part as it is being made */
     uint64_t staged, total, written; /* bytes of the stream: in the stage, in all, in parts */
+    uint64_t target;                 /* bytes that the part in the stage will have */
     struct redo_part head;           /* of the next part */
     uint32_t first_segment;          /* where the record being written began */
     uint64_t first_end;

@@ -128,12 +128,19 @@ void redo_evict(struct txn *t)
     struct redo *r = t->redo;
     if (t->pages.private_count <= r->private_max)
         return;
-    if (redo_on_file(t) && queue_write(&t->c->medium, UINT64_MAX, atomic_load(&r->durable)) < 0)
-        return; /* the next commit meets the error again, and reports it */
+    /* What is not in the file must stay; what is not durable may not go there. If that fails the
+     * next commit meets the error again, and reports it. */
+    uint64_t committed = atomic_load(&r->committed);
+    if (redo_on_file(t) &&
+        (redo_sync(t, committed) != 0 || queue_write(&t->c->medium, UINT64_MAX, committed) < 0))
+        return;
+    /* No mark is set now. A page of their table speaks for 256 KiB, of which little may be used. */
+    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> MARKS_LINE_SHIFT;
+    madvise((uint8_t *)MARKS_TABLE + first, container_bytes(t->c) >> MARKS_LINE_SHIFT,
+            MADV_DONTNEED);
     uint64_t keep = r->private_max - r->private_max / EVICT_SHARE;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
-    uint64_t budget =
-        8 * t->pages.private_count; /* the rest of the round is for the next commits */
+    uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand takes heat away */
     while (t->pages.private_count > keep && budget > 0) {
         uint32_t page = r->hand < end ? r->hand : 0, run = 0;
         while (page + run < end && run < budget && t->pages.private_count - run > keep &&
