@@ -53,13 +53,7 @@ static int protect(struct pages *pages, uint32_t first, uint32_t count, int prot
     return mprotect(view, (size_t)count << PM_PAGE_SHIFT, protection) == 0 ? 0 : -errno;
 }
 
-/*
- * Close up to EVICT_RUNS maximal runs of open pages, going round like a clock's hand. A maximal run
- * is bounded by closed pages, so closing it merges maps and never needs a new one. Its pages stay
- * LOGGED: a later store opens them again without an image. (The design opens the neighbourhood
- * instead, which logs pages nobody wrote: in a sparse container, without bound.) Returns the runs.
- */
-static uint32_t evict(struct pages *pages)
+uint32_t pages_evict(struct pages *pages)
 {
     uint32_t end = (uint32_t)(container_bytes(pages->c) >> PM_PAGE_SHIFT), runs = 0;
     uint32_t page = pages->hand < end ? pages->hand : 0;
@@ -88,7 +82,7 @@ static int protect_or_evict(struct pages *pages, uint32_t first, uint32_t count,
 {
     int error;
     while ((error = protect(pages, first, count, protection)) == -ENOMEM)
-        if (evict(pages) == 0)
+        if (pages_evict(pages) == 0)
             break;
     return error;
 }

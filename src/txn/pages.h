@@ -86,6 +86,15 @@ uint32_t pages_window(struct pages *pages, uint32_t page, uint32_t least, uint32
  */
 int pages_open(struct pages *pages, uint32_t first, uint32_t count);
 
+/*
+ * Close up to EVICT_RUNS maximal runs of open pages, going round like a clock's hand. A maximal run
+ * is bounded by closed pages, so closing it merges maps and never needs a new one. Its pages stay
+ * LOGGED: a later store opens them again without an image. (The design opens the neighbourhood
+ * instead, which logs pages nobody wrote: in a sparse container, without bound.) Returns the runs.
+ * [handler]
+ */
+uint32_t pages_evict(struct pages *pages);
+
 /* The reverse: read-only, OPEN cleared. [handler] -errno */
 int pages_close(struct pages *pages, uint32_t first, uint32_t count);
 

@@ -230,7 +230,8 @@ void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count)
     lock_acquire_masked(&t->lock, &saved);
     for (uint32_t page = first; page < first + count; page++)
         /* A page that the last record lists must not change without an image, or the record would
-         * seem not to hold. Faults list neighbours of slabs that the allocator does not know yet. */
+         * seem not to hold. Faults list neighbours of slabs that the allocator does not know yet.
+         */
         if (!(t->pages.flags[page] & (PAGE_LISTED | PAGE_KNOWN)))
             t->pages.flags[page] |= PAGE_FRESH;
     lock_release_masked(&t->lock, &saved);

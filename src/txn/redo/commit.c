@@ -189,6 +189,7 @@ static void finish(struct txn *t, const struct words *w)
     t->commits++;
     if (redo_on_file(t))
         queue_set_epoch(&t->c->medium, t->epoch);
+    redo_merge_maps(t);
     redo_evict(t);
 }
 

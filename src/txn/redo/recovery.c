@@ -32,7 +32,8 @@ struct log_reader {
     struct txn *t;
     const struct redo_part **parts; /* by epoch and number; owned */
     uint64_t count, room;
-    uint8_t *owned; /* a byte a line of home, a bit a word: written by a newer record */
+    struct redo_part *copy; /* room for a part; owned */
+    uint8_t *owned;         /* a byte a line of home, a bit a word: written by a newer record */
 };
 
 static uint64_t offset_of(const struct txn *t, const void *in_home)
@@ -45,27 +46,19 @@ static int no_memory(const struct txn *t)
     return pm__fail(ENOMEM, "%s: no memory to read the log", t->c->path);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------
- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
-static bool part_is_valid(const struct txn *t, const struct redo_part *part, uint64_t room,
+static bool part_is_valid(const struct log_reader *r, const struct redo_part *part, uint64_t room,
                           uint64_t base)
 {
     if (room < sizeof *part || part->epoch <= base || part->epoch > EPOCH_MAX || part->bytes == 0 ||
         part->bytes > room - sizeof *part || part->bytes > REDO_PART_MAX - sizeof *part)
         return false;
     /* The sum is of the part with the field zero; the log is not ours to change, so of a copy. */
-    union {
-        struct redo_part part;
-        char bytes[REDO_PART_MAX];
-    } *copy = malloc(sizeof *copy);
-    if (!copy)
-        return false;
+    struct redo_part *copy = r->copy;
     memcpy(copy, part, sizeof *part + part->bytes);
-    copy->part.checksum = 0;
-    bool valid = redo_part_sum(t->c, &copy->part, offset_of(t, part)) == part->checksum;
-    free(copy);
-    return valid;
+    copy->checksum = 0;
+    return redo_part_sum(r->t->c, copy, offset_of(r->t, part)) == part->checksum;
 }
 
 static int add_part(struct log_reader *r, const struct redo_part *part)
@@ -88,7 +81,7 @@ static int walk_segment(struct log_reader *r, uint32_t segment, uint64_t base)
     uint64_t at = 0, epoch = 0;
     for (;;) {
         const struct redo_part *part = (const struct redo_part *)(start + at);
-        if (at >= c->segment_size || !part_is_valid(r->t, part, c->segment_size - at, base) ||
+        if (at >= c->segment_size || !part_is_valid(r, part, c->segment_size - at, base) ||
             part->epoch < epoch)
             return 0;
         if (add_part(r, part) != 0)
@@ -132,8 +125,7 @@ static uint64_t find_epoch(const struct log_reader *r, uint64_t epoch)
     return low;
 }
 
-/* ---- records ----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Part `number` of the record that `before` is the part before of. An attempt to write the record
  * that failed may have left others of that number. */
@@ -284,16 +276,45 @@ static int find_newest(struct log_reader *r, uint64_t base, uint64_t *newest)
     return 0;
 }
 
-/* redo 5: the log, the fresh ranges of its records, and the table that says what is log. */
-static int make_durable(struct log_reader *r)
+/* With every record of the run, newest first. */
+static int for_each_record(struct log_reader *r, uint64_t base, uint64_t newest,
+                           void (*visit)(struct log_reader *r, const struct record *record))
+{
+    for (uint64_t e = newest; e > base; e--) {
+        struct record record;
+        int found = read_record(r, e, &record);
+        if (found <= 0)
+            return found;
+        visit(r, &record);
+        free(record.stream);
+    }
+    return 0;
+}
+
+static void write_back_fresh(struct log_reader *r, const struct record *record)
+{
+    struct medium *medium = &r->t->c->medium;
+    struct arrays a = arrays_of(record);
+    for (uint32_t i = 0; i < record->head->fresh; i++)
+        medium_write_back(medium, r->t->c->home + a.fresh[i].offset, a.fresh[i].bytes);
+}
+
+/*
+ * redo 5: the log, the table that says what is log, and the fresh ranges that records were found to
+ * hold by. All of it before home changes: else a power failure might lose a fresh range but keep
+ * lines of its record, and the next recovery would go back to the epoch before.
+ */
+static int make_durable(struct log_reader *r, uint64_t base, uint64_t newest)
 {
     struct txn *t = r->t;
     struct medium *medium = &t->c->medium;
-    if (!medium->queue) { /* there the fence is all it takes */
+    if (!medium->queue) { /* else the fence is all it takes */
         medium_write_back(medium, home_table(t->c),
                           atomic_load(&t->c->segments) * sizeof(uint64_t));
         for (uint64_t i = 0; i < r->count; i++)
             medium_write_back(medium, r->parts[i], sizeof *r->parts[i] + r->parts[i]->bytes);
+        if (for_each_record(r, base, newest, write_back_fresh) != 0)
+            return -1;
     }
     int error = medium_settle(medium);
     if (error != 0)
@@ -302,15 +323,7 @@ static int make_durable(struct log_reader *r)
     return 0;
 }
 
-static void write_back_fresh(struct txn *t, const struct record *record)
-{
-    struct arrays a = arrays_of(record);
-    for (uint32_t i = 0; i < record->head->fresh && !t->c->medium.queue; i++)
-        medium_write_back(&t->c->medium, t->c->home + a.fresh[i].offset, a.fresh[i].bytes);
-}
-
-/* ---- replay -----------------------------------------------------------------------------------
- */
+/* ---- replay ---------------------------------------------------------------------------------- */
 
 static bool in_log(const struct txn *t, uint64_t offset)
 {
@@ -340,19 +353,31 @@ static void replay_words(struct log_reader *r, uint64_t offset, const void *from
     medium_write_back(&t->c->medium, t->c->home + offset, bytes);
 }
 
-static void replay(struct log_reader *r, const struct record *record)
+/* The segment table as of the newest record. */
+static void replay_table(struct log_reader *r, const struct record *record)
+{
+    struct txn *t = r->t;
+    const struct record_word *words = arrays_of(record).words;
+    for (uint32_t i = 0; i < record->head->words; i++) {
+        if (!is_table_word(t->c, words[i].offset))
+            continue;
+        /* Rule 10. The word still hides what older records say was there even before. */
+        if (recovery_takes_log(t, &words[i]))
+            own_word(r, words[i].offset);
+        else
+            replay_words(r, words[i].offset, &words[i].value, sizeof(uint64_t));
+    }
+}
+
+static void replay_rest(struct log_reader *r, const struct record *record)
 {
     struct txn *t = r->t;
     const struct redo_part *head = record->head;
     struct arrays a = arrays_of(record);
-    /* Words first: in a record they come after the clears, so they own. One that would take a
-     * segment from the log does so too, for an older record says what was there even before. */
-    for (uint32_t i = 0; i < head->words; i++) {
-        if (recovery_takes_log(t, &a.words[i]))
-            own_word(r, a.words[i].offset);
-        else
+    /* Words before clears: in a record they come after them, so they own. */
+    for (uint32_t i = 0; i < head->words; i++)
+        if (!is_table_word(t->c, a.words[i].offset))
             replay_words(r, a.words[i].offset, &a.words[i].value, sizeof(uint64_t));
-    }
     for (uint32_t i = 0; i < head->clears; i++)
         replay_words(r, a.clears[i].offset, NULL, a.clears[i].bytes);
     for (uint32_t i = 0; i < head->fresh; i++)
@@ -366,39 +391,30 @@ static void replay(struct log_reader *r, const struct record *record)
     }
 }
 
-static int replay_all(struct log_reader *r, uint64_t base, uint64_t newest)
-{
-    for (uint64_t e = newest; e > base; e--) {
-        struct record record;
-        int found = read_record(r, e, &record);
-        if (found <= 0)
-            return found;
-        write_back_fresh(r->t, &record);
-        replay(r, &record);
-        free(record.stream);
-    }
-    return 0;
-}
-
 int redo_recover(struct txn *t, uint64_t base, uint64_t *newest)
 {
     struct log_reader r = {.t = t};
     uint64_t bytes = t->c->max_size / PM_LINE;
     r.owned = map_table(bytes);
-    int result = r.owned == MAP_FAILED ? no_memory(t) : read_parts(&r, base);
+    r.copy = malloc(REDO_PART_MAX);
+    int result = r.owned == MAP_FAILED || !r.copy ? no_memory(t) : read_parts(&r, base);
     *newest = base;
     if (result == 0)
         result = find_newest(&r, base, newest);
     if (result == 0 && r.count > 0)
-        result = make_durable(&r);
+        result = make_durable(&r, base, *newest);
     if (result == 0 && r.count > 0) {
         t->recovery.recovered = true;
-        result = replay_all(&r, base, *newest);
+        /* The table first: it says which segments are log now, and so not to be written to. */
+        result = for_each_record(&r, base, *newest, replay_table);
+        if (result == 0)
+            result = for_each_record(&r, base, *newest, replay_rest);
         /* A torn record of the next epochs may lie there too. */
         *newest = max_u64(*newest, r.parts[r.count - 1]->epoch);
     }
     if (r.owned != MAP_FAILED)
         munmap(r.owned, bytes);
+    free(r.copy);
     free(r.parts);
     return result;
 }

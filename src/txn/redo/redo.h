@@ -79,6 +79,7 @@ struct redo {
     struct redo_log log;
     uint64_t private_max; /* pages of the view that may have copies */
     uint32_t hand;        /* of the clock that evicts them */
+    uint32_t opens;       /* runs of pages opened since maps were last merged */
     uint32_t audit_hand;  /* the page looked at last */
     uint64_t escaped;
 
@@ -128,6 +129,10 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes);
 
 /* Pages of segments taken for data: the view becomes home. Page lock. -errno */
 int redo_adopt(struct txn *t, uint32_t first, uint32_t count);
+
+/* Close pages that marks have opened, when there are too many for the kernel's maps. Nothing is
+ * changed and uncommitted. Page lock. */
+void redo_merge_maps(struct txn *t);
 
 /* Give copies back until `private_max` holds. Nothing is changed and uncommitted. Page lock. */
 void redo_evict(struct txn *t);

@@ -14,6 +14,9 @@
 
 /* Pages that one store opens at most, where stores run on from page to page. */
 #define WINDOW_MAX 32
+/* Runs of pages that marks may open before all are closed again. Each may cost two of the kernel's
+ * 65,530 maps, of which the program wants some too. A page closed keeps its copy. */
+#define OPENS_MAX 8192
 /* Eviction goes on until this much below the limit, so that it is not needed at every commit. */
 #define EVICT_SHARE 8
 
@@ -38,6 +41,7 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
 {
     uint32_t count = pages_window(&t->pages, page, 1, WINDOW_MAX);
     int error = pages_open(&t->pages, page, count);
+    t->redo->opens++;
     for (uint32_t i = page; i < page + count && error == 0; i++) {
         set_private(t, i);
         if (compare)
@@ -121,6 +125,15 @@ static int evict_run(struct txn *t, uint32_t first, uint32_t count)
     t->pages.private_count -= count;
     t->pages.evicted += count;
     return 0;
+}
+
+void redo_merge_maps(struct txn *t)
+{
+    if (t->redo->opens < OPENS_MAX)
+        return;
+    while (pages_evict(&t->pages) > 0)
+        ;
+    t->redo->opens = 0;
 }
 
 void redo_evict(struct txn *t)
