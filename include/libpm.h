@@ -73,15 +73,17 @@ enum pm_flags {
     PM_EXCLUSIVE = 1 << 1, /* with PM_CREATE: fail with EEXIST if there is one */
     PM_READONLY = 1 << 2,  /* recover in private memory, write nothing; stores are a SIGSEGV */
 
-    /* Accept that data on an ordinary file (not DAX, not tmpfs) survives the death of the process
-     * but not a power failure: the kernel may write a half-changed page back at any time, and the
-     * undo engine works in place. Without this flag such a container is refused with ENOTSUP. */
+    /* Undo on an ordinary file (not DAX, not tmpfs): accept that data survives the death of the
+     * process but not a power failure, since the kernel may write a half-changed page back at any
+     * time, and undo works in place. Without this flag PM_ENGINE_UNDO is refused there with
+     * ENOTSUP; with it, PM_ENGINE_AUTO chooses undo there too. The redo engine has no need of it.
+     */
     PM_UNSAFE_POWER = 1 << 3,
 };
 
 /** How a transaction is made atomic. */
 enum pm_engine {
-    PM_ENGINE_AUTO = 0, /* let libpm choose by the medium */
+    PM_ENGINE_AUTO = 0, /* redo on an ordinary file or with PM_TRACKER_STORES, else undo */
     PM_ENGINE_UNDO = 1, /* in place, with page pre-images logged at the first store to a page */
     PM_ENGINE_REDO = 2, /* in a private copy; commit logs the cache lines that changed */
 };
@@ -102,8 +104,7 @@ enum pm_tracker {
 struct pm_options {
     size_t size;             /* sizeof(struct pm_options); EINVAL if it is not a size we know */
     unsigned flags;          /* enum pm_flags */
-    enum pm_engine engine;   /* PM_ENGINE_AUTO: redo on ordinary files, redo with
-                                PM_TRACKER_STORES, else undo */
+    enum pm_engine engine;   /* PM_ENGINE_AUTO; a container may be opened with either in turn */
     enum pm_tracker tracker; /* PM_TRACKER_FAULTS */
     const char *layout;      /* names the structs inside, for instance "myapp/2"; at most
                                 PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
@@ -150,6 +151,7 @@ PM_EXPORT pm_container *pm_open(const char *path, const struct pm_options *optio
 /**
  * Close a container; uncommitted changes are rolled back. Every pointer into it becomes invalid.
  * No other thread may be using it. NULL is 0. Two rounds, so that the next open need not recover.
+ * -1 when the medium failed (EIO); it is closed all the same, and the next open will recover.
  */
 PM_EXPORT int pm_close(pm_container *c);
 
@@ -229,9 +231,15 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  * Make everything that changed in `c` since the last commit durable, atomically, and begin the next
  * transaction. When it has returned 0 no crash undoes it (see PM_UNSAFE_POWER).
  *
- * One round; none when nothing changed. Linear in the pages stored to. ENOSPC when the log cannot
- * grow: the transaction stays open, to be retried or rolled back. EPERM when another SIGSEGV
- * handler has replaced ours and ours cannot be put back. EROFS on a read-only container.
+ * One round; none when nothing changed. Linear in the pages stored to, or with PM_TRACKER_STORES in
+ * the cache lines. On an ordinary file the round is one fdatasync(2).
+ *
+ *   ENOSPC   the log cannot grow: the transaction stays open, to be retried or rolled back
+ *   EFAULT   PM_TRACKER_STORES: a store was found that no mark announced; pm_errormsg() names it.
+ *            Nothing is lost: the transaction stays open, and the next commit includes it
+ *   EIO      the medium failed: the container is read-only from then on. Close and open it again
+ *   EPERM    another SIGSEGV handler has replaced ours, and ours cannot be put back
+ *   EROFS    a read-only container
  *
  * With `concurrent_stores` other threads may store meanwhile: such a store waits and belongs to the
  * next transaction. No page then stays writable across commits, so that small commits cost more.
@@ -269,10 +277,11 @@ PM_EXPORT int pm_wait(pm_ticket ticket);
 PM_EXPORT int pm_rollback(pm_container *c);
 
 /**
- * Announce stores to [ptr, ptr + len): logs and opens the pages now, in one round for all of them,
+ * Announce stores to [ptr, ptr + len): opens the pages now (undo logs them, in one round for all),
  * so that the stores cost no signal and system calls may write there until the next commit. Never
- * required for plain stores. EINVAL if the range is not inside one container's data, ENOSPC if it
- * cannot be logged. Thread-safe.
+ * required for plain stores; with PM_TRACKER_STORES it is, before each store in each transaction,
+ * by code that was not compiled with pmcc. EINVAL if the range is not inside one container's data,
+ * ENOSPC if it cannot be logged. Thread-safe.
  */
 PM_EXPORT int pm_dirty(const void *ptr, size_t len);
 
@@ -303,13 +312,14 @@ struct pm_stats {
     uint64_t rollbacks; /* */
 
     uint64_t rounds;        /* batches of write-backs, by faults and commits together */
-    uint64_t fences;        /* store fences executed; 0 on an ordinary file */
-    uint64_t lines_flushed; /* cache lines of 64 bytes written back */
-    uint64_t bytes_logged;  /* written to the log: pre-images, their descriptors, records */
+    uint64_t fences;        /* store fences executed, or fdatasync(2) calls; undo on a file: 0 */
+    uint64_t lines_flushed; /* lines of 64 bytes written back; on a file, in pages of 64 */
+    uint64_t bytes_logged;  /* written to the log: pre-images, descriptors, records; and what is
+                               counted in bytes_fresh */
     uint64_t faults;        /* stores caught by page protection */
     uint64_t pages_logged;  /* pre-images taken at a first store or by pm_dirty() */
     uint64_t pages_ahead;   /* pre-images taken by a commit, of pages that stay writable */
-    uint64_t pages_evicted; /* pages closed early since the kernel's map limit was reached */
+    uint64_t pages_evicted; /* pages closed early: the kernel's map limit, or private_max */
     uint64_t lines_logged;  /* redo: cache lines whose new contents records had */
     uint64_t bytes_fresh;   /* redo: written straight home, for nothing committed was there */
     uint64_t pages_private; /* redo: pages of which this process may have a copy now */
