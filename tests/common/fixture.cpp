@@ -42,6 +42,11 @@ pm_options small(unsigned flags)
     return o;
 }
 
+bool concurrently()
+{
+    return mode() == "stores" ? false : GENERATE(false, true);
+}
+
 Container open(const std::string &path, const pm_options &options)
 {
     Container c(pm_open(path.c_str(), &options));

@@ -34,6 +34,10 @@ class Directory
 pm_options options(unsigned flags = 0);
 pm_options small(unsigned flags = PM_CREATE); // 64 KiB segments, at most 64 MiB
 
+// Generates false and true for options.concurrent_stores; false alone where the tracker excludes
+// it.
+bool concurrently();
+
 struct Closer {
     void operator()(pm_container *c) const { pm_close(c); }
 };

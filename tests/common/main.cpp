@@ -1,4 +1,7 @@
 // The one translation unit with Catch2's main: a run of the tests, or one child process of them.
+//
+// Some test cases are for some modes only. Their tags: [undo], [redo] (whichever the tracker),
+// [stores], [faults] (whichever the engine).
 #define CATCH_CONFIG_RUNNER
 #include "common/process.hpp"
 
@@ -11,5 +14,14 @@ extern "C" const char *__asan_default_options()
 int main(int argc, char **argv)
 {
     int status = test::run_child_named(argc, argv);
-    return status >= 0 ? status : Catch::Session().run(argc, argv);
+    if (status >= 0)
+        return status;
+    Catch::Session session;
+    status = session.applyCommandLine(argc, argv);
+    std::vector<std::string> &chosen = session.configData().testsOrTags;
+    if (chosen.empty())
+        chosen.push_back(test::mode() == "undo"   ? "~[redo]~[stores]"
+                         : test::mode() == "redo" ? "~[undo]~[stores]"
+                                                  : "~[undo]~[faults]");
+    return status != 0 ? status : session.run();
 }

@@ -1,5 +1,7 @@
 #include "crash/spawn.hpp"
 
+#include "common/mode.hpp"
+
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -75,6 +77,11 @@ Outcome run(const std::vector<std::string> &arguments)
 Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us)
 {
     return watch(arguments, true, delay_us);
+}
+
+std::string suffix()
+{
+    return test::mode() == "stores" ? "_stores" : "";
 }
 
 uint64_t from_environment(const char *name, uint64_t otherwise)

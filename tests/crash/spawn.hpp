@@ -22,6 +22,9 @@ Outcome run(const std::vector<std::string> &arguments);
 // Run it, wait until it is ready, kill it with SIGKILL `delay_us` later.
 Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us);
 
+// What the name of a worker that marks its stores ends in, in that mode; else nothing.
+std::string suffix();
+
 // A number from the environment, to repeat a run or to make it longer.
 uint64_t from_environment(const char *name, uint64_t otherwise);
 

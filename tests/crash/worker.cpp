@@ -1,7 +1,7 @@
 // Runs transactions until it is killed. Writes to standard output a line with the number of
 // transactions it found, then one byte for each commit that returned: `worker FILE STRUCTURE SEED
-// [concurrent] [file] [rollback] [check]`. It goes on where the container says the last one
-// stopped.
+// [concurrent] [file] [rollback] [async] [large] [check]`. It goes on where the container says the
+// last one stopped. With async it waits for every fourth commit only.
 #include "common/mode.hpp"
 #include "crash/workload.hpp"
 
@@ -42,6 +42,8 @@ try {
     std::string ready = std::to_string(root->transactions) + "\n";
     if (write(STDOUT_FILENO, ready.data(), ready.size()) != (ssize_t)ready.size())
         return 1;
+    const unsigned together = modes.count("large") ? crash::LARGE_TRANSACTIONS : 1;
+    std::string waiting; // a byte for each commit that nobody has waited for
     for (;;) {
         uint64_t number = root->transactions;
         if (modes.count("rollback") && number % 3 == 0) {
@@ -49,13 +51,27 @@ try {
             if (pm_rollback(c) != 0)
                 throw std::runtime_error(pm_errormsg());
         }
-        crash::run_transaction(ops, c, root, seed, number);
-        if (pm_commit(c) != 0)
+        for (unsigned i = 0; i < together; i++)
+            crash::run_transaction(ops, c, root, seed, number + i);
+        pm_ticket ticket = {c, 0};
+        if (modes.count("async"))
+            ticket = pm_commit_async(c);
+        else if (pm_commit(c) != 0)
+            ticket.container = nullptr;
+        if (!ticket.container)
             throw std::runtime_error(pm_errormsg());
+        waiting.append(together, 'c');
+        if (modes.count("async")) {
+            if (waiting.size() < crash::ASYNC_COMMITS)
+                continue;
+            if (pm_wait(ticket) != 0)
+                throw std::runtime_error(pm_errormsg());
+        }
         if (modes.count("check") && pm_check(c) != 0)
             throw std::runtime_error(pm_errormsg());
-        if (write(STDOUT_FILENO, "c", 1) != 1)
+        if (write(STDOUT_FILENO, waiting.data(), waiting.size()) != (ssize_t)waiting.size())
             return 1;
+        waiting.clear();
     }
 } catch (const std::exception &e) {
     fprintf(stderr, "worker: %s\n", e.what());

@@ -23,6 +23,13 @@ struct Root {
 // Operations in a transaction: 100 to 400.
 constexpr unsigned OPERATIONS_MIN = 100, OPERATIONS_MAX = 400;
 
+// Transactions of the sequence that a worker in mode `large` makes one of: its record runs over
+// several segments of the log.
+constexpr unsigned LARGE_TRANSACTIONS = 8;
+
+// Commits that a worker in mode `async` waits for together.
+constexpr unsigned ASYNC_COMMITS = 4;
+
 // The state after any number of transactions.
 class Model
 {

@@ -127,7 +127,7 @@ CHILD_PROCESS(creates_one)
 CHILD_PROCESS(forks_while_busy)
 {
     pm_options how = test::small();
-    how.concurrent_stores = true;
+    how.concurrent_stores = test::mode() != "stores";
     test::Container c = test::open_with_pages(arguments[0], 64, how);
     pm_container *raw = c.get();
     static volatile bool stop = false;

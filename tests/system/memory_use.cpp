@@ -68,13 +68,13 @@ TEST_CASE("an empty container costs less than 1 MiB")
     REQUIRE_CLEAN(test::run("measures_an_empty_container", {directory / "c.pm"}));
 }
 
-TEST_CASE("256 MiB of small objects cost less than 3 %")
+TEST_CASE("256 MiB of small objects cost less than 3 %", "[undo]")
 {
     test::Directory directory;
     REQUIRE_CLEAN(test::run("measures_many_objects", {directory / "c.pm", "20000"}));
 }
 
-TEST_CASE("so they do in one transaction")
+TEST_CASE("so they do in one transaction", "[undo]")
 {
     test::Directory directory;
     REQUIRE_CLEAN(test::run("measures_many_objects", {directory / "c.pm", "100000000"}));

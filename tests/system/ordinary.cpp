@@ -1,4 +1,5 @@
-// Ordinary files, where a commit survives the process but not the power.
+// Ordinary files: with the redo engine they are as safe as any; with undo a commit survives the
+// process but not the power.
 #include "common/process.hpp"
 
 #include <cerrno>
@@ -38,7 +39,8 @@ CHILD_PROCESS(works_as_pmem)
     CHILD_REQUIRE(std::string(before.medium) == "pmem");
     page_word(c.get(), 0) = 1;
     CHILD_REQUIRE(pm_commit(c.get()) == 0);
-    CHILD_REQUIRE(test::stats(c.get()).fences == before.fences + 2); // fault and commit
+    uint64_t fences = test::mode() == "undo" ? 2 : 1; // fault and commit
+    CHILD_REQUIRE(test::stats(c.get()).fences == before.fences + fences);
 }
 
 CHILD_PROCESS(dies_on_an_ordinary_file)
@@ -55,7 +57,7 @@ CHILD_PROCESS(dies_on_an_ordinary_file)
     _exit(0);
 }
 
-TEST_CASE("an ordinary file is refused unless the program accepts what that means")
+TEST_CASE("undo refuses an ordinary file unless the program accepts what that means", "[undo]")
 {
     test::Directory directory(ordinary_directory());
     REQUIRE_FALSE(on_memory(directory.path()));
@@ -83,8 +85,16 @@ TEST_CASE("an ordinary file is refused unless the program accepts what that mean
         REQUIRE(test::stats(c.get()).fences == 0);
         REQUIRE_OK(pm_check(c.get()));
     }
-    REQUIRE_FALSE(pm_open(path.c_str(), nullptr));
+    // Unless it is told to, libpm chooses the engine that is safe there.
+    pm_options automatic = test::options();
+    REQUIRE_FALSE(pm_open(path.c_str(), &automatic));
     REQUIRE(failed_with(ENOTSUP, {"PM_UNSAFE_POWER"}));
+    automatic.engine = PM_ENGINE_AUTO;
+    {
+        test::Container c = test::open(path, automatic);
+        REQUIRE(test::stats(c.get()).power_safe);
+        REQUIRE(std::string(test::stats(c.get()).engine) == "redo");
+    }
     // Whoever only reads is in no danger.
     pm_options reading = test::options(PM_READONLY);
     test::Container reader(pm_open(path.c_str(), &reading));
@@ -110,11 +120,44 @@ TEST_CASE("an ordinary file survives the death of its process")
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("the redo engine takes ordinary files as they are", "[redo]")
+{
+    test::Directory directory(ordinary_directory());
+    REQUIRE_FALSE(on_memory(directory.path()));
+    std::string path = directory / "c.pm";
+    test::Container c = test::open_with_pages(path, 64, test::small());
+    struct pm_stats before = test::stats(c.get());
+    REQUIRE(std::string(before.medium) == "file");
+    REQUIRE(std::string(before.engine) == "redo");
+    REQUIRE(before.power_safe);
+    for (uint64_t i = 0; i < 64; i += 2)
+        page_word(c.get(), i) = 1;
+    REQUIRE(test::stats(c.get()).rounds == before.rounds);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).rounds == before.rounds + 1);
+    REQUIRE(test::stats(c.get()).fences == before.fences + 1);
+    page_word(c.get(), 1) = 1;
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE_OK(pm_commit(c.get()));
+    for (uint64_t i = 0; i < 64; i++)
+        REQUIRE(page_word(c.get(), i) == (i % 2 == 0));
+    REQUIRE(test::stats(c.get()).rounds == before.rounds + 1); // none for reading
+    REQUIRE_OK(pm_check(c.get()));
+    c.reset();
+    c = test::open(path, test::options());
+    REQUIRE_FALSE(test::stats(c.get()).recovered);
+    for (uint64_t i = 0; i < 64; i++)
+        REQUIRE(page_word(c.get(), i) == (i % 2 == 0));
+}
+
 TEST_CASE("PMEM_IS_PMEM_FORCE=1 says that an ordinary file is persistent memory")
 {
     test::Directory directory(ordinary_directory());
     REQUIRE_FALSE(on_memory(directory.path()));
     REQUIRE_CLEAN(test::run("works_as_pmem", {directory / "c.pm"}, {"PMEM_IS_PMEM_FORCE=1"}));
-    REQUIRE(test::exited(
-        test::run("works_as_pmem", {directory / "d.pm"}, {"PMEM_IS_PMEM_FORCE=0"}).status, 96));
+    test::Ended ended = test::run("works_as_pmem", {directory / "d.pm"}, {"PMEM_IS_PMEM_FORCE=0"});
+    const char *why = test::mode() == "undo" ? "PM_UNSAFE_POWER" : "\"pmem\"";
+    INFO(ended.errors);
+    REQUIRE_FALSE(test::exited(ended.status));
+    REQUIRE(ended.errors.find(why) != std::string::npos);
 }

@@ -30,7 +30,7 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE_METHOD(Fixture, "read(2) into a closed page")
+TEST_CASE_METHOD(Fixture, "read(2) into a closed page", "[faults]")
 {
     char *buffer = data + 5 * 4096 + 100;
     errno = 0;
@@ -57,7 +57,7 @@ TEST_CASE_METHOD(Fixture, "read(2) into a closed page")
     }
 }
 
-TEST_CASE_METHOD(Fixture, "read(2) over the border of pages")
+TEST_CASE_METHOD(Fixture, "read(2) over the border of pages", "[faults]")
 {
     char *buffer = data + 6 * 4096 - 4;
     REQUIRE_OK(pm_dirty(buffer, 4)); // the first page only

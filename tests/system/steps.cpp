@@ -137,7 +137,7 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
     case Step::fail:
         return -1;
     case Step::tear:
-        if (__real_pwrite(fd, bytes, size / 2, offset) < 0)
+        if (__real_pwrite(fd, bytes, size / 2 / 8 * 8, offset) < 0)
             perror("pwrite");
         die();
     default:

@@ -9,7 +9,7 @@ namespace steps
 // What becomes of the n-th call, counted from arm() on.
 enum class At {
     dies,  // the process ends before it
-    tears, // the process ends when half of what it was to write is written
+    tears, // the process ends when half of what it was to write is written, in whole words
     fails, // once, with `error`
 };
 

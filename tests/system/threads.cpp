@@ -61,7 +61,7 @@ TEST_CASE("stores of several threads, to the same pages and to different ones")
     test::Directory directory;
     std::string path = directory / "c.pm";
     pm_options how = test::small();
-    how.concurrent_stores = GENERATE(false, true);
+    how.concurrent_stores = test::concurrently();
     test::Container c = test::open_with_pages(path, PAGES, how);
     uint64_t *words = static_cast<uint64_t *>(pm_getroot(c.get()));
     for (uint64_t round = 1; round <= 30; round++) {
@@ -101,7 +101,7 @@ TEST_CASE("four threads allocate and free")
     test::Directory directory;
     std::string path = directory / "c.pm";
     pm_options how = test::small();
-    how.concurrent_stores = GENERATE(false, true);
+    how.concurrent_stores = test::concurrently();
     test::Container c = test::open(path, how);
     std::atomic<uint64_t> wrong{0};
     std::vector<std::vector<std::pair<unsigned char *, size_t>>> kept(4);
@@ -231,7 +231,7 @@ CHILD_PROCESS(counts_during_commits)
         commit();
 }
 
-TEST_CASE("each commit amid concurrent stores is a prefix of them")
+TEST_CASE("each commit amid concurrent stores is a prefix of them", "[faults]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm", counter = directory / "counter";
@@ -271,7 +271,8 @@ TEST_CASE("each commit amid concurrent stores is a prefix of them")
 // The default: a lock of the program keeps stores out of commits. Invariant: both words are equal.
 CHILD_PROCESS(stores_under_a_lock)
 {
-    pm_container *c = pm_open(arguments[0].c_str(), nullptr);
+    pm_options how = test::options();
+    pm_container *c = pm_open(arguments[0].c_str(), &how);
     CHILD_REQUIRE(c);
     static std::mutex lock;
     std::thread([c] {
@@ -347,7 +348,7 @@ CHILD_PROCESS(reuses_in_one_transaction)
     _exit(0);
 }
 
-TEST_CASE("with concurrent stores memory freed in a transaction is used again in it")
+TEST_CASE("with concurrent stores memory freed in a transaction is used again in it", "[faults]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";

@@ -98,7 +98,7 @@ TEST_CASE("60,000 scattered pages rolled back, and stored to again")
 }
 
 // With concurrent stores the commit begins with closing all pages.
-TEST_CASE("60,000 scattered pages with concurrent stores")
+TEST_CASE("60,000 scattered pages with concurrent stores", "[faults]")
 {
     const uint32_t PAGES = 120000;
     test::Directory directory;

@@ -382,7 +382,7 @@ TEST_CASE_METHOD(Fixture, "empty segments go back to the container")
     commit();
     struct pm_stats empty = test::stats(c.get());
     REQUIRE(empty.segments_data <= 1); // one slab may wait for more of its size
-    REQUIRE(empty.segments_free > full.segments_data);
+    REQUIRE(empty.segments_free + empty.segments_data >= full.segments_data);
     REQUIRE(empty.file_bytes == full.file_bytes);
     check();
     // Another size takes them.
@@ -514,7 +514,7 @@ TEST_CASE_METHOD(Fixture, "objects in the last slots, up to the container's very
     check();
 }
 
-TEST_CASE_METHOD(Fixture, "a commit that finds the container full changes nothing")
+TEST_CASE_METHOD(Fixture, "a commit that finds the container full changes nothing", "[undo]")
 {
     char *kept = allocate(1000);
     memset(kept, 8, 1000);
@@ -555,7 +555,7 @@ TEST_CASE_METHOD(Fixture, "a commit that finds the container full changes nothin
     }
 }
 
-TEST_CASE_METHOD(Fixture, "a full container whose commit failed can be closed")
+TEST_CASE_METHOD(Fixture, "a full container whose commit failed can be closed", "[undo]")
 {
     char *kept = allocate(1000);
     memset(kept, 8, 1000);

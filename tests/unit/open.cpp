@@ -260,6 +260,7 @@ TEST_CASE("the limits of the options work")
     test::Directory directory;
     pm_options options = test::options(PM_CREATE);
     options.engine = PM_ENGINE_UNDO;
+    options.tracker = PM_TRACKER_FAULTS;
     SECTION("the largest container")
     {
         options.max_size = UINT64_C(4) << 40;

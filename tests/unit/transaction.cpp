@@ -155,7 +155,7 @@ TEST_CASE_METHOD(Fixture, "errno survives a store")
     word(60) = 1;
     int after = errno;
     REQUIRE(after == 77);
-    REQUIRE(stats().faults == 1);
+    REQUIRE(stats().faults == (test::mode() == "stores" ? 0 : 1));
 }
 
 TEST_CASE_METHOD(Fixture, "a store across two pages, and stores of all widths")
@@ -179,25 +179,26 @@ TEST_CASE_METHOD(Fixture, "a store across two pages, and stores of all widths")
 TEST_CASE_METHOD(Fixture, "pm_dirty opens pages without a signal")
 {
     char *bytes = static_cast<char *>(pm_getroot(c.get()));
+    bool undo = test::mode() == "undo", faults = test::mode() != "stores";
     uint64_t rounds = stats().rounds;
     REQUIRE_OK(pm_dirty(bytes + 10 * 4096 + 4095, 4096 * 20 + 2));
     struct pm_stats after = stats();
-    REQUIRE(after.rounds == rounds + 1);
-    REQUIRE(after.pages_logged == 22);
+    REQUIRE(after.rounds == rounds + undo); // redo logs at the commit
+    REQUIRE(after.pages_logged == 22 * undo);
     memset(bytes + 10 * 4096, 6, 22 * 4096);
     REQUIRE(stats().faults == 0);
     bytes[9 * 4096] = 1;
     bytes[32 * 4096] = 1;
-    REQUIRE(stats().faults == 2);
+    REQUIRE(stats().faults == 2 * faults);
     REQUIRE_OK(pm_dirty(bytes + 11 * 4096, 4096)); // again costs nothing
-    REQUIRE(stats().pages_logged == 24);
-    REQUIRE(stats().rounds == rounds + 3);
+    REQUIRE(stats().pages_logged == 24 * undo);
+    REQUIRE(stats().rounds == rounds + 3 * undo);
     rollback();
     REQUIRE(std::count(bytes, bytes + 50 * 4096, 0) == 50 * 4096);
 
     REQUIRE_OK(pm_dirty(bytes, 0));
     REQUIRE_OK(pm_dirty(bytes, 200 * 4096));
-    REQUIRE(stats().pages_logged == 200);
+    REQUIRE(stats().pages_logged == 200 * undo);
     commit();
     REQUIRE(stats().commits == 0); // announced is not changed
 }
@@ -229,7 +230,7 @@ TEST_CASE_METHOD(Fixture, "pm_dirty outside of data")
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE_METHOD(Fixture, "system calls that write to memory")
+TEST_CASE_METHOD(Fixture, "system calls that write to memory", "[faults]")
 {
     char *bytes = static_cast<char *>(pm_getroot(c.get()));
     int fd = open("/dev/zero", O_RDONLY);
@@ -255,6 +256,23 @@ TEST_CASE_METHOD(Fixture, "system calls that write to memory")
     close(fd);
     reopen();
     REQUIRE(bytes[100] == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "system calls that pmcc announces", "[stores]")
+{
+    char *bytes = static_cast<char *>(pm_getroot(c.get()));
+    int fd = open("/dev/zero", O_RDONLY);
+    REQUIRE(fd >= 0);
+    memset(bytes, 1, 20000);
+    commit();
+    REQUIRE(read(fd, bytes, 10000) == 10000);
+    rollback();
+    REQUIRE(std::count(bytes, bytes + 20000, 1) == 20000);
+    REQUIRE(read(fd, bytes, 10000) == 10000);
+    commit();
+    close(fd);
+    reopen();
+    REQUIRE(std::count(bytes, bytes + 20000, 1) == 10000);
 }
 
 TEST_CASE_METHOD(Fixture, "pm_reserve takes the log's space ahead")
@@ -290,11 +308,12 @@ TEST_CASE_METHOD(Fixture, "pm_stats counts")
     REQUIRE(s.segments_data == PAGES / 16 + 1);
     REQUIRE((s.segments_data + s.segments_log + s.segments_free + 1) * 65536 == s.file_bytes);
     REQUIRE(std::string(s.medium) == "pmem");
-    REQUIRE(std::string(s.engine) == "undo");
+    REQUIRE(std::string(s.engine) == (test::mode() == "undo" ? "undo" : "redo"));
+    REQUIRE(std::string(s.tracker) == (test::mode() == "stores" ? "stores" : "faults"));
     REQUIRE(s.power_safe);
     word(0) = 1;
     REQUIRE(stats().epoch == s.epoch);
-    REQUIRE(stats().pages_open == 1);
+    REQUIRE(stats().pages_open == (test::mode() != "stores"));
     commit();
     REQUIRE(stats().epoch == s.epoch + 1);
     REQUIRE(stats().commits == 1);
@@ -324,6 +343,43 @@ TEST_CASE_METHOD(Fixture, "pm_stats counts")
         REQUIRE(pm_stats(c.get(), nullptr) == -1);
         REQUIRE(failed_with(EINVAL));
     }
+}
+
+TEST_CASE_METHOD(Fixture, "stores to objects that the same transaction clears away")
+{
+    void *small[3];
+    for (void *&p : small) {
+        p = pm_malloc(c.get(), 48);
+        REQUIRE(p);
+        memset(p, 1, 48);
+    }
+    commit();
+    SECTION("of slabs that the allocator knows") {}
+    SECTION("of slabs that it has not looked at since the opening")
+    {
+        reopen();
+    }
+    for (void *p : small)
+        memset(p, 2, 48);
+    word(3) = 3;
+    REQUIRE_OK(pm_clear(c.get()));
+    SECTION("committed")
+    {
+        commit();
+        REQUIRE(stats().segments_data == 0);
+    }
+    SECTION("rolled back")
+    {
+        rollback();
+        for (void *p : small)
+            REQUIRE(*static_cast<char *>(p) == 1);
+        REQUIRE(word(3) == 0);
+    }
+    REQUIRE_OK(pm_check(c.get()));
+    void *p = pm_calloc(c.get(), 1, 64);
+    REQUIRE(p);
+    commit();
+    REQUIRE_OK(pm_check(c.get()));
 }
 
 TEST_CASE("addresses beyond max_size are in no container")

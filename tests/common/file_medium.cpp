@@ -1,0 +1,63 @@
+#include "common/file_medium.hpp"
+
+#include <cerrno>
+#include <sys/types.h>
+#include <unistd.h>
+
+extern "C" {
+#include "backend/backend.h"
+}
+
+test::FileMedium test::file_medium;
+
+namespace
+{
+
+bool fails(uint64_t call, uint64_t from)
+{
+    return from != 0 && (test::file_medium.once ? call == from : call >= from);
+}
+
+void count_event()
+{
+    const test::FileMedium &m = test::file_medium;
+    if (m.dies_at != 0 && m.writes + m.syncs == m.dies_at)
+        _exit(test::MEDIUM_DIED);
+}
+
+} // namespace
+
+extern "C" {
+
+int __real_fdatasync(int fd);
+ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
+
+const struct medium_ops *__wrap_medium_of(int, const void *, size_t, bool)
+{
+    return &medium_cache;
+}
+
+int __wrap_fdatasync(int fd)
+{
+    test::FileMedium &m = test::file_medium;
+    m.syncs++;
+    count_event();
+    if (!fails(m.syncs, m.sync_fails))
+        return __real_fdatasync(fd);
+    errno = (int)m.sync_error;
+    return -1;
+}
+
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    test::FileMedium &m = test::file_medium;
+    m.writes++;
+    count_event();
+    if (!fails(m.writes, m.write_fails))
+        return __real_pwrite(fd, bytes, size, offset);
+    if (size > 4096) // some of it arrives
+        return __real_pwrite(fd, bytes, size / 2 / 512 * 512, offset);
+    errno = (int)m.write_error;
+    return -1;
+}
+}

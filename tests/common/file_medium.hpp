@@ -1,0 +1,27 @@
+// Ordinary files whose medium fails on demand. A program linked with file_medium.cpp and --wrap for
+// the functions below has *every* container on an ordinary file, those on tmpfs too, where
+// fdatasync(2) costs nothing.
+#ifndef TESTS_COMMON_FILE_MEDIUM_HPP
+#define TESTS_COMMON_FILE_MEDIUM_HPP
+
+#include <cstdint>
+
+namespace test
+{
+
+// What libpm's calls do; counted from 1 on, since the last reset.
+struct FileMedium {
+    uint64_t syncs, writes;          // calls
+    uint64_t sync_fails, sync_error; // from this call on, if not 0; with this errno
+    uint64_t write_fails, write_error;
+    bool once;        // only that call
+    uint64_t dies_at; // of writes and syncs together
+};
+
+extern FileMedium file_medium;
+
+constexpr int MEDIUM_DIED = 78; // exit status
+
+} // namespace test
+
+#endif

@@ -1,0 +1,117 @@
+// A program of which one object file (foreign.c) was not compiled by pmcc: what becomes of the
+// stores that it makes.
+#include "common/process.hpp"
+#include "system/foreign.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <unistd.h>
+
+using test::failed_with;
+using test::page_word;
+
+namespace
+{
+
+constexpr uint64_t PAGES = 50;
+
+volatile uint64_t *word(pm_container *c, uint64_t page, uint64_t line)
+{
+    return &page_word(c, page) + line * 8;
+}
+
+void reopen_and_require(const std::string &path, uint64_t page, uint64_t line, uint64_t value)
+{
+    test::Container c = test::open(path, test::options());
+    REQUIRE(*word(c.get(), page, line) == value);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+} // namespace
+
+// The page is open because of a mark; the other store leaves none.
+CHILD_PROCESS(is_audited)
+{
+    test::Container c = test::open_with_pages(arguments[0], PAGES, test::small());
+    *word(c.get(), 3, 0) = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    volatile uint64_t *missed = word(c.get(), 3, 7) + 2;
+    foreign_store(missed, 77);
+    char address[40], object[40];
+    snprintf(address, sizeof address, "%p", (void *)missed);
+    snprintf(object, sizeof object, "%p", pm_getroot(c.get()));
+    CHILD_REQUIRE(pm_commit(c.get()) == -1);
+    CHILD_REQUIRE(failed_with(
+        EFAULT, {arguments[0].c_str(), address, object, "byte 12752 ", "pmcc", "pm_dirty"}));
+    CHILD_REQUIRE(*missed == 77);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0); // includes it
+    foreign_store(missed, 78);
+    CHILD_REQUIRE(pm_dirty((void *)missed, 8) == 0); // announced, even if late
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    foreign_store(missed, 79);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1);
+    CHILD_REQUIRE(pm_rollback(c.get()) == 0);
+    CHILD_REQUIRE(*missed == 78);
+    foreign_store(missed, 80);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE("with LIBPM_AUDIT=1 a store that no mark announced fails the commit", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Ended ended = test::run("is_audited", {path}, {"LIBPM_AUDIT=1"});
+    INFO(ended.errors);
+    REQUIRE(test::exited(ended.status));
+    REQUIRE(ended.errors.find("was not announced") != std::string::npos);
+    reopen_and_require(path, 3, 7, 0);
+    test::Container c = test::open(path, test::options());
+    REQUIRE(word(c.get(), 3, 7)[2] == 80);
+}
+
+TEST_CASE("the sampled audit finds a habit sooner or later", "[stores]")
+{
+    test::Directory directory;
+    test::Container c = test::open_with_pages(directory / "c.pm", PAGES, test::small());
+    for (uint64_t page = 0; page < PAGES; page++)
+        *word(c.get(), page, 0) = 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    uint64_t commits = 0;
+    for (bool found = false; !found; commits++) {
+        REQUIRE(commits < 64 * PAGES * 2);
+        *word(c.get(), commits % PAGES, 0) = commits + 2;
+        foreign_store(word(c.get(), commits % PAGES, 5), commits + 2);
+        found = pm_commit(c.get()) != 0;
+    }
+    REQUIRE(failed_with(EFAULT, {"was not announced"}));
+    // What was found is included next time, when it may find more; in the end all is seen.
+    for (uint64_t again = 0; pm_commit(c.get()) != 0; again++)
+        REQUIRE(again < PAGES);
+}
+
+TEST_CASE("a foreign store to a page that nobody marked faults and is committed", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    {
+        test::Container c = test::open_with_pages(path, PAGES, test::small());
+        uint64_t faults = test::stats(c.get()).faults;
+        for (uint64_t i = 1; i <= 20; i++) { // again and again: the page is watched
+            foreign_store(word(c.get(), 9, i), i);
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        REQUIRE(test::stats(c.get()).faults > faults);
+        foreign_store(word(c.get(), 20, 1), 5);
+        *word(c.get(), 20, 2) = 6; // after it, a mark on the same page
+        foreign_store(word(c.get(), 20, 3), 7);
+        REQUIRE_OK(pm_commit(c.get()));
+        foreign_store(word(c.get(), 20, 4), 8);
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(*word(c.get(), 20, 4) == 0);
+    }
+    for (uint64_t i = 1; i <= 20; i++)
+        reopen_and_require(path, 9, i, i);
+    for (uint64_t line : {1, 2, 3})
+        reopen_and_require(path, 20, line, line + 4);
+}

@@ -1,0 +1,301 @@
+// Errors of an ordinary file's medium under the redo engine. A write that fails fails the commit,
+// which can be tried again. A failed fdatasync leaves nobody knowing what is on the medium, so the
+// container is read-only from then on.
+#include "common/file_medium.hpp"
+#include "common/process.hpp"
+
+#include <cerrno>
+#include <unistd.h>
+
+using test::failed_with;
+using test::file_medium;
+using test::page_word;
+
+namespace
+{
+
+constexpr uint64_t PAGES = 600;
+
+void reset()
+{
+    file_medium = {};
+}
+
+void sync_fails(uint64_t from = 1, bool once = false)
+{
+    file_medium = {};
+    file_medium.sync_fails = from;
+    file_medium.sync_error = EIO;
+    file_medium.once = once;
+}
+
+void write_fails(uint64_t from, int error)
+{
+    file_medium = {};
+    file_medium.write_fails = from;
+    file_medium.write_error = (uint64_t)error;
+}
+
+// The first words of the first `pages` pages.
+void store(pm_container *c, uint64_t value, uint64_t pages = PAGES)
+{
+    for (uint64_t page = 0; page < pages; page++)
+        for (uint64_t line = 0; line < 8; line++)
+            (&page_word(c, page))[line * 8] = value;
+}
+
+// The value that all of them have; UINT64_MAX if they differ.
+uint64_t value_of(pm_container *c, uint64_t pages = PAGES)
+{
+    uint64_t value = page_word(c, 0);
+    for (uint64_t page = 0; page < pages; page++)
+        for (uint64_t line = 0; line < 8; line++)
+            if ((&page_word(c, page))[line * 8] != value)
+                return UINT64_MAX;
+    return value;
+}
+
+struct Fixture {
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = start();
+
+    test::Container start()
+    {
+        reset();
+        return test::open_with_pages(path, PAGES, test::small());
+    }
+    ~Fixture() { reset(); }
+
+    void is_read_only()
+    {
+        auto refused = [&](bool failed) { return failed && failed_with(EIO, {path.c_str()}); };
+        void *root = pm_getroot(c.get());
+        REQUIRE(root);
+        REQUIRE(refused(pm_commit(c.get()) == -1));
+        REQUIRE(refused(!pm_commit_async(c.get()).container));
+        REQUIRE(refused(!pm_malloc(c.get(), 16)));
+        REQUIRE(refused(!pm_calloc(c.get(), 1, 16)));
+        REQUIRE(refused(!pm_realloc(root, 16)));
+        REQUIRE(refused(pm_free(root) == -1));
+        REQUIRE(refused(pm_setroot(c.get(), nullptr, 0) == -1));
+        REQUIRE(refused(pm_clear(c.get()) == -1));
+        REQUIRE(refused(pm_reserve(c.get(), 1) == -1));
+        REQUIRE(refused(pm_dirty(root, 1) == -1));
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    // Close, which says that not all is well, and open again.
+    void reopen_after_error()
+    {
+        REQUIRE(pm_close(c.release()) == -1);
+        REQUIRE(failed_with(EIO, {path.c_str()}));
+        reset();
+        c = test::open(path, test::options());
+        REQUIRE(test::stats(c.get()).recovered);
+        REQUIRE_OK(pm_check(c.get()));
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "fdatasync fails: read-only from then on", "[redo]")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    SECTION("in a commit")
+    {
+        store(c.get(), 2);
+        sync_fails(1, true); // the next would succeed, and prove nothing
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(failed_with(EIO, {path.c_str()}));
+        is_read_only();
+        REQUIRE(value_of(c.get()) == 2); // for reading
+        reopen_after_error();
+        uint64_t value = value_of(c.get());
+        REQUIRE((value == 1 || value == 2));
+    }
+    SECTION("while waiting")
+    {
+        constexpr uint64_t FEW = 5; // pages: so that no commit has to wait for room in the log
+        store(c.get(), 2, FEW);
+        pm_ticket done = pm_commit_async(c.get());
+        REQUIRE(done.container);
+        REQUIRE_OK(pm_wait(done));
+        store(c.get(), 3, FEW);
+        pm_ticket first = pm_commit_async(c.get());
+        store(c.get(), 4, FEW);
+        pm_ticket second = pm_commit_async(c.get());
+        REQUIRE((first.container && second.container));
+        sync_fails(1, true);
+        REQUIRE(pm_wait(second) == -1);
+        REQUIRE(failed_with(EIO, {path.c_str()}));
+        REQUIRE(pm_wait(first) == -1);
+        REQUIRE(failed_with(EIO));
+        REQUIRE_OK(pm_wait(done)); // that one is durable
+        is_read_only();
+        reopen_after_error();
+        uint64_t value = value_of(c.get(), FEW);
+        REQUIRE((value >= 2 && value <= 4));
+        store(c.get(), value);
+    }
+    SECTION("where the log is drained")
+    {
+        // More than the log may take, until home's pages must follow.
+        sync_fails(UINT64_MAX);
+        uint64_t acknowledged = 1, value = 1;
+        for (int fails_at = 0; fails_at < 400; fails_at++) {
+            file_medium.sync_fails = file_medium.syncs + 2; // not that of the commit itself
+            store(c.get(), ++value);
+            if (pm_commit(c.get()) != 0)
+                break;
+            acknowledged = value;
+        }
+        REQUIRE(failed_with(EIO, {path.c_str()}));
+        file_medium.sync_fails = 0; // the kernel reports an error once
+        is_read_only();
+        reopen_after_error();
+        REQUIRE((value_of(c.get()) == acknowledged || value_of(c.get()) == acknowledged + 1));
+    }
+    // It lives on.
+    uint64_t next = value_of(c.get()) + 1;
+    store(c.get(), next);
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, test::options());
+    REQUIRE(value_of(c.get()) == next);
+}
+
+TEST_CASE_METHOD(Fixture, "fdatasync fails in recovery or in closing", "[redo]")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    sync_fails();
+    reopen_after_error();
+    REQUIRE(value_of(c.get()) == 1);
+    store(c.get(), 2);
+    REQUIRE_OK(pm_commit(c.get()));
+    sync_fails();
+    REQUIRE(pm_close(c.release()) == -1);
+    pm_options options = test::options();
+    for (uint64_t at = 1; at <= 2; at++) {
+        sync_fails(at);
+        REQUIRE_FALSE(pm_open(path.c_str(), &options));
+        REQUIRE(failed_with(EIO, {path.c_str()}));
+    }
+    reset();
+    c = test::open(path, test::options());
+    REQUIRE(value_of(c.get()) == 2);
+}
+
+// arguments: path, write that fails, errno, what is done then. Value 1 is committed before.
+CHILD_PROCESS(meets_a_failing_write)
+{
+    pm_container *c = test::open(arguments[0], test::options()).release();
+    store(c, 1);
+    CHILD_REQUIRE(pm_commit(c) == 0);
+    store(c, 2);
+    void *fresh = pm_calloc(c, 1, 100000); // whole pages, written straight home
+    CHILD_REQUIRE(fresh);
+    int error = std::stoi(arguments[2]);
+    write_fails(std::stoul(arguments[1]), error);
+    if (pm_commit(c) == 0) {
+        test::say("no such write");
+        _exit(0);
+    }
+    CHILD_REQUIRE(failed_with(error, {arguments[0].c_str()}));
+    CHILD_REQUIRE(pm_commit(c) == -1); // still
+    reset();
+    const std::string &then = arguments[3];
+    if (then == "retry")
+        CHILD_REQUIRE(pm_commit(c) == 0);
+    if (then == "add and retry") {
+        page_word(c, 0) = 3;
+        CHILD_REQUIRE(pm_free(fresh) == 0 && pm_commit(c) == 0);
+        page_word(c, 0) = 2;
+        CHILD_REQUIRE(pm_commit(c) == 0);
+    }
+    if (then == "roll back" || then == "roll back and commit") {
+        CHILD_REQUIRE(pm_rollback(c) == 0);
+        CHILD_REQUIRE(value_of(c) == 1);
+    }
+    if (then == "roll back and commit") {
+        store(c, 3, 100); // shorter
+        CHILD_REQUIRE(pm_commit(c) == 0);
+        store(c, 3);
+        CHILD_REQUIRE(pm_commit(c) == 0);
+    }
+    CHILD_REQUIRE(pm_check(c) == 0);
+    _exit(0);
+}
+
+TEST_CASE("a write fails in a record of several parts; then a crash", "[redo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    int error = GENERATE(ENOSPC, EIO);
+    for (std::string then : {"die", "retry", "add and retry", "roll back", "roll back and commit"})
+        for (uint64_t at = 1;; at++) {
+            INFO("write " << at << " fails with " << error << ", then " << then);
+            test::open_with_pages(path, PAGES, test::small());
+            test::Ended ended = test::run("meets_a_failing_write",
+                                          {path, std::to_string(at), std::to_string(error), then});
+            INFO(ended.errors);
+            REQUIRE(test::exited(ended.status));
+            test::Container c = test::open(path, test::options());
+            REQUIRE(test::stats(c.get()).recovered);
+            uint64_t expected = then == "retry" || then == "add and retry" ? 2
+                                : then == "roll back and commit"           ? 3
+                                                                           : 1;
+            if (!ended.output.empty())
+                expected = 2;
+            REQUIRE(value_of(c.get()) == expected);
+            REQUIRE_OK(pm_check(c.get()));
+            c.reset();
+            REQUIRE_OK(pm_delete(path.c_str()));
+            if (!ended.output.empty()) {
+                REQUIRE(at > 5);
+                break;
+            }
+        }
+}
+
+// arguments: path, event
+CHILD_PROCESS(dies_between_writes)
+{
+    pm_container *c = test::open(arguments[0], test::options()).release();
+    file_medium = {};
+    file_medium.dies_at = std::stoul(arguments[1]);
+    for (uint64_t value = 1; value <= 6; value++) {
+        store(c, value);
+        CHILD_REQUIRE(pm_malloc(c, value * 10000));
+        CHILD_REQUIRE(pm_commit(c) == 0);
+        test::say("committed");
+    }
+    CHILD_REQUIRE(pm_close(c) == 0);
+}
+
+TEST_CASE("a kill before each write and sync of commits and a close", "[redo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    for (uint64_t at = 1;; at++) {
+        INFO("at event " << at);
+        test::open_with_pages(path, PAGES, test::small());
+        test::Ended ended = test::run("dies_between_writes", {path, std::to_string(at)});
+        INFO(ended.errors);
+        uint64_t acknowledged =
+            (uint64_t)std::count(ended.output.begin(), ended.output.end(), '\n');
+        bool died = test::exited(ended.status, test::MEDIUM_DIED);
+        REQUIRE((died || test::exited(ended.status)));
+        test::Container c = test::open(path, test::options());
+        uint64_t value = value_of(c.get());
+        REQUIRE((value == acknowledged || value == acknowledged + 1));
+        REQUIRE_OK(pm_check(c.get()));
+        c.reset();
+        REQUIRE_OK(pm_delete(path.c_str()));
+        if (!died) {
+            REQUIRE(at > 50);
+            break;
+        }
+    }
+}
