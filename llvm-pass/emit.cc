@@ -36,6 +36,9 @@ Emitter::Emitter(Module &module)
         function->addFnAttr(Attribute::NoUnwind);
         function->addFnAttr(Attribute::Cold);
         function->setCallingConv(CallingConv::PreserveMost);
+        /* Not through the PLT: on the first call of a function the dynamic linker would look it up,
+         * and that keeps only the registers of the usual convention. */
+        function->addFnAttr(Attribute::NonLazyBind);
         return function;
     };
     mark_ = declare("pm__mark", pointer);

@@ -215,7 +215,7 @@ static void set_root(struct allocator *a, uint64_t offset, uint64_t size)
 
 int allocator_free(struct allocator *a, const void *p)
 {
-    struct object object;
+    struct object object = {.size = 0};
     pthread_mutex_lock(&a->lock);
     int result = find_object(a, p, &object);
     if (result == 0 && p == root(a))
@@ -230,7 +230,7 @@ int allocator_free(struct allocator *a, const void *p)
 
 size_t allocator_usable(struct allocator *a, const void *p)
 {
-    struct object object;
+    struct object object = {.size = 0};
     pthread_mutex_lock(&a->lock);
     size_t size = find_object(a, p, &object) == 0 ? object.size : 0;
     pthread_mutex_unlock(&a->lock);

@@ -52,7 +52,7 @@ static int check_segments(struct allocator *a)
 static int check_root(struct allocator *a)
 {
     const uint64_t *root = shadow_word(a->c, a->t->root.offset);
-    struct object object;
+    struct object object = {.size = 0};
     if (!seal_is_valid(root[0]) || !seal_is_valid(root[1]))
         return damaged(a, a->t->root.offset, "the root's words are damaged");
     if (root[0] == 0)

@@ -78,6 +78,11 @@ for lto in -fno-lto -flto=full -flto=thin; do
             "$pmxx" $lto $level $link -x c++ main.cc -x none store.o -o program
             marks 2 ./program
 
+            # The dynamic linker would not preserve what pm__mark() does, so no lazy binding.
+            if readelf --wide --relocs program | grep -q 'JUMP_SLO.*pm__mark'; then
+                fail "pm__mark() is called through the PLT: $step"
+            fi
+
             # Files compiled without pmcc link with the others, and mark nothing.
             "$clang" -fno-lto $level -c store.c -o plain.o
             "$pmcc" $lto $level $link main.o plain.o -o program
