@@ -37,6 +37,7 @@ struct Power {
     std::vector<Write> pending; // since the last sync, in their order
     std::string file, kind;
     uint64_t event = 0, fails_at = 0, seed = 0;
+    bool coarse = false;
 };
 
 Power &power()
@@ -78,7 +79,7 @@ void make_durable(Power &p)
 void tear_sectors(Power &p)
 {
     std::mt19937_64 random(p.seed);
-    unsigned mood = random() % 4; // all lost, all kept, or sector by sector
+    unsigned mood = random() % 5; // all lost, all kept, sector by sector, or by blocks
     if (mood != 0 && random() % 2)
         p.durable.resize(std::max(p.durable.size(), size_now(p)), 0);
     std::map<size_t, std::vector<std::pair<const Write *, size_t>>> sectors;
@@ -86,7 +87,11 @@ void tear_sectors(Power &p)
         for (size_t at = w.offset / SECTOR; at * SECTOR < w.offset + w.bytes.size(); at++)
             sectors[at].push_back({&w, at});
     for (auto &[sector, writes] : sectors) {
-        size_t count = mood == 0 ? 0 : mood == 1 ? writes.size() : random() % (writes.size() + 1);
+        size_t count = random() % (writes.size() + 1);
+        if (mood < 2 || mood == 4) {
+            bool kept = mood < 2 ? mood : crash::block_fate(p.seed, sector * SECTOR);
+            count = kept ? writes.size() : 0;
+        }
         if ((sector + 1) * SECTOR > p.durable.size())
             continue;
         for (size_t i = 0; i < count; i++) {
@@ -123,6 +128,8 @@ const struct medium_ops *__wrap_medium_of(int fd, const void *, size_t, bool)
     Power &p = power();
     std::string before;
     std::istringstream(getenv("LIBPM_POWER")) >> p.file >> p.fails_at >> p.seed >> p.kind >> before;
+    const char *coarse = getenv("LIBPM_POWER_COARSE");
+    p.coarse = coarse && *coarse == '1';
     p.fd = fd;
     p.durable = contents_now(p);
     if (before != "-") { // what is in the page cache only was written just now
@@ -140,7 +147,8 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
     Power &p = power();
     if (fd == p.fd) {
-        count_event(p);
+        if (!p.coarse || size >= crash::COARSE)
+            count_event(p);
         p.pending.push_back({(size_t)offset, std::string(static_cast<const char *>(bytes), size)});
     }
     return __real_pwrite(fd, bytes, size, offset);

@@ -32,6 +32,7 @@ struct Power {
     std::vector<Taken> taken; // since the last fence
     std::string file, kind;
     uint64_t event = 0, fails_at = 0, seed = 0;
+    bool coarse = false;
 };
 
 // One container per worker. Never destroyed: stores are served until the process ends.
@@ -59,11 +60,14 @@ void write_file(const std::string &name, const char *bytes, size_t size)
 void tear_lines(Power &p)
 {
     std::mt19937_64 random(p.seed);
-    unsigned mood = random() % 4; // all lost, all kept, or line by line
+    // All lost, all kept, line by line, or by blocks: so that a whole record meets lost contents.
+    unsigned mood = random() % 5;
     for (uint64_t at = 0; at < p.image.size(); at += LINE) {
         if (memcmp(p.home + at, p.image.data() + at, LINE) == 0)
             continue;
-        unsigned fate = mood < 2 ? mood : random() % 3;
+        unsigned fate = mood < 2    ? mood
+                        : mood == 4 ? crash::block_fate(p.seed, at)
+                                    : (unsigned)(random() % 3);
         uint64_t words = fate == 0 ? 0 : fate == 1 ? 0xff : random();
         for (unsigned w = 0; w < LINE / 8; w++)
             if (words >> w & 1)
@@ -104,19 +108,23 @@ void take(Power &p, const void *address, size_t size)
 
 void write_back(struct medium *, const void *address, size_t size)
 {
-    count_event(power());
+    if (!power().coarse)
+        count_event(power());
     take(power(), address, size);
 }
 
-int publish(struct medium *medium, const void *address, size_t size)
+int publish(struct medium *, const void *address, size_t size)
 {
-    write_back(medium, address, size);
+    if (!power().coarse)
+        count_event(power());
+    take(power(), address, size);
     return 0;
 }
 
 int copy(struct medium *, void *to, const void *from, size_t size)
 {
-    count_event(power());
+    if (!power().coarse || size >= crash::COARSE)
+        count_event(power());
     memcpy(to, from, size);
     take(power(), to, size);
     return 0;
@@ -143,6 +151,8 @@ extern "C" const struct medium_ops *__wrap_medium_of(int fd, const void *home, s
     Power &p = power();
     std::string before;
     std::istringstream(getenv("LIBPM_POWER")) >> p.file >> p.fails_at >> p.seed >> p.kind >> before;
+    const char *coarse = getenv("LIBPM_POWER_COARSE");
+    p.coarse = coarse && *coarse == '1';
     p.fd = fd;
     p.home = static_cast<const char *>(home);
     p.image.assign(p.home, p.home + size);

@@ -21,18 +21,25 @@ struct Medium {
     unsigned later[4];       // until the next ones: one of these at most
     uint64_t unacknowledged; // commits that may be there although they have not returned
     unsigned share;          // of the chains; files take longer
+    bool coarse = false;     // LIBPM_POWER_COARSE
 };
 
 const Medium pmem = {WORKER_POWER, {"rollback"}, 12000, {40, 400, 1500, 1500}, 1, 1};
-const Medium pmem_large = {WORKER_POWER,
-                           {"rollback", "large"},
-                           40000,
-                           {40, 1000, 6000, 12000},
-                           crash::LARGE_TRANSACTIONS,
-                           3};
+// Failures mostly between a record and its fence.
+const Medium pmem_coarse = {WORKER_POWER, {"rollback"}, 60, {2, 4, 10, 30}, 1, 1, true};
+// Records run over several segments, and each use the log's last ones again.
+const Medium pmem_large = {
+    WORKER_POWER, {"rollback", "large"}, 100, {4, 10, 30, 60}, crash::LARGE_TRANSACTIONS, 2, true};
 const Medium file = {WORKER_FILE_POWER, {"rollback"}, 300, {4, 10, 30, 60}, 1, 4};
 const Medium file_async = {WORKER_FILE_POWER, {"rollback", "async"}, 300,
                            {4, 10, 30, 60},   crash::ASYNC_COMMITS,  4};
+// The log is so small that home's pages go to the file all the time.
+const Medium file_tight = {WORKER_FILE_POWER,
+                           {"large", "async", "tight"},
+                           250,
+                           {10, 60, 150, 250},
+                           crash::LARGE_TRANSACTIONS *crash::ASYNC_COMMITS,
+                           4};
 
 // One container through a chain of failures, the later ones in or soon after the recovery from
 // the one before.
@@ -53,6 +60,7 @@ class Chain
         std::string power = next + " " + std::to_string(event) + " " + std::to_string(random_()) +
                             " " + kind + " " + image_;
         setenv("LIBPM_POWER", power.c_str(), 1);
+        setenv("LIBPM_POWER_COARSE", medium_.coarse ? "1" : "0", 1);
         std::vector<std::string> command = {medium_.worker + crash::suffix(), file_, structure_,
                                             std::to_string(workload_)};
         command.insert(command.end(), medium_.modes.begin(), medium_.modes.end());
@@ -164,6 +172,11 @@ TEST_CASE("structures survive power failure at any event", "[crash]")
     require_no_violation(pmem, GENERATE("rbtree", "btree", "skiplist", "hashmap"));
 }
 
+TEST_CASE("so they do at the end of commits", "[crash]")
+{
+    require_no_violation(pmem_coarse, "rbtree");
+}
+
 TEST_CASE("so they do when records run over several segments", "[crash][redo]")
 {
     require_no_violation(pmem_large, "btree");
@@ -177,6 +190,7 @@ TEST_CASE("so they do on an ordinary file", "[crash][redo]")
 TEST_CASE("and so does what was waited for", "[crash][redo]")
 {
     require_no_violation(file_async, "skiplist");
+    require_no_violation(file_tight, "btree");
 }
 
 TEST_CASE("this suite notices commits that do not fence", "[crash]")

@@ -1,7 +1,11 @@
 // Runs transactions until it is killed. Writes to standard output a line with the number of
 // transactions it found, then one byte for each commit that returned: `worker FILE STRUCTURE SEED
-// [concurrent] [file] [rollback] [async] [large] [check]`. It goes on where the container says the
-// last one stopped. With async it waits for every fourth commit only.
+// [MODE...]`. It goes on where the container says the last one stopped. Modes:
+//
+//   concurrent   threads may store during commits     file    accept an ordinary file under undo
+//   rollback     now and then                         check   pm_check() after each commit
+//   async        wait for every fourth commit only    large   several transactions in one
+//   tight        a small container
 #include "common/mode.hpp"
 #include "crash/workload.hpp"
 
@@ -25,7 +29,7 @@ try {
     options.size = sizeof options;
     options.flags = (unsigned)PM_CREATE | (modes.count("file") ? (unsigned)PM_UNSAFE_POWER : 0u);
     options.segment_size = 64 << 10; // many segments come and go
-    options.max_size = 256 << 20;
+    options.max_size = modes.count("tight") ? 16 << 20 : 256 << 20;
     test::set_mode(options);
     options.concurrent_stores = modes.count("concurrent") != 0;
     pm_container *c = pm_open(argv[1], &options);
