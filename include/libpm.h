@@ -39,6 +39,7 @@
  *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container: the
  * kernel then ends the process at the first store to a page. And without `concurrent_stores` a
  * signal handler must not store to a container whose commit or rollback it may have interrupted.
+ *  - In a child of fork(2) a container's memory is not there: even reading it is a SIGSEGV.
  *  - libpm owns SIGSEGV and SIGBUS from the first pm_open() on, and passes on what is not its own.
  *
  * The idea: LIBPM (Marmol, FIU 2017, chapter 6) and SoftPM (Guerra et al., USENIX ATC 2012).
@@ -98,8 +99,8 @@ enum pm_tracker {
 #define PM_LAYOUT_MAX 127 /* bytes of a layout string, without the final NUL */
 
 /**
- * What pm_open() needs to know. Zero means the default for every field but `size`, so that
- * programs compiled with an older header keep working.
+ * What pm_open() needs to know. Zero means the default for every field but `size`, which tells a
+ * program compiled with another header.
  */
 struct pm_options {
     size_t size;             /* sizeof(struct pm_options); EINVAL if it is not a size we know */
@@ -217,9 +218,10 @@ PM_EXPORT bool pm_contains(const pm_container *c, const void *ptr);
 /**
  * Make sure that the open transaction, until its commit, can store to `bytes` bytes' worth of
  * further pages (rounded up to whole pages of 4096) and commit them without needing space from the
- * file system. Because: a store cannot return ENOSPC. Without a reservation a store whose
- * page cannot be logged, since the disk is full or the container at its max_size, ends the process
- * with a message; the last commit stands. pm_malloc() is not covered: it reports ENOSPC by itself.
+ * file system. Because: a store cannot return ENOSPC. Under undo, without a reservation, a store
+ * whose page cannot be logged, since the disk is full or the container at its max_size, ends the
+ * process with a message; the last commit stands. pm_malloc() is not covered: it reports ENOSPC by
+ * itself.
  */
 PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
 
@@ -264,8 +266,8 @@ PM_EXPORT pm_ticket pm_commit_async(pm_container *c);
 /**
  * Wait until a commit is durable. Any number of threads may wait at once, and need no lock of the
  * program's: one fdatasync(2) serves all that were waiting when it began. EINVAL for a ticket of a
- * failed commit; EIO when the medium failed, and the container is read-only from then on. The
- * container must still be open.
+ * failed commit or of none; EIO when the medium failed, and the container is read-only from then
+ * on. The container must still be open.
  */
 PM_EXPORT int pm_wait(pm_ticket ticket);
 

@@ -283,6 +283,8 @@ int txn_check_medium(struct txn *t)
 
 static int redo_wait(struct txn *t, uint64_t epoch)
 {
+    if (epoch > atomic_load(&t->redo->committed))
+        return pm__fail(EINVAL, "%s: the ticket is of no commit of this container", t->c->path);
     return redo_sync(t, epoch) == 0 ? 0 : txn_check_medium(t);
 }
 
