@@ -240,8 +240,10 @@ size_t allocator_usable(struct allocator *a, const void *p)
 /* Pages of a segment whose every page lives or dies with this commit. */
 static void note_segment(struct allocator *a, uint32_t segment, bool live)
 {
+    if (!a->t->engine->in_place)
+        return;
     uint32_t n = pages_per_segment(a->c);
-    for (uint32_t page = segment * n; a->t->engine->in_place && page < (segment + 1) * n; page++)
+    for (uint32_t page = segment * n; page < (segment + 1) * n; page++)
         if (txn_page_is_fresh(a->t, page) == live)
             txn_note(a->t, page, live);
 }
@@ -307,7 +309,7 @@ int allocator_commit(struct allocator *a)
     if (result == 0) {
         for (struct slab *s = a->touched; s; s = s->next_touched) {
             s->touched = false;
-            if (!s->listed && !a->c->medium.queue) /* full, or gone: home says the same */
+            if (!s->listed) /* full, or gone: home says the same, so give the copy back */
                 journal_trim(&a->t->journal, &s->bitmap);
         }
         a->touched = NULL;

@@ -182,7 +182,7 @@ bool slab_is_empty(const struct allocator *a, const struct slab *s)
            !bits_any(shadow_bits(a, s), 0, s->shape.objects);
 }
 
-static unsigned segment_liveness(uint64_t word)
+static bool is_large(uint64_t word)
 {
     return segment_kind(word) == SEGMENT_LARGE || segment_kind(word) == SEGMENT_MORE;
 }
@@ -195,7 +195,7 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
     uint64_t old = home_table(a->c)[segment], word = shadow_table(a->c)[segment];
     bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
     if (!was_slab && !is_slab)
-        return segment_liveness(old) * LIVE_BEFORE | segment_liveness(word) * LIVE_AFTER;
+        return (is_large(old) ? LIVE_BEFORE : 0u) | (is_large(word) ? LIVE_AFTER : 0u);
 
     /* A segment does not change hands within a transaction, so both are of one slab. */
     const struct slab *s = slab_of(a, segment);
@@ -222,9 +222,8 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
 static uint64_t used_lines(const struct allocator *a, uint64_t word, const char *bitmaps,
                            uint32_t page)
 {
-    enum segment_kind kind = segment_kind(word);
-    if (kind != SEGMENT_SLAB)
-        return kind == SEGMENT_LARGE || kind == SEGMENT_MORE ? UINT64_MAX : 0;
+    if (segment_kind(word) != SEGMENT_SLAB)
+        return is_large(word) ? UINT64_MAX : 0;
     uint32_t size = segment_argument(word) * FORMAT_GRANULARITY_MIN;
     struct slab_shape shape = slab_shape(a->c->segment_size, size);
     uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT, lines = 0;
@@ -263,11 +262,11 @@ void slab_note_pages(struct allocator *a, struct slab *s)
                 s->hint = w;
             slab_list(a, s);
         }
+        if (!a->t->engine->in_place) /* lines are judged when commit finds that they changed */
+            continue;
         for (; changed; changed &= changed - 1) {
             uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(changed);
             struct page_range on = slot_pages(a, s, slot);
-            if (!a->t->engine->in_place)
-                break; /* lines are judged one by one, when commit finds that they changed */
             for (uint32_t page = on.first > noted ? on.first : noted; page <= on.last; page++) {
                 bool live = page_is_used(a, s, shadow, page);
                 if (live == txn_page_is_fresh(a->t, page))

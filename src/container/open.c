@@ -253,7 +253,8 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     if (wanted > room)
         wanted = room;
     uint64_t from = container_bytes(c);
-    /* Before anything can refer to it: nothing orders the new length and the next round's writes. */
+    /* Before anything can refer to it: nothing orders the new length and the next round's writes.
+     */
     bool durable = c->medium.ops->power_safe;
     int error = file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
     if (error == -ENOSPC && wanted > count) {

@@ -105,6 +105,8 @@ void journal_forget_new_obsolete(struct journal *journal)
 
 void journal_trim(struct journal *journal, const struct journal_region *region)
 {
+    if (journal->c->medium.queue) /* then the file may lag behind home */
+        return;
     madvise(shadow_word(journal->c, region->offset),
             align_up(region->words * sizeof(uint64_t), PM_PAGE), MADV_DONTNEED);
 }

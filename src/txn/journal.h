@@ -64,7 +64,7 @@ void journal_write_back(struct container *c, const struct record_clear *clears,
 void journal_forget_new_obsolete(struct journal *journal);
 
 /* Give back the memory of a clean region's shadow, which reads through to the file again, and so to
- * home, unless home is a copy. Its words must have pages of their own. */
+ * home; unless home is a copy. Its words must have pages of their own. */
 void journal_trim(struct journal *journal, const struct journal_region *region);
 
 /* All regions are clean from now on: after a commit applied the changes. */

@@ -6,8 +6,6 @@
  */
 #include "txn/txn.h"
 
-#include "txn/redo/redo.h"
-
 #include <errno.h>
 
 #define GROWTH_BYTES_MAX (UINT64_C(64) << 20)
@@ -54,7 +52,6 @@ static int64_t find_or_grow(struct txn *t, uint32_t count)
 
 int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t header_bytes)
 {
-    uint32_t header_pages = (uint32_t)(header_bytes >> PM_PAGE_SHIFT);
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     int64_t first = find_or_grow(t, count);
@@ -64,17 +61,11 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
                         i == 0 ? word : segment_word(SEGMENT_MORE, i));
         uint32_t page = first_page(t, (uint32_t)first);
         uint32_t pages = count * pages_per_segment(t->c);
-        /* From an earlier life pages may be open; the header must not be, the rest shall. */
+        /* From an earlier life pages may be open. */
         int error = pages_close(&t->pages, page, pages);
         pages_reset(&t->pages, page, pages, t->engine->in_place);
-        if (error == 0 && t->redo)
-            error = redo_adopt(t, page, pages);
-        if (error == 0 && t->engine->in_place && !t->concurrent) {
-            error = pages_open(&t->pages, page + header_pages, pages - header_pages);
-            map_populate(&t->c->medium,
-                         t->c->base + ((uint64_t)first << t->c->segment_shift) + header_bytes,
-                         ((uint64_t)count << t->c->segment_shift) - header_bytes);
-        }
+        if (error == 0)
+            error = t->engine->adopt(t, page, pages, (uint32_t)(header_bytes >> PM_PAGE_SHIFT));
         if (error != 0) {
             for (uint32_t i = 0; i < count; i++)
                 journal_set(&t->journal, &t->table, (uint32_t)first + i, 0);

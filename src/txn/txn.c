@@ -5,7 +5,6 @@
 #include "base/panic.h"
 #include "txn/fault.h"
 #include "txn/recovery.h"
-#include "txn/redo/redo.h"
 
 #include <errno.h>
 #include <string.h>
@@ -112,8 +111,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
         /* Words that recovery applied may have given or taken log segments. */
         log_unload(&t->log);
         if (check_table(c, true) == 0 && log_load(&t->log, c) == 0 && container_map_rest(c) == 0 &&
-            (t->engine->in_place || redo_load(t, options) == 0) &&
-            (c->readonly || fault_install() == 0)) {
+            t->engine->load(t, options) == 0 && (c->readonly || fault_install() == 0)) {
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
             if (!c->readonly)
                 c->upper = t; /* stores are served from now on */
@@ -182,8 +180,7 @@ int txn_close(struct txn *t)
 void txn_unload(struct txn *t)
 {
     t->c->upper = NULL;
-    if (t->redo)
-        redo_unload(t);
+    t->engine->unload(t);
     pages_unload(&t->pages);
     if (t->log.c)
         log_unload(&t->log);
@@ -247,19 +244,38 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     return t->engine->reserve(t, pages, extra_pages, extra_words);
 }
 
-int txn_commit(struct txn *t)
+static bool keep_none(const struct page_entry *entry)
+{
+    (void)entry;
+    return false;
+}
+
+/* Other threads, and signal handlers, may store while we commit: from here on their stores wait for
+ * the lock and belong to the next epoch. */
+static int commit_concurrent(struct txn *t)
 {
     sigset_t saved;
-    /* Only with concurrent stores may a signal handler of the program store while we commit. */
-    if (t->concurrent)
-        lock_acquire_masked(&t->lock, &saved);
-    else
+    lock_acquire_masked(&t->lock, &saved);
+    pages_sort(&t->pages);
+    int error = pages_close_sorted(&t->pages, t->pages.opened, t->pages.count, keep_none);
+    int result =
+        error == 0 ? t->engine->commit(t)
+                   : pm__fail(-error, "%s: cannot protect pages: %s", t->c->path, strerror(-error));
+    lock_release_masked(&t->lock, &saved);
+    return result;
+}
+
+int txn_commit(struct txn *t)
+{
+    int result;
+    if (t->concurrent) {
+        result = commit_concurrent(t);
+    } else {
         lock_acquire(&t->lock);
-    int result = t->engine->commit(t);
-    if (t->concurrent)
-        lock_release_masked(&t->lock, &saved);
-    else
+        result = t->engine->commit(t);
         lock_release(&t->lock);
+    }
+    t->note_count = 0;
     return result;
 }
 

@@ -25,12 +25,18 @@
 
 struct redo;
 struct txn;
+struct txn_options;
 
 /* How a transaction is made atomic. Functions that can fail return -errno or, after pm__fail(), -1,
  * as the txn_ functions below that call them. */
 struct engine {
     const char *name;
     bool in_place; /* stores reach home before commit: pages have images, and may be fresh */
+    int (*load)(struct txn *t, const struct txn_options *options); /* after recovery */
+    void (*unload)(struct txn *t);                                 /* whether loaded or not */
+    /* Pages taken for data, all closed and reset, of which the first `header` are not the
+     * application's to store to; locked. */
+    int (*adopt)(struct txn *t, uint32_t first, uint32_t count, uint32_t header);
     int (*open_page)(struct txn *t, uint32_t page); /* for a store that faulted; locked [handler] */
     int (*dirty)(struct txn *t, uint64_t offset, uint64_t bytes);
     int (*reserve)(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);

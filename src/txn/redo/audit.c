@@ -19,8 +19,6 @@
 #define AUDIT_EVERY 64
 /* States looked at to find the next open page. */
 #define AUDIT_LOOK 256
-#define LINES      (PM_PAGE / PM_LINE)
-
 static const char remedy[] = "was not announced: compile the code that makes it with pmcc, or call "
                              "pm_dirty() first; the next commit will include it";
 
@@ -61,10 +59,10 @@ static void escaped(struct txn *t, uint64_t line)
 static uint64_t audit_page(struct txn *t, uint32_t page)
 {
     const char *base = t->c->base, *home = t->c->home;
-    const uint8_t *marks =
-        (uint8_t *)MARKS_TABLE + (((uintptr_t)base - ARENA_HINT) >> MARKS_LINE_SHIFT);
+    const uint8_t *marks = redo_mark(t, 0);
     uint64_t found = 0;
-    for (uint64_t line = (uint64_t)page * LINES; line < (uint64_t)(page + 1) * LINES; line++) {
+    for (uint64_t line = (uint64_t)page * PM_PAGE_LINES;
+         line < (uint64_t)(page + 1) * PM_PAGE_LINES; line++) {
         if (marks[line] || memcmp(base + line * PM_LINE, home + line * PM_LINE, PM_LINE) == 0 ||
             !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
             continue;
@@ -91,6 +89,8 @@ int redo_audit(struct txn *t)
         if (!r->audit)
             break;
     }
-    errno = EFAULT;
-    return found == 0 ? 0 : -1;
+    if (found == 0)
+        return 0;
+    errno = EFAULT; /* which saying so on stderr may have changed */
+    return -1;
 }

@@ -21,13 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES (PM_PAGE / PM_LINE)
 /* With so many lines marked it pays to sort them, and to treat pages with many of them as pages: on
  * a file soon, for whole fresh pages need no log there; else late, for sorting costs 20 ns a line.
  */
 #define SORT_MIN_FILE 512
 #define SORT_MIN      (1 << 16)
-#define DENSE_MIN     ((int)LINES / 2)
+#define DENSE_MIN     (PM_PAGE_LINES / 2)
 
 typedef uint64_t words8 __attribute__((vector_size(PM_LINE), aligned(PM_LINE)));
 
@@ -89,13 +88,14 @@ static void collect_line(struct txn *t, uint64_t line)
 /* Whether anything of the page has changed. */
 static bool collect_page(struct txn *t, uint32_t page)
 {
-    uint64_t first = (uint64_t)page * LINES, differing = 0;
-    for (uint64_t i = 0; i < LINES; i++)
+    uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = 0;
+    for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
         differing |= (uint64_t)line_differs(t->c, first + i) << i;
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
-    if (redo_on_file(t) && live.before == 0 && __builtin_popcountll(changed) >= DENSE_MIN) {
-        add_fresh(&t->redo->changes, first, LINES);
+    if (redo_on_file(t) && live.before == 0 &&
+        (uint64_t)__builtin_popcountll(changed) >= DENSE_MIN) {
+        add_fresh(&t->redo->changes, first, PM_PAGE_LINES);
         return true;
     }
     for (uint64_t left = changed; left; left &= left - 1) {
@@ -120,10 +120,10 @@ static void condense(struct txn *t)
     uint64_t n = r->marked_count;
     qsort(r->marked, n, sizeof *r->marked, compare_lines);
     for (uint64_t i = 0, end; i < n; i = end) {
-        uint64_t page = r->marked[i] / LINES;
-        for (end = i + 1; end < n && r->marked[end] / LINES == page; end++)
+        uint64_t page = r->marked[i] / PM_PAGE_LINES;
+        for (end = i + 1; end < n && r->marked[end] / PM_PAGE_LINES == page; end++)
             ;
-        if (end - i >= LINES / 2)
+        if (end - i >= DENSE_MIN)
             redo_list(t, (uint32_t)page, true);
     }
 }
@@ -139,20 +139,12 @@ void redo_collect(struct txn *t)
     pages_sort(p);
     for (uint32_t i = 0; i < p->count; i++)
         p->opened[i].now = collect_page(t, p->opened[i].page);
-    for (uint64_t i = 0, n = r->marked_count; i < n; i++) {
-        uint64_t line = r->marked[i];
-        if (!(p->flags[line / LINES] & PAGE_LISTED))
-            collect_line(t,
-                         line); /* one that two threads marked at once is logged twice: no harm */
-    }
+    /* A line that two threads marked at once is logged twice, which does no harm. */
+    for (uint64_t i = 0, n = r->marked_count; i < n; i++)
+        if (!(p->flags[r->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))
+            collect_line(t, r->marked[i]);
     for (uint64_t i = 0; i < ch->fresh_count; i++)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);
-}
-
-static uint8_t *mark_of(const struct txn *t, uint64_t line)
-{
-    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> MARKS_LINE_SHIFT;
-    return (uint8_t *)MARKS_TABLE + first + line;
 }
 
 void redo_clear_marks(struct txn *t)
@@ -161,8 +153,8 @@ void redo_clear_marks(struct txn *t)
     if (!t->stores)
         return;
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
-        *mark_of(t, r->marked[i]) = 0;
+        *redo_mark(t, r->marked[i]) = 0;
     r->marked_count = 0;
     for (uint32_t i = 0; i < t->pages.count; i++)
-        memset(mark_of(t, (uint64_t)t->pages.opened[i].page * LINES), 0, LINES);
+        memset(redo_mark(t, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES), 0, PM_PAGE_LINES);
 }

@@ -36,12 +36,6 @@ static bool entry_stays_open(const struct page_entry *entry)
     return entry->slot != PAGE_IS_CLOSED;
 }
 
-static bool keep_none(const struct page_entry *entry)
-{
-    (void)entry;
-    return false;
-}
-
 static int write_fresh(struct txn *t)
 {
     const struct changes *ch = &t->redo->changes;
@@ -221,12 +215,6 @@ int redo_commit(struct txn *t)
 {
     struct redo *r = t->redo;
     const struct changes *ch = &r->changes;
-    if (t->concurrent) { /* from here on a store waits for the lock and belongs to the next epoch */
-        pages_sort(&t->pages);
-        int error = pages_close_sorted(&t->pages, t->pages.opened, t->pages.count, keep_none);
-        if (error != 0)
-            return pm__fail(-error, "%s: cannot protect pages: %s", t->c->path, strerror(-error));
-    }
     redo_collect(t);
     if (t->stores && redo_audit(t) != 0)
         return -1;
@@ -243,9 +231,8 @@ int redo_commit(struct txn *t)
     uint64_t most =
         total + (t->log.half[0].count + t->log.half[1].count) * sizeof(struct record_word);
     int error = redo_log_reserve(t, most);
-    if (error == 0 && redo_on_file(t) && ch->fresh_count > 0)
-        error =
-            redo_sync(t, t->epoch - 1); /* what was freed may be live in the last durable state */
+    if (error == 0 && ch->fresh_count > 0) /* it may be live in the last durable state (redo 9) */
+        error = redo_sync(t, t->epoch - 1);
     if (error != 0)
         return cannot_write(t, total, error);
     redo_log_shrink(t, most);

@@ -6,10 +6,13 @@
  *
  * Invariants
  *  G1  All parts in a segment are of ascending epochs, from its first byte on without a gap, down
- * to the first that is invalid or void. G2  A segment is written from its start again only when
- * `home` has passed its newest epoch (redo 4): those records' lines are home, and a later round has
- * fenced them. G3  On a file a segment is claimed only when everything committed is durable:
- * before, what it held may be live in the last durable state.
+ *      to the first that is invalid or void.
+ *
+ *  G2  A segment is written from its start again only when `home` has passed its newest epoch (redo
+ *      4): those records' lines are home, and a later round has fenced them.
+ *
+ *  G3  A segment is claimed only when everything committed is durable (which takes waiting on a
+ *      file only): before, what it held may be live in the last durable state.
  */
 #define _GNU_SOURCE
 #include "txn/redo/redo.h"
@@ -136,9 +139,7 @@ static int write_zeros(struct txn *t, uint32_t segment)
 
 static int claim(struct txn *t)
 {
-    int error = 0;
-    if (redo_on_file(t))
-        error = redo_sync(t, atomic_load(&t->redo->committed)); /* G3 */
+    int error = redo_sync(t, atomic_load(&t->redo->committed)); /* G3 */
     if (error == 0)
         error = segments_claim_log(t, 1);
     if (error != 0)

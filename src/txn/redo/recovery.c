@@ -6,7 +6,8 @@
  *      those after it were in the last round, and each is tested            redo 2
  *   3  what steps 1 and 2 read is made durable                              redo 5
  *   4  from that record to the oldest of an unbroken run of epochs, every word of home once: a
- * line, a journaled word, or a fresh range that a newer record owns is left alone   redo 3
+ * line, a journaled word or a fresh range that a newer record owns is left alone              redo
+ * 3
  *
  * Rule 10 holds here too: a segment that is log stays log, and nothing is replayed into it; it was
  * claimed after the record that would write there.
@@ -23,7 +24,6 @@
 #include <sys/mman.h>
 
 struct record {
-    uint64_t epoch;
     const struct redo_part *head;
     char *stream; /* owned; put together when it is needed */
 };
@@ -111,13 +111,14 @@ static int read_parts(struct log_reader *r, uint64_t base)
     return 0;
 }
 
-/* The first part of `epoch`, or where it would be. */
-static uint64_t find_epoch(const struct log_reader *r, uint64_t epoch)
+/* The first part that is not before part `number` of `epoch`. */
+static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t number)
 {
+    const struct redo_part key = {.epoch = epoch, .number = number}, *wanted = &key;
     uint64_t low = 0, high = r->count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (r->parts[middle]->epoch < epoch)
+        if (compare_parts(&r->parts[middle], &wanted) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -127,22 +128,16 @@ static uint64_t find_epoch(const struct log_reader *r, uint64_t epoch)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Part `number` of the record that `before` is the part before of. An attempt to write the record
- * that failed may have left others of that number. */
+/* The part that follows `before` in its record. An attempt to write the record that failed may have
+ * left others of that number. */
 static const struct redo_part *next_part(const struct log_reader *r, const struct redo_part *before)
 {
-    for (uint64_t i = find_epoch(r, before->epoch);
-         i < r->count && r->parts[i]->epoch == before->epoch; i++)
-        if (r->parts[i]->number == before->number + 1 &&
-            r->parts[i]->previous == before->checksum && r->parts[i]->total == before->total)
+    uint32_t number = before->number + 1;
+    for (uint64_t i = find_part(r, before->epoch, number);
+         i < r->count && r->parts[i]->epoch == before->epoch && r->parts[i]->number == number; i++)
+        if (r->parts[i]->previous == before->checksum && r->parts[i]->total == before->total)
             return r->parts[i];
     return NULL;
-}
-
-static bool shape_is_valid(const struct redo_part *head, uint64_t lines)
-{
-    return redo_stream_bytes(head->clears, head->words, head->fresh, head->runs, lines) ==
-           head->total;
 }
 
 /* Whether [offset, offset + bytes) lies in the file, behind the header, on such a boundary. */
@@ -195,7 +190,8 @@ static bool contents_are_valid(const struct txn *t, const struct record *record)
             return false;
         lines += run_count(a.runs[i]);
     }
-    return shape_is_valid(head, lines);
+    return redo_stream_bytes(head->clears, head->words, head->fresh, head->runs, lines) ==
+           head->total;
 }
 
 /* Whether the parts from `head` on make up its record. */
@@ -211,7 +207,7 @@ static bool is_whole(const struct log_reader *r, const struct redo_part *head)
  * left a first part too, but not a whole record. */
 static const struct redo_part *find_record(const struct log_reader *r, uint64_t epoch)
 {
-    for (uint64_t i = find_epoch(r, epoch);
+    for (uint64_t i = find_part(r, epoch, 0);
          i < r->count && r->parts[i]->epoch == epoch && r->parts[i]->number == 0; i++)
         if (is_whole(r, r->parts[i]))
             return r->parts[i];
@@ -227,7 +223,7 @@ static int read_record(struct log_reader *r, uint64_t epoch, struct record *reco
     const struct redo_part *head = find_record(r, epoch);
     if (!head)
         return 0;
-    *record = (struct record){.epoch = epoch, .head = head, .stream = malloc(head->total)};
+    *record = (struct record){head, malloc(head->total)};
     if (!record->stream)
         return no_memory(r->t);
     uint64_t bytes = 0;

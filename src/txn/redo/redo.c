@@ -10,29 +10,20 @@
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
 
-#define LINES (PM_PAGE / PM_LINE)
-
 static uint64_t lines_max(const struct container *c)
 {
     return c->max_size / PM_LINE;
 }
 
-static uint8_t *mark_of(const struct txn *t, uint64_t line)
-{
-    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> MARKS_LINE_SHIFT;
-    return (uint8_t *)MARKS_TABLE + first + line;
-}
-
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-int redo_load(struct txn *t, const struct txn_options *options)
+static int redo_load(struct txn *t, const struct txn_options *options)
 {
     struct redo *r = calloc(1, sizeof *r);
     if (!r)
         return pm__fail(ENOMEM, "%s: out of memory", t->c->path);
     t->redo = r;
     *r = (struct redo){
-        .t = t,
         .audit = options->audit,
         .marked = map_table(lines_max(t->c) * sizeof *r->marked),
         .changes = {.runs = map_table(lines_max(t->c) * sizeof *r->changes.runs),
@@ -62,9 +53,11 @@ static void unmap(void *table, size_t size)
         munmap(table, size);
 }
 
-void redo_unload(struct txn *t)
+static void redo_unload(struct txn *t)
 {
     struct redo *r = t->redo;
+    if (!r)
+        return;
     redo_log_unload(t);
     unmap(r->marked, lines_max(t->c) * sizeof *r->marked);
     unmap(r->changes.runs, lines_max(t->c) * sizeof *r->changes.runs);
@@ -101,9 +94,9 @@ static uint64_t next_mark(struct redo *r)
 void txn_mark(struct txn *t, uint64_t line)
 {
     struct redo *r = t->redo;
-    uint32_t page = (uint32_t)(line / LINES);
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
     if (!t->stores) { /* stores fault here, so no mark is needed, now or later */
-        memset(mark_of(t, align_down(line, LINES)), 1, LINES);
+        memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), 1, PM_PAGE_LINES);
         return;
     }
     if (!(t->pages.flags[page] & PAGE_OPEN)) {
@@ -119,7 +112,7 @@ void txn_mark(struct txn *t, uint64_t line)
         t->pages.heat[page] = 1;
     __builtin_prefetch(t->c->home + line * PM_LINE);
     r->marked[next_mark(r)] = line;
-    *mark_of(t, line) = 1;
+    *redo_mark(t, line) = 1;
 }
 
 /* A page that is stored to as a whole is listed, and its lines need no entries of their own. */
@@ -129,7 +122,7 @@ static void mark_page(struct txn *t, uint32_t page)
     lock_acquire_masked(&t->lock, &saved);
     if (segments_page_is_data(t, page) && open_if_closed(t, page) == 0) {
         redo_list(t, page, true);
-        memset(mark_of(t, (uint64_t)page * LINES), 1, LINES);
+        memset(redo_mark(t, (uint64_t)page * PM_PAGE_LINES), 1, PM_PAGE_LINES);
     }
     lock_release_masked(&t->lock, &saved);
 }
@@ -138,11 +131,11 @@ void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint64_t line = offset / PM_LINE, end = divide_up(offset + bytes, PM_LINE);
     while (line < end) {
-        if (line % LINES == 0 && end - line >= LINES && t->stores) {
-            mark_page(t, (uint32_t)(line / LINES));
-            line += LINES;
+        if (line % PM_PAGE_LINES == 0 && end - line >= PM_PAGE_LINES && t->stores) {
+            mark_page(t, (uint32_t)(line / PM_PAGE_LINES));
+            line += PM_PAGE_LINES;
         } else {
-            if (!*mark_of(t, line))
+            if (!*redo_mark(t, line))
                 txn_mark(t, line);
             line++;
         }
@@ -172,9 +165,11 @@ static uint64_t most_bytes(struct txn *t, uint32_t page)
     const uint64_t logged = sizeof(uint64_t) + PM_LINE;
     uint64_t before = t->upcalls.page_liveness(t->upcalls.context, page).before;
     if (redo_on_file(t))
-        return before ? LINES * logged : LINES / 2 * logged; /* fresh as a whole, if it is dense */
+        return before ? PM_PAGE_LINES * logged
+                      : PM_PAGE_LINES / 2 * logged; /* fresh as a whole, if it is dense */
     uint64_t old = (uint64_t)__builtin_popcountll(before);
-    return old * logged + min_u64(LINES - old, LINES / 2) * sizeof(struct redo_fresh);
+    return old * logged +
+           min_u64(PM_PAGE_LINES - old, PM_PAGE_LINES / 2) * sizeof(struct redo_fresh);
 }
 
 /* What the transaction has stored to so far, `pages` more, and their words. */
@@ -184,7 +179,7 @@ static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     struct journal_counts counts = journal_count(&t->journal);
-    uint64_t lines = t->redo->marked_count + pages * LINES, listed = 0;
+    uint64_t lines = t->redo->marked_count + pages * PM_PAGE_LINES, listed = 0;
     for (uint32_t i = 0; i < t->pages.count; i++)
         listed += most_bytes(t, t->pages.opened[i].page);
     uint64_t words = counts.words + extra_words + t->log.half[0].count + t->log.half[1].count;
@@ -219,14 +214,15 @@ static int redo_rollback(struct txn *t)
 
 /* ---- durability ------------------------------------------------------------------------------ */
 
-/* Lead one round for everybody who waits. The sync lock is held, and released meanwhile. */
+/* Lead one round for everybody who waits: on a file, elsewhere nobody does. The sync lock is held,
+ * and released meanwhile. */
 static int lead(struct txn *t)
 {
     struct redo *r = t->redo;
     r->syncing = true;
     pthread_mutex_unlock(&r->sync_lock);
     uint64_t committed = atomic_load(&r->committed);
-    uint64_t floor = redo_on_file(t) ? queue_floor(&t->c->medium) : committed - 1;
+    uint64_t floor = queue_floor(&t->c->medium);
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);
     r->syncing = false;
@@ -298,6 +294,9 @@ static int redo_close(struct txn *t)
 const struct engine engine_redo = {
     .name = "redo",
     .in_place = false,
+    .load = redo_load,
+    .unload = redo_unload,
+    .adopt = redo_adopt,
     .open_page = redo_open_page,
     .dirty = redo_dirty,
     .reserve = redo_reserve,

@@ -10,17 +10,23 @@
  *                  |           +----+ rollback: home's lines back
  *                  +-- replay, base epoch
  *
- * pmem: home is the medium; lines are written back at once, and fenced by the next round.
+ * pmem: home is the medium; the next commit's round writes back the lines and fences them.
  * file: home is a copy in memory (backend/file.c); wait() makes all records written so far durable
  * by one fdatasync, and the queue takes home's pages to the file before the log's old end is
  * reused.
  *
  * The rules (numbered in docs/internals.md, cited as "redo n") and where they are kept:
- *   1  home is written by commit only; what is fresh; lines applied before commit returns commit.c
- *   2  when a record holds recovery.c 3  replay newest first, each line once, only an unbroken run
- * recovery.c 4  log space is reused when its lines are home and a later round has fenced them log.c
- *   5  what is relied on is made durable first; base epoch                       recovery.c,
- * ../recovery.c 6  on a file: sectors for lines, fdatasync for the fence ../backend/file.c
+ *
+ *   1  home is written by commit only; what is fresh                      commit.c, changes.c
+ *   2  when a record holds                                                recovery.c
+ *   3  replay newest first, each word once, only an unbroken run          recovery.c
+ *   4  log is reused when its lines are home and fenced by a later round  log.c
+ *   5  what is relied on is made durable first; base epoch                recovery.c, ../recovery.c
+ *   6  on a file: sectors for lines, fdatasync for the fence              ../../backend/file.c
+ *   7  a fresh line counts though it equals home                          changes.c
+ *   8  replay begins with the segment table                               recovery.c
+ *   9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
+ *  10  a record's parts are chained                                       log.c, recovery.c
  *
  * Invariants
  *  R1  Outside marked lines and LISTED pages the view equals home, free space included (but under
@@ -69,7 +75,6 @@ struct redo_log {
 };
 
 struct redo {
-    struct txn *t;
     bool audit;
     uint64_t *marked; /* lines marked in this transaction */
     _Atomic uint64_t marked_count;
@@ -95,8 +100,12 @@ struct redo {
 
 /* ---- redo.c ---------------------------------------------------------------------------------- */
 
-int redo_load(struct txn *t, const struct txn_options *options);
-void redo_unload(struct txn *t);
+/* The byte of a line of the file in the table of marks. */
+static inline uint8_t *redo_mark(const struct txn *t, uint64_t line)
+{
+    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> MARKS_LINE_SHIFT;
+    return (uint8_t *)MARKS_TABLE + first + line;
+}
 
 /* Whether home is a copy in memory, that the queue takes to the file. */
 static inline bool redo_on_file(const struct txn *t)
@@ -104,11 +113,11 @@ static inline bool redo_on_file(const struct txn *t)
     return t->c->medium.queue;
 }
 
-/* Wait until every record written so far is durable. 0, or -errno, which is sticky. Any thread,
- * with the page lock or without. */
+/* Wait until the record of `epoch` is durable; on pmem it is. 0, or -errno, which is sticky. Any
+ * thread, with the page lock or without. */
 int redo_sync(struct txn *t, uint64_t epoch);
 
-/* One round of the medium more, whatever is durable already. */
+/* On a file: one round more, whatever is durable already. */
 int redo_fence(struct txn *t);
 
 /* ---- view.c: pages of the private view ------------------------------------------------------- */
@@ -128,7 +137,7 @@ void redo_list(struct txn *t, uint32_t page, bool announced);
 int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes);
 
 /* Pages of segments taken for data: the view becomes home. Page lock. -errno */
-int redo_adopt(struct txn *t, uint32_t first, uint32_t count);
+int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header);
 
 /* Close pages that marks have opened, when there are too many for the kernel's maps. Nothing is
  * changed and uncommitted. Page lock. */

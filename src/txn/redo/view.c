@@ -74,8 +74,9 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
     return 0;
 }
 
-int redo_adopt(struct txn *t, uint32_t first, uint32_t count)
+int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
+    (void)header; /* none is opened */
     struct medium *medium = &t->c->medium;
     madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED);
     for (uint32_t page = first; page < first + count; page++) {
@@ -148,9 +149,7 @@ void redo_evict(struct txn *t)
         (redo_sync(t, committed) != 0 || queue_write(&t->c->medium, UINT64_MAX, committed) < 0))
         return;
     /* No mark is set now. A page of their table speaks for 256 KiB, of which little may be used. */
-    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> MARKS_LINE_SHIFT;
-    madvise((uint8_t *)MARKS_TABLE + first, container_bytes(t->c) >> MARKS_LINE_SHIFT,
-            MADV_DONTNEED);
+    madvise(redo_mark(t, 0), container_bytes(t->c) >> MARKS_LINE_SHIFT, MADV_DONTNEED);
     uint64_t keep = r->private_max - r->private_max / EVICT_SHARE;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
     uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand takes heat away */

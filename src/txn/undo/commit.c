@@ -28,12 +28,6 @@ static bool entry_is_kept(const struct page_entry *entry)
     return entry->slot != SLOT_NONE;
 }
 
-static bool keep_none(const struct page_entry *entry)
-{
-    (void)entry;
-    return false;
-}
-
 static void hash_entry(struct txn *t, struct page_entry *entry)
 {
     entry->now = checksum(page_home(&t->pages, entry->page), PM_PAGE, t->c->seed);
@@ -176,12 +170,6 @@ static void finish(struct txn *t, const struct log_record *record)
 static int commit_locked(struct txn *t)
 {
     struct pages *p = &t->pages;
-    if (t->concurrent) { /* from here on a store waits for the lock and belongs to the next epoch */
-        pages_sort(p);
-        int error = pages_close_sorted(p, p->opened, p->count, keep_none);
-        if (error != 0)
-            return pm__fail(-error, "%s: cannot protect pages: %s", t->c->path, strerror(-error));
-    }
     struct journal_counts counts = journal_count(&t->journal);
     bool changed = any_page_changed(t);
     if (!changed && counts.words == 0 && counts.clears == 0 && t->note_count == 0)
@@ -217,7 +205,6 @@ static int commit_locked(struct txn *t)
 int undo_commit(struct txn *t)
 {
     int result = commit_locked(t);
-    t->note_count = 0;
     t->reserved &= result != 0;
     return result;
 }

@@ -131,6 +131,29 @@ static int undo_rollback(struct txn *t)
     return 0;
 }
 
+/* Nothing besides what all transactions have. */
+static int undo_load(struct txn *t, const struct txn_options *options)
+{
+    (void)t, (void)options;
+    return 0;
+}
+
+static void undo_unload(struct txn *t)
+{
+    (void)t;
+}
+
+/* Fresh pages need no image: open them at once. But not if they must be closed again at commit. */
+static int undo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
+{
+    if (t->concurrent)
+        return 0;
+    int error = pages_open(&t->pages, first + header, count - header);
+    map_populate(&t->c->medium, t->c->base + ((uint64_t)(first + header) << PM_PAGE_SHIFT),
+                 (size_t)(count - header) << PM_PAGE_SHIFT);
+    return error;
+}
+
 /* A commit has waited already. */
 static int undo_wait(struct txn *t, uint64_t epoch)
 {
@@ -149,6 +172,9 @@ static int undo_close(struct txn *t)
 const struct engine engine_undo = {
     .name = "undo",
     .in_place = true,
+    .load = undo_load,
+    .unload = undo_unload,
+    .adopt = undo_adopt,
     .open_page = undo_open_page,
     .dirty = undo_dirty,
     .reserve = undo_reserve,
