@@ -179,6 +179,8 @@ static void finish(struct txn *t, const struct words *w)
     trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
     trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);
     trim(t->record, words);
+    if (r->changes.fresh_count > 0)
+        r->newest_fresh = t->epoch;
     t->epoch++;
     t->commits++;
     if (redo_on_file(t))
@@ -231,8 +233,8 @@ int redo_commit(struct txn *t)
     uint64_t most =
         total + (t->log.half[0].count + t->log.half[1].count) * sizeof(struct record_word);
     int error = redo_log_reserve(t, most);
-    if (error == 0 && ch->fresh_count > 0) /* it may be live in the last durable state (redo 9) */
-        error = redo_sync(t, t->epoch - 1);
+    if (error == 0) /* redo 9: fresh ranges may be live in the last durable state; redo 11 */
+        error = redo_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);
     if (error != 0)
         return cannot_write(t, total, error);
     redo_log_shrink(t, most);

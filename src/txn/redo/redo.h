@@ -27,6 +27,7 @@
  *   8  replay begins with the segment table                               recovery.c
  *   9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
  *  10  a record's parts are chained                                       log.c, recovery.c
+ *  11  a record follows one with fresh ranges when that is durable        commit.c
  *
  * Invariants
  *  R1  Outside marked lines and LISTED pages the view equals home, free space included (but under
@@ -87,6 +88,7 @@ struct redo {
     uint32_t opens;       /* runs of pages opened since maps were last merged */
     uint32_t audit_hand;  /* the page looked at last */
     uint64_t escaped;
+    uint64_t newest_fresh; /* epoch of the newest record with fresh ranges */
 
     /* Durability. Written under the page lock or by the one thread that is syncing. */
     _Atomic uint64_t committed; /* newest epoch whose record is written */
