@@ -79,7 +79,6 @@ int allocator_open(struct allocator *a, struct txn *t)
         free(a->first);
         return pm__fail(ENOMEM, "%s: no memory for the allocator's tables", a->c->path);
     }
-    pthread_mutex_init(&a->lock, NULL);
     rebuild_lists(a);
     t->upcalls = (struct txn_upcalls){a, slab_line_liveness, slab_page_liveness, object_at};
     return 0;
@@ -89,7 +88,6 @@ void allocator_close(struct allocator *a)
 {
     munmap(a->slabs, slabs_bytes(a));
     free(a->first);
-    pthread_mutex_destroy(&a->lock);
 }
 
 static int no_space(const struct allocator *a, uint64_t size, int error)
@@ -158,10 +156,10 @@ void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
         return no_space(a, size, ENOSPC), NULL;
     uint32_t object_size = 0;
     uint32_t class = aligned_class(a, size, alignment, &object_size);
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     uint64_t offset =
         class == CLASS_LARGE ? allocate_large(a, size) : allocate_small(a, class, object_size);
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return offset ? a->c->base + offset : NULL;
 }
 
@@ -216,7 +214,7 @@ static void set_root(struct allocator *a, uint64_t offset, uint64_t size)
 int allocator_free(struct allocator *a, const void *p)
 {
     struct object object = {.size = 0};
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     int result = find_object(a, p, &object);
     if (result == 0 && p == root(a))
         set_root(a, 0, 0);
@@ -224,16 +222,16 @@ int allocator_free(struct allocator *a, const void *p)
         slab_put(a, object.slab, object.slot);
     else if (result == 0)
         segments_release(a->t, object.segment, (uint32_t)(object.size >> a->c->segment_shift));
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return result;
 }
 
 size_t allocator_usable(struct allocator *a, const void *p)
 {
     struct object object = {.size = 0};
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     size_t size = find_object(a, p, &object) == 0 ? object.size : 0;
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return size;
 }
 
@@ -303,7 +301,7 @@ static void prepare_commit(struct allocator *a)
 
 int allocator_commit(struct allocator *a)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     prepare_commit(a);
     int result = txn_commit(a->t);
     if (result == 0) {
@@ -314,23 +312,23 @@ int allocator_commit(struct allocator *a)
         }
         a->touched = NULL;
     }
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return result;
 }
 
 int allocator_rollback(struct allocator *a)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     int result = txn_rollback(a->t);
     a->rollbacks++;
     rebuild_lists(a);
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return result;
 }
 
 int allocator_clear(struct allocator *a)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     /* What the transaction has allocated so far dies either way; the rest is freed on top. */
     int result = txn_rollback(a->t);
     for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n && result == 0; i++)
@@ -339,13 +337,13 @@ int allocator_clear(struct allocator *a)
     if (result == 0)
         set_root(a, 0, 0);
     rebuild_lists(a);
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return result;
 }
 
 int allocator_reserve(struct allocator *a, uint64_t bytes)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     uint64_t per_segment = pages_per_segment(a->c), pages = 0, words = 0;
     for (struct slab *s = a->touched; s; s = s->next_touched) {
         pages += per_segment; /* all its pages may become live */
@@ -356,7 +354,7 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
         pages += home[i] != shadow[i] ? per_segment : 0;
     int error = bytes > a->c->max_size ? -ENOSPC
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     if (error != 0)
         return pm__fail(-error,
                         "%s: offset %llu: no space to reserve log for %llu bytes: %s; free space, "
@@ -370,7 +368,7 @@ int allocator_set_root(struct allocator *a, const void *p, size_t size)
 {
     struct object object = {.size = 0};
     uint64_t offset = 0;
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     int result = 0;
     if (p) {
         offset = (uint64_t)((const char *)p - a->c->base);
@@ -382,14 +380,14 @@ int allocator_set_root(struct allocator *a, const void *p, size_t size)
                      a->c->path, (unsigned long long)offset, size, (unsigned long long)object.size);
     if (result == 0)
         set_root(a, offset, size ? size : object.size);
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return result;
 }
 
 void *allocator_root(struct allocator *a)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     void *p = (void *)root(a);
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return p;
 }

@@ -25,8 +25,6 @@
 
 #include "txn/txn.h"
 
-#include <pthread.h>
-
 #define SLAB_NONE UINT32_MAX
 
 /*
@@ -63,9 +61,9 @@ struct slab {
 struct allocator {
     struct txn *t;
     struct container *c;
-    pthread_mutex_t lock; /* guards everything here, the journal, and commit against allocation */
-    struct slab *slabs;   /* one a segment; a table of segments_max, filled as needed */
-    uint32_t *first;      /* per class: the list of slabs; SLAB_NONE at the end */
+    struct lock lock;   /* guards everything here, the journal, and commit against allocation */
+    struct slab *slabs; /* one a segment; a table of segments_max, filled as needed */
+    uint32_t *first;    /* per class: the list of slabs; SLAB_NONE at the end */
     uint32_t classes;
     struct slab *touched;
     uint64_t rollbacks; /* asked for, so not those of clear */

@@ -66,7 +66,7 @@ static int check_root(struct allocator *a)
 
 int allocator_check(struct allocator *a)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     int result = container_check_headers(a->c);
     if (result == 0)
         result = txn_check(a->t);
@@ -74,6 +74,6 @@ int allocator_check(struct allocator *a)
         result = check_segments(a);
     if (result == 0)
         result = check_root(a);
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
     return result;
 }

@@ -90,11 +90,9 @@ static void describe(struct allocator *a, struct slab *s, uint32_t object_size)
     s->loaded = true;
 }
 
-struct slab *slab_of(struct allocator *a, uint32_t segment)
+struct slab *slab_load(struct allocator *a, uint32_t segment)
 {
     struct slab *s = &a->slabs[segment];
-    if (s->loaded)
-        return s;
     uint64_t word = shadow_table(a->c)[segment];
     describe(a, s, segment_argument(word) * FORMAT_GRANULARITY_MIN);
     if (!a->t->engine->in_place)
@@ -207,15 +205,12 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
     uint32_t last = divide(granule + (PM_LINE - 1) / FORMAT_GRANULARITY_MIN, s->by_size);
     if (last >= s->shape.objects)
         last = s->shape.objects - 1;
-    const uint64_t *before = home_bits(a, s), *after = shadow_bits(a, s);
-    unsigned live = 0;
-    for (uint32_t slot = first; slot <= last; slot++) {
-        uint32_t w = slot / 64, bit = slot % 64;
-        bool changed = w >= s->bitmap.low && w < s->bitmap.high; /* else they are the same (J1) */
-        uint64_t is = after[w] >> bit & 1, was = changed ? before[w] >> bit & 1 : is;
-        live |= (unsigned)((was_slab & was) * LIVE_BEFORE | (is_slab & is) * LIVE_AFTER);
-    }
-    return live;
+    if (first > last)
+        return 0;
+    bool is = bits_any_of_few(shadow_bits(a, s), first, last - first + 1), was = is;
+    if (first / 64 < s->bitmap.high && last / 64 >= s->bitmap.low) /* else the same (J1) */
+        was = bits_any_of_few(home_bits(a, s), first, last - first + 1);
+    return (was && was_slab ? LIVE_BEFORE : 0u) | (is && is_slab ? LIVE_AFTER : 0u);
 }
 
 /* The lines of a page that objects touch, by one version of table word and bitmap. */

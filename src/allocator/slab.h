@@ -18,7 +18,13 @@ static inline uint64_t slot_offset(const struct allocator *a, const struct slab 
 }
 
 /* The descriptor of a segment whose word says slab; made on first use. */
-struct slab *slab_of(struct allocator *a, uint32_t segment);
+struct slab *slab_load(struct allocator *a, uint32_t segment);
+
+static inline struct slab *slab_of(struct allocator *a, uint32_t segment)
+{
+    struct slab *s = &a->slabs[segment];
+    return s->loaded ? s : slab_load(a, segment);
+}
 
 /* A new slab of the open transaction, listed in its class; or NULL and `*error`, an errno value. */
 struct slab *slab_create(struct allocator *a, uint32_t object_size, int *error);

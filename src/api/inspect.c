@@ -63,9 +63,9 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .engine = t->engine->name,
         .tracker = t->stores ? "stores" : "faults",
     };
-    pthread_mutex_lock(&c->allocator.lock);
+    lock_acquire(&c->allocator.lock);
     count_segments(&c->container, &s);
-    pthread_mutex_unlock(&c->allocator.lock);
+    lock_release(&c->allocator.lock);
     memcpy(stats, &s, stats->size);
     return 0;
 }

@@ -51,6 +51,17 @@ static inline uint64_t bits_of_word(uint64_t word, uint64_t first, uint64_t end)
     return mask;
 }
 
+/* Whether any of bits [first, first + count) is set; count is from 1 to 64. */
+static inline bool bits_any_of_few(const uint64_t *words, uint64_t first, uint32_t count)
+{
+    const uint64_t *word = words + first / 64;
+    uint32_t shift = first % 64;
+    uint64_t bits = word[0] >> shift;
+    if (shift + count > 64)
+        bits |= word[1] << (64 - shift);
+    return bits << (64 - count);
+}
+
 /* Whether any of bits [first, end) is set. */
 static inline bool bits_any(const uint64_t *words, uint64_t first, uint64_t end)
 {

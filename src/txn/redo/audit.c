@@ -76,9 +76,11 @@ static uint64_t audit_page(struct txn *t, uint32_t page)
 int redo_audit(struct txn *t)
 {
     struct redo *r = t->redo;
+    if (!r->audit && t->commits % AUDIT_EVERY != 0)
+        return 0;
     const uint8_t *flags = t->pages.flags;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
-    uint32_t look = r->audit ? end : t->commits % AUDIT_EVERY == 0 ? AUDIT_LOOK : 0;
+    uint32_t look = r->audit ? end : AUDIT_LOOK;
     uint64_t found = 0;
     r->escaped = 0;
     for (uint32_t i = 0; i < look && i < end; i++) {

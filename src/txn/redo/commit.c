@@ -57,13 +57,20 @@ struct words {
     struct journal_counts counts;
 };
 
-static struct words collect_words(struct txn *t)
+static struct words collect_words(struct txn *t, struct journal_counts counts)
 {
-    struct words w = {.counts = journal_count(&t->journal)};
+    struct words w = {.counts = counts};
     w.clears = (struct record_clear *)t->record;
     w.words = (struct record_word *)(w.clears + w.counts.clears);
     journal_collect(&t->journal, w.clears, w.words);
     return w;
+}
+
+static uint64_t stream_bytes(const struct txn *t, struct journal_counts counts)
+{
+    const struct changes *ch = &t->redo->changes;
+    return redo_stream_bytes(counts.clears, counts.words, ch->fresh_count, ch->run_count,
+                             ch->lines);
 }
 
 static int write_record(struct txn *t, const struct words *w)
@@ -72,21 +79,26 @@ static int write_record(struct txn *t, const struct words *w)
     struct redo_part head = {
         .epoch = t->epoch,
         .fenced = atomic_load(&t->redo->durable),
-        .total = redo_stream_bytes(w->counts.clears, w->counts.words, ch->fresh_count,
-                                   ch->run_count, ch->lines),
+        .total = stream_bytes(t, w->counts),
         .clears = (uint32_t)w->counts.clears,
         .words = (uint32_t)w->counts.words,
         .fresh = (uint32_t)ch->fresh_count,
         .runs = (uint32_t)ch->run_count,
     };
     redo_log_begin(t, &head);
-    redo_log_put(t, w->clears, w->counts.clears * sizeof *w->clears);
-    redo_log_put(t, w->words, w->counts.words * sizeof *w->words);
-    redo_log_put(t, ch->fresh, ch->fresh_count * sizeof *ch->fresh);
-    redo_log_put(t, ch->runs, ch->run_count * sizeof *ch->runs);
+    for (uint64_t i = 0; i < w->counts.clears; i++)
+        redo_log_put(t, &w->clears[i], sizeof *w->clears);
+    for (uint64_t i = 0; i < w->counts.words; i++)
+        redo_log_put(t, &w->words[i], sizeof *w->words);
+    for (uint64_t i = 0; i < ch->fresh_count; i++)
+        redo_log_put(t, &ch->fresh[i], sizeof *ch->fresh);
     for (uint64_t i = 0; i < ch->run_count; i++)
-        redo_log_put(t, t->c->base + run_line(ch->runs[i]) * PM_LINE,
-                     run_count(ch->runs[i]) * PM_LINE);
+        redo_log_put(t, &ch->runs[i], sizeof *ch->runs);
+    for (uint64_t i = 0; i < ch->run_count; i++) {
+        const char *from = t->c->base + run_line(ch->runs[i]) * PM_LINE;
+        for (uint64_t n = run_count(ch->runs[i]); n > 0; n--, from += PM_LINE)
+            redo_log_put(t, from, PM_LINE);
+    }
     return redo_log_end(t);
 }
 
@@ -122,7 +134,8 @@ static void apply(struct txn *t, const struct words *w)
     for (uint64_t i = 0; i < ch->run_count; i++) {
         uint64_t offset = run_line(ch->runs[i]) * PM_LINE;
         uint64_t bytes = run_count(ch->runs[i]) * PM_LINE;
-        memcpy(t->c->home + offset, t->c->base + offset, bytes);
+        for (uint64_t at = offset; at < offset + bytes; at += PM_LINE) /* mostly one */
+            memcpy(t->c->home + at, t->c->base + at, PM_LINE);
         note_unwritten(t, offset, bytes);
     }
     t->lines_logged += ch->lines;
@@ -132,6 +145,8 @@ static void apply(struct txn *t, const struct words *w)
 static void cool_pages(struct txn *t)
 {
     struct pages *p = &t->pages;
+    if (p->count == 0)
+        return;
     uint32_t hot = 0, kept = 0, peak = p->count;
     uint64_t most = min_u64(HOT_MAX, t->redo->private_max / HOT_SHARE);
     for (uint32_t i = 0; i < p->count; i++) {
@@ -221,8 +236,7 @@ int redo_commit(struct txn *t)
     if (t->stores && redo_audit(t) != 0)
         return -1;
     struct journal_counts counts = journal_count(&t->journal);
-    uint64_t total =
-        redo_stream_bytes(counts.clears, counts.words, ch->fresh_count, ch->run_count, ch->lines);
+    uint64_t total = stream_bytes(t, counts);
     if (total == 0) {
         redo_clear_marks(t);
         cool_pages(t);
@@ -237,8 +251,8 @@ int redo_commit(struct txn *t)
         error = redo_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);
     if (error != 0)
         return cannot_write(t, total, error);
-    redo_log_shrink(t, most);
-    struct words w = collect_words(t);
+    counts.words += redo_log_shrink(t, most);
+    struct words w = collect_words(t, counts);
     redo_write_back(t); /* from here on reading home's lines would wait for the medium */
     error = write_fresh(t);
     if (error == 0)

@@ -31,6 +31,8 @@
 /* Pages of home written to the file at once, and the log in between. */
 #define TRICKLE_PAGES 256
 #define TRICKLE_BYTES (UINT64_C(128) << 10)
+/* Segments that stay in the log, besides those that recent records needed. */
+#define KEPT_MIN 2
 
 static uint64_t table_bytes(const struct txn *t)
 {
@@ -179,19 +181,23 @@ int redo_log_reserve(struct txn *t, uint64_t total)
     return 0;
 }
 
-void redo_log_shrink(struct txn *t, uint64_t total)
+uint32_t redo_log_shrink(struct txn *t, uint64_t total)
 {
     struct redo_log *log = &t->redo->log;
+    uint32_t before = segments_in_log(t);
+    if (before <= KEPT_MIN)
+        return 0;
     uint32_t needed = segments_needed(t, total);
     log->peak =
         needed >= log->peak ? needed : log->peak - (uint32_t)divide_up(log->peak - needed, 4);
-    uint64_t keep = max_u64(log->peak + 2, redo_on_file(t) ? file_segments(t) : 2);
+    uint64_t keep = max_u64(log->peak + KEPT_MIN, redo_on_file(t) ? file_segments(t) : 0);
     for (int h = 0; h < 2; h++) {
         struct log_half *half = &t->log.half[h];
         while (half->count > 1 && segments_in_log(t) > keep && count_void(t) > needed &&
                is_void(t, half->segments[half->count - 1]))
             journal_set(&t->journal, &t->table, half->segments[--half->count], 0);
     }
+    return before - segments_in_log(t);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -212,7 +218,7 @@ static void set_target(struct txn *t)
     struct redo_log *log = &t->redo->log;
     uint64_t left = log->total - log->written;
     log->target = part_bytes(room(t), left);
-    if (log->target == 0 && left > 0) {
+    if (log->target == 0) {
         log->segment = find_void(t);
         log->end = 0;
         log->target = part_bytes(room(t), left);
@@ -253,10 +259,11 @@ static void flush(struct txn *t)
     log->since_write += padded;
     log->written += log->staged;
     log->staged = 0;
-    set_target(t);
+    if (log->written < log->total)
+        set_target(t);
 }
 
-void redo_log_put(struct txn *t, const void *from, uint64_t size)
+void redo_log_fill(struct txn *t, const void *from, uint64_t size)
 {
     struct redo_log *log = &t->redo->log;
     while (size > 0) {

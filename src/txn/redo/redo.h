@@ -42,6 +42,7 @@
 #include "txn/txn.h"
 
 #include <pthread.h>
+#include <string.h>
 
 /* What a commit has found: tables with room for every line of the container. */
 struct changes {
@@ -170,16 +171,17 @@ int redo_log_load(struct txn *t);
 void redo_log_unload(struct txn *t);
 
 /* Make room for a record whose stream has `total` bytes, and then give back segments that recent
- * records did not need. -errno: ENOSPC leaves all as it was. */
+ * records did not need: how many, each a word more to record. -errno: ENOSPC leaves all as it was.
+ */
 int redo_log_reserve(struct txn *t, uint64_t total);
-void redo_log_shrink(struct txn *t, uint64_t total);
+uint32_t redo_log_shrink(struct txn *t, uint64_t total);
 
 /* Take back what the last shrinking gave: its commit failed. */
 void redo_log_unshrink(struct txn *t);
 
-/* Write a record: begin with its header's counts and total, put the stream, end. */
+/* Write a record: begin with its header's counts and total, put the stream piece by piece, end. */
 void redo_log_begin(struct txn *t, const struct redo_part *head);
-void redo_log_put(struct txn *t, const void *bytes, uint64_t size);
+static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size);
 /* 0, or -errno: then nothing of it counts, and the next record goes to the same place. */
 int redo_log_end(struct txn *t);
 
@@ -192,6 +194,21 @@ static inline uint64_t redo_stream_bytes(uint64_t clears, uint64_t words, uint64
 {
     return clears * sizeof(struct record_clear) + words * sizeof(struct record_word) +
            fresh * sizeof(struct redo_fresh) + runs * sizeof(uint64_t) + lines * PM_LINE;
+}
+
+/* The rest of redo_log_put(), for a piece with which a part is full. */
+void redo_log_fill(struct txn *t, const void *bytes, uint64_t size);
+
+/* Inline, so that a piece whose size the compiler knows takes a few instructions. */
+static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size)
+{
+    struct redo_log *log = &t->redo->log;
+    if (size < log->target - log->staged) {
+        memcpy(log->stage + sizeof(struct redo_part) + log->staged, bytes, size);
+        log->staged += size;
+    } else {
+        redo_log_fill(t, bytes, size);
+    }
 }
 
 /* The largest part, header included: it fits the smallest segment. */
