@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <map>
 #include <spawn.h>
 #include <stdexcept>
@@ -161,6 +162,18 @@ void wait_for_end_of_input()
     char byte;
     while (read(STDIN_FILENO, &byte, 1) > 0)
         ;
+}
+
+uint64_t anonymous_bytes()
+{
+    std::ifstream status("/proc/self/status");
+    std::string key;
+    while (status >> key) {
+        uint64_t kilobytes;
+        if (key == "RssAnon:" && status >> kilobytes)
+            return kilobytes << 10;
+    }
+    return 0;
 }
 
 int run_child_named(int argc, char **argv)

@@ -61,6 +61,10 @@ Ended run(const std::string &child, const Arguments &arguments = {},
 void say(const char *line);
 void wait_for_end_of_input();
 
+// Anonymous memory of this process. Private copies of a container's pages (the shadow) count, its
+// shared pages do not.
+uint64_t anonymous_bytes();
+
 struct ChildRegistration {
     ChildRegistration(const char *name, ChildFunction function);
 };

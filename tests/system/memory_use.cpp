@@ -2,47 +2,27 @@
 #include "common/process.hpp"
 
 #include <algorithm>
-#include <fstream>
-
-namespace
-{
-
-// Anonymous memory of this process, in bytes. Private copies of the container's pages (the shadow)
-// count, its shared pages do not.
-uint64_t anonymous_bytes()
-{
-    std::ifstream status("/proc/self/status");
-    std::string key;
-    while (status >> key) {
-        uint64_t kilobytes;
-        if (key == "RssAnon:" && status >> kilobytes)
-            return kilobytes << 10;
-    }
-    return 0;
-}
-
-} // namespace
 
 CHILD_PROCESS(measures_an_empty_container)
 {
-    uint64_t before = anonymous_bytes();
+    uint64_t before = test::anonymous_bytes();
     CHILD_REQUIRE(before > 0);
     pm_options how = test::options(PM_CREATE); // the defaults: up to 64 GiB
     pm_container *c = pm_open(arguments[0].c_str(), &how);
     CHILD_REQUIRE(c);
     CHILD_REQUIRE(pm_malloc(c, 16) && pm_commit(c) == 0);
-    uint64_t used = anonymous_bytes() - before;
+    uint64_t used = test::anonymous_bytes() - before;
     test::say(std::to_string(used).c_str());
     CHILD_REQUIRE(used < 1 << 20);
     CHILD_REQUIRE(pm_close(c) == 0);
-    CHILD_REQUIRE(anonymous_bytes() - before < 1 << 19); // given back
+    CHILD_REQUIRE(test::anonymous_bytes() - before < 1 << 19); // given back
 }
 
 CHILD_PROCESS(measures_many_objects)
 {
     const uint64_t bytes = 256 << 20, size = 64, objects = bytes / size;
     uint64_t step = std::stoul(arguments[1]);
-    uint64_t before = anonymous_bytes(), most = 0;
+    uint64_t before = test::anonymous_bytes(), most = 0;
     pm_options how = test::options(PM_CREATE);
     pm_container *c = pm_open(arguments[0].c_str(), &how);
     CHILD_REQUIRE(c);
@@ -53,11 +33,11 @@ CHILD_PROCESS(measures_many_objects)
         *last = i;
         if (i % step == step - 1) {
             CHILD_REQUIRE(pm_commit(c) == 0);
-            most = std::max(most, anonymous_bytes() - before);
+            most = std::max(most, test::anonymous_bytes() - before);
         }
     }
     CHILD_REQUIRE(pm_commit(c) == 0);
-    most = std::max(most, anonymous_bytes() - before);
+    most = std::max(most, test::anonymous_bytes() - before);
     test::say(std::to_string(most).c_str());
     CHILD_REQUIRE(most < bytes * 3 / 100);
 }

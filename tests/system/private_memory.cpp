@@ -3,7 +3,6 @@
 #include "common/process.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <random>
 #include <unistd.h>
 
@@ -13,18 +12,6 @@ namespace
 {
 
 constexpr uint64_t MiB = 1 << 20, LIMIT = 16 * MiB;
-
-uint64_t anonymous_bytes()
-{
-    std::ifstream status("/proc/self/status");
-    std::string key;
-    while (status >> key) {
-        uint64_t kilobytes;
-        if (key == "RssAnon:" && status >> kilobytes)
-            return kilobytes << 10;
-    }
-    return 0;
-}
 
 pm_options how(uint64_t max_size)
 {
@@ -53,7 +40,7 @@ CHILD_PROCESS(writes_at_random)
     uint64_t pages = std::stoul(arguments[1]);
     pm_container *c = open_sparse(arguments[0], pages);
     std::mt19937_64 random(1);
-    uint64_t before = anonymous_bytes(), most = 0, most_pages = 0;
+    uint64_t before = test::anonymous_bytes(), most = 0, most_pages = 0;
     std::vector<uint32_t> last(pages);
     for (uint32_t i = 1; i <= 300; i++) {
         for (int k = 0; k < 100; k++) {
@@ -61,7 +48,7 @@ CHILD_PROCESS(writes_at_random)
             page_word(c, page) = last[page] = i;
         }
         CHILD_REQUIRE(pm_commit_async(c).container); // not even if nobody waits
-        most = std::max(most, anonymous_bytes() - before);
+        most = std::max(most, test::anonymous_bytes() - before);
         most_pages = std::max(most_pages, test::stats(c).pages_private);
     }
     uint64_t own = pages * sizeof(uint32_t); // `last`

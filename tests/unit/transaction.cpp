@@ -1,7 +1,5 @@
 // Commit and rollback as a program sees them; pm_dirty(), pm_reserve(), pm_stats().
 #include "common/process.hpp"
-#include <atomic>
-#include <thread>
 
 #include <algorithm>
 #include <atomic>
