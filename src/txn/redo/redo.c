@@ -5,10 +5,12 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
+#include <time.h>
 
 static uint64_t lines_max(const struct container *c)
 {
@@ -214,18 +216,55 @@ static int redo_rollback(struct txn *t)
 
 /* ---- durability ------------------------------------------------------------------------------ */
 
+/* No round waits longer for company. */
+#define COMPANY_NS_MAX 100000
+
+enum round {
+    ROUND_NOW,    /* for who holds the page lock, so that nobody can join */
+    ROUND_SHARED, /* for a commit */
+    ROUND_AGAIN,  /* at least one, whatever is durable already */
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * Group commit. A thread that commits again and again is about to come back when a round has ended,
+ * and would just miss the next: two threads would take turns, and share nothing. So a round waits
+ * for as many as the last one served or kept waiting, but no longer than half of what it took. It
+ * does not sleep meanwhile, which would take longer than the others need.
+ */
+static void await_company(struct redo *r)
+{
+    uint64_t until = now_ns() + min_u64(r->round_ns / 2, COMPANY_NS_MAX);
+    pthread_mutex_unlock(&r->sync_lock);
+    while (atomic_load(&r->arrived) < r->company && now_ns() < until)
+        sched_yield();
+    pthread_mutex_lock(&r->sync_lock);
+}
+
 /* Lead one round for everybody who waits: on a file, elsewhere nobody does. The sync lock is held,
  * and released meanwhile. */
-static int lead(struct txn *t)
+static int lead(struct txn *t, enum round round)
 {
     struct redo *r = t->redo;
     r->syncing = true;
+    if (round == ROUND_SHARED && atomic_load(&r->arrived) < r->company)
+        await_company(r);
+    uint32_t served = atomic_exchange(&r->arrived, 0);
     pthread_mutex_unlock(&r->sync_lock);
+    uint64_t started = now_ns();
     uint64_t committed = atomic_load(&r->committed);
     uint64_t floor = queue_floor(&t->c->medium);
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);
     r->syncing = false;
+    r->round_ns = now_ns() - started;
+    r->company = served + atomic_load(&r->arrived);
     if (error == 0) {
         atomic_store(&r->durable, committed);
         atomic_store(&r->home, min_u64(floor, committed));
@@ -236,33 +275,38 @@ static int lead(struct txn *t)
     return error;
 }
 
-static int sync_until(struct txn *t, uint64_t epoch, bool again)
+static int sync_until(struct txn *t, uint64_t epoch, enum round round)
 {
     struct redo *r = t->redo;
     int error = 0;
     pthread_mutex_lock(&r->sync_lock);
-    while ((error = atomic_load(&r->failed)) == 0 && (again || atomic_load(&r->durable) < epoch)) {
+    atomic_fetch_add(&r->arrived, 1);
+    while ((error = atomic_load(&r->failed)) == 0 &&
+           (round == ROUND_AGAIN || atomic_load(&r->durable) < epoch)) {
         if (r->syncing) {
             pthread_cond_wait(&r->synced, &r->sync_lock);
         } else {
-            error = lead(t);
-            again = false;
+            error = lead(t, round);
+            round = ROUND_NOW;
         }
     }
     pthread_mutex_unlock(&r->sync_lock);
     return error;
 }
 
+static bool is_durable(const struct txn *t, uint64_t epoch)
+{
+    return atomic_load_explicit(&t->redo->durable, memory_order_acquire) >= epoch;
+}
+
 int redo_sync(struct txn *t, uint64_t epoch)
 {
-    return atomic_load_explicit(&t->redo->durable, memory_order_acquire) >= epoch
-               ? 0
-               : sync_until(t, epoch, false);
+    return is_durable(t, epoch) ? 0 : sync_until(t, epoch, ROUND_NOW);
 }
 
 int redo_fence(struct txn *t)
 {
-    return sync_until(t, 0, true);
+    return sync_until(t, 0, ROUND_AGAIN);
 }
 
 int txn_check_medium(struct txn *t)
@@ -281,7 +325,8 @@ static int redo_wait(struct txn *t, uint64_t epoch)
 {
     if (epoch > atomic_load(&t->redo->committed))
         return pm__fail(EINVAL, "%s: the ticket is of no commit of this container", t->c->path);
-    return redo_sync(t, epoch) == 0 ? 0 : txn_check_medium(t);
+    bool done = is_durable(t, epoch) || sync_until(t, epoch, ROUND_SHARED) == 0;
+    return done ? 0 : txn_check_medium(t);
 }
 
 static int redo_close(struct txn *t)
