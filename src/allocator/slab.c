@@ -94,6 +94,8 @@ struct slab *slab_load(struct allocator *a, uint32_t segment)
 {
     struct slab *s = &a->slabs[segment];
     uint64_t word = shadow_table(a->c)[segment];
+    if (segment_kind(word) != SEGMENT_SLAB) /* given back in this transaction */
+        word = home_table(a->c)[segment];
     describe(a, s, segment_argument(word) * FORMAT_GRANULARITY_MIN);
     if (!a->t->engine->in_place)
         return s;
@@ -213,37 +215,52 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
     return (was && was_slab ? LIVE_BEFORE : 0u) | (is && is_slab ? LIVE_AFTER : 0u);
 }
 
-/* The lines of a page that objects touch, by one version of table word and bitmap. */
-static uint64_t used_lines(const struct allocator *a, uint64_t word, const char *bitmaps,
+/* The lines of a page on which bytes [from, end) of the slots' area are, which begins at `data`
+ * on the page's scale. */
+static uint64_t lines_between(uint64_t data, uint64_t from, uint64_t end)
+{
+    from = from > data ? from - data : 0;
+    end = min_u64(end - data, PM_PAGE);
+    return bits_of_word(0, from / PM_LINE, divide_up(end, PM_LINE));
+}
+
+/* The lines of a page that slots with their bit set touch; most pages have all of them in use. */
+static uint64_t used_lines(const struct allocator *a, const struct slab *s, const uint64_t *bits,
                            uint32_t page)
 {
-    if (segment_kind(word) != SEGMENT_SLAB)
-        return is_large(word) ? UINT64_MAX : 0;
-    uint32_t size = segment_argument(word) * FORMAT_GRANULARITY_MIN;
-    struct slab_shape shape = slab_shape(a->c->segment_size, size);
-    uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT, lines = 0;
-    uint64_t within = offset & (a->c->segment_size - 1);
-    if (within < shape.header_bytes)
-        return 0;
-    uint32_t data = (uint32_t)within - shape.header_bytes;
-    const uint64_t *bits = (const uint64_t *)(bitmaps + offset - within);
-    for (uint32_t slot = data / size; slot < shape.objects && slot * size < data + PM_PAGE;
-         slot++) {
-        if (!(bits[slot / 64] >> slot % 64 & 1))
-            continue;
-        uint32_t from = slot * size > data ? slot * size - data : 0;
-        uint32_t last = (uint32_t)min_u64((uint64_t)(slot + 1) * size - 1 - data, PM_PAGE - 1);
-        lines |= bits_of_word(0, from / PM_LINE, last / PM_LINE + 1);
-    }
+    uint64_t size = s->shape.object_size;
+    uint64_t data = ((uint64_t)page << PM_PAGE_SHIFT) - slot_offset(a, s, 0), lines = 0;
+    uint32_t first, end;
+    slots_of_page(a, s, page, &first, &end);
+    if (bits_all(bits, first, end))
+        return first < end ? lines_between(data, first * size, end * size) : 0;
+    for (uint32_t w = first / 64; w * 64 < end; w++)
+        for (uint64_t left = bits[w] & bits_of_word(w, first, end); left; left &= left - 1) {
+            uint64_t slot = w * 64 + (uint32_t)__builtin_ctzll(left);
+            lines |= lines_between(data, slot * size, (slot + 1) * size);
+        }
     return lines;
 }
 
 struct page_liveness slab_page_liveness(void *allocator, uint32_t page)
 {
-    const struct allocator *a = allocator;
-    uint32_t segment = page / pages_per_segment(a->c);
-    return (struct page_liveness){used_lines(a, home_table(a->c)[segment], a->c->home, page),
-                                  used_lines(a, shadow_table(a->c)[segment], a->c->shadow, page)};
+    struct allocator *a = allocator;
+    uint32_t segment = page / pages_per_segment(a->c), first, end;
+    uint64_t old = home_table(a->c)[segment], word = shadow_table(a->c)[segment];
+    bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
+    if (!was_slab && !is_slab)
+        return (struct page_liveness){is_large(old) ? UINT64_MAX : 0,
+                                      is_large(word) ? UINT64_MAX : 0};
+
+    /* A segment does not change hands within a transaction, so both are of one slab. */
+    const struct slab *s = slab_of(a, segment);
+    if (page % pages_per_segment(a->c) < s->shape.header_bytes >> PM_PAGE_SHIFT)
+        return (struct page_liveness){0, 0};
+    slots_of_page(a, s, page, &first, &end);
+    uint64_t is = used_lines(a, s, shadow_bits(a, s), page), was = is;
+    if (first < end && first / 64 < s->bitmap.high && (end - 1) / 64 >= s->bitmap.low) /* else J1 */
+        was = used_lines(a, s, home_bits(a, s), page);
+    return (struct page_liveness){was_slab ? was : 0, is_slab ? is : 0};
 }
 
 void slab_note_pages(struct allocator *a, struct slab *s)

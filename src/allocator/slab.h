@@ -17,7 +17,8 @@ static inline uint64_t slot_offset(const struct allocator *a, const struct slab 
            (uint64_t)slot * s->shape.object_size;
 }
 
-/* The descriptor of a segment whose word says slab; made on first use. */
+/* The descriptor of a segment whose word says slab, now or at the last commit; made on first use.
+ */
 struct slab *slab_load(struct allocator *a, uint32_t segment);
 
 static inline struct slab *slab_of(struct allocator *a, uint32_t segment)

@@ -62,6 +62,15 @@ static inline bool bits_any_of_few(const uint64_t *words, uint64_t first, uint32
     return bits << (64 - count);
 }
 
+/* Whether all of bits [first, end) are set. */
+static inline bool bits_all(const uint64_t *words, uint64_t first, uint64_t end)
+{
+    for (uint64_t w = first / 64; w * 64 < end; w++)
+        if (~words[w] & bits_of_word(w, first, end))
+            return false;
+    return true;
+}
+
 /* Whether any of bits [first, end) is set. */
 static inline bool bits_any(const uint64_t *words, uint64_t first, uint64_t end)
 {
