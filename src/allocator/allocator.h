@@ -86,6 +86,10 @@ int allocator_reserve(struct allocator *a, uint64_t bytes);
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
+/* With every object of the open transaction, in order of offset in the file; `size` is usable. */
+void allocator_walk(struct allocator *a,
+                    void (*visit)(void *context, uint64_t offset, uint64_t size), void *context);
+
 /* Check table, bitmaps, log and root; -1 with a message. */
 int allocator_check(struct allocator *a);
 

@@ -1,0 +1,213 @@
+#include "sim/crash.hpp"
+
+#include "sim/random.hpp"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+
+extern "C" {
+#include "container/format.h"
+}
+
+namespace sim
+{
+
+namespace
+{
+
+// Up to so many dirty units all subsets are tried.
+constexpr size_t SUBSETS_MAX = 5;
+
+constexpr std::array<const char *, 6> names = {"lost", "kept", "log", "data", "some", "process"};
+
+// Whether the unit lies in a segment that the newest segment table calls log.
+bool is_log(const Memory &m, Unit unit)
+{
+    format_header header;
+    uint32_t f = file_of(unit);
+    memcpy(&header, m.floor_of(f) + FORMAT_HEADER_A, sizeof header);
+    uint64_t segment = (uint64_t)number_of(unit) * m.bytes() / header.segment_size;
+    uint64_t at = FORMAT_TABLE + segment * sizeof(uint64_t), word;
+    memcpy(&word, m.newest(unit_of(f, at / m.bytes())) + at % m.bytes(), sizeof word);
+    return segment_kind(word) == SEGMENT_LOG;
+}
+
+// How a seed decides. Uniform choices alone would hardly ever keep a whole record and lose one line
+// of what it relies on.
+enum class Mood {
+    EACH,      // every unit by itself: lost, kept, an older version, or torn
+    BUT_FEW,   // all kept but one or two
+    FEW,       // all lost but one or two
+    BLOCKS,    // runs of 4 KiB or of 64 have one fate
+    LOG_EACH,  // data kept, each unit of the log by itself
+    DATA_EACH, // log kept, each other unit by itself
+    OLD,       // all kept, but many as of some time before
+};
+constexpr uint64_t MOODS = 7;
+
+class Chooser
+{
+  public:
+    Chooser(const Memory &memory, const Crash &crash, Image &image)
+        : m_(memory), crash_(crash), image_(image), random_(crash.seed),
+          mood_((Mood)random_.below(MOODS))
+    {
+        size_t n = m_.dirty().size();
+        few_[0] = n ? random_.below(n) : 0;
+        few_[1] = n && random_.below(2) ? random_.below(n) : few_[0];
+        block_ = random_.below(2) ? 12 : 18;
+    }
+
+    void choose()
+    {
+        image_.choices.clear();
+        image_.torn.clear();
+        image_.torn.reserve(m_.dirty().size() * m_.bytes()); // so that bytes do not move
+        image_.floor_hash = m_.floor_hash();
+        choose_sizes();
+        bool all = m_.dirty().size() <= SUBSETS_MAX && crash_.seed < subsets(m_);
+        for (size_t i = 0; i < m_.dirty().size(); i++) {
+            const Dirty &d = m_.dirty()[i];
+            if (crash_.fate != Fate::SOME ? is_kept(d) : all && (crash_.seed >> i & 1))
+                keep(d, d.newest());
+            else if (crash_.fate == Fate::SOME && !all)
+                choose_some(d, i);
+        }
+        image_.hash = image_.floor_hash;
+        for (uint64_t size : image_.sizes)
+            image_.hash = mix(image_.hash + size);
+    }
+
+  private:
+    bool is_kept(const Dirty &d) const
+    {
+        return crash_.fate == Fate::KEPT || (crash_.fate == Fate::LOG && is_log(m_, d.unit)) ||
+               (crash_.fate == Fate::DATA && !is_log(m_, d.unit));
+    }
+
+    void keep(const Dirty &d, const Version &version)
+    {
+        if ((uint64_t)number_of(d.unit) * m_.bytes() >= image_.sizes[file_of(d.unit)])
+            return; // lost with the end of the file
+        const char *floor = m_.floor(d.unit);
+        image_.floor_hash ^= unit_hash(d.unit, floor, m_.bytes()) ^ version.hash;
+        image_.choices.push_back({d.unit, version});
+    }
+
+    void tear(const Dirty &d)
+    {
+        // Each word by itself may be of any version.
+        char *to = image_.torn.data() + image_.torn.size();
+        image_.torn.resize(image_.torn.size() + m_.bytes());
+        for (uint32_t w = 0; w < m_.bytes(); w += 8) {
+            uint64_t v = random_.below(d.versions.size() + 1);
+            memcpy(to + w, (v == 0 ? m_.floor(d.unit) : d.versions[v - 1].bytes) + w, 8);
+        }
+        keep(d, {to, unit_hash(d.unit, to, m_.bytes())});
+    }
+
+    void choose_each(const Dirty &d)
+    {
+        switch (random_.below(m_.kind() == Kind::PMEM ? 4 : 3)) {
+        case 0:
+            break;
+        case 1:
+            keep(d, d.newest());
+            break;
+        case 2:
+            keep(d, d.versions[random_.below(d.versions.size())]);
+            break;
+        default:
+            tear(d);
+        }
+    }
+
+    void choose_some(const Dirty &d, size_t i)
+    {
+        bool among = i == few_[0] || i == few_[1];
+        uint64_t block = (uint64_t)d.unit * m_.bytes() >> block_;
+        switch (mood_) {
+        case Mood::EACH:
+            choose_each(d);
+            break;
+        case Mood::BUT_FEW:
+            if (among)
+                choose_each(d);
+            else
+                keep(d, d.newest());
+            break;
+        case Mood::FEW:
+            if (among)
+                choose_each(d);
+            break;
+        case Mood::BLOCKS:
+            if (mix(crash_.seed ^ mix(block)) & 1)
+                keep(d, d.newest());
+            break;
+        case Mood::LOG_EACH:
+        case Mood::DATA_EACH:
+            if (is_log(m_, d.unit) == (mood_ == Mood::LOG_EACH))
+                choose_each(d);
+            else
+                keep(d, d.newest());
+            break;
+        case Mood::OLD:
+            keep(d, random_.below(2) ? d.newest() : d.versions[random_.below(d.versions.size())]);
+        }
+    }
+
+    void choose_sizes()
+    {
+        image_.sizes.clear();
+        for (uint32_t f = 0; f < m_.files(); f++) {
+            const std::vector<uint64_t> &sizes = m_.sizes(f);
+            uint64_t size = crash_.fate == Fate::LOST   ? sizes.front()
+                            : crash_.fate == Fate::SOME ? sizes[random_.below(sizes.size())]
+                                                        : sizes.back();
+            image_.sizes.push_back(size);
+        }
+    }
+
+    const Memory &m_;
+    const Crash &crash_;
+    Image &image_;
+    Random random_;
+    Mood mood_;
+    size_t few_[2];
+    unsigned block_; // log2 of its bytes
+};
+
+} // namespace
+
+uint64_t subsets(const Memory &memory)
+{
+    size_t n = memory.dirty().size();
+    return n <= SUBSETS_MAX ? UINT64_C(1) << n : 0;
+}
+
+void choose(const Memory &memory, const Crash &crash, Image &image)
+{
+    Chooser(memory, crash, image).choose();
+}
+
+std::string to_string(const Crash &crash)
+{
+    std::string text = std::to_string(crash.event) + ":" + names[(size_t)crash.fate];
+    return crash.fate == Fate::SOME ? text + ":" + std::to_string(crash.seed) : text;
+}
+
+std::optional<Crash> parse_crash(const std::string &text)
+{
+    Crash crash{};
+    char name[16];
+    int n = sscanf(text.c_str(), "%" SCNu32 ":%15[a-z]:%" SCNu64, &crash.event, name, &crash.seed);
+    for (size_t f = 0; n >= 2 && f < names.size(); f++)
+        if (name == std::string(names[f])) {
+            crash.fate = (Fate)f;
+            return crash;
+        }
+    return std::nullopt;
+}
+
+} // namespace sim

@@ -1,0 +1,124 @@
+// Runs a subject, crashes it everywhere, runs it again on what is left, crashes that too.
+//
+//   run the subject once, recorded
+//     at every event, for every fate and several seeds:
+//       load what the crash leaves            each such state once
+//       run the subject on it: it recovers, is checked, and perhaps goes on for some transactions
+//         at some events of that, or at all: crash again, and so on
+//
+// Everything follows from the arguments, so the crashes that led to a violation repeat it.
+#ifndef PM_SIM_EXPLORER_HPP
+#define PM_SIM_EXPLORER_HPP
+
+#include "sim/device.hpp"
+
+#include <functional>
+#include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace sim
+{
+
+// The promise is broken.
+struct Violation : std::runtime_error {
+    using runtime_error::runtime_error;
+};
+
+// One run of a subject: from opening to closing, or to what counts as its death.
+class Session
+{
+  public:
+    Session(Device &device, std::vector<Bounds> bounds, uint64_t more, bool close)
+        : more(more), close(close), device_(device), bounds_(std::move(bounds))
+    {
+    }
+
+    // A container was found to be after so many commits. Violation if that cannot be.
+    void found(uint32_t container, uint64_t commits);
+    // So many commits of a container have begun, and returned.
+    void begun(uint32_t container, uint64_t commits);
+    void returned(uint32_t container, uint64_t commits);
+    // Time passes, in which caches may evict.
+    void tick() { device_.tick(); }
+    const std::vector<std::string> &paths() const { return device_.paths(); }
+    // What follows does not count.
+    void end();
+
+    const uint64_t more; // transactions to run
+    const bool close;    // then close the containers; else the end of the run is not looked at
+
+  private:
+    void set(uint32_t container, Bounds bounds);
+
+    Device &device_;
+    std::vector<Bounds> bounds_;
+};
+
+class Subject
+{
+  public:
+    virtual ~Subject() = default;
+    // Open what the session's paths have, check everything, run transactions, close. Throws
+    // Violation; must leave nothing open then either.
+    virtual void run(Session &session) = 0;
+};
+
+struct Plan {
+    uint64_t transactions;
+    uint64_t seeds;  // of Fate::SOME at each event
+    uint64_t nested; // crashes of each recovery; UINT64_MAX: at each of its events, as above
+    uint64_t depth;  // crashes in a row, at most
+};
+
+struct Counts {
+    uint64_t events = 0;  // of the first run
+    uint64_t crashes = 0; // looked at; many leave what another left
+    uint64_t states = 0;  // distinct contents of the files after a power failure
+    uint64_t deaths = 0;  // of the process: distinct states of caches and medium
+    uint64_t recoveries = 0;
+    void operator+=(const Counts &other);
+};
+
+class Explorer
+{
+  public:
+    Explorer(Device &device, Subject &subject, const Plan &plan);
+
+    // The first run and all that follows. Throws Violation.
+    void explore();
+    // The first run, then these crashes in a row.
+    void repeat(const std::vector<Crash> &crashes);
+    const Counts &counts() const { return counts_; }
+    // The crashes that led to where it is now.
+    const std::vector<Crash> &path() const { return path_; }
+
+  private:
+    struct Level {
+        Recording recording;
+        Memory memory;
+        Image image;
+    };
+
+    void run_first();
+    void visit_all(size_t depth, std::vector<Bounds> bounds);
+    void visit_some(size_t depth, std::vector<Bounds> bounds);
+    void visit_event(Cursor &cursor, uint32_t event, size_t depth);
+    bool strike(Cursor &cursor, const Crash &crash, size_t depth, bool record);
+    bool is_news(const Cursor &cursor, const Crash &crash, size_t depth);
+    uint64_t path_hash() const;
+    Level &level(size_t depth);
+
+    Device &device_;
+    Subject &subject_;
+    Plan plan_;
+    Counts counts_;
+    std::vector<std::unique_ptr<Level>> levels_;
+    std::vector<Crash> path_;
+    std::unordered_set<uint64_t> states_;
+    std::unordered_map<uint64_t, size_t> visited_; // with which bounds, at which depth
+};
+
+} // namespace sim
+
+#endif

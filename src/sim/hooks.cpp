@@ -1,0 +1,138 @@
+// Where the library's calls come in: linked with --wrap for each function below.
+#include "sim/device.hpp"
+#include "sim/random.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+extern "C" {
+#include "backend/backend.h"
+}
+
+using sim::Device;
+
+namespace
+{
+
+Device::File *recorded(int fd)
+{
+    Device *d = Device::current();
+    return d && d->records() ? d->find(fd) : nullptr;
+}
+
+void written_back(const medium *m, const void *address, size_t size)
+{
+    if (Device::File *f = recorded(m->fd))
+        Device::current()->written_back(*f, (uint64_t)((const char *)address - m->home), size);
+}
+
+void write_back(medium *m, const void *address, size_t size)
+{
+    written_back(m, address, size);
+}
+
+int publish(medium *m, const void *address, size_t size)
+{
+    written_back(m, address, size);
+    return 0;
+}
+
+int copy(medium *m, void *to, const void *from, size_t size)
+{
+    memcpy(to, from, size);
+    written_back(m, to, size);
+    return 0;
+}
+
+int fence(medium *m)
+{
+    m->counts.fences++;
+    if (recorded(m->fd))
+        Device::current()->fence();
+    return 0;
+}
+
+uint64_t ids_drawn;
+
+const medium_ops pmem = {"sim", true, write_back, publish, copy, fence, fence};
+
+void resized(int fd, uint64_t size)
+{
+    Device *d = Device::current();
+    if (Device::File *f = d ? d->find(fd) : nullptr)
+        d->resized(*f, size);
+}
+
+} // namespace
+
+void sim::seed_ids(uint64_t seed)
+{
+    ids_drawn = sim::mix(seed);
+}
+
+extern "C" {
+
+int __real_ftruncate(int fd, off_t size);
+int __real_fallocate(int fd, int mode, off_t offset, off_t size);
+ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
+int __real_fsync(int fd);
+int __real_fdatasync(int fd);
+const struct medium_ops *__real_medium_of(int fd, const void *home, size_t size, bool synchronous);
+
+const struct medium_ops *__wrap_medium_of(int fd, const void *home, size_t size, bool synchronous)
+{
+    Device *d = Device::current();
+    if (!d || !d->adopt(fd))
+        return __real_medium_of(fd, home, size, synchronous);
+    return d->kind() == sim::Kind::PMEM ? &pmem : &medium_cache;
+}
+
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    ssize_t n = __real_pwrite(fd, bytes, size, offset);
+    if (Device::File *f = n > 0 ? recorded(fd) : nullptr)
+        Device::current()->written(*f, (uint64_t)offset, (uint64_t)n);
+    return n;
+}
+
+int __wrap_fdatasync(int fd)
+{
+    Device *d = Device::current();
+    if (!d || !d->find(fd))
+        return __real_fdatasync(fd);
+    if (Device::File *f = recorded(fd))
+        d->sync(*f);
+    return 0;
+}
+
+int __wrap_fsync(int fd)
+{
+    Device *d = Device::current();
+    return d && d->find(fd) ? __wrap_fdatasync(fd) : __real_fsync(fd);
+}
+
+int __wrap_ftruncate(int fd, off_t size)
+{
+    int result = __real_ftruncate(fd, size);
+    if (result == 0)
+        resized(fd, (uint64_t)size);
+    return result;
+}
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+    int result = __real_fallocate(fd, mode, offset, size);
+    if (result == 0)
+        resized(fd, (uint64_t)(offset + size));
+    return result;
+}
+
+// Ids, and with them addresses and checksums, must be the same in every run.
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned)
+{
+    for (size_t i = 0; i < size; i++)
+        static_cast<char *>(bytes)[i] = (char)sim::mix(++ids_drawn);
+    return (ssize_t)size;
+}
+}

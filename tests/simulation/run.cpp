@@ -1,0 +1,135 @@
+#include "simulation/run.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+namespace simulation
+{
+
+namespace
+{
+
+// What the handler of a deadly signal asks for.
+const Run *the_run;
+const sim::Explorer *the_explorer;
+
+// A directory of its own, on tmpfs.
+class Directory
+{
+  public:
+    Directory() : path_("/dev/shm/libpm-simulate-XXXXXX")
+    {
+        if (!mkdtemp(path_.data()))
+            throw std::runtime_error("cannot make a directory in /dev/shm");
+    }
+    ~Directory()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    std::string operator/(const std::string &name) const { return path_ + "/" + name; }
+
+  private:
+    std::string path_;
+};
+
+double seconds()
+{
+    using namespace std::chrono;
+    return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+void report(const char *what, const sim::Counts &c, uint64_t checks, double time)
+{
+    printf("%s: %llu events, %llu crashes; %llu distinct states after power failure, %llu after "
+           "the process died; %llu recoveries, %llu checks in %.1f s: %.0f a second\n",
+           what, (unsigned long long)c.events, (unsigned long long)c.crashes,
+           (unsigned long long)c.states, (unsigned long long)c.deaths,
+           (unsigned long long)c.recoveries, (unsigned long long)checks, time,
+           (double)c.recoveries / time);
+    fflush(stdout);
+}
+
+struct Totals {
+    sim::Counts counts;
+    uint64_t checks = 0;
+};
+
+bool explore_one(const Run &run, Totals &totals)
+{
+    double start = seconds();
+    Directory directory;
+    std::vector<std::string> paths;
+    for (unsigned i = 0; i < run.setup.containers; i++)
+        paths.push_back(directory / std::to_string(i));
+    sim::seed_ids(run.setup.seed);
+    sim::Device device(run.setup.medium, paths);
+    Subject subject(run.setup);
+    sim::Explorer explorer(device, subject, run.plan);
+    the_run = &run;
+    the_explorer = &explorer;
+    bool good = true;
+    try {
+        if (run.crashes.empty())
+            explorer.explore();
+        else
+            explorer.repeat(run.crashes);
+    } catch (const sim::Violation &v) {
+        printf("VIOLATION: %s\nrepeat with: %s\n", v.what(), current_command().c_str());
+        good = false;
+    }
+    the_explorer = nullptr;
+    report(command(run).c_str(), explorer.counts(), subject.checks(), seconds() - start);
+    totals.counts += explorer.counts();
+    totals.checks += subject.checks();
+    return good;
+}
+
+} // namespace
+
+std::string command(const Run &run)
+{
+    const Setup &s = run.setup;
+    std::string text = "simulate --structure " + s.structure + " --profile " + s.profile +
+                       " --mode " + s.mode + " --seed " + std::to_string(s.seed) +
+                       " --transactions " + std::to_string(run.plan.transactions);
+    if (s.medium == sim::Kind::FILE)
+        text += " --medium file";
+    if (s.containers != 1)
+        text += " --containers " + std::to_string(s.containers);
+    if (s.async)
+        text += " --async " + std::to_string(s.async);
+    if (s.concurrent)
+        text += " --concurrent";
+    return text;
+}
+
+std::string current_command()
+{
+    std::string text = the_run ? command(*the_run) : "simulate";
+    if (the_explorer)
+        for (const sim::Crash &crash : the_explorer->path())
+            text += " --crash " + sim::to_string(crash);
+    return text;
+}
+
+bool explore(const std::vector<Run> &runs)
+{
+    Totals totals;
+    double start = seconds();
+    for (const Run &run : runs)
+        if (!explore_one(run, totals))
+            return false;
+    if (runs.size() > 1)
+        report("in all", totals.counts, totals.checks, seconds() - start);
+    return true;
+}
+
+bool explore_plan(const std::string &, const std::string &, uint64_t, double)
+{
+    return false;
+}
+
+} // namespace simulation

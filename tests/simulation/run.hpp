@@ -1,0 +1,31 @@
+// One exploration, or a plan of many.
+#ifndef TESTS_SIMULATION_RUN_HPP
+#define TESTS_SIMULATION_RUN_HPP
+
+#include "simulation/subject.hpp"
+
+namespace simulation
+{
+
+struct Run {
+    Setup setup;
+    sim::Plan plan{30, 4, 2, 2};
+    std::vector<sim::Crash> crashes; // only these
+};
+
+// The command that does the same.
+std::string command(const Run &run);
+
+// What is being run now, with the crashes so far.
+std::string current_command();
+
+// Explore each, and report on standard output. False at the first violation.
+bool explore(const std::vector<Run> &runs);
+
+// `ci`: a bounded exploration of all setups of a mode. `soak`: the same with new seeds, from `seed`
+// on, until the minutes are over.
+bool explore_plan(const std::string &plan, const std::string &mode, uint64_t seed, double minutes);
+
+} // namespace simulation
+
+#endif

@@ -1,0 +1,92 @@
+#include "simulation/subject.hpp"
+
+#include "sim/random.hpp"
+#include "simulation/reach.hpp"
+
+namespace simulation
+{
+
+using sim::Violation;
+
+static void require(bool ok, const char *what)
+{
+    if (!ok)
+        throw Violation(std::string(what) + ": " + pm_errormsg());
+}
+
+Subject::Subject(const Setup &setup) : setup_(setup), tickets_(setup.containers)
+{
+    options_.size = sizeof options_;
+    options_.flags = PM_CREATE;
+    options_.engine = setup.mode == "undo" ? PM_ENGINE_UNDO : PM_ENGINE_REDO;
+    options_.tracker = setup.mode == "stores" ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
+    options_.segment_size = 64 << 10; // boundaries are near, files small
+    options_.max_size = 4 << 20;
+    options_.concurrent_stores = setup.concurrent;
+    for (unsigned i = 0; i < setup.containers; i++)
+        workloads_.emplace_back(structure_by_name(setup.structure), profile_by_name(setup.profile),
+                                sim::mix(setup.seed) + i);
+}
+
+// All that can be said of the container: how many commits it has.
+uint64_t Subject::check(pm_container *c, uint32_t number)
+{
+    checks_++;
+    require(pm_check(c) == 0, "pm_check");
+    uint64_t transactions = Workload::transactions(c);
+    std::string wrong = workloads_[number].compare(c, transactions);
+    if (wrong.empty())
+        wrong = check_reach(c);
+    if (!wrong.empty())
+        throw Violation("after transaction " + std::to_string(transactions) + ": " + wrong);
+    return transactions;
+}
+
+void Subject::wait_for_all(sim::Session &session, uint32_t number, uint64_t commits)
+{
+    require(pm_wait(tickets_[number]) == 0, "pm_wait");
+    session.returned(number, commits);
+}
+
+void Subject::transact(sim::Session &session, pm_container *c, uint32_t number,
+                       uint64_t transaction)
+{
+    workloads_[number].run(c, transaction, [&] { session.tick(); });
+    session.begun(number, transaction + 1);
+    if (setup_.async == 0) {
+        require(pm_commit(c) == 0, "pm_commit");
+        session.returned(number, transaction + 1);
+        return;
+    }
+    tickets_[number] = pm_commit_async(c);
+    require(tickets_[number].container, "pm_commit_async");
+    if ((transaction + 1) % setup_.async == 0)
+        wait_for_all(session, number, transaction + 1);
+}
+
+void Subject::run(sim::Session &session)
+{
+    std::vector<Container> open;
+    std::vector<uint64_t> commits;
+    for (uint32_t i = 0; i < setup_.containers; i++) {
+        open.emplace_back(pm_open(session.paths()[i].c_str(), &options_));
+        require(open[i] != nullptr, "pm_open");
+        commits.push_back(check(open[i].get(), i));
+        session.found(i, commits[i]);
+    }
+    for (uint64_t n = 0; n < session.more; n++)
+        for (uint32_t i = 0; i < setup_.containers; i++)
+            transact(session, open[i].get(), i, commits[i]++);
+    for (uint32_t i = 0; i < setup_.containers && session.more > 0; i++)
+        check(open[i].get(), i);
+    if (!session.close) {
+        session.end();
+        return;
+    }
+    for (uint32_t i = 0; i < setup_.containers; i++) {
+        require(pm_close(open[i].release()) == 0, "pm_close");
+        session.returned(i, commits[i]);
+    }
+}
+
+} // namespace simulation

@@ -1,0 +1,47 @@
+// A program under simulation: containers with a workload each, opened as an option list says.
+#ifndef TESTS_SIMULATION_SUBJECT_HPP
+#define TESTS_SIMULATION_SUBJECT_HPP
+
+#include "sim/explorer.hpp"
+#include "simulation/workload.hpp"
+
+namespace simulation
+{
+
+struct Setup {
+    std::string structure = "rbtree", profile = "small", mode = "undo";
+    sim::Kind medium = sim::Kind::PMEM;
+    uint64_t seed = 1;
+    unsigned containers = 1;
+    unsigned async = 0;      // commits that are waited for together; 0: each by itself
+    bool concurrent = false; // options.concurrent_stores
+};
+
+class Subject : public sim::Subject
+{
+  public:
+    explicit Subject(const Setup &setup);
+    void run(sim::Session &session) override;
+
+    uint64_t checks() const { return checks_; }
+
+  private:
+    struct Closer {
+        void operator()(pm_container *c) const { pm_close(c); }
+    };
+    using Container = std::unique_ptr<pm_container, Closer>;
+
+    uint64_t check(pm_container *c, uint32_t number);
+    void transact(sim::Session &session, pm_container *c, uint32_t number, uint64_t transaction);
+    void wait_for_all(sim::Session &session, uint32_t number, uint64_t commits);
+
+    const Setup setup_;
+    pm_options options_{};
+    std::vector<Workload> workloads_; // one a container
+    std::vector<pm_ticket> tickets_;  // the newest of each container
+    uint64_t checks_ = 0;
+};
+
+} // namespace simulation
+
+#endif

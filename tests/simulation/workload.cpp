@@ -1,0 +1,254 @@
+#include "simulation/workload.hpp"
+
+#include "sim/explorer.hpp"
+#include "sim/random.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace simulation
+{
+
+using sim::mix;
+using sim::Random;
+
+static const Profile profiles[] = {
+    {"small", 48, 1, 3, 45, 0, 0, 5, 3, 0},         {"mixed", 200, 1, 6, 40, 10, 6000, 10, 5, 3},
+    {"large", 100, 1, 4, 35, 35, 200000, 10, 5, 5}, {"bulk", 2000, 60, 200, 30, 2, 3000, 10, 2, 2},
+    {"allocator", 8, 4, 24, 3, 95, 3000, 15, 5, 5},
+};
+
+const Profile &profile_by_name(const std::string &name)
+{
+    for (const Profile &profile : profiles)
+        if (name == profile.name)
+            return profile;
+    throw std::invalid_argument("no profile called " + name);
+}
+
+const map_ops &structure_by_name(const std::string &name)
+{
+    for (const map_ops *ops : map_ops_all)
+        if (name == ops->name)
+            return *ops;
+    throw std::invalid_argument("no structure called " + name);
+}
+
+struct Operation {
+    enum Kind { BEGIN, CLEAR, ROLLBACK, ROOT, INSERT, REMOVE, BLOB, END } kind;
+    uint64_t key;   // or the blob's slot
+    uint64_t value; // or the seed of the blob's contents; END: transactions
+    uint64_t bytes; // of the blob; 0: free it
+};
+
+Workload::Workload(const map_ops &structure, const Profile &profile, uint64_t seed)
+    : ops_(structure), profile_(profile), seed_(seed)
+{
+    states_.emplace_back();
+}
+
+std::vector<Operation> Workload::operations(uint64_t number) const
+{
+    Random random(mix(seed_) + number);
+    std::vector<Operation> list;
+    auto some = [&] {
+        uint64_t count = profile_.operations_min +
+                         random.below(profile_.operations_max - profile_.operations_min + 1);
+        for (uint64_t i = 0; i < count; i++) {
+            uint64_t dice = random.below(100), key = random.below(profile_.keys), value = random();
+            if (dice < profile_.removes) {
+                list.push_back({Operation::REMOVE, key, 0, 0});
+            } else if (dice < profile_.removes + profile_.blobs) {
+                uint64_t most = random.below(3) ? 200 : profile_.blob_max; // mostly small
+                uint64_t bytes = random.below(3) ? 1 + random.below(most) : 0;
+                list.push_back({Operation::BLOB, random.below(BLOBS), value, bytes});
+            } else {
+                list.push_back({Operation::INSERT, key, value, 0});
+            }
+        }
+    };
+    if (number == 0) {
+        list.push_back({Operation::BEGIN, 0, 0, 0});
+    } else if (random.below(100) < profile_.clears) {
+        list.push_back({Operation::CLEAR, 0, 0, 0});
+        list.push_back({Operation::BEGIN, 0, 0, 0});
+    } else if (random.below(100) < profile_.rollbacks) {
+        some();
+        list.push_back({Operation::ROLLBACK, 0, 0, 0});
+    }
+    if (random.below(100) < profile_.roots)
+        list.push_back({Operation::ROOT, 0, 0, 0});
+    some();
+    list.push_back({Operation::END, 0, number + 1, 0});
+    return list;
+}
+
+// ---- on the container --------------------------------------------------------------------------
+
+static void *require(void *p)
+{
+    if (!p)
+        throw sim::Violation(std::string("a call failed: ") + pm_errormsg());
+    return p;
+}
+
+static void require(int result)
+{
+    if (result < 0)
+        throw sim::Violation(std::string("a call failed: ") + pm_errormsg());
+}
+
+static void fill(void *blob, uint64_t bytes, uint64_t seed)
+{
+    for (uint64_t i = 0; i < bytes / 8; i++)
+        static_cast<uint64_t *>(blob)[i] = seed + i;
+}
+
+static Root *root_of(pm_container *c)
+{
+    return static_cast<Root *>(pm_getroot(c));
+}
+
+void Workload::begin(pm_container *c) const
+{
+    Root *root = static_cast<Root *>(require(pm_calloc(c, 1, sizeof(Root))));
+    root->map = require(ops_.create(c));
+    require(pm_setroot(c, root, 0));
+}
+
+static void move_root(pm_container *c)
+{
+    Root *root = static_cast<Root *>(require(pm_malloc(c, sizeof(Root)))), *old = root_of(c);
+    *root = *old;
+    require(pm_setroot(c, root, 0));
+    require(pm_free(old));
+}
+
+static void set_blob(pm_container *c, uint64_t slot, uint64_t bytes, uint64_t seed)
+{
+    Root *root = root_of(c);
+    require(pm_free(root->blobs[slot]));
+    root->blobs[slot] = bytes ? require(pm_malloc(c, bytes)) : nullptr;
+    root->blob_bytes[slot] = bytes;
+    root->blob_seeds[slot] = seed;
+    fill(root->blobs[slot], bytes, seed);
+}
+
+void Workload::perform(pm_container *c, const Operation &o) const
+{
+    switch (o.kind) {
+    case Operation::BEGIN:
+        begin(c);
+        break;
+    case Operation::CLEAR:
+        require(pm_clear(c));
+        break;
+    case Operation::ROLLBACK:
+        require(pm_rollback(c));
+        break;
+    case Operation::ROOT:
+        move_root(c);
+        break;
+    case Operation::INSERT:
+        require(ops_.insert(c, root_of(c)->map, o.key, o.value));
+        break;
+    case Operation::REMOVE:
+        require(ops_.remove(c, root_of(c)->map, o.key));
+        break;
+    case Operation::BLOB:
+        set_blob(c, o.key, o.bytes, o.value);
+        break;
+    case Operation::END:
+        root_of(c)->transactions = o.value;
+        break;
+    }
+}
+
+void Workload::run(pm_container *c, uint64_t number, const std::function<void()> &pause) const
+{
+    for (const Operation &o : operations(number)) {
+        perform(c, o);
+        pause();
+    }
+}
+
+// ---- on the model ------------------------------------------------------------------------------
+
+void Workload::perform(State &state, const Operation &o)
+{
+    switch (o.kind) {
+    case Operation::CLEAR:
+        state = {};
+        break;
+    case Operation::INSERT:
+        state.pairs[o.key] = o.value;
+        break;
+    case Operation::REMOVE:
+        state.pairs.erase(o.key);
+        break;
+    case Operation::BLOB:
+        state.blobs[o.key] = {o.bytes, o.value};
+        break;
+    default: // ROLLBACK is dealt with by state()
+        break;
+    }
+}
+
+const Workload::State &Workload::state(uint64_t transactions)
+{
+    while (states_.size() <= transactions) {
+        State next = states_.back();
+        for (const Operation &o : operations(states_.size() - 1)) {
+            if (o.kind == Operation::ROLLBACK)
+                next = states_.back();
+            else
+                perform(next, o);
+        }
+        states_.push_back(std::move(next));
+    }
+    return states_[transactions];
+}
+
+uint64_t Workload::transactions(pm_container *c)
+{
+    const Root *root = root_of(c);
+    return root ? root->transactions : 0;
+}
+
+static int collect(uint64_t key, uint64_t value, void *pairs)
+{
+    static_cast<std::vector<std::pair<uint64_t, uint64_t>> *>(pairs)->emplace_back(key, value);
+    return 0;
+}
+
+std::string Workload::compare(pm_container *c, uint64_t transactions)
+{
+    const Root *root = root_of(c);
+    if (!root)
+        return transactions == 0 ? "" : "the root is gone";
+    const State &expected = state(transactions);
+    if (const char *violated = ops_.check(root->map))
+        return std::string("the structure is broken: ") + violated;
+    std::vector<std::pair<uint64_t, uint64_t>> pairs;
+    ops_.walk(root->map, collect, &pairs);
+    if (!ops_.ordered)
+        std::sort(pairs.begin(), pairs.end());
+    if (!std::equal(pairs.begin(), pairs.end(), expected.pairs.begin(), expected.pairs.end(),
+                    [](const auto &a, const auto &b) {
+                        return a.first == b.first && a.second == b.second;
+                    }))
+        return "the pairs are not those after transaction " + std::to_string(transactions);
+    for (unsigned slot = 0; slot < BLOBS; slot++) {
+        auto [bytes, seed] = expected.blobs[slot];
+        const uint64_t *words = static_cast<const uint64_t *>(root->blobs[slot]);
+        if ((words != nullptr) != (bytes > 0) || root->blob_bytes[slot] != bytes)
+            return "blob " + std::to_string(slot) + " has another size";
+        for (uint64_t i = 0; i < bytes / 8; i++)
+            if (words[i] != seed + i)
+                return "blob " + std::to_string(slot) + " has other contents at byte " +
+                       std::to_string(i * 8);
+    }
+    return "";
+}
+
+} // namespace simulation
