@@ -84,15 +84,30 @@ bool parse(int argc, char **argv, Arguments &a)
     return true;
 }
 
-// A recovery that itself dies: say how to repeat it, then die.
+[[noreturn]] void die(const std::string &why)
+{
+    std::string text =
+        "VIOLATION: " + why + "\nrepeat with: " + simulation::current_command() + "\n";
+    _exit(write(STDOUT_FILENO, text.data(), text.size()) < 0 ? 2 : 1);
+}
+
+// A recovery, or a check of what it left, that itself dies.
 void on_death(int signal)
 {
-    std::string text = "simulate: " + std::string(strsignal(signal)) +
-                       "\nrepeat with: " + simulation::current_command() + "\n";
-    if (write(STDERR_FILENO, text.data(), text.size()) < 0)
-        _exit(2);
-    std::signal(signal, SIG_DFL);
-    raise(signal);
+    die(strsignal(signal));
+}
+
+// A recovery that never ends: many times what any takes.
+constexpr int HANG_SECONDS = 30;
+
+void on_alarm(int)
+{
+    static uint64_t before = UINT64_MAX;
+    uint64_t now = simulation::current_crashes();
+    if (now == before)
+        die("it hangs");
+    before = now;
+    alarm(HANG_SECONDS);
 }
 
 } // namespace
@@ -106,6 +121,8 @@ int main(int argc, char **argv)
     }
     for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE})
         std::signal(signal, on_death);
+    std::signal(SIGALRM, on_alarm);
+    alarm(HANG_SECONDS);
     try {
         if (a.plan.empty())
             return simulation::explore({a.run}) ? 0 : 1;

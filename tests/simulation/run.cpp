@@ -115,6 +115,13 @@ std::string current_command()
     return text;
 }
 
+uint64_t current_crashes()
+{
+    static uint64_t idle;
+    return the_explorer ? the_explorer->counts().crashes + the_explorer->counts().recoveries
+                        : idle++;
+}
+
 bool explore(const std::vector<Run> &runs)
 {
     Totals totals;

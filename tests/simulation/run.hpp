@@ -19,6 +19,9 @@ std::string command(const Run &run);
 // What is being run now, with the crashes so far.
 std::string current_command();
 
+// A number that grows as it goes on.
+uint64_t current_crashes();
+
 // Explore each, and report on standard output. False at the first violation.
 bool explore(const std::vector<Run> &runs);
 
