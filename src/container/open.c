@@ -151,6 +151,18 @@ static char *reserve(struct container *c)
     return NULL;
 }
 
+/*
+ * A process that died while it grew the file may have left its new length in the cache only. Rounds
+ * make lines durable, not lengths: so before anything can refer to what lies there. (On an ordinary
+ * file recovery's last round is an fdatasync(2), which does it.)
+ */
+static int make_length_durable(const struct container *c)
+{
+    if (c->readonly || !c->medium.ops->power_safe || fsync(c->fd) == 0)
+        return 0;
+    return pm__fail(errno, "%s: cannot make its length durable: %s", c->path, strerror(errno));
+}
+
 static int map_home(struct container *c)
 {
     c->base = (char *)c->header.base;
@@ -176,7 +188,7 @@ static int map_home(struct container *c)
     c->medium.home = c->home;
     c->medium.ops = c->readonly ? &medium_cache /* a private copy: nothing to make durable */
                                 : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
-    return 0;
+    return make_length_durable(c);
 }
 
 int container_make_private(struct container *c)
