@@ -23,7 +23,7 @@ const char *const usage =
     "                [--medium pmem|file] [--containers N] [--async N] [--concurrent]\n"
     "                [--seed N] [--transactions N] [--seeds N] [--nested N|all] [--depth N]\n"
     "                [--crash EVENT:FATE[:SEED]]...\n"
-    "       simulate --plan ci|soak [--mode undo|redo|stores] [--seed N] [--minutes N]\n";
+    "       simulate --plan ci|quick|soak [--mode undo|redo|stores] [--seed N] [--minutes N]\n";
 
 struct Arguments {
     Run run;
@@ -124,10 +124,12 @@ int main(int argc, char **argv)
     std::signal(SIGALRM, on_alarm);
     alarm(HANG_SECONDS);
     try {
-        if (a.plan.empty())
-            return simulation::explore({a.run}) ? 0 : 1;
-        return simulation::explore_plan(a.plan, a.run.setup.mode, a.run.setup.seed, a.minutes) ? 0
-                                                                                               : 1;
+        const std::string &mode = a.run.setup.mode;
+        uint64_t seed = a.run.setup.seed;
+        bool good = a.plan == "soak" ? simulation::soak(mode, seed, a.minutes)
+                    : a.plan.empty() ? simulation::explore({a.run})
+                                     : simulation::explore(simulation::plan(a.plan, mode, seed));
+        return good ? 0 : 1;
     } catch (const std::exception &e) {
         fprintf(stderr, "simulate: %s\n", e.what());
         return 2;

@@ -134,9 +134,17 @@ bool explore(const std::vector<Run> &runs)
     return true;
 }
 
-bool explore_plan(const std::string &, const std::string &, uint64_t, double)
+bool soak(const std::string &mode, uint64_t seed, double minutes)
 {
-    return false;
+    Totals totals;
+    double start = seconds(), end = start + minutes * 60;
+    bool good = true;
+    for (; good && seconds() < end; seed++)
+        for (const Run &run : plan("ci", mode, seed))
+            if (good && seconds() < end)
+                good = explore_one(run, totals);
+    report("in all", totals.counts, totals.checks, seconds() - start);
+    return good;
 }
 
 } // namespace simulation

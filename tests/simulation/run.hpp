@@ -25,9 +25,11 @@ uint64_t current_crashes();
 // Explore each, and report on standard output. False at the first violation.
 bool explore(const std::vector<Run> &runs);
 
-// `ci`: a bounded exploration of all setups of a mode. `soak`: the same with new seeds, from `seed`
-// on, until the minutes are over.
-bool explore_plan(const std::string &plan, const std::string &mode, uint64_t seed, double minutes);
+// The setups of a mode: `ci` within minutes, `quick` a little of each, for slow builds.
+std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t seed);
+
+// All setups of a mode again and again with new seeds, from `seed` on, until the time is over.
+bool soak(const std::string &mode, uint64_t seed, double minutes);
 
 } // namespace simulation
 

@@ -1,0 +1,73 @@
+// Which setups are explored, and how thoroughly. Each line is a few seconds to a minute of one
+// core.
+#include "simulation/run.hpp"
+
+#include <stdexcept>
+
+namespace simulation
+{
+
+namespace
+{
+
+constexpr uint64_t ALL = UINT64_MAX;
+constexpr sim::Kind PMEM = sim::Kind::PMEM, FILE_ = sim::Kind::FILE;
+
+struct Line {
+    const char *modes; // one letter each: undo, redo, stores
+    sim::Kind medium;
+    const char *structure, *profile;
+    sim::Plan plan; // transactions, seeds, nested, depth
+    unsigned containers = 1, async = 0;
+    bool concurrent = false;
+};
+
+const Line lines[] = {
+    // Every event, and every event of each recovery.
+    {"urs", PMEM, "rbtree", "small", {4, 3, ALL, 2}},
+    {"rs", FILE_, "rbtree", "small", {6, 3, ALL, 2}},
+
+    {"urs", PMEM, "rbtree", "mixed", {60, 4, 3, 3}},
+    {"urs", PMEM, "btree", "mixed", {40, 4, 3, 3}},
+    {"urs", PMEM, "skiplist", "mixed", {40, 4, 3, 3}},
+    {"urs", PMEM, "hashmap", "mixed", {40, 4, 3, 3}},
+    {"ur", PMEM, "rbtree", "allocator", {20, 4, 3, 3}},
+    {"urs", PMEM, "rbtree", "large", {25, 3, 3, 3}},
+    {"urs", PMEM, "btree", "bulk", {6, 2, 3, 3}},
+    {"urs", PMEM, "rbtree", "small", {25, 4, 3, 2}, 2},
+    {"ur", PMEM, "rbtree", "mixed", {20, 4, 3, 2}, 1, 0, true},
+
+    {"rs", FILE_, "rbtree", "mixed", {60, 4, 4, 3}},
+    {"rs", FILE_, "btree", "mixed", {60, 4, 4, 3}},
+    {"rs", FILE_, "skiplist", "mixed", {60, 4, 4, 3}, 1, 3},
+    {"rs", FILE_, "hashmap", "mixed", {60, 4, 4, 3}, 1, 4},
+    {"rs", FILE_, "rbtree", "allocator", {40, 4, 4, 3}, 1, 3},
+    {"rs", FILE_, "rbtree", "large", {40, 4, 4, 3}},
+    {"rs", FILE_, "btree", "bulk", {30, 2, 2, 3}, 1, 3},
+    {"rs", FILE_, "rbtree", "small", {25, 4, 3, 2}, 2},
+};
+
+} // namespace
+
+std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t seed)
+{
+    if (name != "ci" && name != "quick")
+        throw std::invalid_argument("no plan called " + name);
+    std::vector<Run> runs;
+    for (const Line &l : lines) {
+        if (std::string(l.modes).find(mode[0]) == std::string::npos)
+            continue;
+        sim::Plan plan = l.plan;
+        if (name == "quick") {
+            plan.transactions = plan.transactions / 8 + 2;
+            plan.nested = 1;
+        }
+        runs.push_back(
+            {{l.structure, l.profile, mode, l.medium, seed, l.containers, l.async, l.concurrent},
+             plan,
+             {}});
+    }
+    return runs;
+}
+
+} // namespace simulation
