@@ -77,7 +77,7 @@ int allocator_open(struct allocator *a, struct txn *t)
         if (a->slabs != MAP_FAILED)
             munmap(a->slabs, slabs_bytes(a));
         free(a->first);
-        return pm__fail(ENOMEM, "%s: no memory for the allocator's tables", a->c->path);
+        return pm__fail_system(ENOMEM, "%s: no memory for the allocator's tables", a->c->path);
     }
     rebuild_lists(a);
     t->upcalls = (struct txn_upcalls){a, slab_line_liveness, slab_page_liveness, object_at};
@@ -92,12 +92,15 @@ void allocator_close(struct allocator *a)
 
 static int no_space(const struct allocator *a, uint64_t size, int error)
 {
+    const char *path = a->c->path;
+    unsigned long long end = container_bytes(a->c), bytes = size, max = a->c->max_size;
+    if (error != ENOSPC)
+        return pm__fail_system(error, "%s: offset %llu: no room for an object of %llu bytes", path,
+                               end, bytes);
     return pm__fail(error,
                     "%s: offset %llu: no room for an object of %llu bytes: %s (%llu of at most "
                     "%llu bytes are in the file); free objects and commit, or free disk space",
-                    a->c->path, (unsigned long long)container_bytes(a->c), (unsigned long long)size,
-                    strerror(error), (unsigned long long)container_bytes(a->c),
-                    (unsigned long long)a->c->max_size);
+                    path, end, bytes, strerror(error), end, max);
 }
 
 /* Offset of a new object in a slab, or 0. */
@@ -356,11 +359,11 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
     lock_release(&a->lock);
     if (error != 0)
-        return pm__fail(-error,
-                        "%s: offset %llu: no space to reserve log for %llu bytes: %s; free space, "
-                        "or commit more often",
-                        a->c->path, (unsigned long long)container_bytes(a->c),
-                        (unsigned long long)bytes, strerror(-error));
+        return pm__fail_system(-error,
+                               "%s: offset %llu: no space to reserve log for %llu bytes in one "
+                               "transaction",
+                               a->c->path, (unsigned long long)container_bytes(a->c),
+                               (unsigned long long)bytes);
     return 0;
 }
 

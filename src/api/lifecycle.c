@@ -127,11 +127,11 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
     options = options ? options : &defaults;
     if (read_options(path, options, &translated) != 0)
         return NULL;
-    if (fault_begin_open() != 0)
+    if (fault_begin_open(path) != 0)
         return NULL;
     pm_container *c = calloc(1, sizeof *c);
     if (!c) {
-        pm__fail(ENOMEM, "%s: out of memory", path);
+        pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     } else if (open_layers(c, path, options, &translated) != 0) {
         free(c);
         c = NULL;
@@ -172,7 +172,7 @@ int pm_delete(const char *path)
         return -1;
     if (!path)
         return pm__fail(EINVAL, "the path is NULL");
-    if (fault_begin_open() != 0)
+    if (fault_begin_open(path) != 0)
         return -1;
     int result = container_delete(path);
     fault_end_open();

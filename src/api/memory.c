@@ -19,8 +19,7 @@ static int announce(pm_container *c, void *p, size_t bytes)
     if (error == 0)
         return 0;
     allocator_free(&c->allocator, p);
-    return pm__fail(-error, "%s: cannot open the pages of a new object: %s", c->container.path,
-                    strerror(-error));
+    return pm__fail_system(-error, "%s: cannot open the pages of a new object", c->container.path);
 }
 
 void *pm_malloc(pm_container *c, size_t size)

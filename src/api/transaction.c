@@ -13,7 +13,7 @@ static int check_handler(pm_container *c)
 {
     enum { CHECK_EVERY = 64 };
     bool skip = c->txn.stores && c->txn.commits % CHECK_EVERY != 0;
-    return skip ? 0 : fault_install();
+    return skip ? 0 : fault_install(c->container.path);
 }
 
 int pm_commit(pm_container *c)
@@ -61,11 +61,8 @@ int pm_dirty(const void *ptr, size_t len)
                             c->container.path, (unsigned long long)page << PM_PAGE_SHIFT);
     int error = txn_dirty(&c->txn, offset, len);
     if (error != 0)
-        return pm__fail(-error,
-                        "%s: offset %llu: no space to log %u pages: %s; free space, or "
-                        "commit more often",
-                        c->container.path, (unsigned long long)offset, last - first + 1,
-                        strerror(-error));
+        return pm__fail_system(-error, "%s: offset %llu: cannot log or open %u pages for stores",
+                               c->container.path, (unsigned long long)offset, last - first + 1);
     return 0;
 }
 

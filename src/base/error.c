@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local char message[1024];
 
@@ -12,6 +13,41 @@ int pm__fail(int error, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    errno = error;
+    return -1;
+}
+
+/* What to do about an error of the system, as the end of a message. */
+static const char *remedy(int error)
+{
+    switch (error) {
+    case ENOSPC:
+        return "; free disk space";
+    case EDQUOT:
+        return "; free disk space, or raise the quota";
+    case EFBIG:
+        return "; raise ulimit -f, or choose a file system for larger files";
+    case EMFILE:
+        return "; close files, or raise ulimit -n";
+    case ENFILE:
+        return "; close files: too many are open in the whole system";
+    case ENOMEM:
+        return "; free memory, raise ulimit -v or vm.max_map_count, or choose a smaller max_size";
+    case EIO:
+        return "; the kernel's log may say what is wrong with the medium";
+    default:
+        return "";
+    }
+}
+
+int pm__fail_system(int error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    if (n >= 0 && (size_t)n < sizeof message)
+        snprintf(message + n, sizeof message - (size_t)n, ": %s%s", strerror(error), remedy(error));
     errno = error;
     return -1;
 }

@@ -10,6 +10,12 @@
 /* Record the message, set errno to `error`, return -1. */
 int pm__fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
+/*
+ * The same for a call of the system or the C library that failed with `error`: the message is
+ * "WHAT: reason", and a remedy if there is one. The format says WHAT.
+ */
+int pm__fail_system(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
 #define pm__fail_null(...) (pm__fail(__VA_ARGS__), NULL)
 
 const char *pm__message(void);

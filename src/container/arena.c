@@ -20,7 +20,7 @@ uintptr_t arena_base;
 static struct container *_Atomic slots[SLOTS];
 static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes of slots */
 
-int arena_reserve(void)
+int arena_reserve(const char *path)
 {
     pthread_mutex_lock(&arena_lock);
     if (arena_base == 0) {
@@ -32,11 +32,11 @@ int arena_reserve(void)
     }
     pthread_mutex_unlock(&arena_lock);
     if (arena_base == 0)
-        return pm__fail(ENOMEM,
-                        "cannot reserve %llu GiB of address space at %#llx: %s; is something "
-                        "else mapped there, or ulimit -v too low?",
-                        (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT,
-                        strerror(errno));
+        return pm__fail_system(
+            ENOMEM,
+            "%s: cannot reserve %llu GiB of address space at %#llx (is something else mapped "
+            "there?)",
+            path, (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT);
     return 0;
 }
 

@@ -106,7 +106,8 @@ int container_check_headers(struct container *c);
 
 extern uintptr_t arena_base; /* 0 before arena_reserve() */
 
-int arena_reserve(void);
+/* -1 with a message, which names `path`. */
+int arena_reserve(const char *path);
 
 static inline bool arena_contains(const void *address)
 {

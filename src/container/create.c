@@ -31,8 +31,7 @@ static int directory_open(const char *path)
     const char *directory = dirname(copy);
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return pm__fail(errno, "%s: cannot open the directory %s: %s", path, directory,
-                        strerror(errno));
+        return pm__fail_system(errno, "%s: cannot open the directory %s", path, directory);
     return fd;
 }
 
@@ -45,7 +44,7 @@ int directory_sync(const char *path)
     int error = errno;
     close(fd);
     if (failed)
-        return pm__fail(error, "%s: cannot sync its directory: %s", path, strerror(error));
+        return pm__fail_system(error, "%s: cannot sync its directory", path);
     return 0;
 }
 
@@ -56,7 +55,7 @@ static int fill_header(struct format_header *h, const char *path,
                                 .max_size = options->max_size,
                                 .granularity = options->granularity};
     if (getrandom(h->id, sizeof h->id, 0) != sizeof h->id)
-        return pm__fail(errno, "%s: no random bytes for its id: %s", path, strerror(errno));
+        return pm__fail_system(errno, "%s: no random bytes for its id", path);
     h->meta_segments = (uint32_t)format_meta_segments(h->segment_size, h->max_size);
     h->base = arena_choose(h->max_size, h->id[0]);
     if (h->base == 0)
@@ -133,6 +132,17 @@ static int open_new(const char *path, mode_t mode, char temporary[PATH_MAX])
     return open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
 }
 
+static int fill_and_publish(int fd, const struct format_header *header, const char *temporary,
+                            const char *path)
+{
+    int error = fill_file(fd, header);
+    if (error == 0 && file_lock(fd, path, false) != 0)
+        return -1;
+    if (error == 0)
+        error = publish(fd, temporary, path);
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot create", path);
+}
+
 int container_create(const char *path, const struct container_options *options)
 {
     struct format_header header;
@@ -141,22 +151,16 @@ int container_create(const char *path, const struct container_options *options)
     char temporary[PATH_MAX];
     int fd = open_new(path, options->mode, temporary);
     if (fd < 0)
-        return pm__fail(errno, "%s: cannot create: %s", path, strerror(errno));
-    int error = fill_file(fd, &header);
-    if (error == 0 && file_lock(fd, path, false) != 0)
-        error = -errno;
-    if (error == 0)
-        error = publish(fd, temporary, path);
-    if (error != 0) {
-        if (temporary[0])
-            unlink(temporary);
-        close(fd);
-        return pm__fail(-error, "%s: cannot create: %s", path, strerror(-error));
+        return pm__fail_system(errno, "%s: cannot create", path);
+    const char *name = temporary;
+    if (fill_and_publish(fd, &header, temporary, path) == 0) {
+        if (directory_sync(path) == 0)
+            return fd;
+        name = path; /* nobody else can have opened it: it is locked */
     }
-    if (directory_sync(path) == 0)
-        return fd;
-    error = errno;
-    unlink(path); /* nobody else can have opened it: it is locked */
+    int error = errno;
+    if (name[0])
+        unlink(name);
     close(fd);
     errno = error;
     return -1;

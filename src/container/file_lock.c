@@ -36,7 +36,7 @@ int file_lock(int fd, const char *path, bool readonly)
     if (errno == EAGAIN || errno == EACCES)
         return pm__fail(EBUSY, "%s: open %s, in this process or another; close it there first",
                         path, holder);
-    return pm__fail(errno, "%s: cannot lock: %s", path, strerror(errno));
+    return pm__fail_system(errno, "%s: cannot lock", path);
 }
 
 bool file_is_at(int fd, const char *path)

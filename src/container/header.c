@@ -62,8 +62,8 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
     for (int i = 0; i < 2; i++) {
         ssize_t n = pread(fd, &copies[i], sizeof copies[i], (off_t)offsets[i]);
         if (n < 0)
-            return pm__fail(errno, "%s: offset %llu: cannot read the header: %s", path,
-                            (unsigned long long)offsets[i], strerror(errno));
+            return pm__fail_system(errno, "%s: offset %llu: cannot read the header", path,
+                                   (unsigned long long)offsets[i]);
         if ((size_t)n < sizeof copies[i])
             memset((char *)&copies[i] + n, 0, sizeof copies[i] - (size_t)n);
         verdicts[i] = judge(&copies[i]);

@@ -19,6 +19,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* -1; errno stays. */
+static int close_after_error(int fd)
+{
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
 /* Open and lock the file now at `path`; creates it as asked. */
 static int open_locked(const char *path, const struct container_options *options, bool *created)
 {
@@ -35,22 +44,22 @@ static int open_locked(const char *path, const struct container_options *options
             continue;
         }
         if (fd < 0)
-            return pm__fail(errno, "%s: cannot open: %s", path, strerror(errno));
+            return pm__fail_system(errno, "%s: cannot open", path);
         struct stat st;
-        if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-            close(fd);
-            return pm__fail(EBADMSG, "%s: not a regular file", path);
+        if (fstat(fd, &st) != 0) {
+            pm__fail_system(errno, "%s: cannot read its status", path);
+            return close_after_error(fd);
+        }
+        if (!S_ISREG(st.st_mode)) {
+            pm__fail(EBADMSG, "%s: not a regular file", path);
+            return close_after_error(fd);
         }
         if (options->create && options->exclusive) {
-            close(fd);
-            return pm__fail(EEXIST, "%s: exists already", path);
+            pm__fail(EEXIST, "%s: exists already", path);
+            return close_after_error(fd);
         }
-        if (file_lock(fd, path, options->readonly) != 0) {
-            int error = errno;
-            close(fd);
-            errno = error;
-            return -1;
-        }
+        if (file_lock(fd, path, options->readonly) != 0)
+            return close_after_error(fd);
         if (file_is_at(fd, path))
             return fd;
         close(fd); /* deleted, or replaced, between open and lock */
@@ -62,7 +71,7 @@ static int check_file(struct container *c, const struct container_options *optio
 {
     struct stat st;
     if (fstat(c->fd, &st) != 0)
-        return pm__fail(errno, "%s: %s", c->path, strerror(errno));
+        return pm__fail_system(errno, "%s: cannot read its status", c->path);
     if ((uint64_t)sysconf(_SC_PAGESIZE) != PM_PAGE)
         return pm__fail(ENOTSUP, "%s: this system has pages of %ld bytes; libpm needs %llu",
                         c->path, sysconf(_SC_PAGESIZE), (unsigned long long)PM_PAGE);
@@ -87,8 +96,8 @@ static int check_file(struct container *c, const struct container_options *optio
         if (error == 0 && fsync(c->fd) != 0)
             error = -errno;
         if (error != 0)
-            return pm__fail(-error, "%s: offset %llu: cannot mend this copy of the header: %s",
-                            c->path, (unsigned long long)damaged, strerror(-error));
+            return pm__fail_system(-error, "%s: offset %llu: cannot mend this copy of the header",
+                                   c->path, (unsigned long long)damaged);
     }
     c->max_size = h->max_size;
     c->segment_size = h->segment_size;
@@ -146,8 +155,8 @@ static char *reserve(struct container *c)
     void *p = map_reserve(NULL, c->max_size);
     if (p != MAP_FAILED)
         return p;
-    pm__fail(ENOMEM, "%s: cannot reserve %llu bytes of address space: %s", c->path,
-             (unsigned long long)c->max_size, strerror(errno));
+    pm__fail_system(ENOMEM, "%s: cannot reserve %llu bytes of address space", c->path,
+                    (unsigned long long)c->max_size);
     return NULL;
 }
 
@@ -183,7 +192,7 @@ static int map_home(struct container *c)
     enum map_kind kind = c->readonly ? MAP_COPY : MAP_HOME_SHARED;
     int error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
     if (error != 0)
-        return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
+        return pm__fail_system(-error, "%s: cannot map", c->path);
     c->medium.fd = c->readonly ? -1 : c->fd;
     c->medium.home = c->home;
     c->medium.ops = c->readonly ? &medium_cache /* a private copy: nothing to make durable */
@@ -203,7 +212,7 @@ int container_make_private(struct container *c)
             error = map_home_from(c, 0, container_bytes(c));
     }
     if (error != 0)
-        return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
+        return pm__fail_system(-error, "%s: cannot map", c->path);
     return 0;
 }
 
@@ -211,7 +220,7 @@ int container_open(struct container *c, const char *path, const struct container
 {
     *c = (struct container){.fd = -1, .readonly = options->readonly, .path = strdup(path)};
     if (!c->path)
-        return pm__fail(ENOMEM, "%s: out of memory", path);
+        return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
         map_home(c) != 0) {
         int error = errno;
@@ -229,7 +238,7 @@ int container_map_rest(struct container *c)
         error = c->readonly ? unveil(c->base, 0, container_bytes(c), PROT_READ)
                             : map_shadow_and_view(c, 0, container_bytes(c));
     if (error != 0)
-        return pm__fail(-error, "%s: cannot map: %s", c->path, strerror(-error));
+        return pm__fail_system(-error, "%s: cannot map", c->path);
     return 0;
 }
 
@@ -296,7 +305,7 @@ int container_delete(const char *path)
     uint64_t damaged;
     int result = header_read(fd, path, &header, &damaged);
     if (result == 0 && unlink(path) != 0)
-        result = pm__fail(errno, "%s: cannot delete: %s", path, strerror(errno));
+        result = pm__fail_system(errno, "%s: cannot delete", path);
     if (result == 0)
         result = directory_sync(path);
     int error = errno;

@@ -203,15 +203,14 @@ static void start(void)
         start_error = dispatch_start();
 }
 
-int fault_begin_open(void)
+int fault_begin_open(const char *path)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (arena_reserve() != 0)
+    if (arena_reserve(path) != 0)
         return -1;
     pthread_once(&once, start);
     if (start_error != 0)
-        return pm__fail(-start_error, "cannot watch for fork() or page faults: %s",
-                        strerror(-start_error));
+        return pm__fail_system(-start_error, "%s: cannot watch for fork() or page faults", path);
     pthread_mutex_lock(&opening);
     return 0;
 }
@@ -221,7 +220,7 @@ void fault_end_open(void)
     pthread_mutex_unlock(&opening);
 }
 
-int fault_install(void)
+int fault_install(const char *path)
 {
     int error = 0;
     struct sigaction segv;
@@ -234,10 +233,10 @@ int fault_install(void)
     pthread_mutex_unlock(&install_lock);
     if (error == -EPERM)
         return pm__fail(EPERM,
-                        "SIGSEGV was taken from libpm more than %d times; install handlers before "
-                        "pm_open(), or chain to the one that was there",
-                        REPLACED_MAX);
+                        "%s: SIGSEGV was taken from libpm more than %d times; install handlers "
+                        "before pm_open(), or chain to the one that was there",
+                        path, REPLACED_MAX);
     if (error != 0)
-        return pm__fail(-error, "cannot handle SIGSEGV: %s", strerror(-error));
+        return pm__fail_system(-error, "%s: cannot handle SIGSEGV", path);
     return 0;
 }

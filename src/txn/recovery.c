@@ -56,8 +56,7 @@ int recover(struct txn *t)
     if (error == 0)
         error = raise_base_epoch(t, newest);
     if (error != 0)
-        return pm__fail(-error, "%s: cannot write what recovery restored: %s", t->c->path,
-                        strerror(-error));
+        return pm__fail_system(-error, "%s: cannot write what recovery restored", t->c->path);
     clock_gettime(CLOCK_MONOTONIC, &to);
     if (t->recovery.recovered)
         t->recovery.ns =

@@ -76,22 +76,33 @@ static int check_table(const struct container *c, bool recovered)
     return 0;
 }
 
-static int load_tables(struct txn *t)
+static int no_tables(const struct container *c)
 {
-    struct container *c = t->c;
-    int error = pages_load(&t->pages, c);
-    if (error == 0)
-        error = log_load(&t->log, c);
+    return pm__fail_system(ENOMEM, "%s: no address space for its tables", c->path);
+}
+
+static int load_log(struct txn *t)
+{
+    int error = log_load(&t->log, t->c);
     if (error == -EBADMSG)
         return pm__fail(EBADMSG,
                         "%s: offset %llu: a half of the log is missing; restore the file "
                         "from a backup",
-                        c->path, (unsigned long long)FORMAT_TABLE);
+                        t->c->path, (unsigned long long)FORMAT_TABLE);
+    return error == 0 ? 0 : no_tables(t->c);
+}
+
+static int load_tables(struct txn *t)
+{
+    struct container *c = t->c;
+    if (pages_load(&t->pages, c) != 0)
+        return no_tables(c);
+    if (load_log(t) != 0)
+        return -1;
     t->notes = map_table(notes_bytes(c));
     t->record = map_table(record_bytes(c));
-    if (error != 0 || t->notes == MAP_FAILED || t->record == MAP_FAILED)
-        return pm__fail(ENOMEM, "%s: no address space for its tables; choose a smaller max_size",
-                        c->path);
+    if (t->notes == MAP_FAILED || t->record == MAP_FAILED)
+        return no_tables(c);
     t->table = (struct journal_region){.offset = FORMAT_TABLE, .words = c->segments_max};
     t->root = (struct journal_region){
         .offset = FORMAT_STATE + offsetof(struct format_state, root_offset), .words = 2};
@@ -110,8 +121,8 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */
         log_unload(&t->log);
-        if (check_table(c, true) == 0 && log_load(&t->log, c) == 0 && container_map_rest(c) == 0 &&
-            t->engine->load(t, options) == 0 && (c->readonly || fault_install() == 0)) {
+        if (check_table(c, true) == 0 && load_log(t) == 0 && container_map_rest(c) == 0 &&
+            t->engine->load(t, options) == 0 && (c->readonly || fault_install(c->path) == 0)) {
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
             if (!c->readonly)
                 c->upper = t; /* stores are served from now on */
@@ -171,8 +182,8 @@ int txn_close(struct txn *t)
             error = raise_base_epoch(t, t->epoch);
     }
     if (error != 0)
-        result = pm__fail(-error, "%s: cannot write back: %s; the next pm_open() will recover",
-                          t->c->path, strerror(-error));
+        result = pm__fail_system(-error, "%s: cannot write back, which the next pm_open() will do",
+                                 t->c->path);
     txn_unload(t);
     return result;
 }
@@ -258,9 +269,8 @@ static int commit_concurrent(struct txn *t)
     lock_acquire_masked(&t->lock, &saved);
     pages_sort(&t->pages);
     int error = pages_close_sorted(&t->pages, t->pages.opened, t->pages.count, keep_none);
-    int result =
-        error == 0 ? t->engine->commit(t)
-                   : pm__fail(-error, "%s: cannot protect pages: %s", t->c->path, strerror(-error));
+    int result = error == 0 ? t->engine->commit(t)
+                            : pm__fail_system(-error, "%s: cannot protect pages", t->c->path);
     lock_release_masked(&t->lock, &saved);
     return result;
 }

@@ -206,11 +206,11 @@ static void finish(struct txn *t, const struct words *w)
 
 static int cannot_write(struct txn *t, uint64_t bytes, int error)
 {
-    return pm__fail(-error,
-                    "%s: offset %llu: cannot write a commit record of %llu bytes: %s; free "
-                    "space and commit again, or roll back",
-                    t->c->path, (unsigned long long)container_bytes(t->c),
-                    (unsigned long long)bytes, strerror(-error));
+    return pm__fail_system(-error,
+                           "%s: offset %llu: cannot write a commit record of %llu bytes "
+                           "(commit again, or roll back)",
+                           t->c->path, (unsigned long long)container_bytes(t->c),
+                           (unsigned long long)bytes);
 }
 
 /* Fence, or leave that to wait(); what is in the log from now on is the state after a crash. */

@@ -43,7 +43,7 @@ static uint64_t offset_of(const struct txn *t, const void *in_home)
 
 static int no_memory(const struct txn *t)
 {
-    return pm__fail(ENOMEM, "%s: no memory to read the log", t->c->path);
+    return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -314,8 +314,7 @@ static int make_durable(struct log_reader *r, uint64_t base, uint64_t newest)
     }
     int error = medium_settle(medium);
     if (error != 0)
-        return pm__fail(-error, "%s: cannot make the log durable: %s", t->c->path,
-                        strerror(-error));
+        return pm__fail_system(-error, "%s: cannot make the log durable", t->c->path);
     return 0;
 }
 

@@ -23,7 +23,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
 {
     struct redo *r = calloc(1, sizeof *r);
     if (!r)
-        return pm__fail(ENOMEM, "%s: out of memory", t->c->path);
+        return pm__fail_system(ENOMEM, "%s: no memory for the redo engine", t->c->path);
     t->redo = r;
     *r = (struct redo){
         .audit = options->audit,
@@ -44,8 +44,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
     }
     if (r->marked == MAP_FAILED || r->changes.runs == MAP_FAILED ||
         r->changes.fresh == MAP_FAILED || redo_log_load(t) != 0)
-        return pm__fail(ENOMEM, "%s: no address space for its tables; choose a smaller max_size",
-                        t->c->path);
+        return pm__fail_system(ENOMEM, "%s: no address space for its tables", t->c->path);
     return 0;
 }
 
@@ -209,8 +208,7 @@ static int redo_rollback(struct txn *t)
     }
     lock_release_masked(&t->lock, &saved);
     if (error != 0)
-        return pm__fail(-error, "%s: cannot open a page to restore it: %s", t->c->path,
-                        strerror(-error));
+        return pm__fail_system(-error, "%s: cannot open a page to restore it", t->c->path);
     return 0;
 }
 

@@ -84,8 +84,9 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
         return 0;
     struct log_record *r = malloc(head.bytes);
     if (!r)
-        return pm__fail(ENOMEM, "%s: no memory for a commit record of %llu bytes", t->c->path,
-                        (unsigned long long)head.bytes);
+        return pm__fail_system(ENOMEM,
+                               "%s: no memory to read the log's commit record of %llu bytes",
+                               t->c->path, (unsigned long long)head.bytes);
     log_read_record(&t->log, half, r, head.bytes);
     uint64_t sum = r->checksum;
     r->checksum = 0;
@@ -127,7 +128,8 @@ static int read_images(const struct txn *t, uint64_t epoch, struct image_list *l
             struct image *more = realloc(list->images, room * sizeof *more);
             if (!more) {
                 free(list->images);
-                return pm__fail(ENOMEM, "%s: no memory to recover %u pages", t->c->path, room);
+                return pm__fail_system(ENOMEM, "%s: no memory to recover %u pages", t->c->path,
+                                       room);
             }
             list->images = more;
         }
@@ -181,8 +183,7 @@ static int make_durable(struct txn *t, const struct log_record *const records[2]
     }
     int error = medium_settle(medium);
     if (error != 0)
-        return pm__fail(-error, "%s: cannot make the log durable: %s", t->c->path,
-                        strerror(-error));
+        return pm__fail_system(-error, "%s: cannot make the log durable", t->c->path);
     return 0;
 }
 

@@ -127,7 +127,7 @@ static int undo_rollback(struct txn *t)
     t->free_hint = 0;
     lock_release_masked(&t->lock, &saved);
     if (error != 0)
-        return pm__fail(-error, "%s: cannot protect a page: %s", t->c->path, strerror(-error));
+        return pm__fail_system(-error, "%s: cannot protect a page", t->c->path);
     return 0;
 }
 
