@@ -51,7 +51,7 @@ extern const struct medium_ops
 extern const struct medium_ops medium_cache; /* page cache: stores survive the process only */
 
 /* Which medium `fd`, mapped shared at `home`, is: medium_pmem, or medium_cache for an ordinary
- * file. `synchronous`: the mapping has MAP_SYNC. */
+ * file. `synchronous`: the mapping has MAP_SYNC. NULL with errno. */
 const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous);
 
 /* Queue the lines of [address, address + size) for write-back: in this round, or on medium_file
@@ -145,6 +145,12 @@ int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t of
  * [handler]
  */
 void map_populate(const struct medium *medium, void *address, size_t size);
+
+/* Write all of it, whatever interrupts. -errno: some of it may be there. [handler] */
+int file_write(int fd, const void *from, size_t size, uint64_t offset);
+
+/* fsync(2), whatever interrupts. -errno [handler] */
+int file_sync(int fd);
 
 /*
  * Allocate the blocks of [from, to), the file's end being at `from`. On failure the file is

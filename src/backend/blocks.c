@@ -1,6 +1,9 @@
 /*
  * The blocks of a file. It never has a hole, since a store into one may meet a full disk, and then
- * the program would get a signal for it.
+ * the program would get a signal for it. And what goes into them by write(2).
+ *
+ * A signal may interrupt all of these calls on network and user-space file systems; that is no
+ * reason for anything to fail.
  */
 #define _GNU_SOURCE
 #include "backend/backend.h"
@@ -11,41 +14,58 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+int file_write(int fd, const void *from, size_t size, uint64_t offset)
+{
+    while (size > 0) {
+        ssize_t n = TEMP_FAILURE_RETRY(pwrite(fd, from, size, (off_t)offset));
+        if (n < 0)
+            return -errno;
+        from = (const char *)from + n;
+        offset += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+int file_sync(int fd)
+{
+    return TEMP_FAILURE_RETRY(fsync(fd)) == 0 ? 0 : -errno;
+}
+
 /* For file systems without fallocate(2). */
 static int write_zeros(int fd, uint64_t from, uint64_t to)
 {
     static const char zeros[1 << 16];
-    while (from < to) {
-        ssize_t n = pwrite(fd, zeros, min_u64(sizeof zeros, to - from), (off_t)from);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        from += (uint64_t)n;
-    }
-    return 0;
+    int error = 0;
+    for (; from < to && error == 0; from += sizeof zeros)
+        error = file_write(fd, zeros, min_u64(sizeof zeros, to - from), from);
+    return error;
+}
+
+static int truncate_to(int fd, uint64_t size)
+{
+    return TEMP_FAILURE_RETRY(ftruncate(fd, (off_t)size)) == 0 ? 0 : -errno;
 }
 
 static int allocate(int fd, uint64_t from, uint64_t to)
 {
     /* A process killed while it grew the file may have left a part of a segment behind, with
      * whatever contents: cut it off, so that all that is allocated here reads as zero. */
-    if (ftruncate(fd, (off_t)from) != 0)
-        return -errno;
-    int error;
-    do
-        error = fallocate(fd, 0, (off_t)from, (off_t)(to - from)) == 0 ? 0 : -errno;
-    while (error == -EINTR);
-    return error == -EOPNOTSUPP ? write_zeros(fd, from, to) : error;
+    int error = truncate_to(fd, from);
+    if (error != 0)
+        return error;
+    if (TEMP_FAILURE_RETRY(fallocate(fd, 0, (off_t)from, (off_t)(to - from))) == 0)
+        return 0;
+    return errno == EOPNOTSUPP ? write_zeros(fd, from, to) : -errno;
 }
 
 int file_allocate(int fd, uint64_t from, uint64_t to, bool durable)
 {
     int error = allocate(fd, from, to);
-    if (error == 0 && durable && fsync(fd) != 0)
-        error = -errno;
+    if (error == 0 && durable)
+        error = file_sync(fd);
     /* Give back what a half-failed allocation took; if even that fails the tail stays unused. */
-    if (error != 0 && ftruncate(fd, (off_t)from) != 0)
-        errno = -error;
+    if (error != 0)
+        (void)truncate_to(fd, from);
     return error;
 }

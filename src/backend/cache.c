@@ -4,6 +4,7 @@
  * rounds do nothing, and the container survives the death of the process but not a power failure
  * (PM_UNSAFE_POWER). Only recovery and close wait for the file.
  */
+#define _GNU_SOURCE
 #include "backend/backend.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static int cache_fence(struct medium *medium)
 static int cache_settle(struct medium *medium)
 {
     /* A read-only container has no descriptor here: its recovery is in private memory. */
-    return medium->fd < 0 || fdatasync(medium->fd) == 0 ? 0 : -errno;
+    return medium->fd < 0 || TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
 }
 
 const struct medium_ops medium_cache = {

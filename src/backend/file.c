@@ -64,17 +64,7 @@ static uint64_t last_page(const struct medium *medium, const void *address, size
 
 static int write_file(const struct medium *medium, const void *from, size_t size, uint64_t offset)
 {
-    while (size > 0) {
-        ssize_t n = pwrite(medium->fd, from, size, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        from = (const char *)from + n;
-        offset += (uint64_t)n;
-        size -= (size_t)n;
-    }
-    return 0;
+    return file_write(medium->fd, from, size, offset);
 }
 
 static void set_floor(struct write_queue *q)
@@ -135,7 +125,7 @@ static int file_copy(struct medium *medium, void *to, const void *from, size_t s
 static int file_fence(struct medium *medium)
 {
     medium->counts.fences++;
-    return fdatasync(medium->fd) == 0 ? 0 : -errno;
+    return TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
 }
 
 static int file_settle(struct medium *medium)

@@ -2,13 +2,16 @@
  * The flusher: counts what is asked of a medium and passes it on. The counts are how tests prove
  * "one round and one fence per commit".
  */
+#define _GNU_SOURCE
 #include "backend/backend.h"
 
 #include "base/bits.h"
 
+#include <errno.h>
 #include <libpmem.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 void medium_write_back(struct medium *medium, const void *address, size_t size)
 {
@@ -45,7 +48,9 @@ int medium_settle(struct medium *medium)
 const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous)
 {
     struct statfs fs;
-    bool memory = fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+    if (TEMP_FAILURE_RETRY(fstatfs(fd, &fs)) != 0)
+        return NULL;
+    bool memory = fs.f_type == TMPFS_MAGIC;
     /* libpmem knows device DAX, and PMEM_IS_PMEM_FORCE=1 for those who know better. */
     return synchronous || memory || pmem_is_pmem(home, size) ? &medium_pmem : &medium_cache;
 }

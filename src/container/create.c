@@ -29,7 +29,7 @@ static int directory_open(const char *path)
         return pm__fail(ENAMETOOLONG, "%s: path is too long", path);
     strcpy(copy, path);
     const char *directory = dirname(copy);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = TEMP_FAILURE_RETRY(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         return pm__fail_system(errno, "%s: cannot open the directory %s", path, directory);
     return fd;
@@ -40,11 +40,10 @@ int directory_sync(const char *path)
     int fd = directory_open(path);
     if (fd < 0)
         return -1;
-    int failed = fsync(fd) != 0 && errno != EINVAL; /* some file systems have nothing to sync */
-    int error = errno;
+    int error = file_sync(fd);
     close(fd);
-    if (failed)
-        return pm__fail_system(error, "%s: cannot sync its directory", path);
+    if (error != 0 && error != -EINVAL) /* some file systems have nothing to sync */
+        return pm__fail_system(-error, "%s: cannot sync its directory", path);
     return 0;
 }
 
@@ -54,7 +53,7 @@ static int fill_header(struct format_header *h, const char *path,
     *h = (struct format_header){.segment_size = options->segment_size,
                                 .max_size = options->max_size,
                                 .granularity = options->granularity};
-    if (getrandom(h->id, sizeof h->id, 0) != sizeof h->id)
+    if (TEMP_FAILURE_RETRY(getrandom(h->id, sizeof h->id, 0)) != sizeof h->id)
         return pm__fail_system(errno, "%s: no random bytes for its id", path);
     h->meta_segments = (uint32_t)format_meta_segments(h->segment_size, h->max_size);
     h->base = arena_choose(h->max_size, h->id[0]);
@@ -69,15 +68,9 @@ static int fill_header(struct format_header *h, const char *path,
     return 0;
 }
 
-static int write_at(int fd, const void *bytes, size_t size, uint64_t offset)
-{
-    ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
-    return n == (ssize_t)size ? 0 : n < 0 ? -errno : -ENOSPC;
-}
-
 int header_write(int fd, const struct format_header *header, uint64_t offset)
 {
-    return write_at(fd, header, sizeof *header, offset);
+    return file_write(fd, header, sizeof *header, offset);
 }
 
 /* An empty container: metadata segments, and one segment for each half of the log. */
@@ -91,15 +84,13 @@ static int fill_file(int fd, const struct format_header *h)
         error = header_write(fd, h, FORMAT_HEADER_B);
     struct format_state state = {.base_epoch = seal(1)};
     if (error == 0)
-        error = write_at(fd, &state, sizeof state, FORMAT_STATE);
+        error = file_write(fd, &state, sizeof state, FORMAT_STATE);
     for (uint32_t i = 0; i < used && error == 0; i++) {
         uint64_t word = i < h->meta_segments ? segment_word(SEGMENT_META, 0)
                                              : segment_log_word(i - h->meta_segments, 0);
-        error = write_at(fd, &word, sizeof word, FORMAT_TABLE + i * sizeof word);
+        error = file_write(fd, &word, sizeof word, FORMAT_TABLE + i * sizeof word);
     }
-    if (error == 0 && fsync(fd) != 0)
-        error = -errno;
-    return error;
+    return error == 0 ? file_sync(fd) : error;
 }
 
 /* Name the finished file. -EEXIST if the path is there already. */
@@ -122,14 +113,14 @@ static int open_new(const char *path, mode_t mode, char temporary[PATH_MAX])
         return -1;
     }
     strcpy(directory, path);
-    int fd = open(dirname(directory), O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    int fd = TEMP_FAILURE_RETRY(open(dirname(directory), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
         return fd;
     uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
+    if (TEMP_FAILURE_RETRY(getrandom(&random, sizeof random, 0)) != sizeof random)
         return -1;
     snprintf(temporary, PATH_MAX, "%s.new-%016llx", path, (unsigned long long)random);
-    return open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
+    return TEMP_FAILURE_RETRY(open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode));
 }
 
 static int fill_and_publish(int fd, const struct format_header *header, const char *temporary,

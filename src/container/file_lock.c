@@ -16,11 +16,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int lock_byte(int fd, short type, off_t byte)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &lock);
+    return (int)TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_SETLK, &lock)); /* EINTR: on NFS */
 }
 
 int file_lock(int fd, const char *path, bool readonly)

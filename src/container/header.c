@@ -3,6 +3,7 @@
  * one damaged page costs nothing. A header is believed only when its checksum is right and each
  * field is in range, so that nothing computed from it later can overflow.
  */
+#define _GNU_SOURCE
 #include "container/header.h"
 
 #include "base/checksum.h"
@@ -60,7 +61,7 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
     struct format_header copies[2];
     enum verdict verdicts[2];
     for (int i = 0; i < 2; i++) {
-        ssize_t n = pread(fd, &copies[i], sizeof copies[i], (off_t)offsets[i]);
+        ssize_t n = TEMP_FAILURE_RETRY(pread(fd, &copies[i], sizeof copies[i], (off_t)offsets[i]));
         if (n < 0)
             return pm__fail_system(errno, "%s: offset %llu: cannot read the header", path,
                                    (unsigned long long)offsets[i]);

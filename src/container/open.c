@@ -34,7 +34,8 @@ static int open_locked(const char *path, const struct container_options *options
     enum { ATTEMPTS = 16 }; /* other processes may create and delete it meanwhile */
     *created = false;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        int fd = open(path, (options->readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
+        int access = options->readonly ? O_RDONLY : O_RDWR;
+        int fd = TEMP_FAILURE_RETRY(open(path, access | O_CLOEXEC | O_NONBLOCK));
         if (fd < 0 && errno == ENOENT && options->create && !options->readonly) {
             fd = container_create(path, options);
             if (fd >= 0 || errno != EEXIST) { /* else another process was faster: open its file */
@@ -93,8 +94,8 @@ static int check_file(struct container *c, const struct container_options *optio
                         options->layout);
     if (damaged != UINT64_MAX && !options->readonly) {
         int error = header_write(c->fd, h, damaged);
-        if (error == 0 && fsync(c->fd) != 0)
-            error = -errno;
+        if (error == 0)
+            error = file_sync(c->fd);
         if (error != 0)
             return pm__fail_system(-error, "%s: offset %llu: cannot mend this copy of the header",
                                    c->path, (unsigned long long)damaged);
@@ -197,6 +198,8 @@ static int map_home(struct container *c)
     c->medium.home = c->home;
     c->medium.ops = c->readonly ? &medium_cache /* a private copy: nothing to make durable */
                                 : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
+    if (!c->medium.ops)
+        return pm__fail_system(errno, "%s: cannot tell what file system it is on", c->path);
     return make_length_durable(c);
 }
 
