@@ -50,11 +50,12 @@ int map_table_at(void *address, size_t size)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (p == MAP_FAILED)
         return -errno;
-    if (p != address) { /* kernels before 4.17 take it as a hint */
+    int error = p != address ? -EEXIST /* kernels before 4.17 take it as a hint */
+                : madvise(p, size, MADV_DONTFORK) != 0 ? -errno
+                                                       : 0;
+    if (error != 0)
         munmap(p, size);
-        return -EEXIST;
-    }
-    return madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
+    return error;
 }
 
 bool map_is_synchronous(int fd)

@@ -22,18 +22,20 @@ static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes
 
 int arena_reserve(const char *path)
 {
+    int error = 0;
     pthread_mutex_lock(&arena_lock);
     if (arena_base == 0) {
         void *p = map_reserve((void *)ARENA_HINT, ARENA_SIZE);
-        if (p != MAP_FAILED && map_table_at((void *)MARKS_TABLE, MARKS_SIZE) == 0)
+        error = p == MAP_FAILED ? -errno : map_table_at((void *)MARKS_TABLE, MARKS_SIZE);
+        if (error == 0)
             arena_base = (uintptr_t)p;
         else if (p != MAP_FAILED)
             munmap(p, ARENA_SIZE);
     }
     pthread_mutex_unlock(&arena_lock);
-    if (arena_base == 0)
+    if (error != 0)
         return pm__fail_system(
-            ENOMEM,
+            -error,
             "%s: cannot reserve %llu GiB of address space at %#llx (is something else mapped "
             "there?)",
             path, (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT);

@@ -194,23 +194,30 @@ bool fault_in_child(void)
     return atomic_load_explicit(&abandoned, memory_order_relaxed);
 }
 
-static int start_error;
-
-static void start(void)
+/* Once for the process; what failed is tried again. -errno */
+static int start(void)
 {
-    start_error = -pthread_atfork(before_fork, after_fork, in_child);
-    if (start_error == 0)
-        start_error = dispatch_start();
+    static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+    static bool forks_watched, faults_watched;
+    int error = 0;
+    pthread_mutex_lock(&starting);
+    if (!forks_watched)
+        error = -pthread_atfork(before_fork, after_fork, in_child);
+    forks_watched |= error == 0;
+    if (error == 0 && !faults_watched)
+        error = dispatch_start();
+    faults_watched |= error == 0;
+    pthread_mutex_unlock(&starting);
+    return error;
 }
 
 int fault_begin_open(const char *path)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (arena_reserve(path) != 0)
         return -1;
-    pthread_once(&once, start);
-    if (start_error != 0)
-        return pm__fail_system(-start_error, "%s: cannot watch for fork() or page faults", path);
+    int error = start();
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot watch for fork() or page faults", path);
     pthread_mutex_lock(&opening);
     return 0;
 }
