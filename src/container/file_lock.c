@@ -18,18 +18,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int lock_byte(int fd, short type, off_t byte)
+static int lock_bytes(int fd, short type, off_t first, off_t count)
 {
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
     return (int)TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_SETLK, &lock)); /* EINTR: on NFS */
 }
 
 int file_lock(int fd, const char *path, bool readonly)
 {
     const char *holder = "for writing";
-    int result = readonly ? 0 : lock_byte(fd, F_WRLCK, 0);
+    int result = readonly ? 0 : lock_bytes(fd, F_WRLCK, 0, 1);
     if (result == 0) {
-        result = lock_byte(fd, readonly ? F_RDLCK : F_WRLCK, 1);
+        result = lock_bytes(fd, readonly ? F_RDLCK : F_WRLCK, 1, 1);
         holder = readonly ? "for writing" : "read-only";
     }
     if (result == 0)
@@ -38,6 +38,11 @@ int file_lock(int fd, const char *path, bool readonly)
         return pm__fail(EBUSY, "%s: open %s, in this process or another; close it there first",
                         path, holder);
     return pm__fail_system(errno, "%s: cannot lock", path);
+}
+
+void file_unlock(int fd)
+{
+    (void)lock_bytes(fd, F_UNLCK, 0, 2);
 }
 
 bool file_is_at(int fd, const char *path)

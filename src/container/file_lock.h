@@ -4,8 +4,12 @@
 
 #include <stdbool.h>
 
-/* Take the writer's or a reader's lock without waiting; EBUSY. Held until `fd` is closed. */
+/* Take the writer's or a reader's lock without waiting; EBUSY. Held until file_unlock(), or until
+ * neither a descriptor nor a mapping is left. */
 int file_lock(int fd, const char *path, bool readonly);
+
+/* At close: a mapping that munmap(2) refused to take away would keep the lock. */
+void file_unlock(int fd);
 
 /* Whether `path` still names the file open at `fd`: it may have been deleted before the lock. */
 bool file_is_at(int fd, const char *path);

@@ -184,6 +184,10 @@ static int map_home(struct container *c)
                         c->path, (unsigned long long)c->header.base,
                         (unsigned long long)(c->header.base + c->max_size));
     }
+    /* The last that was here may have failed to give the addresses back. */
+    int error = map_reserve_again(c->base, c->max_size);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot map", c->path);
     if (c->readonly) {
         c->home = c->shadow = c->base;
     } else if (!(c->home = reserve(c)) || !(c->shadow = reserve(c))) {
@@ -191,7 +195,7 @@ static int map_home(struct container *c)
     }
     c->synchronous = !c->readonly && map_is_synchronous(c->fd);
     enum map_kind kind = c->readonly ? MAP_COPY : MAP_HOME_SHARED;
-    int error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
+    error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     c->medium.fd = c->readonly ? -1 : c->fd;
@@ -263,8 +267,10 @@ void container_close(struct container *c)
     if (c->shadow && c->shadow != c->base)
         munmap(c->shadow, c->max_size);
     queue_destroy(&c->medium);
-    if (c->fd >= 0)
+    if (c->fd >= 0) {
+        file_unlock(c->fd);
         close(c->fd);
+    }
     free(c->path);
     *c = (struct container){.fd = -1};
 }
