@@ -92,6 +92,8 @@ void allocator_close(struct allocator *a)
 
 static int no_space(const struct allocator *a, uint64_t size, int error)
 {
+    if (txn_check_medium(a->t) != 0) /* perhaps it was this call that met the error */
+        return -1;
     const char *path = a->c->path;
     unsigned long long end = container_bytes(a->c), bytes = size, max = a->c->max_size;
     if (error != ENOSPC)
@@ -358,13 +360,13 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
     int error = bytes > a->c->max_size ? -ENOSPC
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
     lock_release(&a->lock);
-    if (error != 0)
+    if (error != 0 && txn_check_medium(a->t) == 0)
         return pm__fail_system(-error,
                                "%s: offset %llu: no space to reserve log for %llu bytes in one "
                                "transaction",
                                a->c->path, (unsigned long long)container_bytes(a->c),
                                (unsigned long long)bytes);
-    return 0;
+    return error == 0 ? 0 : -1;
 }
 
 int allocator_set_root(struct allocator *a, const void *p, size_t size)

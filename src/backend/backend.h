@@ -35,6 +35,7 @@ struct medium_ops {
     int (*copy)(struct medium *medium, void *to, const void *from, size_t size);
     int (*fence)(struct medium *medium);
     int (*settle)(struct medium *medium);
+    int (*sync_length)(struct medium *medium);
 };
 
 struct medium {
@@ -43,7 +44,14 @@ struct medium {
     int fd;
     char *home;
     struct write_queue *queue; /* of medium_file only */
+    int failed; /* of medium_file: -errno of the first sync that failed, 0 if none has. Every later
+                   one fails too, for the kernel says it only once. Atomic */
 };
+
+static inline int medium_failed(const struct medium *medium)
+{
+    return __atomic_load_n(&medium->failed, __ATOMIC_ACQUIRE);
+}
 
 extern const struct medium_ops medium_pmem; /* cache-line write-back and sfence, by libpmem */
 extern const struct medium_ops
@@ -72,6 +80,9 @@ int medium_fence(struct medium *medium);
  * medium_cache too it waits for the file. For recovery and close. -errno
  */
 int medium_settle(struct medium *medium);
+
+/* Force the file's new length to the medium, where the next round needs it. [handler] -errno */
+int medium_sync_length(struct medium *medium);
 
 /* ---- the write-back queue of medium_file: see file.c ---------------------------------------- */
 
@@ -154,8 +165,11 @@ int file_sync(int fd);
 
 /*
  * Allocate the blocks of [from, to), the file's end being at `from`. On failure the file is
- * as long as before. `durable` also forces the new length to the medium. [handler]
+ * as long as before. [handler] -errno
  */
-int file_allocate(int fd, uint64_t from, uint64_t to, bool durable);
+int file_allocate(int fd, uint64_t from, uint64_t to);
+
+/* Take back what lies beyond; if that fails, it stays unused. [handler] */
+void file_give_back(int fd, uint64_t from);
 
 #endif

@@ -59,13 +59,15 @@ static int allocate(int fd, uint64_t from, uint64_t to)
     return errno == EOPNOTSUPP ? write_zeros(fd, from, to) : -errno;
 }
 
-int file_allocate(int fd, uint64_t from, uint64_t to, bool durable)
+int file_allocate(int fd, uint64_t from, uint64_t to)
 {
     int error = allocate(fd, from, to);
-    if (error == 0 && durable)
-        error = file_sync(fd);
-    /* Give back what a half-failed allocation took; if even that fails the tail stays unused. */
     if (error != 0)
-        (void)truncate_to(fd, from);
+        file_give_back(fd, from);
     return error;
+}
+
+void file_give_back(int fd, uint64_t from)
+{
+    (void)truncate_to(fd, from);
 }

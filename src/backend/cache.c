@@ -49,4 +49,5 @@ const struct medium_ops medium_cache = {
     .copy = cache_copy,
     .fence = cache_fence,
     .settle = cache_settle,
+    .sync_length = cache_fence,
 };

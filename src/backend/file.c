@@ -24,6 +24,7 @@
 #include "base/bits.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ struct write_queue {
     struct queue_entry *queue; /* [head, tail) */
     uint64_t head, tail;
     _Atomic uint64_t floor;
+    pthread_mutex_t syncing; /* held for an fdatasync(2) */
 };
 
 static uint64_t page_of(const struct medium *medium, const void *address)
@@ -122,10 +124,23 @@ static int file_copy(struct medium *medium, void *to, const void *from, size_t s
     return write_file(medium, from, size, (uint64_t)((char *)to - medium->home));
 }
 
+/*
+ * The kernel reports an error of write-back to one sync only. So there is one at a time, whoever
+ * wants it, and none after one that failed: else a commit might be told that all is well by the
+ * sync after the one that a growing file met the error in.
+ */
 static int file_fence(struct medium *medium)
 {
-    medium->counts.fences++;
-    return TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
+    struct write_queue *q = medium->queue;
+    pthread_mutex_lock(&q->syncing);
+    int error = medium->failed;
+    if (error == 0) {
+        medium->counts.fences++;
+        error = TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
+        __atomic_store_n(&medium->failed, error, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&q->syncing);
+    return error;
 }
 
 static int file_settle(struct medium *medium)
@@ -142,6 +157,7 @@ const struct medium_ops medium_file = {
     .copy = file_copy,
     .fence = file_fence,
     .settle = file_settle,
+    .sync_length = file_fence, /* fdatasync(2) includes it */
 };
 
 int queue_create(struct medium *medium, uint64_t max_size)
@@ -153,7 +169,8 @@ int queue_create(struct medium *medium, uint64_t max_size)
     *q = (struct write_queue){.pages_max = n,
                               .states = map_table(n),
                               .changed = map_table(n * sizeof *q->changed),
-                              .queue = map_table(n * sizeof *q->queue)};
+                              .queue = map_table(n * sizeof *q->queue),
+                              .syncing = PTHREAD_MUTEX_INITIALIZER};
     medium->queue = q;
     medium->ops = &medium_file;
     if (q->states != MAP_FAILED && q->changed != MAP_FAILED && q->queue != MAP_FAILED)
@@ -173,6 +190,7 @@ void queue_destroy(struct medium *medium)
         munmap(q->changed, q->pages_max * sizeof *q->changed);
     if (q->queue != MAP_FAILED)
         munmap(q->queue, q->pages_max * sizeof *q->queue);
+    pthread_mutex_destroy(&q->syncing);
     free(q);
     medium->queue = NULL;
 }

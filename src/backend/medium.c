@@ -45,6 +45,11 @@ int medium_settle(struct medium *medium)
     return medium->ops->settle(medium);
 }
 
+int medium_sync_length(struct medium *medium)
+{
+    return medium->ops->sync_length(medium);
+}
+
 const struct medium_ops *medium_of(int fd, const void *home, size_t size, bool synchronous)
 {
     struct statfs fs;

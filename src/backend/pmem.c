@@ -33,6 +33,12 @@ static int pmem_medium_fence(struct medium *medium)
     return 0;
 }
 
+/* Metadata of the file system, which no cache line has. */
+static int pmem_medium_sync_length(struct medium *medium)
+{
+    return file_sync(medium->fd);
+}
+
 const struct medium_ops medium_pmem = {
     .name = "pmem",
     .power_safe = true,
@@ -41,4 +47,5 @@ const struct medium_ops medium_pmem = {
     .copy = pmem_medium_copy,
     .fence = pmem_medium_fence,
     .settle = pmem_medium_fence,
+    .sync_length = pmem_medium_sync_length,
 };

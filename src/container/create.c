@@ -77,7 +77,7 @@ int header_write(int fd, const struct format_header *header, uint64_t offset)
 static int fill_file(int fd, const struct format_header *h)
 {
     uint32_t used = h->meta_segments + 2;
-    int error = file_allocate(fd, 0, used * h->segment_size, false);
+    int error = file_allocate(fd, 0, used * h->segment_size);
     if (error == 0)
         error = header_write(fd, h, FORMAT_HEADER_A);
     if (error == 0)

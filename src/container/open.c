@@ -275,6 +275,24 @@ void container_close(struct container *c)
     *c = (struct container){.fd = -1};
 }
 
+/* Add `size` bytes to the file, which ends at `from`, and map them. On failure they are gone. */
+static int append(struct container *c, uint64_t from, uint64_t size)
+{
+    int error = file_allocate(c->fd, from, from + size);
+    if (error != 0)
+        return error;
+    /* Before anything can refer to it: nothing orders the new length and the next round's writes.
+     */
+    error = medium_sync_length(&c->medium);
+    if (error == 0)
+        error = map_home_from(c, from, size);
+    if (error == 0)
+        error = map_shadow_and_view(c, from, size);
+    if (error != 0)
+        file_give_back(c->fd, from);
+    return error;
+}
+
 int container_grow(struct container *c, uint32_t count, uint32_t wanted)
 {
     uint32_t segments = atomic_load(&c->segments), room = c->segments_max - segments;
@@ -283,22 +301,14 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     if (wanted > room)
         wanted = room;
     uint64_t from = container_bytes(c);
-    /* Before anything can refer to it: nothing orders the new length and the next round's writes.
-     */
-    bool durable = c->medium.ops->power_safe;
-    int error = file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
-    if (error == -ENOSPC && wanted > count) {
+    int error = append(c, from, (uint64_t)wanted << c->segment_shift);
+    if ((error == -ENOSPC || error == -EDQUOT) && wanted > count) {
         wanted = count;
-        error = file_allocate(c->fd, from, from + ((uint64_t)wanted << c->segment_shift), durable);
+        error = append(c, from, (uint64_t)wanted << c->segment_shift);
     }
-    uint64_t size = (uint64_t)wanted << c->segment_shift;
-    if (error == 0)
-        error = map_home_from(c, from, size);
-    if (error == 0)
-        error = map_shadow_and_view(c, from, size);
     if (error != 0)
         return error;
-    map_populate(&c->medium, c->home + from, size);
+    map_populate(&c->medium, c->home + from, (uint64_t)wanted << c->segment_shift);
     atomic_store_explicit(&c->segments, segments + wanted, memory_order_release);
     return (int)wanted;
 }

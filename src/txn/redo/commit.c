@@ -206,6 +206,8 @@ static void finish(struct txn *t, const struct words *w)
 
 static int cannot_write(struct txn *t, uint64_t bytes, int error)
 {
+    if (txn_check_medium(t) != 0)
+        return -1;
     return pm__fail_system(-error,
                            "%s: offset %llu: cannot write a commit record of %llu bytes "
                            "(commit again, or roll back)",

@@ -171,7 +171,7 @@ int redo_log_reserve(struct txn *t, uint64_t total)
         int error = -ENOSPC;
         if (drained || segments_in_log(t) < file_segments(t))
             error = claim(t);
-        if (error == -ENOSPC && !drained) {
+        if ((error == -ENOSPC || error == -EDQUOT) && !drained) {
             drained = true;
             error = drain(t);
         }

@@ -266,8 +266,6 @@ static int lead(struct txn *t, enum round round)
     if (error == 0) {
         atomic_store(&r->durable, committed);
         atomic_store(&r->home, min_u64(floor, committed));
-    } else {
-        atomic_store(&r->failed, error);
     }
     pthread_cond_broadcast(&r->synced);
     return error;
@@ -279,7 +277,7 @@ static int sync_until(struct txn *t, uint64_t epoch, enum round round)
     int error = 0;
     pthread_mutex_lock(&r->sync_lock);
     atomic_fetch_add(&r->arrived, 1);
-    while ((error = atomic_load(&r->failed)) == 0 &&
+    while ((error = medium_failed(&t->c->medium)) == 0 &&
            (round == ROUND_AGAIN || atomic_load(&r->durable) < epoch)) {
         if (r->syncing) {
             pthread_cond_wait(&r->synced, &r->sync_lock);
@@ -309,14 +307,15 @@ int redo_fence(struct txn *t)
 
 int txn_check_medium(struct txn *t)
 {
-    if (!t->redo || atomic_load_explicit(&t->redo->failed, memory_order_relaxed) == 0)
+    int error = medium_failed(&t->c->medium);
+    if (error == 0)
         return 0;
     return pm__fail(
         EIO,
-        "%s: the medium failed to store a commit, and the container is read-only since; "
-        "close it, and open it again when the medium is well: the state will be that "
+        "%s: the medium failed to store what was written (%s), and the container is read-only "
+        "since; close it, and open it again when the medium is well: the state will be that "
         "of the last commit that returned, or of one after it",
-        t->c->path);
+        t->c->path, strerror(-error));
 }
 
 static int redo_wait(struct txn *t, uint64_t epoch)

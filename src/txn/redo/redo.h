@@ -95,7 +95,6 @@ struct redo {
     _Atomic uint64_t committed; /* newest epoch whose record is written */
     _Atomic uint64_t durable;   /* newest epoch that no crash undoes */
     _Atomic uint64_t home;      /* log of epochs up to it is no longer needed */
-    _Atomic int failed;         /* errno of the medium: sticky */
     pthread_mutex_t sync_lock;  /* guards what follows */
     pthread_cond_t synced;
     bool syncing;
