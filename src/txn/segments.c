@@ -63,9 +63,10 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
         uint32_t pages = count * pages_per_segment(t->c);
         /* From an earlier life pages may be open. */
         int error = pages_close(&t->pages, page, pages);
-        pages_reset(&t->pages, page, pages, t->engine->in_place);
-        if (error == 0)
+        if (error == 0) {
+            pages_reset(&t->pages, page, pages, t->engine->in_place);
             error = t->engine->adopt(t, page, pages, (uint32_t)(header_bytes >> PM_PAGE_SHIFT));
+        }
         if (error != 0) {
             for (uint32_t i = 0; i < count; i++)
                 journal_set(&t->journal, &t->table, (uint32_t)first + i, 0);

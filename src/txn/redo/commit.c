@@ -14,7 +14,6 @@
 #include "txn/redo/redo.h"
 
 #include "base/error.h"
-#include "base/panic.h"
 
 #include <errno.h>
 #include <string.h>
@@ -141,7 +140,8 @@ static void apply(struct txn *t, const struct words *w)
     t->lines_logged += ch->lines;
 }
 
-/* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. */
+/* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. A page
+ * that the kernel does not let us close stays listed too: so nothing stored to it is missed. */
 static void cool_pages(struct txn *t)
 {
     struct pages *p = &t->pages;
@@ -160,10 +160,11 @@ static void cool_pages(struct txn *t)
             hot += stays;
         }
     }
-    if (pages_close_sorted(p, p->opened, p->count, entry_stays_open) != 0)
-        panic(t->c->path, 0, "cannot protect pages after a commit, which stands");
+    bool closed = pages_close_sorted(p, p->opened, p->count, entry_stays_open) == 0;
     for (uint32_t i = 0; i < peak; i++) {
-        if (p->opened[i].slot == PAGE_STAYS_LISTED)
+        bool refused = !closed && p->opened[i].slot == PAGE_IS_CLOSED &&
+                       p->flags[p->opened[i].page] & PAGE_OPEN;
+        if (p->opened[i].slot == PAGE_STAYS_LISTED || refused)
             p->opened[kept++] = p->opened[i];
         else
             p->flags[p->opened[i].page] &= (uint8_t)~PAGE_LISTED;

@@ -88,28 +88,43 @@ static bool may_stay_open(struct txn *t, const struct page_entry *entry, uint32_
            segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1) == 0;
 }
 
+/* Decide which pages stay open, with images from `slot` on, and close all others: before the round,
+ * so that one that the kernel does not let us close can be logged ahead instead. */
+static void close_cold(struct txn *t, uint32_t slot)
+{
+    struct pages *p = &t->pages;
+    uint32_t hot = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct page_entry *entry = &p->opened[i];
+        bool stays = may_stay_open(t, entry, slot + hot, hot);
+        entry->slot = stays ? slot + hot++ : SLOT_NONE;
+    }
+    (void)pages_close_sorted(p, p->opened, p->count, entry_is_kept);
+}
+
 /*
- * The round's part for pages: each is written back whole (rule 1), or, when it stays hot, its next
+ * The round's part for pages: each is written back whole (rule 1), or, when it stays open, its next
  * image is written ahead, which proves and restores it (rule 8). Afterwards an entry has a slot if
  * its page stays open. Returns the slots used.
  */
 static uint32_t flush_pages(struct txn *t, uint32_t slot)
 {
-    uint32_t hot = 0;
     for (uint32_t i = 0; i < t->pages.count; i++) {
         struct page_entry *entry = &t->pages.opened[i];
         const char *contents = page_home(&t->pages, entry->page);
-        if (may_stay_open(t, entry, slot, hot)) {
+        if (t->pages.flags[entry->page] & PAGE_OPEN) {
+            if (segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1) != 0)
+                panic(t->c->path, (uint64_t)entry->page << PM_PAGE_SHIFT,
+                      "can neither protect nor log a page; the last commit stands");
             log_write_image(&t->log, slot, t->epoch + 1, entry->page, contents, entry->now);
             entry->slot = slot++;
             entry->sum = entry->now;
-            hot++;
+            t->pages_ahead++;
         } else {
             medium_write_back(&t->c->medium, contents, PM_PAGE);
             entry->slot = SLOT_NONE;
         }
     }
-    t->pages_ahead += hot;
     return slot;
 }
 
@@ -136,8 +151,8 @@ static struct log_record *build_record(struct txn *t)
     return record;
 }
 
-/* After the fence: words go home (their write-back is fenced by the next round), cold pages are
- * protected, and the next epoch begins with the hot ones. */
+/* After the fence: words go home (their write-back is fenced by the next round), and the next epoch
+ * begins with the pages that stayed open. */
 static void finish(struct txn *t, const struct log_record *record)
 {
     const struct record_word *words = record_words(record);
@@ -147,8 +162,6 @@ static void finish(struct txn *t, const struct log_record *record)
     segments_close_freed(t, words, record->words);
 
     struct pages *p = &t->pages;
-    if (pages_close_sorted(p, p->opened, p->count, entry_is_kept) != 0)
-        panic(t->c->path, 0, "cannot protect pages after a commit, which stands");
     uint32_t kept = 0, peak = p->count;
     for (uint32_t i = 0; i < p->count; i++) {
         uint8_t *flags = &p->flags[p->opened[i].page];
@@ -195,6 +208,7 @@ static int commit_locked(struct txn *t)
         if (p->opened[i].slot == SLOT_NONE)
             hash_entry(t, &p->opened[i]);
     const struct log_record *record = build_record(t);
+    close_cold(t, log_record_slots(record->bytes));
     t->log.half[half].next = flush_pages(t, log_record_slots(record->bytes));
     log_write_record(&t->log, half, record, record->bytes);
     medium_fence(&t->c->medium);

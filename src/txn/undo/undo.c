@@ -8,7 +8,6 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "base/panic.h"
 
 #include <errno.h>
 #include <string.h>
