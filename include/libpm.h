@@ -152,7 +152,8 @@ PM_EXPORT pm_container *pm_open(const char *path, const struct pm_options *optio
 /**
  * Close a container; uncommitted changes are rolled back. Every pointer into it becomes invalid.
  * No other thread may be using it. NULL is 0. Two rounds, so that the next open need not recover.
- * -1 when the medium failed (EIO); it is closed all the same, and the next open will recover.
+ * -1 when the medium failed (EIO), or what it says; it is closed all the same, and the next open
+ * will recover.
  */
 PM_EXPORT int pm_close(pm_container *c);
 

@@ -325,8 +325,10 @@ int allocator_rollback(struct allocator *a)
 {
     lock_acquire(&a->lock);
     int result = txn_rollback(a->t);
-    a->rollbacks++;
-    rebuild_lists(a);
+    if (result == 0) {
+        a->rollbacks++;
+        rebuild_lists(a);
+    }
     lock_release(&a->lock);
     return result;
 }
@@ -336,12 +338,13 @@ int allocator_clear(struct allocator *a)
     lock_acquire(&a->lock);
     /* What the transaction has allocated so far dies either way; the rest is freed on top. */
     int result = txn_rollback(a->t);
-    for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n && result == 0; i++)
-        if (is_data(shadow_table(a->c)[i]))
-            segments_release(a->t, i, 1);
-    if (result == 0)
+    if (result == 0) {
+        for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++)
+            if (is_data(shadow_table(a->c)[i]))
+                segments_release(a->t, i, 1);
         set_root(a, 0, 0);
-    rebuild_lists(a);
+        rebuild_lists(a);
+    }
     lock_release(&a->lock);
     return result;
 }

@@ -153,8 +153,10 @@ int pm_close(pm_container *c)
     } else {
         result = allocator_rollback(&c->allocator);
         allocator_close(&c->allocator);
-        if (txn_close(&c->txn) != 0)
-            result = -1;
+        if (result == 0)
+            result = txn_close(&c->txn);
+        else /* the log still has what to roll back, or the view alone what to forget */
+            txn_unload(&c->txn);
     }
     container_close(&c->container);
     free(c);

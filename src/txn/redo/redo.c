@@ -190,16 +190,29 @@ static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     return error;
 }
 
-static int redo_rollback(struct txn *t)
+/* With all that the transaction stored to, in whole pages or lines. */
+static int for_each_range(struct txn *t,
+                          int (*visit)(struct txn *t, uint64_t offset, uint64_t bytes))
 {
     struct redo *r = t->redo;
-    sigset_t saved;
-    lock_acquire_masked(&t->lock, &saved);
     int error = 0;
     for (uint32_t i = 0; i < t->pages.count && error == 0; i++)
-        error = redo_restore(t, (uint64_t)t->pages.opened[i].page << PM_PAGE_SHIFT, PM_PAGE);
+        error = visit(t, (uint64_t)t->pages.opened[i].page << PM_PAGE_SHIFT, PM_PAGE);
     for (uint64_t i = 0, n = r->marked_count; i < n && error == 0; i++)
-        error = redo_restore(t, r->marked[i] * PM_LINE, PM_LINE);
+        error = visit(t, r->marked[i] * PM_LINE, PM_LINE);
+    return error;
+}
+
+/* Pages are opened first, which can fail, and then restored, which cannot: unless they were more
+ * than the kernel's maps suffice for, so that some have been closed again. Then what is missing is
+ * restored by the next rollback. */
+static int redo_rollback(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int error = for_each_range(t, redo_open_range);
+    if (error == 0)
+        error = for_each_range(t, redo_restore);
     if (error == 0) {
         redo_clear_marks(t);
         journal_rollback(&t->journal);

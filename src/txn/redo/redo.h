@@ -138,6 +138,9 @@ int redo_open(struct txn *t, uint32_t page, bool compare);
  */
 void redo_list(struct txn *t, uint32_t page, bool announced);
 
+/* Open a range of the view, so that it can be restored. -errno */
+int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes);
+
 /* Make a range of the view what home has, whether its pages are open or not. -errno */
 int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes);
 

@@ -59,7 +59,7 @@ void redo_list(struct txn *t, uint32_t page, bool announced)
         pages_list(&t->pages, page, SLOT_NONE, announced);
 }
 
-int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
+int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
@@ -70,8 +70,15 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
                 return error;
             set_private(t, page);
         }
-    memcpy(t->c->base + offset, t->c->home + offset, bytes);
     return 0;
+}
+
+int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    int error = redo_open_range(t, offset, bytes);
+    if (error == 0)
+        memcpy(t->c->base + offset, t->c->home + offset, bytes);
+    return error;
 }
 
 int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)

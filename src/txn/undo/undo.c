@@ -95,18 +95,26 @@ static int undo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     return error;
 }
 
+/* A fresh page holds nothing once more, and its segment may end up anybody's. All that can fail in
+ * a rollback is closing these, which changes nothing for the transaction. */
+static int close_fresh(struct pages *p)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < p->count && error == 0; i++)
+        if (p->opened[i].slot == SLOT_NONE && p->flags[p->opened[i].page] & PAGE_OPEN)
+            error = pages_close(p, p->opened[i].page, 1);
+    return error;
+}
+
 /*
  * Images back, words back, same epoch (rule 7): the pages stay open and LOGGED, for their images
  * are still those of the epoch's start. The restored lines may be in the cache only; the
  * next commit writes these pages back whole, as it does all opened ones.
  */
-static int undo_rollback(struct txn *t)
+static void roll_back(struct txn *t)
 {
-    sigset_t saved;
-    lock_acquire_masked(&t->lock, &saved);
     struct pages *p = &t->pages;
     uint32_t kept = 0;
-    int error = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         struct page_entry *entry = &p->opened[i];
         if (entry->slot != SLOT_NONE) {
@@ -115,15 +123,21 @@ static int undo_rollback(struct txn *t)
             p->opened[kept++] = *entry;
             continue;
         }
-        /* A fresh page holds nothing once more; its segment may end up anybody's. */
-        if (p->flags[entry->page] & PAGE_OPEN && error == 0)
-            error = pages_close(p, entry->page, 1);
         p->flags[entry->page] &= (uint8_t)~PAGE_LISTED;
     }
     p->count = kept;
     t->note_count = 0;
     journal_rollback(&t->journal);
     t->free_hint = 0;
+}
+
+static int undo_rollback(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int error = close_fresh(&t->pages);
+    if (error == 0)
+        roll_back(t);
     lock_release_masked(&t->lock, &saved);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot protect a page", t->c->path);
