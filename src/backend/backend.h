@@ -131,6 +131,9 @@ void *map_table(size_t size);
 /* The same at an address, and nowhere else. -errno */
 int map_table_at(void *address, size_t size);
 
+/* Make a part of such a table zero, and give its memory back. -errno */
+int map_clear_table(void *address, size_t size);
+
 /* What a mapping of the container's file is for. */
 enum map_kind {
     MAP_VIEW_SHARED, /* the application's: read-only until a page is opened */

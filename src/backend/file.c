@@ -259,7 +259,8 @@ bool queue_holds(const struct medium *medium, const void *address)
 void queue_forget(struct medium *medium, void *address, size_t size)
 {
     uint64_t first = page_of(medium, address), last = last_page(medium, address, size);
-    madvise(address, size, MADV_DONTNEED);
+    if (madvise(address, size, MADV_DONTNEED) != 0)
+        return; /* they stay copies, and are kept up to date as such */
     for (uint64_t page = first; page <= last; page++)
         medium->queue->states[page] = 0;
 }

@@ -58,6 +58,16 @@ int map_table_at(void *address, size_t size)
     return error;
 }
 
+int map_clear_table(void *address, size_t size)
+{
+    if (madvise(address, size, MADV_DONTNEED) == 0)
+        return 0;
+    /* Locked memory, perhaps. */
+    void *p = mmap(address, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return p != MAP_FAILED && madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
+}
+
 bool map_is_synchronous(int fd)
 {
     void *p = mmap(NULL, 1, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);

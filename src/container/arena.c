@@ -99,9 +99,10 @@ bool arena_take(uint64_t base, uint64_t size, struct container *owner)
 
 void arena_give_back(uint64_t base, uint64_t size)
 {
-    /* Whoever comes next has marked nothing. */
-    madvise((void *)(MARKS_TABLE + ((base - ARENA_HINT) >> MARKS_LINE_SHIFT)),
-            size >> MARKS_LINE_SHIFT, MADV_DONTNEED);
+    /* Whoever comes next has marked nothing; else the addresses are not for use again. */
+    void *marks = (void *)(MARKS_TABLE + ((base - ARENA_HINT) >> MARKS_LINE_SHIFT));
+    if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0)
+        return;
     pthread_mutex_lock(&arena_lock);
     for (uint64_t i = slot_of(base), n = slot_count(size); n > 0; i++, n--)
         atomic_store_explicit(&slots[i], NULL, memory_order_release);

@@ -85,21 +85,21 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
     (void)header; /* none is opened */
     struct medium *medium = &t->c->medium;
-    madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED);
+    /* The kernel refuses it for memory that is locked. */
+    bool dropped = madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
     for (uint32_t page = first; page < first + count; page++) {
         uint8_t *flags = &t->pages.flags[page];
+        bool stale = !dropped && *flags & PAGE_PRIVATE;
         t->pages.private_count -= (*flags & PAGE_PRIVATE) != 0;
         *flags &= (uint8_t)~PAGE_PRIVATE;
-        if (!medium->queue)
-            continue;
         /* What lay here before may not have reached the file: show home's, not the file's. */
-        if (queue_holds(medium, page_home(&t->pages, page))) {
+        if (stale || (medium->queue && queue_holds(medium, page_home(&t->pages, page)))) {
             int error = redo_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
             if (error == 0)
                 error = pages_close(&t->pages, page, 1);
             if (error != 0)
                 return error;
-        } else {
+        } else if (medium->queue) {
             queue_forget(medium, page_home(&t->pages, page), PM_PAGE);
         }
     }
@@ -125,7 +125,8 @@ static int evict_run(struct txn *t, uint32_t first, uint32_t count)
     if (error != 0)
         return error;
     size_t size = (size_t)count << PM_PAGE_SHIFT;
-    madvise(view(t, first), size, MADV_DONTNEED);
+    if (madvise(view(t, first), size, MADV_DONTNEED) != 0)
+        return -errno;
     if (redo_on_file(t))
         queue_forget(&t->c->medium, page_home(&t->pages, first), size);
     for (uint32_t page = first; page < first + count; page++)
