@@ -67,7 +67,7 @@ static int check_root(struct allocator *a)
 void allocator_walk(struct allocator *a,
                     void (*visit)(void *context, uint64_t offset, uint64_t size), void *context)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_acquire(&a->lock);
     for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++) {
         uint64_t word = shadow_table(a->c)[i];
         if (segment_kind(word) == SEGMENT_LARGE)
@@ -80,7 +80,7 @@ void allocator_walk(struct allocator *a,
             if (slab_uses(a, s, slot))
                 visit(context, slot_offset(a, s, slot), s->shape.object_size);
     }
-    pthread_mutex_unlock(&a->lock);
+    lock_release(&a->lock);
 }
 
 int allocator_check(struct allocator *a)

@@ -166,11 +166,10 @@ static char *reserve(struct container *c)
  * make lines durable, not lengths: so before anything can refer to what lies there. (On an ordinary
  * file recovery's last round is an fdatasync(2), which does it.)
  */
-static int make_length_durable(const struct container *c)
+static int make_length_durable(struct container *c)
 {
-    if (c->readonly || !c->medium.ops->power_safe || fsync(c->fd) == 0)
-        return 0;
-    return pm__fail(errno, "%s: cannot make its length durable: %s", c->path, strerror(errno));
+    int error = c->readonly ? 0 : medium_sync_length(&c->medium);
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot make its length durable", c->path);
 }
 
 static int map_home(struct container *c)

@@ -55,7 +55,14 @@ int fence(medium *m)
 
 uint64_t ids_drawn;
 
-const medium_ops pmem = {"sim", true, write_back, publish, copy, fence, fence};
+int sync_length(medium *m)
+{
+    if (Device::File *f = recorded(m->fd))
+        Device::current()->sync(*f);
+    return 0;
+}
+
+const medium_ops pmem = {"sim", true, write_back, publish, copy, fence, fence, sync_length};
 
 void resized(int fd, uint64_t size)
 {
