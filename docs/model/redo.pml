@@ -122,13 +122,17 @@ inline write_item(x, value)
 /* A unit is several lines or sectors, so it may also be torn. */
 inline write_unit(at, value)
 {
-    if :: at / CAPACITY == S -> c[BODY] = JUNK :: else fi;
-    c_log[at] = value;
+    u = at;
+    record = value;
+    if :: u / CAPACITY == S -> c[BODY] = JUNK :: else fi;
+    c_log[u] = record;
     if
-    :: skip
-    :: m_log[at] != value -> m_log[at] = value; if :: at / CAPACITY == S -> m[BODY] = JUNK :: else fi
-    :: m_log[at] != 0 && value != 0 -> m_log[at] = 0; if :: at / CAPACITY == S -> m[BODY] = JUNK :: else fi
-    fi
+    :: true
+    :: m_log[u] = record; if :: u / CAPACITY == S -> m[BODY] = JUNK :: else fi
+    :: m_log[u] = 0; if :: u / CAPACITY == S -> m[BODY] = JUNK :: else fi
+    fi;
+    u = 0;
+    record = 0
 }
 
 /* Everything that was written is on the medium. */
@@ -234,7 +238,7 @@ inline forget_transaction()
 {
     d_step {
         for (i : 0 .. ITEMS - 1) { n[i] = 0; how[i] = ABSENT }
-        i = 0; v = 0; parts = 0; needed = 0; part = 0; drained = false; s0 = 0; e0 = 0
+        i = 0; v = 0; parts = 0; needed = 0; part = 0; drained = false; neighbour = false; s0 = 0; e0 = 0
     }
 }
 
@@ -458,10 +462,18 @@ active proctype container()
 {
     byte s0, e0;
     bool drained;
+    bool neighbour; /* the commit changes another word of the page that BODY is in */
+    if
+    :: true
+    :: h[TABLE] = DATA; h[BODY] = 1
+    :: h[TABLE] = LOG; h[BODY] = JUNK
+    fi;
     d_step {
-        h[BITS] = 1; c[BITS] = 1; m[BITS] = 1;
+        h[BITS] = 1;
+        for (i : 0 .. ITEMS - 1) { c[i] = h[i]; m[i] = h[i] }
         epoch = 1;
-        states[0] = STATE(h); state_count = 1
+        states[0] = STATE(h); state_count = 1;
+        i = 0
     }
 
 running:
@@ -501,8 +513,9 @@ running:
             how[LINE] = LOGGED
 #endif
 #endif
-        :: h[TABLE] == FREE -> /* a large object */
+        :: h[TABLE] == FREE -> /* a large object, and something that points to it */
             n[TABLE] = DATA; how[TABLE] = LOGGED; how[BODY] = FRESH;
+            n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED;
             if :: n[BODY] = 0 :: n[BODY] = 1 fi;
 #ifdef MUTANT_FRESH_EQUAL
             if :: n[BODY] == h[BODY] -> how[BODY] = ABSENT :: else fi
@@ -522,6 +535,9 @@ running:
             fi
         :: h[TABLE] == DATA -> n[BODY] = 1 - n[BODY]; how[BODY] = LOGGED
         :: h[TABLE] == DATA -> n[TABLE] = FREE; how[TABLE] = LOGGED
+#ifndef PMEM
+        :: h[TABLE] == DATA -> n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED; neighbour = true
+#endif
 #ifdef MUTANT_FRESH_FREED /* and taken again */
         :: h[TABLE] == DATA -> n[BODY] = 1 - n[BODY]; n[LINE] = n[LINE] ^ 2;
             how[BODY] = FRESH; how[LINE] = LOGGED
@@ -668,7 +684,7 @@ running:
         if :: how[BODY] == FRESH -> newest_fresh = epoch :: else fi;
         for (i : 0 .. ITEMS - 1) {
             if
-            :: how[i] == LOGGED ->
+            :: how[i] == LOGGED || i == BODY && neighbour ->
                 h[i] = n[i];
 #ifndef PMEM
                 if :: since[i] == 0 -> since[i] = epoch :: else fi;
