@@ -107,6 +107,10 @@ int record;
 #define STATE(x)                                                                                     \
     ((x[LINE] & 2) + (x[BITS] -> 4 + (x[LINE] & 1) : 0) + (x[TABLE] == DATA -> 8 + 16 * x[BODY] : 0))
 
+/* What the medium has matters, and is different in different runs, only while a crash may come. */
+#define MAY_CRASH  (crashes < CRASHES)
+#define CRASH_HERE if :: MAY_CRASH -> goto crash :: true fi
+
 /* ---- the medium ------------------------------------------------------------------------------- */
 
 /* To the cache, and perhaps further. Contents and log of S are in one place. */
@@ -114,7 +118,7 @@ inline write_item(x, value)
 {
     if
     :: c[x] = value; if :: x == BODY -> c_log[S * CAPACITY] = 0 :: else fi
-    :: c[x] = value; m[x] = value;
+    :: MAY_CRASH -> c[x] = value; m[x] = value;
        if :: x == BODY -> c_log[S * CAPACITY] = 0; m_log[S * CAPACITY] = 0 :: else fi
     fi
 }
@@ -128,8 +132,8 @@ inline write_unit(at, value)
     c_log[u] = record;
     if
     :: true
-    :: m_log[u] = record; if :: u / CAPACITY == S -> m[BODY] = JUNK :: else fi
-    :: m_log[u] = 0; if :: u / CAPACITY == S -> m[BODY] = JUNK :: else fi
+    :: MAY_CRASH -> m_log[u] = record; if :: u / CAPACITY == S -> m[BODY] = JUNK :: else fi
+    :: MAY_CRASH -> m_log[u] = 0; if :: u / CAPACITY == S -> m[BODY] = JUNK :: else fi
     fi;
     u = 0;
     record = 0
@@ -208,8 +212,6 @@ inline count_needed()
 {
     needed = (parts > CAPACITY - end -> (parts - (CAPACITY - end) + CAPACITY - 1) / CAPACITY : 0)
 }
-
-#define CRASH_HERE if :: crashes < CRASHES -> goto crash :: true fi
 
 /* One part, in the current segment or any void one. */
 inline write_part(value)
@@ -452,6 +454,11 @@ inline check_and_open()
     for (i : 0 .. COMMITS + 1) { states[i] = 0 }
     states[0] = STATE(c); state_count = 1;
     for (i : 0 .. ITEMS - 1) { h[i] = c[i] }
+    /* What is void for ever is the same as nothing. */
+    for (i : 0 .. UNITS - 1) {
+        if :: EPOCH(c_log[i]) <= c_base -> c_log[i] = 0 :: else fi;
+        if :: EPOCH(m_log[i]) <= c_base -> m_log[i] = 0 :: else fi
+    }
     epoch = c_base + 1; durable = c_base; proved = c_base; home = c_base;
     CLEAR_SCRATCH
 }
@@ -480,7 +487,7 @@ running:
     do
     :: commits < COMMITS -> break
 #ifndef PMEM
-    :: durable < epoch - 1 -> fence() /* pm_wait() */
+    :: atomic { durable < epoch - 1 -> fence() } /* pm_wait() */
 #ifdef MUTANT_CARRY_EARLY
 #define MAY_CARRY(x) (since[x] != 0)
 #else
@@ -491,118 +498,118 @@ running:
     :: atomic { MAY_CARRY(TABLE) -> carry(TABLE) }
     :: atomic { MAY_CARRY(BODY) -> carry(BODY) }
 #endif
-    :: crashes < CRASHES -> goto crash
-    :: commits == COMMITS -> goto done
+    :: MAY_CRASH -> goto crash
     od;
 
-    /* What the transaction changes. */
     atomic {
-        commits++;
-        for (i : 0 .. ITEMS - 1) { n[i] = h[i] }
-        i = 0;
-        if
-        :: n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED
+        /* What the transaction changes. */
+        atomic {
+            commits++;
+            for (i : 0 .. ITEMS - 1) { n[i] = h[i] }
+            i = 0;
+            if
+            :: n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED
 #ifdef SLOTS
-        :: h[BITS] == 1 -> n[BITS] = 0; how[BITS] = LOGGED
-        :: h[BITS] == 0 ->
-            n[BITS] = 1; n[LINE] = n[LINE] ^ 2; how[BITS] = LOGGED;
-            if :: true :: n[LINE] = n[LINE] ^ 1 fi;
+            :: h[BITS] == 1 -> n[BITS] = 0; how[BITS] = LOGGED
+            :: h[BITS] == 0 ->
+                n[BITS] = 1; n[LINE] = n[LINE] ^ 2; how[BITS] = LOGGED;
+                if :: true :: n[LINE] = n[LINE] ^ 1 fi;
 #ifdef MUTANT_FRESH_SHARED
-            how[LINE] = FRESH
+                how[LINE] = FRESH
 #else
-            how[LINE] = LOGGED
+                how[LINE] = LOGGED
 #endif
 #endif
-        :: h[TABLE] == FREE -> /* a large object, and something that points to it */
-            n[TABLE] = DATA; how[TABLE] = LOGGED; how[BODY] = FRESH;
-            n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED;
-            if :: n[BODY] = 0 :: n[BODY] = 1 fi;
+            :: h[TABLE] == FREE -> /* a large object, and something that points to it */
+                n[TABLE] = DATA; how[TABLE] = LOGGED; how[BODY] = FRESH;
+                n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED;
+                if :: n[BODY] = 0 :: n[BODY] = 1 fi;
 #ifdef MUTANT_FRESH_EQUAL
-            if :: n[BODY] == h[BODY] -> how[BODY] = ABSENT :: else fi
+                if :: n[BODY] == h[BODY] -> how[BODY] = ABSENT :: else fi
 #endif
-        :: h[TABLE] == FREE -> /* a slab: its bitmap is cleared at once */
+            :: h[TABLE] == FREE -> /* a slab: its bitmap is cleared at once */
 #ifdef PMEM
-            h[BODY] = 0; write_item(BODY, 0);
+                h[BODY] = 0; write_item(BODY, 0);
 #else
 #ifndef MUTANT_CLEAR_UNDURABLE
-            if :: since[BODY] != 0 && durable < epoch - 1 -> fence() :: else fi;
+                if :: since[BODY] != 0 && durable < epoch - 1 -> fence() :: else fi;
 #endif
-            h[BODY] = 0;
+                h[BODY] = 0;
 #endif
-            if
-            :: n[TABLE] = DATA; how[TABLE] = LOGGED; n[BODY] = 1; how[BODY] = LOGGED
-            :: forget_transaction(); goto running /* rolled back */
-            fi
-        :: h[TABLE] == DATA -> n[BODY] = 1 - n[BODY]; how[BODY] = LOGGED
-        :: h[TABLE] == DATA -> n[TABLE] = FREE; how[TABLE] = LOGGED
+                if
+                :: n[TABLE] = DATA; how[TABLE] = LOGGED; n[BODY] = 1; how[BODY] = LOGGED
+                :: forget_transaction(); goto running /* rolled back */
+                fi
+            :: h[TABLE] == DATA -> n[BODY] = 1 - n[BODY]; how[BODY] = LOGGED
+            :: h[TABLE] == DATA -> n[TABLE] = FREE; how[TABLE] = LOGGED
 #ifndef PMEM
-        :: h[TABLE] == DATA -> n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED; neighbour = true
+            :: h[TABLE] == DATA -> n[LINE] = n[LINE] ^ 2; how[LINE] = LOGGED; neighbour = true
 #endif
 #ifdef MUTANT_FRESH_FREED /* and taken again */
-        :: h[TABLE] == DATA -> n[BODY] = 1 - n[BODY]; n[LINE] = n[LINE] ^ 2;
-            how[BODY] = FRESH; how[LINE] = LOGGED
+            :: h[TABLE] == DATA -> n[BODY] = 1 - n[BODY]; n[LINE] = n[LINE] ^ 2;
+                how[BODY] = FRESH; how[LINE] = LOGGED
 #endif
 #ifdef MUTANT_FRESH_DEAD /* taken and freed */
-        :: h[TABLE] == FREE -> n[BODY] = 1 - n[BODY]; n[LINE] = n[LINE] ^ 2;
-            how[BODY] = FRESH; how[LINE] = LOGGED
+            :: h[TABLE] == FREE -> n[BODY] = 1 - n[BODY]; n[LINE] = n[LINE] ^ 2;
+                how[BODY] = FRESH; how[LINE] = LOGGED
 #endif
-        fi;
-        if :: parts = 1 :: parts = 2 fi;
-        count_needed()
-    }
+            fi;
+            if :: parts = 1 :: parts = 2 fi;
+            count_needed()
+        }
 
-    /* redo_log_reserve() */
-    count_void();
-    do
-    :: v >= needed -> break
-    :: v < needed && h[TABLE] == FREE && n[TABLE] == FREE ->
-#ifndef MUTANT_CLAIM_UNDURABLE
-        if :: durable < epoch - 1 -> fence() :: else fi;
-#endif
-        atomic {
-            h[TABLE] = LOG; n[TABLE] = LOG; newest[S] = 0;
-            write_item(TABLE, LOG)
-        }
-#ifndef PMEM
-        CRASH_HERE;
-        atomic { /* zeros */
-            h[BODY] = JUNK; c[BODY] = JUNK;
-            if :: m[BODY] = JUNK :: true fi;
-            for (u : S * CAPACITY .. UNITS - 1) {
-                c_log[u] = 0;
-                if :: m_log[u] = 0 :: true fi
-            }
-            u = 0
-        }
-#endif
-        CRASH_HERE;
-        count_void()
-#ifndef PMEM
-    :: v < needed && !drained ->
-        drained = true;
-        if :: durable < epoch - 1 -> fence() :: else fi;
+        /* redo_log_reserve() */
+        count_void();
         do
-        :: since[j] != 0 -> atomic { carry(j) }; CRASH_HERE
-        :: since[j] == 0 && j < ITEMS - 1 -> j++
-        :: since[j] == 0 && j == ITEMS - 1 -> j = 0; break
-        od;
-        fence();
+        :: v >= needed -> break
+        :: v < needed && h[TABLE] == FREE && n[TABLE] == FREE ->
+#ifndef MUTANT_CLAIM_UNDURABLE
+            if :: durable < epoch - 1 -> fence() :: else fi;
+#endif
+            atomic {
+                h[TABLE] = LOG; n[TABLE] = LOG; newest[S] = 0;
+                write_item(TABLE, LOG)
+            }
+#ifndef PMEM
+            CRASH_HERE;
+            atomic { /* zeros */
+                h[BODY] = JUNK; c[BODY] = JUNK;
+                if :: m[BODY] = JUNK :: true fi;
+                for (u : S * CAPACITY .. UNITS - 1) {
+                    c_log[u] = 0;
+                    if :: m_log[u] = 0 :: true fi
+                }
+                u = 0
+            }
+#endif
+            CRASH_HERE;
+            count_void()
+#ifndef PMEM
+        :: v < needed && !drained ->
+            drained = true;
+            if :: durable < epoch - 1 -> fence() :: else fi;
+            do
+            :: since[j] != 0 -> atomic { carry(j) }; CRASH_HERE
+            :: since[j] == 0 && j < ITEMS - 1 -> j++
+            :: since[j] == 0 && j == ITEMS - 1 -> j = 0; break
+            od;
+            fence();
 #ifndef MUTANT_HOME_UNPROVED
-        atomic { c_base = epoch - 1; if :: m_base = c_base :: true fi };
-        CRASH_HERE;
-        proved = epoch - 1;
-        fence();
+            atomic { c_base = epoch - 1; if :: m_base = c_base :: true fi };
+            CRASH_HERE;
+            proved = epoch - 1;
+            fence();
 #ifndef MUTANT_BASE_AMID
-        end = 0; /* else a walk of the segment would end at what the base made void */
-        count_needed();
+            end = 0; /* else a walk of the segment would end at what the base made void */
+            count_needed();
 #endif
 #endif
-        count_void()
+            count_void()
 #endif
-    :: v < needed && (h[TABLE] != FREE || n[TABLE] != FREE) NO_MORE ->
-        forget_transaction(); goto running /* no space */
-    od;
-    v = 0;
+        :: v < needed && (h[TABLE] != FREE || n[TABLE] != FREE) NO_MORE ->
+            forget_transaction(); goto running /* no space */
+        od;
+        v = 0;
 
 #ifndef PMEM
 #ifdef MUTANT_FRESH_UNDURABLE
@@ -615,117 +622,121 @@ running:
 #else
 #define ROUND_AFTER_FRESH (newest_fresh > durable) /* rule 11 */
 #endif
-    if
-    :: ROUND_BEFORE_FRESH || ROUND_AFTER_FRESH || epoch - 1 - durable >= ROUND_MAX -> fence()
-    :: else
-    fi;
-#endif
-
-    /* redo_log_shrink() */
-    count_void();
-    if
-    :: h[TABLE] == LOG && VOID(S) && v > needed -> n[TABLE] = FREE; how[TABLE] = LOGGED
-    :: true
-    fi;
-    v = 0;
-
-    /* The round. */
-    atomic {
-        states[state_count] = STATE(n); state_count++;
-        part = epoch | durable << 5 | (parts == 2 -> TWO : 0);
-        for (i : 0 .. ITEMS - 1) {
-            part = part | ITEM(i, how[i], (how[i] == ABSENT -> 0 : n[i]))
-        }
-        i = 0;
-        printf("commit %d: line %d(%d) bits %d(%d) table %d(%d) body %d(%d)\n", epoch, n[LINE], how[LINE], n[BITS], how[BITS], n[TABLE], how[TABLE], n[BODY], how[BODY]);
-        s0 = segment; e0 = end
-    }
-    if
-    :: atomic { how[BODY] == FRESH -> h[BODY] = n[BODY]; write_item(BODY, n[BODY]) }
-    :: atomic { how[LINE] == FRESH -> h[LINE] = n[LINE]; write_item(LINE, n[LINE]) }
-    :: how[BODY] != FRESH && how[LINE] != FRESH
-    fi;
-    CRASH_HERE;
-    write_part(part);
-    if
-    :: parts == 2 ->
-        CRASH_HERE;
         if
-        :: write_part(part | SECOND)
-#ifndef PMEM
-        :: d_step { failures == 0 -> /* and the next record goes to the same place */
-               failures++;
-               for (i : 0 .. SEGMENTS - 1) {
-                   if :: i != s0 && newest[i] == epoch -> newest[i] = 0 :: else fi
-               }
-               segment = s0; end = e0;
-               state_count--; states[state_count] = 0
-           };
-           forget_transaction(); goto running
-#endif
-        fi
-    :: else
-    fi;
-    CRASH_HERE;
-#ifdef PMEM
-    d_step {
-#ifndef MUTANT_NO_FENCE
-        fence_medium();
-#endif
-        home = epoch - 1; durable = epoch;
-        states[0] = states[1]; states[1] = 0; state_count = 1
-    }
-#else
-    proved = FENCED(part);
+        :: ROUND_BEFORE_FRESH || ROUND_AFTER_FRESH || epoch - 1 - durable >= ROUND_MAX -> fence()
+        :: else
+        fi;
 #endif
 
-    /* Home. */
-    d_step {
-        if :: how[BODY] == FRESH -> newest_fresh = epoch :: else fi;
-        for (i : 0 .. ITEMS - 1) {
-            if
-            :: how[i] == LOGGED || i == BODY && neighbour ->
-                h[i] = n[i];
-#ifndef PMEM
-                if :: since[i] == 0 -> since[i] = epoch :: else fi;
-                changed[i] = epoch
-#endif
-            :: else
-            fi
+        /* redo_log_shrink() */
+        count_void();
+        if
+        :: h[TABLE] == LOG && VOID(S) && v > needed -> n[TABLE] = FREE; how[TABLE] = LOGGED
+        :: true
+        fi;
+        v = 0;
+
+        /* The round. */
+        atomic {
+            states[state_count] = STATE(n); state_count++;
+            part = epoch | durable << 5 | (parts == 2 -> TWO : 0);
+            for (i : 0 .. ITEMS - 1) {
+                part = part | ITEM(i, how[i], (how[i] == ABSENT -> 0 : n[i]))
+            }
+            i = 0;
+            printf("commit %d: line %d(%d) bits %d(%d) table %d(%d) body %d(%d)\n", epoch, n[LINE], how[LINE], n[BITS], how[BITS], n[TABLE], how[TABLE], n[BODY], how[BODY]);
+            s0 = segment; e0 = end
         }
-        i = 0
-    }
-#ifdef PMEM
-    do
-    :: j < ITEMS ->
-        if :: atomic { how[j] == LOGGED -> write_item(j, n[j]) } :: how[j] != LOGGED fi;
-        j++;
-        CRASH_HERE
-    :: j == ITEMS -> j = 0; break
-    od;
+        if
+        :: atomic { how[BODY] == FRESH -> h[BODY] = n[BODY]; write_item(BODY, n[BODY]) }
+        :: atomic { how[LINE] == FRESH -> h[LINE] = n[LINE]; write_item(LINE, n[LINE]) }
+        :: how[BODY] != FRESH && how[LINE] != FRESH
+        fi;
+        CRASH_HERE;
+        write_part(part);
+        if
+        :: parts == 2 ->
+            CRASH_HERE;
+            if
+            :: write_part(part | SECOND)
+#ifndef PMEM
+            :: d_step { failures == 0 -> /* and the next record goes to the same place */
+                   failures++;
+                   for (i : 0 .. SEGMENTS - 1) {
+                       if :: i != s0 && newest[i] == epoch -> newest[i] = 0 :: else fi
+                   }
+                   segment = s0; end = e0;
+                   state_count--; states[state_count] = 0
+               };
+               forget_transaction(); goto running
 #endif
-    epoch++;
-    forget_transaction();
+            fi
+        :: else
+        fi;
+        CRASH_HERE;
+#ifdef PMEM
+        d_step {
+#ifndef MUTANT_NO_FENCE
+            fence_medium();
+#endif
+            home = epoch - 1; durable = epoch;
+            states[0] = states[1]; states[1] = 0; state_count = 1
+        }
+#else
+        proved = FENCED(part);
+#endif
+
+        /* Home. */
+        d_step {
+            if :: how[BODY] == FRESH -> newest_fresh = epoch :: else fi;
+            for (i : 0 .. ITEMS - 1) {
+                if
+                :: how[i] == LOGGED || i == BODY && neighbour ->
+                    h[i] = n[i];
+#ifndef PMEM
+                    if :: since[i] == 0 -> since[i] = epoch :: else fi;
+                    changed[i] = epoch
+#endif
+                :: else
+                fi
+            }
+            i = 0
+        }
+#ifdef PMEM
+        do
+        :: j < ITEMS ->
+            if :: atomic { how[j] == LOGGED -> write_item(j, n[j]) } :: how[j] != LOGGED fi;
+            j++;
+            CRASH_HERE
+        :: j == ITEMS -> j = 0; break
+        od;
+#endif
+        epoch++;
+        forget_transaction()
+    }
     goto running;
 
 crash:
-    forget_transaction();
-    d_step {
-        crashes++;
-        forget_recovery();
-        for (i : 0 .. ITEMS - 1) { h[i] = 0; since[i] = 0; changed[i] = 0 }
-        for (i : 0 .. SEGMENTS - 1) { newest[i] = 0 }
-        epoch = 0; durable = 0; proved = 0; home = 0; newest_fresh = 0; segment = 0; end = 0;
-        CLEAR_SCRATCH
+    atomic {
+        forget_transaction();
+        d_step {
+            crashes++;
+            forget_recovery();
+            for (i : 0 .. ITEMS - 1) { h[i] = 0; since[i] = 0; changed[i] = 0 }
+            for (i : 0 .. SEGMENTS - 1) { newest[i] = 0 }
+            epoch = 0; durable = 0; proved = 0; home = 0; newest_fresh = 0; segment = 0; end = 0;
+            CLEAR_SCRATCH
+        }
+        if
+        :: d_step { true -> /* the power fails */
+               printf("POWER FAILURE\n");
+               for (i : 0 .. ITEMS - 1) { c[i] = m[i] }
+               for (i : 0 .. UNITS - 1) { c_log[i] = m_log[i] }
+               c_base = m_base; i = 0 }
+        :: printf("PROCESS DIES\n")
+        fi
     }
-    if
-    :: d_step { true -> /* the power fails */
-           printf("POWER FAILURE\n");
-           for (i : 0 .. ITEMS - 1) { c[i] = m[i] }
-           for (i : 0 .. UNITS - 1) { c_log[i] = m_log[i] }
-           c_base = m_base; i = 0 }
-    :: printf("PROCESS DIES\n")
-    fi;
+    atomic {
 
     d_step { read_log(); plan_replay() }
     if
@@ -760,7 +771,7 @@ crash:
     d_step { check_and_open() };
     epoch = found + 1; durable = found; proved = found; home = found;
 #else
-    atomic { c_base = found + BASE_STEP; if :: m_base = c_base :: true fi };
+    atomic { c_base = found + BASE_STEP; if :: MAY_CRASH -> m_base = c_base :: true fi };
     CRASH_HERE;
     d_step {
 #ifdef MUTANT_BASE_IN_ROUND
@@ -770,8 +781,9 @@ crash:
         check_and_open()
     };
 #endif
-    d_step { forget_recovery() };
-    goto running;
+    d_step { forget_recovery() }
+    }
+    if :: MAY_CRASH -> goto running :: else fi;
 
 done:
     skip
