@@ -19,6 +19,21 @@
 #include <string.h>
 #include <time.h>
 
+bool recovery_range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes, uint64_t unit)
+{
+    uint64_t first = (uint64_t)t->c->meta_segments << t->c->segment_shift;
+    uint64_t end = container_bytes(t->c);
+    return offset % unit == 0 && bytes % unit == 0 && offset >= first && offset < end &&
+           bytes <= end - offset;
+}
+
+bool recovery_word_is_valid(const struct txn *t, uint64_t offset)
+{
+    bool journaled = is_table_word(t->c, offset) || offset - t->root.offset < 2 * sizeof(uint64_t);
+    return (journaled && offset % sizeof(uint64_t) == 0) ||
+           recovery_range_is_valid(t, offset, sizeof(uint64_t), sizeof(uint64_t));
+}
+
 bool recovery_takes_log(const struct txn *t, const struct record_word *word)
 {
     return is_table_word(t->c, word->offset) && word->value == 0 &&

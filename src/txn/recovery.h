@@ -21,6 +21,14 @@ int recover(struct txn *t);
 int undo_recover(struct txn *t, uint64_t base, uint64_t *newest);
 int redo_recover(struct txn *t, uint64_t base, uint64_t *newest);
 
+/*
+ * What a record or image may name; checksums do not tell who made them. Ranges lie in the file,
+ * behind the metadata, on multiples of `unit`; words are those of the root, of the segment table,
+ * or behind the metadata. So recovery never writes headers and base epoch.
+ */
+bool recovery_range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes, uint64_t unit);
+bool recovery_word_is_valid(const struct txn *t, uint64_t offset);
+
 /* Rules 9 and 10 (docs/internals.md), which both need. */
 bool recovery_takes_log(const struct txn *t, const struct record_word *word);
 

@@ -51,8 +51,9 @@ static int no_memory(const struct txn *t)
 static bool part_is_valid(const struct log_reader *r, const struct redo_part *part, uint64_t room,
                           uint64_t base)
 {
-    if (room < sizeof *part || part->epoch <= base || part->epoch > EPOCH_MAX || part->bytes == 0 ||
-        part->bytes > room - sizeof *part || part->bytes > REDO_PART_MAX - sizeof *part)
+    if (room < sizeof *part || part->epoch <= base || part->epoch > EPOCH_MAX ||
+        part->fenced >= part->epoch || part->bytes == 0 || part->bytes > room - sizeof *part ||
+        part->bytes > REDO_PART_MAX - sizeof *part)
         return false;
     /* The sum is of the part with the field zero; the log is not ours to change, so of a copy. */
     struct redo_part *copy = r->copy;
@@ -140,14 +141,6 @@ static const struct redo_part *next_part(const struct log_reader *r, const struc
     return NULL;
 }
 
-/* Whether [offset, offset + bytes) lies in the file, behind the header, on such a boundary. */
-static bool range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes, uint64_t unit)
-{
-    uint64_t end = container_bytes(t->c);
-    return offset % unit == 0 && bytes % unit == 0 && offset >= FORMAT_STATE && offset < end &&
-           bytes <= end - offset;
-}
-
 /* The arrays of a record's stream. */
 struct arrays {
     const struct record_clear *clears;
@@ -176,17 +169,17 @@ static bool contents_are_valid(const struct txn *t, const struct record *record)
         return false;
     struct arrays a = arrays_of(record);
     for (uint32_t i = 0; i < head->clears; i++)
-        if (!range_is_valid(t, a.clears[i].offset, a.clears[i].bytes, sizeof(uint64_t)))
+        if (!recovery_range_is_valid(t, a.clears[i].offset, a.clears[i].bytes, sizeof(uint64_t)))
             return false;
     for (uint32_t i = 0; i < head->words; i++)
-        if (!range_is_valid(t, a.words[i].offset, sizeof(uint64_t), sizeof(uint64_t)))
+        if (!recovery_word_is_valid(t, a.words[i].offset))
             return false;
     for (uint32_t i = 0; i < head->fresh; i++)
-        if (!range_is_valid(t, a.fresh[i].offset, a.fresh[i].bytes, PM_LINE))
+        if (!recovery_range_is_valid(t, a.fresh[i].offset, a.fresh[i].bytes, PM_LINE))
             return false;
     for (uint32_t i = 0; i < head->runs; i++) {
-        if (!range_is_valid(t, run_line(a.runs[i]) * PM_LINE, run_count(a.runs[i]) * PM_LINE,
-                            PM_LINE))
+        if (!recovery_range_is_valid(t, run_line(a.runs[i]) * PM_LINE,
+                                     run_count(a.runs[i]) * PM_LINE, PM_LINE))
             return false;
         lines += run_count(a.runs[i]);
     }

@@ -48,24 +48,22 @@ static bool record_shape_is_valid(const struct txn *t, unsigned half, const stru
            log_record_bytes(r->clears, r->words, r->pages) == r->bytes;
 }
 
-/* Whether [offset, offset + bytes) is whole words inside the file and not in the header pages. */
-static bool range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes)
+static bool page_is_valid(const struct txn *t, uint64_t page)
 {
-    uint64_t end = container_bytes(t->c);
-    return offset % 8 == 0 && bytes % 8 == 0 && offset >= FORMAT_STATE && offset < end &&
-           bytes <= end - offset;
+    return page < file_pages(t) && recovery_range_is_valid(t, page * PM_PAGE, PM_PAGE, PM_PAGE);
 }
 
 static bool record_contents_are_valid(const struct txn *t, const struct log_record *r)
 {
     for (uint64_t i = 0; i < r->clears; i++)
-        if (!range_is_valid(t, record_clears(r)[i].offset, record_clears(r)[i].bytes))
+        if (!recovery_range_is_valid(t, record_clears(r)[i].offset, record_clears(r)[i].bytes,
+                                     sizeof(uint64_t)))
             return false;
     for (uint64_t i = 0; i < r->words; i++)
-        if (!range_is_valid(t, record_words(r)[i].offset, sizeof(uint64_t)))
+        if (!recovery_word_is_valid(t, record_words(r)[i].offset))
             return false;
     for (uint64_t i = 0; i < r->pages; i++)
-        if (record_pages(r)[i].page >= file_pages(t))
+        if (!page_is_valid(t, record_pages(r)[i].page))
             return false;
     return true;
 }
@@ -118,7 +116,7 @@ static int read_images(const struct txn *t, uint64_t epoch, struct image_list *l
     *list = (struct image_list){.half = epoch % 2};
     for (uint32_t slot = 0; slot < capacity; slot++) {
         const struct log_descriptor *d = log_descriptor(&t->log, list->half, slot);
-        if (d->epoch != epoch || d->page >= file_pages(t))
+        if (d->epoch != epoch || !page_is_valid(t, d->page))
             continue;
         uint64_t sum = checksum(log_slot(&t->log, list->half, slot), PM_PAGE, t->c->seed);
         if (d->sum != checksum_mix(sum, epoch, d->page))
