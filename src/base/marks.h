@@ -22,7 +22,9 @@
 
 /* The arena, see container.h; constants, since compiled code has them in it. */
 #define ARENA_HINT       UINT64_C(0x110000000000) /* 17 TiB: above what sanitizers use */
+#ifndef ARENA_SIZE_SHIFT /* 45 under clang's ASan, which has its heap at 80 TiB */
 #define ARENA_SIZE_SHIFT 46
+#endif
 #define ARENA_SIZE       (UINT64_C(1) << ARENA_SIZE_SHIFT) /* ends below programs, at 85 TiB */
 
 /* Directly behind the arena. */

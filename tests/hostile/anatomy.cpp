@@ -1,0 +1,213 @@
+#include "hostile/anatomy.hpp"
+
+#include "common/format.hpp"
+
+#include <algorithm>
+
+namespace hostile
+{
+
+namespace
+{
+
+// Pieces are added in order; what is between two is unused.
+class Collector
+{
+  public:
+    void add(Kind kind, uint64_t offset, uint64_t bytes, uint64_t epoch = 0)
+    {
+        skip_to(offset);
+        pieces.push_back({kind, offset, bytes, epoch});
+        end = offset + bytes;
+    }
+    void skip_to(uint64_t offset)
+    {
+        if (offset > end)
+            pieces.push_back({Kind::unused, end, offset - end, 0});
+        end = std::max(end, offset);
+    }
+    std::vector<Piece> pieces;
+
+  private:
+    uint64_t end = 0;
+};
+
+uint64_t table_word(const Bytes &file, uint64_t segment)
+{
+    return at<uint64_t>(file, FORMAT_TABLE + segment * sizeof(uint64_t));
+}
+
+// Returns the segments that it takes.
+uint64_t add_metadata(const Geometry &g, Collector &out)
+{
+    out.add(Kind::header, FORMAT_HEADER_A, sizeof(format_header));
+    out.add(Kind::header, FORMAT_HEADER_B, sizeof(format_header));
+    out.add(Kind::base_epoch, FORMAT_STATE, sizeof(uint64_t));
+    out.add(Kind::root, FORMAT_STATE + offsetof(format_state, root_offset), 2 * sizeof(uint64_t));
+    out.add(Kind::table, FORMAT_TABLE, g.segments_max * sizeof(uint64_t));
+    uint64_t segments = format_meta_segments(g.segment_size, g.segments_max * g.segment_size);
+    out.skip_to(segments * g.segment_size);
+    return segments;
+}
+
+void add_slab(const Bytes &file, const Geometry &g, uint64_t segment, Collector &out)
+{
+    uint64_t start = segment * g.segment_size;
+    uint64_t size = uint64_t{segment_argument(table_word(file, segment))} * FORMAT_GRANULARITY_MIN;
+    if (size == 0 || size > g.segment_size / 2)
+        return;
+    struct slab_shape shape = slab_shape(g.segment_size, (uint32_t)size);
+    out.add(Kind::bitmap, start, divide_up(shape.objects, 64) * sizeof(uint64_t));
+    for (uint64_t slot = 0; slot < shape.objects; slot++)
+        if (at<uint64_t>(file, start + slot / 64 * 8) >> slot % 64 & 1)
+            out.add(Kind::object, start + shape.header_bytes + slot * size, size);
+}
+
+void add_parts(const Bytes &file, const Geometry &g, uint64_t segment, Collector &out)
+{
+    uint64_t offset = segment * g.segment_size, end = offset + g.segment_size;
+    while (end - offset > sizeof(redo_part)) {
+        redo_part part = at<redo_part>(file, offset);
+        if (part.epoch == 0 || part.bytes == 0 || part.bytes > end - offset - sizeof part)
+            return;
+        out.add(Kind::part, offset, sizeof part + part.bytes, part.epoch);
+        offset = std::min(end, align_up(offset + sizeof part + part.bytes, PM_LINE));
+    }
+}
+
+// A segment of the undo engine's log: its slots are number `first` and on of its half.
+void add_slots(const Bytes &file, const Geometry &g, uint64_t segment, uint64_t first,
+               const Bytes &record, Collector &out)
+{
+    uint64_t start = segment * g.segment_size, count = log_segment_slots(g.segment_size);
+    uint64_t record_slots = divide_up(record.size(), PM_PAGE);
+    auto is_image = [&](uint64_t i) {
+        return first + i >= record_slots &&
+               at<log_descriptor>(file, start + i * sizeof(log_descriptor)).epoch != 0;
+    };
+    for (uint64_t i = 0; i < count; i++)
+        if (is_image(i)) {
+            uint64_t offset = start + i * sizeof(log_descriptor);
+            out.add(Kind::descriptor, offset, offsetof(log_descriptor, unused),
+                    at<log_descriptor>(file, offset).epoch);
+        }
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t offset = start + log_segment_first_slot(g.segment_size) + i * PM_PAGE;
+        if (is_image(i))
+            out.add(Kind::image, offset, PM_PAGE,
+                    at<log_descriptor>(file, start + i * sizeof(log_descriptor)).epoch);
+        else if (first + i < record_slots)
+            out.add(Kind::record, offset, std::min(record.size() - (first + i) * PM_PAGE, PM_PAGE),
+                    at<uint64_t>(record, offsetof(log_record, epoch)));
+    }
+}
+
+bool is_usable(const Bytes &file, const format_header &h)
+{
+    return is_power_of_two(h.segment_size) && h.segment_size >= FORMAT_SEGMENT_MIN &&
+           h.segment_size <= FORMAT_SEGMENT_MAX && h.max_size <= FORMAT_SIZE_MAX &&
+           FORMAT_TABLE + h.max_size / h.segment_size * sizeof(uint64_t) <= file.size();
+}
+
+} // namespace
+
+std::optional<Geometry> geometry_of(const Bytes &file)
+{
+    for (uint64_t offset : {FORMAT_HEADER_A, FORMAT_HEADER_B}) {
+        format_header h = at<format_header>(file, offset);
+        if (is_usable(file, h))
+            return Geometry{h.segment_size, h.max_size / h.segment_size,
+                            std::min(file.size(), h.max_size) / h.segment_size, h.id[0] ^ h.id[1]};
+    }
+    return std::nullopt;
+}
+
+std::vector<uint64_t> log_segments(const Bytes &file, const Geometry &g, unsigned half)
+{
+    std::vector<uint64_t> segments;
+    for (uint64_t i = 0; i < g.segments; i++) {
+        uint64_t word = table_word(file, i);
+        if (segment_kind(word) == SEGMENT_LOG && segment_log_half(word) == half)
+            segments.push_back(i);
+    }
+    std::sort(segments.begin(), segments.end(), [&](uint64_t a, uint64_t b) {
+        uint32_t x = segment_argument(table_word(file, a));
+        uint32_t y = segment_argument(table_word(file, b));
+        return x != y ? x < y : a < b;
+    });
+    return segments;
+}
+
+uint64_t slot_offset(const Geometry &g, const std::vector<uint64_t> &half, uint64_t slot)
+{
+    uint64_t per_segment = log_segment_slots(g.segment_size);
+    return half[slot / per_segment] * g.segment_size + log_segment_first_slot(g.segment_size) +
+           slot % per_segment * PM_PAGE;
+}
+
+uint64_t descriptor_offset(const Geometry &g, const std::vector<uint64_t> &half, uint64_t slot)
+{
+    uint64_t per_segment = log_segment_slots(g.segment_size);
+    return half[slot / per_segment] * g.segment_size + slot % per_segment * sizeof(log_descriptor);
+}
+
+Bytes record_at(const Bytes &file, const Geometry &g, const std::vector<uint64_t> &half)
+{
+    uint64_t capacity = half.size() * log_segment_slots(g.segment_size);
+    if (capacity == 0)
+        return {};
+    log_record head = at<log_record>(file, slot_offset(g, half, 0));
+    if (__builtin_memcmp(head.magic, RECORD_MAGIC, sizeof head.magic) != 0 ||
+        head.bytes < sizeof head || head.bytes > capacity * PM_PAGE)
+        return {};
+    Bytes record;
+    for (uint64_t slot = 0; record.size() < head.bytes; slot++)
+        record +=
+            file.substr(slot_offset(g, half, slot), std::min(head.bytes - record.size(), PM_PAGE));
+    return record;
+}
+
+bool log_is_redo(const Bytes &file)
+{
+    return at<uint64_t>(file, FORMAT_STATE) & BASE_REDO;
+}
+
+std::vector<Piece> pieces_of(const Bytes &file)
+{
+    std::optional<Geometry> g = geometry_of(file);
+    Collector out;
+    if (!g)
+        return {};
+    uint64_t first_data = add_metadata(*g, out);
+    std::vector<uint64_t> halves[2] = {log_segments(file, *g, 0), log_segments(file, *g, 1)};
+    Bytes records[2] = {record_at(file, *g, halves[0]), record_at(file, *g, halves[1])};
+    for (uint64_t i = first_data; i < g->segments; i++) {
+        uint64_t word = table_word(file, i);
+        unsigned half = segment_log_half(word);
+        switch (segment_kind(word)) {
+        case SEGMENT_SLAB:
+            add_slab(file, *g, i, out);
+            break;
+        case SEGMENT_LARGE:
+        case SEGMENT_MORE:
+            out.add(Kind::object, i * g->segment_size, g->segment_size);
+            break;
+        case SEGMENT_LOG:
+            if (log_is_redo(file)) {
+                add_parts(file, *g, i, out);
+            } else {
+                auto found = std::find(halves[half].begin(), halves[half].end(), i);
+                uint64_t first = (uint64_t)(found - halves[half].begin());
+                add_slots(file, *g, i, first * log_segment_slots(g->segment_size), records[half],
+                          out);
+            }
+            break;
+        default: // free
+            break;
+        }
+        out.skip_to((i + 1) * g->segment_size);
+    }
+    return out.pieces;
+}
+
+} // namespace hostile

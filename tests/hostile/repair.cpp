@@ -1,0 +1,137 @@
+// Seals and checksums made right: what somebody would do who means harm.
+#include "hostile/anatomy.hpp"
+
+#include "common/format.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace hostile
+{
+
+namespace
+{
+
+void reseal(Bytes &file, uint64_t offset)
+{
+    put(file, offset, seal(seal_payload(at<uint64_t>(file, offset))));
+}
+
+void repair_headers(Bytes &file)
+{
+    for (uint64_t offset : {FORMAT_HEADER_A, FORMAT_HEADER_B}) {
+        uint64_t bytes = offsetof(format_header, checksum);
+        if (file.size() >= offset + sizeof(format_header))
+            put(file, offset + bytes, checksum(file.data() + offset, bytes, FORMAT_VERSION));
+    }
+}
+
+bool is_inside(const Bytes &file, uint64_t offset, uint64_t bytes)
+{
+    return offset <= file.size() && bytes <= file.size() - offset;
+}
+
+void repair_images(Bytes &file, const Geometry &g, const std::vector<uint64_t> &half,
+                   uint64_t first)
+{
+    for (uint64_t slot = first; slot < half.size() * log_segment_slots(g.segment_size); slot++) {
+        uint64_t offset = descriptor_offset(g, half, slot);
+        log_descriptor d = at<log_descriptor>(file, offset);
+        if (d.epoch == 0)
+            continue;
+        uint64_t sum = checksum(file.data() + slot_offset(g, half, slot), PM_PAGE, g.seed);
+        d.sum = checksum_mix(sum, d.epoch, d.page);
+        put(file, offset, d);
+    }
+}
+
+void repair_record(Bytes &file, const Geometry &g, const std::vector<uint64_t> &half, bool contents)
+{
+    Bytes record = record_at(file, g, half);
+    if (record.empty())
+        return;
+    log_record head = at<log_record>(record, 0);
+    uint64_t pages = sizeof head + (head.clears + head.words) * sizeof(record_word);
+    for (uint64_t i = pages; contents && i < record.size(); i += sizeof(record_page)) {
+        record_page page = at<record_page>(record, i);
+        if (page.page < file.size() / PM_PAGE) {
+            page.sum = checksum(file.data() + page.page * PM_PAGE, PM_PAGE, g.seed);
+            put(record, i, page);
+        }
+    }
+    head.checksum = 0;
+    put(record, 0, head);
+    head.checksum = checksum(record.data(), record.size(), g.seed);
+    put(record, 0, head);
+    for (uint64_t i = 0; i < record.size(); i += PM_PAGE)
+        record.copy(file.data() + slot_offset(g, half, i / PM_PAGE),
+                    std::min(record.size() - i, PM_PAGE), i);
+}
+
+// The sums of fresh ranges that lie whole in the first part of a record.
+void repair_fresh(Bytes &file, uint64_t offset)
+{
+    redo_part part = at<redo_part>(file, offset);
+    uint64_t from = (uint64_t{part.clears} + part.words) * sizeof(record_word);
+    for (uint64_t i = 0; i < part.fresh && from + sizeof(redo_fresh) <= part.bytes;
+         i++, from += sizeof(redo_fresh)) {
+        redo_fresh fresh = at<redo_fresh>(file, offset + sizeof part + from);
+        if (is_inside(file, fresh.offset, fresh.bytes)) {
+            fresh.sum = checksum(file.data() + fresh.offset, fresh.bytes, 0);
+            put(file, offset + sizeof part + from, fresh);
+        }
+    }
+}
+
+// Part by part in the order of records, since each names the checksum of the one before.
+void repair_parts(Bytes &file, const Geometry &g, bool contents)
+{
+    std::vector<uint64_t> parts;
+    for (const Piece &piece : pieces_of(file))
+        if (piece.kind == Kind::part)
+            parts.push_back(piece.offset);
+    std::sort(parts.begin(), parts.end(), [&](uint64_t a, uint64_t b) {
+        redo_part x = at<redo_part>(file, a), y = at<redo_part>(file, b);
+        return std::tie(x.epoch, x.number, a) < std::tie(y.epoch, y.number, b);
+    });
+    redo_part before{};
+    for (uint64_t offset : parts) {
+        if (contents)
+            repair_fresh(file, offset);
+        redo_part part = at<redo_part>(file, offset);
+        if (part.epoch == before.epoch && part.number == before.number + 1)
+            part.previous = before.checksum;
+        part.checksum = 0;
+        put(file, offset, part);
+        uint64_t sum = checksum(file.data() + offset, sizeof part + part.bytes, 0);
+        part.checksum = checksum_mix(sum, g.seed, offset);
+        put(file, offset, part);
+        before = part;
+    }
+}
+
+} // namespace
+
+void repair(Bytes &file, bool contents)
+{
+    repair_headers(file);
+    std::optional<Geometry> g = geometry_of(file);
+    if (!g)
+        return;
+    reseal(file, FORMAT_STATE);
+    reseal(file, FORMAT_STATE + offsetof(format_state, root_offset));
+    reseal(file, FORMAT_STATE + offsetof(format_state, root_size));
+    for (uint64_t i = 0; i < g->segments_max; i++)
+        reseal(file, FORMAT_TABLE + i * sizeof(uint64_t));
+    if (log_is_redo(file)) {
+        repair_parts(file, *g, contents);
+        return;
+    }
+    for (unsigned h : {0u, 1u}) {
+        std::vector<uint64_t> half = log_segments(file, *g, h);
+        repair_images(file, *g, half, divide_up(record_at(file, *g, half).size(), PM_PAGE));
+        repair_record(file, *g, half, contents);
+    }
+}
+
+} // namespace hostile

@@ -1,0 +1,187 @@
+// The seed corpus: containers of both engines, as programs leave them that close or die.
+//
+//   fuzz_seeds DIRECTORY
+#include "hostile/input.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <libpm.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace
+{
+
+constexpr uint64_t SEGMENT = 64 << 10;
+
+struct Node {
+    Node *next;
+    uint64_t value;
+    char *large;
+};
+
+[[noreturn]] void fail(const char *what)
+{
+    fprintf(stderr, "fuzz_seeds: %s: %s\n", what, pm_errormsg());
+    _exit(1);
+}
+
+void require(bool condition, const char *what)
+{
+    if (!condition)
+        fail(what);
+}
+
+class Program
+{
+  public:
+    Program(const char *path, pm_engine engine)
+    {
+        pm_options options{};
+        options.size = sizeof options;
+        options.flags = PM_CREATE;
+        options.engine = engine;
+        options.segment_size = SEGMENT;
+        options.max_size = 16 * SEGMENT;
+        c = pm_open(path, &options);
+        require(c, "pm_open");
+    }
+
+    void push(uint64_t value, size_t large = 0)
+    {
+        Node *n = static_cast<Node *>(pm_calloc(c, 1, sizeof(Node) + value % 3 * 100));
+        require(n, "pm_calloc");
+        n->next = static_cast<Node *>(pm_getroot(c));
+        n->value = value;
+        if (large > 0) {
+            n->large = static_cast<char *>(pm_malloc(c, large));
+            require(n->large, "pm_malloc");
+            for (size_t i = 0; i < large; i += 9000)
+                n->large[i] = (char)value;
+        }
+        require(pm_setroot(c, n, 0) == 0, "pm_setroot");
+    }
+
+    void pop()
+    {
+        Node *n = static_cast<Node *>(pm_getroot(c));
+        require(pm_setroot(c, n->next, 0) == 0 && pm_free(n) == 0, "pm_free");
+    }
+
+    void store(uint64_t value) { static_cast<Node *>(pm_getroot(c))->value = value; }
+
+    void commit() { require(pm_commit(c) == 0, "pm_commit"); }
+    void close() { require(pm_close(c) == 0, "pm_close"); }
+
+  private:
+    pm_container *c;
+};
+
+struct Seed {
+    const char *name;
+    void (*run)(Program &p);
+};
+
+const Seed seeds[] = {
+    {"empty", [](Program &p) { p.close(); }},
+    {"clean",
+     [](Program &p) {
+         p.push(1);
+         p.push(2);
+         p.commit();
+         p.close();
+     }},
+    {"first-commit",
+     [](Program &p) {
+         p.push(1);
+         p.commit();
+     }},
+    {"crashed",
+     [](Program &p) {
+         for (uint64_t i = 0; i < 4; i++) {
+             p.push(i);
+             p.commit();
+         }
+         p.store(7);
+         p.commit();
+         p.push(8);
+         p.store(9);
+     }},
+    {"freed",
+     [](Program &p) {
+         for (uint64_t i = 0; i < 6; i++)
+             p.push(i);
+         p.commit();
+         p.pop();
+         p.pop();
+         p.commit();
+         p.pop();
+     }},
+    {"large",
+     [](Program &p) {
+         p.push(1, 70000);
+         p.commit();
+         p.push(2, 150000);
+         p.commit();
+         p.store(3);
+     }},
+    {"grown",
+     [](Program &p) {
+         for (uint64_t i = 0; i < 8; i++) {
+             p.push(i, 40000);
+             p.commit();
+         }
+         p.close();
+     }},
+    {"long-log",
+     [](Program &p) {
+         p.push(1, 200000); // its pages are listed, or fresh, in one record
+         p.commit();
+         for (uint64_t i = 0; i < 20; i++) {
+             p.store(i);
+             p.commit();
+         }
+     }},
+};
+
+// In a process of its own, since most do not close.
+hostile::Bytes container_of(const Seed &seed, pm_engine engine)
+{
+    char path[] = "/dev/shm/libpm-seed-XXXXXX";
+    require(mkdtemp(path), "mkdtemp");
+    std::string file = std::string(path) + "/c.pm";
+    pid_t child = fork();
+    if (child == 0) {
+        Program program(file.c_str(), engine);
+        seed.run(program);
+        _exit(0);
+    }
+    int status = 0;
+    require(child > 0 && waitpid(child, &status, 0) == child && status == 0, seed.name);
+    std::ifstream in(file, std::ios::binary);
+    hostile::Bytes bytes((std::istreambuf_iterator<char>(in)), {});
+    unlink(file.c_str());
+    rmdir(path);
+    return bytes;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    require(argc == 2, "needs a directory");
+    for (const Seed &seed : seeds)
+        for (pm_engine engine : {PM_ENGINE_UNDO, PM_ENGINE_REDO}) {
+            hostile::Bytes input = hostile::encode(container_of(seed, engine));
+            std::string name =
+                std::string(seed.name) + (engine == PM_ENGINE_UNDO ? "-undo" : "-redo");
+            std::ofstream out(std::string(argv[1]) + "/" + name, std::ios::binary);
+            out << input;
+            require(!!out.flush(), "cannot write a seed");
+        }
+    return 0;
+}

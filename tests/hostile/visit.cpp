@@ -1,0 +1,214 @@
+#include "hostile/visit.hpp"
+
+#include "common/format.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <libpm.h>
+#include <set>
+#include <sys/mman.h>
+#include <unistd.h>
+
+extern "C" {
+#include "backend/backend.h"
+
+const struct medium_ops *__real_medium_of(int fd, const void *home, size_t size, bool synchronous);
+
+static bool on_ordinary_file;
+
+// libpm's question what kind of file it has.
+const struct medium_ops *__wrap_medium_of(int fd, const void *home, size_t size, bool synchronous)
+{
+    return on_ordinary_file ? &medium_cache : __real_medium_of(fd, home, size, synchronous);
+}
+}
+
+namespace hostile
+{
+
+namespace
+{
+
+enum Way { READ_ONLY, UNDO, REDO, REDO_ON_FILE, WAYS };
+const char *const names[WAYS] = {"read-only", "undo", "redo", "redo on a file"};
+
+// The walk reads so much at most.
+constexpr size_t OBJECTS_MAX = 500, OBJECT_BYTES_MAX = 64 << 10;
+
+// libpm believes no file that claims to be older, and none gets that old. Near the limit a few
+// commits reach it.
+constexpr uint64_t EPOCH_OLD = (UINT64_C(1) << 54) - 1000;
+
+void demand(bool condition, Way way, const char *what)
+{
+    if (condition)
+        return;
+    fprintf(stderr, "%s: %s; errno %d, message: %s\n", names[way], what, errno, pm_errormsg());
+    abort();
+}
+
+// One file in memory, which is emptied and filled again.
+class MemoryFile
+{
+  public:
+    MemoryFile() : fd_(memfd_create("container", MFD_CLOEXEC))
+    {
+        path_ = "/proc/self/fd/" + std::to_string(fd_);
+    }
+    const char *path() const { return path_.c_str(); }
+
+    void fill(const Bytes &bytes) const
+    {
+        static const char zeros[PM_PAGE] = {};
+        bool filled = ftruncate(fd_, 0) == 0 && ftruncate(fd_, (off_t)bytes.size()) == 0;
+        for (size_t i = 0; filled && i < bytes.size(); i += PM_PAGE) {
+            size_t n = std::min(bytes.size() - i, PM_PAGE);
+            if (memcmp(bytes.data() + i, zeros, n) != 0)
+                filled = pwrite(fd_, bytes.data() + i, n, (off_t)i) == (ssize_t)n;
+        }
+        if (!filled) {
+            perror("cannot fill the file");
+            exit(1);
+        }
+    }
+
+  private:
+    int fd_;
+    std::string path_;
+};
+
+const MemoryFile &the_file()
+{
+    static const MemoryFile file;
+    return file;
+}
+
+pm_container *open_in(Way way)
+{
+    pm_options options{};
+    options.size = sizeof options;
+    options.flags = way == READ_ONLY ? (unsigned)PM_READONLY : 0u;
+    options.engine = way == UNDO        ? PM_ENGINE_UNDO
+                     : way == READ_ONLY ? PM_ENGINE_AUTO
+                                        : PM_ENGINE_REDO;
+    on_ordinary_file = way == REDO_ON_FILE;
+    pm_container *c = pm_open(the_file().path(), &options);
+    demand(c || errno == EBADMSG || errno == ENOTSUP || errno == EADDRINUSE || errno == ENOMEM, way,
+           "pm_open() fails for no good reason");
+    return c;
+}
+
+// The objects that a conservative collector would find from the root.
+std::set<char *> objects_of(pm_container *c)
+{
+    std::set<char *> found;
+    std::vector<char *> left = {static_cast<char *>(pm_getroot(c))};
+    while (!left.empty() && found.size() < OBJECTS_MAX) {
+        char *object = left.back();
+        left.pop_back();
+        size_t size = pm_contains(c, object) ? pm_usable_size(object) : 0;
+        if (size == 0 || !found.insert(object).second)
+            continue;
+        size = std::min(size, OBJECT_BYTES_MAX) / sizeof(char *) * sizeof(char *);
+        for (size_t i = 0; i < size; i += sizeof(char *)) {
+            char *pointer;
+            memcpy(&pointer, object + i, sizeof pointer);
+            if (pointer && pm_contains(c, pointer) && left.size() < OBJECTS_MAX)
+                left.push_back(pointer);
+        }
+    }
+    return found;
+}
+
+uint64_t digest_of(pm_container *c, const std::set<char *> &objects)
+{
+    uint64_t sum = (uint64_t)pm_getroot(c);
+    for (char *object : objects) {
+        size_t size = std::min(pm_usable_size(object), OBJECT_BYTES_MAX);
+        sum = checksum_mix(checksum(object, size, sum), (uint64_t)object, size);
+    }
+    return sum;
+}
+
+// Change a bit of everything. False: there was no room for it, or it could not be committed.
+bool change(pm_container *c, const std::set<char *> &objects)
+{
+    if (pm_reserve(c, 16 * PM_PAGE) != 0)
+        return false;
+    size_t n = 0;
+    for (char *object : objects)
+        if (n++ < 4)
+            memset(object + pm_usable_size(object) / 2, 0x5A, 8);
+    char *small = static_cast<char *>(pm_calloc(c, 1, 40));
+    char *large = static_cast<char *>(pm_malloc(c, 70000));
+    if (large)
+        memset(large + 5000, 1, 5000);
+    if (small && pm_getroot(c) == nullptr)
+        pm_setroot(c, small, 0);
+    if (!objects.empty() && *objects.rbegin() != pm_getroot(c))
+        pm_free(*objects.rbegin());
+    bool committed = pm_commit(c) == 0;
+    pm_free(small);
+    pm_free(large);
+    if (!committed)
+        pm_rollback(c);
+    return committed && pm_commit(c) == 0;
+}
+
+struct Found {
+    bool opened, whole; // pm_check() has nothing to say
+    uint64_t digest;
+};
+
+// What is there after closing, by a reader.
+void read_again(Way way, uint64_t expected)
+{
+    pm_container *c = open_in(READ_ONLY);
+    demand(c, way, "what was closed cannot be opened");
+    demand(pm_check(c) == 0, way, "what was closed is not whole");
+    demand(digest_of(c, objects_of(c)) == expected, way, "what was committed is not there");
+    pm_close(c);
+}
+
+Found visit_in(Way way)
+{
+    pm_container *c = open_in(way);
+    if (!c)
+        return {false, false, 0};
+    Found found = {true, pm_check(c) == 0, 0};
+    demand(found.whole || errno == EBADMSG, way, "pm_check() fails for no good reason");
+    std::set<char *> objects = objects_of(c);
+    found.digest = digest_of(c, objects);
+    struct pm_stats stats{};
+    stats.size = sizeof stats;
+    demand(pm_stats(c, &stats) == 0, way, "pm_stats() fails");
+    if (way == READ_ONLY || !found.whole) {
+        pm_close(c);
+        return found;
+    }
+    bool changed = change(c, objects);
+    demand(pm_check(c) == 0, way, "a change leaves it damaged");
+    uint64_t digest = changed ? digest_of(c, objects_of(c)) : 0;
+    demand(pm_close(c) == 0, way, "pm_close() fails");
+    if (changed && stats.epoch < EPOCH_OLD)
+        read_again(way, digest);
+    return found;
+}
+
+} // namespace
+
+void visit(const Bytes &file)
+{
+    the_file().fill(file);
+    Found reader = visit_in(READ_ONLY);
+    Way way = (Way)(UNDO + checksum(file.data(), file.size(), 0) % (WAYS - UNDO));
+    Found writer = visit_in(way);
+    demand(writer.opened == reader.opened, way, "opens what a reader does not, or the reverse");
+    demand(!reader.whole || writer.whole, way, "is less whole than to a reader");
+    demand(!reader.whole || writer.digest == reader.digest, way,
+           "shows something else to a reader");
+}
+
+} // namespace hostile
