@@ -20,8 +20,11 @@ static int check_slab(struct allocator *a, uint32_t segment)
     bool committed = home_table(a->c)[segment] == shadow_table(a->c)[segment];
     for (uint32_t w = 0; w < s->bitmap.words; w++) {
         uint64_t offset = s->bitmap.offset + w * sizeof(uint64_t);
-        uint64_t valid = bits_of_word(w, 0, s->shape.objects);
-        if (shadow[w] & ~valid || (committed && home[w] & ~valid))
+        uint64_t valid = bitmap_mask(w, 0, s->shape.objects);
+        if (!seal_is_valid(shadow[w]) || (committed && !seal_is_valid(home[w])))
+            return damaged(a, offset, "a bitmap's word is damaged; restore the file from a backup");
+        uint64_t claimed = seal_payload(shadow[w]) | (committed ? seal_payload(home[w]) : 0);
+        if (claimed & ~valid)
             return damaged(a, offset, "a bitmap claims slots beyond its slab");
         if ((w < s->bitmap.low || w >= s->bitmap.high) && home[w] != shadow[w])
             return damaged(a, offset, "a bitmap has changed outside any transaction");
@@ -32,7 +35,7 @@ static int check_slab(struct allocator *a, uint32_t segment)
     for (uint32_t slot = 0; slot < s->shape.objects; slot++) {
         struct page_range on = slot_pages(a, s, slot);
         bool fresh = txn_page_is_fresh(a->t, on.first) || txn_page_is_fresh(a->t, on.last);
-        if (home[slot / 64] >> slot % 64 & 1 && fresh)
+        if (bitmap_has(home, slot) && fresh)
             return damaged(a, slot_offset(a, s, slot), "a live page would not be logged");
     }
     return 0;

@@ -1,5 +1,6 @@
 #include "allocator/slab.h"
 
+#include "allocator/bitmap.h"
 #include "allocator/classes.h"
 
 static const uint64_t *home_bits(const struct allocator *a, const struct slab *s)
@@ -76,7 +77,7 @@ static bool page_is_used(const struct allocator *a, const struct slab *s, const 
 {
     uint32_t first, end;
     slots_of_page(a, s, page, &first, &end);
-    return bits_any(bits, first, end);
+    return bitmap_any(bits, first, end);
 }
 
 /* Fill in what follows from the object size; the list's fields stay as they are. */
@@ -84,7 +85,7 @@ static void describe(struct allocator *a, struct slab *s, uint32_t object_size)
 {
     s->shape = slab_shape(a->c->segment_size, object_size);
     s->bitmap = (struct journal_region){.offset = segment_offset(a, s->segment),
-                                        .words = (uint32_t)divide_up(s->shape.objects, 64)};
+                                        .words = bitmap_words(s->shape.objects)};
     s->by_size = reciprocal_of(object_size / FORMAT_GRANULARITY_MIN);
     s->hint = 0;
     s->loaded = true;
@@ -136,12 +137,13 @@ uint32_t slab_take(struct allocator *a, struct slab *s)
 {
     const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);
     for (uint32_t w = s->hint; w < s->bitmap.words; w++) {
-        uint64_t free = ~(home[w] | shadow[w]) & bits_of_word(w, 0, s->shape.objects);
+        uint64_t free = ~(home[w] | shadow[w]) & bitmap_mask(w, 0, s->shape.objects);
         s->hint = w;
-        if (free) {
-            journal_set(&a->t->journal, &s->bitmap, w, shadow[w] | (free & -free));
+        if (free && seal_is_valid(shadow[w])) { /* what is damaged must not be sealed again */
+            journal_set(&a->t->journal, &s->bitmap, w,
+                        seal(seal_payload(shadow[w]) | (free & -free)));
             touch(a, s);
-            return w * 64 + (uint32_t)__builtin_ctzll(free);
+            return w * BITMAP_SLOTS + (uint32_t)__builtin_ctzll(free);
         }
     }
     s->hint = s->bitmap.words;
@@ -150,9 +152,9 @@ uint32_t slab_take(struct allocator *a, struct slab *s)
 
 void slab_put(struct allocator *a, struct slab *s, uint32_t slot)
 {
-    uint32_t w = slot / 64;
-    uint64_t bit = UINT64_C(1) << slot % 64;
-    journal_set(&a->t->journal, &s->bitmap, w, shadow_bits(a, s)[w] & ~bit);
+    uint32_t w = slot / BITMAP_SLOTS;
+    uint64_t bit = UINT64_C(1) << slot % BITMAP_SLOTS;
+    journal_set(&a->t->journal, &s->bitmap, w, seal(seal_payload(shadow_bits(a, s)[w]) & ~bit));
     touch(a, s);
     if (!(home_bits(a, s)[w] & bit)) { /* allocated in this transaction: free at once */
         if (w < s->hint)
@@ -163,7 +165,8 @@ void slab_put(struct allocator *a, struct slab *s, uint32_t slot)
 
 bool slab_uses(const struct allocator *a, const struct slab *s, uint32_t slot)
 {
-    return shadow_bits(a, s)[slot / 64] >> slot % 64 & 1;
+    return seal_is_valid(shadow_bits(a, s)[slot / BITMAP_SLOTS]) &&
+           bitmap_has(shadow_bits(a, s), slot);
 }
 
 uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t offset)
@@ -175,16 +178,31 @@ uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t 
     return slot < s->shape.objects ? (uint32_t)slot : SLOT_FULL;
 }
 
+/* A damaged word counts as in use: nobody knows what it said. */
+static bool words_are_zero(const uint64_t *words, uint32_t first, uint32_t end)
+{
+    for (uint32_t w = first; w < end; w++)
+        if (words[w])
+            return false;
+    return true;
+}
+
 bool slab_is_empty(const struct allocator *a, const struct slab *s)
 {
     /* What just changed is the likeliest to be in use. */
-    return !bits_any(shadow_bits(a, s), s->bitmap.low * 64ul, s->bitmap.high * 64ul) &&
-           !bits_any(shadow_bits(a, s), 0, s->shape.objects);
+    return words_are_zero(shadow_bits(a, s), s->bitmap.low, s->bitmap.high) &&
+           words_are_zero(shadow_bits(a, s), 0, s->bitmap.words);
 }
 
 static bool is_large(uint64_t word)
 {
     return segment_kind(word) == SEGMENT_LARGE || segment_kind(word) == SEGMENT_MORE;
+}
+
+/* Whether a bit of slots [first, last] may differ between home and shadow. */
+static bool may_have_changed(const struct slab *s, uint32_t first, uint32_t last)
+{
+    return first < s->bitmap.high * BITMAP_SLOTS && last >= s->bitmap.low * BITMAP_SLOTS;
 }
 
 unsigned slab_line_liveness(void *allocator, uint64_t line)
@@ -209,9 +227,9 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
         last = s->shape.objects - 1;
     if (first > last)
         return 0;
-    bool is = bits_any_of_few(shadow_bits(a, s), first, last - first + 1), was = is;
-    if (first / 64 < s->bitmap.high && last / 64 >= s->bitmap.low) /* else the same (J1) */
-        was = bits_any_of_few(home_bits(a, s), first, last - first + 1);
+    bool is = bitmap_any_of_few(shadow_bits(a, s), first, last - first + 1), was = is;
+    if (may_have_changed(s, first, last)) /* else the same (J1) */
+        was = bitmap_any_of_few(home_bits(a, s), first, last - first + 1);
     return (was && was_slab ? LIVE_BEFORE : 0u) | (is && is_slab ? LIVE_AFTER : 0u);
 }
 
@@ -221,7 +239,7 @@ static uint64_t lines_between(uint64_t data, uint64_t from, uint64_t end)
 {
     from = from > data ? from - data : 0;
     end = min_u64(end - data, PM_PAGE);
-    return bits_of_word(0, from / PM_LINE, divide_up(end, PM_LINE));
+    return bits_between(from / PM_LINE, divide_up(end, PM_LINE));
 }
 
 /* The lines of a page that slots with their bit set touch; most pages have all of them in use. */
@@ -232,11 +250,11 @@ static uint64_t used_lines(const struct allocator *a, const struct slab *s, cons
     uint64_t data = ((uint64_t)page << PM_PAGE_SHIFT) - slot_offset(a, s, 0), lines = 0;
     uint32_t first, end;
     slots_of_page(a, s, page, &first, &end);
-    if (bits_all(bits, first, end))
+    if (bitmap_all(bits, first, end))
         return first < end ? lines_between(data, first * size, end * size) : 0;
-    for (uint32_t w = first / 64; w * 64 < end; w++)
-        for (uint64_t left = bits[w] & bits_of_word(w, first, end); left; left &= left - 1) {
-            uint64_t slot = w * 64 + (uint32_t)__builtin_ctzll(left);
+    for (uint32_t w = first / BITMAP_SLOTS; w * BITMAP_SLOTS < end; w++)
+        for (uint64_t left = bits[w] & bitmap_mask(w, first, end); left; left &= left - 1) {
+            uint64_t slot = w * BITMAP_SLOTS + (uint32_t)__builtin_ctzll(left);
             lines |= lines_between(data, slot * size, (slot + 1) * size);
         }
     return lines;
@@ -258,7 +276,7 @@ struct page_liveness slab_page_liveness(void *allocator, uint32_t page)
         return (struct page_liveness){0, 0};
     slots_of_page(a, s, page, &first, &end);
     uint64_t is = used_lines(a, s, shadow_bits(a, s), page), was = is;
-    if (first < end && first / 64 < s->bitmap.high && (end - 1) / 64 >= s->bitmap.low) /* else J1 */
+    if (first < end && may_have_changed(s, first, end - 1)) /* else the same (J1) */
         was = used_lines(a, s, home_bits(a, s), page);
     return (struct page_liveness){was_slab ? was : 0, is_slab ? is : 0};
 }
@@ -268,7 +286,7 @@ void slab_note_pages(struct allocator *a, struct slab *s)
     const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);
     uint32_t noted = 0; /* pages below were looked at; slots come in order of address */
     for (uint32_t w = s->bitmap.low; w < s->bitmap.high; w++) {
-        uint64_t changed = home[w] ^ shadow[w];
+        uint64_t changed = seal_payload(home[w] ^ shadow[w]);
         if (home[w] & changed) { /* slots that can be given out again after the commit */
             if (w < s->hint)
                 s->hint = w;
@@ -277,7 +295,7 @@ void slab_note_pages(struct allocator *a, struct slab *s)
         if (!a->t->engine->in_place) /* lines are judged when commit finds that they changed */
             continue;
         for (; changed; changed &= changed - 1) {
-            uint32_t slot = w * 64 + (uint32_t)__builtin_ctzll(changed);
+            uint32_t slot = w * BITMAP_SLOTS + (uint32_t)__builtin_ctzll(changed);
             struct page_range on = slot_pages(a, s, slot);
             for (uint32_t page = on.first > noted ? on.first : noted; page <= on.last; page++) {
                 bool live = page_is_used(a, s, shadow, page);

@@ -40,44 +40,10 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Bits [first, end) of the word that holds bits [64 * word, 64 * word + 64). */
-static inline uint64_t bits_of_word(uint64_t word, uint64_t first, uint64_t end)
+/* Bits [first, end) of a word, of which there is at least one. */
+static inline uint64_t bits_between(uint64_t first, uint64_t end)
 {
-    uint64_t low = word * 64, mask = ~(uint64_t)0;
-    if (first > low)
-        mask = first - low < 64 ? mask << (first - low) : 0;
-    if (end < low + 64)
-        mask = end > low ? mask & (~(uint64_t)0 >> (low + 64 - end)) : 0;
-    return mask;
-}
-
-/* Whether any of bits [first, first + count) is set; count is from 1 to 64. */
-static inline bool bits_any_of_few(const uint64_t *words, uint64_t first, uint32_t count)
-{
-    const uint64_t *word = words + first / 64;
-    uint32_t shift = first % 64;
-    uint64_t bits = word[0] >> shift;
-    if (shift + count > 64)
-        bits |= word[1] << (64 - shift);
-    return bits << (64 - count);
-}
-
-/* Whether all of bits [first, end) are set. */
-static inline bool bits_all(const uint64_t *words, uint64_t first, uint64_t end)
-{
-    for (uint64_t w = first / 64; w * 64 < end; w++)
-        if (~words[w] & bits_of_word(w, first, end))
-            return false;
-    return true;
-}
-
-/* Whether any of bits [first, end) is set. */
-static inline bool bits_any(const uint64_t *words, uint64_t first, uint64_t end)
-{
-    for (uint64_t w = first / 64; w * 64 < end; w++)
-        if (words[w] & bits_of_word(w, first, end))
-            return true;
-    return false;
+    return ~(uint64_t)0 << first & ~(uint64_t)0 >> (64 - end);
 }
 
 #endif

@@ -10,8 +10,7 @@
  * Three kinds of metadata, by how they change:
  *   header       written at creation only; each copy has a checksum
  *   base epoch   one sealed word, changed in place with a round of its own (recovery, close)
- *   journaled    root, segment table, bitmaps: 64-bit words changed by commit records only.
- *                Sealed where the payload leaves room for a check, that is not in bitmaps.
+ *   journaled    root, segment table, bitmaps: sealed words, changed by commit records only
  */
 #ifndef PM_CONTAINER_FORMAT_H
 #define PM_CONTAINER_FORMAT_H
@@ -24,7 +23,7 @@
 #include <stdint.h>
 
 #define FORMAT_MAGIC           "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
-#define FORMAT_VERSION         1u
+#define FORMAT_VERSION         2u
 
 #define FORMAT_SEGMENT_MIN     (UINT64_C(64) << 10)
 #define FORMAT_SEGMENT_MAX     (UINT64_C(1) << 30)
@@ -126,9 +125,33 @@ static inline unsigned segment_log_half(uint64_t word)
  *
  *   | bitmap: one bit an object, 1 = in use | padding to a page | object 0 | object 1 | ...
  *
+ * The bitmap's words are sealed, so each has the bits of BITMAP_SLOTS objects.
+ *
  * The objects begin on a page, so an object whose size is a multiple of an alignment up to a page
  * is aligned to it.
  */
+
+#define BITMAP_SLOTS ((uint32_t)SEAL_BITS)
+
+static inline uint32_t bitmap_words(uint64_t slots)
+{
+    return (uint32_t)divide_up(slots, BITMAP_SLOTS);
+}
+
+/* Whether slot `slot` is in use. */
+static inline bool bitmap_has(const uint64_t *bitmap, uint32_t slot)
+{
+    return bitmap[slot / BITMAP_SLOTS] >> slot % BITMAP_SLOTS & 1;
+}
+
+/* The bits of slots [first, end) that are in word `word`. */
+static inline uint64_t bitmap_mask(uint32_t word, uint64_t first, uint64_t end)
+{
+    uint64_t low = (uint64_t)word * BITMAP_SLOTS;
+    first = max_u64(first, low);
+    end = min_u64(end, low + BITMAP_SLOTS);
+    return first < end ? bits_between(first - low, end - low) : 0;
+}
 
 struct slab_shape {
     uint32_t object_size;  /* bytes */
@@ -140,7 +163,7 @@ static inline struct slab_shape slab_shape(uint64_t segment_size, uint32_t objec
 {
     /* The bitmap never needs more pages than if the whole segment were objects. */
     uint64_t most = segment_size / object_size;
-    uint64_t header = align_up(divide_up(most, 8), PM_PAGE);
+    uint64_t header = align_up(bitmap_words(most) * sizeof(uint64_t), PM_PAGE);
     return (struct slab_shape){.object_size = object_size,
                                .objects = (uint32_t)((segment_size - header) / object_size),
                                .header_bytes = (uint32_t)header};

@@ -18,7 +18,7 @@ static uint64_t notes_bytes(const struct container *c)
 /* A record of everything: each page listed, each word of each bitmap changed. */
 static uint64_t record_bytes(const struct container *c)
 {
-    uint64_t words = c->max_size / FORMAT_GRANULARITY_MIN / 64 + c->segments_max;
+    uint64_t words = bitmap_words(c->max_size / FORMAT_GRANULARITY_MIN) + c->segments_max;
     return log_record_bytes(c->segments_max, words, c->max_size >> PM_PAGE_SHIFT);
 }
 

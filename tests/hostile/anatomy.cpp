@@ -57,9 +57,9 @@ void add_slab(const Bytes &file, const Geometry &g, uint64_t segment, Collector 
     if (size == 0 || size > g.segment_size / 2)
         return;
     struct slab_shape shape = slab_shape(g.segment_size, (uint32_t)size);
-    out.add(Kind::bitmap, start, divide_up(shape.objects, 64) * sizeof(uint64_t));
+    out.add(Kind::bitmap, start, bitmap_words(shape.objects) * sizeof(uint64_t));
     for (uint64_t slot = 0; slot < shape.objects; slot++)
-        if (at<uint64_t>(file, start + slot / 64 * 8) >> slot % 64 & 1)
+        if (at<uint64_t>(file, start + slot / BITMAP_SLOTS * 8) >> slot % BITMAP_SLOTS & 1)
             out.add(Kind::object, start + shape.header_bytes + slot * size, size);
 }
 

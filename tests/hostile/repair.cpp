@@ -123,6 +123,10 @@ void repair(Bytes &file, bool contents)
     reseal(file, FORMAT_STATE + offsetof(format_state, root_size));
     for (uint64_t i = 0; i < g->segments_max; i++)
         reseal(file, FORMAT_TABLE + i * sizeof(uint64_t));
+    for (const Piece &piece : pieces_of(file))
+        if (piece.kind == Kind::bitmap)
+            for (uint64_t i = 0; i < piece.bytes; i += sizeof(uint64_t))
+                reseal(file, piece.offset + i);
     if (log_is_redo(file)) {
         repair_parts(file, *g, contents);
         return;

@@ -193,8 +193,11 @@ TEST_CASE_METHOD(Fixture, "a bit set beyond the end of a bitmap")
             continue;
         struct slab_shape shape =
             slab_shape(64 << 10, segment_argument(word) * FORMAT_GRANULARITY_MIN);
-        REQUIRE(shape.objects % 64 != 0);
-        flip(i * (64 << 10) + shape.objects / 8, shape.objects % 8);
+        uint32_t last = bitmap_words(shape.objects) - 1, end = shape.objects % BITMAP_SLOTS;
+        REQUIRE(end != 0);
+        uint64_t offset = i * (64 << 10) + last * sizeof(uint64_t);
+        uint64_t beyond = seal(seal_payload(test::read_word(path, offset)) | UINT64_C(1) << end);
+        test::patch_file(path, offset, &beyond, sizeof beyond);
         test::Container c = open(); // costs linear time to see, so only pm_check does
         REQUIRE(c);
         REQUIRE(pm_check(c.get()) == -1);

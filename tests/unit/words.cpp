@@ -2,6 +2,10 @@
 #include "common/fixture.hpp"
 #include "common/format.hpp"
 
+extern "C" {
+#include "allocator/bitmap.h"
+}
+
 #include <random>
 
 TEST_CASE("every flipped bit of a sealed word shows")
@@ -45,26 +49,47 @@ TEST_CASE("segment words give back what they were made of")
     REQUIRE(segment_word(SEGMENT_FREE, 0) == 0);
 }
 
-TEST_CASE("ranges of bits")
+TEST_CASE("slots of a bitmap's words")
 {
     std::mt19937 random(2);
     for (uint64_t first = 0; first <= 200; first += 1 + random() % 3)
         for (uint64_t end = first; end <= 200; end += 1 + random() % 3)
-            for (uint64_t word = 0; word < 4; word++) {
+            for (uint32_t word = 0; word < 4; word++) {
                 uint64_t expected = 0;
-                for (uint64_t bit = 0; bit < 64; bit++)
-                    if (word * 64 + bit >= first && word * 64 + bit < end)
+                for (uint64_t bit = 0; bit < BITMAP_SLOTS; bit++)
+                    if (word * BITMAP_SLOTS + bit >= first && word * BITMAP_SLOTS + bit < end)
                         expected |= UINT64_C(1) << bit;
-                if (bits_of_word(word, first, end) != expected)
+                if (bitmap_mask(word, first, end) != expected)
                     FAIL("word " << word << " of [" << first << ", " << end << ")");
             }
-    for (uint64_t set = 0; set < 192; set++) {
-        uint64_t words[3] = {};
-        words[set / 64] = UINT64_C(1) << set % 64;
-        for (uint64_t first = 0; first <= 192; first++)
-            for (uint64_t end = first; end <= 192; end += 1 + random() % 17)
-                if (bits_any(words, first, end) != (set >= first && set < end))
-                    FAIL("bit " << set << " in [" << first << ", " << end << ")");
+}
+
+TEST_CASE("questions about ranges of slots, with one in use or one not")
+{
+    std::mt19937 random(3);
+    constexpr uint32_t slots = 3 * BITMAP_SLOTS;
+    for (uint32_t odd = 0; odd < slots; odd++) {
+        uint64_t used[3] = {}, unused[3];
+        used[odd / BITMAP_SLOTS] = UINT64_C(1) << odd % BITMAP_SLOTS;
+        for (int i = 0; i < 3; i++) {
+            unused[i] = seal(seal_payload(~used[i]));
+            used[i] = seal(used[i]);
+        }
+        for (uint32_t slot = 0; slot < slots; slot++)
+            if (bitmap_has(used, slot) != (slot == odd))
+                FAIL("slot " << slot << ", where " << odd << " is in use");
+        for (uint32_t first = 0; first < slots; first++)
+            for (uint32_t end = first; end <= slots; end += 1 + random() % 17) {
+                INFO("slots " << first << " to " << end << ", and " << odd);
+                bool within = odd >= first && odd < end;
+                if (bitmap_any(used, first, end) != within)
+                    FAIL("any");
+                if (bitmap_all(unused, first, end) == within)
+                    FAIL("all");
+                bool few = end > first && end - first <= BITMAP_SLOTS;
+                if (few && bitmap_any_of_few(used, first, end - first) != within)
+                    FAIL("any of few");
+            }
     }
 }
 
@@ -91,7 +116,7 @@ TEST_CASE("slabs use their segment, and stay in it")
             INFO("segment " << segment << ", objects of " << size);
             REQUIRE(shape.objects > 0);
             REQUIRE(shape.header_bytes % PM_PAGE == 0);
-            REQUIRE(shape.header_bytes * 8 >= shape.objects);
+            REQUIRE(shape.header_bytes / 8 >= bitmap_words(shape.objects));
             REQUIRE(shape.header_bytes + (uint64_t)shape.objects * size <= segment);
             REQUIRE(shape.header_bytes + (uint64_t)(shape.objects + 1) * size > segment);
         }

@@ -1,0 +1,40 @@
+/*
+ * Questions about ranges of a slab's slots, answered by whole words of its bitmap. Commit asks them
+ * of every line and page that changed, so they take a few instructions a word. Words are sealed,
+ * hence BITMAP_SLOTS slots each; no answer depends on a seal.
+ */
+#ifndef PM_ALLOCATOR_BITMAP_H
+#define PM_ALLOCATOR_BITMAP_H
+
+#include "container/format.h"
+
+/* Whether any of slots [first, first + count) is in use; count is from 1 to BITMAP_SLOTS. */
+static inline bool bitmap_any_of_few(const uint64_t *bitmap, uint32_t first, uint32_t count)
+{
+    const uint64_t *word = bitmap + first / BITMAP_SLOTS;
+    uint32_t shift = first % BITMAP_SLOTS;
+    uint64_t bits = word[0] >> shift;
+    if (shift + count > BITMAP_SLOTS)
+        bits = seal_payload(word[0]) >> shift | word[1] << (BITMAP_SLOTS - shift);
+    return bits << (64 - count);
+}
+
+/* Whether all of slots [first, end) are in use. */
+static inline bool bitmap_all(const uint64_t *bitmap, uint32_t first, uint32_t end)
+{
+    for (uint32_t w = first / BITMAP_SLOTS; w * BITMAP_SLOTS < end; w++)
+        if (~bitmap[w] & bitmap_mask(w, first, end))
+            return false;
+    return true;
+}
+
+/* Whether any of slots [first, end) is in use. */
+static inline bool bitmap_any(const uint64_t *bitmap, uint32_t first, uint32_t end)
+{
+    for (uint32_t w = first / BITMAP_SLOTS; w * BITMAP_SLOTS < end; w++)
+        if (bitmap[w] & bitmap_mask(w, first, end))
+            return true;
+    return false;
+}
+
+#endif
