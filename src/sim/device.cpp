@@ -1,5 +1,7 @@
 #include "sim/device.hpp"
 
+#include "sim/threads.hpp"
+
 #include <cerrno>
 #include <fcntl.h>
 #include <stdexcept>
@@ -128,9 +130,10 @@ void Device::load_newest(const Memory &memory)
     load(memory, image);
 }
 
-void Device::record(Recording *recording)
+void Device::record(Recording *recording, bool thorough)
 {
     recording_ = recording;
+    thorough_ = thorough;
     if (recording)
         for (File &f : files_)
             if (f.map)
@@ -166,11 +169,20 @@ void Device::tick()
         look_everywhere(recording_->begin_event(true));
 }
 
+uint32_t Device::begin_write(File &f, uint64_t offset, uint64_t size)
+{
+    uint32_t event = recording_->begin_event(thorough_);
+    if (thorough_)
+        look_everywhere(event);
+    else
+        look(f, offset, size, event);
+    return event;
+}
+
 void Device::written_back(File &f, uint64_t offset, uint64_t size)
 {
-    uint32_t event = recording_->begin_event(false);
+    uint32_t event = begin_write(f, offset, size);
     uint64_t first = offset / unit_, count = (offset + size - 1) / unit_ - first + 1;
-    look(f, offset, size, event);
     recording_->add({Step::QUEUE, event, unit_of(f.number, first), (uint32_t)count, nullptr, 0});
 }
 
@@ -183,16 +195,24 @@ void Device::fence()
 
 void Device::written(File &f, uint64_t offset, uint64_t size)
 {
-    look(f, offset, size, recording_->begin_event(false));
+    begin_write(f, offset, size);
 }
 
 void Device::sync(File &f)
 {
     uint32_t event = recording_->begin_event(true);
     look_everywhere(event);
-    // On pmem it is asked for because the file has grown.
-    Step::Kind kind = kind_ == Kind::FILE ? Step::SYNC : Step::SYNC_SIZE;
-    recording_->add({kind, event, f.number, 0, nullptr, 0});
+    if (kind_ == Kind::PMEM) { // it is asked for because the file has grown
+        recording_->add({Step::SYNC_SIZE, event, f.number, 0, nullptr, 0});
+        return;
+    }
+    recording_->add({Step::BEGIN_SYNC, event, f.number, 0, nullptr, 0});
+    if (in_thread()) {
+        yield();
+        event = recording_->begin_event(true);
+        look_everywhere(event);
+    }
+    recording_->add({Step::SYNC, event, f.number, 0, nullptr, 0});
 }
 
 void Device::resized(File &f, uint64_t size)

@@ -3,13 +3,14 @@
 //
 // The library's calls come to us because medium_of() and the system calls that change a file are
 // wrapped by the linker (hooks.cpp). On pmem each write-back, copy and fence is an event; on an
-// ordinary file each write, sync and change of size. At an event we compare what the files have
-// with what they had, so plain stores are found too, whoever made them: for caches evict.
-// Write-backs and copies look only where they are told to; fences, and the program by tick(), look
-// everywhere. (What is stored in between and not found before its write-back was not missed: until
-// the next fence everything that might have been on the medium still may be.)
+// ordinary file each write, each sync (where it begins and where it ends) and change of size. At an
+// event we compare what the files have with what they had, so plain stores are found too, whoever
+// made them: for caches evict. Write-backs and copies look only where they are told to, unless a
+// recording is to be `thorough`; fences, syncs, and the program by tick(), look everywhere. (What
+// is stored in between and not found before its write-back was not missed: until the next fence
+// everything that might have been on the medium still may be.)
 //
-// One device at a time, one thread.
+// One device at a time; of threads one at a time (threads.hpp).
 #ifndef PM_SIM_DEVICE_HPP
 #define PM_SIM_DEVICE_HPP
 
@@ -44,7 +45,7 @@ class Device
     void load_newest(const Memory &memory);
 
     // Put what happens from now on into a recording. NULL: nothing.
-    void record(Recording *recording);
+    void record(Recording *recording, bool thorough = false);
     Recording *recording() { return recording_; }
     // Notice whatever was stored to: as if time passed. With tick() as an event.
     void look_everywhere(uint32_t event);
@@ -70,6 +71,7 @@ class Device
 
   private:
     void look(File &file, uint64_t offset, uint64_t size, uint32_t event);
+    uint32_t begin_write(File &file, uint64_t offset, uint64_t size);
     void set_size(File &file, uint64_t size);
     void put(Unit unit, const char *bytes);
 
@@ -78,6 +80,7 @@ class Device
     std::vector<std::string> paths_;
     std::vector<File> files_;
     Recording *recording_ = nullptr;
+    bool thorough_ = false;
 };
 
 } // namespace sim

@@ -33,7 +33,8 @@ void Session::begun(uint32_t container, uint64_t commits)
 
 void Session::returned(uint32_t container, uint64_t commits)
 {
-    set(container, {commits, bounds_[container].upper});
+    const Bounds &b = bounds_[container];
+    set(container, {std::max(commits, b.lower), b.upper});
 }
 
 void Session::end()
@@ -53,8 +54,8 @@ void Counts::operator+=(const Counts &other)
     recoveries += other.recoveries;
 }
 
-Explorer::Explorer(Device &device, Subject &subject, const Plan &plan)
-    : device_(device), subject_(subject), plan_(plan)
+Explorer::Explorer(Device &device, Subject &subject, const Plan &plan, States &states)
+    : device_(device), subject_(subject), plan_(plan), states_(states)
 {
 }
 
@@ -83,7 +84,7 @@ void Explorer::run_first()
     }
     first.memory.start(device_.kind(), device_.contents());
     first.recording.clear();
-    device_.record(&first.recording);
+    device_.record(&first.recording, is_exhaustive());
     Session session(device_, bounds, plan_.transactions, true);
     subject_.run(session);
     device_.look_everywhere(first.recording.now() + 1);
@@ -132,7 +133,7 @@ void Explorer::visit_event(Cursor &cursor, uint32_t event, size_t depth)
         if (!strike(cursor, crash, depth, record))
             return;
         path_.push_back(crash);
-        if (plan_.nested == UINT64_MAX)
+        if (is_exhaustive())
             visit_all(depth + 1, std::move(bounds));
         else
             visit_some(depth + 1, std::move(bounds));
@@ -234,7 +235,7 @@ bool Explorer::strike(Cursor &cursor, const Crash &crash, size_t depth, bool rec
             next.memory.start(memory, image);
         else
             next.memory.start(memory);
-        device_.record(&next.recording);
+        device_.record(&next.recording, is_exhaustive());
     }
     // What recovery leaves behind shows only when the container is used again.
     uint64_t more = hash % 4 == 0 ? 1 + hash / 4 % 3 : 0;

@@ -36,7 +36,8 @@ class Session
 
     // A container was found to be after so many commits. Violation if that cannot be.
     void found(uint32_t container, uint64_t commits);
-    // So many commits of a container have begun, and returned.
+    // So many commits of a container have begun, and returned. Threads may learn of that in
+    // another order.
     void begun(uint32_t container, uint64_t commits);
     void returned(uint32_t container, uint64_t commits);
     // Time passes, in which caches may evict.
@@ -74,16 +75,20 @@ struct Plan {
 struct Counts {
     uint64_t events = 0;  // of the first run
     uint64_t crashes = 0; // looked at; many leave what another left
-    uint64_t states = 0;  // distinct contents of the files after a power failure
+    uint64_t states = 0;  // distinct contents of the files after a power failure, new to States
     uint64_t deaths = 0;  // of the process: distinct states of caches and medium
     uint64_t recoveries = 0;
     void operator+=(const Counts &other);
 };
 
+// Hashes of what files had after a power failure.
+using States = std::unordered_set<uint64_t>;
+
 class Explorer
 {
   public:
-    Explorer(Device &device, Subject &subject, const Plan &plan);
+    // `states` grows; several explorations may share it.
+    Explorer(Device &device, Subject &subject, const Plan &plan, States &states);
 
     // The first run and all that follows. Throws Violation.
     void explore();
@@ -108,6 +113,7 @@ class Explorer
     bool is_news(const Cursor &cursor, const Crash &crash, size_t depth);
     uint64_t path_hash() const;
     Level &level(size_t depth);
+    bool is_exhaustive() const { return plan_.nested == UINT64_MAX; }
 
     Device &device_;
     Subject &subject_;
@@ -115,7 +121,7 @@ class Explorer
     Counts counts_;
     std::vector<std::unique_ptr<Level>> levels_;
     std::vector<Crash> path_;
-    std::unordered_set<uint64_t> states_;
+    States &states_;
     std::unordered_map<uint64_t, size_t> visited_; // with which bounds, at which depth
 };
 

@@ -1,9 +1,14 @@
 // Where the library's calls come in: linked with --wrap for each function below.
 #include "sim/device.hpp"
 #include "sim/random.hpp"
+#include "sim/threads.hpp"
 
+#include <cerrno>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 extern "C" {
@@ -141,5 +146,63 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned)
     for (size_t i = 0; i < size; i++)
         static_cast<char *>(bytes)[i] = (char)sim::mix(++ids_drawn);
     return (ssize_t)size;
+}
+
+// ---- threads: who waits lets others go on ------------------------------------------------------
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
+int __real_sched_yield(void);
+void __real_lock_wait(uint32_t *state);
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    if (!sim::in_thread())
+        return __real_pthread_mutex_lock(mutex);
+    int error;
+    while ((error = pthread_mutex_trylock(mutex)) == EBUSY)
+        sim::yield_blocked();
+    return error;
+}
+
+// It may wake for no reason, and always does.
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    if (!sim::in_thread())
+        return __real_pthread_cond_wait(condition, mutex);
+    pthread_mutex_unlock(mutex);
+    sim::yield_blocked();
+    return __wrap_pthread_mutex_lock(mutex);
+}
+
+// base/lock.h, which C++ cannot read.
+void __wrap_lock_wait(uint32_t *state)
+{
+    if (!sim::in_thread())
+        return __real_lock_wait(state);
+    while (__atomic_exchange_n(state, 2, __ATOMIC_ACQUIRE) != 0)
+        sim::yield_blocked();
+}
+
+int __wrap_sched_yield(void)
+{
+    if (!sim::in_thread())
+        return __real_sched_yield();
+    sim::yield_blocked();
+    return 0;
+}
+
+// How long a round took decides how long one waits for company.
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    static uint64_t ns;
+    if (!Device::current())
+        return __real_clock_gettime(clock, time);
+    if (!sim::in_thread())
+        ns = 0;
+    ns += 1000;
+    *time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    return 0;
 }
 }

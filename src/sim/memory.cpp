@@ -122,12 +122,24 @@ void Memory::fence()
     queued_.clear();
 }
 
+void Memory::begin_sync(uint32_t file)
+{
+    for (const Dirty &d : dirty_)
+        if (file_of(d.unit) == file)
+            queued_.push_back({d.unit, d.first + (uint32_t)d.versions.size() - 1});
+    synced_sizes_.resize(files());
+    synced_sizes_[file] = sizes_[file].size();
+}
+
 void Memory::sync(uint32_t file)
 {
-    for (size_t i = dirty_.size(); i-- > 0;)
-        if (file_of(dirty_[i].unit) == file)
-            settle(dirty_[i].unit, dirty_[i].first + (uint32_t)dirty_[i].versions.size() - 1);
-    sync_size(file);
+    std::erase_if(queued_, [&](const Queued &q) {
+        if (file_of(q.unit) == file)
+            settle(q.unit, q.version);
+        return file_of(q.unit) == file;
+    });
+    std::vector<uint64_t> &sizes = sizes_[file];
+    sizes.erase(sizes.begin(), sizes.begin() + (ptrdiff_t)synced_sizes_[file] - 1);
 }
 
 void Memory::resize(uint32_t file, uint64_t size)

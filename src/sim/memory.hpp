@@ -9,7 +9,9 @@
 //   change          a unit has a new version
 //   queue           its newest version is to be durable with the next fence
 //   fence           what was queued becomes the floor: versions before it are gone
-//   sync            fdatasync(2): the newest version of everything becomes the floor
+//   begin_sync      fdatasync(2) begins: of everything the newest version is queued
+//   sync            it ends: what was queued becomes the floor. What was written meanwhile may be
+//                   there or not
 //
 // The same goes for each file's size.
 //
@@ -83,6 +85,7 @@ class Memory
     void change(Unit unit, const char *bytes, uint64_t hash);
     void queue(Unit first, uint32_t count);
     void fence();
+    void begin_sync(uint32_t file);
     void sync(uint32_t file);
     void resize(uint32_t file, uint64_t size);
     void sync_size(uint32_t file);
@@ -121,6 +124,7 @@ class Memory
     std::vector<std::vector<uint32_t>> slots_; // a unit's place among the dirty, or NONE
     std::vector<Dirty> dirty_;
     std::vector<Queued> queued_;
+    std::vector<size_t> synced_sizes_; // how many sizes were there when a sync began, by file
     uint64_t floor_hash_ = 0;
 };
 

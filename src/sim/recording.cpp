@@ -43,6 +43,9 @@ void Cursor::apply(const Step &s)
     case Step::FENCE:
         memory_.fence();
         break;
+    case Step::BEGIN_SYNC:
+        memory_.begin_sync(s.unit);
+        break;
     case Step::SYNC:
         memory_.sync(s.unit);
         break;

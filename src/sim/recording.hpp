@@ -11,7 +11,7 @@ namespace sim
 {
 
 struct Step {
-    enum Kind : uint8_t { CHANGE, QUEUE, FENCE, SYNC, RESIZE, SYNC_SIZE } kind;
+    enum Kind : uint8_t { CHANGE, QUEUE, FENCE, BEGIN_SYNC, SYNC, RESIZE, SYNC_SIZE } kind;
     uint32_t event;    // at which it happened
     Unit unit;         // CHANGE, QUEUE; of the others the file
     uint32_t count;    // QUEUE

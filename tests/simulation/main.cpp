@@ -2,6 +2,7 @@
 //
 //   simulate [OPTION...]             explore one setup
 //   simulate --plan NAME [--mode M]  explore the setups of a plan (plans.cpp)
+//   simulate --list FILE [--mode M]  explore what the file has commands for, in that mode
 //
 // A violation ends it with status 1 and the one command that repeats it.
 #include "simulation/run.hpp"
@@ -10,6 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <unistd.h>
 
 using simulation::Run;
@@ -20,14 +24,16 @@ namespace
 const char *const usage =
     "usage: simulate [--structure rbtree|btree|skiplist|hashmap] [--profile NAME] [--mode "
     "undo|redo|stores]\n"
-    "                [--medium pmem|file] [--containers N] [--async N] [--concurrent]\n"
+    "                [--medium pmem|file] [--containers N] [--async N] [--concurrent] [--threads "
+    "N]\n"
     "                [--seed N] [--transactions N] [--seeds N] [--nested N|all] [--depth N]\n"
     "                [--crash EVENT:FATE[:SEED]]...\n"
-    "       simulate --plan ci|quick|soak [--mode undo|redo|stores] [--seed N] [--minutes N]\n";
+    "       simulate --plan ci|quick|soak [--mode undo|redo|stores] [--seed N] [--minutes N]\n"
+    "       simulate --list FILE [--mode undo|redo|stores]\n";
 
 struct Arguments {
     Run run;
-    std::string plan;
+    std::string plan, list;
     double minutes = 0;
 };
 
@@ -37,18 +43,18 @@ uint64_t number(const std::string &text)
 }
 
 // False if it makes no sense.
-bool parse(int argc, char **argv, Arguments &a)
+bool parse(const std::vector<std::string> &words, Arguments &a)
 {
     Run &r = a.run;
-    for (int i = 1; i < argc; i++) {
-        std::string name = argv[i];
+    for (size_t i = 1; i < words.size(); i++) {
+        const std::string &name = words[i];
         if (name == "--concurrent") {
             r.setup.concurrent = true;
             continue;
         }
-        if (i + 1 == argc)
+        if (i + 1 == words.size())
             return false;
-        std::string value = argv[++i];
+        const std::string &value = words[++i];
         if (name == "--structure")
             r.setup.structure = value;
         else if (name == "--profile")
@@ -61,6 +67,8 @@ bool parse(int argc, char **argv, Arguments &a)
             r.setup.containers = (unsigned)number(value);
         else if (name == "--async")
             r.setup.async = (unsigned)number(value);
+        else if (name == "--threads")
+            r.setup.threads = (unsigned)number(value);
         else if (name == "--seed")
             r.setup.seed = number(value);
         else if (name == "--transactions")
@@ -73,6 +81,8 @@ bool parse(int argc, char **argv, Arguments &a)
             r.plan.depth = number(value);
         else if (name == "--plan")
             a.plan = value;
+        else if (name == "--list")
+            a.list = value;
         else if (name == "--minutes")
             a.minutes = strtod(value.c_str(), nullptr);
         else if (std::optional<sim::Crash> crash = sim::parse_crash(value);
@@ -82,6 +92,27 @@ bool parse(int argc, char **argv, Arguments &a)
             return false;
     }
     return true;
+}
+
+// The runs of a file that has commands as we print them, one a line, and other lines in between.
+std::vector<Run> read_list(const std::string &path, const std::string &mode)
+{
+    std::vector<Run> runs;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream text(line);
+        std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
+        Arguments a;
+        if (words.empty() || words[0] != "simulate")
+            continue;
+        if (!parse(words, a))
+            throw std::invalid_argument(path + ": " + line);
+        if (a.run.setup.mode == mode)
+            runs.push_back(a.run);
+    }
+    if (runs.empty())
+        throw std::invalid_argument(path + " has nothing for mode " + mode);
+    return runs;
 }
 
 [[noreturn]] void die(const std::string &why)
@@ -115,7 +146,7 @@ void on_alarm(int)
 int main(int argc, char **argv)
 {
     Arguments a;
-    if (!parse(argc, argv, a)) {
+    if (!parse({argv, argv + argc}, a)) {
         fputs(usage, stderr);
         return 2;
     }
@@ -126,9 +157,16 @@ int main(int argc, char **argv)
     try {
         const std::string &mode = a.run.setup.mode;
         uint64_t seed = a.run.setup.seed;
-        bool good = a.plan == "soak" ? simulation::soak(mode, seed, a.minutes)
-                    : a.plan.empty() ? simulation::explore({a.run})
-                                     : simulation::explore(simulation::plan(a.plan, mode, seed));
+        bool good;
+        if (!a.list.empty())
+            good = simulation::explore(read_list(a.list, mode));
+        else if (a.plan.empty())
+            good = simulation::explore({a.run});
+        else if (a.plan == "soak")
+            good = simulation::soak(mode, seed, a.minutes);
+        else
+            good = simulation::explore(simulation::plan(a.plan, mode, seed),
+                                       a.plan == "ci" ? simulation::states_demanded(mode) : 0);
         return good ? 0 : 1;
     } catch (const std::exception &e) {
         fprintf(stderr, "simulate: %s\n", e.what());

@@ -2,6 +2,7 @@
 // core.
 #include "simulation/run.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace simulation
@@ -20,7 +21,10 @@ struct Line {
     sim::Plan plan; // transactions, seeds, nested, depth
     unsigned containers = 1, async = 0;
     bool concurrent = false;
+    unsigned threads = 1;
 };
+
+constexpr const char *modes[] = {"undo", "redo", "stores"};
 
 const Line lines[] = {
     // Every event, and every event of each recovery.
@@ -45,9 +49,23 @@ const Line lines[] = {
     {"rs", FILE_, "rbtree", "large", {40, 4, 4, 3}},
     {"rs", FILE_, "btree", "bulk", {30, 2, 2, 3}, 1, 3},
     {"rs", FILE_, "rbtree", "small", {25, 4, 3, 2}, 2},
+    {"rs", FILE_, "rbtree", "mixed", {40, 4, 4, 3}, 1, 0, false, 2},
+    {"rs", FILE_, "hashmap", "allocator", {20, 4, 4, 3}, 1, 0, true, 3},
 };
 
+// Each run is another program, so that no state is explored twice.
+uint64_t seed_of(uint64_t seed, const std::string &mode, const Line *line)
+{
+    uint64_t m = (uint64_t)(std::find(std::begin(modes), std::end(modes), mode) - modes);
+    return (seed * std::size(modes) + m) * std::size(lines) + (uint64_t)(line - lines);
+}
+
 } // namespace
+
+uint64_t states_demanded(const std::string &mode)
+{
+    return mode == "undo" ? 100000 : 55000;
+}
 
 std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t seed)
 {
@@ -62,10 +80,10 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
             plan.transactions = plan.transactions / 8 + 2;
             plan.nested = 1;
         }
-        runs.push_back(
-            {{l.structure, l.profile, mode, l.medium, seed, l.containers, l.async, l.concurrent},
-             plan,
-             {}});
+        runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
+                         l.containers, l.async, l.concurrent, l.threads},
+                        plan,
+                        {}});
     }
     return runs;
 }

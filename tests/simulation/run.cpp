@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 
 namespace simulation
@@ -41,25 +42,34 @@ double seconds()
     return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-void report(const char *what, const sim::Counts &c, uint64_t checks, double time)
+// Of the clock, and of this process on the processor.
+struct Time {
+    double wall = seconds(), cpu = (double)clock() / CLOCKS_PER_SEC;
+};
+
+void report(const char *what, const sim::Counts &c, uint64_t checks, const Time &start)
 {
+    Time now;
+    double cpu = now.cpu - start.cpu;
     printf("%s: %llu events, %llu crashes; %llu distinct states after power failure, %llu after "
-           "the process died; %llu recoveries, %llu checks in %.1f s: %.0f a second\n",
+           "the process died; %llu recoveries, %llu checks in %.1f s; %.1f s of CPU time, %.0f "
+           "recoveries a second of it\n",
            what, (unsigned long long)c.events, (unsigned long long)c.crashes,
            (unsigned long long)c.states, (unsigned long long)c.deaths,
-           (unsigned long long)c.recoveries, (unsigned long long)checks, time,
-           (double)c.recoveries / time);
+           (unsigned long long)c.recoveries, (unsigned long long)checks, now.wall - start.wall, cpu,
+           (double)c.recoveries / cpu);
     fflush(stdout);
 }
 
 struct Totals {
+    sim::States states; // of all runs
     sim::Counts counts;
     uint64_t checks = 0;
 };
 
 bool explore_one(const Run &run, Totals &totals)
 {
-    double start = seconds();
+    Time start;
     Directory directory;
     std::vector<std::string> paths;
     for (unsigned i = 0; i < run.setup.containers; i++)
@@ -67,7 +77,7 @@ bool explore_one(const Run &run, Totals &totals)
     sim::seed_ids(run.setup.seed);
     sim::Device device(run.setup.medium, paths);
     Subject subject(run.setup);
-    sim::Explorer explorer(device, subject, run.plan);
+    sim::Explorer explorer(device, subject, run.plan, totals.states);
     the_run = &run;
     the_explorer = &explorer;
     bool good = true;
@@ -81,7 +91,7 @@ bool explore_one(const Run &run, Totals &totals)
         good = false;
     }
     the_explorer = nullptr;
-    report(command(run).c_str(), explorer.counts(), subject.checks(), seconds() - start);
+    report(command(run).c_str(), explorer.counts(), subject.checks(), start);
     totals.counts += explorer.counts();
     totals.checks += subject.checks();
     return good;
@@ -103,6 +113,10 @@ std::string command(const Run &run)
         text += " --async " + std::to_string(s.async);
     if (s.concurrent)
         text += " --concurrent";
+    if (s.threads != 1)
+        text += " --threads " + std::to_string(s.threads);
+    if (run.plan.nested == UINT64_MAX)
+        text += " --nested all"; // more is looked at then, so events have other contents
     return text;
 }
 
@@ -122,28 +136,32 @@ uint64_t current_crashes()
                         : idle++;
 }
 
-bool explore(const std::vector<Run> &runs)
+bool explore(const std::vector<Run> &runs, uint64_t states_min)
 {
     Totals totals;
-    double start = seconds();
+    Time start;
     for (const Run &run : runs)
         if (!explore_one(run, totals))
             return false;
     if (runs.size() > 1)
-        report("in all", totals.counts, totals.checks, seconds() - start);
-    return true;
+        report("in all", totals.counts, totals.checks, start);
+    if (totals.counts.states >= states_min)
+        return true;
+    printf("TOO FEW STATES: %llu are demanded\n", (unsigned long long)states_min);
+    return false;
 }
 
 bool soak(const std::string &mode, uint64_t seed, double minutes)
 {
     Totals totals;
-    double start = seconds(), end = start + minutes * 60;
+    Time start;
+    double end = start.wall + minutes * 60;
     bool good = true;
     for (; good && seconds() < end; seed++)
         for (const Run &run : plan("ci", mode, seed))
             if (good && seconds() < end)
                 good = explore_one(run, totals);
-    report("in all", totals.counts, totals.checks, seconds() - start);
+    report("in all", totals.counts, totals.checks, start);
     return good;
 }
 

@@ -1,7 +1,10 @@
 #include "simulation/subject.hpp"
 
 #include "sim/random.hpp"
+#include "sim/threads.hpp"
 #include "simulation/reach.hpp"
+
+#include <mutex>
 
 namespace simulation
 {
@@ -64,6 +67,44 @@ void Subject::transact(sim::Session &session, pm_container *c, uint32_t number,
         wait_for_all(session, number, transaction + 1);
 }
 
+// Group commit: while one thread waits for its commit others go on with theirs.
+void Subject::transact_in_threads(sim::Session &session, pm_container *c, uint64_t &commits)
+{
+    std::mutex mutex; // one transaction at a time
+    uint64_t end = commits + session.more;
+    sim::run_threads(setup_.threads, sim::mix(setup_.seed) + commits, [&](unsigned) {
+        for (;;) {
+            pm_ticket ticket;
+            uint64_t commit;
+            {
+                std::lock_guard lock(mutex);
+                if (commits == end)
+                    return;
+                workloads_[0].run(c, commits, [&] { session.tick(); });
+                commit = ++commits;
+                session.begun(0, commit);
+                ticket = pm_commit_async(c);
+                require(ticket.container, "pm_commit_async");
+            }
+            sim::yield();
+            require(pm_wait(ticket) == 0, "pm_wait");
+            session.returned(0, commit);
+        }
+    });
+}
+
+void Subject::transact_all(sim::Session &session, const std::vector<Container> &open,
+                           std::vector<uint64_t> &commits)
+{
+    if (setup_.threads > 1) {
+        transact_in_threads(session, open[0].get(), commits[0]);
+        return;
+    }
+    for (uint64_t n = 0; n < session.more; n++)
+        for (uint32_t i = 0; i < setup_.containers; i++)
+            transact(session, open[i].get(), i, commits[i]++);
+}
+
 void Subject::run(sim::Session &session)
 {
     std::vector<Container> open;
@@ -74,9 +115,7 @@ void Subject::run(sim::Session &session)
         commits.push_back(check(open[i].get(), i));
         session.found(i, commits[i]);
     }
-    for (uint64_t n = 0; n < session.more; n++)
-        for (uint32_t i = 0; i < setup_.containers; i++)
-            transact(session, open[i].get(), i, commits[i]++);
+    transact_all(session, open, commits);
     for (uint32_t i = 0; i < setup_.containers && session.more > 0; i++)
         check(open[i].get(), i);
     if (!session.close) {
