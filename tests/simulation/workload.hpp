@@ -1,7 +1,7 @@
 // What simulated programs do: an endless sequence of transactions, each a function of the seed and
 // its number, and a model that does the same. One of the example structures with mixed inserts and
-// removals; objects that come and go, small and large; now and then a rollback, a new root, or all
-// is cleared.
+// removals; objects that come and go, small and large, and are changed in place; now and then a
+// rollback, a new root, or all is cleared.
 #ifndef TESTS_SIMULATION_WORKLOAD_HPP
 #define TESTS_SIMULATION_WORKLOAD_HPP
 
@@ -21,7 +21,9 @@ struct Profile {
     const char *name;
     uint64_t keys;
     unsigned operations_min, operations_max; // of a transaction
-    unsigned removes, blobs;                 // % of operations; the rest inserts
+    unsigned removes, blobs, edits;          // % of operations; the rest inserts
+    unsigned slots;                          // for blobs, at most BLOBS
+    unsigned small;                          // % of blobs that have at most 200 bytes
     uint64_t blob_max;                       // bytes
     unsigned rollbacks, roots, clears;       // % of transactions
 };
@@ -56,8 +58,13 @@ class Workload
     std::string compare(pm_container *c, uint64_t transactions);
 
   private:
+    // Words [first, end) hold seed, seed + 1, ...
+    struct Edit {
+        uint64_t first, end, seed;
+    };
     struct Blob {
         uint64_t bytes, seed;
+        std::vector<Edit> edits; // since it was made
     };
     struct State {
         std::map<uint64_t, uint64_t> pairs;
@@ -69,6 +76,8 @@ class Workload
     static void perform(State &state, const Operation &operation);
     void begin(pm_container *c) const;
     const State &state(uint64_t transactions);
+    static Edit edit_of(const Operation &operation, uint64_t bytes);
+    static std::vector<uint64_t> contents(const Blob &blob);
 
     const map_ops &ops_;
     const Profile profile_;
