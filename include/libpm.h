@@ -165,7 +165,8 @@ PM_EXPORT int pm_clear(pm_container *c);
 
 /**
  * Delete the container at `path`, durably. EBUSY if it is open anywhere, EBADMSG if it is no
- * container (then nothing is deleted), or as unlink(2).
+ * container (then nothing is deleted), or as unlink(2). EIO if the medium failed to note it: the
+ * file is gone, but a power failure may bring it back.
  */
 PM_EXPORT int pm_delete(const char *path);
 

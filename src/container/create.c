@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int directory_open(const char *path)
+int directory_open(const char *path)
 {
     char copy[PATH_MAX];
     if (strlen(path) >= sizeof copy)
@@ -35,11 +35,8 @@ static int directory_open(const char *path)
     return fd;
 }
 
-int directory_sync(const char *path)
+int directory_sync(const char *path, int fd)
 {
-    int fd = directory_open(path);
-    if (fd < 0)
-        return -1;
     int error = file_sync(fd);
     close(fd);
     if (error != 0 && error != -EINVAL) /* some file systems have nothing to sync */
@@ -145,7 +142,8 @@ int container_create(const char *path, const struct container_options *options)
         return pm__fail_system(errno, "%s: cannot create", path);
     const char *name = temporary;
     if (fill_and_publish(fd, &header, temporary, path) == 0) {
-        if (directory_sync(path) == 0)
+        int directory = directory_open(path);
+        if (directory >= 0 && directory_sync(path, directory) == 0)
             return fd;
         name = path; /* nobody else can have opened it: it is locked */
     }

@@ -321,12 +321,18 @@ int container_delete(const char *path)
         return -1;
     struct format_header header;
     uint64_t damaged;
-    int result = header_read(fd, path, &header, &damaged);
-    if (result == 0 && unlink(path) != 0)
-        result = pm__fail_system(errno, "%s: cannot delete", path);
+    int result = header_read(fd, path, &header, &damaged), directory = -1;
     if (result == 0)
-        result = directory_sync(path);
+        result = directory = directory_open(path); /* before it is too late to fail */
+    if (result >= 0 && unlink(path) != 0)
+        result = pm__fail_system(errno, "%s: cannot delete", path);
+    if (result >= 0) {
+        result = directory_sync(path, directory);
+        directory = -1;
+    }
     int error = errno;
+    if (directory >= 0)
+        close(directory);
     close(fd);
     errno = error;
     return result;
