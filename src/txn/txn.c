@@ -212,13 +212,14 @@ bool txn_fault(struct txn *t, const void *address)
     bool ours = segments_page_is_data(t, page);
     if (ours && !(t->pages.flags[page] & PAGE_OPEN)) { /* else another thread was faster */
         int error = t->engine->open_page(t, page);
-        if (error == -ENOSPC)
+        if (error == -ENOSPC || error == -EDQUOT)
             panic(t->c->path, offset,
                   "no space to log the page of this store; the last commit stands. "
-                  "pm_reserve() reports this before the store");
+                  "pm_reserve() reports this before the store",
+                  -error);
         if (error != 0)
             panic(t->c->path, offset,
-                  "cannot log and open the page of this store; the last commit stands");
+                  "cannot log and open the page of this store; the last commit stands", -error);
         t->faults++;
     }
     lock_release(&t->lock);

@@ -113,9 +113,10 @@ static uint32_t flush_pages(struct txn *t, uint32_t slot)
         struct page_entry *entry = &t->pages.opened[i];
         const char *contents = page_home(&t->pages, entry->page);
         if (t->pages.flags[entry->page] & PAGE_OPEN) {
-            if (segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1) != 0)
+            int error = segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1);
+            if (error != 0)
                 panic(t->c->path, (uint64_t)entry->page << PM_PAGE_SHIFT,
-                      "can neither protect nor log a page; the last commit stands");
+                      "can neither protect nor log a page; the last commit stands", -error);
             log_write_image(&t->log, slot, t->epoch + 1, entry->page, contents, entry->now);
             entry->slot = slot++;
             entry->sum = entry->now;
