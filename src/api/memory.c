@@ -11,11 +11,11 @@ static void *allocate(pm_container *c, size_t size, size_t alignment)
     return api_enter_writing(c) == 0 ? allocator_allocate(&c->allocator, size, alignment) : NULL;
 }
 
-/* Our own stores into the view: this file is not compiled with pmcc. */
+/* Our own stores into the view: this file is not compiled with pmcc. And one that cannot be logged
+ * fails the call; as a fault it would end the process. */
 static int announce(pm_container *c, void *p, size_t bytes)
 {
-    int error =
-        c->txn.redo ? txn_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes) : 0;
+    int error = txn_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes);
     if (error == 0)
         return 0;
     allocator_free(&c->allocator, p);

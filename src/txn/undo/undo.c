@@ -63,13 +63,29 @@ static int undo_open_page(struct txn *t, uint32_t page)
     return error == 0 || count == 1 ? error : log_and_open(t, page, 1); /* perhaps there is room */
 }
 
+/* Without the lock: if another thread closes one meanwhile, a store to it faults as ever. */
+static bool are_open(const struct txn *t, uint32_t first, uint32_t last)
+{
+    uint32_t page = first;
+    while (page <= last && __atomic_load_n(&t->pages.flags[page], __ATOMIC_RELAXED) & PAGE_OPEN)
+        page++;
+    return page > last;
+}
+
 static int undo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    if (are_open(t, first, last)) /* as those of new objects usually are */
+        return 0;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    int error = log_and_open(t, first, last - first + 1);
+    int error = 0;
+    for (uint32_t page = first; page <= last && error == 0; page++)
+        if ((t->pages.flags[page] & (PAGE_OPEN | PAGE_FRESH)) == PAGE_FRESH)
+            error = undo_open_page(t, page); /* and what is fresh around it */
+    if (error == 0 && !are_open(t, first, last))
+        error = log_and_open(t, first, last - first + 1);
     lock_release_masked(&t->lock, &saved);
     return error;
 }
