@@ -21,7 +21,7 @@ static void rebuild_lists(struct allocator *a)
         a->first[i] = SLAB_NONE;
     a->touched = NULL;
     for (uint32_t i = atomic_load(&a->c->segments); i-- > 0;) {
-        uint64_t word = shadow_table(a->c)[i];
+        uint64_t word = table_word(shadow_table(a->c), i);
         if (segment_kind(word) != SEGMENT_SLAB)
             continue;
         struct slab *s = &a->slabs[i];
@@ -49,7 +49,7 @@ static bool object_at(void *allocator, uint64_t offset, uint64_t *start, uint64_
 {
     struct allocator *a = allocator;
     uint32_t segment = (uint32_t)(offset >> a->c->segment_shift);
-    uint64_t word = shadow_table(a->c)[segment];
+    uint64_t word = table_word(shadow_table(a->c), segment);
     if (segment_kind(word) == SEGMENT_SLAB) {
         const struct slab *s = slab_of(a, segment);
         uint64_t first = slot_offset(a, s, 0);
@@ -180,7 +180,7 @@ int find_object(struct allocator *a, const void *p, struct object *object)
     uint64_t segment = offset >> a->c->segment_shift;
     if (segment >= atomic_load(&a->c->segments))
         return bad_pointer(a, p, "beyond the end of the container");
-    uint64_t word = shadow_table(a->c)[segment];
+    uint64_t word = table_word(shadow_table(a->c), segment);
     *object = (struct object){.segment = (uint32_t)segment};
     switch (segment_kind(word)) {
     case SEGMENT_LARGE:
@@ -295,16 +295,17 @@ static void prepare_commit(struct allocator *a)
     }
     forget_new_and_gone(a);
     for (uint32_t i = a->t->table.low; i < a->t->table.high; i++) {
-        if (home[i] == shadow[i])
+        uint64_t before = table_word(home, i), after = table_word(shadow, i);
+        if (before == after)
             continue;
-        if (is_data(home[i]))
+        if (is_data(before))
             note_segment(a, i, false);
-        else if (is_data(shadow[i]) && segment_kind(shadow[i]) != SEGMENT_SLAB)
+        else if (is_data(after) && segment_kind(after) != SEGMENT_SLAB)
             note_segment(a, i, true);
     }
 }
 
-int allocator_commit(struct allocator *a)
+int allocator_commit(struct allocator *a, uint64_t *epoch)
 {
     lock_acquire(&a->lock);
     prepare_commit(a);
@@ -317,6 +318,7 @@ int allocator_commit(struct allocator *a)
         }
         a->touched = NULL;
     }
+    *epoch = a->t->epoch - 1;
     lock_release(&a->lock);
     return result;
 }
@@ -340,7 +342,7 @@ int allocator_clear(struct allocator *a)
     int result = txn_rollback(a->t);
     if (result == 0) {
         for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++)
-            if (is_data(shadow_table(a->c)[i]))
+            if (is_data(table_word(shadow_table(a->c), i)))
                 segments_release(a->t, i, 1);
         set_root(a, 0, 0);
         rebuild_lists(a);
@@ -359,7 +361,7 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
     }
     const uint64_t *home = home_table(a->c), *shadow = shadow_table(a->c);
     for (uint32_t i = a->t->table.low; i < a->t->table.high; i++)
-        pages += home[i] != shadow[i] ? per_segment : 0;
+        pages += table_word(home, i) != table_word(shadow, i) ? per_segment : 0;
     int error = bytes > a->c->max_size ? -ENOSPC
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
     lock_release(&a->lock);

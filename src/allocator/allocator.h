@@ -79,7 +79,9 @@ int allocator_free(struct allocator *a, const void *p);
 /* Usable bytes of the object that begins at `p`; 0 with a message if none does. */
 size_t allocator_usable(struct allocator *a, const void *p);
 
-int allocator_commit(struct allocator *a);
+/* `*epoch`: that of the last transaction that has been committed, by this call or before. */
+int allocator_commit(struct allocator *a, uint64_t *epoch);
+
 int allocator_rollback(struct allocator *a);
 int allocator_clear(struct allocator *a);
 int allocator_reserve(struct allocator *a, uint64_t bytes);

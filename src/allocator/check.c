@@ -45,7 +45,7 @@ static int check_segments(struct allocator *a)
 {
     uint32_t segments = atomic_load(&a->c->segments);
     for (uint32_t i = 0; i < segments; i++) {
-        uint64_t word = shadow_table(a->c)[i];
+        uint64_t word = table_word(shadow_table(a->c), i);
         if (segment_kind(word) == SEGMENT_SLAB && check_slab(a, i) != 0)
             return -1;
     }
@@ -72,7 +72,7 @@ void allocator_walk(struct allocator *a,
 {
     lock_acquire(&a->lock);
     for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++) {
-        uint64_t word = shadow_table(a->c)[i];
+        uint64_t word = table_word(shadow_table(a->c), i);
         if (segment_kind(word) == SEGMENT_LARGE)
             visit(context, segment_offset(a, i),
                   (uint64_t)segment_argument(word) << a->c->segment_shift);

@@ -35,15 +35,18 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
                         "%s: stats.size must be sizeof(struct pm_stats); compiled with "
                         "another libpm.h?",
                         c->container.path);
-    const struct txn *t = &c->txn;
+    struct txn *t = &c->txn;
     const struct medium *medium = &c->container.medium;
+    sigset_t saved;
+    lock_acquire(&c->allocator.lock);
+    lock_acquire_masked(&t->lock, &saved);
     struct pm_stats s = {
         .size = stats->size,
         .epoch = t->epoch,
         .commits = t->commits,
         .rollbacks = c->allocator.rollbacks,
-        .rounds = medium->counts.rounds,
-        .fences = medium->counts.fences,
+        .rounds = counted(&medium->counts.rounds),
+        .fences = counted(&medium->counts.fences),
         .lines_flushed = medium->counts.lines_flushed,
         .bytes_logged = medium->counts.bytes_copied,
         .faults = t->faults,
@@ -63,8 +66,8 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .engine = t->engine->name,
         .tracker = t->stores ? "stores" : "faults",
     };
-    lock_acquire(&c->allocator.lock);
     count_segments(&c->container, &s);
+    lock_release_masked(&t->lock, &saved);
     lock_release(&c->allocator.lock);
     memcpy(stats, &s, stats->size);
     return 0;

@@ -12,22 +12,27 @@
 static int check_handler(pm_container *c)
 {
     enum { CHECK_EVERY = 64 };
-    bool skip = c->txn.stores && c->txn.commits % CHECK_EVERY != 0;
+    bool skip = c->txn.stores && counted(&c->txn.commits) % CHECK_EVERY != 0;
     return skip ? 0 : fault_install(c->container.path);
+}
+
+static int commit(pm_container *c, uint64_t *epoch)
+{
+    if (api_enter_writing(c) != 0 || check_handler(c) != 0)
+        return -1;
+    return allocator_commit(&c->allocator, epoch);
 }
 
 int pm_commit(pm_container *c)
 {
-    if (api_enter_writing(c) != 0 || check_handler(c) != 0 || allocator_commit(&c->allocator) != 0)
-        return -1;
-    return txn_wait(&c->txn, c->txn.epoch - 1);
+    uint64_t epoch;
+    return commit(c, &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
 }
 
 pm_ticket pm_commit_async(pm_container *c)
 {
-    if (api_enter_writing(c) != 0 || check_handler(c) != 0 || allocator_commit(&c->allocator) != 0)
-        return (pm_ticket){NULL, 0};
-    return (pm_ticket){c, c->txn.epoch - 1};
+    uint64_t epoch;
+    return commit(c, &epoch) == 0 ? (pm_ticket){c, epoch} : (pm_ticket){NULL, 0};
 }
 
 int pm_wait(pm_ticket ticket)

@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a medium has done. Changed only under the container's page lock, or before it is shared. */
+/* What a medium has done. Changed only under the container's page lock; but rounds and fences on a
+ * file by who is syncing. */
 struct medium_counts {
     uint64_t rounds;        /* batches ended by medium_fence() */
     uint64_t fences;        /* store fences executed */

@@ -135,7 +135,7 @@ static int file_fence(struct medium *medium)
     pthread_mutex_lock(&q->syncing);
     int error = medium->failed;
     if (error == 0) {
-        medium->counts.fences++;
+        count(&medium->counts.fences);
         error = TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
         __atomic_store_n(&medium->failed, error, __ATOMIC_RELEASE);
     }

@@ -35,13 +35,13 @@ int medium_copy(struct medium *medium, void *to, const void *from, size_t size)
 
 int medium_fence(struct medium *medium)
 {
-    medium->counts.rounds++;
+    count(&medium->counts.rounds);
     return medium->ops->fence(medium);
 }
 
 int medium_settle(struct medium *medium)
 {
-    medium->counts.rounds++;
+    count(&medium->counts.rounds);
     return medium->ops->settle(medium);
 }
 

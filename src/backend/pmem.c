@@ -5,6 +5,8 @@
  */
 #include "backend/backend.h"
 
+#include "base/bits.h"
+
 #include <libpmem.h>
 
 static void pmem_medium_write_back(struct medium *medium, const void *address, size_t size)
@@ -28,7 +30,7 @@ static int pmem_medium_copy(struct medium *medium, void *to, const void *from, s
 
 static int pmem_medium_fence(struct medium *medium)
 {
-    medium->counts.fences++;
+    count(&medium->counts.fences);
     pmem_drain();
     return 0;
 }

@@ -46,4 +46,15 @@ static inline uint64_t bits_between(uint64_t first, uint64_t end)
     return ~(uint64_t)0 << first & ~(uint64_t)0 >> (64 - end);
 }
 
+/* One more; for a counter that one thread at a time changes, and others read by counted(). */
+static inline void count(uint64_t *counter)
+{
+    __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t counted(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
 #endif

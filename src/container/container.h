@@ -162,6 +162,13 @@ static inline uint64_t *home_table(const struct container *c)
     return home_word(c, FORMAT_TABLE);
 }
 
+/* A word of either table, for who does not hold the page lock: the log may be taking a free segment
+ * meanwhile. All other changes are made by who holds the allocator's lock as well. */
+static inline uint64_t table_word(const uint64_t *table, uint64_t segment)
+{
+    return __atomic_load_n(&table[segment], __ATOMIC_RELAXED);
+}
+
 /* Whether `offset` in the file is that of a word of the segment table. */
 static inline bool is_table_word(const struct container *c, uint64_t offset)
 {

@@ -66,7 +66,7 @@ uint32_t pages_evict(struct pages *pages)
             run++;
         if (run > 0 && protect(pages, page, run, PROT_READ) == 0) {
             for (uint32_t i = 0; i < run; i++)
-                pages->flags[page + i] &= (uint8_t)~PAGE_OPEN;
+                page_clear(pages, page + i, PAGE_OPEN);
             pages->evicted += run;
             runs++;
         }
@@ -113,7 +113,7 @@ int pages_open(struct pages *pages, uint32_t first, uint32_t count)
 {
     int error = protect_or_evict(pages, first, count, PROT_READ | PROT_WRITE);
     for (uint32_t i = 0; i < count && error == 0; i++)
-        pages->flags[first + i] |= PAGE_OPEN;
+        page_set(pages, first + i, PAGE_OPEN);
     return error;
 }
 
@@ -121,7 +121,7 @@ int pages_close(struct pages *pages, uint32_t first, uint32_t count)
 {
     int error = protect_or_evict(pages, first, count, PROT_READ);
     for (uint32_t i = 0; i < count && error == 0; i++)
-        pages->flags[first + i] &= (uint8_t)~PAGE_OPEN;
+        page_clear(pages, first + i, PAGE_OPEN);
     return error;
 }
 
@@ -177,8 +177,8 @@ void pages_reset(struct pages *pages, uint32_t first, uint32_t count, bool fresh
 {
     for (uint32_t page = first; page < first + count; page++) {
         assert(!(pages->flags[page] & (PAGE_OPEN | PAGE_LOGGED)));
-        pages->flags[page] &= PAGE_LISTED | PAGE_PRIVATE;
-        pages->flags[page] |= fresh ? PAGE_FRESH : 0;
+        page_clear(pages, page, (unsigned)~(PAGE_LISTED | PAGE_PRIVATE));
+        page_set(pages, page, fresh ? PAGE_FRESH : 0);
     }
     memset(pages->heat + first, 0, count);
 }

@@ -68,9 +68,27 @@ static inline char *page_home(const struct pages *pages, uint32_t page)
     return pages->c->home + ((uint64_t)page << PM_PAGE_SHIFT);
 }
 
+/* A page's flags change by one store, since they are also read without the lock: by those to whom
+ * only a bit matters that nobody changes meanwhile. */
+static inline void page_set(struct pages *pages, uint32_t page, unsigned set)
+{
+    __atomic_store_n(&pages->flags[page], (uint8_t)(pages->flags[page] | set), __ATOMIC_RELAXED);
+}
+
+static inline void page_clear(struct pages *pages, uint32_t page, unsigned clear)
+{
+    __atomic_store_n(&pages->flags[page], (uint8_t)(pages->flags[page] & ~clear), __ATOMIC_RELAXED);
+}
+
+/* Without the lock. */
+static inline bool page_has(const struct pages *pages, uint32_t page, enum page_flag flag)
+{
+    return __atomic_load_n(&pages->flags[page], __ATOMIC_RELAXED) & flag;
+}
+
 static inline void pages_list(struct pages *pages, uint32_t page, uint32_t slot, uint64_t sum)
 {
-    pages->flags[page] |= PAGE_LISTED | PAGE_KNOWN;
+    page_set(pages, page, PAGE_LISTED | PAGE_KNOWN);
     pages->opened[pages->count++] = (struct page_entry){.page = page, .slot = slot, .sum = sum};
 }
 

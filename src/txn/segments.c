@@ -88,6 +88,13 @@ void segments_release(struct txn *t, uint32_t first, uint32_t count)
     lock_release_masked(&t->lock, &saved);
 }
 
+/* In both tables at once; whole, for who reads them without the lock. */
+static void set_words(struct txn *t, uint32_t segment, uint64_t word)
+{
+    __atomic_store_n(&shadow_table(t->c)[segment], word, __ATOMIC_RELAXED);
+    __atomic_store_n(&home_table(t->c)[segment], word, __ATOMIC_RELAXED);
+}
+
 int segments_claim_log(struct txn *t, unsigned h)
 {
     struct log_half *half = &t->log.half[h];
@@ -100,10 +107,10 @@ int segments_claim_log(struct txn *t, unsigned h)
         return error;
     pages_reset(&t->pages, page, pages, t->engine->in_place);
     uint64_t word = segment_log_word(h, half->order);
-    home_table(t->c)[segment] = shadow_table(t->c)[segment] = word;
+    set_words(t, (uint32_t)segment, word);
     error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof word);
     if (error != 0) { /* recovery would not find what is written there */
-        home_table(t->c)[segment] = shadow_table(t->c)[segment] = 0;
+        set_words(t, (uint32_t)segment, 0);
         return error;
     }
     half->order++;
@@ -153,7 +160,7 @@ bool segments_page_is_data(const struct txn *t, uint32_t page)
     uint32_t segment = page / pages_per_segment(t->c);
     if (segment >= atomic_load(&t->c->segments))
         return false;
-    uint64_t word = __atomic_load_n(&shadow_table(t->c)[segment], __ATOMIC_RELAXED);
+    uint64_t word = table_word(shadow_table(t->c), segment);
     switch (segment_kind(word)) {
     case SEGMENT_SLAB: {
         uint64_t size = (uint64_t)segment_argument(word) * FORMAT_GRANULARITY_MIN;

@@ -242,7 +242,7 @@ void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count)
          * seem not to hold. Faults list neighbours of slabs that the allocator does not know yet.
          */
         if (!(t->pages.flags[page] & (PAGE_LISTED | PAGE_KNOWN)))
-            t->pages.flags[page] |= PAGE_FRESH;
+            page_set(&t->pages, page, PAGE_FRESH);
     lock_release_masked(&t->lock, &saved);
 }
 

@@ -130,7 +130,7 @@ void txn_note(struct txn *t, uint32_t page, bool live);
 
 static inline bool txn_page_is_fresh(const struct txn *t, uint32_t page)
 {
-    return t->pages.flags[page] & PAGE_FRESH;
+    return page_has(&t->pages, page, PAGE_FRESH);
 }
 
 /* Mark pages that the committed bitmap shows to hold nothing; they will open without an image. */

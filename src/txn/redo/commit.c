@@ -72,6 +72,20 @@ static uint64_t stream_bytes(const struct txn *t, struct journal_counts counts)
                              ch->lines);
 }
 
+/* Of the view, as carry_home(): see tests/tsan.supp. */
+static inline void log_lines(struct txn *t, uint64_t run)
+{
+    const char *from = t->c->base + run_line(run) * PM_LINE;
+    for (uint64_t n = run_count(run); n > 0; n--, from += PM_LINE)
+        redo_log_put(t, from, PM_LINE);
+}
+
+static inline void carry_home(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t at = offset; at < offset + bytes; at += PM_LINE) /* mostly one */
+        memcpy(t->c->home + at, t->c->base + at, PM_LINE);
+}
+
 static int write_record(struct txn *t, const struct words *w)
 {
     const struct changes *ch = &t->redo->changes;
@@ -93,11 +107,8 @@ static int write_record(struct txn *t, const struct words *w)
         redo_log_put(t, &ch->fresh[i], sizeof *ch->fresh);
     for (uint64_t i = 0; i < ch->run_count; i++)
         redo_log_put(t, &ch->runs[i], sizeof *ch->runs);
-    for (uint64_t i = 0; i < ch->run_count; i++) {
-        const char *from = t->c->base + run_line(ch->runs[i]) * PM_LINE;
-        for (uint64_t n = run_count(ch->runs[i]); n > 0; n--, from += PM_LINE)
-            redo_log_put(t, from, PM_LINE);
-    }
+    for (uint64_t i = 0; i < ch->run_count; i++)
+        log_lines(t, ch->runs[i]);
     return redo_log_end(t);
 }
 
@@ -133,8 +144,7 @@ static void apply(struct txn *t, const struct words *w)
     for (uint64_t i = 0; i < ch->run_count; i++) {
         uint64_t offset = run_line(ch->runs[i]) * PM_LINE;
         uint64_t bytes = run_count(ch->runs[i]) * PM_LINE;
-        for (uint64_t at = offset; at < offset + bytes; at += PM_LINE) /* mostly one */
-            memcpy(t->c->home + at, t->c->base + at, PM_LINE);
+        carry_home(t, offset, bytes);
         note_unwritten(t, offset, bytes);
     }
     t->lines_logged += ch->lines;
@@ -167,7 +177,7 @@ static void cool_pages(struct txn *t)
         if (p->opened[i].slot == PAGE_STAYS_LISTED || refused)
             p->opened[kept++] = p->opened[i];
         else
-            p->flags[p->opened[i].page] &= (uint8_t)~PAGE_LISTED;
+            page_clear(p, p->opened[i].page, PAGE_LISTED);
     }
     p->count = kept;
     pages_trim(p, peak);
@@ -198,7 +208,7 @@ static void finish(struct txn *t, const struct words *w)
     if (r->changes.fresh_count > 0)
         r->newest_fresh = t->epoch;
     t->epoch++;
-    t->commits++;
+    count(&t->commits);
     if (redo_on_file(t))
         queue_set_epoch(&t->c->medium, t->epoch);
     redo_merge_maps(t);

@@ -100,7 +100,7 @@ void txn_mark(struct txn *t, uint64_t line)
         memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), 1, PM_PAGE_LINES);
         return;
     }
-    if (!(t->pages.flags[page] & PAGE_OPEN)) {
+    if (!page_has(&t->pages, page, PAGE_OPEN)) {
         sigset_t saved;
         lock_acquire_masked(&t->lock, &saved);
         bool data = segments_page_is_data(t, page);

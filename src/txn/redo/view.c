@@ -32,7 +32,7 @@ static char *view(const struct txn *t, uint32_t page)
 static void set_private(struct txn *t, uint32_t page)
 {
     if (!(t->pages.flags[page] & PAGE_PRIVATE)) {
-        t->pages.flags[page] |= PAGE_PRIVATE;
+        page_set(&t->pages, page, PAGE_PRIVATE);
         t->pages.private_count++;
     }
 }
@@ -88,10 +88,9 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
     /* The kernel refuses it for memory that is locked. */
     bool dropped = madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
     for (uint32_t page = first; page < first + count; page++) {
-        uint8_t *flags = &t->pages.flags[page];
-        bool stale = !dropped && *flags & PAGE_PRIVATE;
-        t->pages.private_count -= (*flags & PAGE_PRIVATE) != 0;
-        *flags &= (uint8_t)~PAGE_PRIVATE;
+        bool private = t->pages.flags[page] & PAGE_PRIVATE, stale = !dropped && private;
+        t->pages.private_count -= private;
+        page_clear(&t->pages, page, PAGE_PRIVATE);
         /* What lay here before may not have reached the file: show home's, not the file's. */
         if (stale || (medium->queue && queue_holds(medium, page_home(&t->pages, page)))) {
             int error = redo_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
@@ -130,7 +129,7 @@ static int evict_run(struct txn *t, uint32_t first, uint32_t count)
     if (redo_on_file(t))
         queue_forget(&t->c->medium, page_home(&t->pages, first), size);
     for (uint32_t page = first; page < first + count; page++)
-        t->pages.flags[page] &= (uint8_t)~PAGE_PRIVATE;
+        page_clear(&t->pages, page, PAGE_PRIVATE);
     t->pages.private_count -= count;
     t->pages.evicted += count;
     return 0;

@@ -54,11 +54,11 @@ static void apply_notes(struct txn *t)
     for (uint64_t i = 0; i < t->note_count; i++) {
         uint32_t page = t->notes[i].page;
         if (t->notes[i].live) {
-            p->flags[page] &= (uint8_t)~PAGE_FRESH;
+            page_clear(p, page, PAGE_FRESH);
             if (!(p->flags[page] & PAGE_LISTED))
                 pages_list(p, page, SLOT_NONE, 0);
         } else {
-            p->flags[page] |= PAGE_FRESH;
+            page_set(p, page, PAGE_FRESH);
         }
     }
     t->note_count = 0;
@@ -70,9 +70,9 @@ static void drop_fresh(struct pages *p)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        uint8_t *flags = &p->flags[p->opened[i].page];
-        if (*flags & PAGE_FRESH)
-            *flags &= (uint8_t)~(PAGE_LISTED | PAGE_LOGGED);
+        uint32_t page = p->opened[i].page;
+        if (p->flags[page] & PAGE_FRESH)
+            page_clear(p, page, PAGE_LISTED | PAGE_LOGGED);
         else
             p->opened[kept++] = p->opened[i];
     }
@@ -165,10 +165,10 @@ static void finish(struct txn *t, const struct log_record *record)
     struct pages *p = &t->pages;
     uint32_t kept = 0, peak = p->count;
     for (uint32_t i = 0; i < p->count; i++) {
-        uint8_t *flags = &p->flags[p->opened[i].page];
-        *flags &= (uint8_t)~(PAGE_LISTED | PAGE_LOGGED);
+        uint32_t page = p->opened[i].page;
+        page_clear(p, page, PAGE_LISTED | PAGE_LOGGED);
         if (entry_is_kept(&p->opened[i])) {
-            *flags |= PAGE_LISTED | PAGE_LOGGED;
+            page_set(p, page, PAGE_LISTED | PAGE_LOGGED);
             p->opened[kept++] = p->opened[i];
         }
     }
@@ -178,7 +178,7 @@ static void finish(struct txn *t, const struct log_record *record)
         madvise(t->record + RECORD_KEPT, align_up(record->bytes - RECORD_KEPT, PM_PAGE),
                 MADV_DONTNEED);
     t->epoch++;
-    t->commits++;
+    count(&t->commits);
 }
 
 static int commit_locked(struct txn *t)

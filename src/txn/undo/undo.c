@@ -26,7 +26,7 @@ static void log_image(struct txn *t, uint32_t page)
     uint64_t sum = checksum(contents, PM_PAGE, t->c->seed);
     uint32_t slot = t->log.half[t->epoch % 2].next++;
     log_write_image(&t->log, slot, t->epoch, page, contents, sum);
-    t->pages.flags[page] |= PAGE_LOGGED;
+    page_set(&t->pages, page, PAGE_LOGGED);
     pages_list(&t->pages, page, slot, sum);
     t->pages_logged++;
 }
@@ -139,7 +139,7 @@ static void roll_back(struct txn *t)
             p->opened[kept++] = *entry;
             continue;
         }
-        p->flags[entry->page] &= (uint8_t)~PAGE_LISTED;
+        page_clear(p, entry->page, PAGE_LISTED);
     }
     p->count = kept;
     t->note_count = 0;
