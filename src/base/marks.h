@@ -21,11 +21,11 @@
 #include <stdint.h>
 
 /* The arena, see container.h; constants, since compiled code has them in it. */
-#define ARENA_HINT       UINT64_C(0x110000000000) /* 17 TiB: above what sanitizers use */
-#ifndef ARENA_SIZE_SHIFT /* 45 under clang's ASan, which has its heap at 80 TiB */
-#define ARENA_SIZE_SHIFT 46
+#ifndef ARENA_SIZE_SHIFT /* CMakeLists.txt has others, for clang's sanitizers */
+#define ARENA_HINT       UINT64_C(0x110000000000) /* 17 TiB: above what gcc's sanitizers use */
+#define ARENA_SIZE_SHIFT 46                       /* ends below programs, at 85 TiB */
 #endif
-#define ARENA_SIZE       (UINT64_C(1) << ARENA_SIZE_SHIFT) /* ends below programs, at 85 TiB */
+#define ARENA_SIZE (UINT64_C(1) << ARENA_SIZE_SHIFT)
 
 /* Directly behind the arena. */
 #define MARKS_LINE_SHIFT 6

@@ -5,10 +5,16 @@
 #define CATCH_CONFIG_RUNNER
 #include "common/process.hpp"
 
-// Signals are what many of these tests are about; ASan must leave them to us.
+// Signals are what many of these tests are about; sanitizers must leave them to us.
 extern "C" const char *__asan_default_options()
 {
     return "handle_segv=0:handle_sigbus=0:handle_abort=0:use_sigaltstack=0:detect_leaks=0";
+}
+
+// A race ends the process, for a child that is killed would not tell of it.
+extern "C" const char *__tsan_default_options()
+{
+    return "handle_segv=0:handle_sigbus=0:handle_abort=0:use_sigaltstack=0:halt_on_error=1";
 }
 
 int main(int argc, char **argv)

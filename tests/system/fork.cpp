@@ -1,6 +1,7 @@
 // A child of fork(2) has no container: not to store to, not to call for, not to keep locked.
 #include "common/process.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <sys/wait.h>
@@ -130,7 +131,7 @@ CHILD_PROCESS(forks_while_busy)
     how.concurrent_stores = test::mode() != "stores";
     test::Container c = test::open_with_pages(arguments[0], 64, how);
     pm_container *raw = c.get();
-    static volatile bool stop = false;
+    static std::atomic<bool> stop{false};
     pthread_t thread;
     auto busy = [](void *p) -> void * {
         auto *c = static_cast<pm_container *>(p);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
 #include <mutex>
 #include <random>
 #include <sched.h>
@@ -38,6 +39,19 @@ volatile uint64_t *map_counter(const std::string &path)
     if (p == MAP_FAILED)
         throw std::runtime_error("cannot map " + path);
     return static_cast<volatile uint64_t *>(p);
+}
+
+// A word that one thread stores to while another loads it. Relaxed: volatile keeps the order, and a
+// releasing store that faults would fault within ThreadSanitizer, whose locks the handler then
+// needs.
+void store(volatile uint64_t &word, uint64_t value)
+{
+    __atomic_store_n(&word, value, __ATOMIC_RELAXED);
+}
+
+uint64_t load(const volatile uint64_t &word)
+{
+    return __atomic_load_n(&word, __ATOMIC_RELAXED);
 }
 
 // This thread, if there are so many processors.
@@ -145,6 +159,61 @@ TEST_CASE("four threads allocate and free")
             REQUIRE((p[0] == thread && p[size - 1] == thread && pm_usable_size(p) >= size));
 }
 
+// Whatever may be called by several threads at once, is: for ThreadSanitizer to look at.
+TEST_CASE("threads that store and allocate and look and commit at once", "[faults]")
+{
+    test::Directory directory;
+    pm_options how = test::small();
+    how.concurrent_stores = true;
+    test::Container owner = test::open_with_pages(directory / "c", PAGES, how);
+    pm_container *c = owner.get();
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> wrong{0};
+    auto *root = static_cast<uint64_t *>(pm_getroot(c));
+    auto stores = [&](uint64_t round) {
+        for (uint64_t page = 0; page < PAGES; page += 3)
+            root[page * 512 + 1] = round;
+    };
+    auto allocates = [&](uint64_t round) {
+        std::vector<char *> mine;
+        for (size_t i = 0; i < 60; i++) {
+            size_t size = i % 20 ? 1 + i * 50 : 100000;
+            auto *p = static_cast<char *>(pm_malloc(c, size));
+            wrong += !p || pm_usable_size(p) < size;
+            p[0] = p[size - 1] = (char)round;
+            mine.push_back(p);
+        }
+        for (char *p : mine)
+            wrong += pm_free(p) != 0;
+    };
+    auto looks = [&](uint64_t round) {
+        struct pm_stats s{};
+        s.size = sizeof s;
+        wrong += pm_stats(c, &s) != 0 || s.commits > 1000000;
+        wrong += pm_reserve(c, 100000) != 0;
+        wrong += pm_dirty(root + (round % PAGES) * 512, 100) != 0;
+        wrong += pm_check(c) != 0;
+        wrong += pm_getroot(c) != root || pm_setroot(c, root, 0) != 0;
+    };
+    auto commits = [&](uint64_t) {
+        pm_ticket ticket = pm_commit_async(c);
+        wrong += pm_commit(c) != 0;
+        wrong += pm_wait(ticket) != 0;
+    };
+    const std::function<void(uint64_t)> bodies[] = {stores, allocates, looks, commits, commits};
+    in_threads((int)std::size(bodies), [&](int thread) {
+        for (uint64_t round = 1; !stop; round++) {
+            bodies[thread](round);
+            stop = stop || (thread == 1 && round == 60);
+        }
+    });
+    REQUIRE(wrong == 0);
+    REQUIRE_OK(pm_commit(c));
+    REQUIRE_OK(pm_check(c));
+    for (uint64_t page = 0; page < PAGES; page += 3)
+        REQUIRE(root[page * 512 + 1] == root[1]);
+}
+
 TEST_CASE("threads with a container each")
 {
     test::Directory directory;
@@ -202,7 +271,7 @@ CHILD_PROCESS(counts_during_commits)
             words[10 * 512] = n;
             words[5 * 512] = n;
             words[(20 + n % 4) * 512] = n; // and some that come and go
-            words[15 * 512] = n;
+            store(words[15 * 512], n);
         }
     });
     counter.detach();
@@ -214,9 +283,9 @@ CHILD_PROCESS(counts_during_commits)
         CHILD_REQUIRE(pm_dirty(static_cast<char *>(pm_getroot(c)) + 100 * 4096, 500 * 4096) == 0);
         for (uint64_t i = 100; i < 600; i++)
             words[i * 512] = words[i * 512] + 1;
-        for (uint64_t before = words[15 * 512]; words[15 * 512] < before + 1000;)
+        for (uint64_t before = load(words[15 * 512]); load(words[15 * 512]) < before + 1000;)
             usleep(10);
-        uint64_t stored = words[15 * 512];
+        uint64_t stored = load(words[15 * 512]);
         CHILD_REQUIRE(pm_commit(c) == 0);
         *acknowledged = stored;
     };
