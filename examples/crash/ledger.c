@@ -1,0 +1,136 @@
+/*
+ * ledger: a program to crash, and its own check, for docs/crash-testing.md.
+ *
+ *     ledger FILE COUNT [undo|redo|stores]   make COUNT postings, and say so after each
+ *     ledger --check FILE                    is the book in order, with all postings it was said to
+ *                                            have? To be run by `pm crash --check`
+ *
+ * Two bugs can be planted. -DFORGET_COMMIT leaves every third posting to the next one's commit, but
+ * says at once that it is made. And balance.c can be compiled without pmcc, for `stores`: see
+ * CMakeLists.txt. Both go unnoticed as long as nothing crashes.
+ */
+#include "crash/ledger.h"
+
+#include <libpm.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail(void)
+{
+    fprintf(stderr, "ledger: %s\n", pm_errormsg());
+    return 2;
+}
+
+static pm_container *open_book(const char *path, const char *mode)
+{
+    struct pm_options options = {
+        .size = sizeof options, .layout = "ledger/1", .max_size = 64 << 20};
+    options.flags = PM_CREATE;
+    options.engine = strcmp(mode, "undo") == 0 ? PM_ENGINE_UNDO : PM_ENGINE_REDO;
+    if (strcmp(mode, "stores") == 0)
+        options.tracker = PM_TRACKER_STORES;
+    return pm_open(path, &options);
+}
+
+/* ---- the program ------------------------------------------------------------------------------
+ */
+
+static bool post(pm_container *c, struct ledger *ledger, int account, long amount)
+{
+    struct posting *p = pm_malloc(c, sizeof *p);
+    if (!p)
+        return false;
+    *p = (struct posting){ledger->last, account, amount};
+    ledger->last = p;
+    ledger->postings++;
+    balance_add(ledger, account, amount);
+#ifdef FORGET_COMMIT
+    if (ledger->postings % 3 == 0)
+        return true;
+#endif
+    return pm_commit(c) == 0;
+}
+
+static int run(const char *path, long count, const char *mode)
+{
+    pm_container *c = open_book(path, mode);
+    if (!c)
+        return fail();
+    struct ledger *ledger = pm_getroot(c);
+    if (!ledger) {
+        ledger = pm_calloc(c, 1, sizeof *ledger);
+        if (!ledger || pm_setroot(c, ledger, 0) != 0 || pm_commit(c) != 0)
+            return fail();
+    }
+    for (long i = 0; i < count; i++) {
+        if (!post(c, ledger, (int)(i % ACCOUNTS), 100 + i))
+            return fail();
+        printf("posted %ld\n", ledger->postings);
+    }
+    return pm_commit(c) == 0 && pm_close(c) == 0 ? 0 : fail();
+}
+
+/* ---- the check --------------------------------------------------------------------------------
+ */
+
+/* The last number that the program had printed before the crash. */
+static long promised(void)
+{
+    const char *path = getenv("LIBPM_CRASH_OUTPUT");
+    FILE *output = path ? fopen(path, "r") : NULL;
+    long number = 0;
+    while (output && fscanf(output, "posted %ld\n", &number) == 1)
+        ;
+    if (output)
+        fclose(output);
+    return number;
+}
+
+static int complain(const char *what, long is, long should)
+{
+    printf("%s %ld, should be %ld\n", what, is, should);
+    return 1;
+}
+
+static int check_book(const struct ledger *ledger)
+{
+    long sums[ACCOUNTS] = {0}, postings = 0;
+    for (const struct posting *p = ledger ? ledger->last : NULL; p; p = p->next) {
+        sums[p->account] += p->amount;
+        postings++;
+    }
+    if (postings < promised() || postings > promised() + 1)
+        return complain("the number of postings is", postings, promised());
+    if (!ledger)
+        return 0;
+    if (postings != ledger->postings)
+        return complain("the ledger counts postings:", ledger->postings, postings);
+    for (int i = 0; i < ACCOUNTS; i++)
+        if (sums[i] != ledger->balances[i])
+            return complain("a balance is", ledger->balances[i], sums[i]);
+    return 0;
+}
+
+static int check(const char *path)
+{
+    struct pm_options options = {.size = sizeof options, .flags = PM_READONLY};
+    pm_container *c = pm_open(path, &options);
+    if (!c)
+        return fail();
+    int result = check_book(pm_getroot(c));
+    pm_close(c);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--check") == 0)
+        return check(argv[2]);
+    if (argc == 3 || argc == 4)
+        return run(argv[1], strtol(argv[2], NULL, 10), argc == 4 ? argv[3] : "undo");
+    fprintf(stderr, "usage: ledger FILE COUNT [undo|redo|stores], or ledger --check FILE\n");
+    return 2;
+}

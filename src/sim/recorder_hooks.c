@@ -1,0 +1,156 @@
+/* Where the library's calls come to the recorder: libpm-sim.so is linked with --wrap for each
+ * function below. */
+#define _GNU_SOURCE
+#include "allocator/allocator.h"
+#include "sim/recorder.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- persistent memory, or what stands in for it ----------------------------------------------
+ */
+
+static void event(const struct medium *m, enum stream_event event, const void *address, size_t size)
+{
+    recorder_event(m->fd, event, (uint64_t)((const char *)address - m->home), size);
+}
+
+static void write_back(struct medium *m, const void *address, size_t size)
+{
+    event(m, EVENT_WRITE_BACK, address, size);
+}
+
+static int publish(struct medium *m, const void *address, size_t size)
+{
+    event(m, EVENT_WRITE_BACK, address, size);
+    return 0;
+}
+
+static int copy(struct medium *m, void *to, const void *from, size_t size)
+{
+    memcpy(to, from, size);
+    event(m, EVENT_COPY, to, size);
+    return 0;
+}
+
+static int fence(struct medium *m)
+{
+    m->counts.fences++;
+    recorder_event(m->fd, EVENT_FENCE, 0, 0);
+    return 0;
+}
+
+static int sync_length(struct medium *m)
+{
+    recorder_event(m->fd, EVENT_SYNC, 0, 0);
+    return 0;
+}
+
+static const struct medium_ops recorded_pmem = {"pmem", true,  write_back, publish,
+                                                copy,   fence, fence,      sync_length};
+
+/* ---- containers -------------------------------------------------------------------------------
+ */
+
+int __real_container_open(struct container *c, const char *path,
+                          const struct container_options *options);
+int __real_container_delete(const char *path);
+
+int __wrap_container_open(struct container *c, const char *path,
+                          const struct container_options *options)
+{
+    if (__real_container_open(c, path, options) != 0)
+        return -1;
+    if (!c->readonly)
+        c->medium.ops = recorder_open(c) ? &recorded_pmem : &medium_cache;
+    return 0;
+}
+
+int __wrap_container_delete(const char *path)
+{
+    char absolute[PATH_MAX];
+    bool there = realpath(path, absolute);
+    int result = __real_container_delete(path);
+    if (result == 0 && there)
+        recorder_deleted(absolute);
+    return result;
+}
+
+/* ---- commits ----------------------------------------------------------------------------------
+ */
+
+int __real_allocator_commit(struct allocator *a);
+int __real_txn_wait(struct txn *t, uint64_t epoch);
+
+int __wrap_allocator_commit(struct allocator *a)
+{
+    int result = __real_allocator_commit(a);
+    if (result == 0)
+        recorder_note(a->c->fd, a->c->medium.ops->power_safe ? STREAM_COMMITTED : STREAM_UNSAFE,
+                      a->t->epoch - 1);
+    return result;
+}
+
+int __wrap_txn_wait(struct txn *t, uint64_t epoch)
+{
+    int result = __real_txn_wait(t, epoch);
+    if (result == 0)
+        recorder_note(t->c->fd, STREAM_DURABLE, epoch);
+    return result;
+}
+
+/* ---- system calls -----------------------------------------------------------------------------
+ */
+
+int __real_ftruncate(int fd, off_t size);
+int __real_fallocate(int fd, int mode, off_t offset, off_t size);
+ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
+int __real_fsync(int fd);
+int __real_fdatasync(int fd);
+int __real_close(int fd);
+
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+    ssize_t n = __real_pwrite(fd, bytes, size, offset);
+    if (n > 0)
+        recorder_event(fd, EVENT_WRITE, (uint64_t)offset, (uint64_t)n);
+    return n;
+}
+
+/* What is durable is for the tool to decide; waiting for the disk would only take time. */
+int __wrap_fdatasync(int fd)
+{
+    if (!recorder_has(fd))
+        return __real_fdatasync(fd);
+    recorder_event(fd, EVENT_SYNC, 0, 0);
+    return 0;
+}
+
+int __wrap_fsync(int fd)
+{
+    return recorder_has(fd) ? __wrap_fdatasync(fd) : __real_fsync(fd);
+}
+
+int __wrap_ftruncate(int fd, off_t size)
+{
+    int result = __real_ftruncate(fd, size);
+    if (result == 0)
+        recorder_event(fd, EVENT_RESIZE, 0, (uint64_t)size);
+    return result;
+}
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+    int result = __real_fallocate(fd, mode, offset, size);
+    if (result == 0)
+        recorder_event(fd, EVENT_RESIZE, 0, (uint64_t)(offset + size));
+    return result;
+}
+
+int __wrap_close(int fd)
+{
+    recorder_forget(fd);
+    return __real_close(fd);
+}

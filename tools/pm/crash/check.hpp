@@ -1,0 +1,34 @@
+// Two judges of what a crash left: libpm itself, and the user's command.
+#ifndef PM_CRASH_CHECK_HPP
+#define PM_CRASH_CHECK_HPP
+
+#include "pm/crash/program.hpp"
+
+namespace crash
+{
+
+struct Verdict {
+    bool good = true;
+    std::string judge;   // who found fault: "libpm" or "the check"
+    std::string outcome; // with what
+    std::string text;    // what it said
+};
+
+struct Situation {
+    std::string crash;                   // EVENT:FATE[:SEED]
+    std::string commits;                 // that had returned, of each container
+    std::string printed;                 // path of a file with what the program had printed
+    std::vector<std::string> containers; // that are there
+};
+
+// Whether libpm opens, recovers and approves each container. Changes nothing.
+Verdict ask_libpm(const Situation &situation, double seconds);
+
+// What `command` says, run by sh -c. Its output goes to `output` and to the verdict; or to ours if
+// that is "". Error if the shell cannot run it.
+Verdict ask_command(const std::string &command, const Situation &situation,
+                    const std::string &output, double seconds);
+
+} // namespace crash
+
+#endif

@@ -1,0 +1,40 @@
+// Puts what a crash leaves where the check looks for it: at the containers' own paths. What the
+// program left there is set aside meanwhile, beside it, and put back in the end.
+#ifndef PM_CRASH_PLACE_HPP
+#define PM_CRASH_PLACE_HPP
+
+#include "pm/crash/tape.hpp"
+#include "sim/crash.hpp"
+
+#include <set>
+
+namespace crash
+{
+
+class Place
+{
+  public:
+    // Error if a path cannot be set aside, or was by a run that never put it back.
+    explicit Place(const Tape &tape);
+    ~Place();
+    Place(const Place &) = delete;
+
+    // As after a crash at this event. Files that were not there then are absent.
+    void fill(uint32_t event, const sim::Memory &memory, const sim::Image &image);
+    // The same files in a directory, to look at.
+    void keep(const std::string &directory, uint32_t event, const sim::Memory &memory,
+              const sim::Image &image);
+
+  private:
+    void put_back();
+    void write(const std::string &path, uint32_t file, const sim::Memory &memory,
+               const sim::Image &image);
+
+    const Tape &tape_;
+    std::set<std::string> paths_, aside_; // of containers; those that were there
+    std::vector<char> contents_;          // scratch
+};
+
+} // namespace crash
+
+#endif

@@ -1,0 +1,196 @@
+#include "pm/crash/search.hpp"
+
+#include "sim/random.hpp"
+
+#include <fstream>
+#include <unistd.h>
+
+namespace crash
+{
+
+// Images of so many failures are kept.
+static constexpr uint64_t KEEP_MAX = 5;
+
+static std::string read_all(const std::string &path)
+{
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Search::Search(const Tape &tape, const Plan &plan, std::string directory)
+    : tape_(tape), plan_(plan), directory_(std::move(directory)), place_(tape),
+      memory_(tape.start()), cursor_(tape.recording(), memory_, tape.no_commits()),
+      all_output_(read_all(directory_ + "/" STREAM_OUTPUT)),
+      start_(std::chrono::steady_clock::now()), told_(start_)
+{
+}
+
+// ---- which crashes -----------------------------------------------------------------------------
+
+bool Search::is_anything_there(uint32_t event) const
+{
+    for (const Tape::File &f : tape_.files())
+        if (f.is_there(event))
+            return true;
+    return false;
+}
+
+void Search::explore(const std::function<void(const Failure &)> &report)
+{
+    report_ = report;
+    check_output_ = directory_ + "/check-output";
+    const uint64_t all = tape_.events(), count = plan_.events ? plan_.events : all;
+    for (uint64_t i = 0; i < count && i < all; i++) {
+        uint32_t event = count >= all ? (uint32_t)i + 1 : (uint32_t)((i + 1) * all / count);
+        cursor_.advance_to(event);
+        event_ = event;
+        if (is_anything_there(event))
+            visit_event(event);
+        tell_progress();
+    }
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+void Search::visit_event(uint32_t event)
+{
+    visit({event, sim::Fate::KEPT, 0});
+    if (memory_.clean())
+        return;
+    visit({event, sim::Fate::LOST, 0});
+    visit({event, sim::Fate::LOG, 0});
+    visit({event, sim::Fate::DATA, 0});
+    uint64_t subsets = sim::subsets(memory_);
+    for (uint64_t i = 0; i < plan_.seeds && (subsets == 0 || i < subsets); i++)
+        visit({event, sim::Fate::SOME, subsets ? i : sim::mix(event) % 1000000 * 1000 + i});
+}
+
+void Search::visit(const sim::Crash &crash)
+{
+    check_interrupted();
+    sim::choose(memory_, crash, image_);
+    if (is_news(crash.event))
+        judge(crash);
+}
+
+// To the check, the same bytes are another matter when more had been promised.
+bool Search::is_news(uint32_t event)
+{
+    uint64_t key = image_.hash + sim::mix(tape_.event(event).output);
+    for (uint32_t f = 0; f < tape_.files().size(); f++)
+        key = sim::mix(key + cursor_.bounds()[f].lower * 2 + tape_.files()[f].is_there(event));
+    return seen_.insert(key).second;
+}
+
+void Search::repeat(const sim::Crash &crash, const std::function<void(const Failure &)> &report)
+{
+    report_ = report;
+    if (crash.event == 0 || crash.event > tape_.events())
+        throw Error("there are only " + std::to_string(tape_.events()) + " events");
+    if (!is_anything_there(crash.event))
+        throw Error("there is no container yet at event " + std::to_string(crash.event));
+    if (crash.fate == sim::Fate::PROCESS)
+        throw Error("to die as a process only is what `kept` does");
+    cursor_.advance_to(crash.event);
+    sim::choose(memory_, crash, image_);
+    judge(crash);
+}
+
+// ---- judging -----------------------------------------------------------------------------------
+
+static std::string in_words(stream_event event)
+{
+    switch (event) {
+    case EVENT_OPEN:
+        return "pm_open() returning";
+    case EVENT_WRITE_BACK:
+        return "a write-back";
+    case EVENT_COPY:
+        return "a copy past the cache";
+    case EVENT_FENCE:
+        return "a fence";
+    case EVENT_WRITE:
+        return "a write(2)";
+    case EVENT_SYNC:
+        return "a sync";
+    case EVENT_RESIZE:
+        return "the file growing";
+    case EVENT_END:
+        return "the program's end";
+    }
+    return "";
+}
+
+static std::string in_words(sim::Fate fate)
+{
+    switch (fate) {
+    case sim::Fate::LOST:
+        return "what was not certainly durable is lost";
+    case sim::Fate::LOG:
+        return "of what was not certainly durable the log is kept";
+    case sim::Fate::DATA:
+        return "of what was not certainly durable all but the log is kept";
+    case sim::Fate::SOME:
+        return "of what was not certainly durable some is kept";
+    default:
+        return "all is kept, as if only the process died";
+    }
+}
+
+static std::string last_line(const std::string &printed)
+{
+    size_t end = printed.find_last_not_of('\n');
+    if (end == std::string::npos)
+        return "";
+    size_t before = printed.rfind('\n', end);
+    size_t start = before == std::string::npos ? 0 : before + 1;
+    return printed.substr(start, end - start + 1);
+}
+
+void Search::judge(const sim::Crash &crash)
+{
+    const Tape::Event &event = tape_.event(crash.event);
+    Situation situation{sim::to_string(crash), "", directory_ + "/printed", {}};
+    for (uint32_t f = 0; f < tape_.files().size(); f++) {
+        situation.commits += (f ? " " : "") + std::to_string(cursor_.bounds()[f].lower);
+        if (tape_.files()[f].is_there(crash.event))
+            situation.containers.push_back(tape_.files()[f].path);
+    }
+    const std::string printed = all_output_.substr(0, event.output);
+    std::ofstream(situation.printed, std::ios::binary) << printed;
+    place_.fill(crash.event, memory_, image_);
+    states_++;
+    Verdict verdict = ask_libpm(situation, plan_.seconds);
+    if (verdict.good && !plan_.check.empty())
+        verdict = ask_command(plan_.check, situation, check_output_, plan_.seconds);
+    if (verdict.good)
+        return;
+    failures_++;
+    failed_events_ += last_failed_ != crash.event;
+    last_failed_ = crash.event;
+    Failure failure{crash, "", situation.commits, last_line(printed), verdict, ""};
+    failure.moment = "at " + in_words(event.kind) + ", event " + std::to_string(crash.event) +
+                     " of " + std::to_string(tape_.events()) + ": " + in_words(crash.fate);
+    if (failures_ <= KEEP_MAX) {
+        failure.kept = directory_ + "/" + situation.crash;
+        place_.keep(failure.kept, crash.event, memory_, image_);
+    }
+    report_(failure);
+}
+
+// Ten times a second on a terminal, every ten seconds elsewhere.
+void Search::tell_progress()
+{
+    using namespace std::chrono;
+    auto now = steady_clock::now();
+    bool terminal = isatty(STDERR_FILENO);
+    if (now - told_ < (terminal ? milliseconds(100) : milliseconds(10000)))
+        return;
+    told_ = now;
+    fprintf(stderr, "%sevent %u of %u: %llu crash states, %llu failed, %.0f a second%s",
+            terminal ? "\r" : "", event_, tape_.events(), (unsigned long long)states_,
+            (unsigned long long)failures_, (double)states_ / duration<double>(now - start_).count(),
+            terminal ? "\033[K" : "\n");
+}
+
+} // namespace crash

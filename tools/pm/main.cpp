@@ -1,0 +1,24 @@
+// pm: what one does to containers from the command line.
+//
+// Each subcommand has a folder and adds itself to the parser; whatever it throws ends the tool with
+// status 2.
+#include "pm/crash/command.hpp"
+
+#include <CLI/CLI.hpp>
+
+int main(int argc, char **argv)
+{
+    int status = 0;
+    CLI::App app{"Look after containers of libpm.", "pm"};
+    app.require_subcommand(1);
+    crash::add_command(app, status);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &e) {
+        return app.exit(e) == 0 ? 0 : 2; // help is no error
+    } catch (const std::exception &e) {
+        std::cerr << "pm: " << e.what() << "\n";
+        return 2;
+    }
+    return status;
+}
