@@ -2,7 +2,7 @@
 #ifndef LEDGER_H
 #define LEDGER_H
 
-enum { ACCOUNTS = 4 };
+enum { ACCOUNTS = 16 };
 
 struct posting {
     struct posting *next; /* the one before it */

@@ -4,62 +4,118 @@
 #include "pm/crash/tape.hpp"
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace crash
 {
 
-// In a child: libpm may crash. Read-only, so that the check finds what the crash left, not what a
-// recovery made of it.
-[[noreturn]] static void check_containers(const std::vector<std::string> &paths, int answer)
+// ---- libpm --------------------------------------------------------------------------------------
+
+namespace
 {
-    for (const std::string &path : paths) {
-        pm_options options = {};
-        options.size = sizeof options;
-        options.flags = PM_READONLY;
-        pm_container *c = pm_open(path.c_str(), &options);
-        if (!c || pm_check(c) != 0) {
-            const char *why = pm_errormsg();
-            _exit(write(answer, why, strlen(why)) < 0 ? 2 : 1);
-        }
-        pm_close(c);
-    }
-    _exit(0);
+
+constexpr char GOOD = 'y', BAD = 'n'; // the first byte of an answer; then why
+
+std::string opinion(const char *path)
+{
+    pm_options options = {};
+    options.size = sizeof options;
+    options.flags = PM_READONLY;
+    pm_container *c = pm_open(path, &options);
+    std::string answer(1, GOOD);
+    if (!c || pm_check(c) != 0)
+        answer = BAD + std::string(pm_errormsg());
+    pm_close(c);
+    return answer;
 }
 
-Verdict ask_libpm(const Situation &s, double seconds)
+// Each message is a path. Until the other end is closed.
+[[noreturn]] void serve(int socket)
+{
+    char path[PATH_MAX + 1];
+    for (;;) {
+        ssize_t size = TEMP_FAILURE_RETRY(recv(socket, path, PATH_MAX, 0));
+        if (size <= 0)
+            _exit(0);
+        path[size] = '\0';
+        std::string answer = opinion(path);
+        if (send(socket, answer.data(), answer.size(), MSG_NOSIGNAL) < 0)
+            _exit(0);
+    }
+}
+
+} // namespace
+
+Libpm::Libpm()
+{
+    start();
+}
+
+Libpm::~Libpm()
+{
+    stop();
+}
+
+void Libpm::start()
 {
     int ends[2];
-    if (pipe(ends) != 0)
-        throw Error(std::string("cannot make a pipe: ") + strerror(errno));
-    pid_t id = fork();
-    if (id == 0) {
-        signal(SIGALRM, SIG_DFL);
-        alarm((unsigned)seconds + 1);
-        check_containers(s.containers, ends[1]);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        throw Error(std::string("cannot make a pair of sockets: ") + strerror(errno));
+    process_ = fork();
+    if (process_ == 0) {
+        close(ends[0]);
+        serve(ends[1]);
     }
     close(ends[1]);
-    Verdict v{true, "libpm", "", ""};
-    char text[1024];
-    for (ssize_t n; (n = read(ends[0], text, sizeof text)) > 0 || (n < 0 && errno == EINTR);)
-        v.text.append(text, n > 0 ? (size_t)n : 0);
-    close(ends[0]);
-    int status = 0;
-    while (id > 0 && waitpid(id, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (id < 0)
+    socket_ = ends[0];
+    if (process_ < 0)
         throw Error(std::string("cannot fork: ") + strerror(errno));
-    v.good = status == 0;
-    v.outcome = WIFSIGNALED(status)
-                    ? std::string("was killed by a signal: ") + strsignal(WTERMSIG(status))
-                    : "does not accept it; please report this as a bug of libpm";
-    return v;
 }
+
+int Libpm::stop()
+{
+    int status = 0;
+    close(socket_);
+    kill(process_, SIGKILL);
+    TEMP_FAILURE_RETRY(waitpid(process_, &status, 0));
+    return status;
+}
+
+Verdict Libpm::ask(const std::vector<std::string> &containers, double seconds)
+{
+    char answer[4096];
+    for (const std::string &path : containers) {
+        ssize_t size = send(socket_, path.data(), path.size(), MSG_NOSIGNAL);
+        pollfd answered = {socket_, POLLIN, 0};
+        bool late = size > 0 && TEMP_FAILURE_RETRY(poll(&answered, 1, (int)(seconds * 1000))) == 0;
+        size = late ? 0 : TEMP_FAILURE_RETRY(recv(socket_, answer, sizeof answer, 0));
+        if (size > 0 && answer[0] == GOOD)
+            continue;
+        Verdict v{false, "libpm",
+                  "does not accept it: a bug of libpm, if nothing else writes to the file", ""};
+        if (size > 0) {
+            v.text.assign(answer + 1, (size_t)size - 1);
+        } else {
+            int status = stop();
+            v.outcome = late ? "hangs on " + path
+                             : "is killed by " + path + ": " + strsignal(WTERMSIG(status));
+            start();
+        }
+        return v;
+    }
+    return {true, "libpm", "", ""};
+}
+
+// ---- the user's command
+// --------------------------------------------------------------------------
 
 Verdict ask_command(const std::string &command, const Situation &s, const std::string &output,
                     double seconds)
@@ -78,7 +134,8 @@ Verdict ask_command(const std::string &command, const Situation &s, const std::s
         v.text.assign(std::istreambuf_iterator<char>(in), {});
     }
     if (end.status == 126 || end.status == 127) // so says the shell
-        throw Error("cannot run the check " + command + ": " + v.text);
+        throw Error("cannot run the check " + command + ": " +
+                    v.text.substr(0, v.text.find_last_not_of('\n') + 1));
     return v;
 }
 

@@ -21,8 +21,25 @@ struct Situation {
     std::vector<std::string> containers; // that are there
 };
 
-// Whether libpm opens, recovers and approves each container. Changes nothing.
-Verdict ask_libpm(const Situation &situation, double seconds);
+// libpm's own opinion, from a process beside ours that a damaged container may well kill. It opens
+// read-only, so that the check finds what the crash left, not what a recovery made of it.
+class Libpm
+{
+  public:
+    Libpm();
+    ~Libpm();
+    Libpm(const Libpm &) = delete;
+
+    // Whether libpm opens, recovers and approves each container.
+    Verdict ask(const std::vector<std::string> &containers, double seconds);
+
+  private:
+    void start();
+    int stop();
+
+    pid_t process_ = -1;
+    int socket_ = -1;
+};
 
 // What `command` says, run by sh -c. Its output goes to `output` and to the verdict; or to ours if
 // that is "". Error if the shell cannot run it.

@@ -68,8 +68,6 @@ std::string repeat_command(const Options &o, const std::string &directory, const
 
 void print_failure(const Options &o, const std::string &directory, const Failure &f)
 {
-    if (f.kept.empty())
-        return;
     std::string commits = f.commits == "1" ? "1 commit" : f.commits + " commits";
     std::cout << "FAILED " << f.moment << "\n  " << commits << " had returned";
     if (!f.last_line.empty())
@@ -121,13 +119,14 @@ int run_command(Options &o)
                                    : "either a program, or a recording by --from");
     o.plan.events = o.events == "all" ? 0 : (uint32_t)std::stoul(o.events);
     catch_interrupts();
+    Libpm libpm; // while there is little to fork
     Directory directory(o.from);
     if (o.from.empty())
         record(o.program, directory.path(), o.medium);
     Tape tape(directory.path());
     print_recording(tape);
     auto start = std::chrono::steady_clock::now();
-    Search search(tape, o.plan, directory.path());
+    Search search(tape, o.plan, libpm, directory.path());
     auto report = [&](const Failure &failure) {
         directory.keep();
         print_failure(o, directory.path(), failure);
@@ -156,7 +155,7 @@ const char *const epilogue =
     "                       one number each, in the order of their first pm_open())\n"
     "  LIBPM_CRASH_OUTPUT   a file with what the program had printed\n"
     "  LIBPM_CRASH_EVENT    the crash, as for --crash\n"
-    "Exit status: 0 if no crash failed, 1 if one did, 2 if nothing can be said.";
+    "Exit status: 0 if no crash failed, 1 if one did, 2 if nothing can be said.\n";
 
 } // namespace
 
@@ -170,7 +169,7 @@ void add_command(CLI::App &app, int &status)
         ->type_name("CMD");
     command->add_option("--events", options->events, "Crash at so many events, spread over all")
         ->type_name("all|N")
-        ->check(CLI::IsMember({"all"}) | CLI::Range(1u, UINT32_MAX))
+        ->check((CLI::IsMember({"all"}) | CLI::Range(1u, UINT32_MAX)).description(""))
         ->capture_default_str();
     command->add_option("--seeds", options->plan.seeds, "Random choices of what is lost, per event")
         ->type_name("N")
@@ -178,10 +177,10 @@ void add_command(CLI::App &app, int &status)
     command
         ->add_option("--medium", options->medium, "Take containers to be there; else as they are")
         ->type_name("pmem|file")
-        ->check(CLI::IsMember({"pmem", "file"}));
+        ->check(CLI::IsMember({"pmem", "file"}).description(""));
     command->add_option("--timeout", options->plan.seconds, "Seconds that one check may take")
         ->type_name("S")
-        ->check(CLI::PositiveNumber)
+        ->check(CLI::Range(1.0, 86400.0).description(""))
         ->capture_default_str();
     command->add_option("--from", options->from, "Use the recording that is in a directory")
         ->type_name("DIR");

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,8 @@ Place::Place(const Tape &tape) : tape_(tape)
 
 Place::~Place()
 {
+    for (auto &[path, file] : files_)
+        forget(file);
     put_back();
 }
 
@@ -56,11 +59,18 @@ void Place::put_back()
 
 void Place::fill(uint32_t event, const sim::Memory &memory, const sim::Image &image)
 {
-    for (const std::string &path : paths_)
+    std::set<std::string> absent = paths_;
+    for (uint32_t f = 0; f < tape_.files().size(); f++) {
+        const std::string &path = tape_.files()[f].path;
+        if (!tape_.files()[f].is_there(event))
+            continue;
+        write(path, f, memory, image, files_[path]);
+        absent.erase(path);
+    }
+    for (const std::string &path : absent) {
         unlink(path.c_str());
-    for (uint32_t f = 0; f < tape_.files().size(); f++)
-        if (tape_.files()[f].is_there(event))
-            write(tape_.files()[f].path, f, memory, image);
+        forget(files_[path]);
+    }
 }
 
 void Place::keep(const std::string &directory, uint32_t event, const sim::Memory &memory,
@@ -72,36 +82,74 @@ void Place::keep(const std::string &directory, uint32_t event, const sim::Memory
         fs::path name = fs::path(file.path).filename();
         if (paths_.size() > 1) // they may have one name
             name = std::to_string(f) + "-" + name.string();
-        if (file.is_there(event))
-            write(directory / name, f, memory, image);
+        if (!file.is_there(event))
+            continue;
+        File kept;
+        write(directory / name, f, memory, image, kept);
+        forget(kept);
     }
 }
 
-void Place::write(const std::string &path, uint32_t file, const sim::Memory &memory,
-                  const sim::Image &image)
+bool Place::is_ours(const std::string &path, const File &file) const
 {
-    static const char zeros[BLOCK] = {};
-    const char *floor = memory.floor_of(file);
-    contents_.assign(floor, floor + image.sizes[file]);
-    for (const sim::Image::Choice &c : image.choices)
-        if (sim::file_of(c.unit) == file)
-            memcpy(contents_.data() + (uint64_t)sim::number_of(c.unit) * memory.bytes(),
-                   c.version.bytes, memory.bytes());
     struct stat st;
-    mode_t mode =
-        stat(aside(tape_.files()[file].path).c_str(), &st) == 0 ? st.st_mode & 07777 : 0666;
-    unlink(path.c_str());
-    int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    bool good = fd >= 0 && ftruncate(fd, (off_t)contents_.size()) == 0;
-    for (uint64_t at = 0; good && at < contents_.size(); at += BLOCK) {
-        size_t size = std::min(BLOCK, contents_.size() - at);
-        if (memcmp(contents_.data() + at, zeros, size) != 0)
-            good = pwrite(fd, contents_.data() + at, size, (off_t)at) == (ssize_t)size;
+    return file.map && stat(path.c_str(), &st) == 0 && st.st_ino == file.inode &&
+           (uint64_t)st.st_size == file.size;
+}
+
+void Place::forget(File &file)
+{
+    if (file.map) {
+        munmap(file.map, STREAM_FILE_MAX);
+        close(file.fd);
     }
-    int error = errno;
-    close(fd);
-    if (!good)
+    file = File();
+}
+
+// An empty file, mapped; not for children, who would copy the page tables.
+void Place::make(const std::string &path, mode_t mode, File &file)
+{
+    forget(file);
+    unlink(path.c_str());
+    int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    struct stat st;
+    void *map = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        map = mmap(nullptr, STREAM_FILE_MAX, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        int error = errno;
+        close(fd);
         throw Error("cannot write " + path + ": " + strerror(error));
+    }
+    madvise(map, STREAM_FILE_MAX, MADV_DONTFORK);
+    file = {fd, static_cast<char *>(map), st.st_ino, 0};
+}
+
+void Place::write(const std::string &path, uint32_t number, const sim::Memory &memory,
+                  const sim::Image &image, File &file)
+{
+    struct stat st;
+    if (!is_ours(path, file)) {
+        std::string original = aside(tape_.files()[number].path);
+        make(path, stat(original.c_str(), &st) == 0 ? st.st_mode & 07777 : 0666, file);
+    }
+    if (image.sizes[number] < file.size && ftruncate(file.fd, (off_t)image.sizes[number]) != 0)
+        throw Error("cannot write " + path + ": " + strerror(errno));
+    // A full disk must not be found out by a store.
+    if (image.sizes[number] > file.size)
+        if (int error = posix_fallocate(file.fd, 0, (off_t)image.sizes[number]))
+            throw Error("cannot write " + path + ": " + strerror(error));
+    file.size = image.sizes[number];
+    const char *floor = memory.floor_of(number);
+    for (uint64_t at = 0; at < file.size; at += BLOCK) {
+        size_t size = std::min(BLOCK, file.size - at);
+        if (memcmp(file.map + at, floor + at, size) != 0)
+            memcpy(file.map + at, floor + at, size);
+    }
+    for (const sim::Image::Choice &c : image.choices)
+        if (sim::file_of(c.unit) == number)
+            memcpy(file.map + (uint64_t)sim::number_of(c.unit) * memory.bytes(), c.version.bytes,
+                   memory.bytes());
 }
 
 } // namespace crash

@@ -1,5 +1,8 @@
 // Puts what a crash leaves where the check looks for it: at the containers' own paths. What the
 // program left there is set aside meanwhile, beside it, and put back in the end.
+//
+// A file that is there already is compared with what it shall hold, and changed where it differs:
+// most crashes leave much the same.
 #ifndef PM_CRASH_PLACE_HPP
 #define PM_CRASH_PLACE_HPP
 
@@ -26,13 +29,22 @@ class Place
               const sim::Image &image);
 
   private:
+    struct File {
+        int fd = -1;
+        char *map = nullptr; // of as much as a file can have
+        ino_t inode = 0;
+        uint64_t size = 0;
+    };
     void put_back();
-    void write(const std::string &path, uint32_t file, const sim::Memory &memory,
-               const sim::Image &image);
+    bool is_ours(const std::string &path, const File &file) const;
+    void make(const std::string &path, mode_t mode, File &file);
+    void forget(File &file);
+    void write(const std::string &path, uint32_t number, const sim::Memory &memory,
+               const sim::Image &image, File &file);
 
     const Tape &tape_;
     std::set<std::string> paths_, aside_; // of containers; those that were there
-    std::vector<char> contents_;          // scratch
+    std::map<std::string, File> files_;   // that we put at paths_
 };
 
 } // namespace crash

@@ -68,16 +68,16 @@ End run(const Start &start)
     pid_t id = spawn(start);
     pollfd ended = {pidfd_open(id, 0), POLLIN, 0};
     int timeout = start.seconds > 0 ? (int)(start.seconds * 1000) : -1;
-    bool late = ended.fd >= 0 && poll(&ended, 1, timeout) == 0;
+    int found = ended.fd < 0 ? -1 : poll(&ended, 1, timeout);
+    int error = errno;
     close(ended.fd);
-    if (late || interrupted)
-        kill(-id, SIGKILL);
+    kill(-id, SIGKILL); // and whatever it left running
     int status;
-    while (waitpid(id, &status, 0) < 0 && errno == EINTR)
-        if (interrupted)
-            kill(-id, SIGKILL);
+    TEMP_FAILURE_RETRY(waitpid(id, &status, 0));
     check_interrupted();
-    if (late)
+    if (found < 0)
+        throw Error("cannot wait for " + start.arguments[0] + ": " + strerror(error));
+    if (found == 0)
         return {false, -1, "was still running after " + std::to_string((int)start.seconds) + " s"};
     if (WIFSIGNALED(status))
         return {false, -1, std::string("was killed by a signal: ") + strsignal(WTERMSIG(status))};

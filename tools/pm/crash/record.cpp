@@ -38,7 +38,7 @@ void record(const std::vector<std::string> &program, const std::string &director
     start.output = directory + "/" STREAM_OUTPUT;
     End end = run(start);
     if (!end.good)
-        throw Error(program[0] + " by itself, without any crash: " + end.outcome);
+        throw Error(program[0] + " failed by itself, without any crash: " + end.outcome);
 }
 
 } // namespace crash

@@ -4,12 +4,13 @@
 
 #include <fstream>
 #include <unistd.h>
+#include <utility>
 
 namespace crash
 {
 
-// Images of so many failures are kept.
-static constexpr uint64_t KEEP_MAX = 5;
+// Failures at events in a row are likely to be one fault. So many such rows are told of.
+static constexpr uint64_t TOLD_MAX = 5;
 
 static std::string read_all(const std::string &path)
 {
@@ -17,8 +18,8 @@ static std::string read_all(const std::string &path)
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Search::Search(const Tape &tape, const Plan &plan, std::string directory)
-    : tape_(tape), plan_(plan), directory_(std::move(directory)), place_(tape),
+Search::Search(const Tape &tape, const Plan &plan, Libpm &libpm, std::string directory)
+    : tape_(tape), plan_(plan), libpm_(libpm), directory_(std::move(directory)), place_(tape),
       memory_(tape.start()), cursor_(tape.recording(), memory_, tape.no_commits()),
       all_output_(read_all(directory_ + "/" STREAM_OUTPUT)),
       start_(std::chrono::steady_clock::now()), told_(start_)
@@ -43,10 +44,11 @@ void Search::explore(const std::function<void(const Failure &)> &report)
     for (uint64_t i = 0; i < count && i < all; i++) {
         uint32_t event = count >= all ? (uint32_t)i + 1 : (uint32_t)((i + 1) * all / count);
         cursor_.advance_to(event);
-        event_ = event;
+        failed_before_ = std::exchange(failed_now_, false);
         if (is_anything_there(event))
             visit_event(event);
-        tell_progress();
+        failed_events_ += failed_now_;
+        tell_progress(event);
     }
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
@@ -69,17 +71,19 @@ void Search::visit(const sim::Crash &crash)
 {
     check_interrupted();
     sim::choose(memory_, crash, image_);
-    if (is_news(crash.event))
-        judge(crash);
+    auto [verdict, is_new] = verdicts_.try_emplace(key(crash.event), true);
+    if (is_new)
+        verdict->second = judge(crash);
+    failed_now_ |= !verdict->second;
 }
 
 // To the check, the same bytes are another matter when more had been promised.
-bool Search::is_news(uint32_t event)
+uint64_t Search::key(uint32_t event) const
 {
     uint64_t key = image_.hash + sim::mix(tape_.event(event).output);
     for (uint32_t f = 0; f < tape_.files().size(); f++)
         key = sim::mix(key + cursor_.bounds()[f].lower * 2 + tape_.files()[f].is_there(event));
-    return seen_.insert(key).second;
+    return key;
 }
 
 void Search::repeat(const sim::Crash &crash, const std::function<void(const Failure &)> &report)
@@ -93,7 +97,7 @@ void Search::repeat(const sim::Crash &crash, const std::function<void(const Fail
         throw Error("to die as a process only is what `kept` does");
     cursor_.advance_to(crash.event);
     sim::choose(memory_, crash, image_);
-    judge(crash);
+    failed_events_ = !judge(crash);
 }
 
 // ---- judging -----------------------------------------------------------------------------------
@@ -147,39 +151,54 @@ static std::string last_line(const std::string &printed)
     return printed.substr(start, end - start + 1);
 }
 
-void Search::judge(const sim::Crash &crash)
+Situation Search::situation(const sim::Crash &crash) const
 {
-    const Tape::Event &event = tape_.event(crash.event);
-    Situation situation{sim::to_string(crash), "", directory_ + "/printed", {}};
+    Situation s{sim::to_string(crash), "", directory_ + "/printed", {}};
     for (uint32_t f = 0; f < tape_.files().size(); f++) {
-        situation.commits += (f ? " " : "") + std::to_string(cursor_.bounds()[f].lower);
+        s.commits += (f ? " " : "") + std::to_string(cursor_.bounds()[f].lower);
         if (tape_.files()[f].is_there(crash.event))
-            situation.containers.push_back(tape_.files()[f].path);
+            s.containers.push_back(tape_.files()[f].path);
     }
-    const std::string printed = all_output_.substr(0, event.output);
-    std::ofstream(situation.printed, std::ios::binary) << printed;
+    return s;
+}
+
+bool Search::judge(const sim::Crash &crash)
+{
+    const Situation s = situation(crash);
+    const uint64_t printed = tape_.event(crash.event).output;
+    if (printed != printed_)
+        std::ofstream(s.printed, std::ios::binary) << all_output_.substr(0, printed);
+    printed_ = printed;
     place_.fill(crash.event, memory_, image_);
     states_++;
-    Verdict verdict = ask_libpm(situation, plan_.seconds);
+    Verdict verdict = libpm_.ask(s.containers, plan_.seconds);
     if (verdict.good && !plan_.check.empty())
-        verdict = ask_command(plan_.check, situation, check_output_, plan_.seconds);
-    if (verdict.good)
-        return;
+        verdict = ask_command(plan_.check, s, check_output_, plan_.seconds);
+    if (!verdict.good)
+        failed(crash, verdict);
+    return verdict.good;
+}
+
+void Search::failed(const sim::Crash &crash, const Verdict &verdict)
+{
     failures_++;
-    failed_events_ += last_failed_ != crash.event;
-    last_failed_ = crash.event;
-    Failure failure{crash, "", situation.commits, last_line(printed), verdict, ""};
+    if (failed_now_ || failed_before_ || ++told_of_ > TOLD_MAX)
+        return;
+    const Tape::Event &event = tape_.event(crash.event);
+    Failure failure{crash,
+                    "",
+                    situation(crash).commits,
+                    last_line(all_output_.substr(0, event.output)),
+                    verdict,
+                    directory_ + "/" + sim::to_string(crash)};
     failure.moment = "at " + in_words(event.kind) + ", event " + std::to_string(crash.event) +
                      " of " + std::to_string(tape_.events()) + ": " + in_words(crash.fate);
-    if (failures_ <= KEEP_MAX) {
-        failure.kept = directory_ + "/" + situation.crash;
-        place_.keep(failure.kept, crash.event, memory_, image_);
-    }
+    place_.keep(failure.kept, crash.event, memory_, image_);
     report_(failure);
 }
 
 // Ten times a second on a terminal, every ten seconds elsewhere.
-void Search::tell_progress()
+void Search::tell_progress(uint32_t event)
 {
     using namespace std::chrono;
     auto now = steady_clock::now();
@@ -188,7 +207,7 @@ void Search::tell_progress()
         return;
     told_ = now;
     fprintf(stderr, "%sevent %u of %u: %llu crash states, %llu failed, %.0f a second%s",
-            terminal ? "\r" : "", event_, tape_.events(), (unsigned long long)states_,
+            terminal ? "\r" : "", event, tape_.events(), (unsigned long long)states_,
             (unsigned long long)failures_, (double)states_ / duration<double>(now - start_).count(),
             terminal ? "\033[K" : "\n");
 }

@@ -7,7 +7,7 @@
 
 #include <chrono>
 #include <functional>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace crash
 {
@@ -25,16 +25,17 @@ struct Failure {
     std::string commits;
     std::string last_line; // that the program had printed
     Verdict verdict;
-    std::string kept; // directory with the containers; "" if there are enough already
+    std::string kept; // directory with the containers
 };
 
 class Search
 {
   public:
     // In `directory` is the recording, and there images are kept.
-    Search(const Tape &tape, const Plan &plan, std::string directory);
+    Search(const Tape &tape, const Plan &plan, Libpm &libpm, std::string directory);
 
-    // All of the plan. Each state that a crash can leave is judged once.
+    // All of the plan. Each state that a crash can leave is judged once. Reported are the first
+    // failures of some rows of events at which any crash fails.
     void explore(const std::function<void(const Failure &)> &report);
     // One crash. The check's output is ours.
     void repeat(const sim::Crash &crash, const std::function<void(const Failure &)> &report);
@@ -46,23 +47,28 @@ class Search
   private:
     void visit_event(uint32_t event);
     void visit(const sim::Crash &crash);
-    void judge(const sim::Crash &crash);
-    bool is_news(uint32_t event);
+    bool judge(const sim::Crash &crash);
+    void failed(const sim::Crash &crash, const Verdict &verdict);
+    Situation situation(const sim::Crash &crash) const;
+    uint64_t key(uint32_t event) const;
     bool is_anything_there(uint32_t event) const;
-    void tell_progress();
+    void tell_progress(uint32_t event);
 
     const Tape &tape_;
     const Plan &plan_;
+    Libpm &libpm_;
     std::string directory_, check_output_;
     Place place_;
     sim::Memory memory_;
     sim::Cursor cursor_;
     sim::Image image_;
     std::function<void(const Failure &)> report_;
-    std::unordered_set<uint64_t> seen_;
+    std::unordered_map<uint64_t, bool> verdicts_; // by key()
     std::string all_output_;
+    uint64_t printed_ = UINT64_MAX; // bytes of it are in the file now
     uint64_t states_ = 0, failures_ = 0, failed_events_ = 0;
-    uint32_t event_ = 0, last_failed_ = 0;
+    uint64_t told_of_ = 0;
+    bool failed_before_ = false, failed_now_ = false; // at the last event, and at this one
     std::chrono::steady_clock::time_point start_, told_;
 };
 
