@@ -105,7 +105,7 @@ several)
     mkdir containers
     # shellcheck disable=SC2086
     expect 0 $limits --check "'$several' --check containers" -- "$several" "$directory/containers"
-    says "3 containers on" "12 commits" "all are as they should be"
+    says "3 containers on" "13 commits" "all are as they should be"
     rm containers/*
     # shellcheck disable=SC2086
     expect 0 $limits --medium file --check "'$several' --check containers" -- "$several" containers
@@ -124,6 +124,7 @@ interrupted) # by the check, so at a known moment
     ;;
 put_back)
     good ledger undo
+    [ ! -e "$book.pm-crash-aside" ] || fail "what was set aside still is"
     "$examples/ledger" "$book" 1 | grep -qx "posted 7" || fail "the container was not put back"
     touch "$book.pm-crash-aside"
     expect 2 -- "$examples/ledger" "$book" 1
