@@ -50,14 +50,35 @@ struct format_header {
 };
 
 struct format_state {
-    uint64_t base_epoch; /* sealed; whatever the log says of it and of older epochs is void; and
-                            BASE_REDO: what follows it is the redo engine's log */
-    uint64_t unused[7];
+    uint64_t base_epoch;    /* sealed; whatever the log says of it and of older epochs is void; and
+                               BASE_REDO: what follows it is the redo engine's log */
+    uint64_t fenced_epoch;  /* sealed; see below */
+    uint64_t fenced_images; /* sealed; undo: fenced_images() */
+    uint64_t unused[5];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */
 };
 
-#define BASE_REDO       (UINT64_C(1) << (SEAL_BITS - 1))
+#define BASE_REDO (UINT64_C(1) << (SEAL_BITS - 1))
+
+/*
+ * What the log must hold: without these words a damaged record would pass for one that a crash has
+ * torn, and the commit before it for the last. They are stored after the fence of what they speak
+ * of and never waited for, so after a power failure they may say less than is true, never more.
+ *
+ *   fenced_epoch    this epoch's commit, and all before it, was fenced
+ *   fenced_images   so were all slots below bits 0..29 of the half of the log that serves the epoch
+ *                   whose lower bits are bits 30..55
+ */
+#define FENCED_SLOT_BITS 30
+
+static inline uint64_t fenced_images(uint64_t epoch, uint64_t slots)
+{
+    uint64_t payload = epoch << FENCED_SLOT_BITS | slots;
+    return seal(seal_payload(payload));
+}
+
+static_assert(FORMAT_SIZE_MAX / PM_PAGE <= UINT64_C(1) << FENCED_SLOT_BITS, "slots fit");
 
 #define FORMAT_HEADER_A UINT64_C(0)
 #define FORMAT_HEADER_B PM_PAGE

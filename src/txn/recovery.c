@@ -34,6 +34,38 @@ bool recovery_word_is_valid(const struct txn *t, uint64_t offset)
            recovery_range_is_valid(t, offset, sizeof(uint64_t), sizeof(uint64_t));
 }
 
+int recovery_check_state(const struct txn *t)
+{
+    const struct format_state *state = home_state(t->c);
+    const uint64_t *damaged = NULL;
+    if (!seal_is_valid(state->base_epoch) ||
+        (seal_payload(state->base_epoch) & ~BASE_REDO) > EPOCH_MAX)
+        damaged = &state->base_epoch;
+    else if (!seal_is_valid(state->fenced_epoch))
+        damaged = &state->fenced_epoch;
+    else if (!seal_is_valid(state->fenced_images))
+        damaged = &state->fenced_images;
+    if (!damaged)
+        return 0;
+    uint64_t offset = (uint64_t)((const char *)damaged - t->c->home);
+    return pm__fail(EBADMSG,
+                    "%s: offset %llu: a word about epochs is damaged; restore the file "
+                    "from a backup",
+                    t->c->path, (unsigned long long)offset);
+}
+
+int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
+{
+    uint64_t fenced = seal_payload(home_state(t->c)->fenced_epoch);
+    if (fenced <= epoch)
+        return 0;
+    return pm__fail(EBADMSG,
+                    "%s: offset %llu: the log is damaged: epoch %llu was committed, but only %llu "
+                    "can be restored; restore the file from a backup",
+                    t->c->path, (unsigned long long)where, (unsigned long long)fenced,
+                    (unsigned long long)epoch);
+}
+
 bool recovery_takes_log(const struct txn *t, const struct record_word *word)
 {
     return is_table_word(t->c, word->offset) && word->value == 0 &&
@@ -45,8 +77,11 @@ int raise_base_epoch(struct txn *t, uint64_t newest)
     struct format_state *state = home_state(t->c);
     uint64_t base = newest + 4;
     uint64_t kind = t->engine->in_place ? 0 : BASE_REDO;
+    /* The images are those of an epoch that ends here. So no later one has the same lower bits,
+     * however many there are in which the other engine does not store this word. */
+    __atomic_store_n(&state->fenced_images, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&state->base_epoch, seal(base | kind), __ATOMIC_RELAXED);
-    int error = medium_publish(&t->c->medium, &state->base_epoch, sizeof state->base_epoch);
+    int error = medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
     if (error == 0)
         error = medium_fence(&t->c->medium);
     t->epoch = base + 1;
@@ -57,12 +92,11 @@ int recover(struct txn *t)
 {
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
-    uint64_t word = home_state(t->c)->base_epoch;
-    uint64_t base = seal_payload(word) & ~BASE_REDO, newest;
-    bool redo = seal_payload(word) & BASE_REDO;
-    if (!seal_is_valid(word) || base > EPOCH_MAX)
-        return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", t->c->path,
-                        (unsigned long long)FORMAT_STATE);
+    if (recovery_check_state(t) != 0)
+        return -1;
+    uint64_t word = seal_payload(home_state(t->c)->base_epoch);
+    uint64_t base = word & ~BASE_REDO, newest;
+    bool redo = word & BASE_REDO;
     if ((redo ? redo_recover : undo_recover)(t, base, &newest) != 0)
         return -1;
     int error = t->recovery.recovered ? medium_settle(&t->c->medium) : 0;

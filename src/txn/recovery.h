@@ -29,6 +29,15 @@ int redo_recover(struct txn *t, uint64_t base, uint64_t *newest);
 bool recovery_range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes, uint64_t unit);
 bool recovery_word_is_valid(const struct txn *t, uint64_t offset);
 
+/* Whether the base epoch and the fenced words (container/format.h) are undamaged; -1: a message. */
+int recovery_check_state(const struct txn *t);
+
+/*
+ * Whether a log from which the state of `epoch` can be restored has all that was committed. -1 with
+ * a message that blames `where`, an offset in the file.
+ */
+int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where);
+
 /* Rules 9 and 10 (docs/internals.md), which both need. */
 bool recovery_takes_log(const struct txn *t, const struct record_word *word);
 

@@ -142,9 +142,8 @@ static int check_locked(struct txn *t)
     uint32_t segments = atomic_load(&c->segments), log[2] = {0, 0};
     if (check_table(c, true) != 0)
         return -1;
-    if (!seal_is_valid(home_state(c)->base_epoch))
-        return pm__fail(EBADMSG, "%s: offset %llu: the base epoch is damaged", c->path,
-                        (unsigned long long)FORMAT_STATE);
+    if (recovery_check_state(t) != 0)
+        return -1;
     if (!pages_are_valid(&t->pages))
         return pm__fail(EBADMSG, "%s: the page states contradict each other: a bug of libpm",
                         c->path);

@@ -133,6 +133,12 @@ static inline bool txn_page_is_fresh(const struct txn *t, uint32_t page)
     return page_has(&t->pages, page, PAGE_FRESH);
 }
 
+/* The commit of `epoch` is fenced: leave word of it for recovery. */
+static inline void txn_note_fenced(struct txn *t, uint64_t epoch)
+{
+    __atomic_store_n(&home_state(t->c)->fenced_epoch, seal(epoch), __ATOMIC_RELAXED);
+}
+
 /* Mark pages that the committed bitmap shows to hold nothing; they will open without an image. */
 void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count);
 

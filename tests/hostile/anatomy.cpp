@@ -43,6 +43,8 @@ uint64_t add_metadata(const Geometry &g, Collector &out)
     out.add(Kind::header, FORMAT_HEADER_A, sizeof(format_header));
     out.add(Kind::header, FORMAT_HEADER_B, sizeof(format_header));
     out.add(Kind::base_epoch, FORMAT_STATE, sizeof(uint64_t));
+    out.add(Kind::fenced, FORMAT_STATE + offsetof(format_state, fenced_epoch),
+            2 * sizeof(uint64_t));
     out.add(Kind::root, FORMAT_STATE + offsetof(format_state, root_offset), 2 * sizeof(uint64_t));
     out.add(Kind::table, FORMAT_TABLE, g.segments_max * sizeof(uint64_t));
     uint64_t segments = format_meta_segments(g.segment_size, g.segments_max * g.segment_size);
@@ -165,6 +167,29 @@ Bytes record_at(const Bytes &file, const Geometry &g, const std::vector<uint64_t
         record +=
             file.substr(slot_offset(g, half, slot), std::min(head.bytes - record.size(), PM_PAGE));
     return record;
+}
+
+std::vector<Proved> listed_pages(const Bytes &record)
+{
+    log_record head = at<log_record>(record, 0);
+    std::vector<Proved> pages;
+    for (uint64_t i = sizeof head + (head.clears + head.words) * sizeof(record_word);
+         i < record.size(); i += sizeof(record_page))
+        pages.push_back({i, at<record_page>(record, i).page * PM_PAGE, PM_PAGE});
+    return pages;
+}
+
+std::vector<Proved> fresh_ranges(const Bytes &file, uint64_t offset)
+{
+    redo_part part = at<redo_part>(file, offset);
+    std::vector<Proved> ranges;
+    uint64_t from = (uint64_t{part.clears} + part.words) * sizeof(record_word);
+    for (uint64_t i = 0; i < part.fresh && from + sizeof(redo_fresh) <= part.bytes; i++) {
+        redo_fresh fresh = at<redo_fresh>(file, offset + sizeof part + from);
+        ranges.push_back({offset + sizeof part + from, fresh.offset, fresh.bytes});
+        from += sizeof fresh;
+    }
+    return ranges;
 }
 
 bool log_is_redo(const Bytes &file)

@@ -17,6 +17,7 @@ using Bytes = std::string;
 enum class Kind {
     header,
     base_epoch,
+    fenced,
     root,
     table,
     bitmap,
@@ -57,6 +58,16 @@ uint64_t descriptor_offset(const Geometry &g, const std::vector<uint64_t> &half,
 Bytes record_at(const Bytes &file, const Geometry &g, const std::vector<uint64_t> &half);
 
 bool log_is_redo(const Bytes &file);
+
+// What records have the checksums of, the space between objects there included: listed pages, and
+// fresh ranges as far as they are told in the first part of a record. `entry`: where in the file,
+// or for undo in the record, it is told.
+struct Proved {
+    uint64_t entry, offset, bytes;
+};
+
+std::vector<Proved> listed_pages(const Bytes &record);
+std::vector<Proved> fresh_ranges(const Bytes &file, uint64_t part);
 
 // Make seals and checksums right again where there is something to be sealed, so that a change goes
 // unnoticed by them. `contents`: also what records say of the pages and ranges that they list.

@@ -51,14 +51,10 @@ void repair_record(Bytes &file, const Geometry &g, const std::vector<uint64_t> &
     if (record.empty())
         return;
     log_record head = at<log_record>(record, 0);
-    uint64_t pages = sizeof head + (head.clears + head.words) * sizeof(record_word);
-    for (uint64_t i = pages; contents && i < record.size(); i += sizeof(record_page)) {
-        record_page page = at<record_page>(record, i);
-        if (page.page < file.size() / PM_PAGE) {
-            page.sum = checksum(file.data() + page.page * PM_PAGE, PM_PAGE, g.seed);
-            put(record, i, page);
-        }
-    }
+    for (const Proved &page : contents ? listed_pages(record) : std::vector<Proved>{})
+        if (is_inside(file, page.offset, PM_PAGE))
+            put(record, page.entry + offsetof(record_page, sum),
+                checksum(file.data() + page.offset, PM_PAGE, g.seed));
     head.checksum = 0;
     put(record, 0, head);
     head.checksum = checksum(record.data(), record.size(), g.seed);
@@ -66,21 +62,6 @@ void repair_record(Bytes &file, const Geometry &g, const std::vector<uint64_t> &
     for (uint64_t i = 0; i < record.size(); i += PM_PAGE)
         record.copy(file.data() + slot_offset(g, half, i / PM_PAGE),
                     std::min(record.size() - i, PM_PAGE), i);
-}
-
-// The sums of fresh ranges that lie whole in the first part of a record.
-void repair_fresh(Bytes &file, uint64_t offset)
-{
-    redo_part part = at<redo_part>(file, offset);
-    uint64_t from = (uint64_t{part.clears} + part.words) * sizeof(record_word);
-    for (uint64_t i = 0; i < part.fresh && from + sizeof(redo_fresh) <= part.bytes;
-         i++, from += sizeof(redo_fresh)) {
-        redo_fresh fresh = at<redo_fresh>(file, offset + sizeof part + from);
-        if (is_inside(file, fresh.offset, fresh.bytes)) {
-            fresh.sum = checksum(file.data() + fresh.offset, fresh.bytes, 0);
-            put(file, offset + sizeof part + from, fresh);
-        }
-    }
 }
 
 // Part by part in the order of records, since each names the checksum of the one before.
@@ -96,8 +77,10 @@ void repair_parts(Bytes &file, const Geometry &g, bool contents)
     });
     redo_part before{};
     for (uint64_t offset : parts) {
-        if (contents)
-            repair_fresh(file, offset);
+        for (const Proved &fresh : contents ? fresh_ranges(file, offset) : std::vector<Proved>{})
+            if (is_inside(file, fresh.offset, fresh.bytes))
+                put(file, fresh.entry + offsetof(redo_fresh, sum),
+                    checksum(file.data() + fresh.offset, fresh.bytes, 0));
         redo_part part = at<redo_part>(file, offset);
         if (part.epoch == before.epoch && part.number == before.number + 1)
             part.previous = before.checksum;
@@ -119,6 +102,8 @@ void repair(Bytes &file, bool contents)
     if (!g)
         return;
     reseal(file, FORMAT_STATE);
+    reseal(file, FORMAT_STATE + offsetof(format_state, fenced_epoch));
+    reseal(file, FORMAT_STATE + offsetof(format_state, fenced_images));
     reseal(file, FORMAT_STATE + offsetof(format_state, root_offset));
     reseal(file, FORMAT_STATE + offsetof(format_state, root_size));
     for (uint64_t i = 0; i < g->segments_max; i++)

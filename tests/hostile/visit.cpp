@@ -1,6 +1,7 @@
 #include "hostile/visit.hpp"
 
 #include "common/format.hpp"
+#include "hostile/memory_file.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -8,8 +9,6 @@
 #include <cstring>
 #include <libpm.h>
 #include <set>
-#include <sys/mman.h>
-#include <unistd.h>
 
 extern "C" {
 #include "backend/backend.h"
@@ -48,36 +47,6 @@ void demand(bool condition, Way way, const char *what)
     fprintf(stderr, "%s: %s; errno %d, message: %s\n", names[way], what, errno, pm_errormsg());
     abort();
 }
-
-// One file in memory, which is emptied and filled again.
-class MemoryFile
-{
-  public:
-    MemoryFile() : fd_(memfd_create("container", MFD_CLOEXEC))
-    {
-        path_ = "/proc/self/fd/" + std::to_string(fd_);
-    }
-    const char *path() const { return path_.c_str(); }
-
-    void fill(const Bytes &bytes) const
-    {
-        static const char zeros[PM_PAGE] = {};
-        bool filled = ftruncate(fd_, 0) == 0 && ftruncate(fd_, (off_t)bytes.size()) == 0;
-        for (size_t i = 0; filled && i < bytes.size(); i += PM_PAGE) {
-            size_t n = std::min(bytes.size() - i, PM_PAGE);
-            if (memcmp(bytes.data() + i, zeros, n) != 0)
-                filled = pwrite(fd_, bytes.data() + i, n, (off_t)i) == (ssize_t)n;
-        }
-        if (!filled) {
-            perror("cannot fill the file");
-            exit(1);
-        }
-    }
-
-  private:
-    int fd_;
-    std::string path_;
-};
 
 const MemoryFile &the_file()
 {

@@ -236,6 +236,7 @@ static int seal_record(struct txn *t)
             return error;
         atomic_store_explicit(&r->home, t->epoch - 1, memory_order_relaxed);
         atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
+        txn_note_fenced(t, t->epoch); /* (home is not the file, on a file) */
     }
     atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
     return 0;

@@ -379,6 +379,15 @@ static void replay_rest(struct log_reader *r, const struct record *record)
     }
 }
 
+/* Where the next part should be, or the first. */
+static uint64_t end_of_log(const struct log_reader *r)
+{
+    if (r->count == 0)
+        return (uint64_t)r->t->log.half[0].segments[0] << r->t->c->segment_shift;
+    const struct redo_part *last = r->parts[r->count - 1];
+    return offset_of(r->t, last) + align_up(sizeof *last + last->bytes, PM_LINE);
+}
+
 int redo_recover(struct txn *t, uint64_t base, uint64_t *newest)
 {
     struct log_reader r = {.t = t};
@@ -389,6 +398,8 @@ int redo_recover(struct txn *t, uint64_t base, uint64_t *newest)
     *newest = base;
     if (result == 0)
         result = find_newest(&r, base, newest);
+    if (result == 0)
+        result = recovery_check_fenced(t, *newest, end_of_log(&r));
     if (result == 0 && r.count > 0)
         result = make_durable(&r, base, *newest);
     if (result == 0 && r.count > 0) {

@@ -28,6 +28,7 @@
  *   9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
  *  10  a record's parts are chained                                       log.c, recovery.c
  *  11  a record follows one with fresh ranges when that is durable        commit.c
+ *  12  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
  *
  * Invariants
  *  R1  Outside marked lines and LISTED pages the view equals home, free space included (but under

@@ -213,7 +213,9 @@ static int commit_locked(struct txn *t)
     t->log.half[half].next = flush_pages(t, log_record_slots(record->bytes));
     log_write_record(&t->log, half, record, record->bytes);
     medium_fence(&t->c->medium);
+    txn_note_fenced(t, t->epoch);
     finish(t, record);
+    undo_note_images(t);
     return 0;
 }
 

@@ -39,6 +39,11 @@ static uint64_t file_pages(const struct txn *t)
     return container_bytes(t->c) >> PM_PAGE_SHIFT;
 }
 
+static uint64_t slot_offset(const struct txn *t, unsigned half, uint32_t slot)
+{
+    return (uint64_t)(log_slot(&t->log, half, slot) - t->c->home);
+}
+
 /* Whether the counts fit the length, which fits the half; so that no sum below overflows. */
 static bool record_shape_is_valid(const struct txn *t, unsigned half, const struct log_record *r)
 {
@@ -95,9 +100,10 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     if (!record_contents_are_valid(t, r)) {
         free(r);
         return pm__fail(EBADMSG,
-                        "%s: the commit record of epoch %llu refers beyond the end of the file: "
-                        "truncated; restore the file from a backup",
-                        t->c->path, (unsigned long long)head.epoch);
+                        "%s: offset %llu: the commit record of epoch %llu refers beyond the end of "
+                        "the file: truncated; restore the file from a backup",
+                        t->c->path, (unsigned long long)slot_offset(t, half, 0),
+                        (unsigned long long)head.epoch);
     }
     *found = r;
     return 0;
@@ -109,18 +115,50 @@ static int compare_images(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All valid images of `epoch`. */
-static int read_images(const struct txn *t, uint64_t epoch, struct image_list *list)
+static int damaged_log(const struct txn *t, unsigned half, uint32_t slot, const char *what)
+{
+    return pm__fail(EBADMSG,
+                    "%s: offset %llu: the log is damaged: %s; restore the file from a backup",
+                    t->c->path, (unsigned long long)slot_offset(t, half, slot), what);
+}
+
+/* Whether `slot` holds an image of `epoch`. If not, but its epoch is right, it may be torn: its
+ * round had no fence, so its page was never opened. */
+static bool read_image(const struct txn *t, uint64_t epoch, uint32_t slot, struct image *image)
+{
+    const struct log_descriptor *d = log_descriptor(&t->log, epoch % 2, slot);
+    if (d->epoch != epoch || !page_is_valid(t, d->page))
+        return false;
+    uint64_t sum = checksum(log_slot(&t->log, epoch % 2, slot), PM_PAGE, t->c->seed);
+    *image = (struct image){(uint32_t)d->page, slot, sum};
+    return d->sum == checksum_mix(sum, epoch, d->page);
+}
+
+/* Slots of the half of `epoch` that are known to have been fenced, in that epoch. */
+static uint32_t fenced_slots(const struct txn *t, uint64_t epoch)
+{
+    uint64_t word = home_state(t->c)->fenced_images;
+    uint64_t slots = seal_payload(word) & ((UINT64_C(1) << FENCED_SLOT_BITS) - 1);
+    return word == fenced_images(epoch, slots) ? (uint32_t)slots : 0;
+}
+
+/* All valid images of `epoch`, which follow the record of the epoch before if there is one. */
+static int read_images(const struct txn *t, uint64_t epoch, const struct log_record *record,
+                       struct image_list *list)
 {
     uint32_t capacity = log_capacity(&t->log, epoch % 2), room = 0;
+    uint32_t fenced = fenced_slots(t, epoch);
     *list = (struct image_list){.half = epoch % 2};
-    for (uint32_t slot = 0; slot < capacity; slot++) {
-        const struct log_descriptor *d = log_descriptor(&t->log, list->half, slot);
-        if (d->epoch != epoch || !page_is_valid(t, d->page))
-            continue;
-        uint64_t sum = checksum(log_slot(&t->log, list->half, slot), PM_PAGE, t->c->seed);
-        if (d->sum != checksum_mix(sum, epoch, d->page))
-            continue; /* torn: its round had no fence, so its page was never opened */
+    if (fenced > capacity)
+        return damaged_log(t, epoch % 2, 0, "a part of it is missing");
+    for (uint32_t slot = record ? log_record_slots(record->bytes) : 0; slot < capacity; slot++) {
+        struct image image;
+        if (!read_image(t, epoch, slot, &image)) {
+            if (slot >= fenced)
+                continue;
+            free(list->images);
+            return damaged_log(t, epoch % 2, slot, "the image of a page that was stored to");
+        }
         if (list->count == room) {
             room = room ? 2 * room : 64;
             struct image *more = realloc(list->images, room * sizeof *more);
@@ -131,7 +169,7 @@ static int read_images(const struct txn *t, uint64_t epoch, struct image_list *l
             }
             list->images = more;
         }
-        list->images[list->count++] = (struct image){(uint32_t)d->page, slot, sum};
+        list->images[list->count++] = image;
     }
     if (list->count > 0)
         qsort(list->images, list->count, sizeof *list->images, compare_images);
@@ -272,29 +310,32 @@ static void apply(struct txn *t, const struct log_record *before, const struct l
         apply_record(t, last, &none);
 }
 
-static int damaged_log(const struct txn *t, const char *what)
-{
-    return pm__fail(EBADMSG, "%s: the log is damaged: %s; restore the file from a backup",
-                    t->c->path, what);
-}
-
 /* Steps 2 to 4, with the records of step 1: `last` is the newest or NULL, `before` the other. */
 static int recover_from(struct txn *t, uint64_t base, const struct log_record *last,
                         const struct log_record *before, uint64_t *newest)
 {
     uint64_t e = *newest = last ? last->epoch : base;
     if (before && before->epoch + 1 != e)
-        return damaged_log(t, "its two records are not of adjacent epochs");
+        return damaged_log(t, e % 2, 0, "its two records are not of adjacent epochs");
     struct image_list images;
-    if (read_images(t, e + 1, &images) != 0)
+    if (read_images(t, e + 1, last, &images) != 0)
         return -1;
     bool holds = !last || record_holds(t, last, &images);
+    int result = 0;
     if (!holds) {
         free(images.images);
+        images.images = NULL;
         if (e - 1 > base && !before)
-            return damaged_log(t, "the last record does not hold and the one before is gone");
-        if (read_images(t, e, &images) != 0)
-            return -1;
+            return damaged_log(t, e % 2, 0,
+                               "the last record does not hold and the one before is gone");
+        result = read_images(t, e, before, &images);
+    }
+    uint64_t state = holds ? e : e - 1;
+    if (result == 0) /* record state + 1 would be here */
+        result = recovery_check_fenced(t, state, slot_offset(t, state % 2, 0));
+    if (result != 0) {
+        free(images.images);
+        return -1;
     }
     if (last || images.count > 0) {
         if (make_durable(t, (const struct log_record *const[2]){last, before}, &images) != 0) {

@@ -47,8 +47,10 @@ static int log_and_open(struct txn *t, uint32_t first, uint32_t count)
         else if (t->concurrent && !(t->pages.flags[page] & PAGE_LISTED))
             pages_list(&t->pages, page, SLOT_NONE, 0); /* so that commit can close it */
     }
-    if (images > 0)
+    if (images > 0) {
         medium_fence(&t->c->medium);
+        undo_note_images(t);
+    }
     return pages_open(&t->pages, first, count);
 }
 

@@ -21,6 +21,7 @@
  *   6  the base epoch, by a round of its own, ends a recovery                        ../recovery.c
  *   7  rollback stays in its epoch and keeps pages and images                           undo.c
  *   8  a hot page is not written back home: its image proves it                         commit.c
+ *  11  what was fenced is noted, and recovery refuses a log that lacks it     here, recovery.c
  */
 #ifndef PM_TXN_UNDO_UNDO_H
 #define PM_TXN_UNDO_UNDO_H
@@ -28,5 +29,12 @@
 #include "txn/txn.h"
 
 int undo_commit(struct txn *t);
+
+/* All slots in use of the open epoch's half are fenced: leave word of it for recovery. */
+static inline void undo_note_images(struct txn *t)
+{
+    uint64_t word = fenced_images(t->epoch, t->log.half[t->epoch % 2].next);
+    __atomic_store_n(&home_state(t->c)->fenced_images, word, __ATOMIC_RELAXED);
+}
 
 #endif
