@@ -72,16 +72,21 @@ bool recovery_takes_log(const struct txn *t, const struct record_word *word)
            segment_kind(*home_word(t->c, word->offset)) == SEGMENT_LOG;
 }
 
-int raise_base_epoch(struct txn *t, uint64_t newest)
+int publish_base_epoch(struct txn *t, uint64_t base)
 {
     struct format_state *state = home_state(t->c);
-    uint64_t base = newest + 4;
     uint64_t kind = t->engine->in_place ? 0 : BASE_REDO;
     /* The images are those of an epoch that ends here. So no later one has the same lower bits,
      * however many there are in which the other engine does not store this word. */
     __atomic_store_n(&state->fenced_images, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&state->base_epoch, seal(base | kind), __ATOMIC_RELAXED);
-    int error = medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
+    return medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
+}
+
+int raise_base_epoch(struct txn *t, uint64_t newest)
+{
+    uint64_t base = newest + 4;
+    int error = publish_base_epoch(t, base);
     if (error == 0)
         error = medium_fence(&t->c->medium);
     t->epoch = base + 1;

@@ -16,7 +16,8 @@ int recover(struct txn *t);
 
 /*
  * Each engine's part of it, for its own log whichever engine comes next: write what must be written
- * home, but leave the base epoch alone. `*newest`: the newest epoch that left anything behind.
+ * home, but leave the base epoch alone. `*newest`: the newest epoch of which a record or a part of
+ * one may have been left behind.
  */
 int undo_recover(struct txn *t, uint64_t base, uint64_t *newest);
 int redo_recover(struct txn *t, uint64_t base, uint64_t *newest);
@@ -40,6 +41,9 @@ int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where);
 
 /* Rules 9 and 10 (docs/internals.md), which both need. */
 bool recovery_takes_log(const struct txn *t, const struct record_word *word);
+
+/* Void what the log says of `base` and older epochs, once the next fence has passed. -errno */
+int publish_base_epoch(struct txn *t, uint64_t base);
 
 /* Let nothing that the log says of `newest` or older epochs, or of what these wrote ahead, count
  * any more. All that home needs is durable. -errno */

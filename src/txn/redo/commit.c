@@ -238,6 +238,7 @@ static int seal_record(struct txn *t)
         atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
         txn_note_fenced(t, t->epoch); /* (home is not the file, on a file) */
     }
+    atomic_store_explicit(&r->proved, r->log.head.fenced, memory_order_release);
     atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
     return 0;
 }
@@ -263,6 +264,8 @@ int redo_commit(struct txn *t)
     int error = redo_log_reserve(t, most);
     if (error == 0) /* redo 9: fresh ranges may be live in the last durable state; redo 11 */
         error = redo_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);
+    if (error == 0 && t->epoch > ROUND_MAX) /* redo 13 */
+        error = redo_sync(t, t->epoch - ROUND_MAX);
     if (error != 0)
         return cannot_write(t, total, error);
     counts.words += redo_log_shrink(t, most);

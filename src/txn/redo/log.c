@@ -9,7 +9,8 @@
  *      to the first that is invalid or void.
  *
  *  G2  A segment is written from its start again only when `home` has passed its newest epoch (redo
- *      4): those records' lines are home, and a later round has fenced them.
+ *      4, 12): those records' lines are home, a later round has fenced them, and what is left of
+ * the log, or the base, says that these epochs are durable.
  *
  *  G3  A segment is claimed only when everything committed is durable (which takes waiting on a
  *      file only): before, what it held may be live in the last durable state.
@@ -18,6 +19,7 @@
 #include "txn/redo/redo.h"
 
 #include "base/checksum.h"
+#include "txn/recovery.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -152,14 +154,26 @@ static int claim(struct txn *t)
     return redo_on_file(t) ? write_zeros(t, segment) : 0;
 }
 
-/* On a file: take all of home there, so that the whole log is void. */
+/*
+ * On a file: take all of home there, and void the whole log. No record says that the newest epochs
+ * are durable (redo 12), so the base epoch says it. The segment in use is begun anew, for a walk of
+ * it would end at what the base made void.
+ */
 static int drain(struct txn *t)
 {
-    uint64_t committed = atomic_load(&t->redo->committed);
+    struct redo *r = t->redo;
+    uint64_t committed = atomic_load(&r->committed);
     int error = redo_sync(t, committed);
     int64_t written = error == 0 ? queue_write(&t->c->medium, UINT64_MAX, committed) : 0;
     if (error != 0 || written < 0)
         return error != 0 ? error : (int)written;
+    error = redo_fence(t);
+    if (error == 0)
+        error = publish_base_epoch(t, committed);
+    if (error != 0)
+        return error;
+    atomic_store(&r->proved, committed);
+    r->log.end = 0;
     return redo_fence(t);
 }
 
@@ -174,6 +188,7 @@ int redo_log_reserve(struct txn *t, uint64_t total)
         if ((error == -ENOSPC || error == -EDQUOT) && !drained) {
             drained = true;
             error = drain(t);
+            needed = segments_needed(t, total);
         }
         if (error != 0)
             return error;

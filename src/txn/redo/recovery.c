@@ -411,6 +411,7 @@ int redo_recover(struct txn *t, uint64_t base, uint64_t *newest)
         /* A torn record of the next epochs may lie there too. */
         *newest = max_u64(*newest, r.parts[r.count - 1]->epoch);
     }
+    *newest += ROUND_MAX; /* redo 13: what lies behind a part that was lost is not seen */
     if (r.owned != MAP_FAILED)
         munmap(r.owned, bytes);
     free(r.copy);

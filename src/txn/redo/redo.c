@@ -33,6 +33,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         .private_max = options->private_max >> PM_PAGE_SHIFT,
         .committed = t->epoch - 1,
         .durable = t->epoch - 1,
+        .proved = t->epoch - 1,
         .home = t->epoch - 1,
         .sync_lock = PTHREAD_MUTEX_INITIALIZER,
         .synced = PTHREAD_COND_INITIALIZER,
@@ -270,7 +271,8 @@ static int lead(struct txn *t, enum round round)
     pthread_mutex_unlock(&r->sync_lock);
     uint64_t started = now_ns();
     uint64_t committed = atomic_load(&r->committed);
-    uint64_t floor = queue_floor(&t->c->medium);
+    /* redo 12: what is home, and said to be durable by a record that this round makes durable. */
+    uint64_t home = min_u64(queue_floor(&t->c->medium), atomic_load(&r->proved));
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);
     r->syncing = false;
@@ -278,7 +280,7 @@ static int lead(struct txn *t, enum round round)
     r->company = served + atomic_load(&r->arrived);
     if (error == 0) {
         atomic_store(&r->durable, committed);
-        atomic_store(&r->home, min_u64(floor, committed));
+        atomic_store(&r->home, home);
     }
     pthread_cond_broadcast(&r->synced);
     return error;

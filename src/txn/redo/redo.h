@@ -28,7 +28,10 @@
  *   9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
  *  10  a record's parts are chained                                       log.c, recovery.c
  *  11  a record follows one with fresh ranges when that is durable        commit.c
- *  12  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
+ *  12  log is reused when it is recorded that its epochs are durable      redo.c, log.c
+ *  13  a round has a bounded number of records, and the base is above all recovery.c, commit.c
+ *  14  a queued page is cleared when all is durable                      view.c
+ *  15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
  *
  * Invariants
  *  R1  Outside marked lines and LISTED pages the view equals home, free space included (but under
@@ -57,6 +60,9 @@ struct changes {
 struct range {
     uint64_t offset, bytes;
 };
+
+/* Records that are written without a fence between them, at most. */
+#define ROUND_MAX 1024
 
 /* A larger commit writes the rest back at once. */
 #define UNWRITTEN_MAX 256
@@ -95,6 +101,7 @@ struct redo {
     /* Durability. Written under the page lock or by the one thread that is syncing. */
     _Atomic uint64_t committed; /* newest epoch whose record is written */
     _Atomic uint64_t durable;   /* newest epoch that no crash undoes */
+    _Atomic uint64_t proved;    /* newest epoch that a record, or the base, says is durable */
     _Atomic uint64_t home;      /* log of epochs up to it is no longer needed */
     pthread_mutex_t sync_lock;  /* guards what follows */
     pthread_cond_t synced;

@@ -83,8 +83,16 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 
 int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
-    (void)header; /* none is opened */
     struct medium *medium = &t->c->medium;
+    /* redo 14: a slab's bitmap is cleared in home at once, and may go to the file with a page that
+     * is queued. None is opened. */
+    for (uint32_t page = first; medium->queue && page < first + header; page++)
+        if (queue_holds(medium, page_home(&t->pages, page))) {
+            int error = redo_sync(t, atomic_load(&t->redo->committed));
+            if (error != 0)
+                return error;
+            break;
+        }
     /* The kernel refuses it for memory that is locked. */
     bool dropped = madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
     for (uint32_t page = first; page < first + count; page++) {
