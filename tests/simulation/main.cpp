@@ -103,7 +103,7 @@ std::vector<Run> read_list(const std::string &path, const std::string &mode)
         std::istringstream text(line);
         std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
         Arguments a;
-        if (words.empty() || words[0] != "simulate")
+        if (words.empty() || words[0].find("simulate") == std::string::npos)
             continue;
         if (!parse(words, a))
             throw std::invalid_argument(path + ": " + line);

@@ -31,23 +31,26 @@ const Line lines[] = {
     {"urs", PMEM, "rbtree", "small", {4, 3, ALL, 2}},
     {"rs", FILE_, "rbtree", "small", {6, 3, ALL, 2}},
 
-    {"urs", PMEM, "rbtree", "mixed", {60, 4, 3, 3}},
-    {"urs", PMEM, "btree", "mixed", {40, 4, 3, 3}},
-    {"urs", PMEM, "skiplist", "mixed", {40, 4, 3, 3}},
-    {"urs", PMEM, "hashmap", "mixed", {40, 4, 3, 3}},
+    {"urs", PMEM, "rbtree", "mixed", {100, 6, 3, 3}},
+    {"urs", PMEM, "btree", "mixed", {80, 6, 3, 3}},
+    {"urs", PMEM, "skiplist", "mixed", {80, 6, 3, 3}},
+    {"urs", PMEM, "hashmap", "mixed", {80, 6, 3, 3}},
     {"ur", PMEM, "rbtree", "allocator", {20, 4, 3, 3}},
     {"urs", PMEM, "rbtree", "large", {25, 3, 3, 3}},
+    {"urs", PMEM, "rbtree", "rewrite", {20, 4, 4, 3}},
+    {"u", PMEM, "rbtree", "slabs", {15, 4, 3, 3}},
     {"urs", PMEM, "btree", "bulk", {6, 2, 3, 3}},
     {"urs", PMEM, "rbtree", "small", {25, 4, 3, 2}, 2},
     {"ur", PMEM, "rbtree", "mixed", {20, 4, 3, 2}, 1, 0, true},
 
-    {"rs", FILE_, "rbtree", "mixed", {60, 4, 4, 3}},
-    {"rs", FILE_, "btree", "mixed", {60, 4, 4, 3}},
-    {"rs", FILE_, "skiplist", "mixed", {60, 4, 4, 3}, 1, 3},
-    {"rs", FILE_, "hashmap", "mixed", {60, 4, 4, 3}, 1, 4},
+    {"rs", FILE_, "rbtree", "mixed", {100, 6, 4, 3}},
+    {"rs", FILE_, "btree", "mixed", {100, 6, 4, 3}},
+    {"rs", FILE_, "skiplist", "mixed", {100, 6, 4, 3}, 1, 3},
+    {"rs", FILE_, "hashmap", "mixed", {100, 6, 4, 3}, 1, 4},
     {"rs", FILE_, "rbtree", "allocator", {40, 4, 4, 3}, 1, 3},
     {"rs", FILE_, "rbtree", "large", {40, 4, 4, 3}},
-    {"rs", FILE_, "btree", "bulk", {30, 2, 2, 3}, 1, 3},
+    {"rs", FILE_, "rbtree", "rewrite", {30, 4, 4, 3}, 1, 4},
+    {"rs", FILE_, "btree", "bulk", {15, 2, 2, 3}, 1, 3},
     {"rs", FILE_, "rbtree", "small", {25, 4, 3, 2}, 2},
     {"rs", FILE_, "rbtree", "mixed", {40, 4, 4, 3}, 1, 0, false, 2},
     {"rs", FILE_, "hashmap", "allocator", {20, 4, 4, 3}, 1, 0, true, 3},
@@ -64,7 +67,7 @@ uint64_t seed_of(uint64_t seed, const std::string &mode, const Line *line)
 
 uint64_t states_demanded(const std::string &mode)
 {
-    return mode == "undo" ? 100000 : 55000;
+    return mode == "undo" ? 105000 : mode == "redo" ? 50000 : 45000;
 }
 
 std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t seed)

@@ -1,8 +1,10 @@
 #include "simulation/run.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 
@@ -122,7 +124,9 @@ std::string command(const Run &run)
 
 std::string current_command()
 {
-    std::string text = the_run ? command(*the_run) : "simulate";
+    std::string text = program_invocation_name;
+    if (the_run)
+        text += command(*the_run).substr(strlen("simulate"));
     if (the_explorer)
         for (const sim::Crash &crash : the_explorer->path())
             text += " --crash " + sim::to_string(crash);

@@ -20,6 +20,8 @@ static const Profile profiles[] = {
     {"large",     100,  1,   4, 35, 30, 10, BLOBS, 67, 200000, 10, 5,  5},
     {"bulk",     2000, 60, 200, 30,  2,  0, BLOBS, 67,   3000, 10, 2,  2},
     {"allocator",   8,  4,  24,  3, 85, 10, BLOBS, 67,   3000, 15, 5,  5},
+    // Slabs become empty, and the log takes them.
+    {"slabs",       8,  1,   6,  3, 45, 50,     6, 60, 120000,  5, 30, 3},
     // The log grows and shrinks, goes round, and takes what others had.
     {"rewrite",    50,  1,   3, 10, 20, 55,     4, 10, 200000, 10, 5, 10},
 };
