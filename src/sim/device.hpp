@@ -15,8 +15,10 @@
 #define PM_SIM_DEVICE_HPP
 
 #include "sim/crash.hpp"
+#include "sim/random.hpp"
 #include "sim/recording.hpp"
 
+#include <optional>
 #include <string>
 #include <sys/types.h>
 
@@ -51,7 +53,11 @@ class Device
     void look_everywhere(uint32_t event);
     void tick();
 
+    // From now on each write finds the disk full, or not, as a seed decides; or none does again.
+    void fail_writes(std::optional<Random> random) { failures_ = random; }
+
     // For the hooks.
+    bool write_fails() { return failures_ && failures_->below(3) == 0; }
     static Device *current();
     struct File {
         uint32_t number;
@@ -81,6 +87,7 @@ class Device
     std::vector<File> files_;
     Recording *recording_ = nullptr;
     bool thorough_ = false;
+    std::optional<Random> failures_;
 };
 
 } // namespace sim

@@ -42,6 +42,7 @@ class Session
     void returned(uint32_t container, uint64_t commits);
     // Time passes, in which caches may evict.
     void tick() { device_.tick(); }
+    void fail_writes(std::optional<Random> random) { device_.fail_writes(random); }
     const std::vector<std::string> &paths() const { return device_.paths(); }
     // What follows does not count.
     void end();

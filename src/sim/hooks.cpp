@@ -102,6 +102,11 @@ const struct medium_ops *__wrap_medium_of(int fd, const void *home, size_t size,
 
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
+    Device *d = Device::current();
+    if (d && d->find(fd) && d->write_fails()) {
+        errno = ENOSPC;
+        return -1;
+    }
     ssize_t n = __real_pwrite(fd, bytes, size, offset);
     if (Device::File *f = n > 0 ? recorded(fd) : nullptr)
         Device::current()->written(*f, (uint64_t)offset, (uint64_t)n);

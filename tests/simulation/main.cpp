@@ -24,7 +24,8 @@ namespace
 const char *const usage =
     "usage: simulate [--structure rbtree|btree|skiplist|hashmap] [--profile NAME] [--mode "
     "undo|redo|stores]\n"
-    "                [--medium pmem|file] [--containers N] [--async N] [--concurrent] [--threads "
+    "                [--medium pmem|file] [--containers N] [--async N] [--concurrent] [--full] "
+    "[--threads "
     "N]\n"
     "                [--seed N] [--transactions N] [--seeds N] [--nested N|all] [--depth N]\n"
     "                [--crash EVENT:FATE[:SEED]]...\n"
@@ -48,8 +49,8 @@ bool parse(const std::vector<std::string> &words, Arguments &a)
     Run &r = a.run;
     for (size_t i = 1; i < words.size(); i++) {
         const std::string &name = words[i];
-        if (name == "--concurrent") {
-            r.setup.concurrent = true;
+        if (name == "--concurrent" || name == "--full") {
+            (name == "--full" ? r.setup.full : r.setup.concurrent) = true;
             continue;
         }
         if (i + 1 == words.size())

@@ -20,7 +20,7 @@ struct Line {
     const char *structure, *profile;
     sim::Plan plan; // transactions, seeds, nested, depth
     unsigned containers = 1, async = 0;
-    bool concurrent = false;
+    bool concurrent = false, full = false;
     unsigned threads = 1;
 };
 
@@ -50,10 +50,11 @@ const Line lines[] = {
     {"rs", FILE_, "rbtree", "allocator", {40, 4, 4, 3}, 1, 3},
     {"rs", FILE_, "rbtree", "large", {40, 4, 4, 3}},
     {"rs", FILE_, "rbtree", "rewrite", {30, 4, 4, 3}, 1, 4},
+    {"rs", FILE_, "rbtree", "rewrite", {20, 6, 4, 3}, 1, 0, false, true},
     {"rs", FILE_, "btree", "bulk", {15, 2, 2, 3}, 1, 3},
     {"rs", FILE_, "rbtree", "small", {25, 4, 3, 2}, 2},
-    {"rs", FILE_, "rbtree", "mixed", {40, 4, 4, 3}, 1, 0, false, 2},
-    {"rs", FILE_, "hashmap", "allocator", {20, 4, 4, 3}, 1, 0, true, 3},
+    {"rs", FILE_, "rbtree", "mixed", {40, 4, 4, 3}, 1, 0, false, false, 2},
+    {"rs", FILE_, "hashmap", "allocator", {20, 4, 4, 3}, 1, 0, true, false, 3},
 };
 
 // Each run is another program, so that no state is explored twice.
@@ -84,7 +85,7 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
             plan.nested = 1;
         }
         runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
-                         l.containers, l.async, l.concurrent, l.threads},
+                         l.containers, l.async, l.concurrent, l.full, l.threads},
                         plan,
                         {}});
     }

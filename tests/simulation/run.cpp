@@ -115,6 +115,8 @@ std::string command(const Run &run)
         text += " --async " + std::to_string(s.async);
     if (s.concurrent)
         text += " --concurrent";
+    if (s.full)
+        text += " --full";
     if (s.threads != 1)
         text += " --threads " + std::to_string(s.threads);
     if (run.plan.nested == UINT64_MAX)

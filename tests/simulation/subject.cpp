@@ -4,6 +4,7 @@
 #include "sim/threads.hpp"
 #include "simulation/reach.hpp"
 
+#include <cerrno>
 #include <mutex>
 
 namespace simulation
@@ -51,19 +52,33 @@ void Subject::wait_for_all(sim::Session &session, uint32_t number, uint64_t comm
     session.returned(number, commits);
 }
 
+pm_ticket Subject::commit(sim::Session &session, pm_container *c, uint64_t transaction)
+{
+    if (setup_.full)
+        session.fail_writes(sim::Random(sim::mix(setup_.seed) + transaction));
+    pm_ticket ticket = pm_commit_async(c);
+    session.fail_writes(std::nullopt);
+    if (!ticket.container && setup_.full && errno == ENOSPC) {
+        Workload::note_failure(c);
+        session.tick();
+        ticket = pm_commit_async(c);
+    }
+    require(ticket.container, "pm_commit_async");
+    return ticket;
+}
+
 void Subject::transact(sim::Session &session, pm_container *c, uint32_t number,
                        uint64_t transaction)
 {
     workloads_[number].run(c, transaction, [&] { session.tick(); });
     session.begun(number, transaction + 1);
-    if (setup_.async == 0) {
+    if (setup_.async == 0 && !setup_.full) {
         require(pm_commit(c) == 0, "pm_commit");
         session.returned(number, transaction + 1);
         return;
     }
-    tickets_[number] = pm_commit_async(c);
-    require(tickets_[number].container, "pm_commit_async");
-    if ((transaction + 1) % setup_.async == 0)
+    tickets_[number] = commit(session, c, transaction);
+    if (setup_.async == 0 || (transaction + 1) % setup_.async == 0)
         wait_for_all(session, number, transaction + 1);
 }
 

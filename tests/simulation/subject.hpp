@@ -15,7 +15,8 @@ struct Setup {
     unsigned containers = 1;
     unsigned async = 0;      // commits that are waited for together; 0: each by itself
     bool concurrent = false; // options.concurrent_stores
-    unsigned threads = 1;    // that run transactions in turn, and wait for commits together
+    bool full = false;    // now and then the disk is full during a commit, which is then repeated
+    unsigned threads = 1; // that run transactions in turn, and wait for commits together
 };
 
 class Subject : public sim::Subject
@@ -37,6 +38,7 @@ class Subject : public sim::Subject
     void transact_all(sim::Session &session, const std::vector<Container> &open,
                       std::vector<uint64_t> &commits);
     void transact_in_threads(sim::Session &session, pm_container *c, uint64_t &commits);
+    pm_ticket commit(sim::Session &session, pm_container *c, uint64_t transaction);
     void wait_for_all(sim::Session &session, uint32_t number, uint64_t commits);
 
     const Setup setup_;

@@ -242,6 +242,11 @@ const Workload::State &Workload::state(uint64_t transactions)
     return states_[transactions];
 }
 
+void Workload::note_failure(pm_container *c)
+{
+    root_of(c)->attempts++;
+}
+
 uint64_t Workload::transactions(pm_container *c)
 {
     const Root *root = root_of(c);

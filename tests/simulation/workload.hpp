@@ -37,6 +37,7 @@ constexpr unsigned BLOBS = 16;
 struct Root {
     void *map;
     uint64_t transactions; // committed so far
+    uint64_t attempts;     // to commit that failed
     void *blobs[BLOBS];
     uint64_t blob_bytes[BLOBS];
     uint64_t blob_seeds[BLOBS];
@@ -52,6 +53,8 @@ class Workload
     // Run transaction `number`, from 0, without the commit; `pause` is called now and then.
     void run(pm_container *c, uint64_t number, const std::function<void()> &pause) const;
 
+    // A commit has failed, and the next attempt will have something else.
+    static void note_failure(pm_container *c);
     // How many transactions the container has seen.
     static uint64_t transactions(pm_container *c);
     // What differs from the state after so many; empty if nothing.
