@@ -27,6 +27,8 @@ bool is_log(const Memory &m, Unit unit)
     format_header header;
     uint32_t f = file_of(unit);
     memcpy(&header, m.floor_of(f) + FORMAT_HEADER_A, sizeof header);
+    if (header.segment_size < FORMAT_SEGMENT_MIN)
+        return false; // somebody else has written to the file
     uint64_t segment = (uint64_t)number_of(unit) * m.bytes() / header.segment_size;
     uint64_t at = FORMAT_TABLE + segment * sizeof(uint64_t), word;
     memcpy(&word, m.newest(unit_of(f, at / m.bytes())) + at % m.bytes(), sizeof word);

@@ -8,7 +8,7 @@
  * the kind that the handler may take, and no allocation but by mmap(2); and it is C, since a
  * program need not have a C++ library.
  *
- * A fence compares all of every open container: that is what an event costs, about 0.2 ms a MiB.
+ * A fence compares all of every open container: that is what an event costs, about 0.04 ms a MiB.
  */
 #ifndef PM_SIM_RECORDER_H
 #define PM_SIM_RECORDER_H

@@ -43,6 +43,9 @@ static pid_t spawn(const Start &start)
     }
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
+    // In another process group it would be stopped when it reads from the terminal.
+    if (!start.input || isatty(STDIN_FILENO))
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!start.output.empty()) {
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, start.output.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);

@@ -13,6 +13,7 @@ struct Start {
     std::vector<std::string> environment; // NAME=VALUE, besides ours
     std::string output;                   // where what it prints goes; "": where ours does
     bool errors_too = false;              // to the same file
+    bool input = false;                   // it reads ours, unless that is a terminal; else none
     double seconds = 0;                   // after which it and its children are killed; 0: never
 };
 

@@ -36,6 +36,7 @@ void record(const std::vector<std::string> &program, const std::string &director
     start.environment = {"LD_PRELOAD=" + preload, STREAM_DIRECTORY "=" + directory,
                          STREAM_MEDIUM "=" + medium};
     start.output = directory + "/" STREAM_OUTPUT;
+    start.input = true;
     End end = run(start);
     if (!end.good)
         throw Error(program[0] + " failed by itself, without any crash: " + end.outcome);

@@ -166,9 +166,12 @@ bool Search::judge(const sim::Crash &crash)
 {
     const Situation s = situation(crash);
     const uint64_t printed = tape_.event(crash.event).output;
-    if (printed != printed_)
-        std::ofstream(s.printed, std::ios::binary) << all_output_.substr(0, printed);
-    printed_ = printed;
+    if (printed != printed_) {
+        std::ofstream out(s.printed, std::ios::binary);
+        if (!(out << all_output_.substr(0, printed)).flush())
+            throw Error("cannot write " + s.printed);
+        printed_ = printed;
+    }
     place_.fill(crash.event, memory_, image_);
     states_++;
     Verdict verdict = libpm_.ask(s.containers, plan_.seconds);
