@@ -62,9 +62,10 @@ void Search::visit_event(uint32_t event)
     visit({event, sim::Fate::LOST, 0});
     visit({event, sim::Fate::LOG, 0});
     visit({event, sim::Fate::DATA, 0});
-    uint64_t subsets = sim::subsets(memory_);
-    for (uint64_t i = 0; i < plan_.seeds && (subsets == 0 || i < subsets); i++)
-        visit({event, sim::Fate::SOME, subsets ? i : sim::mix(event) % 1000000 * 1000 + i});
+    const uint64_t subsets = sim::subsets(memory_);
+    const bool all = subsets > 0 && subsets <= plan_.seeds;
+    for (uint64_t i = 0; i < (all ? subsets : plan_.seeds); i++)
+        visit({event, sim::Fate::SOME, all ? i : sim::mix(event) % 1000000 * 1000 + i});
 }
 
 void Search::visit(const sim::Crash &crash)
