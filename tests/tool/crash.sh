@@ -50,13 +50,13 @@ good() {
     [ -z "$(ls -d pm-crash-* 2>/dev/null)" ] || fail "left something behind"
 }
 
-# bad PROGRAM MODE TEXT: found, and said what the check said.
+# bad PROGRAM MODE POSTINGS TEXT: found, and said what the check said. Everywhere, for the moment must
+# not be missed.
 bad() {
     rm -f "$book"
-    # shellcheck disable=SC2086
-    expect 1 $limits --check "$check" -- "$examples/$1" "$book" 9 "$2"
+    expect 1 --seeds 0 --check "$check" -- "$examples/$1" "$book" "$3" "$2"
     says "FAILED at .*, event" "commits had returned; printed last: posted" "the check: exit status 1" \
-        "| $3" "repeat with: "
+        "| $4" "repeat with: "
 }
 
 # The last command printed, run by itself: it fails alike, without being told of the program.
@@ -91,14 +91,14 @@ stores)
     good ledger_marked stores --medium file
     ;;
 forgotten_commit)
-    bad ledger_forgets undo "the number of postings is 2, should be 3"
-    bad ledger_forgets redo "the number of postings is 2, should be 3"
+    bad ledger_forgets undo 4 "the number of postings is 2, should be 3"
+    bad ledger_forgets redo 4 "the number of postings is 2, should be 3"
     ;;
 unmarked_store)
-    bad ledger_unmarked stores "a balance is 0, should be"
+    bad ledger_unmarked stores 9 "a balance is 0, should be"
     ;;
 repeat)
-    bad ledger_forgets undo "the number of postings"
+    bad ledger_forgets undo 4 "the number of postings"
     repeat
     ;;
 several)

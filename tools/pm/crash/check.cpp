@@ -23,6 +23,7 @@ namespace
 {
 
 constexpr char GOOD = 'y', BAD = 'n'; // the first byte of an answer; then why
+constexpr int HANG_MS = 60000;        // many times what any recovery takes
 
 std::string opinion(const char *path)
 {
@@ -89,13 +90,13 @@ int Libpm::stop()
     return status;
 }
 
-Verdict Libpm::ask(const std::vector<std::string> &containers, double seconds)
+Verdict Libpm::ask(const std::vector<std::string> &containers)
 {
     char answer[4096];
     for (const std::string &path : containers) {
         ssize_t size = send(socket_, path.data(), path.size(), MSG_NOSIGNAL);
         pollfd answered = {socket_, POLLIN, 0};
-        bool late = size > 0 && TEMP_FAILURE_RETRY(poll(&answered, 1, (int)(seconds * 1000))) == 0;
+        bool late = size > 0 && TEMP_FAILURE_RETRY(poll(&answered, 1, HANG_MS)) == 0;
         size = late ? 0 : TEMP_FAILURE_RETRY(recv(socket_, answer, sizeof answer, 0));
         if (size > 0 && answer[0] == GOOD)
             continue;

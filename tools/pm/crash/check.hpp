@@ -31,7 +31,7 @@ class Libpm
     Libpm(const Libpm &) = delete;
 
     // Whether libpm opens, recovers and approves each container.
-    Verdict ask(const std::vector<std::string> &containers, double seconds);
+    Verdict ask(const std::vector<std::string> &containers);
 
   private:
     void start();

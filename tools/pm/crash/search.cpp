@@ -175,7 +175,7 @@ bool Search::judge(const sim::Crash &crash)
     }
     place_.fill(crash.event, memory_, image_);
     states_++;
-    Verdict verdict = libpm_.ask(s.containers, plan_.seconds);
+    Verdict verdict = libpm_.ask(s.containers);
     if (verdict.good && !plan_.check.empty())
         verdict = ask_command(plan_.check, s, check_output_, plan_.seconds);
     if (!verdict.good)
