@@ -7,7 +7,8 @@
  *   1  the engine decides on the state to restore, makes durable what the decision rests on (rule
  *      5), and changes home
  *   2  all of that is made durable
- *   3  then the base epoch, by a round of its own (rule 6)
+ *   3  then the base epoch, by a round of its own (rule 6); and with it what says which segments
+ * are log, even if the log was empty
  *
  * Nothing read from the medium is used before its checksum and its range were checked.
  */
@@ -93,6 +94,19 @@ int raise_base_epoch(struct txn *t, uint64_t newest)
     return error;
 }
 
+/*
+ * A process that died may have claimed segments for the log and not come to a fence, so that they
+ * are the log's in the cache only. Records of ours are going to lie there. (On a file fdatasync(2)
+ * has it all.)
+ */
+static void write_back_claims(struct txn *t)
+{
+    for (int h = 0; h < 2 && !t->c->medium.queue; h++)
+        for (uint32_t i = 0; i < t->log.half[h].count; i++)
+            medium_write_back(&t->c->medium, home_table(t->c) + t->log.half[h].segments[i],
+                              sizeof(uint64_t));
+}
+
 int recover(struct txn *t)
 {
     struct timespec from, to;
@@ -107,8 +121,10 @@ int recover(struct txn *t)
     int error = t->recovery.recovered ? medium_settle(&t->c->medium) : 0;
     /* Even if there was nothing: a first commit of base + 1 may have been torn before its record,
      * and have left images of base + 2, written ahead. */
-    if (error == 0)
+    if (error == 0) {
+        write_back_claims(t);
         error = raise_base_epoch(t, newest);
+    }
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot write what recovery restored", t->c->path);
     clock_gettime(CLOCK_MONOTONIC, &to);
