@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -104,7 +105,8 @@ std::vector<Run> read_list(const std::string &path, const std::string &mode)
         std::istringstream text(line);
         std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
         Arguments a;
-        if (words.empty() || words[0].find("simulate") == std::string::npos)
+        if (words.empty() ||
+            !std::filesystem::path(words[0]).filename().string().starts_with("simulate"))
             continue;
         if (!parse(words, a))
             throw std::invalid_argument(path + ": " + line);
