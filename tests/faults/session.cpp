@@ -427,7 +427,6 @@ class Session
 // arguments: directory, case, or only the place, then to say how many calls were made.
 CHILD_PROCESS(runs_the_workload)
 {
-    alarm(20);
     bool counting = arguments[1].find(' ') == std::string::npos;
     Case what = counting ? Case{arguments[1], {}, "retry"} : case_of(arguments[1]);
     Session(arguments[0], what).run();
