@@ -120,10 +120,8 @@ int segments_claim_log(struct txn *t, unsigned h)
 
 int segments_grow_log(struct txn *t, unsigned h, uint64_t slots)
 {
-    struct log_half *half = &t->log.half[h];
+    static_assert(FORMAT_SIZE_MAX >> PM_PAGE_SHIFT < UINT32_MAX, "a slot's number fits");
     while (log_capacity(&t->log, h) < slots) {
-        if ((uint64_t)(half->count + 1) * t->log.segment_slots > UINT32_MAX)
-            return -ENOSPC;
         int error = segments_claim_log(t, h);
         if (error != 0)
             return error;

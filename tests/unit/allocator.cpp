@@ -266,6 +266,20 @@ TEST_CASE_METHOD(Fixture, "every function refuses a NULL container")
     REQUIRE(failed_with(EINVAL));
 }
 
+TEST_CASE_METHOD(Fixture, "the root stays the root when realloc moves it")
+{
+    char *p = static_cast<char *>(pm_malloc(c.get(), 100));
+    REQUIRE(p);
+    strcpy(p, "the root");
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    char *moved = static_cast<char *>(pm_realloc(p, 5000));
+    REQUIRE((moved && moved != p));
+    REQUIRE(pm_getroot(c.get()) == moved);
+    REQUIRE(std::string(moved) == "the root");
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE_METHOD(Fixture, "realloc keeps the contents")
 {
     std::string text = "a story that goes on and on";

@@ -2,6 +2,8 @@
 #include "common/format.hpp"
 #include "common/process.hpp"
 
+#include "base/marks.h"
+
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
@@ -10,6 +12,12 @@
 #include <unistd.h>
 
 using test::failed_with;
+
+extern "C" {
+extern uintptr_t arena_base;
+bool arena_take(uint64_t base, uint64_t size, struct container *owner);
+void arena_give_back(uint64_t base, uint64_t size);
+}
 
 namespace
 {
@@ -385,4 +393,22 @@ TEST_CASE("pm_version agrees with its header")
     std::string version = std::to_string(PM_VERSION_MAJOR) + "." +
                           std::to_string(PM_VERSION_MINOR) + "." + std::to_string(PM_VERSION_PATCH);
     REQUIRE(pm_version() == version);
+}
+
+TEST_CASE("nothing is created when the arena has no room, nor opened where another is")
+{
+    test::Directory directory;
+    std::string path = directory / "old.pm", other = directory / "new.pm";
+    create(path);
+    alignas(64) static char nobody[4096]; // a container that no address is in
+    REQUIRE(arena_take(arena_base, ARENA_SIZE, reinterpret_cast<container *>(nobody)));
+    pm_options options = test::small();
+    CHECK_FALSE(pm_open(other.c_str(), &options));
+    CHECK(failed_with(ENOMEM, {other.c_str(), "the arena has no free"}));
+    CHECK_FALSE(std::filesystem::exists(other));
+    CHECK_FALSE(pm_open(path.c_str(), nullptr));
+    CHECK(failed_with(EADDRINUSE, {path.c_str()}));
+    arena_give_back(arena_base, ARENA_SIZE);
+    REQUIRE(test::open(path, test::options()));
+    REQUIRE(test::open(other, options));
 }
