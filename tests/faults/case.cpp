@@ -75,7 +75,7 @@ uint64_t objects_in(const std::string &path)
         const auto *bitmap =
             reinterpret_cast<const uint64_t *>(bytes.data() + i * header->segment_size);
         for (uint32_t slot = 0; slot < shape.objects; slot++)
-            count += bitmap[slot / 64] >> slot % 64 & 1;
+            count += bitmap_has(bitmap, slot);
     }
     return count;
 }
