@@ -158,7 +158,12 @@ void Tape::happened(uint32_t file, const stream_record &r)
         add(sim::Step::FENCE, 0);
         break;
     case EVENT_SYNC: // on persistent memory it is asked for because the file has grown
-        add(kind_ == sim::Kind::FILE ? sim::Step::SYNC : sim::Step::SYNC_SIZE, file);
+        if (kind_ == sim::Kind::FILE) {
+            add(sim::Step::BEGIN_SYNC, file);
+            add(sim::Step::SYNC, file);
+        } else {
+            add(sim::Step::SYNC_SIZE, file);
+        }
         break;
     case EVENT_RESIZE:
         add(sim::Step::RESIZE, file, 0, r.length);
