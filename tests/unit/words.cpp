@@ -93,18 +93,6 @@ TEST_CASE("questions about ranges of slots, with one in use or one not")
     }
 }
 
-TEST_CASE("a few bits, within a word and over its end")
-{
-    for (uint64_t set = 0; set < 128; set++) {
-        uint64_t words[2] = {};
-        words[set / 64] = UINT64_C(1) << set % 64;
-        for (uint64_t first = 0; first < 64; first++)
-            for (uint32_t count = 1; count <= 64; count++)
-                if (bits_any_of_few(words, first, count) != (set >= first && set < first + count))
-                    FAIL("bit " << set << " in " << count << " from " << first);
-    }
-}
-
 TEST_CASE("arithmetic")
 {
     REQUIRE(align_up(0, 4096) == 0);
