@@ -304,6 +304,58 @@ PM_EXPORT int pm_setroot(pm_container *c, void *ptr, size_t size);
 PM_EXPORT void *pm_getroot(pm_container *c);
 
 /* ---------------------------------------------------------------------------------------------
+ * Pointers
+ *
+ * The *pointer map* says which words of a container hold pointers. A container whose pointers are
+ * all in it can be moved to other addresses; a word that is not in it is never touched. What these
+ * calls do belongs to the open transaction, as allocation does. Freeing an object unmaps its
+ * pointers, pm_realloc() carries them along. Thread-safe.
+ */
+
+/** Adjacent pointers of a struct. */
+struct pm_field {
+    size_t offset; /* bytes from the start of the struct; a multiple of 8 */
+    size_t count;
+};
+
+/** Where a struct has pointers; made by PM_TYPE(). */
+struct pm_type {
+    size_t size;   /* bytes of the struct */
+    size_t fields; /* entries of `field` */
+    const struct pm_field *field;
+};
+
+/**
+ * The type descriptor, a `const struct pm_type *`, of a struct and up to 16 of its fields: pointers
+ * to anything, arrays of pointers of up to three dimensions, and such fields of nested structs:
+ *
+ *     struct node { long key; struct { struct node *next; } link; struct node *child[4]; };
+ *     n = pm_malloc_typed(c, PM_TYPE(struct node, link.next, child), 1);
+ *
+ * A field that is not a pointer is an error at compile time. In a function of C the descriptor
+ * lives as long as its block, else as long as the program.
+ */
+#define PM_TYPE(type, ...) PM__TYPE(type, __VA_ARGS__)
+
+/**
+ * Allocate `count` adjacent structs, zeroed, with all their pointers mapped. Errors as
+ * pm_calloc(), and EINVAL for a descriptor that contradicts itself. Linear in the pointers.
+ */
+PM_EXPORT void *pm_malloc_typed(pm_container *c, const struct pm_type *type, size_t count);
+
+/**
+ * Map the pointer at `field`, or `count` adjacent ones from `first` on. The words must be of one
+ * object and aligned to 8, else EINVAL; ENOSPC if there is no room for the map, of which a segment
+ * serves 56 of data.
+ */
+PM_EXPORT int pm_mark_pointer(void *field);
+PM_EXPORT int pm_mark_pointers(void *first, size_t count);
+
+/** Say that the words in [ptr, ptr + bytes) hold no pointers any more. EINVAL if that is not all in
+ * one container. Linear in the bytes / 448. */
+PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
+
+/* ---------------------------------------------------------------------------------------------
  * Looking inside
  */
 
@@ -332,6 +384,7 @@ struct pm_stats {
     uint64_t file_bytes;    /* size of the file now */
     uint64_t segments_data; /* segments that hold objects now */
     uint64_t segments_log;  /* segments of the log now */
+    uint64_t segments_map;  /* segments of the pointer map now */
     uint64_t segments_free; /* segments of the file free now */
 
     uint64_t recovery_ns;     /* time pm_open() spent on recovery; 0 after a clean close */
@@ -363,4 +416,6 @@ PM_EXPORT const char *pm_version(void);
 #ifdef __cplusplus
 }
 #endif
+
+#include "libpm_type.h"
 #endif

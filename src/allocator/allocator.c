@@ -223,6 +223,8 @@ int allocator_free(struct allocator *a, const void *p)
     int result = find_object(a, p, &object);
     if (result == 0 && p == root(a))
         set_root(a, 0, 0);
+    if (result == 0)
+        a->upcalls.freed(a->upcalls.context, (uint64_t)((const char *)p - a->c->base), object.size);
     if (result == 0 && object.slab)
         slab_put(a, object.slab, object.slot);
     else if (result == 0)
@@ -240,6 +242,15 @@ size_t allocator_usable(struct allocator *a, const void *p)
     return size;
 }
 
+bool allocator_object_at(struct allocator *a, const void *p, uint64_t *start, uint64_t *size)
+{
+    struct object object = {.size = 0};
+    uint64_t offset = (uint64_t)((const char *)p - a->c->base);
+    bool found = offset < container_bytes(a->c) && object_at(a, offset, start, size) &&
+                 find_object(a, a->c->base + *start, &object) == 0;
+    return found && offset - *start < object.size;
+}
+
 /* Pages of a segment whose every page lives or dies with this commit. */
 static void note_segment(struct allocator *a, uint32_t segment, bool live)
 {
@@ -255,6 +266,11 @@ static bool is_data(uint64_t word)
 {
     enum segment_kind kind = segment_kind(word);
     return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
+}
+
+static bool is_map(uint64_t word)
+{
+    return segment_kind(word) == SEGMENT_MAP;
 }
 
 /* Slabs made and given back in this transaction were never there: nothing is to be cleared, and if
@@ -330,6 +346,7 @@ int allocator_rollback(struct allocator *a)
     if (result == 0) {
         a->rollbacks++;
         rebuild_lists(a);
+        a->upcalls.rebuilt(a->upcalls.context);
     }
     lock_release(&a->lock);
     return result;
@@ -342,10 +359,12 @@ int allocator_clear(struct allocator *a)
     int result = txn_rollback(a->t);
     if (result == 0) {
         for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++)
-            if (is_data(table_word(shadow_table(a->c), i)))
+            if (is_data(table_word(shadow_table(a->c), i)) ||
+                is_map(table_word(shadow_table(a->c), i)))
                 segments_release(a->t, i, 1);
         set_root(a, 0, 0);
         rebuild_lists(a);
+        a->upcalls.rebuilt(a->upcalls.context);
     }
     lock_release(&a->lock);
     return result;

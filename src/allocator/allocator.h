@@ -58,6 +58,14 @@ struct slab {
     bool loaded, listed, touched;
 };
 
+/* What the layer above wants to know or do; the lock is held. */
+struct allocator_upcalls {
+    void *context;
+    void (*rebuilt)(void *context); /* the segment table is another one, after rollback or clear */
+    void (*freed)(void *context, uint64_t offset, uint64_t bytes);
+    int (*check)(void *context); /* its part of pm_check(): 0, or -1 with a message */
+};
+
 struct allocator {
     struct txn *t;
     struct container *c;
@@ -66,6 +74,7 @@ struct allocator {
     uint32_t *first;    /* per class: the list of slabs; SLAB_NONE at the end */
     uint32_t classes;
     struct slab *touched;
+    struct allocator_upcalls upcalls; /* set by the pointer map */
     uint64_t rollbacks; /* asked for, so not those of clear */
 };
 
@@ -79,6 +88,10 @@ int allocator_free(struct allocator *a, const void *p);
 /* Usable bytes of the object that begins at `p`; 0 with a message if none does. */
 size_t allocator_usable(struct allocator *a, const void *p);
 
+/* The object in use that `p` points into, its offset and usable bytes; false if none. The lock is
+ * held. */
+bool allocator_object_at(struct allocator *a, const void *p, uint64_t *start, uint64_t *size);
+
 /* `*epoch`: that of the last transaction that has been committed, by this call or before. */
 int allocator_commit(struct allocator *a, uint64_t *epoch);
 
@@ -91,6 +104,10 @@ void *allocator_root(struct allocator *a);
 /* With every object of the open transaction, in order of offset in the file; `size` is usable. */
 void allocator_walk(struct allocator *a,
                     void (*visit)(void *context, uint64_t offset, uint64_t size), void *context);
+
+/* The same; the lock is held. */
+void allocator_visit(struct allocator *a,
+                     void (*visit)(void *context, uint64_t offset, uint64_t size), void *context);
 
 /* Check table, bitmaps, log and root; -1 with a message. */
 int allocator_check(struct allocator *a);

@@ -67,10 +67,9 @@ static int check_root(struct allocator *a)
     return 0;
 }
 
-void allocator_walk(struct allocator *a,
-                    void (*visit)(void *context, uint64_t offset, uint64_t size), void *context)
+void allocator_visit(struct allocator *a,
+                     void (*visit)(void *context, uint64_t offset, uint64_t size), void *context)
 {
-    lock_acquire(&a->lock);
     for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++) {
         uint64_t word = table_word(shadow_table(a->c), i);
         if (segment_kind(word) == SEGMENT_LARGE)
@@ -83,6 +82,13 @@ void allocator_walk(struct allocator *a,
             if (slab_uses(a, s, slot))
                 visit(context, slot_offset(a, s, slot), s->shape.object_size);
     }
+}
+
+void allocator_walk(struct allocator *a,
+                    void (*visit)(void *context, uint64_t offset, uint64_t size), void *context)
+{
+    lock_acquire(&a->lock);
+    allocator_visit(a, visit, context);
     lock_release(&a->lock);
 }
 
@@ -96,6 +102,8 @@ int allocator_check(struct allocator *a)
         result = check_segments(a);
     if (result == 0)
         result = check_root(a);
+    if (result == 0)
+        result = a->upcalls.check(a->upcalls.context);
     lock_release(&a->lock);
     return result;
 }

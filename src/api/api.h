@@ -4,13 +4,14 @@
 
 #include "libpm.h"
 
-#include "allocator/allocator.h"
+#include "pointer/map.h"
 
 /* An open container, its layers from bottom to top; so a pointer to the first is one to all. */
 struct pm_container {
     struct container container;
     struct txn txn;
     struct allocator allocator;
+    struct pointer_map pointers;
 };
 
 static_assert(offsetof(struct pm_container, container) == 0, "owner_of() relies on it");

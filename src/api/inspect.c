@@ -21,6 +21,9 @@ static void count_segments(const struct container *c, struct pm_stats *s)
             break;
         case SEGMENT_META:
             break;
+        case SEGMENT_MAP:
+            s->segments_map++;
+            break;
         default:
             s->segments_data++;
         }

@@ -104,9 +104,12 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
     if (choose_engine(c, options, &how) == 0 &&
         (how.engine->in_place || container_make_private(&c->container) == 0) &&
         txn_open(&c->txn, &c->container, &how) == 0) {
-        if (allocator_open(&c->allocator, &c->txn) == 0)
+        bool allocator = allocator_open(&c->allocator, &c->txn) == 0;
+        if (allocator && pointer_map_open(&c->pointers, &c->allocator) == 0)
             return 0;
         int error = errno;
+        if (allocator)
+            allocator_close(&c->allocator);
         txn_unload(&c->txn);
         errno = error;
     }
@@ -148,10 +151,12 @@ int pm_close(pm_container *c)
         return -1;
     int result = 0;
     if (c->container.readonly) {
+        pointer_map_close(&c->pointers);
         allocator_close(&c->allocator);
         txn_unload(&c->txn);
     } else {
         result = allocator_rollback(&c->allocator);
+        pointer_map_close(&c->pointers);
         allocator_close(&c->allocator);
         if (result == 0)
             result = txn_close(&c->txn);

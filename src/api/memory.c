@@ -48,6 +48,19 @@ void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
     return allocate(c, size, alignment);
 }
 
+/* The new object has pointers where the old one has. */
+static int copy_pointers(pm_container *c, void *to, const void *from, size_t bytes)
+{
+    const char *base = c->container.base;
+    lock_acquire(&c->allocator.lock);
+    int result = pointer_map_copy(&c->pointers, (uint64_t)((char *)to - base),
+                                  (uint64_t)((const char *)from - base), bytes);
+    lock_release(&c->allocator.lock);
+    if (result != 0)
+        allocator_free(&c->allocator, to);
+    return result;
+}
+
 void *pm_realloc(void *ptr, size_t size)
 {
     pm_container *c = owner_of(ptr);
@@ -64,6 +77,8 @@ void *pm_realloc(void *ptr, size_t size)
     if (announce(c, p, min_u64(old, size)) != 0)
         return NULL;
     memcpy(p, ptr, min_u64(old, size));
+    if (copy_pointers(c, p, ptr, min_u64(old, size)) != 0)
+        return NULL;
     if (allocator_root(&c->allocator) == ptr)
         allocator_set_root(&c->allocator, p, 0);
     allocator_free(&c->allocator, ptr);

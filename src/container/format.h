@@ -5,7 +5,8 @@
  *
  *   segment 0 ..         metadata: header copy A | header copy B | state page | segment table
  *   any other segment    what its word in the segment table says: free, a slab of objects of one
- *                        size, a run holding one large object, or a part of the log (dlog)
+ *                        size, a run holding one large object, a part of the log (dlog), or of the
+ *                        pointer map
  *
  * Three kinds of metadata, by how they change:
  *   header       written at creation only; each copy has a checksum
@@ -112,6 +113,7 @@ enum segment_kind {
     SEGMENT_LARGE = 3, /* first of a run that holds one object; argument: segments of the run */
     SEGMENT_MORE = 4,  /* later segment of a run; argument: segments back to the first */
     SEGMENT_LOG = 5,   /* argument: order within its half of the log; bit 36: which half */
+    SEGMENT_MAP = 6,   /* argument: the group of segments whose pointers it maps */
 };
 
 #define SEGMENT_LOG_HALF_SHIFT 36
@@ -188,6 +190,21 @@ static inline struct slab_shape slab_shape(uint64_t segment_size, uint32_t objec
     return (struct slab_shape){.object_size = object_size,
                                .objects = (uint32_t)((segment_size - header) / object_size),
                                .header_bytes = (uint32_t)header};
+}
+
+/* ---- the pointer map -----------------------------------------------------------------------
+ *
+ * A segment of sealed words, each of 56 bits: bit i of word w is set if the 8 bytes at
+ * (w * 56 + i) * 8 of the group hold a pointer. So a map segment speaks for 56 segments: group g is
+ * of segments [56 g, 56 g + 56).
+ */
+
+#define MAP_WORD_BYTES     (SEAL_BITS * 8u) /* of data that a word of the map speaks for */
+#define MAP_GROUP_SEGMENTS SEAL_BITS
+
+static inline uint32_t format_map_groups(uint64_t segments)
+{
+    return (uint32_t)divide_up(segments, MAP_GROUP_SEGMENTS);
 }
 
 /* ---- the log -------------------------------------------------------------------------------

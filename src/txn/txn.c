@@ -15,10 +15,11 @@ static uint64_t notes_bytes(const struct container *c)
     return (c->max_size >> PM_PAGE_SHIFT) * sizeof(struct page_note);
 }
 
-/* A record of everything: each page listed, each word of each bitmap changed. */
+/* A record of everything: each page listed, each word of each bitmap and pointer map changed. */
 static uint64_t record_bytes(const struct container *c)
 {
-    uint64_t words = bitmap_words(c->max_size / FORMAT_GRANULARITY_MIN) + c->segments_max;
+    uint64_t words = bitmap_words(c->max_size / FORMAT_GRANULARITY_MIN) +
+                     divide_up(c->max_size, MAP_WORD_BYTES) + c->segments_max;
     return log_record_bytes(c->segments_max, words, c->max_size >> PM_PAGE_SHIFT);
 }
 
@@ -49,6 +50,8 @@ static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t 
     case SEGMENT_MORE:
         (*run)--;
         return argument == segment - *run_first;
+    case SEGMENT_MAP:
+        return argument < format_map_groups(c->segments_max);
     }
     return false;
 }

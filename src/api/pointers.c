@@ -1,0 +1,106 @@
+/* Telling libpm where pointers are. */
+#include "api/api.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <string.h>
+
+static uint64_t offset_in(const pm_container *c, const void *p)
+{
+    return (uint64_t)((const char *)p - c->container.base);
+}
+
+/* Whether `count` words at `p` are of one object in use; the lock is held. -1 with a message. */
+static int check_words(pm_container *c, const void *p, size_t count)
+{
+    uint64_t offset = offset_in(c, p);
+    if (offset % sizeof(void *) != 0)
+        return pm__fail(EINVAL, "%s: offset %llu: a pointer must be aligned to 8 bytes",
+                        c->container.path, (unsigned long long)offset);
+    uint64_t start, size;
+    if (!allocator_object_at(&c->allocator, p, &start, &size))
+        return pm__fail(EINVAL, "%s: offset %llu: %p is in no object", c->container.path,
+                        (unsigned long long)offset, p);
+    if (count > (start + size - offset) / sizeof(void *))
+        return pm__fail(EINVAL, "%s: offset %llu: %zu pointers there go beyond their object",
+                        c->container.path, (unsigned long long)offset, count);
+    return 0;
+}
+
+int pm_mark_pointers(void *first, size_t count)
+{
+    pm_container *c = owner_of(first);
+    if (!c || api_enter_writing(c) != 0)
+        return -1;
+    lock_acquire(&c->allocator.lock);
+    int result = check_words(c, first, count);
+    if (result == 0)
+        result = pointer_map_set(&c->pointers, offset_in(c, first), count);
+    lock_release(&c->allocator.lock);
+    return result;
+}
+
+int pm_mark_pointer(void *field)
+{
+    return pm_mark_pointers(field, 1);
+}
+
+int pm_mark_data(void *ptr, size_t bytes)
+{
+    pm_container *c = owner_of(ptr);
+    if (!c || api_enter_writing(c) != 0)
+        return -1;
+    uint64_t offset = offset_in(c, ptr);
+    if (bytes > c->container.max_size - offset)
+        return pm__fail(EINVAL, "%s: offset %llu: %zu bytes there go beyond the container",
+                        c->container.path, (unsigned long long)offset, bytes);
+    lock_acquire(&c->allocator.lock);
+    pointer_map_clear(&c->pointers, offset, bytes);
+    lock_release(&c->allocator.lock);
+    return 0;
+}
+
+/* Map the pointers of `count` structs; the lock is held. */
+static int map_type(pm_container *c, const char *p, const struct pm_type *type, size_t count)
+{
+    for (size_t i = 0; i < count; i++, p += type->size)
+        for (size_t k = 0; k < type->fields; k++) {
+            const struct pm_field *f = &type->field[k];
+            if (pointer_map_set(&c->pointers, offset_in(c, p) + f->offset, f->count) != 0)
+                return -1;
+        }
+    return 0;
+}
+
+static int check_type(const pm_container *c, const struct pm_type *type)
+{
+    bool good = type && type->size % sizeof(void *) == 0;
+    for (size_t k = 0; good && k < type->fields; k++)
+        good = type->field[k].offset % sizeof(void *) == 0 && type->field[k].offset <= type->size &&
+               type->field[k].count <= (type->size - type->field[k].offset) / sizeof(void *);
+    if (good)
+        return 0;
+    return pm__fail(EINVAL,
+                    "%s: the type has a field that is not an aligned pointer within it; "
+                    "use PM_TYPE()",
+                    c->container.path);
+}
+
+void *pm_malloc_typed(pm_container *c, const struct pm_type *type, size_t count)
+{
+    if (api_enter_writing(c) != 0 || check_type(c, type) != 0)
+        return NULL;
+    void *p = pm_calloc(c, count, type->size);
+    if (!p)
+        return NULL;
+    lock_acquire(&c->allocator.lock);
+    int result = map_type(c, p, type, count);
+    lock_release(&c->allocator.lock);
+    if (result == 0)
+        return p;
+    int error = errno;
+    pm_free(p);
+    errno = error;
+    return NULL;
+}

@@ -1,0 +1,294 @@
+#include "pointer/map.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE_WORDS ((uint32_t)(PM_PAGE / sizeof(uint64_t)))
+
+/* A bit of the map. */
+struct place {
+    uint32_t group;
+    uint32_t word; /* of the group's map */
+    uint32_t bit;
+};
+
+static const struct container *container_of(const struct pointer_map *map)
+{
+    return map->a->c;
+}
+
+static struct place place_of(const struct pointer_map *map, uint64_t offset)
+{
+    const struct container *c = container_of(map);
+    uint32_t group = (uint32_t)(offset >> c->segment_shift) / MAP_GROUP_SEGMENTS;
+    uint64_t within = offset - (uint64_t)group * MAP_GROUP_SEGMENTS * c->segment_size;
+    return (struct place){group, (uint32_t)(within / MAP_WORD_BYTES),
+                          (uint32_t)(within % MAP_WORD_BYTES / sizeof(void *))};
+}
+
+static uint64_t offset_of(const struct pointer_map *map, struct place at)
+{
+    uint64_t group = (uint64_t)at.group * MAP_GROUP_SEGMENTS * container_of(map)->segment_size;
+    return group + (uint64_t)at.word * MAP_WORD_BYTES + at.bit * sizeof(void *);
+}
+
+/* The group's map in the shadow; NULL if it has none. */
+static const uint64_t *words_of(const struct pointer_map *map, uint32_t group)
+{
+    const struct container *c = container_of(map);
+    uint64_t offset = (uint64_t)map->segment[group] << c->segment_shift;
+    return offset ? shadow_word(c, offset) : NULL;
+}
+
+static uint64_t word_at(const struct pointer_map *map, struct place at)
+{
+    const uint64_t *words = words_of(map, at.group);
+    return words ? __atomic_load_n(&words[at.word], __ATOMIC_RELAXED) : 0;
+}
+
+static uint64_t pages_count(const struct pointer_map *map)
+{
+    return (uint64_t)map->groups * pages_per_segment(container_of(map));
+}
+
+/* Where the journal finds the words of a group's map. */
+static void place_regions(struct pointer_map *map, uint32_t group)
+{
+    const struct container *c = container_of(map);
+    uint32_t n = pages_per_segment(c);
+    uint64_t offset = (uint64_t)map->segment[group] << c->segment_shift;
+    map->zeroed[group] = (struct journal_region){
+        .offset = offset, .words = (uint32_t)(c->segment_size / sizeof(uint64_t))};
+    for (uint32_t i = 0; i < n; i++)
+        map->pages[(uint64_t)group * n + i] =
+            (struct journal_region){.offset = offset + i * PM_PAGE, .words = PAGE_WORDS};
+}
+
+/* For allocator_upcalls: the table is another one now, and every region is clean. */
+static void find_maps(void *context)
+{
+    struct pointer_map *map = context;
+    const struct container *c = container_of(map);
+    memset(map->segment, 0, map->groups * sizeof *map->segment);
+    for (uint32_t i = 0, n = atomic_load(&c->segments); i < n; i++) {
+        uint64_t word = table_word(shadow_table(c), i);
+        if (segment_kind(word) != SEGMENT_MAP)
+            continue;
+        map->segment[segment_argument(word)] = i;
+        place_regions(map, segment_argument(word));
+    }
+}
+
+/* For allocator_upcalls. */
+static void forget_freed(void *context, uint64_t offset, uint64_t bytes)
+{
+    pointer_map_clear(context, offset, bytes);
+}
+
+/* For allocator_upcalls; at the end of this file. */
+static int check_maps(void *context);
+
+static int no_room(const struct pointer_map *map, int error)
+{
+    if (txn_check_medium(map->a->t) != 0)
+        return -1;
+    return pm__fail_system(error, "%s: offset %llu: no room for a map of pointers",
+                           container_of(map)->path,
+                           (unsigned long long)container_bytes(container_of(map)));
+}
+
+/* A map for a group that has none. */
+static int make_map(struct pointer_map *map, uint32_t group)
+{
+    const struct container *c = container_of(map);
+    int64_t segment =
+        segments_take(map->a->t, 1, segment_word(SEGMENT_MAP, group), c->segment_size);
+    if (segment < 0)
+        return no_room(map, (int)-segment);
+    map->segment[group] = (uint32_t)segment;
+    place_regions(map, group);
+    journal_clear(&map->a->t->journal, &map->zeroed[group]);
+    return 0;
+}
+
+static void set_word(struct pointer_map *map, struct place at, uint64_t payload)
+{
+    uint64_t page =
+        (uint64_t)at.group * pages_per_segment(container_of(map)) + at.word / PAGE_WORDS;
+    journal_set(&map->a->t->journal, &map->pages[page], at.word % PAGE_WORDS, seal(payload));
+}
+
+int pointer_map_open(struct pointer_map *map, struct allocator *a)
+{
+    *map = (struct pointer_map){.a = a, .groups = format_map_groups(a->c->segments_max)};
+    map->segment = malloc(map->groups * sizeof *map->segment);
+    map->pages = map_table(pages_count(map) * sizeof *map->pages);
+    map->zeroed = map_table(map->groups * sizeof *map->zeroed);
+    if (!map->segment || map->pages == MAP_FAILED || map->zeroed == MAP_FAILED) {
+        pointer_map_close(map);
+        return pm__fail_system(ENOMEM, "%s: no memory for the tables of its pointer map",
+                               a->c->path);
+    }
+    find_maps(map);
+    a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
+    return 0;
+}
+
+void pointer_map_close(struct pointer_map *map)
+{
+    free(map->segment);
+    if (map->pages != MAP_FAILED)
+        munmap(map->pages, pages_count(map) * sizeof *map->pages);
+    if (map->zeroed != MAP_FAILED)
+        munmap(map->zeroed, map->groups * sizeof *map->zeroed);
+}
+
+bool pointer_map_has(const struct pointer_map *map, uint64_t offset)
+{
+    struct place at = place_of(map, offset);
+    return word_at(map, at) >> at.bit & 1;
+}
+
+int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)
+{
+    while (count > 0) {
+        struct place at = place_of(map, offset);
+        if (map->segment[at.group] == 0 && make_map(map, at.group) != 0)
+            return -1;
+        uint64_t n = min_u64(count, SEAL_BITS - at.bit);
+        uint64_t before = seal_payload(word_at(map, at));
+        uint64_t after = before | bits_between(at.bit, at.bit + (uint32_t)n);
+        if (after != before)
+            set_word(map, at, after);
+        offset += n * sizeof(void *);
+        count -= n;
+    }
+    return 0;
+}
+
+void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
+{
+    uint64_t end = align_up(offset + bytes, sizeof(void *));
+    offset = align_down(offset, sizeof(void *));
+    while ((offset = pointer_map_next(map, offset, end)) < end) {
+        struct place at = place_of(map, offset);
+        uint64_t n = min_u64((end - offset) / sizeof(void *), SEAL_BITS - at.bit);
+        uint64_t gone = bits_between(at.bit, at.bit + (uint32_t)n);
+        set_word(map, at, seal_payload(word_at(map, at)) & ~gone);
+        offset += n * sizeof(void *);
+    }
+}
+
+static int copy_bit(struct pointer_map *map, uint64_t to, uint64_t from)
+{
+    bool is = pointer_map_has(map, from), was = pointer_map_has(map, to);
+    if (was && !is)
+        pointer_map_clear(map, to, sizeof(void *));
+    return is && !was ? pointer_map_set(map, to, 1) : 0;
+}
+
+int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    uint64_t words = bytes / sizeof(void *);
+    int result = 0;
+    for (uint64_t i = 0; i < words && result == 0; i++) {
+        uint64_t at = (to < from ? i : words - 1 - i) * sizeof(void *);
+        result = copy_bit(map, to + at, from + at);
+    }
+    return result;
+}
+
+uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64_t end)
+{
+    const struct container *c = container_of(map);
+    while (offset < end) {
+        struct place at = place_of(map, offset);
+        if (map->segment[at.group] == 0) {
+            offset = (at.group + UINT64_C(1)) * MAP_GROUP_SEGMENTS * c->segment_size;
+            continue;
+        }
+        uint64_t left = seal_payload(word_at(map, at)) >> at.bit;
+        if (left)
+            return min_u64(offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *), end);
+        at.bit = 0;
+        offset = offset_of(map, at) + MAP_WORD_BYTES;
+    }
+    return end;
+}
+
+/* ---- pm_check() ------------------------------------------------------------------------------ */
+
+struct check {
+    const struct pointer_map *map;
+    uint64_t next; /* mapped word; those before it are in objects */
+    int result;
+};
+
+static int damaged(const struct pointer_map *map, uint64_t offset, const char *what)
+{
+    return pm__fail(EBADMSG, "%s: offset %llu: %s", container_of(map)->path,
+                    (unsigned long long)offset, what);
+}
+
+static int check_seals(const struct pointer_map *map, uint32_t group)
+{
+    const struct container *c = container_of(map);
+    uint64_t offset = (uint64_t)map->segment[group] << c->segment_shift;
+    const uint64_t *home = home_word(c, offset), *shadow = shadow_word(c, offset);
+    for (uint32_t i = 0; i < c->segment_size / sizeof *home; i++)
+        if (!seal_is_valid(home[i]) || !seal_is_valid(shadow[i]))
+            return damaged(map, offset + i * sizeof *home, "a word of the pointer map is damaged");
+    return 0;
+}
+
+static int check_pointer(const struct pointer_map *map, uint64_t offset)
+{
+    const struct container *c = container_of(map);
+    uint64_t value = *(const uint64_t *)(c->base + offset);
+    /* Past the end of the last object is a pointer's right. */
+    if (value == 0 || value - (uintptr_t)c->base <= c->max_size)
+        return 0;
+    return pm__fail(EBADMSG,
+                    "%s: offset %llu: the pointer there, %#llx, leads out of the container; "
+                    "correct it, or call pm_mark_data() if it is none",
+                    c->path, (unsigned long long)offset, (unsigned long long)value);
+}
+
+/* Objects come in order. */
+static void check_object(void *context, uint64_t offset, uint64_t size)
+{
+    struct check *check = context;
+    const struct pointer_map *map = check->map;
+    uint64_t end = container_bytes(container_of(map));
+    if (check->result == 0 && check->next < offset)
+        check->result = damaged(map, check->next, "a pointer is mapped where there is no object");
+    while (check->result == 0 && check->next < offset + size) {
+        check->result = check_pointer(map, check->next);
+        check->next = pointer_map_next(map, check->next + sizeof(void *), end);
+    }
+}
+
+static int check_maps(void *context)
+{
+    const struct pointer_map *map = context;
+    const struct container *c = container_of(map);
+    uint64_t end = container_bytes(c);
+    for (uint32_t i = 0, n = atomic_load(&c->segments); i < n; i++) {
+        uint64_t word = table_word(shadow_table(c), i);
+        if (segment_kind(word) != SEGMENT_MAP)
+            continue;
+        if (map->segment[segment_argument(word)] != i)
+            return damaged(map, FORMAT_TABLE + i * sizeof word, "two maps of the same pointers");
+        if (check_seals(map, segment_argument(word)) != 0)
+            return -1;
+    }
+    struct check check = {.map = map, .next = pointer_map_next(map, 0, end)};
+    allocator_visit(map->a, check_object, &check);
+    if (check.result == 0 && check.next < end)
+        check.result = damaged(map, check.next, "a pointer is mapped where there is no object");
+    return check.result;
+}

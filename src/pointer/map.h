@@ -1,0 +1,57 @@
+/*
+ * The pointer map: one bit for each 8-byte word of the container's data, which says that the word
+ * holds a pointer. Only what the map names is shifted when the container moves to another address,
+ * so an integer that looks like a pointer is never touched.
+ *
+ * On the medium the map lies in segments of its own, made when the first pointer in what they
+ * speak for is recorded; so a container without pointers has none, and objects lie where they
+ * would without it. Its words are journaled: the open transaction changes their shadow, the record
+ * has the changed ones, home has those of the last commit. Words are sealed, so each has 56 bits,
+ * and stands for 7 cache lines of data. A map segment thus speaks for 56 segments, its *group*.
+ *
+ * Invariants
+ *  M1  A bit is set only for a word of an object in use: freeing an object clears its bits.
+ *  M2  `segment[g]` is the segment that the open transaction's table calls the map of group g, or 0
+ *      if there is none; and then no word of the group is mapped.
+ *
+ * The caller holds the allocator's lock, but for pointer_map_has(). Offsets are of the file, in
+ * bytes.
+ *
+ * The idea: tags for pointers, as garbage collectors with exact knowledge keep; and the
+ * dissertation of Marmol (FIU 2017, section 6.4), whose library finds pointers by their types.
+ */
+#ifndef PM_POINTER_MAP_H
+#define PM_POINTER_MAP_H
+
+#include "allocator/allocator.h"
+
+struct pointer_map {
+    struct allocator *a;
+    uint32_t groups;
+    uint32_t *segment;             /* per group */
+    struct journal_region *pages;  /* per group and page of its map */
+    struct journal_region *zeroed; /* per group: the whole of a map that is new */
+};
+
+/* Find the maps that the container has; from then on freed objects lose their bits, and
+ * allocator_check() checks the map too. -1 with a message. */
+int pointer_map_open(struct pointer_map *map, struct allocator *a);
+void pointer_map_close(struct pointer_map *map);
+
+/* Whether the open transaction has the word mapped. Needs no lock if nobody frees the object. */
+bool pointer_map_has(const struct pointer_map *map, uint64_t offset);
+
+/* Map `count` words. 0, or -1 with a message when there is no room for a map. 5 ns a word. */
+int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count);
+
+/* Unmap every word that [offset, offset + bytes) touches. */
+void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes);
+
+/* Give the words of `to` the bits that those of `from` have, which may overlap, as memmove(3). -1
+ * as pointer_map_set(), and then some are not mapped. */
+int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes);
+
+/* The first mapped word in [offset, end), or `end`. Linear in the map words between. */
+uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64_t end);
+
+#endif

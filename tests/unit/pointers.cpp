@@ -1,0 +1,350 @@
+// The pointer map, against a set of offsets that a model keeps; and what it refuses.
+#include "common/fixture.hpp"
+#include "common/format.hpp"
+#include "unit/mapped.h"
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+
+namespace
+{
+
+using Offsets = std::set<uint64_t>;
+
+Offsets mapped(pm_container *c)
+{
+    Offsets all;
+    walk_pointers(
+        c, [](void *context, uint64_t at) { static_cast<Offsets *>(context)->insert(at); }, &all);
+    return all;
+}
+
+struct Node {
+    uint64_t key;
+    Node *next;
+    struct {
+        Node *left, *right;
+        uint64_t weight;
+    } tree;
+    Node *child[3];
+};
+
+const pm_type *node_type()
+{
+    return PM_TYPE(Node, next, tree.left, tree.right, child);
+}
+
+void require_failure(int error, const char *words)
+{
+    REQUIRE(errno == error);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains(words));
+}
+
+uint64_t table_word(uint32_t segment)
+{
+    return FORMAT_TABLE + segment * sizeof(uint64_t);
+}
+
+// The first segment whose word has this kind, or 0.
+uint32_t find_segment(const std::string &path, enum segment_kind kind)
+{
+    uint64_t segments = test::read_file(path).size() / (64 << 10);
+    for (uint32_t i = 0; i < segments; i++)
+        if (segment_kind(test::read_word(path, table_word(i))) == kind)
+            return i;
+    return 0;
+}
+
+} // namespace
+
+TEST_CASE("a typed object has its pointers mapped, until it is freed")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small());
+    auto *nodes = static_cast<Node *>(pm_malloc_typed(c.get(), node_type(), 2));
+    REQUIRE(nodes);
+    Offsets expected;
+    for (int i = 0; i < 2; i++)
+        for (Node **p : {&nodes[i].next, &nodes[i].tree.left, &nodes[i].tree.right,
+                         &nodes[i].child[0], &nodes[i].child[1], &nodes[i].child[2]})
+            expected.insert(offset_of(c.get(), p));
+    REQUIRE(expected.size() == 12);
+    REQUIRE(mapped(c.get()) == expected);
+    REQUIRE(std::string((char *)nodes, sizeof *nodes) == std::string(sizeof *nodes, '\0'));
+    nodes[0].next = nodes + 1;
+    nodes[0].tree.right = nodes + 2; // past the end
+    REQUIRE(pm_check(c.get()) == 0);
+    REQUIRE(pm_setroot(c.get(), nodes, 0) == 0);
+    REQUIRE(pm_commit(c.get()) == 0);
+    c.reset();
+    c = test::open(directory / "c.pm", test::small());
+    REQUIRE(mapped(c.get()) == expected);
+    REQUIRE(test::stats(c.get()).segments_map == 1);
+    REQUIRE(pm_free(pm_getroot(c.get())) == 0);
+    REQUIRE(mapped(c.get()).empty());
+    REQUIRE(pm_rollback(c.get()) == 0);
+    REQUIRE(mapped(c.get()) == expected);
+}
+
+TEST_CASE("reallocation carries pointers along")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small());
+    auto *p = static_cast<Node *>(pm_malloc_typed(c.get(), node_type(), 1));
+    size_t size = GENERATE(sizeof(Node) + 16, 4096, 200000, 32);
+    auto *q = static_cast<Node *>(pm_realloc(p, size));
+    REQUIRE(q);
+    REQUIRE(q != p);
+    Offsets expected = {offset_of(c.get(), &q->next), offset_of(c.get(), &q->tree.left),
+                        offset_of(c.get(), &q->tree.right)};
+    if (size > 32) // else they are cut off
+        for (Node *&child : q->child)
+            expected.insert(offset_of(c.get(), &child));
+    REQUIRE(mapped(c.get()) == expected);
+    REQUIRE(pm_check(c.get()) == 0);
+}
+
+TEST_CASE("marks at every boundary of the map")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small());
+    constexpr uint64_t segment = 64 << 10, group = MAP_GROUP_SEGMENTS * segment;
+    // Words of the map, pages of it, and three groups.
+    auto *p = static_cast<char *>(pm_malloc(c.get(), 2 * group + segment));
+    REQUIRE(p);
+    memset(p, 0, 2 * group + segment);
+    uint64_t start = offset_of(c.get(), p);
+    uint64_t unit = GENERATE_COPY(uint64_t{MAP_WORD_BYTES}, MAP_WORD_BYTES * PM_PAGE / 8, group);
+    uint64_t edge = divide_up(start + 8 * 57, unit) * unit;
+    uint64_t before = GENERATE(0u, 1u, 2u, 57u), after = GENERATE(0u, 1u, 2u, 57u);
+    if (before + after == 0)
+        return;
+    uint64_t from = edge - 8 * before, to = edge + 8 * after;
+    REQUIRE(pm_mark_pointers(p + (from - start), before + after) == 0);
+    Offsets expected;
+    for (uint64_t at = from; at < to; at += 8)
+        expected.insert(at);
+    REQUIRE(mapped(c.get()) == expected);
+    REQUIRE(pm_check(c.get()) == 0);
+    // Data over the middle; a byte takes its whole word.
+    REQUIRE(pm_mark_data(p + (edge - start), 1) == 0);
+    expected.erase(edge);
+    REQUIRE(mapped(c.get()) == expected);
+    REQUIRE(pm_mark_data(p + (from - start), to - from) == 0);
+    REQUIRE(mapped(c.get()).empty());
+}
+
+TEST_CASE("the map follows a model through commits, rollbacks and new openings")
+{
+    test::Directory directory;
+    unsigned seed = GENERATE(1u, 2u, 3u);
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    test::Container c = test::open(directory / "c.pm", test::small());
+    struct State {
+        std::map<uint64_t, uint64_t> objects; // offset, size
+        Offsets words;
+    } now, committed;
+    auto at = [&](uint64_t offset) { return (char *)pm_getroot(c.get()) + offset; };
+    // Offsets count from the root, which lies first.
+    REQUIRE(pm_setroot(c.get(), pm_calloc(c.get(), 1, 16), 0) == 0);
+    REQUIRE(pm_commit(c.get()) == 0);
+    uint64_t origin = offset_of(c.get(), pm_getroot(c.get()));
+    auto some_object = [&] {
+        auto it = now.objects.begin();
+        std::advance(it, random() % now.objects.size());
+        return it;
+    };
+    auto forget = [&](uint64_t from, uint64_t bytes) {
+        now.words.erase(now.words.lower_bound(from), now.words.lower_bound(from + bytes));
+    };
+    for (int step = 0; step < 3000; step++) {
+        unsigned what = random() % 100;
+        if (what < 30 || now.objects.empty()) {
+            uint64_t size = random() % 50 == 0 ? 70000 : 16 * (1 + random() % 40);
+            void *p = pm_calloc(c.get(), 1, size);
+            REQUIRE(p);
+            now.objects[offset_of(c.get(), p) - origin] = size;
+        } else if (what < 70) {
+            auto o = some_object();
+            uint64_t words = o->second / 8, first = random() % words;
+            uint64_t count = 1 + random() % std::min<uint64_t>(words - first, 20);
+            REQUIRE(pm_mark_pointers(at(o->first + 8 * first), count) == 0);
+            for (uint64_t i = first; i < first + count; i++)
+                now.words.insert(o->first + 8 * i);
+        } else if (what < 80) {
+            auto o = some_object();
+            uint64_t first = random() % (o->second / 8), count = random() % 20;
+            count = std::min(count, o->second / 8 - first);
+            REQUIRE(pm_mark_data(at(o->first + 8 * first), 8 * count) == 0);
+            forget(o->first + 8 * first, 8 * count);
+        } else if (what < 93) {
+            auto o = some_object();
+            REQUIRE(pm_free(at(o->first)) == 0);
+            forget(o->first, o->second);
+            now.objects.erase(o);
+        } else if (what < 96) {
+            REQUIRE(pm_commit(c.get()) == 0);
+            committed = now;
+        } else {
+            if (what < 98) {
+                REQUIRE(pm_rollback(c.get()) == 0);
+            } else {
+                c.reset();
+                c = test::open(directory / "c.pm", test::small());
+            }
+            now = committed;
+        }
+        if (step % 10 == 0) {
+            Offsets expected;
+            for (uint64_t word : now.words)
+                expected.insert(word + origin);
+            if (mapped(c.get()) != expected)
+                FAIL("step " << step);
+            REQUIRE(pm_check(c.get()) == 0);
+        }
+    }
+}
+
+TEST_CASE("a container without pointers has no map, and one that was cleared has none again")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small());
+    void *p = pm_calloc(c.get(), 1, 64);
+    REQUIRE(pm_commit(c.get()) == 0);
+    REQUIRE(test::stats(c.get()).segments_map == 0);
+    REQUIRE(pm_mark_pointer(p) == 0);
+    REQUIRE(test::stats(c.get()).segments_map == 1);
+    REQUIRE(pm_rollback(c.get()) == 0);
+    REQUIRE(test::stats(c.get()).segments_map == 0);
+    REQUIRE(mapped(c.get()).empty());
+    REQUIRE(pm_mark_pointer(p) == 0);
+    REQUIRE(pm_commit(c.get()) == 0);
+    REQUIRE(pm_clear(c.get()) == 0);
+    REQUIRE(test::stats(c.get()).segments_map == 0);
+    p = pm_calloc(c.get(), 1, 64);
+    REQUIRE(mapped(c.get()).empty());
+    REQUIRE(pm_mark_pointer(p) == 0);
+    REQUIRE(pm_commit(c.get()) == 0);
+    REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), p)});
+    REQUIRE(pm_check(c.get()) == 0);
+}
+
+TEST_CASE("what is no pointer's place is refused")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small());
+    auto *p = static_cast<char *>(pm_calloc(c.get(), 1, 64));
+    int local = 0;
+    REQUIRE(pm_mark_pointer(&local) == -1);
+    require_failure(EINVAL, "in no open container");
+    REQUIRE(pm_mark_pointer(p + 4) == -1);
+    require_failure(EINVAL, "aligned");
+    REQUIRE(pm_mark_pointers(p, 9) == -1);
+    require_failure(EINVAL, "beyond their object");
+    REQUIRE(pm_mark_pointers(p + 56, SIZE_MAX) == -1);
+    require_failure(EINVAL, "beyond their object");
+    REQUIRE(pm_mark_pointer(p + 64) == -1); // a free slot
+    require_failure(EINVAL, "in no object");
+    REQUIRE(pm_mark_pointer(p - offset_of(c.get(), p)) == -1); // the header
+    require_failure(EINVAL, "in no object");
+    REQUIRE(pm_mark_pointer(p + (32 << 20)) == -1); // beyond the end of the file
+    require_failure(EINVAL, "in no object");
+    REQUIRE(pm_mark_data(p, SIZE_MAX) == -1);
+    require_failure(EINVAL, "beyond the container");
+    REQUIRE(mapped(c.get()).empty());
+
+    const pm_field good[] = {{8, 7}}, odd[] = {{4, 1}}, large[] = {{0, 9}}, beyond[] = {{72, 0}};
+    const pm_type types[] = {
+        {64, 1, good}, {60, 1, good}, {64, 1, odd}, {64, 1, large}, {64, 1, beyond}};
+    REQUIRE(pm_malloc_typed(c.get(), &types[0], 1));
+    for (const pm_type *type :
+         {&types[1], &types[2], &types[3], &types[4], (const pm_type *)nullptr}) {
+        REQUIRE(pm_malloc_typed(c.get(), type, 1) == nullptr);
+        require_failure(EINVAL, "PM_TYPE");
+    }
+    REQUIRE(pm_malloc_typed(c.get(), &types[0], SIZE_MAX / 32) == nullptr);
+    require_failure(ENOSPC, "no room");
+}
+
+TEST_CASE("without room for a map nothing is mapped, and a typed object is not left behind")
+{
+    test::Directory directory;
+    pm_options how = test::small();
+    how.max_size = 1 << 20; // 16 segments
+    test::Container c = test::open(directory / "c.pm", how);
+    void *p = pm_calloc(c.get(), 1, 64), *rest = nullptr;
+    for (uint64_t size = how.max_size; !(rest = pm_malloc(c.get(), size)); size -= 64 << 10)
+        ;
+    REQUIRE(pm_mark_pointer(p) == -1);
+    require_failure(ENOSPC, "map of pointers");
+    REQUIRE(pm_malloc_typed(c.get(), node_type(), 1) == nullptr);
+    require_failure(ENOSPC, "map of pointers");
+    REQUIRE(pm_check(c.get()) == 0);
+    REQUIRE(pm_free(rest) == 0);
+    REQUIRE(pm_mark_pointer(p) == 0);
+    REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), p)});
+}
+
+TEST_CASE("pm_check reports what is wrong with pointers and their map")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    auto *p = static_cast<char **>(pm_calloc(c.get(), 8, 8));
+    REQUIRE(pm_setroot(c.get(), p, 0) == 0);
+    REQUIRE(pm_mark_pointers(p, 2) == 0);
+    p[0] = (char *)p;
+    char *base = (char *)p - offset_of(c.get(), p);
+    p[1] = base + (64 << 20);
+    REQUIRE(pm_check(c.get()) == 0);
+    for (char *wrong : {base - 1, base + (64 << 20) + 1, (char *)&path}) {
+        p[1] = wrong;
+        REQUIRE(pm_check(c.get()) == -1);
+        require_failure(EBADMSG, "leads out of the container");
+    }
+    p[1] = nullptr;
+    REQUIRE(pm_free(pm_malloc(c.get(), 100000)) == 0); // free segments
+    uint64_t word = offset_of(c.get(), p) / 8;
+    REQUIRE(pm_commit(c.get()) == 0);
+    c.reset();
+    uint32_t map = find_segment(path, SEGMENT_MAP);
+    REQUIRE(map != 0);
+
+    SECTION("a flipped bit of the map")
+    {
+        test::flip_bit(path, map * (64 << 10) + word / 56 * 8, word % 56);
+        c = test::open(path, test::small());
+        REQUIRE(pm_check(c.get()) == -1);
+        require_failure(EBADMSG, "a word of the pointer map is damaged");
+    }
+    SECTION("a pointer where there is no object, before all of them and behind")
+    {
+        uint64_t stray = GENERATE(0u, 4096u + 7u);
+        uint64_t forged = seal(UINT64_C(1) << stray % 56);
+        test::patch_file(path, map * (64 << 10) + stray / 56 * 8, &forged, sizeof forged);
+        c = test::open(path, test::small());
+        REQUIRE(pm_check(c.get()) == -1);
+        require_failure(EBADMSG, "where there is no object");
+    }
+    SECTION("two maps of one group")
+    {
+        uint32_t free = find_segment(path, SEGMENT_FREE);
+        uint64_t forged = segment_word(SEGMENT_MAP, 0);
+        test::patch_file(path, table_word(free), &forged, sizeof forged);
+        c = test::open(path, test::small());
+        REQUIRE(pm_check(c.get()) == -1);
+        require_failure(EBADMSG, "two maps");
+    }
+    SECTION("a map of a group that there is not")
+    {
+        uint64_t forged = segment_word(SEGMENT_MAP, format_map_groups(1024));
+        test::patch_file(path, table_word(map), &forged, sizeof forged);
+        pm_options how = test::small();
+        REQUIRE(pm_open(path.c_str(), &how) == nullptr);
+        require_failure(EBADMSG, "segment table");
+    }
+}
