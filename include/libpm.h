@@ -80,6 +80,11 @@ enum pm_flags {
      * ENOTSUP; with it, PM_ENGINE_AUTO chooses undo there too. The redo engine has no need of it.
      */
     PM_UNSAFE_POWER = 1 << 3,
+
+    /* The program vouches that every pointer which it stores in the container is in the pointer map
+     * (see below). A container that has only been written by such programs is moved by pm_open()
+     * when its addresses are taken; any other can be opened there only. */
+    PM_MOVABLE = 1 << 4,
 };
 
 /** How a transaction is made atomic. */
@@ -138,7 +143,7 @@ struct pm_options {
  *   ENOENT        no such file (and no PM_CREATE), or no such directory
  *   EEXIST        PM_EXCLUSIVE, and the file is there
  *   EBUSY         open elsewhere, in this process or another
- *   EADDRINUSE    the address range it was created for is taken in this process
+ *   EADDRINUSE    its address range is taken in this process, and it is not PM_MOVABLE
  *   EBADMSG       not a container, truncated, or damaged
  *   ENOTSUP       of another format version or page size; or undo on an ordinary file without
  *                 PM_UNSAFE_POWER
@@ -388,6 +393,7 @@ struct pm_stats {
     uint64_t segments_free; /* segments of the file free now */
 
     uint64_t recovery_ns;     /* time pm_open() spent on recovery; 0 after a clean close */
+    uint64_t pointers_moved;  /* by pm_open(), since the container's addresses were taken */
     uint64_t recovered_pages; /* pre-images that recovery copied back */
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */

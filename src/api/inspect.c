@@ -63,6 +63,7 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .file_bytes = container_bytes(&c->container),
         .recovery_ns = t->recovery.ns,
         .recovered_pages = t->recovery.pages,
+        .pointers_moved = c->container.pointers_moved,
         .recovered = t->recovery.recovered,
         .power_safe = medium->ops->power_safe,
         .medium = medium->ops->name,

@@ -3,6 +3,7 @@
 #include "api/api.h"
 
 #include "base/error.h"
+#include "pointer/move.h"
 #include "txn/fault.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ static int bad_option(const char *path, const char *what)
 /* Check pm_options and translate them for the layers below. */
 static int read_options(const char *path, const struct pm_options *o, struct container_options *out)
 {
-    const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER;
+    const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE;
     if (o->size != sizeof *o)
         return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
                                 "another libpm.h?");
@@ -49,6 +50,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .create = o->flags & PM_CREATE,
         .exclusive = o->flags & PM_EXCLUSIVE,
         .readonly = o->flags & PM_READONLY,
+        .movable = o->flags & PM_MOVABLE,
         .layout = o->layout,
         .mode = o->mode ? o->mode : 0666,
         .segment_size = o->segment_size ? o->segment_size : SEGMENT_DEFAULT,
@@ -85,6 +87,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
         .stores = o->tracker == PM_TRACKER_STORES,
         .audit = audit && strcmp(audit, "0") != 0 && audit[0],
         .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
+        .recovered = pointers_move,
     };
     if (!undo || in->readonly || in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER)
         return 0;

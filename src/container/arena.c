@@ -83,6 +83,12 @@ static bool slots_are_free(uint64_t first, uint64_t count)
     return true;
 }
 
+static void set_slots(uint64_t first, uint64_t count, struct container *owner)
+{
+    for (uint64_t i = first; i < first + count; i++)
+        atomic_store_explicit(&slots[i], owner, memory_order_release);
+}
+
 bool arena_take(uint64_t base, uint64_t size, struct container *owner)
 {
     if (base < arena_base || base - arena_base >= ARENA_SIZE ||
@@ -91,10 +97,35 @@ bool arena_take(uint64_t base, uint64_t size, struct container *owner)
     uint64_t first = slot_of(base), count = slot_count(size);
     pthread_mutex_lock(&arena_lock);
     bool free = slots_are_free(first, count);
-    for (uint64_t i = first; free && i < first + count; i++)
-        atomic_store_explicit(&slots[i], owner, memory_order_release);
+    if (free)
+        set_slots(first, count, owner);
     pthread_mutex_unlock(&arena_lock);
     return free;
+}
+
+/* The first run of free slots from a random place on, round and round, that does not touch slots
+ * [from, from + count); SLOTS if there is none. The lock is held. */
+static uint64_t search(uint64_t random, uint64_t from, uint64_t count)
+{
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        uint64_t first = (random + i) % SLOTS;
+        bool apart = first + count <= from || first >= from + count;
+        if (apart && slots_are_free(first, count))
+            return first;
+    }
+    return SLOTS;
+}
+
+uint64_t arena_take_elsewhere(uint64_t base, uint64_t size, uint64_t random,
+                              struct container *owner)
+{
+    uint64_t count = slot_count(size);
+    pthread_mutex_lock(&arena_lock);
+    uint64_t first = search(random, slot_of(base), count);
+    if (first < SLOTS)
+        set_slots(first, count, owner);
+    pthread_mutex_unlock(&arena_lock);
+    return first < SLOTS ? arena_base + (first << ARENA_SLOT_SHIFT) : 0;
 }
 
 void arena_give_back(uint64_t base, uint64_t size)
@@ -104,22 +135,16 @@ void arena_give_back(uint64_t base, uint64_t size)
     if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0)
         return;
     pthread_mutex_lock(&arena_lock);
-    for (uint64_t i = slot_of(base), n = slot_count(size); n > 0; i++, n--)
-        atomic_store_explicit(&slots[i], NULL, memory_order_release);
+    set_slots(slot_of(base), slot_count(size), NULL);
     pthread_mutex_unlock(&arena_lock);
 }
 
 uint64_t arena_choose(uint64_t size, uint64_t random)
 {
-    uint64_t count = slot_count(size), base = 0;
     pthread_mutex_lock(&arena_lock);
-    for (uint64_t i = 0; i < SLOTS && base == 0; i++) {
-        uint64_t first = (random + i) % SLOTS;
-        if (slots_are_free(first, count))
-            base = arena_base + (first << ARENA_SLOT_SHIFT);
-    }
+    uint64_t first = search(random, SLOTS, slot_count(size));
     pthread_mutex_unlock(&arena_lock);
-    return base;
+    return first < SLOTS ? arena_base + (first << ARENA_SLOT_SHIFT) : 0;
 }
 
 void arena_abandon(void)

@@ -41,9 +41,15 @@ struct container {
     _Atomic uint32_t segments; /* in the file now */
     uint32_t granularity;
     uint32_t meta_segments;
+    uint64_t pointers_base;   /* what home's pointers mean; until the layers above move them, this
+                                 may not be `base` */
+    uint64_t pointers_target; /* not 0: a move to there has not been completed */
+    uint64_t pointers_moved;
     uint64_t seed; /* of every checksum in this container */
     int fd;
     bool readonly;
+    bool movable;     /* whoever wrote here vouched that pointers are in the map */
+    bool vouched;     /* so does this program */
     bool created;     /* by this very pm_open(), which takes it back if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
@@ -56,6 +62,7 @@ struct container {
 /* How to open; made by the api layer out of pm_options, checked and with defaults filled in. */
 struct container_options {
     bool create, exclusive, readonly;
+    bool movable;       /* the program vouches that all pointers it stores are in the map */
     const char *layout; /* or NULL */
     mode_t mode;
     uint64_t max_size, segment_size;
@@ -122,6 +129,11 @@ struct container *arena_find_any(const void *address, uint64_t *offset);
 
 /* Take the slots of [base, base + size); false if any is taken or not in the arena. */
 bool arena_take(uint64_t base, uint64_t size, struct container *owner);
+
+/* Take free slots apart from those of [base, base + size), beginning the search as arena_choose().
+ * Returns where, or 0 if there are none. */
+uint64_t arena_take_elsewhere(uint64_t base, uint64_t size, uint64_t random,
+                              struct container *owner);
 void arena_give_back(uint64_t base, uint64_t size);
 
 /* A free base for `size` bytes, beginning the search at a place chosen by `random`; 0 if none. */

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "container/file_lock.h"
 #include "container/header.h"
+#include "container/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,12 +54,6 @@ static int fill_header(struct format_header *h, const char *path,
     if (TEMP_FAILURE_RETRY(getrandom(h->id, sizeof h->id, 0)) != sizeof h->id)
         return pm__fail_system(errno, "%s: no random bytes for its id", path);
     h->meta_segments = (uint32_t)format_meta_segments(h->segment_size, h->max_size);
-    h->base = arena_choose(h->max_size, h->id[0]);
-    if (h->base == 0)
-        return pm__fail(ENOMEM,
-                        "%s: the arena has no free %llu bytes; close a container or choose a "
-                        "smaller max_size",
-                        path, (unsigned long long)h->max_size);
     if (options->layout)
         strncpy(h->layout, options->layout, sizeof h->layout - 1);
     header_seal(h);
@@ -70,8 +65,19 @@ int header_write(int fd, const struct format_header *header, uint64_t offset)
     return file_write(fd, header, sizeof *header, offset);
 }
 
+static int fill_state(struct format_state *state, const char *path, const struct format_header *h,
+                      bool movable)
+{
+    uint64_t base = arena_choose(h->max_size, h->id[0]);
+    if (base == 0)
+        return place_none(path, h->max_size);
+    *state =
+        (struct format_state){.base_epoch = seal(1), .base = seal(base), .movable = seal(movable)};
+    return 0;
+}
+
 /* An empty container: metadata segments, and one segment for each half of the log. */
-static int fill_file(int fd, const struct format_header *h)
+static int fill_file(int fd, const struct format_header *h, const struct format_state *state)
 {
     uint32_t used = h->meta_segments + 2;
     int error = file_allocate(fd, 0, used * h->segment_size);
@@ -79,9 +85,8 @@ static int fill_file(int fd, const struct format_header *h)
         error = header_write(fd, h, FORMAT_HEADER_A);
     if (error == 0)
         error = header_write(fd, h, FORMAT_HEADER_B);
-    struct format_state state = {.base_epoch = seal(1)};
     if (error == 0)
-        error = file_write(fd, &state, sizeof state, FORMAT_STATE);
+        error = file_write(fd, state, sizeof *state, FORMAT_STATE);
     for (uint32_t i = 0; i < used && error == 0; i++) {
         uint64_t word = i < h->meta_segments ? segment_word(SEGMENT_META, 0)
                                              : segment_log_word(i - h->meta_segments, 0);
@@ -120,10 +125,11 @@ static int open_new(const char *path, mode_t mode, char temporary[PATH_MAX])
     return TEMP_FAILURE_RETRY(open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode));
 }
 
-static int fill_and_publish(int fd, const struct format_header *header, const char *temporary,
+static int fill_and_publish(int fd, const struct format_header *header,
+                            const struct format_state *state, const char *temporary,
                             const char *path)
 {
-    int error = fill_file(fd, header);
+    int error = fill_file(fd, header, state);
     if (error == 0 && file_lock(fd, path, false) != 0)
         return -1;
     if (error == 0)
@@ -134,14 +140,16 @@ static int fill_and_publish(int fd, const struct format_header *header, const ch
 int container_create(const char *path, const struct container_options *options)
 {
     struct format_header header;
-    if (fill_header(&header, path, options) != 0)
+    struct format_state state;
+    if (fill_header(&header, path, options) != 0 ||
+        fill_state(&state, path, &header, options->movable) != 0)
         return -1;
     char temporary[PATH_MAX];
     int fd = open_new(path, options->mode, temporary);
     if (fd < 0)
         return pm__fail_system(errno, "%s: cannot create", path);
     const char *name = temporary;
-    if (fill_and_publish(fd, &header, temporary, path) == 0) {
+    if (fill_and_publish(fd, &header, &state, temporary, path) == 0) {
         int directory = directory_open(path);
         if (directory >= 0 && directory_sync(path, directory) == 0)
             return fd;

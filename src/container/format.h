@@ -43,7 +43,6 @@ struct format_header {
     uint64_t id[2];        /* random; seeds every checksum, so that containers do not mix */
     uint64_t segment_size; /* bytes */
     uint64_t max_size;     /* bytes; a multiple of segment_size */
-    uint64_t base;         /* address of the container's first byte; pointers are relative to it */
     uint32_t granularity;  /* bytes */
     uint32_t meta_segments;
     char layout[FORMAT_LAYOUT_BYTES]; /* NUL-padded */
@@ -58,6 +57,10 @@ struct format_state {
     uint64_t unused[5];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */
+    uint64_t unused_too[6];
+    uint64_t base;    /* sealed; address of the container's first byte, that its pointers mean */
+    uint64_t target;  /* sealed; not 0: pointers are on their way there, and some have arrived */
+    uint64_t movable; /* sealed; 1: all who wrote here vouched that pointers are in the map */
 };
 
 #define BASE_REDO (UINT64_C(1) << (SEAL_BITS - 1))
@@ -86,11 +89,12 @@ static_assert(FORMAT_SIZE_MAX / PM_PAGE <= UINT64_C(1) << FENCED_SLOT_BITS, "slo
 #define FORMAT_STATE    (2 * PM_PAGE)
 #define FORMAT_TABLE    (3 * PM_PAGE) /* one word for each segment up to max_size */
 
-static_assert(sizeof(struct format_header) == 208, "format");
-static_assert(offsetof(struct format_header, layout) == 72, "format");
-static_assert(offsetof(struct format_header, checksum) == 200, "format");
-static_assert(sizeof(struct format_state) == 80, "format");
+static_assert(sizeof(struct format_header) == 200, "format");
+static_assert(offsetof(struct format_header, layout) == 64, "format");
+static_assert(offsetof(struct format_header, checksum) == 192, "format");
+static_assert(sizeof(struct format_state) == 152, "format");
 static_assert(offsetof(struct format_state, root_offset) == 64, "a line apart from base_epoch");
+static_assert(offsetof(struct format_state, base) == 128, "format");
 
 /* Segments taken by metadata: the fixed pages and the table. */
 static inline uint64_t format_meta_segments(uint64_t segment_size, uint64_t max_size)

@@ -34,7 +34,7 @@ static bool geometry_is_valid(const struct format_header *h)
            h->max_size % h->segment_size == 0 && is_power_of_two(h->granularity) &&
            h->granularity >= FORMAT_GRANULARITY_MIN && h->granularity <= FORMAT_GRANULARITY_MAX &&
            h->meta_segments == format_meta_segments(h->segment_size, h->max_size) &&
-           h->max_size / h->segment_size > h->meta_segments + 2 && h->base % PM_PAGE == 0 &&
+           h->max_size / h->segment_size > h->meta_segments + 2 &&
            memchr(h->layout, 0, sizeof h->layout) != NULL;
 }
 

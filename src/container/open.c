@@ -10,6 +10,7 @@
 #include "container/create.h"
 #include "container/file_lock.h"
 #include "container/header.h"
+#include "container/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,7 +110,7 @@ static int check_file(struct container *c, const struct container_options *optio
     c->seed = h->id[0] ^ h->id[1];
     uint64_t segments = (uint64_t)st.st_size / h->segment_size;
     atomic_store(&c->segments, (uint32_t)min_u64(segments, c->segments_max));
-    return 0;
+    return place_read(c);
 }
 
 /*
@@ -174,15 +175,8 @@ static int make_length_durable(struct container *c)
 
 static int map_home(struct container *c)
 {
-    c->base = (char *)c->header.base;
-    if (!arena_take(c->header.base, c->max_size, c)) {
-        c->base = NULL;
-        return pm__fail(EADDRINUSE,
-                        "%s: its addresses %#llx to %#llx are taken in this process; close the "
-                        "container that is there",
-                        c->path, (unsigned long long)c->header.base,
-                        (unsigned long long)(c->header.base + c->max_size));
-    }
+    if (place_take(c) != 0)
+        return -1;
     /* The last that was here may have failed to give the addresses back. */
     int error = map_reserve_again(c->base, c->max_size);
     if (error != 0)
@@ -224,7 +218,8 @@ int container_make_private(struct container *c)
 
 int container_open(struct container *c, const char *path, const struct container_options *options)
 {
-    *c = (struct container){.fd = -1, .readonly = options->readonly, .path = strdup(path)};
+    *c = (struct container){
+        .fd = -1, .readonly = options->readonly, .vouched = options->movable, .path = strdup(path)};
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||

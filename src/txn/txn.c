@@ -124,8 +124,9 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */
         log_unload(&t->log);
-        if (check_table(c, true) == 0 && load_log(t) == 0 && container_map_rest(c) == 0 &&
-            t->engine->load(t, options) == 0 && (c->readonly || fault_install(c->path) == 0)) {
+        if (check_table(c, true) == 0 && load_log(t) == 0 && options->recovered(c) == 0 &&
+            container_map_rest(c) == 0 && t->engine->load(t, options) == 0 &&
+            (c->readonly || fault_install(c->path) == 0)) {
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
             if (!c->readonly)
                 c->upper = t; /* stores are served from now on */

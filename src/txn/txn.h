@@ -72,6 +72,9 @@ struct txn_options {
     bool stores;          /* redo: code marks what it stores to */
     bool audit;           /* look for stores that no mark announced, at every commit */
     uint64_t private_max; /* bytes */
+    /* Called when home is that of the last commit and the log is void, before anybody sees the
+     * view: what the upper layers have to mend. -1 with a message. */
+    int (*recovered)(struct container *c);
 };
 
 /* A page whose liveness changes with this commit. */

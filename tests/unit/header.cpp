@@ -164,11 +164,17 @@ TEST_CASE_METHOD(Fixture, "the log's segments gone from the table")
 TEST_CASE_METHOD(Fixture, "table words that are sealed but make no sense together")
 {
     const uint64_t words[] = {
-        segment_word(SEGMENT_META, 0),          segment_word(SEGMENT_MORE, 1),
-        segment_word(SEGMENT_MORE, 3),          segment_word(SEGMENT_SLAB, 0),
-        segment_word(SEGMENT_SLAB, 1 << 20),    segment_word(SEGMENT_LARGE, 0),
-        segment_word(SEGMENT_LARGE, 1 << 20),   segment_word((enum segment_kind)6, 0),
-        segment_word((enum segment_kind)15, 7), seal(UINT64_C(1) << 55),
+        segment_word(SEGMENT_META, 0),
+        segment_word(SEGMENT_MORE, 1),
+        segment_word(SEGMENT_MORE, 3),
+        segment_word(SEGMENT_SLAB, 0),
+        segment_word(SEGMENT_SLAB, 1 << 20),
+        segment_word(SEGMENT_LARGE, 0),
+        segment_word(SEGMENT_LARGE, 1 << 20),
+        segment_word((enum segment_kind)7, 0),
+        segment_word((enum segment_kind)15, 7),
+        seal(UINT64_C(1) << 55),
+        segment_word(SEGMENT_MAP, format_map_groups(1024)),
     };
     for (uint64_t i : {0, 3, 4, 6, 9, 1023})
         for (uint64_t word : words) {

@@ -2,6 +2,7 @@
 // Linked with --wrap for the medium's operations, so that the n-th can be made the last.
 #include "common/format.hpp"
 #include "common/process.hpp"
+#include "unit/linked.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -67,12 +68,16 @@ int __wrap_medium_settle(struct medium *medium)
 }
 }
 
-// Recover, and die at a step; or else check and say how many there were.
+// Recover, and die at a step; or else check and say how many there were. Where another container is
+// named, that one is opened first, so that its addresses are taken.
 CHILD_PROCESS(recovers)
 {
+    pm_options first = test::options(PM_MOVABLE);
+    if (!arguments[2].empty())
+        CHILD_REQUIRE(pm_open(arguments[2].c_str(), &first));
     fatal_step = std::stoi(arguments[1]);
     watching = true;
-    pm_options how = test::options();
+    pm_options how = test::options(PM_MOVABLE);
     pm_container *c = pm_open(arguments[0].c_str(), &how);
     watching = false;
     CHILD_REQUIRE(c);
@@ -87,7 +92,7 @@ namespace
 // what `right` says. `every`: of the steps but the last twenty, look at each so-manieth only.
 template <typename Right>
 void interrupt_everywhere(const test::Directory &directory, const std::string &path, int every,
-                          Right right)
+                          Right right, const std::string &beside = "")
 {
     std::string crashed = test::read_file(path), copy = directory / "copy.pm";
     int steps = 1;
@@ -95,13 +100,13 @@ void interrupt_everywhere(const test::Directory &directory, const std::string &p
          at = at + 20 < steps ? std::min(at + every, steps - 20) : at + 1) {
         INFO("interrupted at step " << at << " of " << steps);
         test::write_file(copy, crashed);
-        test::Ended ended = test::run("recovers", {copy, std::to_string(at)});
+        test::Ended ended = test::run("recovers", {copy, std::to_string(at), beside});
         INFO(ended.errors);
         REQUIRE(test::exited(ended.status, at == 0 ? 0 : 42));
         if (at == 0)
             steps = std::stoi(ended.output);
         {
-            test::Container c = test::open(copy, test::options());
+            test::Container c = test::open(copy, test::options(PM_MOVABLE));
             REQUIRE_OK(pm_check(c.get()));
             right(c.get());
             // And the container lives on.
@@ -340,4 +345,27 @@ TEST_CASE("a kill in a recovery whose log lies where the transaction before had 
             if (page_word(c, i) != (i == 0 ? 1000 : 0))
                 FAIL("page " << i << " has " << page_word(c, i) << ": a commit is lost");
     });
+}
+
+TEST_CASE("a move to other addresses interrupted at each step")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", original = directory / "original.pm";
+    {
+        test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
+        linked::build(c.get(), 100);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    std::string here = directory / "here.pm", there = directory / "there.pm";
+    for (const std::string &name : {original, here, there})
+        test::write_file(name, test::read_file(path));
+    // Interrupted moves are completed where they were going to; or, if by then others are there and
+    // where they came from, they go on to a third place.
+    std::vector<test::Container> others;
+    if (GENERATE(false, true)) {
+        others.push_back(test::open(here, test::options(PM_MOVABLE)));
+        others.push_back(test::open(there, test::options(PM_MOVABLE)));
+    }
+    interrupt_everywhere(
+        directory, path, 1, [&](pm_container *c) { linked::require(c, 100); }, original);
 }

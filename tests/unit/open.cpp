@@ -228,7 +228,7 @@ TEST_CASE("options out of range")
         {"size 0", [](pm_options &o) { o.size = 0; }},
         {"size one less", [](pm_options &o) { o.size--; }},
         {"size one more", [](pm_options &o) { o.size++; }},
-        {"unknown flag", [](pm_options &o) { o.flags |= 1u << 4; }},
+        {"unknown flag", [](pm_options &o) { o.flags |= 1u << 5; }},
         {"highest flag", [](pm_options &o) { o.flags |= 1u << 31; }},
         {"read-only creation", [](pm_options &o) { o.flags |= PM_READONLY; }},
         {"exclusive without creation", [](pm_options &o) { o.flags = PM_EXCLUSIVE; }},

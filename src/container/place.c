@@ -1,0 +1,68 @@
+/*
+ * A container lies at the addresses that its pointers mean, if those are free; then nothing needs
+ * doing. Else, if all who wrote it vouched that its pointers are in the pointer map, it gets
+ * others, and the layer that knows the map moves the pointers before anybody sees them.
+ */
+#define _GNU_SOURCE
+#include "container/place.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+int place_none(const char *path, uint64_t size)
+{
+    return pm__fail(ENOMEM,
+                    "%s: the arena has no free %llu bytes; close a container or choose a smaller "
+                    "max_size",
+                    path, (unsigned long long)size);
+}
+
+/* Whether [base, base + size) are whole slots of the arena. */
+static bool is_in_arena(uint64_t base, uint64_t size)
+{
+    return base >= ARENA_HINT && base % (UINT64_C(1) << ARENA_SLOT_SHIFT) == 0 &&
+           size <= ARENA_SIZE && base - ARENA_HINT <= ARENA_SIZE - size;
+}
+
+int place_read(struct container *c)
+{
+    struct format_state state;
+    ssize_t n = TEMP_FAILURE_RETRY(pread(c->fd, &state, sizeof state, FORMAT_STATE));
+    if (n < 0)
+        return pm__fail_system(errno, "%s: offset %llu: cannot read the state page", c->path,
+                               (unsigned long long)FORMAT_STATE);
+    const uint64_t words[] = {state.base, state.target, state.movable};
+    c->pointers_base = seal_payload(state.base);
+    c->pointers_target = seal_payload(state.target);
+    c->movable = seal_payload(state.movable);
+    for (int i = 0; i < 3; i++)
+        if ((size_t)n < sizeof state || !seal_is_valid(words[i]) ||
+            !is_in_arena(c->pointers_base, c->max_size) ||
+            (c->pointers_target && !is_in_arena(c->pointers_target, c->max_size)))
+            return pm__fail(
+                EBADMSG,
+                "%s: offset %llu: what addresses it is for is damaged; restore the "
+                "file from a backup",
+                c->path, (unsigned long long)(FORMAT_STATE + offsetof(struct format_state, base)));
+    return 0;
+}
+
+int place_take(struct container *c)
+{
+    uint64_t size = c->max_size;
+    uint64_t meant = c->pointers_target ? c->pointers_target : c->pointers_base;
+    if (arena_take(meant, size, c)) {
+        c->base = (char *)meant;
+        return 0;
+    }
+    if (!c->movable)
+        return pm__fail(EADDRINUSE,
+                        "%s: its addresses %#llx to %#llx are taken in this process; close the "
+                        "container that is there (only one whose every writer used PM_MOVABLE "
+                        "can be moved)",
+                        c->path, (unsigned long long)meant, (unsigned long long)(meant + size));
+    c->base = (char *)arena_take_elsewhere(meant, size, c->seed, c);
+    return c->base ? 0 : place_none(c->path, size);
+}

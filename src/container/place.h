@@ -1,0 +1,17 @@
+/* Where in the arena a container lies. Private to this folder. */
+#ifndef PM_CONTAINER_PLACE_H
+#define PM_CONTAINER_PLACE_H
+
+#include "container/container.h"
+
+/* Read from the state page what addresses home's pointers mean. -1 with a message. */
+int place_read(struct container *c);
+
+/* Take slots of the arena and set `base`: those that the pointers mean if they are free, others if
+ * the container is movable. -1 with EADDRINUSE. */
+int place_take(struct container *c);
+
+/* ENOMEM, since the arena has no free slots for `size` bytes. Returns -1. */
+int place_none(const char *path, uint64_t size);
+
+#endif

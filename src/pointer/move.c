@@ -1,0 +1,144 @@
+/*
+ * A move, without a log:
+ *
+ *   1  the state page's `target` says where to; a round
+ *   2  each mapped word that leads to the old addresses is made to lead to the new; a round
+ *   3  `base` becomes the new address, a round; `target` becomes 0, a round
+ *
+ * After a crash in between some words have been moved and some have not, and each says by itself
+ * which it is:
+ *
+ *   V1  Old and new addresses have none in common; the byte past the end counts, for pointers may
+ *       lead there, and the first, where the header is, does not.
+ *
+ * So the next opening goes on where this one was interrupted, however often; and if by then others
+ * are at the new addresses too, it completes this move (home can be read from anywhere) and makes
+ * another.
+ */
+#include "pointer/move.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static int cannot_move(const struct container *c, int error)
+{
+    return pm__fail_system(-error, "%s: cannot move its pointers to other addresses", c->path);
+}
+
+/* Store a word of the state page; a round of its own. -errno */
+static int publish(struct container *c, uint64_t *word, uint64_t payload)
+{
+    __atomic_store_n(word, seal(payload), __ATOMIC_RELAXED);
+    int error = medium_publish(&c->medium, word, sizeof *word);
+    return error == 0 ? medium_fence(&c->medium) : error;
+}
+
+static bool is_data(const struct container *c, uint64_t offset)
+{
+    if (offset >= container_bytes(c))
+        return false;
+    enum segment_kind kind = segment_kind(home_table(c)[offset >> c->segment_shift]);
+    return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
+}
+
+/* Move what one word of the map says, at `offset` and behind. */
+static void move_few(struct container *c, uint64_t map, uint64_t offset)
+{
+    uint64_t from = c->pointers_base, to = c->pointers_target;
+    uint64_t first = UINT64_MAX, end = 0;
+    for (uint64_t left = seal_payload(map); left; left &= left - 1) {
+        uint64_t at = offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *);
+        uint64_t *word = home_word(c, at);
+        if (!is_data(c, at) || *word - from - 1 >= c->max_size)
+            continue;
+        __atomic_store_n(word, *word - from + to, __ATOMIC_RELAXED); /* whole: the medium too */
+        c->pointers_moved++;
+        first = min_u64(first, at);
+        end = at + sizeof *word;
+    }
+    if (end > 0)
+        medium_write_back(&c->medium, home_word(c, first), end - first);
+}
+
+static int check_map(const struct container *c, uint64_t offset)
+{
+    for (uint64_t i = 0; i < c->segment_size; i += sizeof(uint64_t))
+        if (!seal_is_valid(*home_word(c, offset + i)))
+            return pm__fail(EBADMSG,
+                            "%s: offset %" PRIu64 ": a word of the pointer map is damaged, so that "
+                            "the container cannot be moved; open it where its addresses are free",
+                            c->path, offset + i);
+    return 0;
+}
+
+static void move_mapped(struct container *c, uint64_t offset, uint64_t group)
+{
+    const uint64_t *map = home_word(c, offset);
+    uint64_t first = group * MAP_GROUP_SEGMENTS * c->segment_size;
+    for (uint64_t i = 0; i < c->segment_size / sizeof *map; i++)
+        if (map[i])
+            move_few(c, map[i], first + i * MAP_WORD_BYTES);
+}
+
+/* Segment of the first map from `segment` on; the number of segments if there is none. */
+static uint32_t next_map(const struct container *c, uint32_t segment)
+{
+    uint32_t end = atomic_load(&c->segments);
+    while (segment < end && segment_kind(home_table(c)[segment]) != SEGMENT_MAP)
+        segment++;
+    return segment;
+}
+
+static int check_maps(const struct container *c)
+{
+    int result = 0;
+    for (uint32_t i = 0; (i = next_map(c, i)) < atomic_load(&c->segments) && result == 0; i++)
+        result = check_map(c, (uint64_t)i << c->segment_shift);
+    return result;
+}
+
+/* Steps 2 and 3; some of it may have been done before. */
+static int complete(struct container *c)
+{
+    struct format_state *state = home_state(c);
+    uint64_t to = c->pointers_target;
+    for (uint32_t i = 0; (i = next_map(c, i)) < atomic_load(&c->segments); i++)
+        move_mapped(c, (uint64_t)i << c->segment_shift, segment_argument(home_table(c)[i]));
+    int error = medium_settle(&c->medium);
+    if (error == 0)
+        error = publish(c, &state->base, to);
+    if (error == 0)
+        error = publish(c, &state->target, 0);
+    if (error != 0)
+        return cannot_move(c, error);
+    c->pointers_base = to;
+    c->pointers_target = 0;
+    return 0;
+}
+
+static int move_to(struct container *c, uint64_t to)
+{
+    if (check_maps(c) != 0) /* before it is begun */
+        return -1;
+    int error = publish(c, &home_state(c)->target, to);
+    if (error != 0)
+        return cannot_move(c, error);
+    c->pointers_target = to;
+    return complete(c);
+}
+
+int pointers_move(struct container *c)
+{
+    if (c->pointers_target && (check_maps(c) != 0 || complete(c) != 0))
+        return -1;
+    if (c->pointers_base != (uintptr_t)c->base && move_to(c, (uintptr_t)c->base) != 0)
+        return -1;
+    if (!c->movable || c->vouched || c->readonly)
+        return 0;
+    int error = publish(c, &home_state(c)->movable, 0);
+    return error == 0
+               ? 0
+               : pm__fail_system(-error, "%s: cannot note that it may no longer be moved", c->path);
+}

@@ -1,0 +1,168 @@
+// Containers that open at other addresses than they were made for.
+#include "base/marks.h"
+#include "common/fixture.hpp"
+#include "common/format.hpp"
+#include "unit/linked.hpp"
+#include "unit/mapped.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace
+{
+
+struct Fixture {
+    test::Directory directory;
+    std::string path = directory / "c.pm", copy = directory / "copy.pm";
+
+    static pm_options movable(unsigned flags = 0) { return test::small(flags | PM_MOVABLE); }
+
+    Fixture()
+    {
+        test::Container c = test::open(path, movable(PM_CREATE));
+        linked::build(c.get(), 1000);
+        REQUIRE(pm_commit(c.get()) == 0);
+        c.reset();
+        std::filesystem::copy_file(path, copy);
+    }
+
+    static char *base(pm_container *c)
+    {
+        char *root = static_cast<char *>(pm_getroot(c));
+        return root - offset_of(c, root);
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "a copy is open beside its original, and both are written")
+{
+    test::Container a = test::open(path, movable()), b = test::open(copy, movable());
+    REQUIRE(base(a.get()) != base(b.get()));
+    REQUIRE(test::stats(a.get()).pointers_moved == 0);
+    uint64_t moved = test::stats(b.get()).pointers_moved;
+    REQUIRE(moved > 3000);
+    for (pm_container *c : {a.get(), b.get()}) {
+        linked::require(c, 1000);
+        linked::push(c);
+        REQUIRE(pm_commit(c) == 0);
+        linked::require(c, 1001);
+        REQUIRE(pm_check(c) == 0);
+    }
+    // The new addresses are the copy's own from now on, wherever the original is.
+    char *where = base(b.get());
+    b.reset();
+    b = test::open(copy, movable());
+    REQUIRE(base(b.get()) == where);
+    REQUIRE(test::stats(b.get()).pointers_moved == 0);
+    linked::require(b.get(), 1001);
+}
+
+TEST_CASE_METHOD(Fixture, "what is no mapped pointer stays as it is")
+{
+    {
+        test::Container a = test::open(path, movable());
+        auto *words = static_cast<uint64_t *>(pm_calloc(a.get(), 6, 8));
+        uint64_t at = (uintptr_t)base(a.get()), size = 64 << 20;
+        uint64_t values[] = {(uintptr_t)words, // an integer, unmapped
+                             at,               // no object is there
+                             at + 1,
+                             at + size,
+                             at + size + 1,
+                             at - 1};
+        memcpy(words, values, sizeof values);
+        REQUIRE(pm_mark_pointers(words + 1, 5) == 0);
+        REQUIRE(pm_setroot(a.get(), words, 0) == 0);
+        REQUIRE(pm_commit(a.get()) == 0);
+    }
+    std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
+    test::Container a = test::open(path, movable()), b = test::open(copy, movable());
+    uint64_t from = (uintptr_t)base(a.get()), to = (uintptr_t)base(b.get()), size = 64 << 20;
+    auto *was = static_cast<uint64_t *>(pm_getroot(a.get()));
+    auto *is = static_cast<uint64_t *>(pm_getroot(b.get()));
+    REQUIRE(is[0] == was[0]);
+    REQUIRE(is[1] == from);
+    REQUIRE(is[2] == to + 1);
+    REQUIRE(is[3] == to + size);
+    REQUIRE(is[4] == from + size + 1);
+    REQUIRE(is[5] == from - 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a reader elsewhere changes nothing on the medium")
+{
+    std::string before = test::read_file(copy);
+    {
+        test::Container a = test::open(path, movable()), b = test::open(copy, movable(PM_READONLY));
+        REQUIRE(base(a.get()) != base(b.get()));
+        linked::require(b.get(), 1000);
+        REQUIRE(pm_check(b.get()) == 0);
+    }
+    REQUIRE(test::read_file(copy) == before);
+}
+
+TEST_CASE_METHOD(Fixture, "only a container that every writer vouched for is moved")
+{
+    {
+        // A reader vouches for nothing, and need not.
+        test::Container b = test::open(copy, test::small(PM_READONLY));
+    }
+    {
+        test::Container a = test::open(path, movable()), b = test::open(copy, movable());
+    }
+    {
+        test::Container b = test::open(copy, test::small());
+        linked::require(b.get(), 1000);
+    }
+    // Which one who vouches again cannot undo.
+    std::string third = directory / "third.pm";
+    {
+        test::Container b = test::open(copy, movable());
+    }
+    std::filesystem::copy_file(copy, third);
+    test::Container b = test::open(copy, movable());
+    pm_options how = movable();
+    REQUIRE(pm_open(third.c_str(), &how) == nullptr);
+    REQUIRE(errno == EADDRINUSE);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("PM_MOVABLE"));
+    b.reset();
+    linked::require(test::open(third, how).get(), 1000);
+}
+
+TEST_CASE_METHOD(Fixture, "a damaged pointer map stops a move before it begins")
+{
+    uint64_t segment = 0;
+    for (uint64_t i = 0; segment == 0; i++)
+        if (segment_kind(test::read_word(copy, FORMAT_TABLE + 8 * i)) == SEGMENT_MAP)
+            segment = i;
+    test::flip_bit(copy, (segment << 16) + GENERATE(0, 65535), 5);
+    test::Container a = test::open(path, movable());
+    std::string before = test::read_file(copy);
+    pm_options how = movable();
+    REQUIRE(pm_open(copy.c_str(), &how) == nullptr);
+    REQUIRE(errno == EBADMSG);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("pointer map is damaged"));
+    a.reset();
+    linked::require(test::open(copy, movable()).get(), 1000); // at its own addresses
+}
+
+TEST_CASE_METHOD(Fixture, "damaged addresses are reported")
+{
+    uint64_t word =
+        FORMAT_STATE + GENERATE(offsetof(format_state, base), offsetof(format_state, target),
+                                offsetof(format_state, movable));
+    SECTION("by a flipped bit")
+    {
+        test::flip_bit(copy, word + GENERATE(0, 3, 7), 1);
+    }
+    SECTION("outside of the arena, and not on a slot")
+    {
+        word = FORMAT_STATE + offsetof(format_state, base);
+        uint64_t wrong = seal(GENERATE(uint64_t{0}, ARENA_HINT - (1 << 30), ARENA_HINT + 4096,
+                                       ARENA_HINT + ARENA_SIZE - (1 << 20)));
+        test::patch_file(copy, word, &wrong, sizeof wrong);
+    }
+    REQUIRE(pm_open(copy.c_str(), nullptr) == nullptr);
+    REQUIRE(errno == EBADMSG);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("addresses"));
+}
