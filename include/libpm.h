@@ -32,10 +32,10 @@
  *    that has not been stored to in this transaction; open the buffer with pm_dirty() first.
  *  - Function pointers, and pointers to the stack, to malloc'ed memory or to another container,
  *    mean nothing after a restart. libpm cannot see them yet.
- *  - A container opens only at the address range it was created for. The range is chosen at random
- *    from 64 TiB: of ten containers of the default max_size, made by different processes, two
- * collide with a probability of 9 % and then cannot be open together; of ten of 4 GiB, 0.6 %. A
- * copy cannot be opened beside its original.
+ *  - A container is mapped at the address range that its pointers mean, chosen at random from 64
+ *    TiB at its creation. When that is taken, as for a copy beside its original (or by chance: of
+ *    ten containers of the default max_size two collide with a probability of 9 %), only one that
+ *    is PM_MOVABLE opens.
  *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container: the
  * kernel then ends the process at the first store to a page. And without `concurrent_stores` a
  * signal handler must not store to a container whose commit or rollback it may have interrupted.
