@@ -26,6 +26,13 @@ static bool is_in_arena(uint64_t base, uint64_t size)
            size <= ARENA_SIZE && base - ARENA_HINT <= ARENA_SIZE - size;
 }
 
+/* Whether a move can be told from what it has done: see pointer/move.c. Once it is complete, but
+ * not noted to be, target and base are the same. */
+static bool is_apart(uint64_t target, uint64_t base, uint64_t size)
+{
+    return target == 0 || target == base || target + size <= base || base + size <= target;
+}
+
 int place_read(struct container *c)
 {
     struct format_state state;
@@ -40,7 +47,8 @@ int place_read(struct container *c)
     for (int i = 0; i < 3; i++)
         if ((size_t)n < sizeof state || !seal_is_valid(words[i]) ||
             !is_in_arena(c->pointers_base, c->max_size) ||
-            (c->pointers_target && !is_in_arena(c->pointers_target, c->max_size)))
+            (c->pointers_target && !is_in_arena(c->pointers_target, c->max_size)) ||
+            !is_apart(c->pointers_target, c->pointers_base, c->max_size))
             return pm__fail(
                 EBADMSG,
                 "%s: offset %llu: what addresses it is for is damaged; restore the "

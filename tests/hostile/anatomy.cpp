@@ -46,6 +46,7 @@ uint64_t add_metadata(const Geometry &g, Collector &out)
     out.add(Kind::fenced, FORMAT_STATE + offsetof(format_state, fenced_epoch),
             2 * sizeof(uint64_t));
     out.add(Kind::root, FORMAT_STATE + offsetof(format_state, root_offset), 2 * sizeof(uint64_t));
+    out.add(Kind::place, FORMAT_STATE + offsetof(format_state, base), 3 * sizeof(uint64_t));
     out.add(Kind::table, FORMAT_TABLE, g.segments_max * sizeof(uint64_t));
     uint64_t segments = format_meta_segments(g.segment_size, g.segments_max * g.segment_size);
     out.skip_to(segments * g.segment_size);
@@ -212,6 +213,9 @@ std::vector<Piece> pieces_of(const Bytes &file)
         switch (segment_kind(word)) {
         case SEGMENT_SLAB:
             add_slab(file, *g, i, out);
+            break;
+        case SEGMENT_MAP:
+            out.add(Kind::map, i * g->segment_size, g->segment_size);
             break;
         case SEGMENT_LARGE:
         case SEGMENT_MORE:

@@ -19,8 +19,10 @@ enum class Kind {
     base_epoch,
     fenced,
     root,
+    place, // base, target, movable
     table,
     bitmap,
+    map, // of pointers
     record,     // undo: the first slots of a half
     descriptor, // undo: of a slot behind the record
     image,      // undo: such a slot

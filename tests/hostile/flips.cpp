@@ -40,6 +40,7 @@ void push(pm_container *c, uint64_t value)
     auto *node = static_cast<Root::Node *>(pm_calloc(c, 1, sizeof(Root::Node)));
     CHILD_REQUIRE(node);
     node->next = root_of(c)->first;
+    CHILD_REQUIRE(pm_mark_pointer(&node->next) == 0);
     std::fill(std::begin(node->value), std::end(node->value), value);
     root_of(c)->first = node;
 }
@@ -124,9 +125,11 @@ class Flips
             for (uint64_t i = piece.offset; i < piece.offset + piece.bytes; i++) {
                 if (is_log(piece))
                     judge_log(i);
-                else
+                else if (piece.kind != Kind::map)
                     for (unsigned bit = 0; bit < 8; bit++)
                         judge_metadata(i, bit);
+                else if (i % 8 == i / 8 % 8 && (i / 8 % 64 == 0 || at<uint64_t>(whole_, i / 8 * 8)))
+                    judge_metadata(i, i / 64 % 8); // a bit of each word, but few of zero's
             }
         }
     }
@@ -241,8 +244,8 @@ class Flips
     std::set<Kind> kinds_;
 };
 
-const std::set<Kind> METADATA = {Kind::header, Kind::base_epoch, Kind::fenced,
-                                 Kind::root,   Kind::table,      Kind::bitmap};
+const std::set<Kind> METADATA = {Kind::header, Kind::base_epoch, Kind::fenced, Kind::root,
+                                 Kind::place,  Kind::table,      Kind::bitmap, Kind::map};
 
 std::set<Kind> with(std::set<Kind> kinds, std::set<Kind> more)
 {

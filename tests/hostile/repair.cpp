@@ -106,10 +106,13 @@ void repair(Bytes &file, bool contents)
     reseal(file, FORMAT_STATE + offsetof(format_state, fenced_images));
     reseal(file, FORMAT_STATE + offsetof(format_state, root_offset));
     reseal(file, FORMAT_STATE + offsetof(format_state, root_size));
+    for (uint64_t field : {offsetof(format_state, base), offsetof(format_state, target),
+                           offsetof(format_state, movable)})
+        reseal(file, FORMAT_STATE + field);
     for (uint64_t i = 0; i < g->segments_max; i++)
         reseal(file, FORMAT_TABLE + i * sizeof(uint64_t));
     for (const Piece &piece : pieces_of(file))
-        if (piece.kind == Kind::bitmap)
+        if (piece.kind == Kind::bitmap || piece.kind == Kind::map)
             for (uint64_t i = 0; i < piece.bytes; i += sizeof(uint64_t))
                 reseal(file, piece.offset + i);
     if (log_is_redo(file)) {

@@ -57,6 +57,7 @@ class Program
         require(n, "pm_calloc");
         n->next = static_cast<Node *>(pm_getroot(c));
         n->value = value;
+        require(pm_mark_pointer(&n->next) == 0, "pm_mark_pointer");
         if (large > 0) {
             n->large = static_cast<char *>(pm_malloc(c, large));
             require(n->large, "pm_malloc");
