@@ -48,8 +48,8 @@ struct container {
     uint64_t seed; /* of every checksum in this container */
     int fd;
     bool readonly;
-    bool movable;     /* whoever wrote here vouched that pointers are in the map */
-    bool vouched;     /* so does this program */
+    enum movable movable;
+    bool vouched;     /* the program says that pointers which it stores are in the map */
     bool created;     /* by this very pm_open(), which takes it back if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;

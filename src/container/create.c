@@ -71,8 +71,9 @@ static int fill_state(struct format_state *state, const char *path, const struct
     uint64_t base = arena_choose(h->max_size, h->id[0]);
     if (base == 0)
         return place_none(path, h->max_size);
-    *state =
-        (struct format_state){.base_epoch = seal(1), .base = seal(base), .movable = seal(movable)};
+    *state = (struct format_state){.base_epoch = seal(1),
+                                   .base = seal(base),
+                                   .movable = seal(movable ? MOVABLE_NOW : MOVABLE_NEVER)};
     return 0;
 }
 

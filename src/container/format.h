@@ -60,7 +60,13 @@ struct format_state {
     uint64_t unused_too[6];
     uint64_t base;    /* sealed; address of the container's first byte, that its pointers mean */
     uint64_t target;  /* sealed; not 0: pointers are on their way there, and some have arrived */
-    uint64_t movable; /* sealed; 1: all who wrote here vouched that pointers are in the map */
+    uint64_t movable; /* sealed; enum movable */
+};
+
+enum movable {
+    MOVABLE_NEVER = 0,
+    MOVABLE_NOW = 1,  /* all who wrote here vouched that pointers are in the map */
+    MOVABLE_ONCE = 2, /* until somebody wrote here who did not */
 };
 
 #define BASE_REDO (UINT64_C(1) << (SEAL_BITS - 1))

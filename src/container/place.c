@@ -43,11 +43,12 @@ int place_read(struct container *c)
     const uint64_t words[] = {state.base, state.target, state.movable};
     c->pointers_base = seal_payload(state.base);
     c->pointers_target = seal_payload(state.target);
-    c->movable = seal_payload(state.movable);
+    c->movable = (enum movable)seal_payload(state.movable);
     for (int i = 0; i < 3; i++)
         if ((size_t)n < sizeof state || !seal_is_valid(words[i]) ||
             !is_in_arena(c->pointers_base, c->max_size) ||
             (c->pointers_target && !is_in_arena(c->pointers_target, c->max_size)) ||
+            seal_payload(state.movable) > MOVABLE_ONCE ||
             !is_apart(c->pointers_target, c->pointers_base, c->max_size))
             return pm__fail(
                 EBADMSG,
@@ -65,7 +66,7 @@ int place_take(struct container *c)
         c->base = (char *)meant;
         return 0;
     }
-    if (!c->movable)
+    if (c->movable != MOVABLE_NOW)
         return pm__fail(EADDRINUSE,
                         "%s: its addresses %#llx to %#llx are taken in this process; close the "
                         "container that is there (only one whose every writer used PM_MOVABLE "

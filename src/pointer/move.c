@@ -11,6 +11,10 @@
  *   V1  Old and new addresses have none in common; the byte past the end counts, for pointers may
  *       lead there, and the first, where the header is, does not.
  *
+ *   V2  What a step relies on is durable before it begins, whoever stored it: after the mere death
+ * of a process `target` and moved words may be in the cache only, and the power may fail next. So
+ *       an opening that goes on publishes `target` again, and writes back all mapped words.
+ *
  * So the next opening goes on where this one was interrupted, however often; and if by then others
  * are at the new addresses too, it completes this move (home can be read from anywhere) and makes
  * another.
@@ -51,10 +55,12 @@ static void move_few(struct container *c, uint64_t map, uint64_t offset)
     for (uint64_t left = seal_payload(map); left; left &= left - 1) {
         uint64_t at = offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *);
         uint64_t *word = home_word(c, at);
-        if (!is_data(c, at) || *word - from - 1 >= c->max_size)
+        if (!is_data(c, at))
             continue;
-        __atomic_store_n(word, *word - from + to, __ATOMIC_RELAXED); /* whole: the medium too */
-        c->pointers_moved++;
+        if (*word - from - 1 < c->max_size) {
+            __atomic_store_n(word, *word - from + to, __ATOMIC_RELAXED); /* whole: the medium too */
+            c->pointers_moved++;
+        }
         first = min_u64(first, at);
         end = at + sizeof *word;
     }
@@ -99,14 +105,19 @@ static int check_maps(const struct container *c)
     return result;
 }
 
-/* Steps 2 and 3; some of it may have been done before. */
-static int complete(struct container *c)
+/* A move to where `pointers_target` says; some of it may have been done before. */
+static int move(struct container *c)
 {
     struct format_state *state = home_state(c);
     uint64_t to = c->pointers_target;
+    if (check_maps(c) != 0) /* before it is begun */
+        return -1;
+    int error = publish(c, &state->target, to);
+    if (error != 0)
+        return cannot_move(c, error);
     for (uint32_t i = 0; (i = next_map(c, i)) < atomic_load(&c->segments); i++)
         move_mapped(c, (uint64_t)i << c->segment_shift, segment_argument(home_table(c)[i]));
-    int error = medium_settle(&c->medium);
+    error = medium_settle(&c->medium);
     if (error == 0)
         error = publish(c, &state->base, to);
     if (error == 0)
@@ -118,26 +129,17 @@ static int complete(struct container *c)
     return 0;
 }
 
-static int move_to(struct container *c, uint64_t to)
-{
-    if (check_maps(c) != 0) /* before it is begun */
-        return -1;
-    int error = publish(c, &home_state(c)->target, to);
-    if (error != 0)
-        return cannot_move(c, error);
-    c->pointers_target = to;
-    return complete(c);
-}
-
 int pointers_move(struct container *c)
 {
-    if (c->pointers_target && (check_maps(c) != 0 || complete(c) != 0))
+    if (c->pointers_target && move(c) != 0)
         return -1;
-    if (c->pointers_base != (uintptr_t)c->base && move_to(c, (uintptr_t)c->base) != 0)
+    c->pointers_target = (uintptr_t)c->base;
+    if (c->pointers_base != c->pointers_target && move(c) != 0)
         return -1;
-    if (!c->movable || c->vouched || c->readonly)
+    if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)
         return 0;
-    int error = publish(c, &home_state(c)->movable, 0);
+    /* Again, if another has said so: V2. */
+    int error = publish(c, &home_state(c)->movable, MOVABLE_ONCE);
     return error == 0
                ? 0
                : pm__fail_system(-error, "%s: cannot note that it may no longer be moved", c->path);

@@ -26,9 +26,9 @@ const char *const usage =
     "usage: simulate [--structure rbtree|btree|skiplist|hashmap] [--profile NAME] [--mode "
     "undo|redo|stores]\n"
     "                [--medium pmem|file] [--containers N] [--async N] [--concurrent] [--full] "
-    "[--threads "
-    "N]\n"
-    "                [--seed N] [--transactions N] [--seeds N] [--nested N|all] [--depth N]\n"
+    "[--moved]\n"
+    "                [--threads N] [--seed N] [--transactions N] [--seeds N] [--nested N|all] "
+    "[--depth N]\n"
     "                [--crash EVENT:FATE[:SEED]]...\n"
     "       simulate --plan ci|quick|soak [--mode undo|redo|stores] [--seed N] [--minutes N]\n"
     "       simulate --list FILE [--mode undo|redo|stores]\n";
@@ -50,8 +50,12 @@ bool parse(const std::vector<std::string> &words, Arguments &a)
     Run &r = a.run;
     for (size_t i = 1; i < words.size(); i++) {
         const std::string &name = words[i];
-        if (name == "--concurrent" || name == "--full") {
-            (name == "--full" ? r.setup.full : r.setup.concurrent) = true;
+        bool *flag = name == "--concurrent" ? &r.setup.concurrent
+                     : name == "--full"     ? &r.setup.full
+                     : name == "--moved"    ? &r.setup.moved
+                                            : nullptr;
+        if (flag) {
+            *flag = true;
             continue;
         }
         if (i + 1 == words.size())

@@ -22,6 +22,7 @@ struct Line {
     unsigned containers = 1, async = 0;
     bool concurrent = false, full = false;
     unsigned threads = 1;
+    bool moved = false;
 };
 
 constexpr const char *modes[] = {"undo", "redo", "stores"};
@@ -55,6 +56,9 @@ const Line lines[] = {
     {"rs", FILE_, "rbtree", "small", {25, 4, 3, 2}, 2},
     {"rs", FILE_, "rbtree", "mixed", {40, 4, 4, 3}, 1, 0, false, false, 2},
     {"r", FILE_, "hashmap", "allocator", {20, 4, 4, 3}, 1, 0, true, false, 3},
+
+    {"urs", PMEM, "rbtree", "small", {4, 4, 40, 2}, 1, 0, false, false, 1, true},
+    {"rs", FILE_, "rbtree", "small", {4, 4, 40, 2}, 1, 0, false, false, 1, true},
 };
 
 // Each run is another program, so that no state is explored twice.
@@ -85,7 +89,7 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
             plan.nested = 1;
         }
         runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
-                         l.containers, l.async, l.concurrent, l.full, l.threads},
+                         l.containers, l.async, l.concurrent, l.full, l.threads, l.moved},
                         plan,
                         {}});
     }

@@ -1,5 +1,7 @@
 #include "simulation/run.hpp"
 
+#include "simulation/moving.hpp"
+
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -78,8 +80,12 @@ bool explore_one(const Run &run, Totals &totals)
         paths.push_back(directory / std::to_string(i));
     sim::seed_ids(run.setup.seed);
     sim::Device device(run.setup.medium, paths);
-    Subject subject(run.setup);
-    sim::Explorer explorer(device, subject, run.plan, totals.states);
+    std::unique_ptr<Program> subject;
+    if (run.setup.moved)
+        subject = std::make_unique<Moving>(run.setup);
+    else
+        subject = std::make_unique<Subject>(run.setup);
+    sim::Explorer explorer(device, *subject, run.plan, totals.states);
     the_run = &run;
     the_explorer = &explorer;
     bool good = true;
@@ -93,9 +99,9 @@ bool explore_one(const Run &run, Totals &totals)
         good = false;
     }
     the_explorer = nullptr;
-    report(command(run).c_str(), explorer.counts(), subject.checks(), start);
+    report(command(run).c_str(), explorer.counts(), subject->checks(), start);
     totals.counts += explorer.counts();
-    totals.checks += subject.checks();
+    totals.checks += subject->checks();
     return good;
 }
 
@@ -117,6 +123,8 @@ std::string command(const Run &run)
         text += " --concurrent";
     if (s.full)
         text += " --full";
+    if (s.moved)
+        text += " --moved";
     if (s.threads != 1)
         text += " --threads " + std::to_string(s.threads);
     if (run.plan.nested == UINT64_MAX)

@@ -18,7 +18,7 @@ static void require(bool ok, const char *what)
         throw Violation(std::string(what) + ": " + pm_errormsg());
 }
 
-Subject::Subject(const Setup &setup) : setup_(setup), tickets_(setup.containers)
+Program::Program(const Setup &setup) : setup_(setup)
 {
     options_.size = sizeof options_;
     options_.flags = PM_CREATE;
@@ -27,6 +27,10 @@ Subject::Subject(const Setup &setup) : setup_(setup), tickets_(setup.containers)
     options_.segment_size = 64 << 10; // boundaries are near, files small
     options_.max_size = 4 << 20;
     options_.concurrent_stores = setup.concurrent;
+}
+
+Subject::Subject(const Setup &setup) : Program(setup), tickets_(setup.containers)
+{
     for (unsigned i = 0; i < setup.containers; i++)
         workloads_.emplace_back(structure_by_name(setup.structure), profile_by_name(setup.profile),
                                 sim::mix(setup.seed) + i);

@@ -17,22 +17,33 @@ struct Setup {
     bool concurrent = false; // options.concurrent_stores
     bool full = false;    // now and then the disk is full during a commit, which is then repeated
     unsigned threads = 1; // that run transactions in turn, and wait for commits together
+    bool moved = false;   // see moving.hpp; structure and profile mean nothing then
 };
 
-class Subject : public sim::Subject
+class Program : public sim::Subject
 {
   public:
-    explicit Subject(const Setup &setup);
-    void run(sim::Session &session) override;
-
+    explicit Program(const Setup &setup);
     uint64_t checks() const { return checks_; }
 
-  private:
+  protected:
     struct Closer {
         void operator()(pm_container *c) const { pm_close(c); }
     };
     using Container = std::unique_ptr<pm_container, Closer>;
 
+    const Setup setup_;
+    pm_options options_{};
+    uint64_t checks_ = 0;
+};
+
+class Subject : public Program
+{
+  public:
+    explicit Subject(const Setup &setup);
+    void run(sim::Session &session) override;
+
+  private:
     uint64_t check(pm_container *c, uint32_t number);
     void transact(sim::Session &session, pm_container *c, uint32_t number, uint64_t transaction);
     void transact_all(sim::Session &session, const std::vector<Container> &open,
@@ -41,11 +52,8 @@ class Subject : public sim::Subject
     pm_ticket commit(sim::Session &session, pm_container *c, uint64_t transaction);
     void wait_for_all(sim::Session &session, uint32_t number, uint64_t commits);
 
-    const Setup setup_;
-    pm_options options_{};
     std::vector<Workload> workloads_; // one a container
     std::vector<pm_ticket> tickets_;  // the newest of each container
-    uint64_t checks_ = 0;
 };
 
 } // namespace simulation

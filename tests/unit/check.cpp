@@ -70,11 +70,17 @@ struct Fixture {
     }
 };
 
+// A word of a bitmap with more bits set.
+uint64_t with_bits(uint64_t word, uint64_t bits)
+{
+    return seal(seal_payload(word) | bits);
+}
+
 } // namespace
 
 TEST_CASE_METHOD(Fixture, "pm_check finds words of the state that no seal fits")
 {
-    requires_word(FORMAT_STATE, 1, "the base epoch is damaged");
+    requires_word(FORMAT_STATE, 1, "a word about epochs is damaged");
     requires_word(ROOT_OFFSET, 1, "the root's words are damaged");
     requires_word(ROOT_SIZE, 1, "the root's words are damaged");
     requires_word(table_word(segment_of(SEGMENT_SLAB)), 1, "is damaged");
@@ -101,7 +107,7 @@ TEST_CASE_METHOD(Fixture, "pm_check finds words that changed outside any transac
     REQUIRE(pm_malloc(c.get(), 100));
     REQUIRE_OK(pm_commit(c.get()));
     requires_word(table_word(slab), segment_word(SEGMENT_SLAB, 64), "outside any transaction");
-    requires_word(bitmap, test::read_word(path, bitmap) | 1 << 20,
+    requires_word(bitmap, with_bits(test::read_word(path, bitmap), 1 << 20),
                   "a bitmap has changed outside any transaction");
 }
 
@@ -110,13 +116,14 @@ TEST_CASE_METHOD(Fixture, "pm_check finds slots beyond a slab, and room that nob
     uint64_t slab = segment_of(SEGMENT_SLAB), bitmap = slab << 16;
     size_t size = pm_usable_size(root);
     uint32_t objects = slab_shape(64 << 10, (uint32_t)size).objects;
-    uint64_t last = bitmap + objects / 64 * 8;
-    requires_word(last, test::read_word(path, last) | UINT64_C(1) << objects % 64,
+    uint64_t last = bitmap + objects / BITMAP_SLOTS * 8;
+    requires_word(last,
+                  with_bits(test::read_word(path, last), UINT64_C(1) << objects % BITMAP_SLOTS),
                   "a bitmap claims slots beyond its slab");
     for (uint32_t i = 1; i <= objects; i++) // one too many: the first slab is in no list then
         REQUIRE(pm_malloc(c.get(), size));
     REQUIRE_OK(pm_commit(c.get()));
-    requires_word(bitmap, test::read_word(path, bitmap) & ~UINT64_C(1),
+    requires_word(bitmap, seal(seal_payload(test::read_word(path, bitmap)) & ~UINT64_C(1)),
                   "a slab with room is in no list");
 }
 
@@ -130,7 +137,7 @@ TEST_CASE_METHOD(Fixture, "pm_check finds an object on a page that would not be 
                       seal_payload(test::read_word(path, ROOT_OFFSET));
     uint64_t bitmap = offset >> 16 << 16;
     REQUIRE(pm_malloc(c.get(), 4096)); // the transaction has changed this word
-    requires_word(bitmap, test::read_word(path, bitmap) | 1 << 10,
+    requires_word(bitmap, with_bits(test::read_word(path, bitmap), 1 << 10),
                   "a live page would not be logged");
 }
 

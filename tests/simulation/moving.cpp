@@ -1,0 +1,75 @@
+#include "simulation/moving.hpp"
+
+#include "simulation/addresses.h"
+#include "simulation/reach.hpp"
+#include "unit/linked.hpp"
+
+namespace simulation
+{
+
+using sim::Violation;
+
+Moving::Moving(const Setup &setup) : Program(setup)
+{
+    options_.flags |= PM_MOVABLE;
+}
+
+Program::Container Moving::open(const std::string &path, bool taken)
+{
+    if (taken || addresses_are_odd(path.c_str()))
+        take_addresses_of(path.c_str());
+    Container c(pm_open(path.c_str(), &options_));
+    give_addresses_back();
+    if (!c)
+        throw Violation(std::string("pm_open: ") + pm_errormsg());
+    return c;
+}
+
+// How many commits the container has.
+uint64_t Moving::check(pm_container *c)
+{
+    checks_++;
+    const linked::Root *root = linked::root(c);
+    uint64_t commits = root ? root->count : 0;
+    try {
+        linked::check(pm_check(c) == 0, "pm_check");
+        if (root)
+            linked::require(c, commits);
+    } catch (const std::runtime_error &e) {
+        throw Violation("after commit " + std::to_string(commits) + ": " + e.what());
+    }
+    std::string wrong = check_reach(c);
+    if (!wrong.empty())
+        throw Violation(wrong);
+    return commits;
+}
+
+void Moving::run(sim::Session &session)
+{
+    const std::string &path = session.paths()[0];
+    Container c = open(path, false);
+    uint64_t commits = check(c.get());
+    session.found(0, commits);
+    for (uint64_t n = 0; n < session.more; n++) {
+        if (!linked::root(c.get()))
+            linked::build(c.get(), 1);
+        else
+            linked::push(c.get());
+        session.tick();
+        session.begun(0, commits + 1);
+        if (pm_commit(c.get()) != 0)
+            throw Violation(std::string("pm_commit: ") + pm_errormsg());
+        session.returned(0, ++commits);
+    }
+    if (session.more > 0) {
+        c.reset();
+        c = open(path, true);
+        session.found(0, check(c.get()));
+    }
+    if (!session.close)
+        session.end();
+    else if (pm_close(c.release()) != 0)
+        throw Violation(std::string("pm_close: ") + pm_errormsg());
+}
+
+} // namespace simulation
