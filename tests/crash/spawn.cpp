@@ -41,7 +41,8 @@ pid_t start(const std::vector<std::string> &arguments, int *output)
     return child;
 }
 
-Outcome watch(const std::vector<std::string> &arguments, bool kill_it, unsigned delay_us)
+Outcome watch(const std::vector<std::string> &arguments, bool kill_it, uint64_t commits,
+              unsigned delay_us)
 {
     int output;
     pid_t child = start(arguments, &output);
@@ -53,6 +54,8 @@ Outcome watch(const std::vector<std::string> &arguments, bool kill_it, unsigned 
     if (!line.empty()) {
         outcome.ready = true;
         outcome.found = std::stoull(line);
+        while (kill_it && outcome.commits < commits && read(output, &byte, 1) == 1)
+            outcome.commits++;
         if (kill_it) {
             usleep(delay_us);
             kill(child, SIGKILL);
@@ -71,12 +74,12 @@ Outcome watch(const std::vector<std::string> &arguments, bool kill_it, unsigned 
 
 Outcome run(const std::vector<std::string> &arguments)
 {
-    return watch(arguments, false, 0);
+    return watch(arguments, false, 0, 0);
 }
 
-Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us)
+Outcome run_and_kill(const std::vector<std::string> &arguments, uint64_t commits, unsigned delay_us)
 {
-    return watch(arguments, true, delay_us);
+    return watch(arguments, true, commits, delay_us);
 }
 
 std::string suffix()

@@ -19,8 +19,10 @@ struct Outcome {
 // Run `arguments` (the program first) until it ends.
 Outcome run(const std::vector<std::string> &arguments);
 
-// Run it, wait until it is ready, kill it with SIGKILL `delay_us` later.
-Outcome run_and_kill(const std::vector<std::string> &arguments, unsigned delay_us);
+// Run it, wait until it is ready and so many commits have returned, kill it with SIGKILL `delay_us`
+// later.
+Outcome run_and_kill(const std::vector<std::string> &arguments, uint64_t commits,
+                     unsigned delay_us);
 
 // What the name of a worker that marks its stores ends in, in that mode; else nothing.
 std::string suffix();
