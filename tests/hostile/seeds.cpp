@@ -46,7 +46,7 @@ class Program
         options.flags = PM_CREATE;
         options.engine = engine;
         options.segment_size = SEGMENT;
-        options.max_size = 16 * SEGMENT;
+        options.max_size = 18 * SEGMENT; // one is the pointer map
         c = pm_open(path, &options);
         require(c, "pm_open");
     }
