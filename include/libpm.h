@@ -407,8 +407,9 @@ PM_EXPORT int pm_stats(pm_container *c, struct pm_stats *stats);
 
 /**
  * Check everything on the medium that can be checked: both headers, the segment table, bitmaps,
- * log, root, and that the volatile tables agree. Linear in the bitmaps. EBADMSG with the first
- * offence in pm_errormsg(). Holds the allocator's lock meanwhile.
+ * pointer map, log, root, that the volatile tables agree, and that each mapped pointer is NULL or
+ * leads into the container. Linear in the bitmaps and the pointers. EBADMSG with the first offence
+ * in pm_errormsg(). Holds the allocator's lock meanwhile.
  */
 PM_EXPORT int pm_check(pm_container *c);
 

@@ -221,14 +221,15 @@ int allocator_free(struct allocator *a, const void *p)
     struct object object = {.size = 0};
     lock_acquire(&a->lock);
     int result = find_object(a, p, &object);
-    if (result == 0 && p == root(a))
-        set_root(a, 0, 0);
-    if (result == 0)
+    if (result == 0) {
+        if (p == root(a))
+            set_root(a, 0, 0);
         a->upcalls.freed(a->upcalls.context, (uint64_t)((const char *)p - a->c->base), object.size);
-    if (result == 0 && object.slab)
-        slab_put(a, object.slab, object.slot);
-    else if (result == 0)
-        segments_release(a->t, object.segment, (uint32_t)(object.size >> a->c->segment_shift));
+        if (object.slab)
+            slab_put(a, object.slab, object.slot);
+        else
+            segments_release(a->t, object.segment, (uint32_t)(object.size >> a->c->segment_shift));
+    }
     lock_release(&a->lock);
     return result;
 }
@@ -260,17 +261,6 @@ static void note_segment(struct allocator *a, uint32_t segment, bool live)
     for (uint32_t page = segment * n; page < (segment + 1) * n; page++)
         if (txn_page_is_fresh(a->t, page) == live)
             txn_note(a->t, page, live);
-}
-
-static bool is_data(uint64_t word)
-{
-    enum segment_kind kind = segment_kind(word);
-    return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
-}
-
-static bool is_map(uint64_t word)
-{
-    return segment_kind(word) == SEGMENT_MAP;
 }
 
 /* Slabs made and given back in this transaction were never there: nothing is to be cleared, and if
@@ -314,9 +304,9 @@ static void prepare_commit(struct allocator *a)
         uint64_t before = table_word(home, i), after = table_word(shadow, i);
         if (before == after)
             continue;
-        if (is_data(before))
+        if (segment_is_data(before))
             note_segment(a, i, false);
-        else if (is_data(after) && segment_kind(after) != SEGMENT_SLAB)
+        else if (segment_is_data(after) && segment_kind(after) != SEGMENT_SLAB)
             note_segment(a, i, true);
     }
 }
@@ -352,6 +342,12 @@ int allocator_rollback(struct allocator *a)
     return result;
 }
 
+/* With the objects go the maps of their pointers. */
+static bool is_cleared(uint64_t word)
+{
+    return segment_is_data(word) || segment_kind(word) == SEGMENT_MAP;
+}
+
 int allocator_clear(struct allocator *a)
 {
     lock_acquire(&a->lock);
@@ -359,8 +355,7 @@ int allocator_clear(struct allocator *a)
     int result = txn_rollback(a->t);
     if (result == 0) {
         for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++)
-            if (is_data(table_word(shadow_table(a->c), i)) ||
-                is_map(table_word(shadow_table(a->c), i)))
+            if (is_cleared(table_word(shadow_table(a->c), i)))
                 segments_release(a->t, i, 1);
         set_root(a, 0, 0);
         rebuild_lists(a);

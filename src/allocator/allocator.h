@@ -75,7 +75,7 @@ struct allocator {
     uint32_t classes;
     struct slab *touched;
     struct allocator_upcalls upcalls; /* set by the pointer map */
-    uint64_t rollbacks; /* asked for, so not those of clear */
+    uint64_t rollbacks;               /* asked for, so not those of clear */
 };
 
 int allocator_open(struct allocator *a, struct txn *t);
@@ -101,11 +101,8 @@ int allocator_reserve(struct allocator *a, uint64_t bytes);
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
-/* With every object of the open transaction, in order of offset in the file; `size` is usable. */
-void allocator_walk(struct allocator *a,
-                    void (*visit)(void *context, uint64_t offset, uint64_t size), void *context);
-
-/* The same; the lock is held. */
+/* With every object of the open transaction, in order of offset in the file; `size` is usable. The
+ * lock is held. */
 void allocator_visit(struct allocator *a,
                      void (*visit)(void *context, uint64_t offset, uint64_t size), void *context);
 

@@ -84,14 +84,6 @@ void allocator_visit(struct allocator *a,
     }
 }
 
-void allocator_walk(struct allocator *a,
-                    void (*visit)(void *context, uint64_t offset, uint64_t size), void *context)
-{
-    lock_acquire(&a->lock);
-    allocator_visit(a, visit, context);
-    lock_release(&a->lock);
-}
-
 int allocator_check(struct allocator *a)
 {
     lock_acquire(&a->lock);

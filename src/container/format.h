@@ -10,8 +10,9 @@
  *
  * Three kinds of metadata, by how they change:
  *   header       written at creation only; each copy has a checksum
- *   base epoch   one sealed word, changed in place with a round of its own (recovery, close)
- *   journaled    root, segment table, bitmaps: sealed words, changed by commit records only
+ *   in place     sealed words of the state page: base epoch (recovery, close), base address and
+ * what else a move needs, each with a round of its own; and what was fenced, without journaled
+ * root, segment table, bitmaps, pointer map: sealed words, changed by commit records only
  */
 #ifndef PM_CONTAINER_FORMAT_H
 #define PM_CONTAINER_FORMAT_H
@@ -142,6 +143,13 @@ static inline uint64_t segment_log_word(unsigned half, uint32_t order)
 static inline enum segment_kind segment_kind(uint64_t word)
 {
     return (enum segment_kind)(word & 15);
+}
+
+/* Whether objects lie in the segment. */
+static inline bool segment_is_data(uint64_t word)
+{
+    enum segment_kind kind = segment_kind(word);
+    return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
 }
 
 static inline uint32_t segment_argument(uint64_t word)

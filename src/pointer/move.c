@@ -41,10 +41,8 @@ static int publish(struct container *c, uint64_t *word, uint64_t payload)
 
 static bool is_data(const struct container *c, uint64_t offset)
 {
-    if (offset >= container_bytes(c))
-        return false;
-    enum segment_kind kind = segment_kind(home_table(c)[offset >> c->segment_shift]);
-    return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
+    return offset < container_bytes(c) &&
+           segment_is_data(home_table(c)[offset >> c->segment_shift]);
 }
 
 /* Move what one word of the map says, at `offset` and behind. */

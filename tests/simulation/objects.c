@@ -18,5 +18,7 @@ void walk_objects(pm_container *c, void (*visit)(void *context, uint64_t address
                   void *context)
 {
     struct walk w = {c, visit, context};
-    allocator_walk(&c->allocator, visit_at, &w);
+    lock_acquire(&c->allocator.lock);
+    allocator_visit(&c->allocator, visit_at, &w);
+    lock_release(&c->allocator.lock);
 }
