@@ -40,6 +40,7 @@ const Line lines[] = {
     {"urs", PMEM, "rbtree", "large", {25, 3, 3, 3}},
     {"urs", PMEM, "rbtree", "rewrite", {20, 4, 4, 3}},
     {"u", PMEM, "rbtree", "slabs", {15, 4, 3, 3}},
+    {"u", PMEM, "rbtree", "reclaim", {5, 2, 3, 2}},
     {"urs", PMEM, "btree", "bulk", {6, 2, 3, 3}},
     {"urs", PMEM, "rbtree", "small", {25, 4, 3, 2}, 2},
     {"ur", PMEM, "rbtree", "mixed", {20, 4, 3, 2}, 1, 0, true},

@@ -58,12 +58,14 @@ void Subject::wait_for_all(sim::Session &session, uint32_t number, uint64_t comm
 
 pm_ticket Subject::commit(sim::Session &session, pm_container *c, uint64_t transaction)
 {
-    if (setup_.full)
+    if (setup_.full) {
+        Workload::stamp(c);
         session.fail_writes(sim::Random(sim::mix(setup_.seed) + transaction));
+    }
     pm_ticket ticket = pm_commit_async(c);
     session.fail_writes(std::nullopt);
     if (!ticket.container && setup_.full && errno == ENOSPC) {
-        Workload::note_failure(c);
+        Workload::stamp(c);
         session.tick();
         ticket = pm_commit_async(c);
     }

@@ -24,6 +24,8 @@ static const Profile profiles[] = {
     {"slabs",       8,  1,   6,  3, 45, 50,     6, 60, 120000,  5, 30, 3},
     // The log grows and shrinks, goes round, and takes what others had.
     {"rewrite",    50,  1,   3, 10, 20, 55,     4, 10, 200000, 10, 5, 10},
+    // See reclaim().
+    {"reclaim",     1,  0,   0,  0,  0,  0, BLOBS,  0,      0,  0, 0,  0, true},
 };
 // clang-format on
 
@@ -44,16 +46,44 @@ const map_ops &structure_by_name(const std::string &name)
 }
 
 struct Operation {
-    enum Kind { BEGIN, CLEAR, ROLLBACK, ROOT, INSERT, REMOVE, BLOB, EDIT, END } kind;
+    enum Kind { BEGIN, CLEAR, ROLLBACK, ROOT, INSERT, REMOVE, BLOB, EDIT, VISIT, END } kind;
     uint64_t key;   // or the blob's slot
     uint64_t value; // or the seed of the blob's contents; END: transactions
-    uint64_t bytes; // of the blob; 0: free it. EDIT: of it, unless it is smaller; 0: all
+    uint64_t bytes; // of the blob; 0: free it. EDIT, VISIT: words, unless it has less; 0: all
 };
 
 Workload::Workload(const map_ops &structure, const Profile &profile, uint64_t seed)
     : ops_(structure), profile_(profile), seed_(seed)
 {
     states_.emplace_back();
+}
+
+// In turn: two slabs are filled; emptied but for an object each, so that the record has words of
+// their bitmaps; one is given back; and the log takes it, for every time more pages are stored to.
+static void reclaim(uint64_t number, Random &random, std::vector<Operation> &list)
+{
+    constexpr uint64_t object = 8000, objects = 14, large = 480000, page_words = 512;
+    if (number == 0) {
+        list.push_back({Operation::BLOB, 0, random(), large});
+        return;
+    }
+    uint64_t cycle = (number - 1) / 4;
+    switch (number % 4) {
+    case 1:
+        for (uint64_t slot = 1; slot <= objects; slot++)
+            list.push_back({Operation::BLOB, slot, random(), object});
+        break;
+    case 2:
+        for (uint64_t slot = 2; slot < objects; slot++)
+            list.push_back({Operation::BLOB, slot, 0, 0});
+        break;
+    case 3:
+        for (uint64_t slot : {UINT64_C(1), objects})
+            list.push_back({Operation::BLOB, slot, 0, 0});
+        break;
+    default:
+        list.push_back({Operation::EDIT, 0, random(), (60 + 15 * cycle) * page_words});
+    }
 }
 
 std::vector<Operation> Workload::operations(uint64_t number) const
@@ -72,7 +102,8 @@ std::vector<Operation> Workload::operations(uint64_t number) const
                 uint64_t bytes = random.below(3) ? 1 + random.below(most) : 0;
                 list.push_back({Operation::BLOB, random.below(profile_.slots), value, bytes});
             } else if (dice < profile_.removes + profile_.blobs + profile_.edits) {
-                list.push_back({Operation::EDIT, random.below(profile_.slots), value,
+                list.push_back({random.below(4) ? Operation::EDIT : Operation::VISIT,
+                                random.below(profile_.slots), value,
                                 random.below(2) ? 1 + random.below(64) : 0});
             } else {
                 list.push_back({Operation::INSERT, key, value, 0});
@@ -91,6 +122,8 @@ std::vector<Operation> Workload::operations(uint64_t number) const
     if (random.below(100) < profile_.roots)
         list.push_back({Operation::ROOT, 0, 0, 0});
     some();
+    if (profile_.reclaims)
+        reclaim(number, random, list);
     list.push_back({Operation::END, 0, number + 1, 0});
     return list;
 }
@@ -154,7 +187,19 @@ static void set_blob(pm_container *c, uint64_t slot, uint64_t bytes, uint64_t se
     fill(root->blobs[slot], 0, bytes / 8, seed);
 }
 
-void Workload::perform(pm_container *c, const Operation &o) const
+// Change words, let others look, and change them back: what they were in between may be what the
+// medium has when they are as they were.
+static void visit(uint64_t *words, uint64_t first, uint64_t end, uint64_t seed,
+                  const std::function<void()> &pause)
+{
+    std::vector<uint64_t> before(words + first, words + end);
+    fill(words, first, end, seed);
+    pause();
+    std::copy(before.begin(), before.end(), words + first);
+}
+
+void Workload::perform(pm_container *c, const Operation &o,
+                       const std::function<void()> &pause) const
 {
     switch (o.kind) {
     case Operation::BEGIN:
@@ -178,9 +223,14 @@ void Workload::perform(pm_container *c, const Operation &o) const
     case Operation::BLOB:
         set_blob(c, o.key, o.bytes, o.value);
         break;
-    case Operation::EDIT: {
+    case Operation::EDIT:
+    case Operation::VISIT: {
         Edit e = edit_of(o, root_of(c)->blob_bytes[o.key]);
-        fill(root_of(c)->blobs[o.key], e.first, e.end, e.seed);
+        uint64_t *words = static_cast<uint64_t *>(root_of(c)->blobs[o.key]);
+        if (o.kind == Operation::EDIT)
+            fill(words, e.first, e.end, e.seed);
+        else
+            visit(words, e.first, e.end, e.seed, pause);
         break;
     }
     case Operation::END:
@@ -192,7 +242,7 @@ void Workload::perform(pm_container *c, const Operation &o) const
 void Workload::run(pm_container *c, uint64_t number, const std::function<void()> &pause) const
 {
     for (const Operation &o : operations(number)) {
-        perform(c, o);
+        perform(c, o, pause);
         pause();
     }
 }
@@ -222,7 +272,7 @@ void Workload::perform(State &state, const Operation &o)
         b.edits.push_back(e);
         break;
     }
-    default: // ROLLBACK is dealt with by state()
+    default: // ROLLBACK is dealt with by state(), and a VISIT changes nothing
         break;
     }
 }
@@ -242,9 +292,13 @@ const Workload::State &Workload::state(uint64_t transactions)
     return states_[transactions];
 }
 
-void Workload::note_failure(pm_container *c)
+void Workload::stamp(pm_container *c)
 {
-    root_of(c)->attempts++;
+    Root *root = root_of(c);
+    if (!root->stamp)
+        root->stamp = static_cast<uint64_t *>(require(pm_malloc(c, STAMP_WORDS * 8)));
+    root->attempts++;
+    std::fill_n(root->stamp, STAMP_WORDS, root->attempts);
 }
 
 uint64_t Workload::transactions(pm_container *c)
@@ -285,6 +339,9 @@ std::string Workload::compare(pm_container *c, uint64_t transactions)
                         return a.first == b.first && a.second == b.second;
                     }))
         return "the pairs are not those after transaction " + std::to_string(transactions);
+    if (root->stamp && std::count(root->stamp, root->stamp + STAMP_WORDS, root->attempts) !=
+                           (ptrdiff_t)STAMP_WORDS)
+        return "the stamp is of several attempts to commit";
     for (unsigned slot = 0; slot < BLOBS; slot++) {
         uint64_t bytes = expected.blobs[slot].bytes;
         const uint64_t *words = static_cast<const uint64_t *>(root->blobs[slot]);

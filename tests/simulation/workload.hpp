@@ -26,18 +26,21 @@ struct Profile {
     unsigned small;                          // % of blobs that have at most 200 bytes
     uint64_t blob_max;                       // bytes
     unsigned rollbacks, roots, clears;       // % of transactions
+    bool reclaims = false; // instead: slabs come and go, and the log takes their segments
 };
 
 const Profile &profile_by_name(const std::string &name);
 const map_ops &structure_by_name(const std::string &name);
 
 constexpr unsigned BLOBS = 16;
+constexpr uint64_t STAMP_WORDS = 16384; // two segments
 
 // The root object.
 struct Root {
     void *map;
     uint64_t transactions; // committed so far
-    uint64_t attempts;     // to commit that failed
+    uint64_t attempts;     // to commit that were stamped
+    uint64_t *stamp;       // STAMP_WORDS times `attempts`, or NULL
     void *blobs[BLOBS];
     uint64_t blob_bytes[BLOBS];
     uint64_t blob_seeds[BLOBS];
@@ -53,8 +56,9 @@ class Workload
     // Run transaction `number`, from 0, without the commit; `pause` is called now and then.
     void run(pm_container *c, uint64_t number, const std::function<void()> &pause) const;
 
-    // A commit has failed, and the next attempt will have something else.
-    static void note_failure(pm_container *c);
+    // Makes what is going to be committed another thing, all over a record of several parts: so
+    // that a record that was put together from two attempts to write it is not the same as either.
+    static void stamp(pm_container *c);
     // How many transactions the container has seen.
     static uint64_t transactions(pm_container *c);
     // What differs from the state after so many; empty if nothing.
@@ -75,7 +79,8 @@ class Workload
     };
 
     std::vector<Operation> operations(uint64_t number) const;
-    void perform(pm_container *c, const Operation &operation) const;
+    void perform(pm_container *c, const Operation &operation,
+                 const std::function<void()> &pause) const;
     static void perform(State &state, const Operation &operation);
     void begin(pm_container *c) const;
     const State &state(uint64_t transactions);
