@@ -397,6 +397,8 @@ struct pm_stats {
     uint64_t recovered_pages; /* pre-images that recovery copied back */
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */
+    bool movable;             /* may be moved to other addresses, see PM_MOVABLE */
+    const void *base;         /* where it lies in memory */
     const char *medium;       /* "pmem" or "file"; static */
     const char *engine;       /* "undo" or "redo"; static */
     const char *tracker;      /* "faults" or "stores"; static */
@@ -404,6 +406,27 @@ struct pm_stats {
 
 /** Fill `stats`, whose `size` the caller has set; EINVAL if that is 0. Linear in the segments. */
 PM_EXPORT int pm_stats(pm_container *c, struct pm_stats *stats);
+
+/**
+ * The first object behind the one at `previous`, or the very first if that is NULL; NULL when there
+ * are no more. In order of address. Fills `*size`, unless NULL, with its usable bytes. For
+ * statistics, and for programs that look for what they forgot to free:
+ *
+ *     size_t size;
+ *     for (void *p = NULL; (p = pm_next_object(c, p, &size)) != NULL;) ...
+ *
+ * Objects may come and go meanwhile; `previous` need not be one any more. Owned by the container.
+ * NULL with EINVAL if `previous` is not in `c`; errno is otherwise untouched. Thread-safe. Linear in
+ * the slots and segments that it passes, so a walk of all is linear in the container.
+ */
+PM_EXPORT void *pm_next_object(pm_container *c, const void *previous, size_t *size);
+
+/**
+ * Where the first mapped pointer in [from, end) is, see pm_mark_pointer(); NULL if there is none.
+ * EINVAL if that is not all in one container; errno is otherwise untouched. Thread-safe. Linear in
+ * the bytes / 448.
+ */
+PM_EXPORT void **pm_next_pointer(const void *from, const void *end);
 
 /**
  * Check everything on the medium that can be checked: both headers, the segment table, bitmaps,

@@ -415,3 +415,27 @@ void *allocator_root(struct allocator *a)
     lock_release(&a->lock);
     return p;
 }
+
+bool allocator_next_object(struct allocator *a, uint64_t *offset, uint64_t *size)
+{
+    uint32_t end = atomic_load(&a->c->segments);
+    for (uint64_t i = *offset >> a->c->segment_shift; i < end; i++) {
+        uint64_t word = table_word(shadow_table(a->c), i);
+        uint64_t start = segment_offset(a, (uint32_t)i);
+        if (segment_kind(word) == SEGMENT_LARGE && *offset <= start) {
+            *offset = start;
+            *size = (uint64_t)segment_argument(word) << a->c->segment_shift;
+            return true;
+        }
+        if (segment_kind(word) != SEGMENT_SLAB)
+            continue;
+        const struct slab *s = slab_of(a, (uint32_t)i);
+        uint32_t slot = slab_next_used(a, s, *offset);
+        if (slot != SLOT_FULL) {
+            *offset = slot_offset(a, s, slot);
+            *size = s->shape.object_size;
+            return true;
+        }
+    }
+    return false;
+}

@@ -101,10 +101,9 @@ int allocator_reserve(struct allocator *a, uint64_t bytes);
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
-/* With every object of the open transaction, in order of offset in the file; `size` is usable. The
- * lock is held. */
-void allocator_visit(struct allocator *a,
-                     void (*visit)(void *context, uint64_t offset, uint64_t size), void *context);
+/* The first object in use at `*offset` or behind it, its offset and usable bytes; false if there is
+ * none. The lock is held. Linear in the segments and slots that it passes. */
+bool allocator_next_object(struct allocator *a, uint64_t *offset, uint64_t *size);
 
 /* Check table, bitmaps, log and root; -1 with a message. */
 int allocator_check(struct allocator *a);

@@ -67,23 +67,6 @@ static int check_root(struct allocator *a)
     return 0;
 }
 
-void allocator_visit(struct allocator *a,
-                     void (*visit)(void *context, uint64_t offset, uint64_t size), void *context)
-{
-    for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++) {
-        uint64_t word = table_word(shadow_table(a->c), i);
-        if (segment_kind(word) == SEGMENT_LARGE)
-            visit(context, segment_offset(a, i),
-                  (uint64_t)segment_argument(word) << a->c->segment_shift);
-        if (segment_kind(word) != SEGMENT_SLAB)
-            continue;
-        const struct slab *s = slab_of(a, i);
-        for (uint32_t slot = 0; slot < s->shape.objects; slot++)
-            if (slab_uses(a, s, slot))
-                visit(context, slot_offset(a, s, slot), s->shape.object_size);
-    }
-}
-
 int allocator_check(struct allocator *a)
 {
     lock_acquire(&a->lock);

@@ -169,6 +169,15 @@ bool slab_uses(const struct allocator *a, const struct slab *s, uint32_t slot)
            bitmap_has(shadow_bits(a, s), slot);
 }
 
+uint32_t slab_next_used(const struct allocator *a, const struct slab *s, uint64_t offset)
+{
+    uint64_t data = slot_offset(a, s, 0);
+    uint64_t slot = offset <= data ? 0 : divide_up(offset - data, s->shape.object_size);
+    while (slot < s->shape.objects && !slab_uses(a, s, (uint32_t)slot))
+        slot++;
+    return slot < s->shape.objects ? (uint32_t)slot : SLOT_FULL;
+}
+
 uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t offset)
 {
     uint64_t data = segment_offset(a, s->segment) + s->shape.header_bytes;

@@ -66,6 +66,8 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .pointers_moved = c->container.pointers_moved,
         .recovered = t->recovery.recovered,
         .power_safe = medium->ops->power_safe,
+        .base = c->container.base,
+        .movable = c->container.movable == MOVABLE_NOW,
         .medium = medium->ops->name,
         .engine = t->engine->name,
         .tracker = t->stores ? "stores" : "faults",
@@ -75,6 +77,22 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
     lock_release(&c->allocator.lock);
     memcpy(stats, &s, stats->size);
     return 0;
+}
+
+void *pm_next_object(pm_container *c, const void *previous, size_t *size)
+{
+    if (api_enter(c) != 0)
+        return NULL;
+    if (previous && !container_holds(&c->container, previous))
+        return pm__fail_null(EINVAL, "%s: %p is not in the container", c->container.path, previous);
+    uint64_t offset = previous ? (uint64_t)((const char *)previous - c->container.base) + 1 : 0;
+    uint64_t bytes = 0;
+    lock_acquire(&c->allocator.lock);
+    bool found = allocator_next_object(&c->allocator, &offset, &bytes);
+    lock_release(&c->allocator.lock);
+    if (found && size)
+        *size = bytes;
+    return found ? c->container.base + offset : NULL;
 }
 
 int pm_check(pm_container *c)

@@ -46,19 +46,38 @@ int pm_mark_pointer(void *field)
     return pm_mark_pointers(field, 1);
 }
 
+/* The container that has all of these bytes, or NULL with a message. */
+static pm_container *owner_of_range(const void *p, size_t bytes)
+{
+    pm_container *c = owner_of(p);
+    if (!c || bytes <= c->container.max_size - offset_in(c, p))
+        return c;
+    return pm__fail_null(EINVAL, "%s: offset %llu: %zu bytes there go beyond the container",
+                         c->container.path, (unsigned long long)offset_in(c, p), bytes);
+}
+
 int pm_mark_data(void *ptr, size_t bytes)
 {
-    pm_container *c = owner_of(ptr);
+    pm_container *c = owner_of_range(ptr, bytes);
     if (!c || api_enter_writing(c) != 0)
         return -1;
-    uint64_t offset = offset_in(c, ptr);
-    if (bytes > c->container.max_size - offset)
-        return pm__fail(EINVAL, "%s: offset %llu: %zu bytes there go beyond the container",
-                        c->container.path, (unsigned long long)offset, bytes);
     lock_acquire(&c->allocator.lock);
-    pointer_map_clear(&c->pointers, offset, bytes);
+    pointer_map_clear(&c->pointers, offset_in(c, ptr), bytes);
     lock_release(&c->allocator.lock);
     return 0;
+}
+
+void **pm_next_pointer(const void *from, const void *end)
+{
+    pm_container *c = owner_of_range(from, (size_t)((uintptr_t)end - (uintptr_t)from));
+    if (!c)
+        return NULL;
+    /* One that begins before `from` is not in the range. */
+    uint64_t first = align_up(offset_in(c, from), sizeof(void *)), last = offset_in(c, end);
+    lock_acquire(&c->allocator.lock);
+    uint64_t offset = pointer_map_next(&c->pointers, first, last);
+    lock_release(&c->allocator.lock);
+    return offset < last ? (void **)(c->container.base + offset) : NULL;
 }
 
 /* Map the pointers of `count` structs; the lock is held. */

@@ -222,12 +222,6 @@ uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64
 
 /* ---- pm_check() ------------------------------------------------------------------------------ */
 
-struct check {
-    const struct pointer_map *map;
-    uint64_t next; /* mapped word; those before it are in objects */
-    int result;
-};
-
 static int damaged(const struct pointer_map *map, uint64_t offset, const char *what)
 {
     return pm__fail(EBADMSG, "%s: offset %llu: %s", container_of(map)->path,
@@ -258,25 +252,39 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
                     c->path, (unsigned long long)offset, (unsigned long long)value);
 }
 
-/* Objects come in order. */
-static void check_object(void *context, uint64_t offset, uint64_t size)
+/* The mapped words of one object. */
+static int check_object(const struct pointer_map *map, uint64_t offset, uint64_t end)
 {
-    struct check *check = context;
-    const struct pointer_map *map = check->map;
-    uint64_t end = container_of(map)->max_size; /* the file may yet grow */
-    if (check->result == 0 && check->next < offset)
-        check->result = damaged(map, check->next, "a pointer is mapped where there is no object");
-    while (check->result == 0 && check->next < offset + size) {
-        check->result = check_pointer(map, check->next);
-        check->next = pointer_map_next(map, check->next + sizeof(void *), end);
+    while ((offset = pointer_map_next(map, offset, end)) < end) {
+        if (check_pointer(map, offset) != 0)
+            return -1;
+        offset += sizeof(void *);
     }
+    return 0;
+}
+
+/* That no word is mapped in [offset, end), where no object is. */
+static int check_gap(const struct pointer_map *map, uint64_t offset, uint64_t end)
+{
+    uint64_t mapped = pointer_map_next(map, offset, end);
+    return mapped == end ? 0 : damaged(map, mapped, "a pointer is mapped where there is no object");
+}
+
+static int check_mapped(const struct pointer_map *map)
+{
+    uint64_t offset = 0, size = 0, seen = 0;
+    while (allocator_next_object(map->a, &offset, &size)) {
+        if (check_gap(map, seen, offset) != 0 || check_object(map, offset, offset + size) != 0)
+            return -1;
+        seen = offset += size;
+    }
+    return check_gap(map, seen, container_of(map)->max_size); /* the file may yet grow */
 }
 
 static int check_maps(void *context)
 {
     const struct pointer_map *map = context;
     const struct container *c = container_of(map);
-    uint64_t end = c->max_size;
     for (uint32_t i = 0, n = atomic_load(&c->segments); i < n; i++) {
         uint64_t word = table_word(shadow_table(c), i);
         if (segment_kind(word) != SEGMENT_MAP)
@@ -286,9 +294,5 @@ static int check_maps(void *context)
         if (check_seals(map, segment_argument(word)) != 0)
             return -1;
     }
-    struct check check = {.map = map, .next = pointer_map_next(map, 0, end)};
-    allocator_visit(map->a, check_object, &check);
-    if (check.result == 0 && check.next < end)
-        check.result = damaged(map, check.next, "a pointer is mapped where there is no object");
-    return check.result;
+    return check_mapped(map);
 }

@@ -137,6 +137,7 @@ int pointers_move(struct container *c)
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)
         return 0;
     /* Again, if another has said so: V2. */
+    c->movable = MOVABLE_ONCE;
     int error = publish(c, &home_state(c)->movable, MOVABLE_ONCE);
     return error == 0
                ? 0

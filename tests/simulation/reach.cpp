@@ -1,6 +1,6 @@
 #include "simulation/reach.hpp"
 
-#include "simulation/objects.h"
+#include <libpm.h>
 
 #include <algorithm>
 #include <vector>
@@ -15,11 +15,6 @@ struct Object {
     uint64_t address, size;
     bool reached;
 };
-
-void collect(void *objects, uint64_t address, uint64_t size)
-{
-    static_cast<std::vector<Object> *>(objects)->push_back({address, size, false});
-}
 
 std::string describe(const Object &o)
 {
@@ -67,7 +62,9 @@ class Search
 std::string check_reach(pm_container *c)
 {
     std::vector<Object> objects;
-    walk_objects(c, collect, &objects);
+    size_t size;
+    for (void *p = nullptr; (p = pm_next_object(c, p, &size));)
+        objects.push_back({(uintptr_t)p, size, false});
     for (size_t i = 1; i < objects.size(); i++)
         if (objects[i].address < objects[i - 1].address + objects[i - 1].size)
             return describe(objects[i]) + " overlaps another";

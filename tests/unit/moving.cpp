@@ -3,11 +3,13 @@
 #include "common/fixture.hpp"
 #include "common/format.hpp"
 #include "unit/linked.hpp"
-#include "unit/mapped.h"
+#include "unit/mapped.hpp"
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+
+using test::base_of;
 
 namespace
 {
@@ -26,12 +28,6 @@ struct Fixture {
         c.reset();
         std::filesystem::copy_file(path, copy);
     }
-
-    static char *base(pm_container *c)
-    {
-        char *root = static_cast<char *>(pm_getroot(c));
-        return root - offset_of(c, root);
-    }
 };
 
 } // namespace
@@ -39,7 +35,7 @@ struct Fixture {
 TEST_CASE_METHOD(Fixture, "a copy is open beside its original, and both are written")
 {
     test::Container a = test::open(path, movable()), b = test::open(copy, movable());
-    REQUIRE(base(a.get()) != base(b.get()));
+    REQUIRE(base_of(a.get()) != base_of(b.get()));
     REQUIRE(test::stats(a.get()).pointers_moved == 0);
     uint64_t moved = test::stats(b.get()).pointers_moved;
     REQUIRE(moved > 3000);
@@ -51,10 +47,10 @@ TEST_CASE_METHOD(Fixture, "a copy is open beside its original, and both are writ
         REQUIRE(pm_check(c) == 0);
     }
     // The new addresses are the copy's own from now on, wherever the original is.
-    char *where = base(b.get());
+    const char *where = base_of(b.get());
     b.reset();
     b = test::open(copy, movable());
-    REQUIRE(base(b.get()) == where);
+    REQUIRE(base_of(b.get()) == where);
     REQUIRE(test::stats(b.get()).pointers_moved == 0);
     linked::require(b.get(), 1001);
 }
@@ -64,7 +60,7 @@ TEST_CASE_METHOD(Fixture, "what is no mapped pointer stays as it is")
     {
         test::Container a = test::open(path, movable());
         auto *words = static_cast<uint64_t *>(pm_calloc(a.get(), 6, 8));
-        uint64_t at = (uintptr_t)base(a.get()), size = 64 << 20;
+        uint64_t at = (uintptr_t)base_of(a.get()), size = 64 << 20;
         uint64_t values[] = {(uintptr_t)words, // an integer, unmapped
                              at,               // no object is there
                              at + 1,
@@ -78,7 +74,7 @@ TEST_CASE_METHOD(Fixture, "what is no mapped pointer stays as it is")
     }
     std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
     test::Container a = test::open(path, movable()), b = test::open(copy, movable());
-    uint64_t from = (uintptr_t)base(a.get()), to = (uintptr_t)base(b.get()), size = 64 << 20;
+    uint64_t from = (uintptr_t)base_of(a.get()), to = (uintptr_t)base_of(b.get()), size = 64 << 20;
     auto *was = static_cast<uint64_t *>(pm_getroot(a.get()));
     auto *is = static_cast<uint64_t *>(pm_getroot(b.get()));
     REQUIRE(is[0] == was[0]);
@@ -94,7 +90,7 @@ TEST_CASE_METHOD(Fixture, "a reader elsewhere changes nothing on the medium")
     std::string before = test::read_file(copy);
     {
         test::Container a = test::open(path, movable()), b = test::open(copy, movable(PM_READONLY));
-        REQUIRE(base(a.get()) != base(b.get()));
+        REQUIRE(base_of(a.get()) != base_of(b.get()));
         linked::require(b.get(), 1000);
         REQUIRE(pm_check(b.get()) == 0);
     }

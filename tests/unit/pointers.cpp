@@ -1,26 +1,19 @@
 // The pointer map, against a set of offsets that a model keeps; and what it refuses.
 #include "common/fixture.hpp"
 #include "common/format.hpp"
-#include "unit/mapped.h"
+#include "unit/mapped.hpp"
 
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <random>
-#include <set>
+
+using test::mapped;
+using test::offset_of;
+using test::Offsets;
 
 namespace
 {
-
-using Offsets = std::set<uint64_t>;
-
-Offsets mapped(pm_container *c)
-{
-    Offsets all;
-    walk_pointers(
-        c, [](void *context, uint64_t at) { static_cast<Offsets *>(context)->insert(at); }, &all);
-    return all;
-}
 
 struct Node {
     uint64_t key;
