@@ -3,8 +3,10 @@
 // Each subcommand has a folder and adds itself to the parser; whatever it throws ends the tool with
 // status 2.
 #include "pm/crash/command.hpp"
+#include "pm/look/command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <libpm.hpp>
 
 int main(int argc, char **argv)
 {
@@ -12,10 +14,14 @@ int main(int argc, char **argv)
     CLI::App app{"Look after containers of libpm.", "pm"};
     app.require_subcommand(1);
     crash::add_command(app, status);
+    look::add_commands(app, status);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &e) {
         return app.exit(e) == 0 ? 0 : 2; // help is no error
+    } catch (const pm::error &) {        // whose what() says errno's text once more
+        std::cerr << "pm: " << pm_errormsg() << "\n";
+        return 2;
     } catch (const std::exception &e) {
         std::cerr << "pm: " << e.what() << "\n";
         return 2;

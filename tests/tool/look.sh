@@ -1,0 +1,90 @@
+#!/bin/sh
+#
+# look.sh PM FAMILY CASE: one case of what `pm info`, `pm check` and `pm graph` must say of the
+# container that FAMILY makes (family.c).
+set -u
+pm=$1 family=$2 case=$3
+directory=$(mktemp -d /dev/shm/libpm-pm-look-XXXXXX)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory" || exit 1
+"$family" family.pm || exit 1
+
+fail() {
+    echo "look.sh: $*; the output was:" >&2
+    cat output >&2
+    exit 1
+}
+
+# expect STATUS ARGUMENT...: `pm ARGUMENT...` exits so.
+expect() {
+    wanted=$1
+    shift
+    "$pm" "$@" >output 2>&1
+    got=$?
+    [ $got -eq "$wanted" ] || fail "status $got, not $wanted: pm $*"
+}
+
+# says TEXT...: the output has a line like each of these.
+says() {
+    for text; do
+        grep -q -e "$text" output || fail "does not say '$text'"
+    done
+}
+
+# edges: how many arrows the graph has.
+edges() {
+    grep -c -e '->' output
+}
+
+case $case in
+info)
+    expect 0 info family.pm
+    says '^base  *0x[0-9a-f]*, movable$' '^pointers  *15$' '^root  *96 bytes at offset [0-9]*$' \
+        '^objects  *4 of 1184 bytes' '^  *2 of 32 bytes$' '^  *1 of 96 bytes$' '^  *1 of 1024 bytes$'
+    ;;
+check)
+    expect 0 check family.pm
+    says 'no damage'
+    printf 'x' | dd of=family.pm bs=1 conv=notrunc 2>dd.log || fail "dd"
+    expect 1 check family.pm
+    says 'one copy of the header is damaged'
+    truncate -s 70000 family.pm
+    expect 2 check family.pm
+    says 'family.pm: offset'
+    ;;
+graph)
+    expect 0 graph family.pm
+    says '^digraph' 'penwidth=3' 'taillabel="+8"' 'taillabel="+16", headlabel="+24"' \
+        '<td>4 of them shown</td><td>4</td><td>1184</td>'
+    [ "$(edges)" -eq 3 ] || fail "not three arrows"
+    expect 0 graph --objects 2 family.pm # the root, and a child
+    says '<td>2 of them shown</td><td>4</td>'
+    [ "$(edges)" -eq 1 ] || fail "not one arrow"
+    ;;
+drawn)
+    mkdir bin
+    # shellcheck disable=SC2016 # they are dot's
+    printf '#!/bin/sh\necho "$@" >dot.log\n' >bin/dot
+    chmod +x bin/dot
+    PATH=$PWD/bin:$PATH expect 0 graph -o family.dot family.pm
+    says 'wrote family.dot and family.svg'
+    [ "$(cat dot.log)" = "-Tsvg -ofamily.svg family.dot" ] || fail "dot was given $(cat dot.log)"
+    "$pm" graph family.pm | cmp - family.dot || fail "the graph differs from that on the terminal"
+    PATH=/nowhere expect 0 graph -o family.dot family.pm
+    says 'not there to draw it'
+    expect 2 graph -o /no/such/directory/family.dot family.pm
+    says 'cannot write'
+    ;;
+usage)
+    for command in info check graph; do
+        expect 2 $command
+        expect 2 $command nobody.pm
+        says '^pm: nobody.pm: .*No such file or directory$'
+        expect 0 $command --help
+    done
+    expect 2 graph --objects many family.pm
+    ;;
+*)
+    fail "no case $case"
+    ;;
+esac

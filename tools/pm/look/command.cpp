@@ -1,0 +1,137 @@
+#include "pm/look/command.hpp"
+
+#include "pm/look/census.hpp"
+#include "pm/look/graph.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <libpm.hpp>
+#include <spawn.h>
+#include <sys/wait.h>
+
+namespace look
+{
+
+namespace
+{
+
+struct Options {
+    std::string file, out;
+    uint64_t objects = 200;
+};
+
+pm::container open(const Options &o)
+{
+    return pm::container(o.file, {.flags = PM_READONLY});
+}
+
+struct pm_stats stats_of(const pm::container &c)
+{
+    struct pm_stats stats = {};
+    stats.size = sizeof stats;
+    if (pm_stats(c.get(), &stats) != 0)
+        throw pm::error();
+    return stats;
+}
+
+void print_bytes(const char *what, uint64_t bytes)
+{
+    printf("%-10s %" PRIu64 " bytes\n", what, bytes);
+}
+
+void info(const Options &o)
+{
+    pm::container c = open(o);
+    struct pm_stats s = stats_of(c);
+    Census census = take_census(c.get());
+    print_bytes("file", s.file_bytes);
+    printf("%-10s %p%s\n", "base", s.base, s.movable ? ", movable" : "");
+    printf("%-10s %" PRIu64 " of objects, %" PRIu64 " of the log, %" PRIu64
+           " of the pointer map, %" PRIu64 " free\n",
+           "segments", s.segments_data, s.segments_log, s.segments_map, s.segments_free);
+    if (const void *root = pm_getroot(c.get()))
+        printf("%-10s %zu bytes at offset %td\n", "root", pm_usable_size(root),
+               static_cast<const char *>(root) - static_cast<const char *>(s.base));
+    else
+        printf("%-10s none\n", "root");
+    printf("%-10s %" PRIu64 "\n", "pointers", census.pointers);
+    printf("%-10s %" PRIu64 " of %" PRIu64 " bytes in all\n", "objects", census.count,
+           census.bytes);
+    for (auto [size, count] : census.objects)
+        printf("%-10s %12" PRIu64 " of %zu bytes\n", "", count, size);
+    if (s.recovered)
+        printf("%-10s its last writer did not close it; the next will recover, as was done here in "
+               "memory\n",
+               "log");
+}
+
+int check(const Options &o)
+{
+    pm::container c = open(o);
+    if (pm_check(c.get()) == 0) {
+        printf("%s: no damage found\n", o.file.c_str());
+        return 0;
+    }
+    printf("%s\n", pm_errormsg());
+    return 1;
+}
+
+// By Graphviz, if it is there.
+void draw(const std::string &dot)
+{
+    std::string svg = std::filesystem::path(dot).replace_extension(".svg");
+    std::string format = "-Tsvg", to = "-o" + svg, from = dot, name = "dot";
+    char *arguments[] = {name.data(), format.data(), to.data(), from.data(), nullptr};
+    pid_t child;
+    int status;
+    if (posix_spawnp(&child, "dot", nullptr, nullptr, arguments, environ) != 0)
+        std::cout << "wrote " << dot << "; Graphviz's dot is not there to draw it\n";
+    else if (waitpid(child, &status, 0) != child || status != 0)
+        throw std::runtime_error("dot could not draw " + dot);
+    else
+        std::cout << "wrote " << dot << " and " << svg << "\n";
+}
+
+void graph(const Options &o)
+{
+    pm::container c = open(o);
+    if (o.out.empty()) {
+        write_graph(c.get(), o.objects, std::cout);
+        return;
+    }
+    std::ofstream out(o.out);
+    write_graph(c.get(), o.objects, out);
+    out.close();
+    if (!out)
+        throw std::runtime_error("cannot write " + o.out);
+    draw(o.out);
+}
+
+CLI::App *add(CLI::App &app, const char *name, const char *what, const std::shared_ptr<Options> &o)
+{
+    CLI::App *command = app.add_subcommand(name, what);
+    command->add_option("file", o->file, "The container")->required();
+    return command;
+}
+
+} // namespace
+
+void add_commands(CLI::App &app, int &status)
+{
+    auto o = std::make_shared<Options>();
+    add(app, "info", "Say what a container holds, and where", o)->callback([o] { info(*o); });
+    add(app, "check", "Look for damage", o)->callback([o, &status] { status = check(*o); });
+    CLI::App *command = add(app, "graph", "Draw objects and the mapped pointers between them", o);
+    command->add_option("-o", o->out, "Write it there, and an SVG beside it if Graphviz is there")
+        ->type_name("OUT.dot");
+    command->add_option("--objects", o->objects, "Draw so many, those nearest to the root first")
+        ->type_name("N")
+        ->capture_default_str();
+    command->callback([o] { graph(*o); });
+}
+
+} // namespace look
