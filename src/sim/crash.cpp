@@ -17,9 +17,10 @@ namespace
 {
 
 // Up to so many dirty units all subsets are tried.
-constexpr size_t SUBSETS_MAX = 5;
+constexpr size_t SUBSETS_MAX = 3;
 
-constexpr std::array<const char *, 6> names = {"lost", "kept", "log", "data", "some", "process"};
+constexpr std::array<const char *, 7> names = {"lost",   "kept", "log",    "data",
+                                               "subset", "some", "process"};
 
 // Whether the unit lies in a segment that the newest segment table calls log.
 bool is_log(const Memory &m, Unit unit)
@@ -68,13 +69,12 @@ class Chooser
         image_.torn.reserve(m_.dirty().size() * m_.bytes()); // so that bytes do not move
         image_.floor_hash = m_.floor_hash();
         choose_sizes();
-        bool all = m_.dirty().size() <= SUBSETS_MAX && crash_.seed < subsets(m_);
         for (size_t i = 0; i < m_.dirty().size(); i++) {
             const Dirty &d = m_.dirty()[i];
-            if (crash_.fate != Fate::SOME ? is_kept(d) : all && (crash_.seed >> i & 1))
-                keep(d, d.newest());
-            else if (crash_.fate == Fate::SOME && !all)
+            if (crash_.fate == Fate::SOME)
                 choose_some(d, i);
+            else if (is_kept(d, i))
+                keep(d, d.newest());
         }
         image_.hash = image_.floor_hash;
         for (uint64_t size : image_.sizes)
@@ -82,10 +82,20 @@ class Chooser
     }
 
   private:
-    bool is_kept(const Dirty &d) const
+    bool is_kept(const Dirty &d, size_t i) const
     {
-        return crash_.fate == Fate::KEPT || (crash_.fate == Fate::LOG && is_log(m_, d.unit)) ||
-               (crash_.fate == Fate::DATA && !is_log(m_, d.unit));
+        switch (crash_.fate) {
+        case Fate::KEPT:
+            return true;
+        case Fate::LOG:
+            return is_log(m_, d.unit);
+        case Fate::DATA:
+            return !is_log(m_, d.unit);
+        case Fate::SUBSET:
+            return i < 64 && crash_.seed >> i & 1;
+        default:
+            return false;
+        }
     }
 
     void keep(const Dirty &d, const Version &version)
@@ -182,10 +192,20 @@ class Chooser
 
 } // namespace
 
-uint64_t subsets(const Memory &memory)
+std::vector<Crash> power_failures(const Memory &memory, uint32_t event, uint64_t first,
+                                  uint64_t seeds)
 {
-    size_t n = memory.dirty().size();
-    return n <= SUBSETS_MAX ? UINT64_C(1) << n : 0;
+    std::vector<Crash> all = {{event, Fate::KEPT, 0}};
+    if (memory.clean())
+        return all;
+    for (Fate fate : {Fate::LOST, Fate::LOG, Fate::DATA})
+        all.push_back({event, fate, 0});
+    size_t n = memory.dirty().size(); // none and all of them were above
+    for (uint64_t subset = 1; n <= SUBSETS_MAX && subset + 1 < UINT64_C(1) << n; subset++)
+        all.push_back({event, Fate::SUBSET, subset});
+    for (uint64_t i = 0; i < seeds; i++)
+        all.push_back({event, Fate::SOME, first + i});
+    return all;
 }
 
 void choose(const Memory &memory, const Crash &crash, Image &image)
@@ -196,7 +216,8 @@ void choose(const Memory &memory, const Crash &crash, Image &image)
 std::string to_string(const Crash &crash)
 {
     std::string text = std::to_string(crash.event) + ":" + names[(size_t)crash.fate];
-    return crash.fate == Fate::SOME ? text + ":" + std::to_string(crash.seed) : text;
+    bool has_seed = crash.fate == Fate::SUBSET || crash.fate == Fate::SOME;
+    return has_seed ? text + ":" + std::to_string(crash.seed) : text;
 }
 
 std::optional<Crash> parse_crash(const std::string &text)

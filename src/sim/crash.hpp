@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sim
 {
@@ -15,6 +16,7 @@ enum class Fate {
     KEPT,    // the newest of everything
     LOG,     // the newest of the log only
     DATA,    // the newest of everything else
+    SUBSET,  // the newest of those units whose bits the seed has
     SOME,    // as the seed decides, for each unit
     PROCESS, // only the process dies: caches keep what they have, and it is no more durable than it
              // was
@@ -46,9 +48,10 @@ struct Image {
 // Not for Fate::PROCESS. The image refers to the memory, and is valid until that changes.
 void choose(const Memory &memory, const Crash &crash, Image &image);
 
-// Seeds of Fate::SOME from 0 up to the result - 1 are all subsets of the newest versions, if there
-// are few enough; else 0.
-uint64_t subsets(const Memory &memory);
+// The power failures to try at an event, before which this is the memory: each fate that needs no
+// seed, every subset if few units are dirty, and so many seeds from `first` on.
+std::vector<Crash> power_failures(const Memory &memory, uint32_t event, uint64_t first,
+                                  uint64_t seeds);
 
 } // namespace sim
 

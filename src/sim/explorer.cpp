@@ -124,8 +124,7 @@ void Explorer::visit_all(size_t depth, std::vector<Bounds> bounds)
 void Explorer::visit_event(Cursor &cursor, uint32_t event, size_t depth)
 {
     const Recording &r = level(depth).recording;
-    auto visit = [&](Fate fate, uint64_t seed) {
-        const Crash crash{event, fate, seed};
+    auto visit = [&](const Crash &crash) {
         if (!is_news(cursor, crash, depth))
             return;
         bool record = depth + 1 < plan_.depth && plan_.nested > 0;
@@ -139,20 +138,11 @@ void Explorer::visit_event(Cursor &cursor, uint32_t event, size_t depth)
             visit_some(depth + 1, std::move(bounds));
         path_.pop_back();
     };
-    visit(Fate::KEPT, 0);
-    if (cursor.memory().clean())
-        return;
-    visit(Fate::LOST, 0);
-    visit(Fate::LOG, 0);
-    visit(Fate::DATA, 0);
-    if (event > r.now() || r.is_whole(event))
-        visit(Fate::PROCESS, 0);
-    for (uint64_t i = 0; i < plan_.seeds; i++) {
-        uint64_t all = subsets(cursor.memory());
-        if (all > 0 && i >= all)
-            break;
-        visit(Fate::SOME, all > 0 ? i : mix(path_hash() + event) % 1000000 * 1000 + i);
-    }
+    uint64_t seed = mix(path_hash() + event) % 1000000 * 1000; // short, for who repeats it
+    for (const Crash &crash : power_failures(cursor.memory(), event, seed, plan_.seeds))
+        visit(crash);
+    if (!cursor.memory().clean() && (event > r.now() || r.is_whole(event)))
+        visit({event, Fate::PROCESS, 0});
 }
 
 // At so many events of the recording, chosen by the path here.
@@ -165,7 +155,7 @@ void Explorer::visit_some(size_t depth, std::vector<Bounds> bounds)
     std::vector<Crash> crashes;
     for (uint64_t i = 0; i < plan_.nested; i++) {
         Crash crash{1 + (uint32_t)random.below(l.recording.now() + 1), fates[random.below(8)],
-                    1000 + random.below(1000000)};
+                    random.below(1000000)};
         if (crash.fate == Fate::PROCESS && crash.event <= l.recording.now() &&
             !l.recording.is_whole(crash.event))
             crash.fate = Fate::SOME;

@@ -5,12 +5,15 @@
  *   2  the newest record that holds: all up to the newest `fenced` that a record names are certain;
  *      those after it were in the last round, and each is tested            redo 2
  *   3  what steps 1 and 2 read is made durable                              redo 5
- *   4  from that record to the oldest of an unbroken run of epochs, every word of home once: a
- * line, a journaled word or a fresh range that a newer record owns is left alone              redo
- * 3
+ *   4  from that record to the oldest of an unbroken run of epochs, every word of home once: what
+ *      a newer record owns, a line, a journaled word or a fresh range, is left alone     redo 3
  *
  * Rule 10 holds here too: a segment that is log stays log, and nothing is replayed into it; it was
  * claimed after the record that would write there.
+ *
+ * What a forged log can make this cost is bounded by what an honest one can: no more than one
+ * record has fresh ranges to test (redo 11), which do not cover home many times over, and what is
+ * cleared again and again is skipped by lines.
  */
 #include "txn/recovery.h"
 #include "txn/redo/redo.h"
@@ -30,7 +33,7 @@ struct record {
 
 struct log_reader {
     struct txn *t;
-    const struct redo_part **parts; /* by epoch and number; owned */
+    const struct redo_part **parts; /* by epoch, number, and what they follow; owned */
     uint64_t count, room;
     struct redo_part *copy; /* room for a part; owned */
     uint8_t *owned;         /* a byte a line of home, a bit a word: written by a newer record */
@@ -45,6 +48,9 @@ static int no_memory(const struct txn *t)
 {
     return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
 }
+
+/* A line that several threads mark at the same moment is listed once for each. */
+#define FRESH_TIMES 16
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
@@ -98,7 +104,9 @@ static int compare_parts(const void *a, const void *b)
     const struct redo_part *y = *(const struct redo_part *const *)b;
     if (x->epoch != y->epoch)
         return x->epoch < y->epoch ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return (x->previous > y->previous) - (x->previous < y->previous);
 }
 
 static int read_parts(struct log_reader *r, uint64_t base)
@@ -112,10 +120,12 @@ static int read_parts(struct log_reader *r, uint64_t base)
     return 0;
 }
 
-/* The first part that is not before part `number` of `epoch`. */
-static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t number)
+/* The first part that is not before part `number` of `epoch` that follows `previous`. */
+static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t number,
+                          uint64_t previous)
 {
-    const struct redo_part key = {.epoch = epoch, .number = number}, *wanted = &key;
+    const struct redo_part key = {.epoch = epoch, .number = number, .previous = previous};
+    const struct redo_part *wanted = &key;
     uint64_t low = 0, high = r->count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -134,10 +144,13 @@ static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t n
 static const struct redo_part *next_part(const struct log_reader *r, const struct redo_part *before)
 {
     uint32_t number = before->number + 1;
-    for (uint64_t i = find_part(r, before->epoch, number);
-         i < r->count && r->parts[i]->epoch == before->epoch && r->parts[i]->number == number; i++)
-        if (r->parts[i]->previous == before->checksum && r->parts[i]->total == before->total)
-            return r->parts[i];
+    for (uint64_t i = find_part(r, before->epoch, number, before->checksum); i < r->count; i++) {
+        const struct redo_part *p = r->parts[i];
+        if (p->epoch != before->epoch || p->number != number || p->previous != before->checksum)
+            return NULL;
+        if (p->total == before->total)
+            return p;
+    }
     return NULL;
 }
 
@@ -164,19 +177,23 @@ static struct arrays arrays_of(const struct record *record)
 static bool contents_are_valid(const struct txn *t, const struct record *record)
 {
     const struct redo_part *head = record->head;
-    uint64_t lines = 0;
+    uint64_t lines = 0, fresh = 0;
     if (redo_stream_bytes(head->clears, head->words, head->fresh, head->runs, 0) > head->total)
         return false;
     struct arrays a = arrays_of(record);
     for (uint32_t i = 0; i < head->clears; i++)
-        if (!recovery_range_is_valid(t, a.clears[i].offset, a.clears[i].bytes, sizeof(uint64_t)))
+        if (!recovery_range_is_valid(t, a.clears[i].offset, a.clears[i].bytes, sizeof(uint64_t)) ||
+            a.clears[i].bytes > t->c->segment_size)
             return false;
     for (uint32_t i = 0; i < head->words; i++)
         if (!recovery_word_is_valid(t, a.words[i].offset))
             return false;
-    for (uint32_t i = 0; i < head->fresh; i++)
-        if (!recovery_range_is_valid(t, a.fresh[i].offset, a.fresh[i].bytes, PM_LINE))
+    for (uint32_t i = 0; i < head->fresh; i++) {
+        fresh += a.fresh[i].bytes;
+        if (!recovery_range_is_valid(t, a.fresh[i].offset, a.fresh[i].bytes, PM_LINE) ||
+            fresh > FRESH_TIMES * container_bytes(t->c))
             return false;
+    }
     for (uint32_t i = 0; i < head->runs; i++) {
         if (!recovery_range_is_valid(t, run_line(a.runs[i]) * PM_LINE,
                                      run_count(a.runs[i]) * PM_LINE, PM_LINE))
@@ -200,7 +217,7 @@ static bool is_whole(const struct log_reader *r, const struct redo_part *head)
  * left a first part too, but not a whole record. */
 static const struct redo_part *find_record(const struct log_reader *r, uint64_t epoch)
 {
-    for (uint64_t i = find_part(r, epoch, 0);
+    for (uint64_t i = find_part(r, epoch, 0, 0);
          i < r->count && r->parts[i]->epoch == epoch && r->parts[i]->number == 0; i++)
         if (is_whole(r, r->parts[i]))
             return r->parts[i];
@@ -244,25 +261,25 @@ static bool record_holds(const struct txn *t, const struct record *record)
     return true;
 }
 
-/* The newest epoch whose record holds; `base` if there is none. -1 in case of an error. */
-static int find_newest(struct log_reader *r, uint64_t base, uint64_t *newest)
+/* The newest epoch whose record holds, and the newest that is certain; `base` if there is none. -1
+ * in case of an error. */
+static int find_newest(struct log_reader *r, uint64_t base, uint64_t *certain, uint64_t *newest)
 {
-    uint64_t e = base;
+    *certain = base;
     for (uint64_t i = 0; i < r->count; i++)
-        e = max_u64(e, r->parts[i]->fenced);
-    for (;; e++) {
+        *certain = max_u64(*certain, r->parts[i]->fenced);
+    *newest = *certain;
+    for (;;) {
         struct record next;
-        int found = read_record(r, e + 1, &next);
-        bool holds = found == 1 && record_holds(r->t, &next);
-        if (found == 1)
-            free(next.stream);
-        if (found < 0)
-            return -1;
-        if (!holds)
-            break;
+        int found = read_record(r, *newest + 1, &next);
+        if (found <= 0)
+            return found;
+        bool holds = record_holds(r->t, &next), has_fresh = next.head->fresh > 0;
+        free(next.stream);
+        *newest += holds;
+        if (!holds || has_fresh) /* redo 11: a record behind it would call it certain */
+            return 0;
     }
-    *newest = e;
-    return 0;
 }
 
 /* With every record of the run, newest first. */
@@ -293,7 +310,7 @@ static void write_back_fresh(struct log_reader *r, const struct record *record)
  * hold by. All of it before home changes: else a power failure might lose a fresh range but keep
  * lines of its record, and the next recovery would go back to the epoch before.
  */
-static int make_durable(struct log_reader *r, uint64_t base, uint64_t newest)
+static int make_durable(struct log_reader *r, uint64_t certain, uint64_t newest)
 {
     struct txn *t = r->t;
     struct medium *medium = &t->c->medium;
@@ -302,7 +319,7 @@ static int make_durable(struct log_reader *r, uint64_t base, uint64_t newest)
                           atomic_load(&t->c->segments) * sizeof(uint64_t));
         for (uint64_t i = 0; i < r->count; i++)
             medium_write_back(medium, r->parts[i], sizeof *r->parts[i] + r->parts[i]->bytes);
-        if (for_each_record(r, base, newest, write_back_fresh) != 0)
+        if (for_each_record(r, certain, newest, write_back_fresh) != 0)
             return -1;
     }
     int error = medium_settle(medium);
@@ -328,11 +345,19 @@ static bool own_word(struct log_reader *r, uint64_t offset)
     return !was;
 }
 
+/* Whether `offset` is that of a line that is owned already. */
+static bool owns_line(const struct log_reader *r, uint64_t offset)
+{
+    return offset % PM_LINE == 0 && r->owned[offset / PM_LINE] == 0xff;
+}
+
 static void replay_words(struct log_reader *r, uint64_t offset, const void *from, uint64_t bytes)
 {
     struct txn *t = r->t;
     for (uint64_t i = 0; i < bytes; i += sizeof(uint64_t))
-        if (own_word(r, offset + i) && !in_log(t, offset + i)) {
+        if (owns_line(r, offset + i))
+            i += PM_LINE - sizeof(uint64_t);
+        else if (own_word(r, offset + i) && !in_log(t, offset + i)) {
             uint64_t value = 0; /* clears have no contents */
             if (from)
                 memcpy(&value, (const char *)from + i, sizeof value);
@@ -395,13 +420,14 @@ int redo_recover(struct txn *t, uint64_t base, uint64_t *newest)
     r.owned = map_table(bytes);
     r.copy = malloc(REDO_PART_MAX);
     int result = r.owned == MAP_FAILED || !r.copy ? no_memory(t) : read_parts(&r, base);
+    uint64_t certain = base;
     *newest = base;
     if (result == 0)
-        result = find_newest(&r, base, newest);
+        result = find_newest(&r, base, &certain, newest);
     if (result == 0)
         result = recovery_check_fenced(t, *newest, end_of_log(&r));
     if (result == 0 && r.count > 0)
-        result = make_durable(&r, base, *newest);
+        result = make_durable(&r, certain, *newest);
     if (result == 0 && r.count > 0) {
         t->recovery.recovered = true;
         /* The table first: it says which segments are log now, and so not to be written to. */

@@ -112,7 +112,7 @@ int run_command(Options &o)
     std::optional<sim::Crash> crash = sim::parse_crash(o.crash);
     if (!o.crash.empty() && !crash)
         throw Error("--crash wants EVENT:lost, EVENT:kept, EVENT:log, EVENT:data or "
-                    "EVENT:some:SEED, not " +
+                    "EVENT:subset:BITS or EVENT:some:SEED, not " +
                     o.crash);
     if (o.program.empty() == o.from.empty())
         throw Error(o.from.empty() ? "which program? Write it behind --"

@@ -56,16 +56,9 @@ void Search::explore(const std::function<void(const Failure &)> &report)
 
 void Search::visit_event(uint32_t event)
 {
-    visit({event, sim::Fate::KEPT, 0});
-    if (memory_.clean())
-        return;
-    visit({event, sim::Fate::LOST, 0});
-    visit({event, sim::Fate::LOG, 0});
-    visit({event, sim::Fate::DATA, 0});
-    const uint64_t subsets = sim::subsets(memory_);
-    const bool all = subsets > 0 && subsets <= plan_.seeds;
-    for (uint64_t i = 0; i < (all ? subsets : plan_.seeds); i++)
-        visit({event, sim::Fate::SOME, all ? i : sim::mix(event) % 1000000 * 1000 + i});
+    uint64_t seed = sim::mix(event) % 1000000 * 1000;
+    for (const sim::Crash &crash : sim::power_failures(memory_, event, seed, plan_.seeds))
+        visit(crash);
 }
 
 void Search::visit(const sim::Crash &crash)
@@ -135,6 +128,7 @@ static std::string in_words(sim::Fate fate)
         return "of what was not certainly durable the log is kept";
     case sim::Fate::DATA:
         return "of what was not certainly durable all but the log is kept";
+    case sim::Fate::SUBSET:
     case sim::Fate::SOME:
         return "of what was not certainly durable some is kept";
     default:
