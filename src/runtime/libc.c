@@ -85,7 +85,9 @@ void *__mempcpy_chk(void *, const void *, size_t, size_t);
 void *__memset_chk(void *, int, size_t, size_t);
 void __explicit_bzero_chk(void *, size_t, size_t);
 wchar_t *__wcscpy_chk(wchar_t *, const wchar_t *, size_t);
+wchar_t *__wcsncpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
 wchar_t *__wmemcpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmemmove_chk(wchar_t *, const wchar_t *, size_t, size_t);
 wchar_t *__wmemset_chk(wchar_t *, wchar_t, size_t, size_t);
 char *__strcpy_chk(char *, const char *, size_t);
 char *__stpcpy_chk(char *, const char *, size_t);
@@ -104,6 +106,7 @@ size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
 char *__fgets_chk(char *, size_t, int, FILE *);
 char *__getcwd_chk(char *, size_t, size_t);
 ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
 int __gethostname_chk(char *, size_t, size_t);
 
 #define WRAP(result, name, parameters, arguments, type, announcement)                              \

@@ -1,0 +1,121 @@
+/* What _FORTIFY_SOURCE makes of functions of libc, whether the compiler would choose it or not. */
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE
+#include "text.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define ROOM 4000
+
+void *__memcpy_chk(void *, const void *, size_t, size_t);
+void *__memmove_chk(void *, const void *, size_t, size_t);
+void *__mempcpy_chk(void *, const void *, size_t, size_t);
+void *__memset_chk(void *, int, size_t, size_t);
+void __explicit_bzero_chk(void *, size_t, size_t);
+wchar_t *__wcscpy_chk(wchar_t *, const wchar_t *, size_t);
+wchar_t *__wcsncpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmemcpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmemmove_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmemset_chk(wchar_t *, wchar_t, size_t, size_t);
+char *__strcpy_chk(char *, const char *, size_t);
+char *__stpcpy_chk(char *, const char *, size_t);
+char *__strncpy_chk(char *, const char *, size_t, size_t);
+char *__stpncpy_chk(char *, const char *, size_t, size_t);
+char *__strcat_chk(char *, const char *, size_t);
+char *__strncat_chk(char *, const char *, size_t, size_t);
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
+ssize_t __recv_chk(int, void *, size_t, size_t, int);
+ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+int __poll_chk(struct pollfd *, nfds_t, int, size_t);
+size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
+size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
+char *__fgets_chk(char *, size_t, int, FILE *);
+char *__getcwd_chk(char *, size_t, size_t);
+ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
+int __gethostname_chk(char *, size_t, size_t);
+
+SUBJECT(uses_fortified_memory)
+{
+    const char *text = text_of(n);
+    CALL(__memcpy_chk)(m, text, n, ROOM);
+    CALL(__memmove_chk)(m + 1000, text, n, ROOM);
+    CALL(__mempcpy_chk)(m + 2000, text, n, ROOM);
+    CALL(__memset_chk)(m + 3000, 's', n, ROOM);
+    CALL(__explicit_bzero_chk)(m + 4000, n, ROOM);
+}
+
+SUBJECT(uses_fortified_strings)
+{
+    CALL(__strcpy_chk)(m, text_of(n), ROOM);
+    CALL(__stpcpy_chk)(m + 1000, text_of(n), ROOM);
+    CALL(__strncpy_chk)(m + 2000, text_of(n / 2), n, ROOM);
+    CALL(__stpncpy_chk)(m + 3000, text_of(n / 2), n, ROOM);
+}
+
+SUBJECT_MORE(uses_fortified_appending)
+{
+    m[0] = 0;
+    CALL(__strcat_chk)(m, text_of(n), ROOM);
+    commit();
+    CALL(__strncat_chk)(m, text_of(n), 50, ROOM);
+}
+
+SUBJECT(uses_fortified_wide)
+{
+    wchar_t wide[101];
+    wmemset(wide, L'w', n);
+    wide[n] = 0;
+    CALL(__wcscpy_chk)((wchar_t *)m, wide, ROOM);
+    CALL(__wmemcpy_chk)((wchar_t *)(m + 2000), wide, n, ROOM);
+    CALL(__wcsncpy_chk)((wchar_t *)(m + 6000), wide, n, ROOM);
+    CALL(__wmemmove_chk)((wchar_t *)(m + 8000), wide, n, ROOM);
+    CALL(__wmemset_chk)((wchar_t *)(m + 4000), L'v', n, ROOM);
+}
+
+SUBJECT_MORE(uses_fortified_files)
+{
+    int fd = memfd_create("text", MFD_CLOEXEC);
+    for (int i = 0; i < 3; i++)
+        require(fd >= 0 && write(fd, text_of(n), n) == n);
+    require(CALL(__pread_chk)(fd, m, n, 0, ROOM) == n);
+    require(CALL(__pread64_chk)(fd, m + 500, n, 0, ROOM) == n);
+    require(lseek(fd, 0, SEEK_SET) == 0 && CALL(__read_chk)(fd, m + 1000, n, ROOM) == n);
+    FILE *f = fdopen(fd, "r");
+    require(fseek(f, 0, SEEK_SET) == 0);
+    require(CALL(__fread_chk)(m + 1500, ROOM, 1, n, f) == (size_t)n);
+    require(CALL(__fread_unlocked_chk)(m + 2000, ROOM, 1, n, f) == (size_t)n);
+    require(n == 0 || CALL(__fgets_chk)(m + 2500, ROOM, (int)n + 1, f));
+    fclose(f);
+    require(CALL(__getcwd_chk)(m + 4000, 1000, ROOM) != NULL);
+    require(CALL(__readlink_chk)("/proc/self/exe", m + 5000, 1000, ROOM) > 0);
+    require(CALL(__readlinkat_chk)(AT_FDCWD, "/proc/self/exe", m + 7000, 1000, ROOM) > 0);
+    require(CALL(__gethostname_chk)(m + 6000, 200, ROOM) == 0);
+}
+
+SUBJECT_MORE(uses_fortified_sockets)
+{
+    int fds[2];
+    require(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0);
+    for (int i = 0; i < 2; i++)
+        require(send(fds[1], text_of(n), n, 0) == n);
+    struct pollfd *asked = (struct pollfd *)m;
+    *asked = (struct pollfd){.fd = fds[0], .events = POLLIN};
+    commit();
+    require(CALL(__poll_chk)(asked, 1, 0, ROOM) == 1);
+    require(CALL(__recv_chk)(fds[0], m + 1000, n, ROOM, 0) == n);
+    socklen_t *told = (socklen_t *)(m + 3000);
+    *told = 0;
+    require(CALL(__recvfrom_chk)(fds[0], m + 2000, n, ROOM, 0, (struct sockaddr *)(m + 4000),
+                                 told) == n);
+    close(fds[0]);
+    close(fds[1]);
+}

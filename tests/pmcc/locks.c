@@ -1,0 +1,77 @@
+/* Functions of libc that write to where their arguments point: time and locks. */
+#define _GNU_SOURCE
+#include "text.h"
+
+#include <pthread.h>
+#include <sys/time.h>
+#include <time.h>
+
+SUBJECT_MORE(uses_clocks)
+{
+    clock_gettime(CLOCK_MONOTONIC, (struct timespec *)m);
+    clock_getres(CLOCK_MONOTONIC, (struct timespec *)(m + 200));
+    timespec_get((struct timespec *)(m + 400), TIME_UTC);
+    gettimeofday((struct timeval *)(m + 600), (struct timezone *)(m + 800));
+    time((time_t *)(m + 1000));
+}
+
+SUBJECT_MORE(uses_dates)
+{
+    time_t now = 1e9 + 1e6 * n;
+    struct tm *utc = (struct tm *)m, *local = (struct tm *)(m + 200);
+    gmtime_r(&now, utc);
+    localtime_r(&now, local);
+    commit();
+    utc->tm_wday = local->tm_wday = 9;
+    commit();
+    require(timegm(utc) == now && mktime(local) == now);
+    asctime_r(utc, m + 1000);
+    ctime_r(&now, m + 1200);
+    strftime(m + 1400, n, "%Y", utc);
+}
+
+/* Each call by itself. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        commit();                                                                                  \
+        require((call) == 0);                                                                      \
+    } while (0)
+
+SUBJECT_MORE(uses_mutexes)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)m;
+    struct timespec never = {0};
+    TRY(pthread_mutex_init(lock, NULL));
+    TRY(pthread_mutex_lock(lock));
+    TRY(pthread_mutex_unlock(lock));
+    TRY(pthread_mutex_trylock(lock));
+    TRY(pthread_mutex_unlock(lock));
+    TRY(pthread_mutex_timedlock(lock, &never));
+    TRY(pthread_mutex_unlock(lock));
+    TRY(pthread_mutex_destroy(lock));
+}
+
+SUBJECT_MORE(uses_read_write_locks)
+{
+    pthread_rwlock_t *lock = (pthread_rwlock_t *)m;
+    TRY(pthread_rwlock_init(lock, NULL));
+    TRY(pthread_rwlock_rdlock(lock));
+    TRY(pthread_rwlock_tryrdlock(lock));
+    TRY(pthread_rwlock_unlock(lock));
+    TRY(pthread_rwlock_unlock(lock));
+    TRY(pthread_rwlock_wrlock(lock));
+    TRY(pthread_rwlock_unlock(lock));
+    TRY(pthread_rwlock_trywrlock(lock));
+    TRY(pthread_rwlock_unlock(lock));
+    TRY(pthread_rwlock_destroy(lock));
+}
+
+SUBJECT_MORE(uses_spin_locks)
+{
+    pthread_spinlock_t *lock = (pthread_spinlock_t *)m;
+    TRY(pthread_spin_init(lock, PTHREAD_PROCESS_PRIVATE));
+    TRY(pthread_spin_lock(lock));
+    TRY(pthread_spin_unlock(lock));
+    TRY(pthread_spin_trylock(lock));
+    TRY(pthread_spin_unlock(lock));
+}

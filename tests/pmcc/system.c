@@ -1,0 +1,136 @@
+/* Functions of libc that write to where their arguments point: files and the kernel. */
+#define _GNU_SOURCE
+#include "text.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+SUBJECT_MORE(uses_pipes)
+{
+    int *fds = (int *)m;
+    require(pipe(fds) == 0);
+    for (int i = 0; i < 8; i++)
+        require(write(fds[1], text_of(n), n) == n);
+    close(fds[1]);
+    require(read(fds[0], m + 10, n) == n);
+    struct iovec pieces[2] = {{m + 1000, n}, {m + 2000, n}};
+    require(readv(fds[0], pieces, 2) == 2 * n);
+    commit();
+    FILE *f = fdopen(fds[0], "r");
+    require(fread(m + 3000, 1, n, f) == (size_t)n);
+    require(fread_unlocked(m + 3500, 1, n, f) == (size_t)n);
+    require(n == 0 || fgets(m + 4000, (int)n + 2, f));
+    fclose(f);
+    require(pipe2((int *)(m + 5000), O_CLOEXEC) == 0);
+    close(((int *)(m + 5000))[0]);
+    close(((int *)(m + 5000))[1]);
+}
+
+SUBJECT_MORE(uses_files)
+{
+    int fd = memfd_create("text", MFD_CLOEXEC);
+    require(fd >= 0 && write(fd, text_of(n), n) == n);
+    require(pread(fd, m, n, 0) == n);
+    require(pread64(fd, m + 1000, n, 0) == n);
+    struct iovec piece = {m + 2000, n};
+    require(preadv(fd, &piece, 1, 0) == n);
+    require(fstat(fd, (struct stat *)(m + 3000)) == 0);
+    require(fstat64(fd, (struct stat64 *)(m + 3200)) == 0);
+    close(fd);
+    require(stat("/", (struct stat *)(m + 3400)) == 0);
+    require(stat64("/", (struct stat64 *)(m + 3600)) == 0);
+    require(lstat("/", (struct stat *)(m + 3800)) == 0);
+    require(lstat64("/", (struct stat64 *)(m + 4000)) == 0);
+    require(fstatat(AT_FDCWD, "/", (struct stat *)(m + 4200), 0) == 0);
+    require(getcwd(m + 5000, 1000) != NULL);
+    require(readlink("/proc/self/exe", m + 6000, 1000) > 0);
+    require(readlinkat(AT_FDCWD, "/proc/self/exe", m + 7000, 1000) > 0);
+}
+
+SUBJECT_MORE(uses_kernel)
+{
+    require(gethostname(m, 200) == 0);
+    require(getrandom(m + 1000, n, 0) == n);
+    require(getentropy(m + 2000, n) == 0);
+}
+
+static void send_text(int fd, long n)
+{
+    require(send(fd, text_of(n), n, 0) == n);
+}
+
+SUBJECT_MORE(uses_sockets)
+{
+    int fds[2];
+    require(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0);
+    send_text(fds[1], n);
+    require(recv(fds[0], m + 100, n, 0) == n);
+    send_text(fds[1], n);
+    struct iovec piece = {m + 1000, n};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    require(recvmsg(fds[0], &message, 0) == n);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* With the address of whoever is there, and its length. */
+SUBJECT_MORE(uses_addresses)
+{
+    int server = socket(AF_UNIX, SOCK_STREAM, 0), client = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t length = sizeof name, *told = (socklen_t *)(m + 1000);
+    require(bind(server, (struct sockaddr *)&name, offsetof(struct sockaddr_un, sun_path)) == 0);
+    require(bind(client, (struct sockaddr *)&name, offsetof(struct sockaddr_un, sun_path)) == 0);
+    require(getsockname(server, (struct sockaddr *)&name, &length) == 0 && listen(server, 1) == 0);
+    require(connect(client, (struct sockaddr *)&name, length) == 0);
+    *told = sizeof name;
+    commit();
+    int peer = accept(server, (struct sockaddr *)m, told);
+    require(peer >= 0 && *told > sizeof(sa_family_t));
+    close(peer);
+    close(server);
+    close(client);
+}
+
+SUBJECT_MORE(uses_addresses_of_messages)
+{
+    int receiver = socket(AF_UNIX, SOCK_DGRAM, 0), sender = socket(AF_UNIX, SOCK_DGRAM, 0);
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t length = sizeof name, *told = (socklen_t *)(m + 1000);
+    require(bind(receiver, (struct sockaddr *)&name, offsetof(struct sockaddr_un, sun_path)) == 0);
+    require(bind(sender, (struct sockaddr *)&name, offsetof(struct sockaddr_un, sun_path)) == 0);
+    require(getsockname(receiver, (struct sockaddr *)&name, &length) == 0);
+    require(sendto(sender, text_of(n), n, 0, (struct sockaddr *)&name, length) == n);
+    *told = sizeof name;
+    commit();
+    require(recvfrom(receiver, m + 2000, n, 0, (struct sockaddr *)m, told) == n);
+    require(*told > sizeof(sa_family_t));
+    close(receiver);
+    close(sender);
+}
+
+SUBJECT_MORE(uses_poll)
+{
+    int fds[2], set = epoll_create1(0);
+    require(pipe(fds) == 0 && set >= 0);
+    struct pollfd *asked = (struct pollfd *)m;
+    *asked = (struct pollfd){.fd = fds[1], .events = POLLOUT};
+    commit();
+    require(poll(asked, 1, 0) == 1 && asked->revents == POLLOUT);
+    struct epoll_event event = {.events = EPOLLOUT};
+    require(epoll_ctl(set, EPOLL_CTL_ADD, fds[1], &event) == 0);
+    require(epoll_wait(set, (struct epoll_event *)(m + 1000), 1, 0) == 1);
+    close(set);
+    close(fds[0]);
+    close(fds[1]);
+}
