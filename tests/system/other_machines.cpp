@@ -1,0 +1,108 @@
+// What this machine is not: one with larger pages, with a kernel before 4.17, with a file system
+// whose files are persistent memory. Its calls of the kernel answer as theirs would.
+#include "common/process.hpp"
+
+extern "C" {
+#include "container/container.h"
+}
+
+#include <cerrno>
+#include <filesystem>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using test::failed_with;
+
+namespace
+{
+
+struct Machine {
+    long page_size;   // 0: as here
+    bool old_kernel;  // knows no MAP_FIXED_NOREPLACE, and ignores it as it does any unknown flag
+    bool dax;         // MAP_SYNC succeeds
+    int asynchronous; // shared mappings of files without MAP_SYNC so far
+} machine;
+
+} // namespace
+
+extern "C" {
+
+long __real_sysconf(int name);
+void *__real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
+
+long __wrap_sysconf(int name)
+{
+    return name == _SC_PAGESIZE && machine.page_size ? machine.page_size : __real_sysconf(name);
+}
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    if (machine.old_kernel)
+        flags &= ~MAP_FIXED_NOREPLACE;
+    machine.asynchronous += fd >= 0 && flags & MAP_SHARED && !(flags & MAP_SYNC);
+    if (machine.dax)
+        flags &= ~MAP_SYNC;
+    return __real_mmap(address, size, protection, flags, fd, offset);
+}
+}
+
+TEST_CASE("a system with larger pages is refused")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options options = test::small();
+    machine.page_size = 16384;
+    pm_container *c = pm_open(path.c_str(), &options);
+    machine.page_size = 0;
+    REQUIRE_FALSE(c);
+    REQUIRE(failed_with(ENOTSUP, {path.c_str(), "16384"}));
+    REQUIRE_FALSE(std::filesystem::exists(path));
+}
+
+// arguments: path, address that is taken, kernel
+CHILD_PROCESS(finds_addresses_taken)
+{
+    machine.old_kernel = arguments[2] == "old";
+    void *wanted = reinterpret_cast<void *>(std::stoul(arguments[1]));
+    void *taken = __real_mmap(wanted, PM_PAGE, PROT_READ,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHILD_REQUIRE(taken == wanted);
+    pm_options options = test::small();
+    CHILD_REQUIRE(!pm_open(arguments[0].c_str(), &options));
+    CHILD_REQUIRE(failed_with(EEXIST, {arguments[0].c_str(), "something else"}));
+    CHILD_REQUIRE(munmap(taken, PM_PAGE) == 0);
+    CHILD_REQUIRE(pm_close(pm_open(arguments[0].c_str(), &options)) == 0);
+}
+
+TEST_CASE("something else lies where containers or marks would")
+{
+    test::Directory directory;
+    uint64_t taken = GENERATE(as<uint64_t>(), ARENA_HINT, ARENA_HINT + ARENA_SIZE - PM_PAGE,
+                              MARKS_TABLE, MARKS_TABLE + MARKS_SIZE - PM_PAGE);
+    std::string kernel = GENERATE(as<std::string>(), "new", "old");
+    INFO("at " << taken << ", " << kernel << " kernel");
+    REQUIRE_CLEAN(
+        test::run("finds_addresses_taken", {directory / "c.pm", std::to_string(taken), kernel}));
+}
+
+TEST_CASE("a file system with DAX: all is mapped with MAP_SYNC, and is pmem")
+{
+    test::Directory directory("/var/tmp");
+    std::string path = directory / "c.pm";
+    machine = {};
+    machine.dax = true;
+    {
+        test::Container c = test::open_with_pages(path, 10, test::small());
+        struct pm_stats stats = test::stats(c.get());
+        REQUIRE(std::string(stats.medium) == "pmem");
+        REQUIRE(stats.power_safe);
+        test::page_word(c.get(), 1) = 1;
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(pm_malloc(c.get(), 1 << 20)); // the file grows
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    test::Container c = test::open(path, test::options());
+    REQUIRE(test::page_word(c.get(), 1) == 1);
+    REQUIRE(machine.asynchronous == 0);
+    machine.dax = false;
+}
