@@ -4,6 +4,10 @@
 #include "common/fixture.hpp"
 #include "common/format.hpp"
 
+extern "C" {
+#include "api/api.h"
+}
+
 #include <cerrno>
 #include <cstring>
 
@@ -139,6 +143,29 @@ TEST_CASE_METHOD(Fixture, "pm_check finds an object on a page that would not be 
     REQUIRE(pm_malloc(c.get(), 4096)); // the transaction has changed this word
     requires_word(bitmap, with_bits(test::read_word(path, bitmap), 1 << 10),
                   "a live page would not be logged");
+}
+
+// Nothing but a bug does that.
+TEST_CASE_METHOD(Fixture, "pm_check finds states of pages that contradict each other")
+{
+    struct pages &pages = c->txn.pages;
+    uint8_t *data = pages.flags + segment_of(SEGMENT_SLAB) * 16 + 1;
+    const uint8_t closed = *data;
+    for (unsigned wrong : {PAGE_LOGGED, PAGE_OPEN, PAGE_LISTED}) {
+        INFO("flags " << wrong);
+        *data = (uint8_t)(closed & ~PAGE_FRESH) | (uint8_t)wrong;
+        REQUIRE(pm_check(c.get()) == -1);
+        REQUIRE(failed_with(EBADMSG, {path.c_str(), "page states"}));
+        *data = closed;
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    // An entry whose page does not know of it.
+    pages_list(&pages, (uint32_t)(data - pages.flags), SLOT_NONE, 0);
+    *data = closed;
+    REQUIRE(pm_check(c.get()) == -1);
+    REQUIRE(failed_with(EBADMSG, {path.c_str(), "page states"}));
+    pages.count--;
+    REQUIRE_OK(pm_check(c.get()));
 }
 
 TEST_CASE_METHOD(Fixture, "pm_check finds headers that were exchanged or destroyed")

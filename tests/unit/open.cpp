@@ -233,6 +233,13 @@ TEST_CASE("options out of range")
         {"read-only creation", [](pm_options &o) { o.flags |= PM_READONLY; }},
         {"exclusive without creation", [](pm_options &o) { o.flags = PM_EXCLUSIVE; }},
         {"unknown engine", [](pm_options &o) { o.engine = (pm_engine)99; }},
+        {"unknown tracker", [](pm_options &o) { o.tracker = (pm_tracker)99; }},
+        {"marks under undo",
+         [](pm_options &o) { o.tracker = PM_TRACKER_STORES, o.engine = PM_ENGINE_UNDO; }},
+        {"marks and concurrent stores",
+         [](pm_options &o) {
+             o.tracker = PM_TRACKER_STORES, o.engine = PM_ENGINE_REDO, o.concurrent_stores = true;
+         }},
         {"layout too long", [&](pm_options &o) { o.layout = long_layout.c_str(); }},
         {"segment not a power", [](pm_options &o) { o.segment_size = 96 << 10; }},
         {"segment too small", [](pm_options &o) { o.segment_size = 32 << 10; }},
