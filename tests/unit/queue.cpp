@@ -1,0 +1,122 @@
+// The write-back queue of an ordinary file, by itself: pages of home go to the file in the order in
+// which they were first changed, however often the queue has moved down in its table.
+#include "common/fixture.hpp"
+
+extern "C" {
+#include "backend/backend.h"
+#include "base/bits.h"
+}
+
+#include <algorithm>
+#include <deque>
+#include <fcntl.h>
+#include <random>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace
+{
+
+class Queue
+{
+  public:
+    explicit Queue(uint64_t pages) : pages_(pages), in_file_(pages), in_home_(pages)
+    {
+        test::write_file(path_, std::string(pages * PM_PAGE, 0));
+        medium_.fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+        void *home =
+            mmap(nullptr, pages * PM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, medium_.fd, 0);
+        REQUIRE((medium_.fd >= 0 && home != MAP_FAILED));
+        medium_.home = static_cast<char *>(home);
+        REQUIRE(queue_create(&medium_, pages * PM_PAGE) == 0);
+        queue_set_epoch(&medium_, epoch_);
+    }
+    ~Queue()
+    {
+        queue_destroy(&medium_);
+        munmap(medium_.home, pages_ * PM_PAGE);
+        close(medium_.fd);
+    }
+    Queue(const Queue &) = delete;
+
+    // A commit changes the page.
+    void change(uint64_t page)
+    {
+        char *at = medium_.home + page * PM_PAGE;
+        *reinterpret_cast<uint64_t *>(at) = in_home_[page] = epoch_;
+        medium_write_back(&medium_, at, sizeof(uint64_t));
+        if (std::find(queued_.begin(), queued_.end(), page) == queued_.end())
+            queued_.push_back(page);
+        queue_set_epoch(&medium_, ++epoch_);
+    }
+
+    void write(uint64_t pages)
+    {
+        uint64_t n = std::min<uint64_t>(pages, queued_.size());
+        REQUIRE(queue_write(&medium_, pages, epoch_) == (int64_t)n);
+        for (; n > 0; n--) {
+            in_file_[queued_.front()] = in_home_[queued_.front()];
+            queued_.pop_front();
+        }
+    }
+
+    // The model and the file have the same.
+    void compare()
+    {
+        REQUIRE(queue_pages(&medium_) == queued_.size());
+        std::string file = test::read_file(path_);
+        for (uint64_t page = 0; page < pages_; page++) {
+            uint64_t word;
+            file.copy(reinterpret_cast<char *>(&word), sizeof word, page * PM_PAGE);
+            if (word != in_file_[page])
+                FAIL("page " << page << " has " << word << ", not " << in_file_[page]);
+        }
+    }
+
+  private:
+    uint64_t pages_, epoch_ = 1;
+    std::vector<uint64_t> in_file_, in_home_;
+    std::deque<uint64_t> queued_;
+    test::Directory directory_;
+    std::string path_ = directory_ / "file";
+    struct medium medium_{};
+};
+
+} // namespace
+
+TEST_CASE("the table of the queue is full, all but one page, or has room for one")
+{
+    constexpr uint64_t PAGES = 8;
+    for (uint64_t pushed : {PAGES - 1, PAGES})
+        for (uint64_t written = 1; written < pushed; written++)
+            for (uint64_t again = 1; again <= written; again++) {
+                INFO(pushed << " pages queued, " << written << " written, " << again << " again");
+                Queue queue(PAGES);
+                for (uint64_t page = 0; page < pushed; page++)
+                    queue.change(page);
+                queue.write(written);
+                for (uint64_t page = 0; page < again; page++)
+                    queue.change(page);
+                queue.write(2);
+                queue.compare();
+                queue.write(PAGES);
+                queue.compare();
+            }
+}
+
+TEST_CASE("the queue moves down in a large table, before that is full")
+{
+    constexpr uint64_t PAGES = 20000, LONG_RUN = 5000;
+    std::minstd_rand random(1);
+    Queue queue(PAGES);
+    for (uint64_t page = 0; page < LONG_RUN; page++)
+        queue.change(page);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 600; i++)
+            queue.change(LONG_RUN + random() % (PAGES - LONG_RUN));
+        queue.write(600);
+    }
+    queue.compare();
+    queue.write(PAGES);
+    queue.compare();
+}
