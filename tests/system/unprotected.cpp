@@ -1,0 +1,93 @@
+// The kernel does not let us close pages again: mprotect(2) fails, as it does when the process has
+// too many maps. What is committed is committed, and no store is missed.
+#include "common/process.hpp"
+
+#include <cerrno>
+#include <sys/mman.h>
+
+using test::page_word;
+
+static constexpr uint64_t SEGMENT = 64 << 10;
+
+static bool refuses; // to make a part of a segment read-only, which would split a map
+
+extern "C" {
+
+int __real_mprotect(void *address, size_t size, int protection);
+
+int __wrap_mprotect(void *address, size_t size, int protection)
+{
+    if (!refuses || protection != PROT_READ || size % SEGMENT == 0)
+        return __real_mprotect(address, size, protection);
+    errno = ENOMEM;
+    return -1;
+}
+}
+
+namespace
+{
+
+constexpr uint64_t PAGES = 40; // more than a segment of the log has images
+
+// With so many segments besides those of the metadata, the pages, and the log as it is made.
+pm_options with_room_for(uint64_t segments)
+{
+    pm_options how = test::small();
+    how.max_size = (3 + PAGES * 4096 / SEGMENT + 1 + segments) * SEGMENT;
+    return how;
+}
+
+void store(pm_container *c, uint64_t pages, uint64_t value)
+{
+    for (uint64_t page = 0; page < pages; page++)
+        page_word(c, page) = value;
+}
+
+} // namespace
+
+// arguments: path, how many pages. Commits 1, then 2 without being able to close a page, then 3.
+CHILD_PROCESS(commits_unprotected)
+{
+    pm_container *c = test::open(arguments[0], test::options()).release();
+    uint64_t pages = std::stoul(arguments[1]);
+    page_word(c, 0) = 1;
+    CHILD_REQUIRE(pm_commit(c) == 0);
+    store(c, pages, 2);
+    refuses = true;
+    CHILD_REQUIRE(pm_commit(c) == 0);
+    test::say("committed");
+    store(c, pages, 3); // none of which faults
+    CHILD_REQUIRE(pm_commit(c) == 0);
+    CHILD_REQUIRE(pm_check(c) == 0);
+    _exit(0);
+}
+
+TEST_CASE("pages that cannot be closed are logged ahead, or stay listed")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::open_with_pages(path, PAGES, with_room_for(100));
+    REQUIRE_CLEAN(test::run("commits_unprotected", {path, std::to_string(PAGES)}));
+    test::Container c = test::open(path, test::options());
+    for (uint64_t page = 0; page < PAGES; page++)
+        REQUIRE(page_word(c.get(), page) == 3);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a page that can neither be closed nor logged ends the process", "[undo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::open_with_pages(path, PAGES, with_room_for(1)); // for a second segment of one half
+    test::Ended ended = test::run("commits_unprotected", {path, "20"});
+    INFO(ended.errors);
+    REQUIRE(test::killed(ended.status, SIGABRT));
+    REQUIRE(ended.output.empty());
+    REQUIRE(ended.errors.find(path) != std::string::npos);
+    REQUIRE(ended.errors.find("can neither protect nor log a page") != std::string::npos);
+    test::Container c = test::open(path, test::options());
+    REQUIRE(page_word(c.get(), 0) == 1);
+    for (uint64_t page = 1; page < 20; page++)
+        REQUIRE(page_word(c.get(), page) == 0);
+    REQUIRE_OK(pm_check(c.get()));
+}
