@@ -147,12 +147,6 @@ void pointer_map_close(struct pointer_map *map)
         munmap(map->zeroed, map->groups * sizeof *map->zeroed);
 }
 
-bool pointer_map_has(const struct pointer_map *map, uint64_t offset)
-{
-    struct place at = place_of(map, offset);
-    return word_at(map, at) >> at.bit & 1;
-}
-
 int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)
 {
     while (count > 0) {
@@ -183,21 +177,13 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
     }
 }
 
-static int copy_bit(struct pointer_map *map, uint64_t to, uint64_t from)
-{
-    bool is = pointer_map_has(map, from), was = pointer_map_has(map, to);
-    if (was && !is)
-        pointer_map_clear(map, to, sizeof(void *));
-    return is && !was ? pointer_map_set(map, to, 1) : 0;
-}
-
 int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes)
 {
-    uint64_t words = bytes / sizeof(void *);
+    uint64_t end = from + align_down(bytes, sizeof(void *)), at = from;
     int result = 0;
-    for (uint64_t i = 0; i < words && result == 0; i++) {
-        uint64_t at = (to < from ? i : words - 1 - i) * sizeof(void *);
-        result = copy_bit(map, to + at, from + at);
+    while (result == 0 && (at = pointer_map_next(map, at, end)) < end) {
+        result = pointer_map_set(map, to + at - from, 1);
+        at += sizeof(void *);
     }
     return result;
 }

@@ -14,8 +14,7 @@
  *  M2  `segment[g]` is the segment that the open transaction's table calls the map of group g, or 0
  *      if there is none; and then no word of the group is mapped.
  *
- * The caller holds the allocator's lock, but for pointer_map_has(). Offsets are of the file, in
- * bytes.
+ * The caller holds the allocator's lock. Offsets are of the file, in bytes.
  *
  * The idea: tags for pointers, as garbage collectors with exact knowledge keep; and the
  * dissertation of Marmol (FIU 2017, section 6.4), whose library finds pointers by their types.
@@ -38,17 +37,14 @@ struct pointer_map {
 int pointer_map_open(struct pointer_map *map, struct allocator *a);
 void pointer_map_close(struct pointer_map *map);
 
-/* Whether the open transaction has the word mapped. Needs no lock if nobody frees the object. */
-bool pointer_map_has(const struct pointer_map *map, uint64_t offset);
-
 /* Map `count` words. 0, or -1 with a message when there is no room for a map. 5 ns a word. */
 int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count);
 
 /* Unmap every word that [offset, offset + bytes) touches. */
 void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes);
 
-/* Give the words of `to` the bits that those of `from` have, which may overlap, as memmove(3). -1
- * as pointer_map_set(), and then some are not mapped. */
+/* Map those words of `to`, none of which is mapped, whose counterparts in `from` are. -1 as
+ * pointer_map_set(), and then some are not. */
 int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes);
 
 /* The first mapped word in [offset, end), or `end`. Linear in the map words between. */

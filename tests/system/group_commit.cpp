@@ -42,6 +42,8 @@ TEST_CASE_METHOD(Fixture, "several commits wait for one fdatasync", "[redo]")
     REQUIRE(syncs() == before + 1);
     REQUIRE(pm_wait({nullptr, 0}) == -1);
     REQUIRE(test::failed_with(EINVAL));
+    REQUIRE(pm_wait({c.get(), tickets[19].epoch + 1}) == -1);
+    REQUIRE(test::failed_with(EINVAL, {path.c_str(), "ticket"}));
     REQUIRE_OK(pm_check(c.get()));
 }
 

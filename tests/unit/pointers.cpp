@@ -87,15 +87,15 @@ TEST_CASE("reallocation carries pointers along")
     test::Directory directory;
     test::Container c = test::open(directory / "c.pm", test::small());
     auto *p = static_cast<Node *>(pm_malloc_typed(c.get(), node_type(), 1));
-    size_t size = GENERATE(sizeof(Node) + 16, 4096, 200000, 32);
+    size_t size = GENERATE(sizeof(Node) + 16, 4096, 200000, 32, 31, 24, 23);
     auto *q = static_cast<Node *>(pm_realloc(p, size));
     REQUIRE(q);
     REQUIRE(q != p);
-    Offsets expected = {offset_of(c.get(), &q->next), offset_of(c.get(), &q->tree.left),
-                        offset_of(c.get(), &q->tree.right)};
-    if (size > 32) // else they are cut off
-        for (Node *&child : q->child)
-            expected.insert(offset_of(c.get(), &child));
+    Offsets expected;
+    for (Node **field :
+         {&q->next, &q->tree.left, &q->tree.right, q->child, q->child + 1, q->child + 2})
+        if (reinterpret_cast<char *>(field + 1) - reinterpret_cast<char *>(q) <= (ptrdiff_t)size)
+            expected.insert(offset_of(c.get(), field)); // else it is cut off
     REQUIRE(mapped(c.get()) == expected);
     REQUIRE(pm_check(c.get()) == 0);
 }
