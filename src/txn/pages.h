@@ -89,8 +89,7 @@ static inline bool page_has(const struct pages *pages, uint32_t page, enum page_
 static inline void pages_list(struct pages *pages, uint32_t page, uint32_t slot, uint64_t sum)
 {
     page_set(pages, page, PAGE_LISTED | PAGE_KNOWN);
-    pages->opened[pages->count++] =
-        (struct page_entry){.page = page, .slot = slot, .sum = sum, .now = 0};
+    pages->opened[pages->count++] = (struct page_entry){.page = page, .slot = slot, .sum = sum};
 }
 
 /*

@@ -3,7 +3,8 @@
 #include "common/process.hpp"
 
 extern "C" {
-#include "container/container.h"
+#include "base/bits.h"
+#include "base/marks.h"
 }
 
 #include <cerrno>

@@ -4,9 +4,7 @@
 #include "common/fixture.hpp"
 #include "common/format.hpp"
 
-extern "C" {
-#include "api/api.h"
-}
+#include "page_state.h"
 
 #include <cerrno>
 #include <cstring>
@@ -148,24 +146,16 @@ TEST_CASE_METHOD(Fixture, "pm_check finds an object on a page that would not be 
 // Nothing but a bug does that.
 TEST_CASE_METHOD(Fixture, "pm_check finds states of pages that contradict each other")
 {
-    struct pages &pages = c->txn.pages;
-    uint8_t *data = pages.flags + segment_of(SEGMENT_SLAB) * 16 + 1;
-    const uint8_t closed = *data;
-    for (unsigned wrong : {PAGE_LOGGED, PAGE_OPEN, PAGE_LISTED}) {
-        INFO("flags " << wrong);
-        *data = (uint8_t)(closed & ~PAGE_FRESH) | (uint8_t)wrong;
+    const uint32_t page = (uint32_t)segment_of(SEGMENT_SLAB) * 16 + 1;
+    for (enum contradiction what : {LOGGED_BUT_NOT_LISTED, OPEN_WITHOUT_REASON,
+                                    LISTED_BUT_NOT_IN_THE_LIST, IN_THE_LIST_BUT_NOT_LISTED}) {
+        INFO("contradiction " << what);
+        contradict(c.get(), page, what);
         REQUIRE(pm_check(c.get()) == -1);
         REQUIRE(failed_with(EBADMSG, {path.c_str(), "page states"}));
-        *data = closed;
+        agree(c.get(), page);
         REQUIRE_OK(pm_check(c.get()));
     }
-    // An entry whose page does not know of it.
-    pages_list(&pages, (uint32_t)(data - pages.flags), SLOT_NONE, 0);
-    *data = closed;
-    REQUIRE(pm_check(c.get()) == -1);
-    REQUIRE(failed_with(EBADMSG, {path.c_str(), "page states"}));
-    pages.count--;
-    REQUIRE_OK(pm_check(c.get()));
 }
 
 TEST_CASE_METHOD(Fixture, "pm_check finds headers that were exchanged or destroyed")

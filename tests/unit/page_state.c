@@ -1,0 +1,36 @@
+#include "page_state.h"
+
+#include "api/api.h"
+
+static uint8_t flags_before;
+static uint32_t count_before;
+
+void contradict(pm_container *c, uint32_t page, enum contradiction what)
+{
+    struct pages *pages = &c->txn.pages;
+    uint8_t *flags = &pages->flags[page];
+    flags_before = *flags;
+    count_before = pages->count;
+    *flags = 0;
+    switch (what) {
+    case LOGGED_BUT_NOT_LISTED:
+        *flags = PAGE_LOGGED;
+        break;
+    case OPEN_WITHOUT_REASON:
+        *flags = PAGE_OPEN;
+        break;
+    case LISTED_BUT_NOT_IN_THE_LIST:
+        *flags = PAGE_LISTED;
+        break;
+    case IN_THE_LIST_BUT_NOT_LISTED:
+        pages_list(pages, page, SLOT_NONE, 0);
+        *flags = 0;
+        break;
+    }
+}
+
+void agree(pm_container *c, uint32_t page)
+{
+    c->txn.pages.flags[page] = flags_before;
+    c->txn.pages.count = count_before;
+}
