@@ -60,6 +60,18 @@ SUBJECT(uses_memory)
     CALL(bcopy)(text, m + 7000, n);
     swab(text, m + 8000, n);
 }
+/* What lies elsewhere is not marked. */
+SUBJECT(uses_memory_elsewhere)
+{
+    char elsewhere[128] = "";
+    CALL(memccpy)(elsewhere, "abcdefghi", 'd', 9);
+    CALL(strcpy)(elsewhere, text_of(n));
+    CALL(strncat)(elsewhere, "abc", 3);
+    CALL(sprintf)(elsewhere, "%ld", n);
+    int number;
+    CALL(sscanf)(elsewhere, "%d", &number);
+    m[0] = (char)number;
+}
 SUBJECT(uses_sprintf)
 {
     sprintf(m + 9, "%ld %s", n, text_of(n));
