@@ -8,16 +8,15 @@
 
 #include "container/format.h"
 
-/* Whether any of slots [first, first + count) is in use; count is from 1 to BITMAP_SLOTS. */
+/* Whether any of slots [first, first + count) is in use, all of which are in one word: as those
+ * that touch a cache line are. */
 static inline bool bitmap_any_of_few(const uint64_t *bitmap, uint32_t first, uint32_t count)
 {
-    const uint64_t *word = bitmap + first / BITMAP_SLOTS;
-    uint32_t shift = first % BITMAP_SLOTS;
-    uint64_t bits = word[0] >> shift;
-    if (shift + count > BITMAP_SLOTS)
-        bits = seal_payload(word[0]) >> shift | word[1] << (BITMAP_SLOTS - shift);
-    return bits << (64 - count);
+    return bitmap[first / BITMAP_SLOTS] >> first % BITMAP_SLOTS << (64 - count);
 }
+
+static_assert(BITMAP_SLOTS * FORMAT_GRANULARITY_MIN % PM_LINE == 0,
+              "a word of the bitmap speaks for whole lines, whatever the size of its objects");
 
 /* Whether all of slots [first, end) are in use. */
 static inline bool bitmap_all(const uint64_t *bitmap, uint32_t first, uint32_t end)

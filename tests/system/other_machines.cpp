@@ -71,6 +71,8 @@ CHILD_PROCESS(finds_addresses_taken)
     pm_options options = test::small();
     CHILD_REQUIRE(!pm_open(arguments[0].c_str(), &options));
     CHILD_REQUIRE(failed_with(EEXIST, {arguments[0].c_str(), "something else"}));
+    CHILD_REQUIRE(pm_delete(arguments[0].c_str()) == -1);
+    CHILD_REQUIRE(failed_with(EEXIST, {arguments[0].c_str(), "something else"}));
     CHILD_REQUIRE(munmap(taken, PM_PAGE) == 0);
     CHILD_REQUIRE(pm_close(pm_open(arguments[0].c_str(), &options)) == 0);
 }

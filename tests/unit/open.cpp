@@ -5,6 +5,7 @@
 #include "base/marks.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -55,6 +56,30 @@ CHILD_PROCESS(creates_through_a_dangling_link)
     alarm(3);
     pm_options options = test::small();
     pm_close(pm_open(arguments[0].c_str(), &options));
+}
+
+TEST_CASE("the longest path, and a longer one")
+{
+    test::Directory directory;
+    pm_options creating = test::small();
+    const std::string name = "c.pm", temporary = ".new-0123456789abcdef";
+    for (size_t more : {0, 1}) {
+        INFO(more << " bytes too long");
+        std::string path = directory.path();
+        path +=
+            std::string(PATH_MAX - 1 - temporary.size() - path.size() - name.size() + more, '/');
+        path += name;
+        test::Container c(pm_open(path.c_str(), &creating));
+        if (more == 0) {
+            REQUIRE(c);
+            c.reset();
+            REQUIRE_OK(pm_delete(path.c_str()));
+        } else {
+            REQUIRE_FALSE(c);
+            REQUIRE(failed_with(ENAMETOOLONG));
+        }
+        REQUIRE(std::filesystem::is_empty(directory.path()));
+    }
 }
 
 TEST_CASE("there is no such directory, or no such file")

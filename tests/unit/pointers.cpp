@@ -246,6 +246,8 @@ TEST_CASE("what is no pointer's place is refused")
     require_failure(EINVAL, "in no object");
     REQUIRE(pm_mark_pointer(p + (32 << 20)) == -1); // beyond the end of the file
     require_failure(EINVAL, "in no object");
+    REQUIRE(pm_mark_data(&c, 8) == -1);
+    require_failure(EINVAL, "in no open container");
     REQUIRE(pm_mark_data(p, SIZE_MAX) == -1);
     require_failure(EINVAL, "beyond the container");
     REQUIRE(mapped(c.get()).empty());
