@@ -28,6 +28,14 @@ struct Fixture {
         c.reset();
         std::filesystem::copy_file(path, copy);
     }
+
+    uint64_t map_segment() const
+    {
+        uint64_t segment = 0;
+        while (segment_kind(test::read_word(copy, FORMAT_TABLE + 8 * segment)) != SEGMENT_MAP)
+            segment++;
+        return segment;
+    }
 };
 
 } // namespace
@@ -125,13 +133,30 @@ TEST_CASE_METHOD(Fixture, "only a container that every writer vouched for is mov
     linked::require(test::open(third, how).get(), 1000);
 }
 
+TEST_CASE_METHOD(Fixture, "a mapped word where no objects are is left alone")
+{
+    constexpr uint64_t UNUSED = 40000; // behind the segment table
+    uint64_t end = std::filesystem::file_size(copy);
+    uint64_t pointer =
+        100 + seal_payload(test::read_word(copy, FORMAT_STATE + offsetof(format_state, base)));
+    test::patch_file(copy, UNUSED, &pointer, sizeof pointer);
+    for (uint64_t at : {UNUSED, end, end + (64 << 10) - 8}) {
+        uint64_t offset = (map_segment() << 16) + at / MAP_WORD_BYTES * 8;
+        uint64_t bits = seal_payload(test::read_word(copy, offset));
+        uint64_t word = seal(bits | UINT64_C(1) << at / 8 % SEAL_BITS);
+        test::patch_file(copy, offset, &word, sizeof word);
+    }
+    test::Container a = test::open(path, movable()), b = test::open(copy, movable());
+    REQUIRE(base_of(a.get()) != base_of(b.get()));
+    REQUIRE(test::read_word(copy, UNUSED) == pointer);
+    linked::require(b.get(), 1000);
+    REQUIRE(pm_check(b.get()) == -1);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("where there is no object"));
+}
+
 TEST_CASE_METHOD(Fixture, "a damaged pointer map stops a move before it begins")
 {
-    uint64_t segment = 0;
-    for (uint64_t i = 0; segment == 0; i++)
-        if (segment_kind(test::read_word(copy, FORMAT_TABLE + 8 * i)) == SEGMENT_MAP)
-            segment = i;
-    test::flip_bit(copy, (segment << 16) + GENERATE(0, 65535), 5);
+    test::flip_bit(copy, (map_segment() << 16) + GENERATE(0, 65535), 5);
     test::Container a = test::open(path, movable());
     std::string before = test::read_file(copy);
     pm_options how = movable();
