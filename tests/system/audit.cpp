@@ -115,3 +115,22 @@ TEST_CASE("a foreign store to a page that nobody marked faults and is committed"
     for (uint64_t line : {1, 2, 3})
         reopen_and_require(path, 20, line, line + 4);
 }
+
+CHILD_PROCESS(marks_what_is_no_object)
+{
+    test::Container c = test::open_with_pages(arguments[0], PAGES, test::small());
+    uintptr_t first = (uintptr_t)pm_getroot(c.get()) >> 30 << 30; // of the container
+    test::say("so far");
+    *reinterpret_cast<volatile uint64_t *>(first) = 1;
+}
+
+TEST_CASE("a marked store where no object is kills the program", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Ended ended = test::run("marks_what_is_no_object", {path});
+    INFO(ended.errors);
+    REQUIRE(ended.output == "so far\n");
+    REQUIRE(test::killed(ended.status, SIGSEGV));
+    REQUIRE_OK(pm_check(test::open(path, test::options()).get()));
+}
