@@ -91,9 +91,6 @@ static void set_slots(uint64_t first, uint64_t count, struct container *owner)
 
 bool arena_take(uint64_t base, uint64_t size, struct container *owner)
 {
-    if (base < arena_base || base - arena_base >= ARENA_SIZE ||
-        (base - arena_base) % (UINT64_C(1) << ARENA_SLOT_SHIFT) != 0)
-        return false;
     uint64_t first = slot_of(base), count = slot_count(size);
     pthread_mutex_lock(&arena_lock);
     bool free = slots_are_free(first, count);

@@ -127,7 +127,7 @@ struct container *arena_find(const void *address);
 /* The same for an address in a container's view or home, and its offset there. Slow. [handler] */
 struct container *arena_find_any(const void *address, uint64_t *offset);
 
-/* Take the slots of [base, base + size); false if any is taken or not in the arena. */
+/* Take the slots of [base, base + size), whole ones of the arena; false if any is taken. */
 bool arena_take(uint64_t base, uint64_t size, struct container *owner);
 
 /* Take free slots apart from those of [base, base + size), beginning the search as arena_choose().

@@ -153,6 +153,13 @@ void segments_close_freed(struct txn *t, const struct record_word *words, uint64
     }
 }
 
+/* Pages at the start of a slab with this word, which are its bitmap's. */
+static uint32_t header_pages(const struct txn *t, uint64_t word)
+{
+    uint32_t size = segment_argument(word) * FORMAT_GRANULARITY_MIN;
+    return slab_shape(t->c->segment_size, size).header_bytes >> PM_PAGE_SHIFT;
+}
+
 bool segments_page_is_data(const struct txn *t, uint32_t page)
 {
     uint32_t segment = page / pages_per_segment(t->c);
@@ -160,11 +167,8 @@ bool segments_page_is_data(const struct txn *t, uint32_t page)
         return false;
     uint64_t word = table_word(shadow_table(t->c), segment);
     switch (segment_kind(word)) {
-    case SEGMENT_SLAB: {
-        uint64_t size = (uint64_t)segment_argument(word) * FORMAT_GRANULARITY_MIN;
-        uint64_t header = slab_shape(t->c->segment_size, (uint32_t)size).header_bytes;
-        return page % pages_per_segment(t->c) >= header >> PM_PAGE_SHIFT;
-    }
+    case SEGMENT_SLAB:
+        return page % pages_per_segment(t->c) >= header_pages(t, word);
     case SEGMENT_LARGE:
     case SEGMENT_MORE:
         return true;

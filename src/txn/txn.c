@@ -236,8 +236,6 @@ void txn_note(struct txn *t, uint32_t page, bool live)
 
 void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count)
 {
-    if (!t->engine->in_place)
-        return;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     for (uint32_t page = first; page < first + count; page++)

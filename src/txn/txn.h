@@ -142,7 +142,8 @@ static inline void txn_note_fenced(struct txn *t, uint64_t epoch)
     __atomic_store_n(&home_state(t->c)->fenced_epoch, seal(epoch), __ATOMIC_RELAXED);
 }
 
-/* Mark pages that the committed bitmap shows to hold nothing; they will open without an image. */
+/* Under undo: mark pages that the committed bitmap shows to hold nothing; they will open without an
+ * image. */
 void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count);
 
 /* Commit, not waiting for an ordinary file. 0, or -1 with a message and nothing changed but the

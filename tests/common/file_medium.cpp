@@ -42,6 +42,8 @@ int __wrap_fdatasync(int fd)
     test::FileMedium &m = test::file_medium;
     m.syncs++;
     count_event();
+    if (m.sync_us != 0)
+        usleep((useconds_t)m.sync_us);
     if (!fails(m.syncs, m.sync_fails))
         return __real_fdatasync(fd);
     errno = (int)m.sync_error;

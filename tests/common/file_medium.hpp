@@ -15,6 +15,7 @@ struct FileMedium {
     uint64_t sync_fails, sync_error; // from this call on, if not 0; with this errno
     uint64_t write_fails, write_error;
     bool once;        // only that call
+    uint64_t sync_us; // how long a sync takes at least
     uint64_t dies_at; // of writes and syncs together
 };
 

@@ -116,6 +116,30 @@ TEST_CASE("a foreign store to a page that nobody marked faults and is committed"
         reopen_and_require(path, 20, line, line + 4);
 }
 
+// A line has the end of an object, and space that is free.
+CHILD_PROCESS(stores_behind_an_object)
+{
+    test::Container c = test::open(arguments[0], test::small());
+    constexpr size_t SIZE = 80;
+    char *p = static_cast<char *>(pm_malloc(c.get(), SIZE));
+    CHILD_REQUIRE(p && pm_usable_size(p) == SIZE && (uintptr_t)p % 64 == 0);
+    p[0] = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    auto *missed = reinterpret_cast<volatile uint64_t *>(p + SIZE);
+    foreign_store(missed, 77);
+    char address[40];
+    snprintf(address, sizeof address, "%p,", (void *)missed);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1);
+    CHILD_REQUIRE(failed_with(EFAULT, {arguments[0].c_str(), address}));
+    _exit(0);
+}
+
+TEST_CASE("an audit finds a store to no object on a line of one", "[stores]")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("stores_behind_an_object", {directory / "c.pm"}, {"LIBPM_AUDIT=1"}));
+}
+
 CHILD_PROCESS(marks_what_is_no_object)
 {
     test::Container c = test::open_with_pages(arguments[0], PAGES, test::small());

@@ -74,6 +74,7 @@ CHILD_PROCESS(forks)
         CHILD_REQUIRE(refused(pm_check(c.get()) == -1));
         CHILD_REQUIRE(refused(pm_close(c.get()) == -1));
         CHILD_REQUIRE(refused(!pm_open(arguments[0].c_str(), nullptr)));
+        CHILD_REQUIRE(refused(pm_delete(arguments[0].c_str()) == -1));
         // These know no container any more.
         CHILD_REQUIRE(pm_free(small) == -1 && pm_dirty(small, 1) == -1);
         CHILD_REQUIRE(!pm_realloc(small, 2) && pm_usable_size(small) == 0);

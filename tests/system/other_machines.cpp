@@ -21,6 +21,7 @@ struct Machine {
     long page_size;   // 0: as here
     bool old_kernel;  // knows no MAP_FIXED_NOREPLACE, and ignores it as it does any unknown flag
     bool dax;         // MAP_SYNC succeeds
+    bool no_memory;   // for marks that are to be cleared; and they are locked
     int asynchronous; // shared mappings of files without MAP_SYNC so far
 } machine;
 
@@ -29,6 +30,7 @@ struct Machine {
 extern "C" {
 
 long __real_sysconf(int name);
+int __real_madvise(void *address, size_t size, int advice);
 void *__real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 
 long __wrap_sysconf(int name)
@@ -36,8 +38,20 @@ long __wrap_sysconf(int name)
     return name == _SC_PAGESIZE && machine.page_size ? machine.page_size : __real_sysconf(name);
 }
 
+int __wrap_madvise(void *address, size_t size, int advice)
+{
+    if (!machine.no_memory || (uintptr_t)address < MARKS_TABLE || advice != MADV_DONTNEED)
+        return __real_madvise(address, size, advice);
+    errno = EINVAL;
+    return -1;
+}
+
 void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
 {
+    if (machine.no_memory && (uintptr_t)address >= MARKS_TABLE) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
     if (machine.old_kernel)
         flags &= ~MAP_FIXED_NOREPLACE;
     machine.asynchronous += fd >= 0 && flags & MAP_SHARED && !(flags & MAP_SYNC);
@@ -108,4 +122,23 @@ TEST_CASE("a file system with DAX: all is mapped with MAP_SYNC, and is pmem")
     REQUIRE(test::page_word(c.get(), 1) == 1);
     REQUIRE(machine.asynchronous == 0);
     machine.dax = false;
+}
+
+CHILD_PROCESS(cannot_clear_marks)
+{
+    pm_options options = test::small();
+    pm_container *c = pm_open(arguments[0].c_str(), &options);
+    CHILD_REQUIRE(c);
+    machine.no_memory = true;
+    CHILD_REQUIRE(pm_close(c) == 0);
+    machine.no_memory = false;
+    // Whoever comes next would find its lines marked.
+    CHILD_REQUIRE(!pm_open(arguments[0].c_str(), &options));
+    CHILD_REQUIRE(failed_with(EADDRINUSE, {arguments[0].c_str()}));
+}
+
+TEST_CASE("addresses whose marks cannot be cleared are not used again")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("cannot_clear_marks", {directory / "c.pm"}));
 }

@@ -435,8 +435,11 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     alignas(64) static char nobody[4096]; // a container that no address is in
     REQUIRE(arena_take(arena_base, ARENA_SIZE, reinterpret_cast<container *>(nobody)));
     pm_options options = test::small();
-    CHECK_FALSE(pm_open(other.c_str(), &options));
-    CHECK(failed_with(ENOMEM, {other.c_str(), "the arena has no free"}));
+    for (uint64_t size : {UINT64_C(64) << 20, UINT64_C(2) << 30}) { // a slot of the arena, and two
+        options.max_size = size;
+        CHECK_FALSE(pm_open(other.c_str(), &options));
+        CHECK(failed_with(ENOMEM, {other.c_str(), "the arena has no free"}));
+    }
     CHECK_FALSE(std::filesystem::exists(other));
     CHECK_FALSE(pm_open(path.c_str(), nullptr));
     CHECK(failed_with(EADDRINUSE, {path.c_str()}));

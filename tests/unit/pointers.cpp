@@ -100,6 +100,32 @@ TEST_CASE("reallocation carries pointers along")
     REQUIRE(pm_check(c.get()) == 0);
 }
 
+TEST_CASE("reallocation to where there is no room for a map of pointers")
+{
+    test::Directory directory;
+    constexpr uint64_t SEGMENT = 64 << 10;
+    pm_options how = test::small();
+    how.max_size = (MAP_GROUP_SEGMENTS + 2) * SEGMENT; // a second group, of two segments
+    test::Container c = test::open(directory / "c.pm", how);
+    auto *p = static_cast<Node *>(pm_malloc(c.get(), SEGMENT));
+    REQUIRE(p);
+    REQUIRE(pm_mark_pointer(&p->next) == 0);
+    std::vector<void *> fillers;
+    while (void *filler = pm_malloc(c.get(), SEGMENT))
+        fillers.push_back(filler);
+    REQUIRE(pm_commit(c.get()) == 0);
+    for (int i = 0; i < 2; i++, fillers.pop_back()) {
+        REQUIRE(offset_of(c.get(), fillers.back()) >= MAP_GROUP_SEGMENTS * SEGMENT);
+        REQUIRE(pm_free(fillers.back()) == 0);
+    }
+    REQUIRE(pm_commit(c.get()) == 0);
+    REQUIRE(pm_realloc(p, 2 * SEGMENT) == nullptr);
+    require_failure(ENOSPC, "no room for a map of pointers");
+    REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), &p->next)});
+    REQUIRE(pm_check(c.get()) == 0);
+    REQUIRE(pm_malloc(c.get(), 2 * SEGMENT)); // nothing is left of the attempt
+}
+
 TEST_CASE("marks at every boundary of the map")
 {
     test::Directory directory;

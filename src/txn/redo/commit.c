@@ -227,20 +227,17 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
 }
 
 /* Fence, or leave that to wait(); what is in the log from now on is the state after a crash. */
-static int seal_record(struct txn *t)
+static void seal_record(struct txn *t)
 {
     struct redo *r = t->redo;
     if (!redo_on_file(t)) {
-        int error = medium_fence(&t->c->medium);
-        if (error != 0)
-            return error;
+        (void)medium_fence(&t->c->medium); /* of pmem: it cannot fail */
         atomic_store_explicit(&r->home, t->epoch - 1, memory_order_relaxed);
         atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
         txn_note_fenced(t, t->epoch); /* (home is not the file, on a file) */
     }
     atomic_store_explicit(&r->proved, r->log.head.fenced, memory_order_release);
     atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
-    return 0;
 }
 
 int redo_commit(struct txn *t)
@@ -274,12 +271,11 @@ int redo_commit(struct txn *t)
     error = write_fresh(t);
     if (error == 0)
         error = write_record(t, &w);
-    if (error == 0)
-        error = seal_record(t);
     if (error != 0) {
         redo_log_unshrink(t);
         return cannot_write(t, total, error);
     }
+    seal_record(t);
     finish(t, &w);
     if (redo_on_file(t))
         (void)redo_log_trickle(t); /* an error comes back at the next sync or reservation */

@@ -21,6 +21,7 @@
 #include "base/checksum.h"
 #include "txn/recovery.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,13 +78,14 @@ static bool is_void(const struct txn *t, uint32_t segment)
     return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&r->home);
 }
 
-/* UINT32_MAX if none is. */
+/* There is one: redo_log_reserve() has seen to it. */
 static uint32_t find_void(const struct txn *t)
 {
-    for (uint32_t i = 0; i < segments_in_log(t); i++)
-        if (is_void(t, log_segment(t, i)))
-            return log_segment(t, i);
-    return UINT32_MAX;
+    uint32_t i = 0;
+    while (!is_void(t, log_segment(t, i)))
+        i++;
+    assert(i < segments_in_log(t));
+    return log_segment(t, i);
 }
 
 static uint32_t count_void(const struct txn *t)
