@@ -5,6 +5,7 @@
 #include "common/process.hpp"
 
 #include <cerrno>
+#include <filesystem>
 #include <unistd.h>
 
 using test::failed_with;
@@ -143,8 +144,9 @@ TEST_CASE_METHOD(Fixture, "fdatasync fails: read-only from then on", "[redo]")
         // More than the log may take, until home's pages must follow.
         sync_fails(UINT64_MAX);
         uint64_t acknowledged = 1, value = 1;
+        uint64_t ahead = GENERATE(2, 3); // not that of the commit itself
         for (int fails_at = 0; fails_at < 400; fails_at++) {
-            file_medium.sync_fails = file_medium.syncs + 2; // not that of the commit itself
+            file_medium.sync_fails = file_medium.syncs + ahead;
             store(c.get(), ++value);
             if (pm_commit(c.get()) != 0)
                 break;
@@ -185,6 +187,127 @@ TEST_CASE_METHOD(Fixture, "fdatasync fails in recovery or in closing", "[redo]")
     reset();
     c = test::open(path, test::options());
     REQUIRE(value_of(c.get()) == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "fdatasync fails in an allocation", "[redo]")
+{
+    void *object = pm_malloc(c.get(), 64 << 10);
+    REQUIRE(object);
+    SECTION("that makes the file grow, for a map of pointers")
+    {
+        while (test::stats(c.get()).segments_free > 0)
+            REQUIRE(pm_malloc(c.get(), 64 << 10));
+        REQUIRE_OK(pm_commit(c.get()));
+        sync_fails();
+        REQUIRE(pm_mark_pointer(object) == -1);
+    }
+    SECTION("of a slab where a page waits for the file")
+    {
+        *static_cast<volatile char *>(object) = 1;
+        REQUIRE_OK(pm_commit(c.get()));
+        *static_cast<volatile char *>(object) = 2;
+        REQUIRE(pm_commit_async(c.get()).container);
+        REQUIRE_OK(pm_free(object));
+        REQUIRE(pm_commit_async(c.get()).container);
+        sync_fails();
+        REQUIRE_FALSE(pm_malloc(c.get(), 3000));
+    }
+    REQUIRE(failed_with(EIO, {path.c_str()}));
+    is_read_only();
+    reopen_after_error();
+}
+
+TEST_CASE_METHOD(Fixture, "a commit that fails gives back nothing yet, and then all", "[redo]")
+{
+    constexpr size_t SIZE = 5000; // a dozen to a slab
+    std::vector<void *> objects;
+    for (int i = 0; i < 20; i++)
+        REQUIRE((objects.emplace_back(pm_malloc(c.get(), SIZE)), objects.back()));
+    REQUIRE_OK(pm_commit(c.get()));
+    uint64_t slabs = test::stats(c.get()).segments_data;
+    for (size_t i = 5; i < objects.size(); i++) // of the second slab all
+        REQUIRE_OK(pm_free(objects[i]));
+    write_fails(1, ENOSPC);
+    for (int again = 0; again < 2; again++) {
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(failed_with(ENOSPC, {path.c_str()}));
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    reset();
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).segments_data == slabs - 1);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a commit that fails does not make the log smaller", "[redo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options how = test::small();
+    how.max_size = 12 << 20; // whose share for the log is soon used up
+    reset();
+    test::Container c = test::open_with_pages(path, PAGES, how);
+    for (uint64_t word = 0; word < PAGES * 512; word++)
+        (&page_word(c.get(), 0))[word] = 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    const uint64_t most = test::stats(c.get()).segments_log;
+    for (uint64_t value = 2; test::stats(c.get()).segments_log >= most; value++) {
+        REQUIRE(value < 1000);
+        store(c.get(), value, 40);
+        uint64_t before = test::stats(c.get()).segments_log;
+        write_fails(1, ENOSPC);
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(test::stats(c.get()).segments_log >= before);
+        reset();
+        REQUIRE_OK(pm_check(c.get()));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    c.reset();
+    c = test::open(path, test::options());
+    REQUIRE(value_of(c.get(), 40) > 2);
+}
+
+TEST_CASE("a write or a sync fails in a move to other addresses", "[redo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    pm_options movable = test::small(PM_CREATE | PM_MOVABLE);
+    reset();
+    {
+        test::Container c = test::open(path, movable);
+        auto **root = static_cast<void **>(pm_calloc(c.get(), 1, 8));
+        REQUIRE(root);
+        *root = root;
+        REQUIRE_OK(pm_mark_pointer(root));
+        REQUIRE_OK(pm_setroot(c.get(), root, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    std::filesystem::copy_file(path, copy);
+    test::Container c = test::open(path, movable);
+    bool syncs = GENERATE(false, true), moves = false;
+    uint64_t failures = 0;
+    movable.flags = PM_MOVABLE;
+    for (uint64_t at = 1; !moves; at++) {
+        INFO((syncs ? "sync " : "write ") << at);
+        if (syncs)
+            sync_fails(at);
+        else
+            write_fails(at, EIO);
+        test::Container moved(pm_open(copy.c_str(), &movable));
+        moves = moved != nullptr;
+        if (!moves) {
+            REQUIRE(failed_with(EIO, {copy.c_str()}));
+            failures += std::string(pm_errormsg()).find("move its pointers") != std::string::npos;
+            continue;
+        }
+        reset();
+        auto **root = static_cast<void **>(pm_getroot(moved.get()));
+        REQUIRE(*root == root);
+        REQUIRE(root != pm_getroot(c.get()));
+        REQUIRE_OK(pm_check(moved.get()));
+    }
+    REQUIRE(failures >= 4); // each of its rounds
 }
 
 // arguments: path, write that fails, errno, what is done then. Value 1 is committed before.

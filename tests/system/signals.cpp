@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
+#include <fcntl.h>
 #include <cstdio>
 #include <cstdlib>
 #include <pthread.h>
@@ -362,6 +363,17 @@ CHILD_PROCESS(file_cut_short)
         closed = 2;
 }
 
+// arguments: path of a container, and of another file, which is mapped and cut short.
+CHILD_PROCESS(other_file_cut_short)
+{
+    test::Container c = open_container(arguments[0]);
+    test::write_file(arguments[1], std::string(4096, 1));
+    int fd = open(arguments[1].c_str(), O_RDWR);
+    void *mapped = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    CHILD_REQUIRE(mapped != MAP_FAILED && ftruncate(fd, 0) == 0);
+    test::say(std::to_string(*static_cast<volatile char *>(mapped)).c_str());
+}
+
 namespace
 {
 
@@ -447,6 +459,13 @@ TEST_CASE_METHOD(Fixture, "what nobody may do dies by its signal, and does not h
     test::Ended ended = test::run("dies_in_some_way", {path, "ignored kill"});
     INFO(ended.errors);
     REQUIRE(test::exited(ended.status, 54));
+}
+
+TEST_CASE_METHOD(Fixture, "another file that is cut short is none of our business")
+{
+    test::Ended ended = test::run("other_file_cut_short", {path, directory / "other"});
+    REQUIRE(test::killed(ended.status, SIGBUS));
+    REQUIRE(ended.errors.empty());
 }
 
 TEST_CASE_METHOD(Fixture, "a file that is cut short under us")

@@ -1,8 +1,9 @@
-// The kernel does not let us close pages again: mprotect(2) fails, as it does when the process has
-// too many maps. What is committed is committed, and no store is missed.
+// The kernel does not let us open or close pages: mprotect(2) fails, as it does when the process
+// has too many maps. What is committed is committed, and no store is missed.
 #include "common/process.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,17 +11,34 @@ using test::page_word;
 
 static constexpr uint64_t SEGMENT = 64 << 10;
 
-static bool refuses; // to make a part of a segment read-only, which would split a map
+static struct {
+    bool to_close;     // a part of a segment, which would split a map
+    bool to_open;      // any page
+    bool to_open_once; // so that libpm closes others
+    bool to_drop;      // private pages, as if they were locked in memory
+} refuses;
 
 extern "C" {
 
 int __real_mprotect(void *address, size_t size, int protection);
+int __real_madvise(void *address, size_t size, int advice);
 
 int __wrap_mprotect(void *address, size_t size, int protection)
 {
-    if (!refuses || protection != PROT_READ || size % SEGMENT == 0)
-        return __real_mprotect(address, size, protection);
-    errno = ENOMEM;
+    bool opens = protection == (PROT_READ | PROT_WRITE), once = opens && refuses.to_open_once;
+    bool closes = protection == PROT_READ && size % SEGMENT != 0;
+    refuses.to_open_once &= !once;
+    errno = once || closes ? ENOMEM : EACCES;
+    if (once || (opens && refuses.to_open) || (closes && refuses.to_close))
+        return -1;
+    return __real_mprotect(address, size, protection);
+}
+
+int __wrap_madvise(void *address, size_t size, int advice)
+{
+    if (advice != MADV_DONTNEED || !refuses.to_drop)
+        return __real_madvise(address, size, advice);
+    errno = EINVAL;
     return -1;
 }
 }
@@ -52,7 +70,7 @@ CHILD_PROCESS(cools_pages_unprotected)
     pm_container *c = test::open(arguments[0], test::options()).release();
     store(c, PAGES - 1, 1);
     CHILD_REQUIRE(pm_commit(c) == 0);
-    refuses = true;
+    refuses.to_close = true;
     page_word(c, PAGES - 1) = 1; // the others would be closed for not having changed
     CHILD_REQUIRE(pm_commit(c) == 0);
     uint64_t faults = test::stats(c).faults;
@@ -84,7 +102,7 @@ CHILD_PROCESS(commits_what_cannot_be_logged)
     page_word(c, 0) = 1;
     CHILD_REQUIRE(pm_commit(c) == 0);
     store(c, 20, 2);
-    refuses = true;
+    refuses.to_close = true;
     pm_commit(c);
     test::say("alive");
     _exit(0);
@@ -107,5 +125,97 @@ TEST_CASE("a page that can neither be closed nor logged ends the process", "[und
     REQUIRE(page_word(c.get(), 0) == 1);
     for (uint64_t page = 1; page < 20; page++)
         REQUIRE(page_word(c.get(), page) == 0);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+// Fails in this way to roll back, and then to close, which forgets the transaction all the same.
+static void require_rollback_fails(test::Container &c, const std::string &path, bool &refusal,
+                                   int error)
+{
+    refusal = true;
+    REQUIRE(pm_rollback(c.get()) == -1);
+    REQUIRE(test::failed_with(error, {path.c_str(), "a page"}));
+    if (GENERATE(false, true)) {
+        REQUIRE(pm_close(c.release()) == -1);
+        REQUIRE(test::failed_with(error, {path.c_str()}));
+        refusal = false;
+        c = test::open(path, test::options());
+    } else {
+        refusal = false;
+        REQUIRE_OK(pm_rollback(c.get()));
+    }
+    REQUIRE_OK(pm_check(c.get()));
+    for (uint64_t page = 0; page < PAGES; page++)
+        REQUIRE(page_word(c.get(), page) == 0);
+}
+
+TEST_CASE("a rollback cannot close a page that is free again", "[undo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options how = with_room_for(100);
+    how.concurrent_stores = true; // else such pages need not be closed
+    test::Container c = test::open_with_pages(path, PAGES, how);
+    page_word(c.get(), 1) = 1;
+    auto *fresh = static_cast<volatile char *>(pm_malloc(c.get(), 5000));
+    REQUIRE(fresh);
+    fresh[0] = 1;
+    require_rollback_fails(c, path, refuses.to_close, ENOMEM);
+}
+
+TEST_CASE("a rollback cannot open a page to restore it", "[redo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open_with_pages(path, PAGES, with_room_for(100));
+    store(c.get(), 10, 1);
+    refuses.to_open_once = true;
+    page_word(c.get(), 20) = 1; // for which all others are closed
+    REQUIRE(test::stats(c.get()).pages_evicted >= 10);
+    require_rollback_fails(c, path, refuses.to_open, EACCES);
+}
+
+TEST_CASE("memory that is locked, and cannot be opened to show what is there", "[redo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open_with_pages(path, PAGES, with_room_for(10));
+    void *old = pm_malloc(c.get(), SEGMENT);
+    REQUIRE(old);
+    memset(old, 1, SEGMENT);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(old));
+    REQUIRE_OK(pm_commit(c.get()));
+    refuses.to_drop = refuses.to_open = true;
+    REQUIRE_FALSE(pm_malloc(c.get(), SEGMENT));
+    REQUIRE(test::failed_with(EACCES, {path.c_str()}));
+    refuses.to_open = false;
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE(pm_malloc(c.get(), SEGMENT) == old);
+    refuses.to_drop = false;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("the sweep for maps begins within a run of open pages")
+{
+    constexpr uint64_t MANY = 10000, SWEPT = 8192; // pages, of 4096 runs
+    test::Directory directory;
+    pm_options how = test::small();
+    how.max_size = 256 << 20;
+    test::Container c = test::open_with_pages(directory / "c.pm", MANY, how);
+    for (uint64_t page = 0; page < MANY; page += 2)
+        page_word(c.get(), page) = 1;
+    refuses.to_open_once = true;
+    page_word(c.get(), 1) = 1;
+    uint64_t evicted = test::stats(c.get()).pages_evicted;
+    REQUIRE(evicted == SWEPT / 2);
+    for (uint64_t page = SWEPT - 100; page < SWEPT + 100; page++) // around where it ended
+        page_word(c.get(), page) = 1;
+    refuses.to_open_once = true;
+    page_word(c.get(), 3) = 1;
+    REQUIRE(test::stats(c.get()).pages_evicted > evicted + 200);
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE_OK(pm_commit(c.get()));
     REQUIRE_OK(pm_check(c.get()));
 }
