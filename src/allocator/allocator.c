@@ -54,8 +54,9 @@ static bool object_at(void *allocator, uint64_t offset, uint64_t *start, uint64_
         const struct slab *s = slab_of(a, segment);
         uint64_t first = slot_offset(a, s, 0);
         *size = s->shape.object_size;
-        *start = offset - (offset - first) % *size;
-        return offset >= first;
+        uint64_t slot = (offset - first) / *size;
+        *start = first + slot * *size;
+        return offset >= first && slot < s->shape.objects && slab_uses(a, s, (uint32_t)slot);
     }
     if (segment_kind(word) == SEGMENT_MORE) {
         segment -= segment_argument(word);

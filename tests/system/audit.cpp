@@ -131,6 +131,7 @@ CHILD_PROCESS(stores_behind_an_object)
     snprintf(address, sizeof address, "%p,", (void *)missed);
     CHILD_REQUIRE(pm_commit(c.get()) == -1);
     CHILD_REQUIRE(failed_with(EFAULT, {arguments[0].c_str(), address}));
+    CHILD_REQUIRE(std::string(pm_errormsg()).find("object") == std::string::npos);
     _exit(0);
 }
 

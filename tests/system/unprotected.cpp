@@ -96,9 +96,9 @@ TEST_CASE("pages that cannot be closed are logged ahead, or stay listed")
 // arguments: path, whether there is a standard error
 CHILD_PROCESS(commits_what_cannot_be_logged)
 {
+    pm_container *c = test::open(arguments[0], test::options()).release();
     if (arguments[1] == "mute")
         close(STDERR_FILENO);
-    pm_container *c = test::open(arguments[0], test::options()).release();
     page_word(c, 0) = 1;
     CHILD_REQUIRE(pm_commit(c) == 0);
     store(c, 20, 2);

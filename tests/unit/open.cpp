@@ -431,7 +431,11 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
 {
     test::Directory directory;
     std::string path = directory / "old.pm", other = directory / "new.pm";
+    std::string movable = directory / "movable.pm"; // of two slots
     create(path);
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    how.max_size = UINT64_C(2) << 30;
+    create(movable, how);
     alignas(64) static char nobody[4096]; // a container that no address is in
     REQUIRE(arena_take(arena_base, ARENA_SIZE, reinterpret_cast<container *>(nobody)));
     pm_options options = test::small();
@@ -443,6 +447,8 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     CHECK_FALSE(std::filesystem::exists(other));
     CHECK_FALSE(pm_open(path.c_str(), nullptr));
     CHECK(failed_with(EADDRINUSE, {path.c_str()}));
+    CHECK_FALSE(pm_open(movable.c_str(), &how));
+    CHECK(failed_with(ENOMEM, {movable.c_str(), "the arena has no free"}));
     arena_give_back(arena_base, ARENA_SIZE);
     REQUIRE(test::open(path, test::options()));
     REQUIRE(test::open(other, options));
