@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
-#include <fcntl.h>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
