@@ -8,6 +8,7 @@
 #include "container/create.h"
 
 #include "base/error.h"
+#include "container/descriptor.h"
 #include "container/file_lock.h"
 #include "container/header.h"
 #include "container/place.h"
@@ -146,7 +147,7 @@ int container_create(const char *path, const struct container_options *options)
         fill_state(&state, path, &header, options->movable) != 0)
         return -1;
     char temporary[PATH_MAX];
-    int fd = open_new(path, options->mode, temporary);
+    int fd = descriptor_of_its_own(open_new(path, options->mode, temporary));
     if (fd < 0)
         return pm__fail_system(errno, "%s: cannot create", path);
     const char *name = temporary;

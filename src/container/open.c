@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "container/create.h"
+#include "container/descriptor.h"
 #include "container/file_lock.h"
 #include "container/header.h"
 #include "container/place.h"
@@ -36,7 +37,8 @@ static int open_locked(const char *path, const struct container_options *options
     *created = false;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         int access = options->readonly ? O_RDONLY : O_RDWR;
-        int fd = TEMP_FAILURE_RETRY(open(path, access | O_CLOEXEC | O_NONBLOCK));
+        int fd =
+            descriptor_of_its_own(TEMP_FAILURE_RETRY(open(path, access | O_CLOEXEC | O_NONBLOCK)));
         if (fd < 0 && errno == ENOENT && options->create && !options->readonly) {
             fd = container_create(path, options);
             if (fd >= 0 || errno != EEXIST) { /* else another process was faster: open its file */

@@ -453,3 +453,27 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     REQUIRE(test::open(path, test::options()));
     REQUIRE(test::open(other, options));
 }
+
+CHILD_PROCESS(prints_without_stderr)
+{
+    close(STDERR_FILENO); // its number is the next to be given out
+    for (int times = 0; times < 2; times++) { // created, then opened
+        pm_container *c = pm_open(arguments[0].c_str(), nullptr);
+        if (!c) {
+            pm_options how = test::small();
+            c = pm_open(arguments[0].c_str(), &how);
+        }
+        bool printed = write(STDERR_FILENO, "a message", 9) == 9;
+        if (!c || printed || pm_close(c) != 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+TEST_CASE("a container never is standard error")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    REQUIRE_CLEAN(test::run("prints_without_stderr", {path}));
+    REQUIRE_OK(pm_check(test::open(path, test::options()).get()));
+}

@@ -1,0 +1,16 @@
+#include "container/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+int descriptor_of_its_own(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int other = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return other;
+}
