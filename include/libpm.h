@@ -37,8 +37,8 @@
  *    ten containers of the default max_size two collide with a probability of 9 %), only one that
  *    is PM_MOVABLE opens.
  *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container: the
- * kernel then ends the process at the first store to a page. And without `concurrent_stores` a
- * signal handler must not store to a container whose commit or rollback it may have interrupted.
+ *    kernel then ends the process at the first store to a page. And without `concurrent_stores` a
+ *    signal handler must not store to a container whose commit or rollback it may have interrupted.
  *  - In a child of fork(2) a container's memory is not there: even reading it is a SIGSEGV.
  *  - libpm owns SIGSEGV and SIGBUS from the first pm_open() on, and passes on what is not its own.
  *

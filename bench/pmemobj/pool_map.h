@@ -5,7 +5,7 @@
  * manual pages; how it keeps the log short:
  *   - an object allocated in the transaction is never announced, the library writes it out whole;
  *   - where one field changes, that field is announced (TX_SET), where several do, the object,
- * once;
+ *     once;
  *   - a walk keeps the address of the link that it may change, so that no chain is walked twice.
  *
  * Except for `lookup` and `size` the functions must be called inside a transaction, as the manual

@@ -35,8 +35,7 @@ static pm_container *open_book(const char *path, const char *mode)
     return pm_open(path, &options);
 }
 
-/* ---- the program ------------------------------------------------------------------------------
- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static bool post(pm_container *c, struct ledger *ledger, int account, long amount)
 {
@@ -73,8 +72,7 @@ static int run(const char *path, long count, const char *mode)
     return pm_commit(c) == 0 && pm_close(c) == 0 ? 0 : fail();
 }
 
-/* ---- the check --------------------------------------------------------------------------------
- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 /* The last number that the program had printed before the crash; -1: there was none. */
 static long promised(void)

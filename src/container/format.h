@@ -11,8 +11,9 @@
  * Three kinds of metadata, by how they change:
  *   header       written at creation only; each copy has a checksum
  *   in place     sealed words of the state page: base epoch (recovery, close), base address and
- * what else a move needs, each with a round of its own; and what was fenced, without journaled
- * root, segment table, bitmaps, pointer map: sealed words, changed by commit records only
+ *                what else a move needs, each with a round of its own; and what was fenced, without
+ *   journaled    root, segment table, bitmaps, pointer map: sealed words, changed by commit records
+ *                only
  */
 #ifndef PM_CONTAINER_FORMAT_H
 #define PM_CONTAINER_FORMAT_H

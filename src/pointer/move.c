@@ -12,8 +12,8 @@
  *       lead there, and the first, where the header is, does not.
  *
  *   V2  What a step relies on is durable before it begins, whoever stored it: after the mere death
- * of a process `target` and moved words may be in the cache only, and the power may fail next. So
- *       an opening that goes on publishes `target` again, and writes back all mapped words.
+ *       of a process `target` and moved words may be in the cache only, and the power may fail
+ *       next. So an opening that goes on publishes `target` again, and writes back all mapped words.
  *
  * So the next opening goes on where this one was interrupted, however often; and if by then others
  * are at the new addresses too, it completes this move (home can be read from anywhere) and makes

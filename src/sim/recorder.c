@@ -39,8 +39,7 @@ static _Noreturn void die(const char *what)
     _exit(125);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put(struct stream_record r, const void *payload)
 {
@@ -91,8 +90,7 @@ static void put_event(const struct file *f, enum stream_event event, uint64_t of
         NULL);
 }
 
-/* ---- looking ----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static bool differs(const struct file *f, uint64_t at, uint64_t size)
 {
@@ -142,8 +140,7 @@ static void resize(struct file *f, uint64_t size)
     f->size = size;
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static struct file *find(int fd)
 {
@@ -245,8 +242,7 @@ bool recorder_has(int fd)
     return has;
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void recorder_event(int fd, enum stream_event event, uint64_t offset, uint64_t length)
 {
@@ -285,8 +281,7 @@ void recorder_deleted(const char *path)
     lock_release_masked(&lock, &saved);
 }
 
-/* ---- the beginning ----------------------------------------------------------------------------
- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 /* Above the numbers that programs like to choose themselves. */
 static int open_high(const char *directory, const char *name, int flags)

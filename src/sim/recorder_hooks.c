@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- persistent memory, or what stands in for it ----------------------------------------------
- */
+/* ---- persistent memory, or what stands in for it --------------------------------------------- */
 
 static void event(const struct medium *m, enum stream_event event, const void *address, size_t size)
 {
@@ -51,8 +50,7 @@ static int sync_length(struct medium *m)
 static const struct medium_ops recorded_pmem = {"pmem", true,  write_back, publish,
                                                 copy,   fence, fence,      sync_length};
 
-/* ---- containers -------------------------------------------------------------------------------
- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 int __real_container_open(struct container *c, const char *path,
                           const struct container_options *options);
@@ -78,8 +76,7 @@ int __wrap_container_delete(const char *path)
     return result;
 }
 
-/* ---- commits ----------------------------------------------------------------------------------
- */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 int __real_allocator_commit(struct allocator *a);
 int __real_txn_wait(struct txn *t, uint64_t epoch);
@@ -101,8 +98,7 @@ int __wrap_txn_wait(struct txn *t, uint64_t epoch)
     return result;
 }
 
-/* ---- system calls -----------------------------------------------------------------------------
- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
 int __real_ftruncate(int fd, off_t size);
 int __real_fallocate(int fd, int mode, off_t offset, off_t size);

@@ -8,8 +8,8 @@
  *   COMMITTED, DURABLE               pm_commit() or pm_commit_async() has carried out a commit, and
  *                                    pm_commit() or pm_wait() has said that it is durable
  *   DELETED                          pm_delete() has removed what was at a path
- *   CHANGE... DELETED... EVENT(END)  the program has ended; by the tool, as process 0, which
- * numbers the containers of all processes in the order of their OPEN
+ *   CHANGE... DELETED... EVENT(END)  the program has ended; by the tool, as process 0, which numbers
+ *                                    the containers of all processes in the order of their OPEN
  *
  * Written and read by one build of libpm on one machine; so no versions and no checksums.
  */

@@ -8,7 +8,7 @@
  *      5), and changes home
  *   2  all of that is made durable
  *   3  then the base epoch, by a round of its own (rule 6); and with it what says which segments
- * are log, even if the log was empty
+ *      are log, even if the log was empty
  *
  * Nothing read from the medium is used before its checksum and its range were checked.
  */

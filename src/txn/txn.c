@@ -204,8 +204,7 @@ void txn_unload(struct txn *t)
         munmap(t->record, record_bytes(t->c));
 }
 
-/* ---- what is the same for both engines --------------------------------------------------------
- */
+/* ---- what is the same for both engines ------------------------------------------------------- */
 
 bool txn_fault(struct txn *t, const void *address)
 {

@@ -22,7 +22,7 @@ enum class Kind {
     place, // base, target, movable
     table,
     bitmap,
-    map, // of pointers
+    map,        // of pointers
     record,     // undo: the first slots of a half
     descriptor, // undo: of a slot behind the record
     image,      // undo: such a slot

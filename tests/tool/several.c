@@ -2,9 +2,10 @@
  * A program for `pm crash` that does what the ledger does not, and its own check.
  *
  *     several DIRECTORY            two processes in turn, two containers, one of them deleted and
- * made again, growth, asynchronous commits several --check DIRECTORY    exact: each container holds
- * the number of commits that it has had several --scribble FILE      makes a container, commits,
- * and destroys it by write(2) several --unsafe FILE        commits under PM_UNSAFE_POWER
+ *                                  made again, growth, asynchronous commits
+ *     several --check DIRECTORY    exact: each container holds the number of commits that it has had
+ *     several --scribble FILE      makes a container, commits, and destroys it by write(2)
+ *     several --unsafe FILE        commits under PM_UNSAFE_POWER
  */
 #include <libpm.h>
 
@@ -122,8 +123,7 @@ static int run(const char *directory)
     return 0;
 }
 
-/* ---- the check --------------------------------------------------------------------------------
- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 static struct root look(const char *directory, const char *name)
 {
@@ -160,8 +160,7 @@ static int check(const char *directory)
     return 0;
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------
- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static int scribble(const char *path)
 {

@@ -456,7 +456,7 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
 
 CHILD_PROCESS(prints_without_stderr)
 {
-    close(STDERR_FILENO); // its number is the next to be given out
+    close(STDERR_FILENO);                     // its number is the next to be given out
     for (int times = 0; times < 2; times++) { // created, then opened
         pm_container *c = pm_open(arguments[0].c_str(), nullptr);
         if (!c) {

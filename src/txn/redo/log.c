@@ -10,7 +10,7 @@
  *
  *  G2  A segment is written from its start again only when `home` has passed its newest epoch (redo
  *      4, 12): those records' lines are home, a later round has fenced them, and what is left of
- * the log, or the base, says that these epochs are durable.
+ *      the log, or the base, says that these epochs are durable.
  *
  *  G3  A segment is claimed only when everything committed is durable (which takes waiting on a
  *      file only): before, what it held may be live in the last durable state.

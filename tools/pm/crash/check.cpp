@@ -115,8 +115,7 @@ Verdict Libpm::ask(const std::vector<std::string> &containers)
     return {true, "libpm", "", ""};
 }
 
-// ---- the user's command
-// --------------------------------------------------------------------------
+// ---- the user's command -------------------------------------------------------------------------
 
 Verdict ask_command(const std::string &command, const Situation &s, const std::string &output,
                     double seconds)
