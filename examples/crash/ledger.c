@@ -1,7 +1,8 @@
 /*
  * ledger: a program to crash, and its own check, for docs/crash-testing.md.
  *
- *     ledger FILE COUNT [undo|redo|stores]   make COUNT postings, and say so after each
+ *     ledger FILE COUNT [undo|redo|stores]   say how many postings there are; make COUNT more, and
+ *                                            say so after each
  *     ledger --check FILE                    is the book in order, with all postings it was said to
  *                                            have? To be run by `pm crash --check`
  *
@@ -9,7 +10,7 @@
  * says at once that it is made. And balance.c can be compiled without pmcc, for `stores`: see
  * CMakeLists.txt. Both go unnoticed as long as nothing crashes.
  */
-#include "crash/ledger.h"
+#include "ledger.h"
 
 #include <libpm.h>
 
@@ -64,6 +65,7 @@ static int run(const char *path, long count, const char *mode)
         if (!ledger || pm_setroot(c, ledger, 0) != 0 || pm_commit(c) != 0)
             return fail();
     }
+    printf("posted %ld\n", ledger->postings); /* by earlier runs */
     for (long i = 0; i < count; i++) {
         if (!post(c, ledger, (int)(i % ACCOUNTS), 100 + i))
             return fail();
@@ -74,14 +76,14 @@ static int run(const char *path, long count, const char *mode)
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
-/* The last number that the program had printed before the crash; -1: there was none. */
+/* The last number that the program had printed before the crash; -1: none, nothing promised. */
 static long promised(void)
 {
     const char *path = getenv("LIBPM_CRASH_OUTPUT");
     FILE *output = path ? fopen(path, "r") : NULL;
     if (!output)
         return -1;
-    long number = 0;
+    long number = -1;
     while (fscanf(output, "posted %ld\n", &number) == 1)
         ;
     fclose(output);
