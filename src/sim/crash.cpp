@@ -2,6 +2,7 @@
 
 #include "sim/random.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
@@ -225,12 +226,11 @@ std::optional<Crash> parse_crash(const std::string &text)
     Crash crash{};
     char name[16];
     int n = sscanf(text.c_str(), "%" SCNu32 ":%15[a-z]:%" SCNu64, &crash.event, name, &crash.seed);
-    for (size_t f = 0; n >= 2 && f < names.size(); f++)
-        if (name == std::string(names[f])) {
-            crash.fate = (Fate)f;
-            return crash;
-        }
-    return std::nullopt;
+    auto fate = std::find(names.begin(), names.end(), std::string(n < 2 ? "" : name));
+    crash.fate = (Fate)(fate - names.begin());
+    if (fate == names.end() || to_string(crash) != text)
+        return std::nullopt;
+    return crash;
 }
 
 } // namespace sim

@@ -30,6 +30,7 @@ struct Crash {
 };
 
 std::string to_string(const Crash &crash);
+// Only what to_string() makes.
 std::optional<Crash> parse_crash(const std::string &text);
 
 // What files have after a power failure: the floor, but for these units.

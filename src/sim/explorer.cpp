@@ -103,6 +103,10 @@ void Explorer::repeat(const std::vector<Crash> &crashes)
     run_first();
     std::vector<Bounds> bounds(device_.paths().size(), {0, 0});
     for (size_t i = 0; i < crashes.size(); i++) {
+        const uint32_t last = level(i).recording.now() + 1;
+        if (crashes[i].event == 0 || crashes[i].event > last)
+            throw std::out_of_range("there is no event " + std::to_string(crashes[i].event) +
+                                    " to crash at, but 1 to " + std::to_string(last));
         Cursor cursor(level(i).recording, level(i).memory, bounds);
         cursor.advance_to(crashes[i].event);
         bounds = cursor.bounds();

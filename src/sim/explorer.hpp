@@ -93,7 +93,8 @@ class Explorer
 
     // The first run and all that follows. Throws Violation.
     void explore();
-    // The first run, then these crashes in a row.
+    // The first run, then these crashes in a row. std::out_of_range if one is at an event that does
+    // not exist: of another program than it was found in.
     void repeat(const std::vector<Crash> &crashes);
     const Counts &counts() const { return counts_; }
     // The crashes that led to where it is now.
