@@ -121,7 +121,7 @@ class Session
             require(after.epoch == before.epoch && after.segments_data <= before.segments_data + 1,
                     std::string(name) + " failed and changed something");
             require(after.file_bytes == fs::file_size(path_),
-                    std::string(name) + " failed and left the file longer than its segments");
+                    name + std::string(" failed and left the file longer than its segments"));
             stop_if_asked();
             if (case_.then == "rollback")
                 restart();
