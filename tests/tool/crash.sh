@@ -59,6 +59,13 @@ bad() {
         "| $4" "repeat with: "
 }
 
+# again PROGRAM: it goes on with a book that has postings already, and nothing is found.
+again() {
+    # shellcheck disable=SC2086
+    expect 0 $limits --check "$check" -- "$examples/$1" "$book" 6
+    says "7 commits" "all are as they should be"
+}
+
 # The last command printed, run by itself: it fails alike, without being told of the program.
 repeat() {
     command=$(sed -n 's/^  repeat with: //p' output | tail -1)
@@ -76,6 +83,7 @@ repeat() {
 case $case in
 good)
     good ledger undo
+    again ledger
     good ledger redo
     ;;
 media)
@@ -107,6 +115,9 @@ several)
     expect 0 $limits --check "'$several' --check containers" -- "$several" "$directory/containers"
     says "3 containers on" "13 commits" "all are as they should be"
     rm containers/*
+    expect 1 --events 2 --check false -- "$several" containers
+    says "^  [0-9]* commits\? of $directory/containers/a, [0-9]* commits\? of $directory/containers/b had returned"
+    rm containers/*
     # shellcheck disable=SC2086
     expect 0 $limits --medium file --check "'$several' --check containers" -- "$several" containers
     ;;
@@ -121,6 +132,13 @@ interrupted) # by the check, so at a known moment
     expect 2 --check "kill -INT \$PPID" -- "$examples/ledger" "$book" 3
     says "interrupted"
     "$examples/ledger" "$book" 1 | grep -qx "posted 4" || fail "the container was not put back"
+    ;;
+killed) # by no check, but by kill -9 while the program runs, which then ends too
+    mkfifo held
+    "$pm" crash -- sh -c 'exec sleep 60 3>held' >output 2>&1 &
+    exec 3<held
+    kill -9 $!
+    timeout 10 cat <&3 || fail "the program outlives pm crash"
     ;;
 put_back)
     good ledger undo
@@ -149,10 +167,20 @@ usage)
     touch plain
     expect 2 --check ./plain -- "$examples/ledger" "$book" 1
     says "cannot run the check ./plain" "ermission denied"
-    expect 2 --events none -- true
-    says "events"
-    expect 2 --crash 1:nothing -- true
-    says "crash wants"
+    expect 2 --check "exit 127" -- "$examples/ledger" "$book" 1
+    says "cannot run the check exit 127, or something in it: exit status 127\$"
+    expect 2 -- sh -c "{ sleep 1; '$examples/ledger' '$book' 1; } &"
+    says "run it in the foreground"
+    for events in none all 0 -1; do
+        expect 2 --events $events -- true
+        says "events: Value $events not in range"
+    done
+    expect 2 --seeds -1 -- true
+    says "seeds: Value -1 not in range"
+    for crash in 1:nothing 1 1:some 1:some:5zz -1:kept 1:kept:2; do
+        expect 2 --crash $crash -- true
+        says "crash wants .*, not $crash\$"
+    done
     expect 2 --crash 5000:lost -- "$examples/ledger" "$book" 1
     says "there are only [0-9]* events"
     ;;

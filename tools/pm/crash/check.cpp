@@ -134,7 +134,8 @@ Verdict ask_command(const std::string &command, const Situation &s, const std::s
         v.text.assign(std::istreambuf_iterator<char>(in), {});
     }
     if (end.status == 126 || end.status == 127) // so says the shell
-        throw Error("cannot run the check " + command + ": " +
+        throw Error("cannot run the check " + command + ", or something in it: " + end.outcome +
+                    (v.text.empty() ? "" : "\n") +
                     v.text.substr(0, v.text.find_last_not_of('\n') + 1));
     return v;
 }

@@ -17,8 +17,8 @@ namespace
 {
 
 struct Options {
-    std::string events = "all", medium, from, crash;
-    Plan plan{0, 4, "", 30};
+    std::string medium, from, crash;
+    Plan plan{UINT32_MAX, 4, "", 30};
     std::vector<std::string> program;
 };
 
@@ -68,8 +68,7 @@ std::string repeat_command(const Options &o, const std::string &directory, const
 
 void print_failure(const Options &o, const std::string &directory, const Failure &f)
 {
-    std::string commits = f.commits == "1" ? "1 commit" : f.commits + " commits";
-    std::cout << "FAILED " << f.moment << "\n  " << commits << " had returned";
+    std::cout << "FAILED " << f.moment << "\n  " << f.commits;
     if (!f.last_line.empty())
         std::cout << "; printed last: " << f.last_line;
     std::cout << "\n  " << f.verdict.judge << ": " << f.verdict.outcome << "\n";
@@ -93,11 +92,6 @@ uint64_t commits_of(const Tape &tape)
     return commits;
 }
 
-std::string count(uint64_t n, const std::string &what)
-{
-    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
-
 void print_recording(const Tape &tape)
 {
     std::cout << "recorded: " << count(tape.files().size(), "container") << " on "
@@ -117,7 +111,6 @@ int run_command(Options &o)
     if (o.program.empty() == o.from.empty())
         throw Error(o.from.empty() ? "which program? Write it behind --"
                                    : "either a program, or a recording by --from");
-    o.plan.events = o.events == "all" ? 0 : (uint32_t)std::stoul(o.events);
     catch_interrupts();
     Libpm libpm; // while there is little to fork
     Directory directory(o.from);
@@ -167,12 +160,14 @@ void add_command(CLI::App &app, int &status)
     command->footer(epilogue);
     command->add_option("--check", options->plan.check, "Command that judges what a crash left")
         ->type_name("CMD");
-    command->add_option("--events", options->events, "Crash at so many events, spread over all")
-        ->type_name("all|N")
-        ->check((CLI::IsMember({"all"}) | CLI::Range(1u, UINT32_MAX)).description(""))
-        ->capture_default_str();
+    command
+        ->add_option("--events", options->plan.events, "Crash at so many events, spread over all")
+        ->type_name("N")
+        ->check(CLI::Range(1u, UINT32_MAX).description(""))
+        ->default_str("all");
     command->add_option("--seeds", options->plan.seeds, "Random choices of what is lost, per event")
         ->type_name("N")
+        ->check(CLI::Range(0u, UINT32_MAX).description(""))
         ->capture_default_str();
     command
         ->add_option("--medium", options->medium, "Take containers to be there; else as they are")

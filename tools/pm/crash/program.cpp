@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,8 +29,8 @@ static std::vector<char *> pointers(const std::vector<std::string> &words)
     return all;
 }
 
-// In a process group of its own, so that all of it can be killed.
-static pid_t spawn(const Start &start)
+// Ours, and what the program shall have besides or instead.
+static std::vector<std::string> environment_of(const Start &start)
 {
     std::vector<std::string> environment = start.environment;
     for (char **e = environ; *e; e++) {
@@ -41,27 +41,59 @@ static pid_t spawn(const Start &start)
         if (!ours)
             environment.emplace_back(*e);
     }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
+    return environment;
+}
+
+static bool open_as(int target, const char *path, int flags)
+{
+    int fd = open(path, flags, 0666);
+    if (fd < 0 || fd == target)
+        return fd == target;
+    bool done = dup2(fd, target) == target;
+    close(fd);
+    return done;
+}
+
+// In the child. Returns if it fails, with errno. In a process group of its own, so that all of it
+// can be killed; and the program dies with us, even by kill -9.
+static void become(const Start &start, char *const *arguments, char *const *environment,
+                   pid_t parent)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1); // too late for that
     // In another process group it would be stopped when it reads from the terminal.
-    if (!start.input || isatty(STDIN_FILENO))
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!start.output.empty()) {
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, start.output.c_str(),
-                                         O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
-        if (start.errors_too)
-            posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    if ((!start.input || isatty(STDIN_FILENO)) && !open_as(STDIN_FILENO, "/dev/null", O_RDONLY))
+        return;
+    if (!start.output.empty() &&
+        !open_as(STDOUT_FILENO, start.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND))
+        return;
+    if (start.errors_too && !start.output.empty() && dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
+        return;
+    execvpe(arguments[0], arguments, environment);
+}
+
+// As posix_spawn() does, which cannot ask for the signal at our death: until it is the program, the
+// child runs in our memory, since the recording would take long to copy.
+static pid_t spawn(const Start &start)
+{
+    const std::vector<std::string> environment = environment_of(start);
+    const std::vector<char *> words = pointers(start.arguments), variables = pointers(environment);
+    const pid_t parent = getpid();
+    volatile int error = 0;
+    pid_t id = vfork();
+    if (id == 0) {
+        become(start, words.data(), variables.data(), parent);
+        error = errno;
+        _exit(1);
     }
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    pid_t id = -1;
-    int error = posix_spawnp(&id, start.arguments[0].c_str(), &actions, &attributes,
-                             pointers(start.arguments).data(), pointers(environment).data());
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error != 0)
+    if (id < 0)
+        throw Error(std::string("cannot fork: ") + strerror(errno));
+    if (error != 0) {
+        TEMP_FAILURE_RETRY(waitpid(id, nullptr, 0));
         throw Error("cannot run " + start.arguments[0] + ": " + strerror(error));
+    }
     return id;
 }
 

@@ -23,7 +23,8 @@ struct End {
     std::string outcome; // in words
 };
 
-// Error if it cannot be started, or we have been interrupted.
+// Error if it cannot be started, or we have been interrupted. Not for threads: the program would be
+// killed when the one that calls this ends.
 End run(const Start &start);
 
 // From now on SIGINT, SIGTERM and SIGHUP do not end us, but run() and check_interrupted() throw.

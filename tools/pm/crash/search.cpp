@@ -2,6 +2,7 @@
 
 #include "sim/random.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <unistd.h>
 #include <utility>
@@ -40,9 +41,9 @@ void Search::explore(const std::function<void(const Failure &)> &report)
 {
     report_ = report;
     check_output_ = directory_ + "/check-output";
-    const uint64_t all = tape_.events(), count = plan_.events ? plan_.events : all;
-    for (uint64_t i = 0; i < count && i < all; i++) {
-        uint32_t event = count >= all ? (uint32_t)i + 1 : (uint32_t)((i + 1) * all / count);
+    const uint64_t all = tape_.events(), chosen = std::min<uint64_t>(plan_.events, all);
+    for (uint64_t i = 0; i < chosen; i++) {
+        uint32_t event = (uint32_t)((i + 1) * all / chosen);
         cursor_.advance_to(event);
         failed_before_ = std::exchange(failed_now_, false);
         if (is_anything_there(event))
@@ -96,6 +97,11 @@ void Search::repeat(const sim::Crash &crash, const std::function<void(const Fail
 
 // ---- judging -----------------------------------------------------------------------------------
 
+std::string count(uint64_t n, const std::string &what)
+{
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
 static std::string in_words(stream_event event)
 {
     switch (event) {
@@ -146,6 +152,16 @@ static std::string last_line(const std::string &printed)
     return printed.substr(start, end - start + 1);
 }
 
+std::string Search::commits_in_words(uint32_t event) const
+{
+    std::string text;
+    for (uint32_t f = 0; f < tape_.files().size(); f++)
+        if (const Tape::File &file = tape_.files()[f]; file.is_there(event))
+            text += (text.empty() ? "" : ", ") + count(cursor_.bounds()[f].lower, "commit") +
+                    (tape_.files().size() > 1 ? " of " + file.path : "");
+    return text + " had returned";
+}
+
 Situation Search::situation(const sim::Crash &crash) const
 {
     Situation s{sim::to_string(crash), "", directory_ + "/printed", {}};
@@ -185,7 +201,7 @@ void Search::failed(const sim::Crash &crash, const Verdict &verdict)
     const Tape::Event &event = tape_.event(crash.event);
     Failure failure{crash,
                     "",
-                    situation(crash).commits,
+                    commits_in_words(crash.event),
                     last_line(all_output_.substr(0, event.output)),
                     verdict,
                     directory_ + "/" + sim::to_string(crash)};

@@ -12,8 +12,11 @@
 namespace crash
 {
 
+// As one says it: "1 event", "2 events".
+std::string count(uint64_t n, const std::string &what);
+
 struct Plan {
-    uint32_t events; // to crash at, spread over all; 0: all
+    uint32_t events; // to crash at, at most, spread over all
     uint64_t seeds;  // of Fate::SOME at each
     std::string check;
     double seconds; // for one check
@@ -21,9 +24,8 @@ struct Plan {
 
 struct Failure {
     sim::Crash crash;
-    std::string moment; // in words
-    std::string commits;
-    std::string last_line; // that the program had printed
+    std::string moment, commits; // in words: when, and what had been committed
+    std::string last_line;       // that the program had printed
     Verdict verdict;
     std::string kept; // directory with the containers
 };
@@ -50,6 +52,7 @@ class Search
     bool judge(const sim::Crash &crash);
     void failed(const sim::Crash &crash, const Verdict &verdict);
     Situation situation(const sim::Crash &crash) const;
+    std::string commits_in_words(uint32_t event) const;
     uint64_t key(uint32_t event) const;
     bool is_anything_there(uint32_t event) const;
     void tell_progress(uint32_t event);

@@ -14,8 +14,9 @@ Tape::Tape(const std::string &directory) : directory_(directory)
 {
     read();
     if (files_.empty())
-        throw Error("the program opened no container for writing through the shared libpm. If it "
-                    "is linked with libpm.a, link it with libpm.so: `ldd PROGRAM` must show it");
+        throw Error("until the program ended it opened no container for writing through the shared "
+                    "libpm. If it goes on in the background, run it in the foreground; if it is "
+                    "linked with libpm.a, link it with libpm.so: `ldd PROGRAM` must show it");
     if (events_.back().kind != EVENT_END)
         end();
 }
