@@ -259,6 +259,40 @@ TEST_CASE("a record's counts do not make up its length", "[redo]")
         }
 }
 
+// Recovery would look at the container again and again.
+TEST_CASE("a record's fresh ranges cover the container many times over", "[redo]")
+{
+    Forger forger;
+    const Bytes whole = forger.file;
+    const Record &last = forger.records.back();
+    const uint64_t first = forger.first_data(), end = forger.end_of_file();
+    const uint64_t too_many = 16 * end / (end - first) + 1;
+    for (uint64_t count : {too_many, too_many - 1}) {
+        forger.file = whole;
+        auto head = at<redo_part>(whole, last.head);
+        head.fresh = (uint32_t)count;
+        head.runs = 0;
+        head.total = last.fresh.at + count * sizeof(redo_fresh) - (last.head + sizeof head);
+        head.bytes = (uint32_t)head.total;
+        put(forger.file, last.head, head);
+        for (uint64_t i = 0; i < count; i++) // where its lines were, and behind
+            put(forger.file, last.fresh.at + i * sizeof(redo_fresh),
+                redo_fresh{.offset = first, .bytes = end - first, .sum = 0});
+        REQUIRE(forger.is_refused({"commit record", "beyond"}) == (count == too_many));
+    }
+}
+
+TEST_CASE("a record clears more than a segment at once", "[redo]")
+{
+    Forger forger;
+    const Row &clears = forger.records.front().clears;
+    for (uint64_t more : {8, 0}) {
+        put(forger.file, clears.at,
+            record_clear{forger.first_data(), forger.geometry.segment_size + more});
+        REQUIRE(forger.is_refused({"commit record", "beyond"}) == (more > 0));
+    }
+}
+
 TEST_CASE("records of epochs that cannot follow each other", "[undo]")
 {
     Forger forger;
