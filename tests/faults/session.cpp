@@ -110,6 +110,7 @@ class Session
 
     template <typename Call> void must(const char *name, Call call)
     {
+        const std::string who = name;
         struct pm_stats before = test::stats(c_);
         while (!attempt(name, call)) {
             if (is_sticky())
@@ -119,9 +120,9 @@ class Session
             struct pm_stats after = test::stats(c_);
             // An object that could not be opened is freed; its slab remains, for the next.
             require(after.epoch == before.epoch && after.segments_data <= before.segments_data + 1,
-                    std::string(name) + " failed and changed something");
+                    who + " failed and changed something");
             require(after.file_bytes == fs::file_size(path_),
-                    name + std::string(" failed and left the file longer than its segments"));
+                    who + " failed and left the file longer than its segments");
             stop_if_asked();
             if (case_.then == "rollback")
                 restart();
