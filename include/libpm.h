@@ -101,6 +101,18 @@ enum pm_tracker {
                               that was not, and that pm_dirty() did not announce, may be lost */
 };
 
+/**
+ * What becomes of a commit of a PM_MOVABLE container under PM_TRACKER_STORES when code compiled by
+ * pmcc has stored a pointer that leads out of the container: to the stack, to malloc'ed memory, to
+ * another container, to a function or a constant, to the table of a C++ class with virtual
+ * functions. No run but this one has that there.
+ */
+enum pm_foreign_pointers {
+    PM_FOREIGN_ERROR = 0, /* pm_commit() fails with EINVAL, and names object, offset and pointer */
+    PM_FOREIGN_WARN,      /* it says so on stderr, and goes on as with PM_FOREIGN_IGNORE */
+    PM_FOREIGN_IGNORE,    /* the pointer is kept as it is, as data */
+};
+
 #define PM_LAYOUT_MAX 127 /* bytes of a layout string, without the final NUL */
 
 /**
@@ -112,6 +124,7 @@ struct pm_options {
     unsigned flags;          /* enum pm_flags */
     enum pm_engine engine;   /* PM_ENGINE_AUTO; a container may be opened with either in turn */
     enum pm_tracker tracker; /* PM_TRACKER_FAULTS */
+    enum pm_foreign_pointers foreign_pointers; /* PM_FOREIGN_ERROR */
     const char *layout;      /* names the structs inside, for instance "myapp/2"; at most
                                 PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
                                 string fails with EMEDIUMTYPE; NULL opens any */
@@ -244,6 +257,8 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  * the cache lines. On an ordinary file the round is one fdatasync(2).
  *
  *   ENOSPC   the log cannot grow: the transaction stays open, to be retried or rolled back
+ *   EINVAL   PM_FOREIGN_ERROR: a pointer was stored that leads out of the container;
+ *            pm_errormsg() names it. The transaction stays open, and can be mended
  *   EFAULT   PM_TRACKER_STORES: a store was found that no mark announced; pm_errormsg() names it.
  *            Nothing is lost: the transaction stays open, and the next commit includes it
  *   EIO      the medium failed: the container is read-only from then on. Close and open it again

@@ -25,14 +25,17 @@ namespace pmcc
 {
 
 constexpr uint64_t line_size = uint64_t(1) << MARKS_LINE_SHIFT;
+constexpr uint64_t word_size = uint64_t(1) << KINDS_WORD_SHIFT;
+static_assert(kinds_size_max == line_size);
 
 Emitter::Emitter(Module &module)
 {
     LLVMContext &context = module.getContext();
-    Type *pointer = PointerType::getUnqual(context), *nothing = Type::getVoidTy(context);
-    auto declare = [&](StringRef name, auto... parameters) {
+    Type *pointer = PointerType::getUnqual(context), *size = Type::getInt64Ty(context);
+    Type *nothing = Type::getVoidTy(context);
+    auto declare = [&](StringRef name, Type *result, auto... parameters) {
         auto *function =
-            cast<Function>(module.getOrInsertFunction(name, nothing, parameters...).getCallee());
+            cast<Function>(module.getOrInsertFunction(name, result, parameters...).getCallee());
         function->addFnAttr(Attribute::NoUnwind);
         function->addFnAttr(Attribute::Cold);
         function->setCallingConv(CallingConv::PreserveMost);
@@ -41,76 +44,183 @@ Emitter::Emitter(Module &module)
         function->addFnAttr(Attribute::NonLazyBind);
         return function;
     };
-    mark_ = declare("pm__mark", pointer);
-    range_ = declare("pm__mark_range", pointer, Type::getInt64Ty(context));
+    mark_ = declare("pm__mark", nothing, pointer);
+    range_ = declare("pm__mark_range", nothing, pointer, size);
+    data_ = declare("pm__mark_data", nothing, pointer, size);
+    copy_ = declare("pm__mark_copy", nothing, pointer, pointer, size);
+    kinds_ = declare("pm__kinds", size, pointer, size);
     unlikely_ = MDBuilder(context).createUnlikelyBranchWeights();
 }
 
 void Emitter::remove_unused()
 {
-    for (Function *function : {mark_, range_})
+    for (Function *function : {mark_, range_, data_, copy_, kinds_})
         if (function->isDeclaration() && function->use_empty())
             function->eraseFromParent();
 }
 
-Instruction *Emitter::if_in_arena(Instruction *at, Value *address, Value *when)
+static Value *is_in_arena(IRBuilder<> &builder, Value *address)
+{
+    Type *type = address->getType(); // an i64, or a vector of them
+    Value *offset = builder.CreateSub(address, ConstantInt::get(type, ARENA_HINT));
+    return builder.CreateICmpEQ(builder.CreateLShr(offset, ARENA_SIZE_SHIFT),
+                                Constant::getNullValue(type));
+}
+
+static Value *address_of(IRBuilder<> &builder, Value *pointer)
+{
+    return builder.CreatePtrToInt(pointer, builder.getInt64Ty());
+}
+
+/* Where the byte of a table is that has one for each 2^shift bytes of the arena. */
+static Value *in_table(IRBuilder<> &builder, uint64_t table, unsigned shift, Value *address)
+{
+    Value *offset = builder.CreateSub(address, builder.getInt64(ARENA_HINT));
+    Value *index = builder.CreateLShr(offset, shift);
+    return builder.CreateIntToPtr(builder.CreateAdd(index, builder.getInt64(table)),
+                                  builder.getPtrTy());
+}
+
+Instruction *Emitter::if_in_arena(Instruction *at, Value *pointer, Value *when)
 {
     IRBuilder<> builder(at);
-    Value *offset = builder.CreateSub(address, builder.getInt64(ARENA_HINT));
-    Value *is_inside =
-        builder.CreateICmpEQ(builder.CreateLShr(offset, ARENA_SIZE_SHIFT), builder.getInt64(0));
+    Value *is_inside = is_in_arena(builder, address_of(builder, pointer));
     if (when)
         is_inside = builder.CreateAnd(is_inside, when);
     return SplitBlockAndInsertIfThen(is_inside, at, false);
 }
 
-static void call(IRBuilder<> &builder, Function *function, ArrayRef<Value *> arguments)
+static CallInst *call(IRBuilder<> &builder, Function *function, ArrayRef<Value *> arguments)
 {
-    builder.CreateCall(function, arguments)->setCallingConv(function->getCallingConv());
+    CallInst *result = builder.CreateCall(function, arguments);
+    result->setCallingConv(function->getCallingConv());
+    return result;
+}
+
+LoadInst *Emitter::mark_of(IRBuilder<> &builder, Value *address)
+{
+    Value *byte = in_table(builder, MARKS_TABLE, MARKS_LINE_SHIFT, address);
+    LoadInst *mark = builder.CreateLoad(builder.getInt8Ty(), byte);
+    mark->setNoSanitizeMetadata();
+    return mark;
 }
 
 Value *Emitter::is_unmarked(IRBuilder<> &builder, Value *address)
 {
-    Value *offset = builder.CreateSub(address, builder.getInt64(ARENA_HINT));
-    Value *line = builder.CreateLShr(offset, MARKS_LINE_SHIFT);
-    Value *byte = builder.CreateIntToPtr(builder.CreateAdd(line, builder.getInt64(MARKS_TABLE)),
-                                         builder.getPtrTy());
-    LoadInst *mark = builder.CreateLoad(builder.getInt8Ty(), byte);
-    mark->setNoSanitizeMetadata();
-    return builder.CreateICmpEQ(mark, builder.getInt8(0));
+    return builder.CreateICmpEQ(mark_of(builder, address), builder.getInt8(0));
 }
 
 void Emitter::mark_line(Instruction *at, Value *pointer)
 {
     IRBuilder<> builder(at);
-    Value *address = builder.CreatePtrToInt(pointer, builder.getInt64Ty());
-    Instruction *inside = if_in_arena(at, address, nullptr);
-    builder.SetInsertPoint(inside);
-    Value *is_first = is_unmarked(builder, address);
-    builder.SetInsertPoint(SplitBlockAndInsertIfThen(is_first, inside, false, unlikely_));
+    Value *is_first = is_unmarked(builder, address_of(builder, pointer));
+    builder.SetInsertPoint(SplitBlockAndInsertIfThen(is_first, at, false, unlikely_));
     call(builder, mark_, {pointer});
 }
 
 /* `length` is 1 to 64, so that there are no lines but those of the first and of the last byte. */
-void Emitter::mark_ends(Instruction *at, Value *pointer, Value *length, Value *when)
+void Emitter::mark_ends(Instruction *at, Value *pointer, Value *length)
 {
     IRBuilder<> builder(at);
-    Value *address = builder.CreatePtrToInt(pointer, builder.getInt64Ty());
-    Instruction *inside = if_in_arena(at, address, when);
-    builder.SetInsertPoint(inside);
+    Value *address = address_of(builder, pointer);
     Value *last = builder.CreateAdd(address, builder.CreateSub(length, builder.getInt64(1)));
     Value *is_first = builder.CreateOr(is_unmarked(builder, address), is_unmarked(builder, last));
-    builder.SetInsertPoint(SplitBlockAndInsertIfThen(is_first, inside, false, unlikely_));
+    builder.SetInsertPoint(SplitBlockAndInsertIfThen(is_first, at, false, unlikely_));
     call(builder, range_, {pointer, length});
 }
 
-void Emitter::mark_range(Instruction *at, Value *pointer, Value *length, Value *when)
+/* ---- kinds -----------------------------------------------------------------------------------
+ */
+
+Instruction *Emitter::if_kinds_wanted(Instruction *at, Value *pointer)
 {
     IRBuilder<> builder(at);
-    Value *address = builder.CreatePtrToInt(pointer, builder.getInt64Ty());
-    builder.SetInsertPoint(if_in_arena(at, address, when));
-    call(builder, range_, {pointer, length});
+    Value *mark = mark_of(builder, address_of(builder, pointer));
+    Value *wanted = builder.CreateAnd(mark, builder.getInt8(MARK_KINDS));
+    return SplitBlockAndInsertIfThen(builder.CreateICmpNE(wanted, builder.getInt8(0)), at, false);
 }
+
+/*
+ * The library is asked only for what leads into the arena and comes from there: nothing else needs
+ * more than its value. The answer goes before `at`, which nothing separates from the load that
+ * might change what the load has read.
+ */
+Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
+{
+    IRBuilder<> builder(at);
+    uint64_t size = load->getModule()->getDataLayout().getTypeStoreSize(load->getType());
+    Type *words = FixedVectorType::get(builder.getInt64Ty(), size / word_size);
+    Value *from = load->getPointerOperand();
+    Value *candidates = is_in_arena(builder, builder.CreateBitCast(load, words));
+    Value *is_asked = builder.CreateAnd(builder.CreateOrReduce(candidates),
+                                        is_in_arena(builder, address_of(builder, from)));
+    Instruction *then = SplitBlockAndInsertIfThen(is_asked, at, false, unlikely_);
+    builder.SetInsertPoint(then);
+    Value *known = call(builder, kinds_, {from, builder.getInt64(size)});
+    builder.SetInsertPoint(at->getParent(), at->getParent()->begin());
+    PHINode *kinds = builder.CreatePHI(builder.getInt64Ty(), 2);
+    kinds->addIncoming(known, then->getParent());
+    kinds->addIncoming(builder.getInt64(KIND_BY_VALUE * UINT64_C(0x0101010101010101)),
+                       then->getParent()->getSinglePredecessor());
+    return kinds;
+}
+
+/* Whether memory may have changed between a load and what comes before `at`. */
+static bool is_just_before(const LoadInst *load, const Instruction *at)
+{
+    for (const Instruction *i = load->getNextNode(); i; i = i->getNextNode())
+        if (i == at)
+            return true;
+        else if (i->mayWriteToMemory())
+            return false;
+    return false;
+}
+
+void Emitter::prepare(ArrayRef<Write> writes)
+{
+    for (const Write &write : writes)
+        if (write.loaded && write.tells && !is_just_before(write.loaded, write.at) &&
+            !loaded_.count(write.loaded))
+            loaded_[write.loaded] =
+                kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
+}
+
+/*
+ * A byte for each word that is stored to. What is not aligned touches one more word, and is data:
+ * the map has no place for it.
+ */
+void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
+{
+    at = if_kinds_wanted(at, pointer);
+    IRBuilder<> builder(at);
+    unsigned words = divideCeil(write.size, word_size);
+    Value *kinds = builder.getInt64(write.kinds);
+    if (write.loaded) {
+        auto known = loaded_.find(write.loaded);
+        kinds = known != loaded_.end() ? known->second : kinds_of_loaded(at, write.loaded);
+        builder.SetInsertPoint(at);
+    }
+    Value *address = address_of(builder, pointer);
+    bool is_within = write.align.value() >= word_size || write.size <= write.align.value();
+    if (!is_within) {
+        Value *odd = builder.CreateAnd(address, builder.getInt64(word_size - 1));
+        Value *is_aligned = builder.CreateICmpEQ(odd, builder.getInt64(0));
+        kinds = builder.CreateSelect(is_aligned, kinds, builder.getInt64(0));
+    }
+    auto store = [&](Value *value, Value *where) {
+        Value *bytes = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, where);
+        builder.CreateAlignedStore(value, bytes, Align(1))->setNoSanitizeMetadata();
+    };
+    store(builder.CreateTrunc(kinds, builder.getIntNTy(8 * words)), address);
+    if (!is_within) {
+        Value *last = builder.CreateLShr(kinds, 8 * (words - 1));
+        store(builder.CreateTrunc(last, builder.getInt8Ty()),
+              builder.CreateAdd(address, builder.getInt64(write.size - 1)));
+    }
+}
+
+/* ---- by shapes -------------------------------------------------------------------------------
+ */
 
 /* From the first lane that is written to the last; memory beyond may not exist. */
 void Emitter::mark_lanes(const Write &write)
@@ -124,9 +234,13 @@ void Emitter::mark_lanes(const Write &write)
         Value *result = builder.CreateIntrinsic(id, bits->getType(), {bits, arguments...});
         return builder.CreateZExtOrTrunc(result, builder.getInt64Ty());
     };
-    Value *pointer = write.pointer, *length;
+    Value *pointer = write.pointer, *length, *written = bits;
     if (write.shape == Write::Packed) {
-        length = builder.CreateMul(count_bits(Intrinsic::ctpop), lane);
+        Value *lanes = count_bits(Intrinsic::ctpop);
+        length = builder.CreateMul(lanes, lane);
+        Value *rest = builder.CreateSub(builder.getInt64(count), lanes); // not `count` if any is
+        written = builder.CreateLShr(builder.CreateNot(builder.getIntN(count, 0)),
+                                     builder.CreateZExtOrTrunc(rest, bits->getType()));
     } else {
         Value *before = count_bits(Intrinsic::cttz, builder.getFalse());
         Value *after = count_bits(Intrinsic::ctlz, builder.getFalse());
@@ -134,10 +248,20 @@ void Emitter::mark_lanes(const Write &write)
         Value *lanes = builder.CreateSub(builder.getInt64(count), builder.CreateAdd(before, after));
         length = builder.CreateMul(lanes, lane);
     }
+    Instruction *inside = if_in_arena(write.at, pointer, is_any);
+    builder.SetInsertPoint(inside);
     if (count * write.size <= line_size)
-        mark_ends(write.at, pointer, length, is_any);
+        mark_ends(inside, pointer, length);
     else
-        mark_range(write.at, pointer, length, is_any);
+        call(builder, range_, {pointer, length});
+    inside = if_kinds_wanted(inside, pointer);
+    for (unsigned i = 0; i < count; i++) {
+        builder.SetInsertPoint(inside);
+        Value *bit = builder.CreateAnd(written, builder.CreateShl(builder.getIntN(count, 1), i));
+        Value *is_written = builder.CreateICmpNE(bit, builder.getIntN(count, 0));
+        Value *place = builder.CreateConstGEP1_64(builder.getInt8Ty(), write.pointer, i * write.size);
+        tell(SplitBlockAndInsertIfThen(is_written, inside, false), place, write);
+    }
 }
 
 /* One test for all lanes; only if one of them is in the arena, one for each. */
@@ -146,18 +270,16 @@ void Emitter::mark_scatter(const Write &write)
     IRBuilder<> builder(write.at);
     unsigned count = cast<FixedVectorType>(write.mask->getType())->getNumElements();
     auto *vector = FixedVectorType::get(builder.getInt64Ty(), count);
-    auto splat = [&](uint64_t x) { return builder.CreateVectorSplat(count, builder.getInt64(x)); };
-    Value *addresses = builder.CreatePtrToInt(write.pointer, vector);
-    Value *offsets = builder.CreateSub(addresses, splat(ARENA_HINT));
-    Value *are_inside =
-        builder.CreateICmpEQ(builder.CreateLShr(offsets, splat(ARENA_SIZE_SHIFT)), splat(0));
+    Value *are_inside = is_in_arena(builder, builder.CreatePtrToInt(write.pointer, vector));
     Value *is_any = builder.CreateOrReduce(builder.CreateAnd(are_inside, write.mask));
     Instruction *inside = SplitBlockAndInsertIfThen(is_any, write.at, false);
     for (unsigned lane = 0; lane < count; lane++) {
         builder.SetInsertPoint(inside);
         Value *pointer = builder.CreateExtractElement(write.pointer, lane);
         Value *is_written = builder.CreateExtractElement(write.mask, lane);
-        mark_ends(inside, pointer, builder.getInt64(write.size), is_written);
+        Instruction *then = if_in_arena(inside, pointer, is_written);
+        mark_ends(then, pointer, builder.getInt64(write.size));
+        tell(then, pointer, write);
     }
 }
 
@@ -167,15 +289,21 @@ void Emitter::emit(const Write &write)
         return mark_scatter(write);
     if (write.shape != Write::Bytes)
         return mark_lanes(write);
-    if (write.length)
-        return mark_range(write.at, write.pointer, write.length, nullptr);
-    Value *length = ConstantInt::get(Type::getInt64Ty(write.at->getContext()), write.size);
-    if (write.size > line_size)
-        mark_range(write.at, write.pointer, length, nullptr);
-    else if (write.size <= write.align.value())
-        mark_line(write.at, write.pointer);
-    else
-        mark_ends(write.at, write.pointer, length, nullptr);
+    Instruction *inside = if_in_arena(write.at, write.pointer, nullptr);
+    IRBuilder<> builder(inside);
+    Value *length = write.length ? write.length : builder.getInt64(write.size);
+    if (write.from) {
+        call(builder, copy_, {write.pointer, write.from, length});
+    } else if (write.length || write.size > kinds_size_max) {
+        call(builder, write.tells ? data_ : range_, {write.pointer, length});
+    } else {
+        if (write.marks && write.size <= write.align.value())
+            mark_line(inside, write.pointer);
+        else if (write.marks)
+            mark_ends(inside, write.pointer, length);
+        if (write.tells)
+            tell(inside, write.pointer, write);
+    }
 }
 
 } // namespace pmcc

@@ -3,6 +3,7 @@
 
 #include "writes.h"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/IRBuilder.h>
 
 namespace pmcc
@@ -13,6 +14,9 @@ class Emitter
   public:
     explicit Emitter(llvm::Module &module);
 
+    /** Ask for what may be gone when it is stored: of all writes of a function, before emit(). */
+    void prepare(llvm::ArrayRef<Write> writes);
+
     /** Changes the control flow around write.at, so analyses of the function are void. */
     void emit(const Write &write);
 
@@ -20,20 +24,27 @@ class Emitter
     void remove_unused();
 
   private:
-    /* Where code goes that runs when `address`, an i64, is in the arena, and `when` unless null. */
-    llvm::Instruction *if_in_arena(llvm::Instruction *at, llvm::Value *address, llvm::Value *when);
+    /* Where code goes that runs when `pointer` leads into the arena, and `when` unless null. */
+    llvm::Instruction *if_in_arena(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *when);
+    llvm::LoadInst *mark_of(llvm::IRBuilder<> &builder, llvm::Value *address);
     llvm::Value *is_unmarked(llvm::IRBuilder<> &builder, llvm::Value *address);
 
+    /* These go before `at`, where the address is known to be in the arena. */
     void mark_line(llvm::Instruction *at, llvm::Value *pointer);
-    void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length,
-                   llvm::Value *when);
-    void mark_range(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length,
-                    llvm::Value *when);
+    void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length);
+    llvm::Instruction *if_kinds_wanted(llvm::Instruction *at, llvm::Value *pointer);
+    void tell(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
+    llvm::Value *kinds_of_loaded(llvm::Instruction *at, llvm::LoadInst *load);
+
     void mark_lanes(const Write &write);
     void mark_scatter(const Write &write);
 
     llvm::Function *mark_;  // pm__mark
     llvm::Function *range_; // pm__mark_range
+    llvm::Function *data_;  // pm__mark_data
+    llvm::Function *copy_;  // pm__mark_copy
+    llvm::Function *kinds_; // pm__kinds
+    llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds, asked for when it was loaded
     llvm::MDNode *unlikely_;
 };
 

@@ -46,9 +46,10 @@ class LoopMover
   private:
     bool is_free_of_barriers() const;
     bool is_in_every_round(const Write &write) const;
+    bool is_all_data(ArrayRef<Write> writes) const;
     bool move_invariant(Write &write);
     void move_marching(SmallVectorImpl<Write> &writes);
-    bool range_of(SmallVectorImpl<Marching> &group, int64_t step, Write &range);
+    bool range_of(SmallVectorImpl<Marching> &group, int64_t step, Write &range, bool &is_dense);
     Instruction *entry() const { return loop_.getLoopPreheader()->getTerminator(); }
 
     Loop &loop_;
@@ -77,6 +78,14 @@ bool LoopMover::is_in_every_round(const Write &write) const
            all_of(exiting, [&](BasicBlock *block) { return dominators_.dominates(home, block); });
 }
 
+/* Then it does not matter in which order kinds are told, and they leave the loop with the marks. */
+bool LoopMover::is_all_data(ArrayRef<Write> writes) const
+{
+    return all_of(writes, [&](const Write &write) {
+        return write.is_data() || !write.tells || !loop_.contains(write.at);
+    });
+}
+
 bool LoopMover::move_invariant(Write &write)
 {
     bool changed = false;
@@ -92,17 +101,21 @@ bool LoopMover::move_invariant(Write &write)
  * The bytes that a group of stores marching in step covers. None if whole lines between them stay
  * untouched, for those must not be marked; or if computing the range is not cheap.
  */
-bool LoopMover::range_of(SmallVectorImpl<Marching> &group, int64_t step, Write &range)
+bool LoopMover::range_of(SmallVectorImpl<Marching> &group, int64_t step, Write &range,
+                         bool &is_dense)
 {
     llvm::sort(group, [](const Marching &a, const Marching &b) { return a.offset < b.offset; });
     int64_t first = group.front().offset, end = first;
+    is_dense = true;
     for (const Marching &store : group) {
         if (store.offset - end >= line_size)
             return false;
+        is_dense &= store.offset <= end;
         end = std::max(end, store.offset + store.size);
     }
     if (first + std::abs(step) - end >= line_size)
         return false;
+    is_dense &= first + std::abs(step) <= end;
 
     const SCEV *rounds = evolution_.getBackedgeTakenCount(&loop_);
     Type *i64 = Type::getInt64Ty(range.at->getContext());
@@ -140,7 +153,7 @@ void LoopMover::move_marching(SmallVectorImpl<Write> &writes)
     for (size_t i = 0; i < writes.size(); i++) {
         Write &write = writes[i];
         if (loops_.getLoopFor(write.at->getParent()) != &loop_ || !write.is_constant() ||
-            !is_in_every_round(write))
+            !write.marks || !is_in_every_round(write))
             continue;
         auto *march = dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(write.pointer));
         if (!march || march->getLoop() != &loop_ || !march->isAffine())
@@ -166,12 +179,19 @@ void LoopMover::move_marching(SmallVectorImpl<Write> &writes)
     }
 
     SmallVector<size_t, 8> moved;
+    bool is_data = is_all_data(writes);
     for (auto &[step, group] : groups) {
         Write range = writes[group.front().write];
-        if (!range_of(group, step, range))
+        bool is_dense;
+        if (!range_of(group, step, range, is_dense))
             continue;
-        for (const Marching &store : group)
+        range.tells &= is_data && is_dense;
+        range.loaded = nullptr;
+        for (const Marching &store : group) {
             moved.push_back(store.write);
+            if (!range.tells && writes[store.write].tells)
+                writes.push_back(writes[store.write].without_mark());
+        }
         writes.push_back(range);
     }
     llvm::sort(moved, std::greater<>());
@@ -183,10 +203,18 @@ void LoopMover::run(SmallVectorImpl<Write> &writes)
 {
     if (!loop_.getLoopPreheader() || !is_free_of_barriers())
         return;
-    for (Write &write : writes)
-        if (loops_.getLoopFor(write.at->getParent()) == &loop_ && write.shape == Write::Bytes &&
-            is_in_every_round(write))
-            move_invariant(write);
+    bool is_data = is_all_data(writes);
+    for (size_t i = 0, n = writes.size(); i < n; i++) {
+        Write write = writes[i];
+        if (loops_.getLoopFor(write.at->getParent()) != &loop_ || write.shape != Write::Bytes ||
+            write.from || !write.marks || !is_in_every_round(write) || !move_invariant(write))
+            continue;
+        if (write.tells && !is_data) {
+            writes.push_back(writes[i].without_mark());
+            write.tells = false;
+        }
+        writes[i] = write;
+    }
     move_marching(writes);
 }
 

@@ -80,7 +80,7 @@ Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
     : function_(function), layout_(function.getParent()->getDataLayout()), writes_(writes)
 {
     for (const Write &write : writes)
-        if (write.is_constant())
+        if (write.is_constant() && write.marks)
             members_[write.at].push_back({&write, span_of(write, layout_)});
         else
             result_.push_back(write);
@@ -133,10 +133,12 @@ void Merger::flush(SmallVectorImpl<Member> &region)
     for (size_t i = 0; i < region.size(); i++)
         sorted.try_emplace(region[i].span, i);
     std::map<size_t, Write> joined; // in program order, so that the output is always the same
+    SmallVector<Write, 16> told;
 
     for (auto i = sorted.begin(); i != sorted.end();) {
         Span span = i->first;
         size_t lowest = i->second, earliest = lowest;
+        SmallVector<size_t, 8> members(1, lowest);
         Align align = region[lowest].write->align; // of base + aligned
         int64_t aligned = span.start;
         for (++i; i != sorted.end() && i->first.base == span.base; ++i) {
@@ -144,6 +146,7 @@ void Merger::flush(SmallVectorImpl<Member> &region)
             if (end - span.start > line_size && end != span.end)
                 break;
             span.end = end;
+            members.push_back(i->second);
             earliest = std::min(earliest, i->second);
             if (Align other = region[i->second].write->align; other > align) {
                 align = other;
@@ -159,10 +162,17 @@ void Merger::flush(SmallVectorImpl<Member> &region)
             write.pointer =
                 builder.CreateGEP(builder.getInt8Ty(), span.base, builder.getInt64(span.start));
         }
+        if (members.size() > 1) {
+            write.tells = false;
+            for (size_t member : members)
+                if (region[member].write->tells)
+                    told.push_back(region[member].write->without_mark());
+        }
         joined.emplace(earliest, write);
     }
     for (auto &[position, write] : joined)
         result_.push_back(write);
+    result_.append(told);
     region.clear();
 }
 
@@ -190,6 +200,8 @@ void Merger::run()
                 flush(region);
             else if (!is_needless)
                 region.push_back(*member);
+            else if (member->write->tells)
+                result_.push_back(member->write->without_mark());
         });
         flush(region);
     }

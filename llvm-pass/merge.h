@@ -7,6 +7,8 @@
  *  - Spans of one block that fit together into a line's length are marked by one test of the first
  *    and the last byte, where the first of them stands: whatever lies between is in one of those
  *    two lines.
+ *
+ * Kinds are told where the stores stand, whoever has made the mark.
  */
 #pragma once
 

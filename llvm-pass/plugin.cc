@@ -62,6 +62,7 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
         move_out_of_loops(function, analyses, writes);
         merge(function, writes);
     }
+    emitter.prepare(writes);
     for (const Write &write : writes)
         emitter.emit(write);
     return true;

@@ -4,6 +4,9 @@
  */
 #include "writes.h"
 
+#include "base/marks.h"
+#include "kinds.h"
+
 #include <csetjmp>
 #include <llvm/ADT/Sequence.h>
 #include <llvm/IR/DiagnosticInfo.h>
@@ -37,9 +40,24 @@ class Collector
         writes_.push_back({&at_, pointer, size, nullptr, align});
     }
 
+    /* Something of a type. */
     void bytes(Value *pointer, Type *type, Align align)
     {
         bytes(pointer, layout_.getTypeStoreSize(type), align);
+        if (writes_.back().size <= kinds_size_max)
+            add_kinds(type, 0, writes_.back().kinds);
+    }
+
+    void value(Value *pointer, Value *value, Align align)
+    {
+        bytes(pointer, value->getType(), align);
+        Write &write = writes_.back();
+        if (value->getType()->isAggregateType() || write.size > kinds_size_max)
+            return;
+        Origin origin = origin_of(at_, value);
+        write.kinds = repeat(origin.kind, write.size);
+        if (origin.kind == Origin::Loaded)
+            write.loaded = origin.load;
     }
 
     void bytes(Value *pointer, Value *length, Align align)
@@ -54,10 +72,19 @@ class Collector
         writes_.push_back({&at_, pointer, 0, length, align});
     }
 
-    void lanes(Write::Shape shape, Value *pointer, Value *mask, Type *data)
+    void copy(Value *pointer, Value *from, Value *length, Align align)
+    {
+        size_t count = writes_.size();
+        bytes(pointer, length, align);
+        if (writes_.size() > count)
+            writes_.back().from = from;
+    }
+
+    void lanes(Write::Shape shape, Value *pointer, Value *mask, Type *data, Align align = Align(1))
     {
         uint64_t lane = layout_.getTypeStoreSize(data->getScalarType());
-        writes_.push_back({&at_, pointer, lane, nullptr, Align(1), shape, mask});
+        uint64_t kinds = repeat(kind_of_type(data), lane);
+        writes_.push_back({&at_, pointer, lane, nullptr, align, shape, mask, kinds});
     }
 
     bool intrinsic(IntrinsicInst &call);
@@ -65,6 +92,18 @@ class Collector
     void returns_twice(CallBase &call);
 
   private:
+    static uint64_t repeat(Origin::Kind origin, uint64_t size)
+    {
+        uint64_t kind = origin == Origin::Pointer  ? KIND_POINTER
+                        : origin == Origin::Data   ? KIND_DATA
+                                                   : KIND_BY_VALUE;
+        uint64_t kinds = 0;
+        for (uint64_t word = 0; word < divideCeil(size, 8); word++)
+            kinds |= kind << 8 * word;
+        return kinds;
+    }
+
+    void add_kinds(Type *type, uint64_t offset, uint64_t &kinds);
     bool x86_intrinsic(IntrinsicInst &call);
     Value *sign_bits(Value *vector);
     void x86_scatter(IntrinsicInst &call);
@@ -73,6 +112,21 @@ class Collector
     const DataLayout &layout_;
     SmallVectorImpl<Write> &writes_;
 };
+
+void Collector::add_kinds(Type *type, uint64_t offset, uint64_t &kinds)
+{
+    if (auto *record = dyn_cast<StructType>(type)) {
+        const StructLayout *fields = layout_.getStructLayout(record);
+        for (unsigned i = 0; i < record->getNumElements(); i++)
+            add_kinds(record->getElementType(i), offset + fields->getElementOffset(i), kinds);
+    } else if (auto *array = dyn_cast<ArrayType>(type)) {
+        uint64_t step = layout_.getTypeAllocSize(array->getElementType());
+        for (uint64_t i = 0; i < array->getNumElements(); i++)
+            add_kinds(array->getElementType(), offset + i * step, kinds);
+    } else if (offset % 8 == 0) {
+        kinds |= repeat(kind_of_type(type), layout_.getTypeStoreSize(type)) << offset;
+    }
+}
 
 /* AVX's masks are the sign bits of the lanes. */
 Value *Collector::sign_bits(Value *vector)
@@ -126,8 +180,13 @@ bool Collector::x86_intrinsic(IntrinsicInst &call)
 
 bool Collector::intrinsic(IntrinsicInst &call)
 {
-    if (auto *copy = dyn_cast<AnyMemIntrinsic>(&call)) {
-        bytes(copy->getRawDest(), copy->getLength(), copy->getDestAlign().valueOrOne());
+    if (auto *transfer = dyn_cast<AnyMemTransferInst>(&call)) {
+        copy(transfer->getRawDest(), transfer->getRawSource(), transfer->getLength(),
+             transfer->getDestAlign().valueOrOne());
+        return true;
+    }
+    if (auto *set = dyn_cast<AnyMemIntrinsic>(&call)) {
+        bytes(set->getRawDest(), set->getLength(), set->getDestAlign().valueOrOne());
         return true;
     }
     switch (call.getIntrinsicID()) {
@@ -206,13 +265,16 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     size_t first = writes.size();
     Collector collector(instruction, writes);
     if (auto *store = dyn_cast<StoreInst>(&instruction)) {
-        collector.bytes(store->getPointerOperand(), store->getValueOperand()->getType(),
-                        store->getAlign());
+        collector.value(store->getPointerOperand(), store->getValueOperand(), store->getAlign());
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
-        collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
-                        update->getAlign());
+        if (update->getOperation() == AtomicRMWInst::Xchg)
+            collector.value(update->getPointerOperand(), update->getValOperand(),
+                            update->getAlign());
+        else
+            collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
+                            update->getAlign());
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
-        collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
+        collector.value(exchange->getPointerOperand(), exchange->getNewValOperand(),
                         exchange->getAlign());
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
         if (!collector.intrinsic(*call) && is_unknown_write(*call, libc))
@@ -230,6 +292,9 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     writes.erase(std::remove_if(writes.begin() + first, writes.end(),
                                 [&](const Write &w) { return is_outside(w.pointer, libc); }),
                  writes.end());
+    for (Write &write : drop_begin(writes, first))
+        if (write.loaded && is_outside(write.loaded->getPointerOperand(), libc))
+            write.loaded = nullptr; // by its value
 }
 
 } // namespace pmcc

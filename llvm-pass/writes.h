@@ -7,12 +7,21 @@
  *   Lanes    a vector at pointer, of which only the lanes set in mask are written
  *   Packed   as many lanes at pointer, one behind the other, as mask has bits set
  *   Scatter  pointer is a vector of addresses; those of lanes set in mask are written
+ *
+ * What it writes is, by words of 8 bytes,
+ *
+ *   `kinds`      a constant, a byte a word, of at most 8; of every lane alike
+ *   `loaded`     what that instruction has loaded, up to 64 bytes
+ *   `from`       a copy of the memory there
+ *   data         if it is none of these but larger
  */
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/Instructions.h>
+
+#include <cstdint>
 
 namespace pmcc
 {
@@ -28,8 +37,26 @@ struct Write {
     Shape shape = Bytes;
     llvm::Value *mask = nullptr; // a vector of i1
 
-    bool is_constant() const { return shape == Bytes && !length; }
+    uint64_t kinds = 0;
+    llvm::LoadInst *loaded = nullptr;
+    llvm::Value *from = nullptr;
+    bool marks = true; // else another mark stands for it
+    bool tells = true; // its kinds; else another write does, or several
+
+    bool is_constant() const { return shape == Bytes && !length && !from; }
+    bool is_data() const { return kinds == 0 && !loaded && !from; }
+
+    /** What is left where it stands, when its mark moves elsewhere. */
+    Write without_mark() const
+    {
+        Write write = *this;
+        write.marks = false;
+        return write;
+    }
 };
+
+/** The largest write whose kinds are told one by one: a line's. */
+constexpr uint64_t kinds_size_max = 64;
 
 /** Whether the memory at `pointer` is certainly not in the arena. */
 bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc);

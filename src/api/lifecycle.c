@@ -44,6 +44,8 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         return bad_option(path,
                           "PM_TRACKER_STORES excludes concurrent_stores: a mark and its store "
                           "must be of one transaction");
+    if ((unsigned)o->foreign_pointers > PM_FOREIGN_IGNORE)
+        return bad_option(path, "options.foreign_pointers is none that this libpm has");
     if (o->layout && strlen(o->layout) > PM_LAYOUT_MAX)
         return bad_option(path, "options.layout is longer than PM_LAYOUT_MAX bytes");
     *out = (struct container_options){
@@ -73,6 +75,10 @@ static int read_options(const char *path, const struct pm_options *o, struct con
     return 0;
 }
 
+static_assert((int)PM_FOREIGN_WARN == (int)FOREIGN_WARN &&
+                  (int)PM_FOREIGN_IGNORE == (int)FOREIGN_IGNORE,
+              "one enum for programs, one for the layers below");
+
 /* What the options ask for, on the medium that was found. */
 static int choose_engine(const pm_container *c, const struct pm_options *o, struct txn_options *out)
 {
@@ -85,6 +91,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
         .engine = undo || in->readonly ? &engine_undo : &engine_redo,
         .concurrent = o->concurrent_stores,
         .stores = o->tracker == PM_TRACKER_STORES,
+        .foreign = (enum foreign_pointers)o->foreign_pointers,
         .audit = audit && strcmp(audit, "0") != 0 && audit[0],
         .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
         .recovered = pointers_move,

@@ -48,13 +48,15 @@ void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
     return allocate(c, size, alignment);
 }
 
-/* The new object has pointers where the old one has. */
+/* The new object has pointers where the old one has; in the map at once, but for those that only
+ * commit puts there. */
 static int copy_pointers(pm_container *c, void *to, const void *from, size_t bytes)
 {
     const char *base = c->container.base;
+    uint64_t offset = (uint64_t)((char *)to - base);
     lock_acquire(&c->allocator.lock);
-    int result = pointer_map_copy(&c->pointers, (uint64_t)((char *)to - base),
-                                  (uint64_t)((const char *)from - base), bytes);
+    int result = pointer_map_copy(&c->pointers, offset, (uint64_t)((const char *)from - base), bytes);
+    txn_copy_kinds(&c->txn, offset, from, bytes);
     lock_release(&c->allocator.lock);
     if (result != 0)
         allocator_free(&c->allocator, to);

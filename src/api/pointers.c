@@ -28,6 +28,18 @@ static int check_words(pm_container *c, const void *p, size_t count)
     return 0;
 }
 
+/* The map has them at once, and commit will not take them for data that was stored there. */
+static int map_words(pm_container *c, uint64_t offset, uint64_t count)
+{
+    uint64_t bytes = count * sizeof(void *);
+    if (pointer_map_set(&c->pointers, offset, count) != 0)
+        return -1;
+    if (c->txn.kinds)
+        txn_mark_range(&c->txn, offset, bytes);
+    txn_set_kind(&c->txn, offset, bytes, KIND_POINTER);
+    return 0;
+}
+
 int pm_mark_pointers(void *first, size_t count)
 {
     pm_container *c = owner_of(first);
@@ -36,7 +48,7 @@ int pm_mark_pointers(void *first, size_t count)
     lock_acquire(&c->allocator.lock);
     int result = check_words(c, first, count);
     if (result == 0)
-        result = pointer_map_set(&c->pointers, offset_in(c, first), count);
+        result = map_words(c, offset_in(c, first), count);
     lock_release(&c->allocator.lock);
     return result;
 }
@@ -63,6 +75,7 @@ int pm_mark_data(void *ptr, size_t bytes)
         return -1;
     lock_acquire(&c->allocator.lock);
     pointer_map_clear(&c->pointers, offset_in(c, ptr), bytes);
+    txn_set_kind(&c->txn, offset_in(c, ptr), bytes, KIND_DATA);
     lock_release(&c->allocator.lock);
     return 0;
 }
@@ -86,7 +99,7 @@ static int map_type(pm_container *c, const char *p, const struct pm_type *type, 
     for (size_t i = 0; i < count; i++, p += type->size)
         for (size_t k = 0; k < type->fields; k++) {
             const struct pm_field *f = &type->field[k];
-            if (pointer_map_set(&c->pointers, offset_in(c, p) + f->offset, f->count) != 0)
+            if (map_words(c, offset_in(c, p) + f->offset, f->count) != 0)
                 return -1;
         }
     return 0;

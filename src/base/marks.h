@@ -6,11 +6,19 @@
  *     if (offset < ARENA_SIZE)                          # sub, shr, jne: all that others pay
  *         if (MARKS_TABLE[offset / 64] == 0)            # shr, cmpb, je: an empty mark
  *             pm__mark(address)                         # first store to the line in a transaction
+ *         if (MARKS_TABLE[offset / 64] & MARK_KINDS)    # testb, je: if the container wants to know
+ *             KINDS_TABLE[offset / 8] = what is stored  # shr, movb: data, or a pointer
  *     the store
  *
  * The table has a byte for each line of the arena, at a fixed distance from it: 1 TiB of address
  * space, of which a page is memory only once a line of its 256 KiB has been marked. 0: not marked.
  * A mark is the promise of a store, so it stands before the store, and no commit may be between.
+ *
+ * The second table has a byte for each word: its *kind*, which is what the open transaction has
+ * stored there last. From it commit makes the pointer map (txn/redo/kinds.c). A byte, not a bit:
+ * other threads may be storing to other words of the line, and an atomic `or` waits for every store
+ * before it, which costs more than all the rest. The table is read for marked lines only, and zero
+ * but for those.
  *
  * Idea: the card-marking write barriers of garbage collectors, at the size of a cache line.
  */
@@ -32,20 +40,47 @@
 #define MARKS_TABLE      (ARENA_HINT + ARENA_SIZE)
 #define MARKS_SIZE       (ARENA_SIZE >> MARKS_LINE_SHIFT)
 
+/* What a line's byte says. */
+#define MARK_LINE    1 /* marked */
+#define MARK_KINDS   2 /* marked, and the kinds of its words are wanted */
+#define MARK_FOREIGN 4 /* with MARK_KINDS: stores that tell no kind were announced too */
+
+#define KINDS_WORD_SHIFT 3
+#ifndef KINDS_TABLE
+#define KINDS_TABLE UINT64_C(0x580000000000) /* 88 TiB: above programs, below the heap of ASan */
+#endif
+#define KINDS_SIZE (ARENA_SIZE >> KINDS_WORD_SHIFT)
+
+/* What a word's byte says. */
+#define KIND_DATA     0
+#define KIND_POINTER  1 /* by its type, or made of a pointer by arithmetic */
+#define KIND_BY_VALUE 2 /* from where no type is known: a pointer if it leads into the container */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /*
  * Mark the line of `address`, which is in the arena: the slow path of the inline test. Returns
- * with the line's byte set and its page open. Thread-safe, async-signal-safe. Both functions
+ * with the line's byte set and its page open. Thread-safe, async-signal-safe. All these functions
  * preserve all general registers but r11 (clang's preserve_most), which C code need not know.
  */
 __attribute__((visibility("default"))) void pm__mark(const void *address);
 
-/* Mark every line of [address, address + size), which begins in the arena: for memcpy and its kin,
- * and for libc and system calls that write through a pointer. */
+/* Mark every line of [address, address + size), which begins in the arena. */
 __attribute__((visibility("default"))) void pm__mark_range(const void *address, size_t size);
+
+/* The same where data is stored: memset, text, what system calls write through a pointer. */
+__attribute__((visibility("default"))) void pm__mark_data(const void *address, size_t size);
+
+/* The same where memcpy or memmove is about to copy from `from`: each word of an object gets the
+ * kind that it has there. */
+__attribute__((visibility("default"))) void pm__mark_copy(const void *address, const void *from,
+                                                          size_t size);
+
+/* The kinds of the words at `from`, up to 8, a byte each, the first in the lowest; for who has
+ * loaded them and will store them elsewhere. */
+__attribute__((visibility("default"))) uint64_t pm__kinds(const void *from, size_t size);
 
 #ifdef __cplusplus
 }

@@ -20,13 +20,24 @@ uintptr_t arena_base;
 static struct container *_Atomic slots[SLOTS];
 static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes of slots */
 
+static int map_tables(void)
+{
+    int error = map_table_at((void *)MARKS_TABLE, MARKS_SIZE);
+    if (error != 0)
+        return error;
+    error = map_table_at((void *)KINDS_TABLE, KINDS_SIZE);
+    if (error != 0)
+        munmap((void *)MARKS_TABLE, MARKS_SIZE);
+    return error;
+}
+
 int arena_reserve(const char *path)
 {
     int error = 0;
     pthread_mutex_lock(&arena_lock);
     if (arena_base == 0) {
         void *p = map_reserve((void *)ARENA_HINT, ARENA_SIZE);
-        error = p == MAP_FAILED ? -errno : map_table_at((void *)MARKS_TABLE, MARKS_SIZE);
+        error = p == MAP_FAILED ? -errno : map_tables();
         if (error == 0)
             arena_base = (uintptr_t)p;
         else if (p != MAP_FAILED)
@@ -129,7 +140,9 @@ void arena_give_back(uint64_t base, uint64_t size)
 {
     /* Whoever comes next has marked nothing; else the addresses are not for use again. */
     void *marks = (void *)(MARKS_TABLE + ((base - ARENA_HINT) >> MARKS_LINE_SHIFT));
-    if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0)
+    void *kinds = (void *)(KINDS_TABLE + ((base - ARENA_HINT) >> KINDS_WORD_SHIFT));
+    if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0 ||
+        map_clear_table(kinds, size >> KINDS_WORD_SHIFT) != 0)
         return;
     pthread_mutex_lock(&arena_lock);
     set_slots(slot_of(base), slot_count(size), NULL);

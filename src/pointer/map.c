@@ -86,8 +86,14 @@ static void find_maps(void *context)
 /* For allocator_upcalls. */
 static void forget_freed(void *context, uint64_t offset, uint64_t bytes)
 {
+    const struct pointer_map *map = context;
     pointer_map_clear(context, offset, bytes);
+    txn_set_kind(map->a->t, offset, bytes, KIND_DATA);
 }
+
+/* For pointer_upcalls; below. */
+static uint8_t mapped_of_line(void *context, uint64_t line);
+static int map_line(void *context, uint64_t line, uint8_t words);
 
 /* For allocator_upcalls; at the end of this file. */
 static int check_maps(void *context);
@@ -135,6 +141,7 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
     }
     find_maps(map);
     a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
+    a->t->pointers = (struct pointer_upcalls){map, mapped_of_line, map_line};
     return 0;
 }
 
@@ -175,6 +182,29 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
         set_word(map, at, seal_payload(word_at(map, at)) & ~gone);
         offset += n * sizeof(void *);
     }
+}
+
+/* ---- line by line, for commits -----------------------------------------------------------------
+ */
+
+#define LINE_WORDS ((uint32_t)(PM_LINE / sizeof(void *)))
+static_assert(MAP_WORD_BYTES % PM_LINE == 0, "all words of a line are in one word of the map");
+
+static uint8_t mapped_of_line(void *context, uint64_t line)
+{
+    struct place at = place_of(context, line * PM_LINE);
+    return (uint8_t)(seal_payload(word_at(context, at)) >> at.bit);
+}
+
+static int map_line(void *context, uint64_t line, uint8_t words)
+{
+    struct pointer_map *map = context;
+    struct place at = place_of(map, line * PM_LINE);
+    if (map->segment[at.group] == 0 && make_map(map, at.group) != 0)
+        return -1;
+    uint64_t others = seal_payload(word_at(map, at)) & ~bits_between(at.bit, at.bit + LINE_WORDS);
+    set_word(map, at, others | (uint64_t)words << at.bit);
+    return 0;
 }
 
 int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes)

@@ -20,10 +20,32 @@ static inline bool in_arena(const volatile void *p)
     return (uintptr_t)p - ARENA_HINT < ARENA_SIZE;
 }
 
+/* The kind of a marked word in the arena, as compiled code says it. */
+static inline void set_kind(const void *word, uint8_t kind)
+{
+    uint64_t offset = (uintptr_t)word - ARENA_HINT;
+    if (((const uint8_t *)MARKS_TABLE)[offset >> MARKS_LINE_SHIFT] & MARK_KINDS)
+        ((uint8_t *)KINDS_TABLE)[offset >> KINDS_WORD_SHIFT] = kind;
+}
+
+/* Data, whatever was there. */
 static inline void announce(const volatile void *p, size_t n)
 {
     if (in_arena(p) && n)
-        pm__mark_range((const void *)p, n);
+        pm__mark_data((const void *)p, n);
+}
+
+/* A copy of what is at `from`, before it is made. */
+static inline void announce_copy(void *p, const void *from, size_t n)
+{
+    if (in_arena(p) && n)
+        pm__mark_copy(p, from, n);
+}
+
+/* A pointer that the function stores: as if copied from a variable of the function's. */
+static inline void announce_pointer(char **p)
+{
+    announce_copy(p, &p, sizeof *p);
 }
 
 #define announce_object(p) announce(p, sizeof *(p))

@@ -41,13 +41,13 @@ static void announce_copy_until(void *p, const void *q, int c, size_t n)
     if (!in_arena(p))
         return;
     const char *end = memchr(q, c, n);
-    announce(p, end ? (size_t)(end - (const char *)q) + 1 : n);
+    announce_copy(p, q, end ? (size_t)(end - (const char *)q) + 1 : n);
 }
 
 /* The end of a token is overwritten, and the place where the next begins noted. */
 static void announce_field(char *s, const char *set, char **rest)
 {
-    announce_object(rest);
+    announce_pointer(rest);
     if (in_arena(s))
         announce(s + strcspn(s, set), 1);
 }
@@ -55,6 +55,44 @@ static void announce_field(char *s, const char *set, char **rest)
 static void announce_token(char *s, const char *set, char **rest)
 {
     announce_field(s ? s + strspn(s, set) : s, set, rest);
+}
+
+static uint8_t kind_of_column(const char *p, size_t n, size_t size)
+{
+    uint64_t kind = KIND_DATA, zero = 0;
+    bool is_first = true;
+    for (size_t i = 0; i < n; i++, p += size) {
+        if (memcmp(p, &zero, sizeof zero) == 0) /* a pointer or not */
+            continue;
+        uint64_t other = pm__kinds(p, sizeof zero);
+        if (!is_first && other != kind)
+            return KIND_BY_VALUE;
+        kind = other;
+        is_first = false;
+    }
+    return (uint8_t)kind;
+}
+
+/*
+ * Elements of an array that are about to change places: each word gets the kind that the same
+ * word has in all of them. If they differ, as in a union, its value will tell.
+ */
+static void announce_elements(void *array, size_t n, size_t size)
+{
+    const size_t step = sizeof(uint64_t);
+    if (!in_arena(array) || n == 0 || size == 0)
+        return;
+    if ((uintptr_t)array % step || size % step) { /* no pointers, or they cannot be mapped */
+        announce(array, n * size);
+        return;
+    }
+    pm__mark_range(array, n * size);
+    for (size_t at = 0; at < size; at += step) {
+        char *column = (char *)array + at;
+        uint8_t kind = kind_of_column(column, n, size);
+        for (size_t i = 0; i < n; i++)
+            set_kind(column + i * size, kind);
+    }
 }
 
 static void announce_vector(const struct iovec *v, size_t n)

@@ -1,18 +1,17 @@
 /*
- * pm__mark(address) and pm__mark_range(address, size), as compiled code calls them: by the convention
- * that clang calls preserve_most, so that every general register but r11 comes back as it was. The
+ * pm__mark() and its kin (base/marks.h) as compiled code calls them: by the convention that clang calls preserve_most, so that every general register but r11 comes back as it was. The
  * call stands in a cold branch beside a store; were registers lost there, every function that stores
  * would have to save its own on the hot path, on entry.
  *
  * What they do is in marks.c.
  */
-.macro entry name, target
+.macro entry name, target, result=0
     .globl \name
     .type \name, @function
     .p2align 4
 \name:
     .cfi_startproc
-    .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r10
+    .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r10 /* rax is saved in any case: alignment */
     push %\register
     .cfi_adjust_cfa_offset 8
     .endr
@@ -21,10 +20,16 @@
     call \target
     add $8, %rsp
     .cfi_adjust_cfa_offset -8
-    .irp register, r10, r9, r8, rdi, rsi, rdx, rcx, rax
+    .irp register, r10, r9, r8, rdi, rsi, rdx, rcx
     pop %\register
     .cfi_adjust_cfa_offset -8
     .endr
+    .if \result
+    add $8, %rsp
+    .else
+    pop %rax
+    .endif
+    .cfi_adjust_cfa_offset -8
     ret
     .cfi_endproc
     .size \name, . - \name
@@ -33,7 +38,13 @@
     .text
     .hidden runtime_mark
     .hidden runtime_mark_range
+    .hidden runtime_mark_data
+    .hidden runtime_mark_copy
+    .hidden runtime_kinds
     entry pm__mark, runtime_mark
     entry pm__mark_range, runtime_mark_range
+    entry pm__mark_data, runtime_mark_data
+    entry pm__mark_copy, runtime_mark_copy
+    entry pm__kinds, runtime_kinds, result=1
 
     .section .note.GNU-stack, "", @progbits

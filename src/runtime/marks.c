@@ -4,6 +4,15 @@
 
 void runtime_mark(const void *address);
 void runtime_mark_range(const void *address, size_t size);
+void runtime_mark_data(const void *address, size_t size);
+void runtime_mark_copy(const void *address, const void *from, size_t size);
+uint64_t runtime_kinds(const void *from, size_t size);
+
+/* A range as the transaction layer has it. */
+struct place {
+    struct txn *t;
+    uint64_t offset, bytes;
+};
 
 void runtime_mark(const void *address)
 {
@@ -12,11 +21,41 @@ void runtime_mark(const void *address)
         txn_mark(c->upper, (uint64_t)((const char *)address - c->base) / PM_LINE);
 }
 
-void runtime_mark_range(const void *address, size_t size)
+/* Mark a range; `bytes` is 0 if there is none. */
+static struct place mark(const void *address, size_t size)
 {
     struct container *c = arena_find(address);
     if (!c || !c->upper || size == 0 || !container_holds(c, address))
-        return;
+        return (struct place){0};
     uint64_t offset = (uint64_t)((const char *)address - c->base);
-    txn_mark_range(c->upper, offset, min_u64(size, c->max_size - offset));
+    struct place place = {c->upper, offset, min_u64(size, c->max_size - offset)};
+    txn_mark_range(place.t, place.offset, place.bytes);
+    return place;
+}
+
+void runtime_mark_range(const void *address, size_t size)
+{
+    mark(address, size);
+}
+
+void runtime_mark_data(const void *address, size_t size)
+{
+    struct place place = mark(address, size);
+    if (place.bytes)
+        txn_set_kind(place.t, place.offset, place.bytes, KIND_DATA);
+}
+
+void runtime_mark_copy(const void *address, const void *from, size_t size)
+{
+    struct place place = mark(address, size);
+    if (place.bytes)
+        txn_copy_kinds(place.t, place.offset, from, place.bytes);
+}
+
+uint64_t runtime_kinds(const void *from, size_t size)
+{
+    uint64_t kinds = 0;
+    for (size_t i = 0; i < size / sizeof(uint64_t); i++)
+        kinds |= (uint64_t)txn_kind_at((const uint64_t *)from + i) << 8 * i;
+    return kinds;
 }

@@ -112,7 +112,9 @@ static void announce_conversion(const struct conversion *c, void *p)
 {
     if (!in_arena(p))
         return;
-    if (c->is_allocated)
+    if (c->letter == 'p' && !c->is_allocated)
+        announce_pointer(p);
+    else if (c->is_allocated)
         announce(p, sizeof(void *));
     else if (c->letter == 'c')
         announce(p, (c->width ? c->width : 1) * c->size);

@@ -118,6 +118,8 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                       .engine = options->engine,
                       .concurrent = options->concurrent,
                       .stores = options->stores && !options->engine->in_place,
+                      .kinds = options->stores && !options->engine->in_place && c->vouched,
+                      .foreign = options->foreign,
                       .journal = {.c = c},
                       .notes = MAP_FAILED,
                       .record = MAP_FAILED};
@@ -278,7 +280,11 @@ static int commit_concurrent(struct txn *t)
 
 int txn_commit(struct txn *t)
 {
-    int result;
+    int result = t->engine->prepare ? t->engine->prepare(t) : 0;
+    if (result != 0) {
+        t->note_count = 0;
+        return result;
+    }
     if (t->concurrent) {
         result = commit_concurrent(t);
     } else {

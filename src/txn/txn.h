@@ -40,6 +40,7 @@ struct engine {
     int (*open_page)(struct txn *t, uint32_t page); /* for a store that faulted; locked [handler] */
     int (*dirty)(struct txn *t, uint64_t offset, uint64_t bytes);
     int (*reserve)(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
+    int (*prepare)(struct txn *t); /* of commit, before it takes the lock; NULL: nothing to do */
     int (*commit)(struct txn *t);
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
@@ -65,11 +66,27 @@ struct txn_upcalls {
     bool (*object_at)(void *context, uint64_t offset, uint64_t *start, uint64_t *size);
 };
 
+/* What txn asks those who keep the map of pointers. */
+struct pointer_upcalls {
+    void *context;
+    /* Which words of a line are mapped, a bit each, the first in bit 0. Needs no lock if nobody
+     * frees the object. */
+    uint8_t (*mapped)(void *context, uint64_t line);
+    /* Have these mapped and no others; the allocator's lock is held, but not the page lock. 0, or
+     * -1 with a message when there is no room for a map. */
+    int (*map)(void *context, uint64_t line, uint8_t words);
+};
+
+/* What becomes of a commit with a pointer that leads out of the container: enum
+ * pm_foreign_pointers. */
+enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
+
 /* How to open; made by the api layer. */
 struct txn_options {
     const struct engine *engine;
     bool concurrent;      /* threads may store during commit */
     bool stores;          /* redo: code marks what it stores to */
+    enum foreign_pointers foreign;
     bool audit;           /* look for stores that no mark announced, at every commit */
     uint64_t private_max; /* bytes */
     /* Called when home is that of the last commit and the log is void, before anybody sees the
@@ -94,11 +111,14 @@ struct txn {
     const struct engine *engine;
     struct redo *redo;          /* what that engine needs besides; NULL under undo */
     struct txn_upcalls upcalls; /* set by the allocator */
+    struct pointer_upcalls pointers; /* set by the pointer map */
     struct lock lock;           /* the page lock */
     uint64_t epoch;             /* of the open transaction */
     bool reserved;   /* until commit, log no page that nobody stored to: txn_reserve() counted */
     bool concurrent; /* threads may store during commit */
     bool stores;     /* code marks what it stores to */
+    bool kinds;      /* and its kinds become the pointer map: the program vouches for it */
+    enum foreign_pointers foreign;
     struct journal journal;
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */
@@ -166,6 +186,21 @@ void txn_mark(struct txn *t, uint64_t line);
 
 /* The same for a range. */
 void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes);
+
+/*
+ * Kinds (base/marks.h), where `t->kinds`; elsewhere these do nothing, and pointers are those mapped.
+ *
+ * txn_set_kind     the marked words of a range are data, or pointers
+ * txn_copy_kinds   memory at `from`, in a container or not, is about to be copied to the range,
+ *                  which is marked: its whole words get the kinds of those there
+ * txn_mark_foreign the range is marked, and will be stored to by code that tells no kinds
+ */
+void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind);
+void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
+void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes);
+
+/* The kind of the word at an address, which is that of a container's word or not. */
+uint8_t txn_kind_at(const void *address);
 
 /*
  * Grow the log so that `pages` more pages can be logged, and a commit can list them and

@@ -147,6 +147,22 @@ extern "C" void runtime_mark_range(const void *address, size_t size)
         set_mark(line);
 }
 
+/* What marks say of kinds is for the tests of pointers. */
+extern "C" void runtime_mark_data(const void *address, size_t size)
+{
+    runtime_mark_range(address, size);
+}
+
+extern "C" void runtime_mark_copy(const void *address, const void *, size_t size)
+{
+    runtime_mark_range(address, size);
+}
+
+extern "C" uint64_t runtime_kinds(const void *, size_t)
+{
+    return 0;
+}
+
 void add_subject(const char *name, subject *function, int exact)
 {
     subjects().push_back({name, function, exact != 0});

@@ -28,6 +28,9 @@ cat >library.c <<'END'
 static int marks;
 __attribute__((preserve_most)) void pm__mark(const void *p) { marks += p != NULL; }
 __attribute__((preserve_most)) void pm__mark_range(const void *p, size_t n) { marks += p != NULL && n; }
+__attribute__((preserve_most)) void pm__mark_data(const void *p, size_t n) { marks += p != NULL && n; }
+__attribute__((preserve_most)) void pm__mark_copy(const void *p, const void *q, size_t n) { marks += p != q && n; }
+__attribute__((preserve_most)) unsigned long pm__kinds(const void *p, size_t n) { return p && n; }
 int count(void) { return marks; }
 END
 "$clang" -shared -fPIC library.c -o libpm.so

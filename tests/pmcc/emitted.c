@@ -109,7 +109,7 @@ void joined(long *p, long *q, long n)
 
 // One mark of the range for each of two loops: the vectoriser's and the rest.
 // CHECK-LABEL: @fill(
-// CHECK-COUNT-2: call preserve_mostcc void @pm__mark_range(
+// CHECK-COUNT-2: call preserve_mostcc void @pm__mark_data(
 // CHECK-NOT: @pm__mark
 void fill(int *a, long n)
 {
@@ -144,7 +144,7 @@ void not_invariant(long *p, long n)
 }
 
 // CHECK-LABEL: @copy(
-// CHECK: call preserve_mostcc void @pm__mark_range(ptr {{.*}}, i64 %
+// CHECK: call preserve_mostcc void @pm__mark_copy(ptr {{.*}}, ptr {{.*}}, i64 %
 // CHECK-NOT: @pm__mark
 void copy(char *p, const char *q, size_t n)
 {

@@ -68,6 +68,7 @@ static uint64_t audit_page(struct txn *t, uint32_t page)
             continue;
         escaped(t, line);
         txn_mark(t, line);
+        txn_mark_foreign(t, line * PM_LINE, PM_LINE);
         found++;
     }
     return found;

@@ -147,14 +147,21 @@ void redo_collect(struct txn *t)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);
 }
 
+static inline void clear_marks(struct txn *t, uint64_t line, uint64_t lines)
+{
+    memset(redo_mark(t, line), 0, lines);
+    if (t->kinds)
+        memset(redo_kinds(t, line), KIND_DATA, lines * (PM_LINE / sizeof(void *)));
+}
+
 void redo_clear_marks(struct txn *t)
 {
     struct redo *r = t->redo;
     if (!t->stores)
         return;
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
-        *redo_mark(t, r->marked[i]) = 0;
+        clear_marks(t, r->marked[i], 1);
     r->marked_count = 0;
     for (uint32_t i = 0; i < t->pages.count; i++)
-        memset(redo_mark(t, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES), 0, PM_PAGE_LINES);
+        clear_marks(t, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);
 }

@@ -98,7 +98,7 @@ void txn_mark(struct txn *t, uint64_t line)
     struct redo *r = t->redo;
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
     if (!t->stores) { /* stores fault here, so no mark is needed, now or later */
-        memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), 1, PM_PAGE_LINES);
+        memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), MARK_LINE, PM_PAGE_LINES);
         return;
     }
     if (!page_has(&t->pages, page, PAGE_OPEN)) {
@@ -114,7 +114,7 @@ void txn_mark(struct txn *t, uint64_t line)
         t->pages.heat[page] = 1;
     __builtin_prefetch(t->c->home + line * PM_LINE);
     r->marked[next_mark(r)] = line;
-    *redo_mark(t, line) = 1;
+    *redo_mark(t, line) = redo_marked(t);
 }
 
 /* A page that is stored to as a whole is listed, and its lines need no entries of their own. */
@@ -124,7 +124,9 @@ static void mark_page(struct txn *t, uint32_t page)
     lock_acquire_masked(&t->lock, &saved);
     if (segments_page_is_data(t, page) && open_if_closed(t, page) == 0) {
         redo_list(t, page, true);
-        memset(redo_mark(t, (uint64_t)page * PM_PAGE_LINES), 1, PM_PAGE_LINES);
+        uint8_t *mark = redo_mark(t, (uint64_t)page * PM_PAGE_LINES);
+        for (uint32_t i = 0; i < PM_PAGE_LINES; i++)
+            mark[i] |= redo_marked(t);
     }
     lock_release_masked(&t->lock, &saved);
 }
@@ -357,6 +359,7 @@ const struct engine engine_redo = {
     .open_page = redo_open_page,
     .dirty = redo_dirty,
     .reserve = redo_reserve,
+    .prepare = redo_map_pointers,
     .commit = redo_commit,
     .wait = redo_wait,
     .rollback = redo_rollback,

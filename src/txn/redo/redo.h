@@ -120,6 +120,19 @@ static inline uint8_t *redo_mark(const struct txn *t, uint64_t line)
     return (uint8_t *)MARKS_TABLE + first + line;
 }
 
+/* The byte that says that a line is marked. */
+static inline uint8_t redo_marked(const struct txn *t)
+{
+    return t->kinds ? MARK_LINE | MARK_KINDS : MARK_LINE;
+}
+
+/* The kinds of a line's words. */
+static inline uint8_t *redo_kinds(const struct txn *t, uint64_t line)
+{
+    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> KINDS_WORD_SHIFT;
+    return (uint8_t *)KINDS_TABLE + first + line * (PM_LINE / sizeof(void *));
+}
+
 /* Whether home is a copy in memory, that the queue takes to the file. */
 static inline bool redo_on_file(const struct txn *t)
 {
@@ -169,6 +182,12 @@ void redo_collect(struct txn *t);
 
 /* Forget marks and list: the view is home. */
 void redo_clear_marks(struct txn *t);
+
+/* ---- kinds.c --------------------------------------------------------------------------------- */
+
+/* Make the pointer map what the transaction has stored: before a commit, without the page lock. 0,
+ * or -1 with a message. */
+int redo_map_pointers(struct txn *t);
 
 /* ---- audit.c --------------------------------------------------------------------------------- */
 

@@ -1,0 +1,33 @@
+/*
+ * What a store stores, as far as the pointer map is concerned: the kinds of src/base/marks.h.
+ *
+ * This looks at code that the optimiser is done with, where a pointer may be an integer: copies of
+ * 8 bytes are loads and stores of i64. So it asks where a value comes from:
+ *
+ *   a pointer by its type, or by the type that the program gives the memory (!tbaa)   Pointer
+ *   ptrtoint, and that with bits set or cleared or a distance added (tagged pointers)  Pointer
+ *   a load of a word, and that with bits or a constant changed                   as the word loaded
+ *   arguments, results, and whatever mixes the above                                by its value
+ *   all other arithmetic, constants, numbers of less than 8 bytes                         Data
+ */
+#pragma once
+
+#include <llvm/IR/Instructions.h>
+
+namespace pmcc
+{
+
+struct Origin {
+    enum Kind { Data, Pointer, ByValue, Loaded };
+
+    Kind kind = Data;
+    llvm::LoadInst *load = nullptr; // whose word's kind it has; of the value's size
+};
+
+/** Of a value that `store`, or an atomic operation, puts into memory. */
+Origin origin_of(const llvm::Instruction &store, llvm::Value *value);
+
+/** The kind of memory that has this type, for who does not show the value: of its first word. */
+Origin::Kind kind_of_type(const llvm::Type *type);
+
+} // namespace pmcc

@@ -1,0 +1,252 @@
+/*
+ * From the kinds of words (base/marks.h) to the pointer map, before a commit.
+ *
+ * A word of a marked line is then
+ *
+ *   stored as a pointer           mapped. It must lead into the container, or be NULL or no address
+ *                                 at all, as -1; what leads elsewhere will not be there tomorrow
+ *   stored as we know not what    mapped if it leads into the container
+ *   changed to something else     not mapped
+ *   unchanged, or zero now        as it was. Zero needs no moving either way, and a field that is
+ *                                 NULL now and then is not logged each time
+ *
+ * A fresh line is no exception: nothing of it was mapped, for freeing an object unmaps its words.
+ * What was changed by stores that tell no kinds (pm_dirty(), or a page fault) stays as it was, so
+ * that declared pointers stay declared.
+ *
+ * Invariants
+ *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_DATA, which is 0.
+ *  K2  What is mapped explicitly in a marked line has a kind too: pm_mark_pointer() is a store here.
+ */
+#include "txn/redo/redo.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LINE_WORDS ((uint32_t)(PM_LINE / sizeof(uint64_t)))
+
+/* Data whose kinds fill a page of the table, and as much as is rather given back than stored to. */
+#define KINDS_PAGE (PM_PAGE << KINDS_WORD_SHIFT)
+#define FORGET_MIN (UINT64_C(1) << 20)
+
+struct line_kinds {
+    uint8_t pointers, by_value; /* a bit a word */
+};
+
+/* Bit 0 of each byte. */
+static uint8_t gather(uint64_t bytes)
+{
+    return (uint8_t)((bytes & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56);
+}
+
+static struct line_kinds line_kinds(const struct txn *t, uint64_t line)
+{
+    uint64_t kinds;
+    memcpy(&kinds, redo_kinds(t, line), sizeof kinds);
+    return (struct line_kinds){.pointers = gather(kinds / KIND_POINTER),
+                               .by_value = gather(kinds / KIND_BY_VALUE)};
+}
+
+static const uint64_t *line_words(const struct txn *t, uint64_t line)
+{
+    return (const uint64_t *)(t->c->base + line * PM_LINE);
+}
+
+/* The words that have changed, and not to zero. */
+static uint8_t changed_words(const struct txn *t, uint64_t line)
+{
+    const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
+    uint8_t changed = 0;
+    for (uint32_t i = 0; i < LINE_WORDS; i++)
+        changed |= (uint8_t)((now[i] != was[i] && now[i] != 0) << i);
+    return changed;
+}
+
+/* Past the end of the last object is a pointer's right. */
+static bool leads_inside(const struct container *c, uint64_t value)
+{
+    return value - (uintptr_t)c->base <= c->max_size;
+}
+
+/* Whether a program could have anything there: not in the first page, nor in the kernel's half. */
+static bool is_address(uint64_t value)
+{
+    return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
+}
+
+/* ---- at commit ------------------------------------------------------------------------------- */
+
+static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
+{
+    char object[96] = "";
+    uint64_t start, bytes;
+    if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
+        snprintf(object, sizeof object, " in byte %" PRIu64 " of the object of %" PRIu64 " bytes at %p",
+                 offset - start, bytes, (void *)(t->c->base + start));
+    pm__fail(EINVAL,
+             "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
+             "what will not be there in the next run: the stack, malloc'ed memory, another "
+             "container, a function, a constant, or the table of a class with virtual functions; "
+             "store something else, or open with foreign_pointers = PM_FOREIGN_IGNORE",
+             t->c->path, offset, value, object);
+    if (t->foreign == FOREIGN_ERROR) {
+        errno = EINVAL;
+        return -1;
+    }
+    fprintf(stderr, "libpm: %s\n", pm__message());
+    return 0;
+}
+
+/* Sort the pointers of a line: those that lead nowhere in the container are taken out. */
+static int check_pointers(const struct txn *t, uint64_t line, uint8_t *pointers)
+{
+    const uint64_t *words = line_words(t, line);
+    for (unsigned left = *pointers; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        if (words[i] == 0 || leads_inside(t->c, words[i]))
+            continue;
+        *pointers &= (uint8_t) ~(1u << i);
+        if (t->foreign != FOREIGN_IGNORE && is_address(words[i]) &&
+            leads_out(t, line * PM_LINE + i * sizeof *words, words[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static uint8_t pointers_by_value(const struct txn *t, uint64_t line, uint8_t candidates)
+{
+    const uint64_t *words = line_words(t, line);
+    uint8_t pointers = 0;
+    for (unsigned left = candidates; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        pointers |= (uint8_t)(leads_inside(t->c, words[i]) << i);
+    }
+    return pointers;
+}
+
+/* `foreign`: others have stored there too. */
+static int map_line(struct txn *t, uint64_t line, bool foreign)
+{
+    struct line_kinds kinds = line_kinds(t, line);
+    uint8_t changed = changed_words(t, line), known = kinds.pointers | kinds.by_value;
+    if (!(changed | known))
+        return 0;
+    uint8_t was = t->pointers.mapped(t->pointers.context, line), is = kinds.pointers;
+    if (check_pointers(t, line, &is) != 0)
+        return -1;
+    is |= pointers_by_value(t, line, kinds.by_value);
+    is |= (uint8_t)(was & ~(foreign ? known : changed | kinds.pointers));
+    return is == was ? 0 : t->pointers.map(t->pointers.context, line, is);
+}
+
+/* A page that is listed since a store faulted there is all foreign. */
+static int map_page(struct txn *t, const struct page_entry *entry)
+{
+    bool announced = entry->sum != 0;
+    uint64_t first = (uint64_t)entry->page * PM_PAGE_LINES;
+    int result = 0;
+    for (uint64_t line = first; line < first + PM_PAGE_LINES && result == 0; line++) {
+        uint8_t mark = *redo_mark(t, line);
+        if (mark != 0 || !announced)
+            result = map_line(t, line, !announced || mark & MARK_FOREIGN);
+    }
+    return result;
+}
+
+int redo_map_pointers(struct txn *t)
+{
+    const struct redo *r = t->redo;
+    int result = 0;
+    if (!t->kinds)
+        return 0;
+    for (uint32_t i = 0; i < t->pages.count && result == 0; i++)
+        result = map_page(t, &t->pages.opened[i]);
+    for (uint64_t i = 0, n = r->marked_count; i < n && result == 0; i++) {
+        uint64_t line = r->marked[i];
+        if (!(t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED))
+            result = map_line(t, line, *redo_mark(t, line) & MARK_FOREIGN);
+    }
+    return result;
+}
+
+/* ---- between commits ------------------------------------------------------------------------- */
+
+static void set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
+{
+    uint64_t word = offset / sizeof(uint64_t), end = divide_up(offset + bytes, sizeof(uint64_t));
+    while (bytes > 0 && word < end) {
+        uint64_t line = word / LINE_WORDS, n = min_u64(end - word, LINE_WORDS - word % LINE_WORDS);
+        if (*redo_mark(t, line) & MARK_KINDS)
+            memset(redo_kinds(t, line) + word % LINE_WORDS, kind, n);
+        word += n;
+    }
+}
+
+void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
+{
+    if (!t->kinds)
+        return;
+    uint64_t end = offset + bytes;
+    uint64_t from = align_up(offset, KINDS_PAGE), to = align_down(end, KINDS_PAGE);
+    if (kind == KIND_DATA && bytes >= FORGET_MIN &&
+        map_clear_table(redo_kinds(t, from / PM_LINE), (to - from) >> KINDS_WORD_SHIFT) == 0) {
+        set_kind(t, offset, from - offset, kind);
+        set_kind(t, to, end - to, kind);
+    } else {
+        set_kind(t, offset, bytes, kind);
+    }
+}
+
+void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint64_t end = divide_up(offset + bytes, PM_LINE);
+    for (uint64_t line = offset / PM_LINE; line < end && t->kinds; line++)
+        if (*redo_mark(t, line))
+            *redo_mark(t, line) |= MARK_FOREIGN;
+}
+
+/* The kind of a word of the container, as the next commit would see it. */
+static uint8_t kind_of_word(const struct txn *t, uint64_t offset)
+{
+    uint64_t line = offset / PM_LINE;
+    uint32_t word = offset % PM_LINE / sizeof(uint64_t);
+    bool mapped = t->pointers.mapped(t->pointers.context, line) >> word & 1;
+    if (!t->kinds)
+        return mapped ? KIND_POINTER : KIND_BY_VALUE;
+    uint8_t mark = *redo_mark(t, line), kind = mark ? redo_kinds(t, line)[word] : KIND_DATA;
+    if (kind != KIND_DATA)
+        return kind;
+    bool changed = mark && !(mark & MARK_FOREIGN) && changed_words(t, line) >> word & 1;
+    return mapped && !changed ? KIND_POINTER : KIND_DATA;
+}
+
+uint8_t txn_kind_at(const void *address)
+{
+    const struct container *c = arena_find(address);
+    if (!c || !c->upper || !container_holds(c, address) || (uintptr_t)address % sizeof(uint64_t))
+        return KIND_BY_VALUE;
+    return kind_of_word(c->upper, (uint64_t)((const char *)address - c->base));
+}
+
+/* Ranges may overlap, so words are copied in the order in which memmove(3) could copy them. */
+void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
+{
+    if (!t->kinds)
+        return;
+    const char *to = t->c->base + offset;
+    uint64_t first = divide_up(offset, sizeof(uint64_t)), end = (offset + bytes) / sizeof(uint64_t);
+    bool upwards = to <= (const char *)from;
+    for (uint64_t n = first < end ? end - first : 0, i = 0; i < n; i++) {
+        uint64_t word = upwards ? first + i : end - 1 - i;
+        uint64_t at = word * sizeof(uint64_t);
+        txn_set_kind(t, at, sizeof(uint64_t), txn_kind_at((const char *)from + (at - offset)));
+    }
+    /* Parts of words are data. */
+    if (offset % sizeof(uint64_t))
+        txn_set_kind(t, offset, 1, KIND_DATA);
+    if ((offset + bytes) % sizeof(uint64_t) && bytes)
+        txn_set_kind(t, offset + bytes - 1, 1, KIND_DATA);
+}
