@@ -1,0 +1,494 @@
+/* Structures in C whose pointers the pass records. */
+#include "recorded.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+
+/* ---- a tree with parents ---------------------------------------------------------------------- */
+
+struct tree {
+    long key;
+    struct tree *child[2], *parent;
+};
+
+static void rotate(struct tree **root, struct tree *n, int side)
+{
+    struct tree *up = n->child[!side], *parent = n->parent;
+    n->child[!side] = up->child[side];
+    if (up->child[side])
+        up->child[side]->parent = n;
+    up->child[side] = n;
+    up->parent = parent;
+    n->parent = up;
+    if (!parent)
+        *root = up;
+    else
+        parent->child[parent->child[1] == n] = up;
+}
+
+STRUCTURE(trees)
+static void build_trees(pm_container *c, int step)
+{
+    struct tree **root = pm_getroot(c);
+    if (step == 0) {
+        root = make_bytes(c, sizeof *root);
+        has_pointer(root);
+        pm_setroot(c, root, 0);
+    }
+    for (long i = 0; i < 200; i++) {
+        struct tree *n = make(c, PM_TYPE(struct tree, child, parent), 1), **at = root, *parent = NULL;
+        n->key = (i * 7919 + step * 104729) % 10007;
+        while (*at) {
+            parent = *at;
+            at = &parent->child[n->key > parent->key];
+        }
+        n->parent = parent;
+        *at = n;
+        if (parent && i % 3 == 0)
+            rotate(root, parent, parent->child[1] == n ? 0 : 1);
+    }
+}
+static const char *check_node(const struct tree *n, const struct tree *parent, long *count)
+{
+    if (!n)
+        return NULL;
+    REQUIRE_THAT_IT_HAS(n->parent == parent);
+    ++*count;
+    const char *wrong = check_node(n->child[0], n, count);
+    return wrong ? wrong : check_node(n->child[1], n, count);
+}
+static const char *check_trees(pm_container *c)
+{
+    long count = 0;
+    const char *wrong = check_node(*(struct tree **)pm_getroot(c), NULL, &count);
+    return wrong || count == 200 * STEPS ? wrong : "all nodes";
+}
+
+/* ---- the middle of an object, and one past its end --------------------------------------------- */
+
+struct range {
+    int numbers[10];
+    int *begin, *middle, *end, *volatile last;
+    struct range *next;
+};
+#define RANGE PM_TYPE(struct range, begin, middle, end, next)
+
+STRUCTURE(ranges)
+static void build_ranges(pm_container *c, int step)
+{
+    struct range *first = pm_getroot(c);
+    for (int i = 0; i < 20; i++) {
+        struct range *r = make(c, RANGE, 1);
+        has_pointer((void *)&r->last);
+        *r = (struct range){.begin = r->numbers,
+                            .middle = &r->numbers[i % 10],
+                            .end = r->numbers + 10,
+                            .last = (int *)(r + 1),
+                            .next = first};
+        for (int k = 0; k < 10; k++)
+            r->numbers[k] = step + k;
+        first = r;
+    }
+    if (step % 2)
+        first->next->middle = NULL;
+    pm_setroot(c, first, 0);
+}
+static const char *check_ranges(pm_container *c)
+{
+    int count = 0;
+    for (const struct range *r = pm_getroot(c); r; r = r->next, count++) {
+        REQUIRE_THAT_IT_HAS(r->begin == r->numbers && r->end == r->numbers + 10);
+        REQUIRE_THAT_IT_HAS(!r->middle || (r->middle >= r->begin && r->middle < r->end));
+        REQUIRE_THAT_IT_HAS(r->last == (const int *)(r + 1));
+    }
+    return count == 20 * STEPS ? NULL : "all of them";
+}
+
+/* ---- void *, and what is done with arrays of pointers ------------------------------------------ */
+
+struct arrays {
+    void **any;
+    char **texts;
+    long count;
+    char *names[300];
+    struct named {
+        const char *name;
+        long number;
+    } sorted[64];
+};
+#define ARRAYS PM_TYPE(struct arrays, any, texts, names)
+
+NOINLINE static void copy_all(char **to, char *const *from, long n)
+{
+    for (long i = 0; i < n; i++)
+        to[i] = from[i];
+}
+NOINLINE static void reverse(void **p, long n)
+{
+    for (long i = 0; i < n / 2; i++) {
+        void *swap = p[i];
+        p[i] = p[n - 1 - i];
+        p[n - 1 - i] = swap;
+    }
+}
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)b, *(char *const *)a);
+}
+static void *grow(void *p, size_t bytes)
+{
+    void *q = pm_realloc(p, bytes);
+    if (!q)
+        abort();
+    return q;
+}
+
+STRUCTURE(arrays)
+static void build_arrays(pm_container *c, int step)
+{
+    struct arrays *a = pm_getroot(c);
+    if (step == 0) {
+        a = make(c, ARRAYS, 1);
+        pm_setroot(c, a, 0);
+        a->any = make_bytes(c, 16);
+        a->texts = make_bytes(c, 16);
+        for (int i = 0; i < 64; i++)
+            has_pointer(&a->sorted[i].name);
+    }
+    long n = a->count, more = 40;
+    a->any = grow(a->any, (n + more) * sizeof(void *));
+    a->texts = grow(a->texts, (n + more) * sizeof(void *));
+    for (long i = n; i < n + more; i++) {
+        char *text = make_bytes(c, 32);
+        memset(text, 'a' + i % 26, 1 + i % 20);
+        a->texts[i] = text;
+        a->any[i] = i % 2 ? (void *)&a->texts : (void *)(text + 5);
+        has_pointer(&a->texts[i]);
+        has_pointer(&a->any[i]);
+    }
+    a->count = n += more;
+    copy_all(a->names + step, a->texts, n);
+    memmove(a->names + 7, a->names + step, number(100) * sizeof(char *));
+    memcpy(a->names + 200, a->names + 3, 8 * sizeof(char *));
+    reverse(a->any, n);
+    qsort(a->texts, n, sizeof *a->texts, compare_texts);
+    for (int i = 0; i < 64; i++)
+        a->sorted[i] = (struct named){a->texts[(i * 37) % n], i};
+    qsort(a->sorted, 64, sizeof *a->sorted, compare_names);
+    a->sorted[5] = a->sorted[6];
+}
+static const char *check_arrays(pm_container *c)
+{
+    const struct arrays *a = pm_getroot(c);
+    for (long i = 0; i < a->count; i++) {
+        REQUIRE_THAT_IT_HAS(pm_contains(c, a->texts[i]) && a->texts[i][0] >= 'a');
+        REQUIRE_THAT_IT_HAS(pm_contains(c, a->any[i]));
+        REQUIRE_THAT_IT_HAS(i == 0 || strcmp(a->texts[i - 1], a->texts[i]) >= 0);
+    }
+    for (int i = 0; i < 300; i++)
+        REQUIRE_THAT_IT_HAS(!a->names[i] || (pm_contains(c, a->names[i]) && *a->names[i] >= 'a'));
+    for (int i = 1; i < 64; i++)
+        REQUIRE_THAT_IT_HAS(i == 5 || strcmp(a->sorted[i - 1].name, a->sorted[i].name) <= 0);
+    return a->count == 40 * STEPS ? NULL : "all of them";
+}
+
+/* ---- unions, and data over pointers ------------------------------------------------------------ */
+
+union value {
+    void *pointer;
+    long number;
+    double real;
+    char text[16];
+    struct {
+        int low, high;
+    } parts;
+};
+struct values {
+    union value v[64], copies[64];
+    char *over[8];
+};
+
+STRUCTURE(unions)
+static void build_unions(pm_container *c, int step)
+{
+    struct values *s = pm_getroot(c);
+    if (step == 0) {
+        s = make_bytes(c, sizeof *s);
+        pm_setroot(c, s, 0);
+    }
+    long looks = (long)s;
+    for (int i = 0; i < 64; i++) {
+        union value *v = &s->v[i];
+        /* One kind of value after the other, in one transaction and from one to the next. */
+        for (int turn = 0; turn < 2; turn++) {
+            int kind = (i >> (2 * turn) & 3) ^ step;
+            has_data(v, sizeof *v);
+            switch (kind) {
+            case 0:
+                v->pointer = &s->v[63 - i];
+                has_pointer(v);
+                break;
+            case 1:
+                v->number = looks / 5 * number(5); /* an integer that looks like a pointer */
+                break;
+            case 2:
+                strcpy(v->text, "some text");
+                break;
+            default:
+                v->parts.low = (int)looks;
+                v->parts.high = (int)(looks >> 32);
+                break;
+            }
+        }
+        s->copies[i] = *v;
+        has_data(&s->copies[i], sizeof *v);
+        if ((i >> 2 & 3) == step)
+            has_pointer(&s->copies[i]);
+    }
+    for (int i = 0; i < 8; i++)
+        s->over[i] = s->v[i].text;
+    for (int i = 0; i < 8; i++)
+        has_pointer(&s->over[i]);
+    if (step > 0) {
+        int fds[2];
+        memset(&s->over[0], step, sizeof(char *));
+        snprintf((char *)&s->over[1], 8, "%d", step);
+        if (pipe(fds) || write(fds[1], &looks, 8) != 8 || read(fds[0], &s->over[2], 8) != 8)
+            abort();
+        close(fds[0]);
+        close(fds[1]);
+        ((char *)&s->over[3])[3] ^= 1;
+        *(volatile double *)&s->over[4] = step;
+        s->over[5] = NULL;
+        has_data(&s->over[0], 6 * sizeof(char *));
+    }
+}
+static const char *check_unions(pm_container *c)
+{
+    const struct values *s = pm_getroot(c);
+    for (int i = 0; i < 64; i++)
+        switch ((i >> 2 & 3) ^ (STEPS - 1)) {
+        case 0:
+            REQUIRE_THAT_IT_HAS(s->v[i].pointer == &s->v[63 - i]);
+            REQUIRE_THAT_IT_HAS(s->copies[i].pointer == &s->v[63 - i]);
+            break;
+        case 2:
+            REQUIRE_THAT_IT_HAS(strcmp(s->v[i].text, "some text") == 0);
+            break;
+        default:
+            REQUIRE_THAT_IT_HAS(s->v[i].number == s->copies[i].number);
+        }
+    REQUIRE_THAT_IT_HAS(s->over[6] == s->v[6].text && s->over[7] == s->v[7].text);
+    return NULL;
+}
+
+/* ---- pointers as integers ---------------------------------------------------------------------- */
+
+struct coloured {
+    uintptr_t parent_colour; /* as in Linux' rbtree.h */
+    struct coloured *left, *right;
+    long uses;
+};
+#define COLOURED PM_TYPE(struct coloured, left, right)
+
+static struct coloured *parent_of(const struct coloured *n)
+{
+    return (struct coloured *)(n->parent_colour & ~(uintptr_t)3);
+}
+static void set_parent(struct coloured *n, struct coloured *parent)
+{
+    n->parent_colour = (n->parent_colour & 1) | (uintptr_t)parent;
+}
+static void set_parent_colour(struct coloured *n, struct coloured *parent, int colour)
+{
+    n->parent_colour = (uintptr_t)parent | colour;
+}
+
+STRUCTURE(tagged)
+static void build_tagged(pm_container *c, int step)
+{
+    struct coloured *top = pm_getroot(c);
+    for (int i = 0; i < 30; i++) {
+        struct coloured *n = make(c, COLOURED, 1);
+        has_pointer(&n->parent_colour);
+        n->left = top;
+        if (top) {
+            n->right = top->left;
+            n->parent_colour = top->parent_colour; /* of an integer */
+            set_parent(top, n);
+            top->parent_colour ^= 1;
+            top->uses++;
+        }
+        if (i % 3 == step % 3)
+            set_parent_colour(n, n, i & 1);
+        else
+            n->parent_colour = 0;
+        n->parent_colour |= 1;
+        top = n;
+    }
+    pm_setroot(c, top, 0);
+}
+static const char *check_tagged(pm_container *c)
+{
+    const struct coloured *n = pm_getroot(c);
+    int count = 0;
+    for (const struct coloured *below = n->left; below; n = below, below = below->left, count++)
+        REQUIRE_THAT_IT_HAS(parent_of(below) == n && (!n->right || n->right == below->left));
+    return count == 30 * STEPS - 1 ? NULL : "all of them";
+}
+
+/* ---- structs that are copied and passed about -------------------------------------------------- */
+
+struct pair {
+    struct pair *a;
+    long n;
+    struct pair *b;
+};
+struct block {
+    struct pair pairs[12];
+    long count;
+    struct block *next;
+};
+#define BLOCK PM_TYPE(struct block, next)
+
+NOINLINE static struct pair make_pair(struct pair *a, long n)
+{
+    return (struct pair){a, n, a + 1};
+}
+NOINLINE static void store_pair(struct pair p, struct pair *at)
+{
+    *at = p;
+}
+NOINLINE static void swap_bytes(void *a, void *b, size_t n)
+{
+    char swap[64];
+    memcpy(swap, a, n);
+    memcpy(a, b, n);
+    memcpy(b, swap, n);
+}
+
+STRUCTURE(copies)
+static void build_copies(pm_container *c, int step)
+{
+    struct block *old = pm_getroot(c), *b = make(c, BLOCK, 1), local = {.count = step};
+    for (int i = 0; i < 12; i++) {
+        has_pointer(&b->pairs[i].a);
+        has_pointer(&b->pairs[i].b);
+    }
+    b->next = old;
+    for (int i = 0; i < 6; i++)
+        b->pairs[i] = make_pair(&b->pairs[i], i);
+    store_pair(b->pairs[2], &b->pairs[6]);
+    local.pairs[7] = b->pairs[6];
+    b->pairs[7] = local.pairs[7];
+    memcpy(&b->pairs[8], &b->pairs[3], sizeof(struct pair));
+    struct pair *heap = malloc(2 * sizeof *heap);
+    heap[0] = b->pairs[1];
+    heap[1] = make_pair(&b->pairs[11], step);
+    memcpy(&b->pairs[9], heap, number(2) * sizeof *heap);
+    free(heap);
+    b->pairs[11] = old ? old->pairs[number(11)] : b->pairs[10];
+    if (old)
+        swap_bytes(&old->pairs[0], &b->pairs[1], sizeof(struct pair));
+    long m = b->pairs[4].n;
+    b->pairs[4].n = b->pairs[5].n;
+    b->pairs[5].n = m;
+    pm_setroot(c, b, 0);
+}
+static const char *check_copies(pm_container *c)
+{
+    for (const struct block *b = pm_getroot(c); b; b = b->next)
+        for (int i = 0; i < 12; i++) {
+            REQUIRE_THAT_IT_HAS(pm_contains(c, b->pairs[i].a));
+            REQUIRE_THAT_IT_HAS(b->pairs[i].b == b->pairs[i].a + 1);
+        }
+    return NULL;
+}
+
+/* ---- atomics ----------------------------------------------------------------------------------- */
+
+struct atomic {
+    _Atomic(struct atomic *) next;
+    _Atomic(char *) text;
+    _Atomic long count;
+    char bytes[40];
+};
+
+STRUCTURE(atomics)
+static void build_atomics(pm_container *c, int step)
+{
+    for (int i = 0; i < 10; i++) {
+        struct atomic *a = make_bytes(c, sizeof *a), *top = pm_getroot(c), *none = NULL;
+        has_pointer((void *)&a->next);
+        has_pointer((void *)&a->text);
+        if (!atomic_compare_exchange_strong(&a->next, &none, top))
+            abort();
+        atomic_store_explicit(&a->text, a->bytes, memory_order_relaxed);
+        atomic_fetch_add(&a->text, step);
+        if (top && atomic_exchange(&top->text, top->bytes + 7) < top->bytes)
+            abort();
+        atomic_fetch_add(&a->count, step);
+        pm_setroot(c, a, 0);
+    }
+}
+static const char *check_atomics(pm_container *c)
+{
+    int count = 0;
+    for (struct atomic *a = pm_getroot(c); a; a = a->next, count++)
+        REQUIRE_THAT_IT_HAS(a->text == a->bytes + (count ? 7 : STEPS - 1));
+    return count == 10 * STEPS ? NULL : "all of them";
+}
+
+/* ---- memory that becomes something else -------------------------------------------------------- */
+
+struct reused {
+    struct reused *next;
+    void *rest[6];
+};
+
+STRUCTURE(reused)
+static void build_reused(pm_container *c, int step)
+{
+    struct reused *top = pm_getroot(c);
+    for (int i = 0; i < 20; i++) {
+        struct reused *r = make(c, PM_TYPE(struct reused, next, rest), 1);
+        r->next = top;
+        for (int k = 0; k < 6; k++)
+            r->rest[k] = r;
+        if (i % 2) {
+            long looks = (long)r;
+            pm_free(r);
+            long *numbers = pm_malloc(c, sizeof *r); /* the same memory */
+            for (int k = 0; k < 7; k++)
+                numbers[k] = looks / 3 * number(3);
+            if (i % 4 == 1)
+                pm_free(numbers);
+        } else {
+            top = r;
+        }
+    }
+    if (step == 2) { /* freed later */
+        struct reused *gone = top->next;
+        top->next = gone->next;
+        pm_free(gone);
+    }
+    pm_setroot(c, top, 0);
+}
+static const char *check_reused(pm_container *c)
+{
+    int count = 0;
+    for (const struct reused *r = pm_getroot(c); r; r = r->next, count++)
+        for (int k = 0; k < 6; k++)
+            REQUIRE_THAT_IT_HAS(r->rest[k] == r);
+    return count == 10 * STEPS - 1 ? NULL : "all of them";
+}

@@ -1,0 +1,58 @@
+#include "recorded_errors.h"
+
+#include <cstdlib>
+#include <new>
+#include <sys/mman.h>
+
+namespace
+{
+
+struct Virtual {
+    virtual ~Virtual() = default;
+    virtual long value() const { return 1; }
+    long number = 5;
+};
+
+} // namespace
+
+void store_foreign(Holder *holder, Foreign what, pm_container *other)
+{
+    static void *heap = malloc(64);
+    static void *map =
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long local = 0;
+    switch (what) {
+    case Foreign::Stack:
+        *const_cast<void *volatile *>(&holder->pointer) = &local;
+        break;
+    case Foreign::Heap:
+        holder->pointer = static_cast<char *>(heap) + 5;
+        break;
+    case Foreign::Function:
+        holder->pointer = reinterpret_cast<void *>(&abort);
+        break;
+    case Foreign::Constant:
+        holder->pointer = const_cast<char *>("text");
+        break;
+    case Foreign::Container:
+        holder->pointer = pm_getroot(other);
+        break;
+    case Foreign::VirtualTable:
+        new (holder) Virtual();
+        break;
+    case Foreign::Mapped:
+        holder->pointer = map;
+        break;
+    }
+}
+
+void store_pointer(Holder *holder, void *pointer)
+{
+    holder->pointer = pointer;
+}
+
+void store_number(Holder *holder, long number)
+{
+    static volatile long one = 1;
+    holder->number = number * one;
+}

@@ -1,0 +1,21 @@
+/* Code compiled by pmcc that stores one pointer. */
+#ifndef TEST_PMCC_RECORDED_ERRORS_H
+#define TEST_PMCC_RECORDED_ERRORS_H
+
+#include <libpm.h>
+
+enum class Foreign { Stack, Heap, Function, Constant, Container, VirtualTable, Mapped };
+
+struct Holder {
+    long number;
+    void *pointer;
+};
+
+/** Have `holder`, of 16 bytes, hold a pointer to something that is no part of its container. */
+void store_foreign(Holder *holder, Foreign what, pm_container *other);
+
+void store_pointer(Holder *holder, void *pointer);
+/** As a result of arithmetic, not of a pointer. */
+void store_number(Holder *holder, long number);
+
+#endif

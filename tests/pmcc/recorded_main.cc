@@ -1,0 +1,314 @@
+// The pointer map of structures that code compiled by pmcc has built, beside the maps that types and
+// marks make of the same structures; and what pointers out of the container do to a commit.
+#include "recorded.h"
+
+#include "common/fixture.hpp"
+#include "recorded_errors.h"
+#include "unit/mapped.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <unistd.h>
+#include <vector>
+
+namespace
+{
+
+enum class Way { Pass, Types, Marks };
+Way way;
+
+struct Structure {
+    std::string name;
+    build_function *build;
+    check_function *check;
+};
+
+std::vector<Structure> &structures()
+{
+    static std::vector<Structure> all;
+    return all;
+}
+
+using Offsets = std::set<uint64_t>;
+
+// The mapped words that have an address: not NULL, nor NULL with a tag, which need no map.
+Offsets mapped(pm_container *c)
+{
+    struct Found {
+        char *base;
+        Offsets offsets;
+    } found{};
+    found.base = static_cast<char *>(pm_getroot(c)) - offset_of(c, pm_getroot(c));
+    walk_pointers(
+        c,
+        [](void *context, uint64_t at) {
+            auto *f = static_cast<Found *>(context);
+            if (*reinterpret_cast<uint64_t *>(f->base + at) >= 4096)
+                f->offsets.insert(at);
+        },
+        &found);
+    return found.offsets;
+}
+
+pm_options how(Way w)
+{
+    pm_options options = {};
+    options.size = sizeof options;
+    options.flags = PM_CREATE | PM_MOVABLE;
+    options.tracker = w == Way::Pass ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
+    options.max_size = 64 << 20;
+    options.segment_size = 64 << 10;
+    return options;
+}
+
+// The maps after each step.
+std::vector<Offsets> build(const Structure &structure, const std::string &path, Way w)
+{
+    way = w;
+    test::Container c = test::open(path, how(w));
+    std::vector<Offsets> maps;
+    void *first = pm_calloc(c.get(), 1, 16); // so that the map's segment comes before all others
+    REQUIRE(pm_mark_pointer(first) == 0);
+    REQUIRE(pm_free(first) == 0);
+    for (int step = 0; step < STEPS; step++) {
+        structure.build(c.get(), step);
+        REQUIRE_OK(pm_commit(c.get()));
+        maps.push_back(mapped(c.get()));
+        if (w == Way::Pass)
+            REQUIRE_OK(pm_check(c.get()));
+    }
+    return maps;
+}
+
+// The words that are in one of two maps, by the step after which they were.
+std::string differences(const std::vector<Offsets> &recorded, const std::vector<Offsets> &declared)
+{
+    std::ostringstream text;
+    for (int step = 0; step < STEPS; step++) {
+        for (uint64_t at : recorded[step])
+            if (!declared[step].contains(at))
+                text << " step " << step << " only recorded " << at;
+        for (uint64_t at : declared[step])
+            if (!recorded[step].contains(at))
+                text << " step " << step << " only declared " << at;
+    }
+    return text.str();
+}
+
+void check(const Structure &structure, pm_container *c)
+{
+    const char *wrong = structure.check(c);
+    CHECK(std::string(wrong ? wrong : "") == "");
+}
+
+} // namespace
+
+void add_structure(const char *name, build_function *build, check_function *check)
+{
+    structures().push_back({name, build, check});
+}
+
+void *make_bytes(pm_container *c, size_t bytes)
+{
+    void *p = pm_calloc(c, 1, bytes);
+    REQUIRE(p);
+    return p;
+}
+
+void *make(pm_container *c, const pm_type *type, size_t count)
+{
+    if (way == Way::Types) {
+        void *p = pm_malloc_typed(c, type, count);
+        REQUIRE(p);
+        return p;
+    }
+    auto *p = static_cast<char *>(make_bytes(c, count * type->size));
+    for (size_t i = 0; i < count && way == Way::Marks; i++)
+        for (size_t f = 0; f < type->fields; f++)
+            REQUIRE(pm_mark_pointers(p + i * type->size + type->field[f].offset,
+                                     type->field[f].count) == 0);
+    return p;
+}
+
+void has_pointer(void *field)
+{
+    if (way != Way::Pass)
+        REQUIRE(pm_mark_pointer(field) == 0);
+}
+
+void has_data(void *field, size_t bytes)
+{
+    if (way != Way::Pass)
+        REQUIRE(pm_mark_data(field, bytes) == 0);
+}
+
+long number(long n)
+{
+    return n;
+}
+
+TEST_CASE("what the pass records is what types and marks declare")
+{
+    REQUIRE(structures().size() >= 9);
+    for (const Structure &structure : structures()) {
+        INFO(structure.name);
+        test::Directory directory;
+        std::string path = directory / "pass.pm", copy = directory / "copy.pm";
+        auto recorded = build(structure, path, Way::Pass);
+        CHECK(recorded.back().size() > 0);
+        CHECK(differences(recorded, build(structure, directory / "types.pm", Way::Types)) == "");
+        CHECK(differences(recorded, build(structure, directory / "marks.pm", Way::Marks)) == "");
+        std::filesystem::copy_file(path, copy);
+        way = Way::Pass;
+        test::Container a = test::open(path, how(way)), b = test::open(copy, how(way));
+        REQUIRE(pm_getroot(a.get()) != pm_getroot(b.get()));
+        check(structure, a.get());
+        check(structure, b.get());
+    }
+}
+
+TEST_CASE("a pointer that leads out of the container fails the commit, or not, as the program says")
+{
+    test::Directory directory;
+    auto what = GENERATE(Foreign::Stack, Foreign::Heap, Foreign::Function, Foreign::Constant,
+                         Foreign::Container, Foreign::VirtualTable, Foreign::Mapped);
+    auto policy = GENERATE(PM_FOREIGN_ERROR, PM_FOREIGN_IGNORE);
+    bool vouched = GENERATE(true, false);
+    pm_options options = how(Way::Pass);
+    options.foreign_pointers = policy;
+    if (!vouched)
+        options.flags &= ~PM_MOVABLE;
+    test::Container c = test::open(directory / "c.pm", options);
+    test::Container other = test::open(directory / "other.pm", how(Way::Pass));
+    REQUIRE(pm_setroot(other.get(), make_bytes(other.get(), 64), 0) == 0);
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    bool earlier = GENERATE(true, false);
+    if (earlier)
+        REQUIRE_OK(pm_commit(c.get()));
+    store_foreign(holder, what, other.get());
+    if (policy == PM_FOREIGN_ERROR && vouched) {
+        for (int i = 0; i < 2; i++) { // it stays an error
+            REQUIRE(pm_commit(c.get()) == -1);
+            REQUIRE(errno == EINVAL);
+            const char *byte = what == Foreign::VirtualTable ? "byte 0 of the object of 16 bytes"
+                                                             : "byte 8 of the object of 16 bytes";
+            REQUIRE_THAT(pm_errormsg(), Catch::Contains(byte));
+            REQUIRE_THAT(pm_errormsg(), Catch::Contains("leads out of the container"));
+        }
+        store_number(holder, 7);
+        store_pointer(holder, holder);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), &holder->pointer)});
+    } else {
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(mapped(c.get()).empty());
+    }
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a warning of a pointer that leads out of the container goes to stderr")
+{
+    test::Directory directory;
+    pm_options options = how(Way::Pass);
+    options.foreign_pointers = PM_FOREIGN_WARN;
+    test::Container c = test::open(directory / "c.pm", options);
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    store_foreign(holder, Foreign::Heap, nullptr);
+    std::string path = directory / "stderr";
+    int terminal = dup(2), file = open(path.c_str(), O_CREAT | O_WRONLY, 0600);
+    dup2(file, 2);
+    int result = pm_commit(c.get());
+    dup2(terminal, 2);
+    close(terminal);
+    close(file);
+    REQUIRE_OK(result);
+    REQUIRE_THAT(test::read_file(path), Catch::Contains("libpm: ") &&
+                                            Catch::Contains("byte 8 of the object of 16 bytes"));
+    REQUIRE(mapped(c.get()).empty());
+}
+
+TEST_CASE("what can be no address is no pointer")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    for (long value : {1L, 4095L, -1L, 1L << 47}) {
+        store_pointer(holder, reinterpret_cast<void *>(value));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(mapped(c.get()).empty());
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    char *base = reinterpret_cast<char *>(holder) - offset_of(c.get(), holder);
+    for (long value : {4096L, (1L << 47) - 1, (long)base - 1, (long)base + (64 << 20) + 1}) {
+        store_pointer(holder, reinterpret_cast<void *>(value));
+        REQUIRE(pm_commit(c.get()) == -1);
+    }
+    store_pointer(holder, base + (64 << 20)); // one past the end
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).size() == 1);
+}
+
+TEST_CASE("without room for a map of pointers a commit fails, and changes nothing")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options options = how(Way::Pass);
+    options.max_size = 1 << 20;
+    test::Container c = test::open(path, options);
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    REQUIRE_OK(pm_commit(c.get()));
+    void *rest = nullptr;
+    for (uint64_t size = options.max_size; !(rest = pm_malloc(c.get(), size)); size -= 64 << 10)
+        ;
+    store_number(holder, 5);
+    REQUIRE_OK(pm_commit(c.get()));
+    store_number(holder, 6);
+    store_pointer(holder, holder);
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(errno == ENOSPC);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("map of pointers"));
+    c.reset();
+    c = test::open(path, options);
+    holder = static_cast<Holder *>(pm_getroot(c.get()));
+    REQUIRE(holder->number == 5);
+    REQUIRE(holder->pointer == nullptr);
+    rest = reinterpret_cast<char *>(holder) - offset_of(c.get(), holder);
+}
+
+TEST_CASE("a rollback forgets what was stored, and marks of the program's own count as stores")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    REQUIRE_OK(pm_commit(c.get()));
+    uint64_t first = offset_of(c.get(), holder), second = offset_of(c.get(), &holder->pointer);
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_rollback(c.get()));
+    store_number(holder, (long)holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+    store_number(holder, 0);
+    REQUIRE(pm_mark_pointer(&holder->number) == 0);
+    REQUIRE_OK(pm_commit(c.get()));
+    // By code that tells nothing, announced or not: declared pointers stay declared.
+    REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
+    holder->number = (long)holder;
+    holder->pointer = holder;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == Offsets{first});
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == Offsets{first, second});
+    REQUIRE(pm_mark_data(holder, sizeof *holder) == 0);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+}
