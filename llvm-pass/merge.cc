@@ -3,7 +3,9 @@
 #include "base/marks.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -66,6 +68,7 @@ class Merger
 
     Spans at_entry(const BasicBlock &block) const;
     template <class Visit> void walk(BasicBlock &block, Spans &marked, Visit &&visit);
+    bool tells_for_all(Write &joined, ArrayRef<const Member *> members) const;
     void flush(SmallVectorImpl<Member> &region);
 
     Function &function_;
@@ -73,12 +76,15 @@ class Merger
     SmallVectorImpl<Write> &writes_;
     DenseMap<const Instruction *, SmallVector<Member, 2>> members_; // by where the mark stands
     DenseMap<const BasicBlock *, Spans> at_exit_;                   // absent: not visited, all
+    DenseSet<const Instruction *> tellers_; // where kinds are told
     SmallVector<Write, 32> result_;
 };
 
 Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
     : function_(function), layout_(function.getParent()->getDataLayout()), writes_(writes)
 {
+    for (const Write &write : writes)
+        tellers_.insert(write.at);
     for (const Write &write : writes)
         if (write.is_constant() && write.marks)
             members_[write.at].push_back({&write, span_of(write, layout_)});
@@ -126,6 +132,31 @@ Spans Merger::at_entry(const BasicBlock &block) const
     return marked;
 }
 
+/*
+ * Whether the joined mark can tell the kinds of all that it was joined of, words side by side in
+ * order of address: they are constants, and nobody tells another kind of those words meanwhile.
+ */
+bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) const
+{
+    SmallPtrSet<const Instruction *, 8> stores;
+    int64_t start = members.front()->span.start, end = start;
+    joined.kinds = 0;
+    for (const Member *member : members) {
+        const Write &write = *member->write;
+        if (!write.tells || write.loaded || member->span.start != end || write.size % 8 != 0)
+            return false;
+        joined.kinds |= write.kinds << (end - start);
+        end = member->span.end;
+        stores.insert(write.at);
+    }
+    if (joined.align.value() < 8 || end - start > line_size)
+        return false;
+    for (const Instruction *i = joined.at; i && !stores.empty(); i = i->getNextNode())
+        if (tellers_.contains(i) && !stores.erase(i))
+            return false;
+    return stores.empty();
+}
+
 /* Keep as few marks as possible of one stretch without barriers. */
 void Merger::flush(SmallVectorImpl<Member> &region)
 {
@@ -138,7 +169,7 @@ void Merger::flush(SmallVectorImpl<Member> &region)
     for (auto i = sorted.begin(); i != sorted.end();) {
         Span span = i->first;
         size_t lowest = i->second, earliest = lowest;
-        SmallVector<size_t, 8> members(1, lowest);
+        SmallVector<const Member *, 8> members(1, &region[lowest]);
         Align align = region[lowest].write->align; // of base + aligned
         int64_t aligned = span.start;
         for (++i; i != sorted.end() && i->first.base == span.base; ++i) {
@@ -146,7 +177,7 @@ void Merger::flush(SmallVectorImpl<Member> &region)
             if (end - span.start > line_size && end != span.end)
                 break;
             span.end = end;
-            members.push_back(i->second);
+            members.push_back(&region[i->second]);
             earliest = std::min(earliest, i->second);
             if (Align other = region[i->second].write->align; other > align) {
                 align = other;
@@ -162,12 +193,10 @@ void Merger::flush(SmallVectorImpl<Member> &region)
             write.pointer =
                 builder.CreateGEP(builder.getInt8Ty(), span.base, builder.getInt64(span.start));
         }
-        if (members.size() > 1) {
-            write.tells = false;
-            for (size_t member : members)
-                if (region[member].write->tells)
-                    told.push_back(region[member].write->without_mark());
-        }
+        write.tells = members.size() == 1 ? write.tells : tells_for_all(write, members);
+        for (const Member *member : members)
+            if (!write.tells && member->write->tells)
+                told.push_back(member->write->without_mark());
         joined.emplace(earliest, write);
     }
     for (auto &[position, write] : joined)

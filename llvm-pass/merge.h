@@ -8,7 +8,8 @@
  *    and the last byte, where the first of them stands: whatever lies between is in one of those
  *    two lines.
  *
- * Kinds are told where the stores stand, whoever has made the mark.
+ * Kinds are told where the stores stand, whoever has made the mark; but by a joined mark for all of
+ * its words, if they are constants and no other store is between.
  */
 #pragma once
 

@@ -55,6 +55,7 @@ void append_structures(Commands &commands, const Plan &plan, size_t repetition,
                     Plan::Command floor = command("floor");
                     floor.floor_of = cell;
                     groups.push_back({command("libpm_redo_stores"), floor});
+                    groups.push_back({command("libpm_redo_stores_movable")});
                 }
                 append_in_turn(commands, groups, repetition);
             }

@@ -129,6 +129,17 @@ std::vector<Table> structure_tables()
                           .pivot = " a commit",
                           .samples = id,
                           .shows = shows_label(2, {size})});
+    const Quantity recording = {"redo/stores, movable", "redo/stores"};
+    tables.push_back({.id = "insert_movable",
+                      .title = "Recording of pointers",
+                      .note = "Insertions, ns per operation, by the same code in a container that "
+                              "is PM_MOVABLE and in one that is not.",
+                      .labels = cell_batch,
+                      .peers = {"redo/stores", "redo/stores, movable"},
+                      .ratios = {recording},
+                      .targets = {{recording, 1.15, false, {"", "", size}}},
+                      .samples = "insert",
+                      .shows = shows_label(3, {"1", "1000"})});
     tables.push_back({.id = "log",
                       .title = "Bytes logged by a commit",
                       .note = "10^5 keys; by the number of operations in the commit.",

@@ -21,13 +21,15 @@ static const struct container *container_of(const struct pointer_map *map)
     return map->a->c;
 }
 
+static_assert(MAP_GROUP_SEGMENTS * sizeof(uint64_t) == MAP_WORD_BYTES,
+              "a group's map is a segment of words, so words can be counted from the file's start");
+
 static struct place place_of(const struct pointer_map *map, uint64_t offset)
 {
-    const struct container *c = container_of(map);
-    uint32_t group = (uint32_t)(offset >> c->segment_shift) / MAP_GROUP_SEGMENTS;
-    uint64_t within = offset - (uint64_t)group * MAP_GROUP_SEGMENTS * c->segment_size;
-    return (struct place){group, (uint32_t)(within / MAP_WORD_BYTES),
-                          (uint32_t)(within % MAP_WORD_BYTES / sizeof(void *))};
+    uint32_t shift = container_of(map)->segment_shift - 3; /* of the words of a segment */
+    uint64_t word = offset / MAP_WORD_BYTES;
+    return (struct place){(uint32_t)(word >> shift), (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
+                          (uint32_t)(offset % MAP_WORD_BYTES / sizeof(void *))};
 }
 
 static uint64_t offset_of(const struct pointer_map *map, struct place at)
@@ -92,7 +94,7 @@ static void forget_freed(void *context, uint64_t offset, uint64_t bytes)
 }
 
 /* For pointer_upcalls; below. */
-static uint8_t mapped_of_line(void *context, uint64_t line);
+static uint64_t mapped_of_lines(void *context, uint64_t line, uint32_t *lines);
 static int map_line(void *context, uint64_t line, uint8_t words);
 
 /* For allocator_upcalls; at the end of this file. */
@@ -141,7 +143,7 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
     }
     find_maps(map);
     a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
-    a->t->pointers = (struct pointer_upcalls){map, mapped_of_line, map_line};
+    a->t->pointers = (struct pointer_upcalls){map, mapped_of_lines, map_line};
     return 0;
 }
 
@@ -190,10 +192,11 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
 #define LINE_WORDS ((uint32_t)(PM_LINE / sizeof(void *)))
 static_assert(MAP_WORD_BYTES % PM_LINE == 0, "all words of a line are in one word of the map");
 
-static uint8_t mapped_of_line(void *context, uint64_t line)
+static uint64_t mapped_of_lines(void *context, uint64_t line, uint32_t *lines)
 {
     struct place at = place_of(context, line * PM_LINE);
-    return (uint8_t)(seal_payload(word_at(context, at)) >> at.bit);
+    *lines = ((uint32_t)SEAL_BITS - at.bit) / LINE_WORDS;
+    return seal_payload(word_at(context, at)) >> at.bit;
 }
 
 static int map_line(void *context, uint64_t line, uint8_t words)

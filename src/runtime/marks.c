@@ -54,8 +54,5 @@ void runtime_mark_copy(const void *address, const void *from, size_t size)
 
 uint64_t runtime_kinds(const void *from, size_t size)
 {
-    uint64_t kinds = 0;
-    for (size_t i = 0; i < size / sizeof(uint64_t); i++)
-        kinds |= (uint64_t)txn_kind_at((const uint64_t *)from + i) << 8 * i;
-    return kinds;
+    return txn_kinds_at(from, size / sizeof(uint64_t));
 }

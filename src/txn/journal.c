@@ -25,6 +25,7 @@ void journal_set(struct journal *journal, struct journal_region *region, uint32_
         region->high = index + 1;
     }
     shadow_word(journal->c, region->offset)[index] = value;
+    __builtin_prefetch(home_word(journal->c, region->offset) + index, 1); /* for the commit */
 }
 
 void journal_clear(struct journal *journal, struct journal_region *region)

@@ -69,9 +69,9 @@ struct txn_upcalls {
 /* What txn asks those who keep the map of pointers. */
 struct pointer_upcalls {
     void *context;
-    /* Which words of a line are mapped, a bit each, the first in bit 0. Needs no lock if nobody
-     * frees the object. */
-    uint8_t (*mapped)(void *context, uint64_t line);
+    /* Which words from a line on are mapped, a bit each, the first in bit 0; of `*lines` lines, at
+     * most 7. Needs no lock if nobody frees the object. */
+    uint64_t (*mapped)(void *context, uint64_t line, uint32_t *lines);
     /* Have these mapped and no others; the allocator's lock is held, but not the page lock. 0, or
      * -1 with a message when there is no room for a map. */
     int (*map)(void *context, uint64_t line, uint8_t words);
@@ -199,8 +199,8 @@ void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind);
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* The kind of the word at an address, which is that of a container's word or not. */
-uint8_t txn_kind_at(const void *address);
+/* The kinds of up to 8 words at an address, in a container or not; a byte each, the first lowest. */
+uint64_t txn_kinds_at(const void *address, uint64_t words);
 
 /*
  * Grow the log so that `pages` more pages can be logged, and a commit can list them and

@@ -55,14 +55,16 @@ static const uint64_t *line_words(const struct txn *t, uint64_t line)
     return (const uint64_t *)(t->c->base + line * PM_LINE);
 }
 
-/* The words that have changed, and not to zero. */
-static uint8_t changed_words(const struct txn *t, uint64_t line)
+/* Those of some words that are as they were, or zero. */
+static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
 {
     const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
-    uint8_t changed = 0;
-    for (uint32_t i = 0; i < LINE_WORDS; i++)
-        changed |= (uint8_t)((now[i] != was[i] && now[i] != 0) << i);
-    return changed;
+    uint8_t words = 0;
+    for (unsigned left = candidates; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        words |= (uint8_t)((now[i] == was[i] || now[i] == 0) << i);
+    }
+    return words;
 }
 
 /* Past the end of the last object is a pointer's right. */
@@ -131,14 +133,14 @@ static uint8_t pointers_by_value(const struct txn *t, uint64_t line, uint8_t can
 static int map_line(struct txn *t, uint64_t line, bool foreign)
 {
     struct line_kinds kinds = line_kinds(t, line);
-    uint8_t changed = changed_words(t, line), known = kinds.pointers | kinds.by_value;
-    if (!(changed | known))
-        return 0;
-    uint8_t was = t->pointers.mapped(t->pointers.context, line), is = kinds.pointers;
+    uint32_t lines;
+    uint8_t was = (uint8_t)t->pointers.mapped(t->pointers.context, line, &lines);
+    uint8_t is = kinds.pointers;
     if (check_pointers(t, line, &is) != 0)
         return -1;
     is |= pointers_by_value(t, line, kinds.by_value);
-    is |= (uint8_t)(was & ~(foreign ? known : changed | kinds.pointers));
+    uint8_t others = was & (uint8_t) ~(kinds.pointers | kinds.by_value);
+    is |= foreign ? others : unchanged(t, line, others);
     return is == was ? 0 : t->pointers.map(t->pointers.context, line, is);
 }
 
@@ -208,45 +210,82 @@ void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
             *redo_mark(t, line) |= MARK_FOREIGN;
 }
 
-/* The kind of a word of the container, as the next commit would see it. */
-static uint8_t kind_of_word(const struct txn *t, uint64_t offset)
+/* A byte for each bit. */
+static uint64_t spread(uint8_t bits)
 {
-    uint64_t line = offset / PM_LINE;
-    uint32_t word = offset % PM_LINE / sizeof(uint64_t);
-    bool mapped = t->pointers.mapped(t->pointers.context, line) >> word & 1;
-    if (!t->kinds)
-        return mapped ? KIND_POINTER : KIND_BY_VALUE;
-    uint8_t mark = *redo_mark(t, line), kind = mark ? redo_kinds(t, line)[word] : KIND_DATA;
-    if (kind != KIND_DATA)
-        return kind;
-    bool changed = mark && !(mark & MARK_FOREIGN) && changed_words(t, line) >> word & 1;
-    return mapped && !changed ? KIND_POINTER : KIND_DATA;
+    uint64_t bytes = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+    return (bytes + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
 }
 
-uint8_t txn_kind_at(const void *address)
+/* The kinds of a line's words, a byte each, as the next commit would see them, whose `mapped` words
+ * are now. */
+static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped)
+{
+    uint8_t mark = *redo_mark(t, line);
+    uint64_t kinds = 0;
+    if (!mark)
+        return spread(mapped) * KIND_POINTER;
+    memcpy(&kinds, redo_kinds(t, line), sizeof kinds);
+    mapped &= (uint8_t) ~(gather(kinds / KIND_POINTER) | gather(kinds / KIND_BY_VALUE));
+    if (mapped && !(mark & MARK_FOREIGN))
+        mapped = unchanged(t, line, mapped);
+    return kinds | spread(mapped) * KIND_POINTER;
+}
+
+/* The container that has words at `address`, if it knows their kinds. */
+static const struct txn *words_at(const void *address)
 {
     const struct container *c = arena_find(address);
     if (!c || !c->upper || !container_holds(c, address) || (uintptr_t)address % sizeof(uint64_t))
-        return KIND_BY_VALUE;
-    return kind_of_word(c->upper, (uint64_t)((const char *)address - c->base));
+        return NULL;
+    const struct txn *t = c->upper;
+    return t->kinds ? t : NULL;
 }
 
-/* Ranges may overlap, so words are copied in the order in which memmove(3) could copy them. */
+/* In order of address; by value where nothing else is known. Up to a line's more are written. */
+static void copy_kinds(uint8_t *to, const void *from, uint64_t words)
+{
+    const struct txn *t = words_at(from);
+    if (!t) {
+        memset(to, KIND_BY_VALUE, words);
+        return;
+    }
+    uint64_t word = (uint64_t)((const char *)from - t->c->base) / sizeof(uint64_t), mapped = 0;
+    uint32_t lines = 0;
+    for (uint64_t n; words > 0; to += n, word += n, words -= n, lines--, mapped >>= LINE_WORDS) {
+        if (lines == 0)
+            mapped = t->pointers.mapped(t->pointers.context, word / LINE_WORDS, &lines);
+        uint64_t kinds = kinds_now(t, word / LINE_WORDS, (uint8_t)mapped) >> 8 * (word % LINE_WORDS);
+        n = min_u64(words, LINE_WORDS - word % LINE_WORDS);
+        memcpy(to, &kinds, sizeof kinds);
+    }
+}
+
+uint64_t txn_kinds_at(const void *address, uint64_t words)
+{
+    uint64_t kinds[2] = {0};
+    copy_kinds((uint8_t *)kinds, address, words);
+    return kinds[0] & bits_between(0, 8 * words);
+}
+
+/* By the piece, in the order in which memmove(3) could copy ranges that overlap. */
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
 {
+    enum { PIECE = 512 };
+    uint8_t piece[PIECE + LINE_WORDS];
+    uint64_t first = divide_up(offset, sizeof(uint64_t)), end = (offset + bytes) / sizeof(uint64_t);
     if (!t->kinds)
         return;
-    const char *to = t->c->base + offset;
-    uint64_t first = divide_up(offset, sizeof(uint64_t)), end = (offset + bytes) / sizeof(uint64_t);
-    bool upwards = to <= (const char *)from;
-    for (uint64_t n = first < end ? end - first : 0, i = 0; i < n; i++) {
-        uint64_t word = upwards ? first + i : end - 1 - i;
-        uint64_t at = word * sizeof(uint64_t);
-        txn_set_kind(t, at, sizeof(uint64_t), txn_kind_at((const char *)from + (at - offset)));
+    bool upwards = t->c->base + offset <= (const char *)from;
+    for (uint64_t n; first < end; first += upwards ? n : 0, end -= upwards ? 0 : n) {
+        n = min_u64(end - first, PIECE);
+        uint64_t word = upwards ? first : end - n;
+        copy_kinds(piece, (const char *)from + (word * sizeof(uint64_t) - offset), n);
+        memcpy(redo_kinds(t, 0) + word, piece, n);
     }
     /* Parts of words are data. */
     if (offset % sizeof(uint64_t))
-        txn_set_kind(t, offset, 1, KIND_DATA);
+        set_kind(t, offset, 1, KIND_DATA);
     if ((offset + bytes) % sizeof(uint64_t) && bytes)
-        txn_set_kind(t, offset + bytes - 1, 1, KIND_DATA);
+        set_kind(t, offset + bytes - 1, 1, KIND_DATA);
 }
