@@ -31,7 +31,8 @@
  *  - read(2) and other system calls that write to memory fail with EFAULT on a page of a container
  *    that has not been stored to in this transaction; open the buffer with pm_dirty() first.
  *  - Function pointers, and pointers to the stack, to malloc'ed memory or to another container,
- *    mean nothing after a restart. libpm cannot see them yet.
+ *    mean nothing after a restart. Only in code compiled by pmcc are they seen, in a container that
+ *    is PM_MOVABLE: see enum pm_foreign_pointers.
  *  - A container is mapped at the address range that its pointers mean, chosen at random from 64
  *    TiB at its creation. When that is taken, as for a copy beside its original (or by chance: of
  *    ten containers of the default max_size two collide with a probability of 9 %), only one that
@@ -82,8 +83,9 @@ enum pm_flags {
     PM_UNSAFE_POWER = 1 << 3,
 
     /* The program vouches that every pointer which it stores in the container is in the pointer map
-     * (see below). A container that has only been written by such programs is moved by pm_open()
-     * when its addresses are taken; any other can be opened there only. */
+     * (see below); with PM_TRACKER_STORES, code compiled by pmcc puts it there. A container that
+     * has only been written by such programs is moved by pm_open() when its addresses are taken;
+     * any other can be opened there only. */
     PM_MOVABLE = 1 << 4,
 };
 
@@ -125,13 +127,13 @@ struct pm_options {
     enum pm_engine engine;   /* PM_ENGINE_AUTO; a container may be opened with either in turn */
     enum pm_tracker tracker; /* PM_TRACKER_FAULTS */
     enum pm_foreign_pointers foreign_pointers; /* PM_FOREIGN_ERROR */
-    const char *layout;      /* names the structs inside, for instance "myapp/2"; at most
-                                PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
-                                string fails with EMEDIUMTYPE; NULL opens any */
-    bool concurrent_stores;  /* threads may store while another commits; see pm_commit() */
-    mode_t mode;             /* of a new file, before the umask; default 0666 */
-    uint64_t private_max;    /* redo: bytes of memory for private pages, more or less; default 256
-                                MiB. What the open transaction has changed is kept even beyond */
+    const char *layout;     /* names the structs inside, for instance "myapp/2"; at most
+                               PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
+                               string fails with EMEDIUMTYPE; NULL opens any */
+    bool concurrent_stores; /* threads may store while another commits; see pm_commit() */
+    mode_t mode;            /* of a new file, before the umask; default 0666 */
+    uint64_t private_max;   /* redo: bytes of memory for private pages, more or less; default 256
+                               MiB. What the open transaction has changed is kept even beyond */
     /* The rest is used at creation only and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
@@ -328,8 +330,10 @@ PM_EXPORT void *pm_getroot(pm_container *c);
  *
  * The *pointer map* says which words of a container hold pointers. A container whose pointers are
  * all in it can be moved to other addresses; a word that is not in it is never touched. What these
- * calls do belongs to the open transaction, as allocation does. Freeing an object unmaps its
- * pointers, pm_realloc() carries them along. Thread-safe.
+ * calls do belongs to the open transaction, as allocation does. Under PM_TRACKER_STORES, in a
+ * container that is PM_MOVABLE, commit also maps what code compiled by pmcc has stored as a
+ * pointer, and unmaps what it has overwritten with something else, declared or not. Freeing an
+ * object unmaps its pointers, pm_realloc() carries them along. Thread-safe.
  */
 
 /** Adjacent pointers of a struct. */

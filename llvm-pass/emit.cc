@@ -181,8 +181,7 @@ void Emitter::prepare(ArrayRef<Write> writes)
     for (const Write &write : writes)
         if (write.loaded && write.tells && !is_just_before(write.loaded, write.at) &&
             !loaded_.count(write.loaded))
-            loaded_[write.loaded] =
-                kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
+            loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
 }
 
 /*
@@ -259,7 +258,8 @@ void Emitter::mark_lanes(const Write &write)
         builder.SetInsertPoint(inside);
         Value *bit = builder.CreateAnd(written, builder.CreateShl(builder.getIntN(count, 1), i));
         Value *is_written = builder.CreateICmpNE(bit, builder.getIntN(count, 0));
-        Value *place = builder.CreateConstGEP1_64(builder.getInt8Ty(), write.pointer, i * write.size);
+        Value *place =
+            builder.CreateConstGEP1_64(builder.getInt8Ty(), write.pointer, i * write.size);
         tell(SplitBlockAndInsertIfThen(is_written, inside, false), place, write);
     }
 }

@@ -39,11 +39,11 @@ class Emitter
     void mark_lanes(const Write &write);
     void mark_scatter(const Write &write);
 
-    llvm::Function *mark_;  // pm__mark
-    llvm::Function *range_; // pm__mark_range
-    llvm::Function *data_;  // pm__mark_data
-    llvm::Function *copy_;  // pm__mark_copy
-    llvm::Function *kinds_; // pm__kinds
+    llvm::Function *mark_;                                   // pm__mark
+    llvm::Function *range_;                                  // pm__mark_range
+    llvm::Function *data_;                                   // pm__mark_data
+    llvm::Function *copy_;                                   // pm__mark_copy
+    llvm::Function *kinds_;                                  // pm__kinds
     llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds, asked for when it was loaded
     llvm::MDNode *unlikely_;
 };

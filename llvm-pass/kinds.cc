@@ -25,7 +25,8 @@ bool is_pointer_memory(const Instruction &access)
     if (!tag || tag->getNumOperands() < 2)
         return false;
     auto *type = dyn_cast_or_null<MDNode>(tag->getOperand(1));
-    auto *name = type && type->getNumOperands() > 0 ? dyn_cast<MDString>(type->getOperand(0)) : nullptr;
+    auto *name =
+        type && type->getNumOperands() > 0 ? dyn_cast<MDString>(type->getOperand(0)) : nullptr;
     if (!name)
         return false;
     StringRef text = name->getString();
@@ -114,8 +115,7 @@ Origin Search::of(Value *value, unsigned depth)
     case Instruction::And:
     case Instruction::Or:
     case Instruction::Xor:
-        return scalar->isIntegerTy(64) ? of_arithmetic(*operation, depth)
-                                       : Origin{Origin::ByValue};
+        return scalar->isIntegerTy(64) ? of_arithmetic(*operation, depth) : Origin{Origin::ByValue};
     case Instruction::Select:
         return of_alternatives({operation->getOperand(1), operation->getOperand(2)}, depth);
     case Instruction::PHI: {

@@ -76,7 +76,7 @@ class Merger
     SmallVectorImpl<Write> &writes_;
     DenseMap<const Instruction *, SmallVector<Member, 2>> members_; // by where the mark stands
     DenseMap<const BasicBlock *, Spans> at_exit_;                   // absent: not visited, all
-    DenseSet<const Instruction *> tellers_; // where kinds are told
+    DenseSet<const Instruction *> tellers_;                         // where kinds are told
     SmallVector<Write, 32> result_;
 };
 

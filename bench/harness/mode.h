@@ -1,7 +1,7 @@
 /*
- * The mode of libpm that a program measures: BENCH_ENGINE, BENCH_TRACKER, BENCH_FLAGS and their name
- * BENCH_MODE, from CMakeLists.txt. How a program is compiled depends on the tracker, so each mode is a program
- * of its own.
+ * The mode of libpm that a program measures: BENCH_ENGINE, BENCH_TRACKER, BENCH_FLAGS and their
+ * name BENCH_MODE, from CMakeLists.txt. How a program is compiled depends on the tracker, so each
+ * mode is a program of its own.
  */
 #ifndef BENCH_MODE_H
 #define BENCH_MODE_H

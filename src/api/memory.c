@@ -55,7 +55,8 @@ static int copy_pointers(pm_container *c, void *to, const void *from, size_t byt
     const char *base = c->container.base;
     uint64_t offset = (uint64_t)((char *)to - base);
     lock_acquire(&c->allocator.lock);
-    int result = pointer_map_copy(&c->pointers, offset, (uint64_t)((const char *)from - base), bytes);
+    int result =
+        pointer_map_copy(&c->pointers, offset, (uint64_t)((const char *)from - base), bytes);
     txn_copy_kinds(&c->txn, offset, from, bytes);
     lock_release(&c->allocator.lock);
     if (result != 0)
@@ -107,7 +108,20 @@ bool pm_contains(const pm_container *c, const void *ptr)
     return in && container_holds(in, ptr);
 }
 
+/* Commit may need maps for the pointers that are stored meanwhile. */
+static int reserve_maps(pm_container *c)
+{
+    if (!c->txn.kinds)
+        return 0;
+    lock_acquire(&c->allocator.lock);
+    int result = pointer_map_make_all(&c->pointers);
+    lock_release(&c->allocator.lock);
+    return result;
+}
+
 int pm_reserve(pm_container *c, size_t bytes)
 {
-    return api_enter_writing(c) == 0 ? allocator_reserve(&c->allocator, bytes) : -1;
+    return api_enter_writing(c) == 0 && reserve_maps(c) == 0
+               ? allocator_reserve(&c->allocator, bytes)
+               : -1;
 }

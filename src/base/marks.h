@@ -41,9 +41,9 @@
 #define MARKS_SIZE       (ARENA_SIZE >> MARKS_LINE_SHIFT)
 
 /* What a line's byte says. */
-#define MARK_LINE    1 /* marked */
-#define MARK_KINDS   2 /* marked, and the kinds of its words are wanted */
-#define MARK_FOREIGN 4 /* with MARK_KINDS: stores that tell no kind were announced too */
+#define MARK_LINE        1 /* marked */
+#define MARK_KINDS       2 /* marked, and the kinds of its words are wanted */
+#define MARK_FOREIGN     4 /* with MARK_KINDS: stores that tell no kind were announced too */
 
 #define KINDS_WORD_SHIFT 3
 #ifndef KINDS_TABLE
@@ -54,7 +54,8 @@
 /* What a word's byte says. */
 #define KIND_DATA     0
 #define KIND_POINTER  1 /* by its type, or made of a pointer by arithmetic */
-#define KIND_BY_VALUE 2 /* from where no type is known: a pointer if it leads into the container */
+#define KIND_BY_VALUE 2 /* from where no type is known: a pointer if it leads into the container   \
+                         */
 
 #ifdef __cplusplus
 extern "C" {

@@ -28,7 +28,8 @@ static struct place place_of(const struct pointer_map *map, uint64_t offset)
 {
     uint32_t shift = container_of(map)->segment_shift - 3; /* of the words of a segment */
     uint64_t word = offset / MAP_WORD_BYTES;
-    return (struct place){(uint32_t)(word >> shift), (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
+    return (struct place){(uint32_t)(word >> shift),
+                          (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
                           (uint32_t)(offset % MAP_WORD_BYTES / sizeof(void *))};
 }
 
@@ -171,6 +172,17 @@ int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)
         count -= n;
     }
     return 0;
+}
+
+int pointer_map_make_all(struct pointer_map *map)
+{
+    int result = 0;
+    for (uint32_t group = 0;
+         group * MAP_GROUP_SEGMENTS < atomic_load(&container_of(map)->segments) && result == 0;
+         group++)
+        if (map->segment[group] == 0)
+            result = make_map(map, group);
+    return result;
 }
 
 void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)

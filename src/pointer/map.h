@@ -40,6 +40,9 @@ void pointer_map_close(struct pointer_map *map);
 /* Map `count` words. 0, or -1 with a message when there is no room for a map. 5 ns a word. */
 int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count);
 
+/* Make the maps that whatever is in the file now may need. 0, or -1 as pointer_map_set(). */
+int pointer_map_make_all(struct pointer_map *map);
+
 /* Unmap every word that [offset, offset + bytes) touches. */
 void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes);
 

@@ -84,8 +84,8 @@ enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
 /* How to open; made by the api layer. */
 struct txn_options {
     const struct engine *engine;
-    bool concurrent;      /* threads may store during commit */
-    bool stores;          /* redo: code marks what it stores to */
+    bool concurrent; /* threads may store during commit */
+    bool stores;     /* redo: code marks what it stores to */
     enum foreign_pointers foreign;
     bool audit;           /* look for stores that no mark announced, at every commit */
     uint64_t private_max; /* bytes */
@@ -109,11 +109,11 @@ struct recovery_report {
 struct txn {
     struct container *c;
     const struct engine *engine;
-    struct redo *redo;          /* what that engine needs besides; NULL under undo */
-    struct txn_upcalls upcalls; /* set by the allocator */
+    struct redo *redo;               /* what that engine needs besides; NULL under undo */
+    struct txn_upcalls upcalls;      /* set by the allocator */
     struct pointer_upcalls pointers; /* set by the pointer map */
-    struct lock lock;           /* the page lock */
-    uint64_t epoch;             /* of the open transaction */
+    struct lock lock;                /* the page lock */
+    uint64_t epoch;                  /* of the open transaction */
     bool reserved;   /* until commit, log no page that nobody stored to: txn_reserve() counted */
     bool concurrent; /* threads may store during commit */
     bool stores;     /* code marks what it stores to */
@@ -188,7 +188,8 @@ void txn_mark(struct txn *t, uint64_t line);
 void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes);
 
 /*
- * Kinds (base/marks.h), where `t->kinds`; elsewhere these do nothing, and pointers are those mapped.
+ * Kinds (base/marks.h), where `t->kinds`; elsewhere these do nothing, and pointers are those
+ * mapped.
  *
  * txn_set_kind     the marked words of a range are data, or pointers
  * txn_copy_kinds   memory at `from`, in a container or not, is about to be copied to the range,
@@ -199,7 +200,8 @@ void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind);
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* The kinds of up to 8 words at an address, in a container or not; a byte each, the first lowest. */
+/* The kinds of up to 8 words at an address, in a container or not; a byte each, the first lowest.
+ */
 uint64_t txn_kinds_at(const void *address, uint64_t words);
 
 /*

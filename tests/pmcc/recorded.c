@@ -10,7 +10,8 @@
 
 #define NOINLINE __attribute__((noinline))
 
-/* ---- a tree with parents ---------------------------------------------------------------------- */
+/* ---- a tree with parents ----------------------------------------------------------------------
+ */
 
 struct tree {
     long key;
@@ -42,7 +43,8 @@ static void build_trees(pm_container *c, int step)
         pm_setroot(c, root, 0);
     }
     for (long i = 0; i < 200; i++) {
-        struct tree *n = make(c, PM_TYPE(struct tree, child, parent), 1), **at = root, *parent = NULL;
+        struct tree *n = make(c, PM_TYPE(struct tree, child, parent), 1), **at = root,
+                    *parent = NULL;
         n->key = (i * 7919 + step * 104729) % 10007;
         while (*at) {
             parent = *at;
@@ -70,7 +72,8 @@ static const char *check_trees(pm_container *c)
     return wrong || count == 200 * STEPS ? wrong : "all nodes";
 }
 
-/* ---- the middle of an object, and one past its end --------------------------------------------- */
+/* ---- the middle of an object, and one past its end ---------------------------------------------
+ */
 
 struct range {
     int numbers[10];
@@ -110,7 +113,8 @@ static const char *check_ranges(pm_container *c)
     return count == 20 * STEPS ? NULL : "all of them";
 }
 
-/* ---- void *, and what is done with arrays of pointers ------------------------------------------ */
+/* ---- void *, and what is done with arrays of pointers ------------------------------------------
+ */
 
 struct arrays {
     void **any;
@@ -202,7 +206,8 @@ static const char *check_arrays(pm_container *c)
     return a->count == 40 * STEPS ? NULL : "all of them";
 }
 
-/* ---- unions, and data over pointers ------------------------------------------------------------ */
+/* ---- unions, and data over pointers ------------------------------------------------------------
+ */
 
 union value {
     void *pointer;
@@ -292,7 +297,8 @@ static const char *check_unions(pm_container *c)
     return NULL;
 }
 
-/* ---- pointers as integers ---------------------------------------------------------------------- */
+/* ---- pointers as integers ----------------------------------------------------------------------
+ */
 
 struct coloured {
     uintptr_t parent_colour; /* as in Linux' rbtree.h */
@@ -347,7 +353,8 @@ static const char *check_tagged(pm_container *c)
     return count == 30 * STEPS - 1 ? NULL : "all of them";
 }
 
-/* ---- structs that are copied and passed about -------------------------------------------------- */
+/* ---- structs that are copied and passed about --------------------------------------------------
+ */
 
 struct pair {
     struct pair *a;
@@ -415,7 +422,8 @@ static const char *check_copies(pm_container *c)
     return NULL;
 }
 
-/* ---- atomics ----------------------------------------------------------------------------------- */
+/* ---- atomics -----------------------------------------------------------------------------------
+ */
 
 struct atomic {
     _Atomic(struct atomic *) next;
@@ -449,7 +457,8 @@ static const char *check_atomics(pm_container *c)
     return count == 10 * STEPS ? NULL : "all of them";
 }
 
-/* ---- memory that becomes something else -------------------------------------------------------- */
+/* ---- memory that becomes something else --------------------------------------------------------
+ */
 
 struct reused {
     struct reused *next;

@@ -1,6 +1,6 @@
 /*
- * A structure with pointers, written by code that pmcc compiles: the pointer map that its stores make
- * must be the one that declarations make of the same structure.
+ * A structure with pointers, written by code that pmcc compiles: the pointer map that its stores
+ * make must be the one that declarations make of the same structure.
  *
  * A structure is built in steps with a commit after each, in a container of its own, in each of
  * three ways; then both it and a copy of it at other addresses are checked.

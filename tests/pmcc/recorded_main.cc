@@ -1,5 +1,5 @@
-// The pointer map of structures that code compiled by pmcc has built, beside the maps that types and
-// marks make of the same structures; and what pointers out of the container do to a commit.
+// The pointer map of structures that code compiled by pmcc has built, beside the maps that types
+// and marks make of the same structures; and what pointers out of the container do to a commit.
 #include "recorded.h"
 
 #include "common/fixture.hpp"
@@ -226,8 +226,8 @@ TEST_CASE("a warning of a pointer that leads out of the container goes to stderr
     close(terminal);
     close(file);
     REQUIRE_OK(result);
-    REQUIRE_THAT(test::read_file(path), Catch::Contains("libpm: ") &&
-                                            Catch::Contains("byte 8 of the object of 16 bytes"));
+    REQUIRE_THAT(test::read_file(path),
+                 Catch::Contains("libpm: ") && Catch::Contains("byte 8 of the object of 16 bytes"));
     REQUIRE(mapped(c.get()).empty());
 }
 
@@ -265,8 +265,7 @@ TEST_CASE("without room for a map of pointers a commit fails, and changes nothin
     auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
     REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
     REQUIRE_OK(pm_commit(c.get()));
-    void *rest = nullptr;
-    for (uint64_t size = options.max_size; !(rest = pm_malloc(c.get(), size)); size -= 64 << 10)
+    for (uint64_t size = options.max_size; !pm_malloc(c.get(), size); size -= 64 << 10)
         ;
     store_number(holder, 5);
     REQUIRE_OK(pm_commit(c.get()));
@@ -280,7 +279,22 @@ TEST_CASE("without room for a map of pointers a commit fails, and changes nothin
     holder = static_cast<Holder *>(pm_getroot(c.get()));
     REQUIRE(holder->number == 5);
     REQUIRE(holder->pointer == nullptr);
-    rest = reinterpret_cast<char *>(holder) - offset_of(c.get(), holder);
+}
+
+TEST_CASE("a reservation has room for the map of what will be stored")
+{
+    test::Directory directory;
+    pm_options options = how(Way::Pass);
+    options.max_size = 1 << 20;
+    test::Container c = test::open(directory / "c.pm", options);
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE_OK(pm_reserve(c.get(), sizeof(Holder)));
+    for (uint64_t size = options.max_size; !pm_malloc(c.get(), size); size -= 64 << 10)
+        ;
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    REQUIRE(mapped(c.get()).size() == 1);
 }
 
 TEST_CASE("a rollback forgets what was stored, and marks of the program's own count as stores")

@@ -1,4 +1,5 @@
-// Structures in C++ whose pointers the pass records: what templates do is compiled with the program.
+// Structures in C++ whose pointers the pass records: what templates do is compiled with the
+// program.
 #include "recorded.h"
 
 #include <algorithm>

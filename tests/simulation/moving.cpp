@@ -12,6 +12,7 @@ using sim::Violation;
 Moving::Moving(const Setup &setup) : Program(setup)
 {
     options_.flags |= PM_MOVABLE;
+    linked::recorded = setup.mode == "stores";
 }
 
 Program::Container Moving::open(const std::string &path, bool taken)

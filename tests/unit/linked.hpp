@@ -35,10 +35,17 @@ inline Root *root(pm_container *c)
     return static_cast<Root *>(pm_getroot(c));
 }
 
+// Declare no types: the code is compiled by pmcc, which records what it stores.
+inline bool recorded = false;
+
+template <class T> T *make(pm_container *c, const pm_type *type)
+{
+    return static_cast<T *>(recorded ? pm_calloc(c, 1, type->size) : pm_malloc_typed(c, type, 1));
+}
+
 inline void push(pm_container *c)
 {
-    auto *node = static_cast<Node *>(
-        pm_malloc_typed(c, PM_TYPE(Node, next, previous, inside, data, end), 1));
+    auto *node = make<Node>(c, PM_TYPE(Node, next, previous, inside, data, end));
     auto *data = static_cast<int *>(pm_calloc(c, 10, sizeof(int)));
     check(node && data, "push");
     Root *r = root(c);
@@ -53,7 +60,7 @@ inline void push(pm_container *c)
 
 inline void build(pm_container *c, uint64_t count)
 {
-    auto *r = static_cast<Root *>(pm_malloc_typed(c, PM_TYPE(Root, first), 1));
+    auto *r = make<Root>(c, PM_TYPE(Root, first));
     check(r && pm_setroot(c, r, 0) == 0, "build");
     while (r->count < count)
         push(c);

@@ -16,7 +16,8 @@
  *
  * Invariants
  *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_DATA, which is 0.
- *  K2  What is mapped explicitly in a marked line has a kind too: pm_mark_pointer() is a store here.
+ *  K2  What is mapped explicitly in a marked line has a kind too: pm_mark_pointer() is a store
+ * here.
  */
 #include "txn/redo/redo.h"
 
@@ -86,8 +87,9 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
     char object[96] = "";
     uint64_t start, bytes;
     if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
-        snprintf(object, sizeof object, " in byte %" PRIu64 " of the object of %" PRIu64 " bytes at %p",
-                 offset - start, bytes, (void *)(t->c->base + start));
+        snprintf(object, sizeof object,
+                 " in byte %" PRIu64 " of the object of %" PRIu64 " bytes at %p", offset - start,
+                 bytes, (void *)(t->c->base + start));
     pm__fail(EINVAL,
              "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
              "what will not be there in the next run: the stack, malloc'ed memory, another "
@@ -110,7 +112,7 @@ static int check_pointers(const struct txn *t, uint64_t line, uint8_t *pointers)
         uint32_t i = (uint32_t)__builtin_ctz(left);
         if (words[i] == 0 || leads_inside(t->c, words[i]))
             continue;
-        *pointers &= (uint8_t) ~(1u << i);
+        *pointers &= (uint8_t)~(1u << i);
         if (t->foreign != FOREIGN_IGNORE && is_address(words[i]) &&
             leads_out(t, line * PM_LINE + i * sizeof *words, words[i]) != 0)
             return -1;
@@ -139,7 +141,7 @@ static int map_line(struct txn *t, uint64_t line, bool foreign)
     if (check_pointers(t, line, &is) != 0)
         return -1;
     is |= pointers_by_value(t, line, kinds.by_value);
-    uint8_t others = was & (uint8_t) ~(kinds.pointers | kinds.by_value);
+    uint8_t others = was & (uint8_t)~(kinds.pointers | kinds.by_value);
     is |= foreign ? others : unchanged(t, line, others);
     return is == was ? 0 : t->pointers.map(t->pointers.context, line, is);
 }
@@ -226,7 +228,7 @@ static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t map
     if (!mark)
         return spread(mapped) * KIND_POINTER;
     memcpy(&kinds, redo_kinds(t, line), sizeof kinds);
-    mapped &= (uint8_t) ~(gather(kinds / KIND_POINTER) | gather(kinds / KIND_BY_VALUE));
+    mapped &= (uint8_t)~(gather(kinds / KIND_POINTER) | gather(kinds / KIND_BY_VALUE));
     if (mapped && !(mark & MARK_FOREIGN))
         mapped = unchanged(t, line, mapped);
     return kinds | spread(mapped) * KIND_POINTER;
@@ -255,7 +257,8 @@ static void copy_kinds(uint8_t *to, const void *from, uint64_t words)
     for (uint64_t n; words > 0; to += n, word += n, words -= n, lines--, mapped >>= LINE_WORDS) {
         if (lines == 0)
             mapped = t->pointers.mapped(t->pointers.context, word / LINE_WORDS, &lines);
-        uint64_t kinds = kinds_now(t, word / LINE_WORDS, (uint8_t)mapped) >> 8 * (word % LINE_WORDS);
+        uint64_t kinds =
+            kinds_now(t, word / LINE_WORDS, (uint8_t)mapped) >> 8 * (word % LINE_WORDS);
         n = min_u64(words, LINE_WORDS - word % LINE_WORDS);
         memcpy(to, &kinds, sizeof kinds);
     }

@@ -176,6 +176,9 @@ static uint64_t most_bytes(struct txn *t, uint32_t page)
            min_u64(PM_PAGE_LINES - old, PM_PAGE_LINES / 2) * sizeof(struct redo_fresh);
 }
 
+/* Words of the pointer map that speak for some word of a page. */
+#define MAP_WORDS_OF_PAGE (PM_PAGE / MAP_WORD_BYTES + 2)
+
 /* What the transaction has stored to so far, `pages` more, and their words. */
 static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
 {
@@ -187,6 +190,8 @@ static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     for (uint32_t i = 0; i < t->pages.count; i++)
         listed += most_bytes(t, t->pages.opened[i].page);
     uint64_t words = counts.words + extra_words + t->log.half[0].count + t->log.half[1].count;
+    if (t->kinds) /* of the pointer map: one a line, or a few a page */
+        words += t->redo->marked_count + (pages + t->pages.count) * MAP_WORDS_OF_PAGE;
     int error =
         redo_log_reserve(t, listed + redo_stream_bytes(counts.clears, words, 0, lines, lines));
     lock_release_masked(&t->lock, &saved);
