@@ -353,6 +353,84 @@ static const char *check_tagged(pm_container *c)
     return count == 30 * STEPS - 1 ? NULL : "all of them";
 }
 
+/* ---- words of which nobody says what they are -------------------------------------------------- */
+
+struct words {
+    uintptr_t from[40], to[40], swapped[2];
+};
+
+NOINLINE static void copy_word(uintptr_t *to, const uintptr_t *from)
+{
+    *to = *from;
+}
+NOINLINE static void swap_words(uintptr_t *a, uintptr_t *b)
+{
+    uintptr_t swap = *a;
+    *a = *b;
+    *b = swap;
+}
+NOINLINE static void tag_word(uintptr_t *word)
+{
+    *word |= 1;
+}
+NOINLINE static void untag_word(uintptr_t *to, const uintptr_t *from)
+{
+    *to = *from & ~(uintptr_t)7;
+}
+NOINLINE static void take_tag(uintptr_t *to, const uintptr_t *from)
+{
+    *to = (*from & 7) + 4096; /* not to be taken for NULL with a tag */
+}
+
+STRUCTURE(words)
+static void build_words(pm_container *c, int step)
+{
+    struct words *w = pm_getroot(c);
+    if (step == 0) {
+        w = make_bytes(c, sizeof *w);
+        pm_setroot(c, w, 0);
+    }
+    for (int i = 0; i < 40; i++) {
+        has_data(&w->from[i], 8);
+        has_data(&w->to[i], 8);
+        if ((i + step) % 3 == 0) {
+            w->from[i] = (uintptr_t)&w->to[i];
+            has_pointer(&w->from[i]);
+        } else {
+            w->from[i] = ((uintptr_t)&w->to[i] / 8 + 1 + step) * number(8); /* no pointer */
+        }
+        if (i % 4 == 0) {
+            copy_word(&w->to[i], &w->from[i]);
+        } else if (i % 4 == 1) {
+            untag_word(&w->to[i], &w->from[i]);
+        } else if (i % 4 == 2) {
+            take_tag(&w->to[i], &w->from[i]);
+        } else {
+            tag_word(&w->from[i]);
+            w->to[i] = 5000;
+        }
+        if (i % 4 < 2 && (i + step) % 3 == 0)
+            has_pointer(&w->to[i]);
+    }
+    has_data(w->swapped, sizeof w->swapped);
+    w->swapped[step % 2] = (uintptr_t)w;
+    w->swapped[!(step % 2)] = 5000 + step;
+    swap_words(&w->swapped[0], &w->swapped[1]);
+    has_pointer(&w->swapped[!(step % 2)]);
+}
+static const char *check_words(pm_container *c)
+{
+    const struct words *w = pm_getroot(c);
+    for (int i = 0; i < 40; i++) {
+        if ((i + STEPS - 1) % 3 != 0)
+            continue;
+        REQUIRE_THAT_IT_HAS(w->from[i] - (uintptr_t)&w->to[i] == (i % 4 == 3));
+        REQUIRE_THAT_IT_HAS(i % 4 > 1 || w->to[i] == (uintptr_t)&w->to[i]);
+    }
+    REQUIRE_THAT_IT_HAS(w->swapped[!((STEPS - 1) % 2)] == (uintptr_t)w);
+    return NULL;
+}
+
 /* ---- structs that are copied and passed about --------------------------------------------------
  */
 
