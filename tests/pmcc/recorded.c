@@ -220,7 +220,7 @@ union value {
 };
 struct values {
     union value v[64], copies[64];
-    char *over[8];
+    char *over[12];
 };
 
 STRUCTURE(unions)
@@ -260,9 +260,9 @@ static void build_unions(pm_container *c, int step)
         if ((i >> 2 & 3) == step)
             has_pointer(&s->copies[i]);
     }
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 12; i++)
         s->over[i] = s->v[i].text;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 12; i++)
         has_pointer(&s->over[i]);
     if (step > 0) {
         int fds[2];
@@ -276,6 +276,9 @@ static void build_unions(pm_container *c, int step)
         *(volatile double *)&s->over[4] = step;
         s->over[5] = NULL;
         has_data(&s->over[0], 6 * sizeof(char *));
+        memcpy(&s->over[8], "parts of words", number(12));
+        memcpy((char *)&s->over[10] + 4, "parts of words", number(8));
+        has_data(&s->over[8], 4 * sizeof(char *));
     }
 }
 static const char *check_unions(pm_container *c)
@@ -357,6 +360,10 @@ static const char *check_tagged(pm_container *c)
 
 struct words {
     uintptr_t from[40], to[40], swapped[2];
+    struct {
+        void *pointer;
+        long number;
+    } moved[500];
 };
 
 NOINLINE static void copy_word(uintptr_t *to, const uintptr_t *from)
@@ -417,10 +424,22 @@ static void build_words(pm_container *c, int step)
     w->swapped[!(step % 2)] = 5000 + step;
     swap_words(&w->swapped[0], &w->swapped[1]);
     has_pointer(&w->swapped[!(step % 2)]);
+    if (step == 0)
+        for (int i = 0; i < 401; i++) {
+            w->moved[i].pointer = w;
+            w->moved[i].number = ((long)w / 16 + 1) * number(16);
+        }
+    memmove(&w->moved[1], &w->moved[0], number(400 + step) * sizeof w->moved[0]);
+    if (step == 2) /* and back */
+        memmove(&w->moved[0], &w->moved[1], number(400) * sizeof w->moved[0]);
+    for (int i = 0; i < 401 + step; i++)
+        has_pointer(&w->moved[i].pointer);
 }
 static const char *check_words(pm_container *c)
 {
     const struct words *w = pm_getroot(c);
+    for (int i = 1; i < 400 + STEPS; i++)
+        REQUIRE_THAT_IT_HAS(w->moved[i].pointer == w && w->moved[i].number != (long)w);
     for (int i = 0; i < 40; i++) {
         if ((i + STEPS - 1) % 3 != 0)
             continue;
@@ -556,7 +575,7 @@ static void build_reused(pm_container *c, int step)
             long looks = (long)r;
             pm_free(r);
             long *numbers = pm_malloc(c, sizeof *r); /* the same memory */
-            for (int k = 0; k < 7; k++)
+            for (int k = 0; k < 5; k++) /* the others are as they were */
                 numbers[k] = looks / 3 * number(3);
             if (i % 4 == 1)
                 pm_free(numbers);

@@ -310,7 +310,10 @@ TEST_CASE("a rollback forgets what was stored, and marks of the program's own co
     store_number(holder, (long)holder);
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(mapped(c.get()).empty());
-    store_number(holder, 0);
+    store_number(holder, (long)holder);
+    REQUIRE(pm_mark_pointer(&holder->number) == 0);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == Offsets{first});
     REQUIRE(pm_mark_pointer(&holder->number) == 0);
     REQUIRE_OK(pm_commit(c.get()));
     // By code that tells nothing, announced or not: declared pointers stay declared.
