@@ -3,8 +3,6 @@
 #include "base/marks.h"
 
 #include <llvm/ADT/SmallPtrSet.h>
-#include <llvm/ADT/StringExtras.h>
-#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Operator.h>
 
 using namespace llvm;
@@ -17,43 +15,17 @@ namespace
 /* As far back as is looked. */
 constexpr unsigned depth_limit = 12;
 
-/* Whether !tbaa says that the memory has pointers: clang's name for all of them, or, with
- * -fpointer-tbaa, for those of one type; and that of pointers to tables of virtual functions. */
-bool is_pointer_memory(const Instruction &access)
-{
-    const MDNode *tag = access.getMetadata(LLVMContext::MD_tbaa);
-    if (!tag || tag->getNumOperands() < 2)
-        return false;
-    auto *type = dyn_cast_or_null<MDNode>(tag->getOperand(1));
-    auto *name =
-        type && type->getNumOperands() > 0 ? dyn_cast<MDString>(type->getOperand(0)) : nullptr;
-    if (!name)
-        return false;
-    StringRef text = name->getString();
-    return text == "any pointer" || text == "vtable pointer" ||
-           (text.consume_front("p") && !text.empty() && isDigit(text.front()));
-}
-
 class Search
 {
   public:
     Origin of(Value *value, unsigned depth = 0);
 
   private:
-    Origin of_load(LoadInst &load);
     Origin of_arithmetic(Operator &operation, unsigned depth);
     Origin of_alternatives(ArrayRef<Value *> values, unsigned depth);
 
     SmallPtrSet<Value *, 8> phis_;
 };
-
-Origin Search::of_load(LoadInst &load)
-{
-    auto *local = dyn_cast<AllocaInst>(load.getPointerOperand());
-    if (is_pointer_memory(load) || (local && local->getAllocatedType()->isPointerTy()))
-        return {Origin::Pointer};
-    return {Origin::Loaded, &load};
-}
 
 /* One that may be any of these. */
 Origin Search::of_alternatives(ArrayRef<Value *> values, unsigned depth)
@@ -109,7 +81,7 @@ Origin Search::of(Value *value, unsigned depth)
     case Instruction::PtrToInt:
         return {Origin::Pointer};
     case Instruction::Load:
-        return of_load(*cast<LoadInst>(value));
+        return {Origin::Loaded, cast<LoadInst>(value)};
     case Instruction::Add:
     case Instruction::Sub:
     case Instruction::And:
@@ -154,10 +126,8 @@ Origin Search::of(Value *value, unsigned depth)
 
 } // namespace
 
-Origin origin_of(const Instruction &store, Value *value)
+Origin origin_of(Value *value)
 {
-    if (is_pointer_memory(store))
-        return {Origin::Pointer};
     Origin origin = Search().of(value);
     /* What the kind of a word is can be asked for what was loaded as it is stored. */
     if (origin.kind == Origin::Loaded && origin.load->getType() != value->getType())

@@ -4,7 +4,7 @@
  * This looks at code that the optimiser is done with, where a pointer may be an integer: copies of
  * 8 bytes are loads and stores of i64. So it asks where a value comes from:
  *
- *   a pointer by its type, or by the type that the program gives the memory (!tbaa)   Pointer
+ *   a pointer by its type                                                              Pointer
  *   ptrtoint, and that with bits set or cleared or a distance added (tagged pointers)  Pointer
  *   a load of a word, and that with bits or a constant changed                   as the word loaded
  *   arguments, results, and whatever mixes the above                                by its value
@@ -24,8 +24,8 @@ struct Origin {
     llvm::LoadInst *load = nullptr; // whose word's kind it has; of the value's size
 };
 
-/** Of a value that `store`, or an atomic operation, puts into memory. */
-Origin origin_of(const llvm::Instruction &store, llvm::Value *value);
+/** Of a value that is put into memory. */
+Origin origin_of(llvm::Value *value);
 
 /** The kind of memory that has this type, for who does not show the value: of its first word. */
 Origin::Kind kind_of_type(const llvm::Type *type);

@@ -54,7 +54,7 @@ class Collector
         Write &write = writes_.back();
         if (value->getType()->isAggregateType() || write.size > kinds_size_max)
             return;
-        Origin origin = origin_of(at_, value);
+        Origin origin = origin_of(value);
         write.kinds = repeat(origin.kind, write.size);
         if (origin.kind == Origin::Loaded)
             write.loaded = origin.load;

@@ -310,7 +310,7 @@ TEST_CASE("a rollback forgets what was stored, and marks of the program's own co
     store_number(holder, (long)holder);
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(mapped(c.get()).empty());
-    store_number(holder, (long)holder);
+    store_number(holder, (long)holder + 8);
     REQUIRE(pm_mark_pointer(&holder->number) == 0);
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(mapped(c.get()) == Offsets{first});
