@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
+/* And nobody may change its parameters. */
+#define NOINLINE __attribute__((noinline, used))
 
 /* ---- a tree with parents ----------------------------------------------------------------------
  */

@@ -141,8 +141,8 @@ static int map_line(struct txn *t, uint64_t line, bool foreign)
     if (check_pointers(t, line, &is) != 0)
         return -1;
     is |= pointers_by_value(t, line, kinds.by_value);
-    uint8_t others = was & (uint8_t)~(kinds.pointers | kinds.by_value);
-    is |= foreign ? others : unchanged(t, line, others);
+    uint8_t others = was & (uint8_t)~kinds.pointers;
+    is |= foreign ? others & (uint8_t)~kinds.by_value : unchanged(t, line, others);
     return is == was ? 0 : t->pointers.map(t->pointers.context, line, is);
 }
 
