@@ -37,6 +37,7 @@ struct options {
     unsigned flags = 0;
     pm_engine engine = PM_ENGINE_AUTO;
     pm_tracker tracker = PM_TRACKER_FAULTS;
+    pm_foreign_pointers foreign_pointers = PM_FOREIGN_ERROR;
     const char *layout = nullptr;
     bool concurrent_stores = false;
     mode_t mode = 0;
@@ -54,8 +55,17 @@ class container
     /// pm_open(); throws pm::error.
     explicit container(const std::string &path, const options &o = {})
     {
-        pm_options c{sizeof(pm_options),  o.flags, o.engine,      o.tracker,  o.layout,
-                     o.concurrent_stores, o.mode,  o.private_max, o.max_size, o.segment_size,
+        pm_options c{sizeof(pm_options),
+                     o.flags,
+                     o.engine,
+                     o.tracker,
+                     o.foreign_pointers,
+                     o.layout,
+                     o.concurrent_stores,
+                     o.mode,
+                     o.private_max,
+                     o.max_size,
+                     o.segment_size,
                      o.granularity};
         container_ = pm_open(path.c_str(), &c);
         if (!container_)
