@@ -4,7 +4,7 @@
 
 #include "common/fixture.hpp"
 #include "recorded_errors.h"
-#include "unit/mapped.h"
+#include "unit/mapped.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -32,25 +32,18 @@ std::vector<Structure> &structures()
     return all;
 }
 
-using Offsets = std::set<uint64_t>;
+using test::offset_of;
+using test::Offsets;
 
 // The mapped words that have an address: not NULL, nor NULL with a tag, which need no map.
 Offsets mapped(pm_container *c)
 {
-    struct Found {
-        char *base;
-        Offsets offsets;
-    } found{};
-    found.base = static_cast<char *>(pm_getroot(c)) - offset_of(c, pm_getroot(c));
-    walk_pointers(
-        c,
-        [](void *context, uint64_t at) {
-            auto *f = static_cast<Found *>(context);
-            if (*reinterpret_cast<uint64_t *>(f->base + at) >= 4096)
-                f->offsets.insert(at);
-        },
-        &found);
-    return found.offsets;
+    const char *base = test::base_of(c);
+    Offsets offsets = test::mapped(c);
+    std::erase_if(offsets, [&](uint64_t at) {
+        return *reinterpret_cast<const uint64_t *>(base + at) < 4096;
+    });
+    return offsets;
 }
 
 pm_options how(Way w)

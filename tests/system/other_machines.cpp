@@ -95,7 +95,8 @@ TEST_CASE("something else lies where containers or marks would")
 {
     test::Directory directory;
     uint64_t taken = GENERATE(as<uint64_t>(), ARENA_HINT, ARENA_HINT + ARENA_SIZE - PM_PAGE,
-                              MARKS_TABLE, MARKS_TABLE + MARKS_SIZE - PM_PAGE);
+                              MARKS_TABLE, MARKS_TABLE + MARKS_SIZE - PM_PAGE, KINDS_TABLE,
+                              KINDS_TABLE + KINDS_SIZE - PM_PAGE);
     std::string kernel = GENERATE(as<std::string>(), "new", "old");
     INFO("at " << taken << ", " << kernel << " kernel");
     REQUIRE_CLEAN(
