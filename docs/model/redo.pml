@@ -14,7 +14,9 @@
  *          unit of log
  *
  * On a file BODY is a page and fresh as a whole; with PMEM every commit is fenced at once and home
- * is the cache. A record is one part or two, a part is one unit of log, and a unit is an integer.
+ * is the cache. A record is one part or two, a part is one unit of log, and a unit is an integer. With
+ * NOTES, which are of PMEM, a unit may rot in a container whose process died between transactions;
+ * recovery may then refuse it.
  */
 
 #ifndef COMMITS
@@ -74,6 +76,11 @@
 byte c[ITEMS], m[ITEMS];
 byte c_base, m_base;
 int c_log[UNITS], m_log[UNITS];
+#ifdef NOTES
+byte c_noted, m_noted; /* rule 15 */
+bool at_rest;          /* left between transactions */
+bool rotten;
+#endif
 
 byte h[ITEMS];
 byte since[ITEMS], changed[ITEMS]; /* 0: not queued */
@@ -147,6 +154,31 @@ inline fence_medium()
     m_base = c_base; i = 0
 }
 
+#ifdef NOTES
+/* Never waited for. */
+inline note()
+{
+    c_noted = epoch;
+    if :: MAY_CRASH -> m_noted = epoch :: true fi
+}
+
+/* A unit of the log, once. */
+inline rot()
+{
+    rotten = true;
+    if
+    :: u = 0
+    :: u = 1
+#if UNITS > 2
+    :: u = 2
+#endif
+    fi;
+    c_log[u] = 0; m_log[u] = 0;
+    printf("UNIT %d ROTS\n", u);
+    u = 0
+}
+#endif
+
 #ifdef PMEM
 #define NO_MORE
 #else
@@ -188,7 +220,10 @@ inline carry(x)
     if
     :: x == BODY && h[x] == JUNK /* it is log now, and written as such */
     :: else -> write_item(x, h[x])
-    fi
+    fi;
+#ifdef MUTANT_SECTOR_TORN /* rule 6 */
+    if :: MAY_CRASH && x == LINE -> m[BITS] = 1 - m[BITS] :: true fi
+#endif
 }
 
 #define IN_LOG(s) ((s) != S || n[TABLE] == LOG)
@@ -498,7 +533,11 @@ running:
     :: atomic { MAY_CARRY(TABLE) -> carry(TABLE) }
     :: atomic { MAY_CARRY(BODY) -> carry(BODY) }
 #endif
-    :: MAY_CRASH -> goto crash
+    :: MAY_CRASH ->
+#ifdef NOTES
+       at_rest = true;
+#endif
+       goto crash
     od;
 
     atomic {
@@ -675,6 +714,10 @@ running:
         fi;
         CRASH_HERE;
 #ifdef PMEM
+#if defined(NOTES) && defined(MUTANT_NOTED_EARLY)
+        atomic { note() };
+        CRASH_HERE;
+#endif
         d_step {
 #ifndef MUTANT_NO_FENCE
             fence_medium();
@@ -682,6 +725,9 @@ running:
             home = epoch - 1; durable = epoch;
             states[0] = states[1]; states[1] = 0; state_count = 1
         }
+#if defined(NOTES) && !defined(MUTANT_NOTED_EARLY) && !defined(MUTANT_NOT_NOTED)
+        atomic { note() };
+#endif
 #else
         proved = FENCED(part);
 #endif
@@ -732,13 +778,27 @@ crash:
                printf("POWER FAILURE\n");
                for (i : 0 .. ITEMS - 1) { c[i] = m[i] }
                for (i : 0 .. UNITS - 1) { c_log[i] = m_log[i] }
+#ifdef NOTES
+               c_noted = m_noted;
+#endif
                c_base = m_base; i = 0 }
         :: printf("PROCESS DIES\n")
+#ifdef NOTES
+        :: at_rest && !rotten -> printf("PROCESS DIES\n"); rot()
+#endif
         fi
     }
     atomic {
 
-    d_step { read_log(); plan_replay() }
+    d_step { read_log() };
+#ifdef NOTES
+    at_rest = false;
+    if
+    :: found < c_noted -> printf("refused\n"); assert(rotten); goto done
+    :: found >= c_noted
+    fi;
+#endif
+    d_step { plan_replay() }
     if
     :: any ->
 #ifndef MUTANT_RELY_UNDURABLE
@@ -778,6 +838,9 @@ crash:
         settle();
 #endif
         m_base = c_base;
+#ifdef NOTES
+        m_noted = c_noted;
+#endif
         check_and_open()
     };
 #endif

@@ -11,7 +11,8 @@
  *   TABLE    whose S is: FREE, DATA or LOG
  *   BITS     the bitmap of S, which lies in S; where it lies is an image of page 0 if S is LOG
  *
- * An image and a record are integers; both are checksummed, so torn they are 0.
+ * An image and a record are integers; both are checksummed, so torn they are 0. With NOTES one of
+ * them may rot in a container whose process died between steps; recovery may then refuse it.
  */
 
 #ifndef COMMITS
@@ -68,6 +69,11 @@
 byte c[ITEMS], m[ITEMS];
 byte c_base, m_base;
 int c_image[PLACES], m_image[PLACES], c_record[2], m_record[2];
+#ifdef NOTES /* rule 11 */
+byte c_noted, m_noted;
+int c_noted_images, m_noted_images; /* epoch, and a bit a place */
+bool at_rest, rotten;
+#endif
 bool unfenced[ITEMS]; /* words written back, but by a round without a fence yet */
 
 byte epoch;
@@ -88,7 +94,7 @@ int record;
 
 /* What recovery found. */
 byte found;
-bool set[ITEMS], relied[2], any;
+bool set[ITEMS], relied[2], any, refused;
 byte to[ITEMS];
 
 /* Scratch, zero between steps. */
@@ -143,6 +149,50 @@ inline fence()
     }
 }
 
+/* What was fenced; never waited for. */
+#if defined(NOTES) && !defined(MUTANT_NOT_NOTED)
+inline note_record()
+{
+    atomic { c_noted = epoch; if :: MAY_CRASH -> m_noted = epoch :: true fi }
+}
+#else
+#define note_record()
+#endif
+
+#if defined(NOTES) && !defined(MUTANT_IMAGES_NOT_NOTED)
+inline note_images()
+{
+    atomic {
+        c_noted_images = epoch << PLACES;
+        for (i : 0 .. 1) {
+            if :: image_at[i] != 0 -> c_noted_images = c_noted_images | 1 << (image_at[i] - 1) :: else fi
+        }
+        i = 0;
+        if :: MAY_CRASH -> m_noted_images = c_noted_images :: true fi
+    }
+}
+#else
+#define note_images()
+#endif
+
+#ifdef NOTES
+/* A record or an image, once. */
+inline rot()
+{
+    rotten = true;
+    printf("THE LOG ROTS\n");
+    if
+    :: c_record[0] != 0 -> c_record[0] = 0; m_record[0] = 0
+    :: c_record[1] != 0 -> c_record[1] = 0; m_record[1] = 0
+    :: c_image[0] != 0 -> c_image[0] = 0; m_image[0] = 0
+    :: c_image[1] != 0 -> c_image[1] = 0; m_image[1] = 0
+    :: c_image[2] != 0 -> c_image[2] = 0; m_image[2] = 0
+    :: c_image[3] != 0 -> c_image[3] = 0; m_image[3] = 0
+    :: c_image[IN_S] != 0 -> c_image[IN_S] = 0; m_image[IN_S] = 0
+    :: else
+    fi
+}
+#endif
 
 /* ---- the log ---------------------------------------------------------------------------------- */
 
@@ -178,8 +228,12 @@ inline store_to(page)
             image_at[page] = place + 1; listed[page] = true;
             place = 0
         }
+#ifdef MUTANT_IMAGES_NOTED_EARLY
+        note_images();
+#endif
         CRASH_HERE;
         FAULT_FENCE;
+        note_images();
         open[page] = true
     :: open[page]
     fi;
@@ -231,6 +285,19 @@ inline take_words(r)
     if :: HAS(r, BITS) && ok -> set[BITS] = true; to[BITS] = VALUE(r, BITS) :: else fi
 }
 
+/* Rule 11: an image of epoch e that was fenced and is not there. */
+inline look_for_noted(e)
+{
+    for (place : 0 .. PLACES - 1) {
+        if
+        :: c_noted_images >> PLACES == e && c_noted_images >> place & 1 &&
+           (c_image[place] >> 1 != e || place == IN_S && c[TABLE] != LOG + HALF(e)) -> refused = true
+        :: else
+        fi
+    }
+    place = 0
+}
+
 inline read_log()
 {
     last = 0; before = 0;
@@ -259,8 +326,15 @@ inline read_log()
 #ifdef MUTANT_NO_SUM
     holds = true;
 #endif
-    if :: before != 0 -> assert(EPOCH(before) + 1 == found) :: else fi;
+#ifdef NOTES
+    look_for_noted(found + 1);
+    if :: !holds -> look_for_noted(found) :: else fi;
+    if :: (holds -> found : found - 1) < c_noted -> refused = true :: else fi;
+    if :: !holds && found - 1 > c_base && before == 0 -> refused = true :: else fi;
+#else
     if :: !holds && found - 1 > c_base -> assert(before != 0) :: else fi;
+#endif
+    if :: before != 0 -> assert(EPOCH(before) + 1 == found) :: else fi;
     /* Rule 4. */
     for (i : 0 .. 1) {
         if :: holds -> find_image(found + 1, i) :: else -> find_image(found, i) fi;
@@ -295,7 +369,7 @@ inline settle()
 inline forget_recovery()
 {
     for (i : 0 .. ITEMS - 1) { set[i] = false; to[i] = 0 }
-    i = 0; found = 0; any = false; relied[0] = false; relied[1] = false
+    i = 0; found = 0; any = false; refused = false; relied[0] = false; relied[1] = false
 }
 
 inline check_and_open()
@@ -362,7 +436,11 @@ running:
        }
     :: rollbacks == 0 -> goto rollback
     :: break /* commit */
-    :: MAY_CRASH -> goto crash
+    :: MAY_CRASH ->
+#ifdef NOTES
+       at_rest = true;
+#endif
+       goto crash
     od;
 
     atomic {
@@ -438,12 +516,16 @@ running:
             :: m_record[RECORD_OF(epoch)] = 0
             fi
         }
+#ifdef MUTANT_NOTED_EARLY
+        note_record();
+#endif
         CRASH_HERE;
 #ifdef MUTANT_COMMIT_UNFENCED
         flush[0] = false; flush[1] = false;
 #else
         fence();
 #endif
+        note_record();
         committed = coming;
 
         /* Words go home; pages stay open or are closed. */
@@ -466,6 +548,7 @@ running:
             record = 0; live = false; i = 0;
             epoch++
         }
+        note_images()
     }
     goto running;
 
@@ -505,13 +588,26 @@ crash:
                for (i : 0 .. ITEMS - 1) { c[i] = m[i] }
                for (i : 0 .. PLACES - 1) { c_image[i] = m_image[i] }
                c_record[0] = m_record[0]; c_record[1] = m_record[1];
+#ifdef NOTES
+               c_noted = m_noted; c_noted_images = m_noted_images;
+#endif
                c_base = m_base; i = 0 }
         :: printf("PROCESS DIES\n")
+#ifdef NOTES
+        :: at_rest && !rotten -> printf("PROCESS DIES\n"); rot()
+#endif
         fi
     }
     atomic {
 
-    d_step { read_log() }
+    d_step { read_log() };
+#ifdef NOTES
+    at_rest = false;
+    if
+    :: refused -> printf("refused\n"); assert(rotten); goto done
+    :: !refused
+    fi;
+#endif
     if
     :: any ->
 #ifndef MUTANT_RELY_UNDURABLE
@@ -534,6 +630,9 @@ crash:
 #ifdef MUTANT_NO_BASE
     epoch = found + 1;
 #else
+#ifdef NOTES
+    atomic { c_noted_images = 0; if :: MAY_CRASH -> m_noted_images = 0 :: true fi };
+#endif
     atomic { c_base = found + BASE_STEP; if :: MAY_CRASH -> m_base = c_base :: true fi };
     CRASH_HERE;
 #ifdef MUTANT_BASE_IN_ROUND
@@ -541,6 +640,9 @@ crash:
     fence();
 #endif
     m_base = c_base;
+#ifdef NOTES
+    m_noted = c_noted; m_noted_images = c_noted_images;
+#endif
     epoch = c_base + 1;
 #endif
     d_step { forget_recovery(); check_and_open() }
