@@ -222,8 +222,9 @@ inline store_to(page)
     if
     :: !open[page] && fresh[page] -> open[page] = true
     :: !open[page] && !fresh[page] ->
+        choose_place(epoch, page);
+        CRASH_HERE;
         atomic {
-            choose_place(epoch, page);
             write_image(place, IMAGE(epoch, c[page]));
             image_at[page] = place + 1; listed[page] = true;
             place = 0
@@ -640,6 +641,9 @@ crash:
     fence();
 #endif
     m_base = c_base;
+#ifndef MUTANT_CLAIM_UNDURABLE
+    if :: IS_LOG(c[TABLE]) -> m[TABLE] = c[TABLE] :: else fi; /* by the same fence */
+#endif
 #ifdef NOTES
     m_noted = c_noted; m_noted_images = c_noted_images;
 #endif
