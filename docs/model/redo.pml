@@ -101,7 +101,7 @@ byte n[ITEMS], how[ITEMS], parts, needed;
 int part;
 
 /* What recovery found. */
-byte to[ITEMS], found, last;
+byte to[ITEMS], found, certain, last;
 bool set[ITEMS], any, relied;
 
 /* Scratch, zero between steps. */
@@ -327,6 +327,7 @@ inline read_log()
             fi
         }
     }
+    certain = found;
     /* Rule 2. */
     do
     :: true ->
@@ -337,7 +338,9 @@ inline read_log()
 #ifndef MUTANT_NO_SUM
         :: record != 0 && HOW(record, BODY) == FRESH && VALUE(record, BODY) != c[BODY] -> break
 #endif
-        :: else -> found++
+        :: else ->
+            found++;
+            if :: HOW(record, BODY) == FRESH -> break :: else fi /* rule 11: what follows calls it certain */
         fi
     od;
     CLEAR_SCRATCH
@@ -434,7 +437,7 @@ inline plan_replay()
 #ifdef MUTANT_TABLE_IN_TURN
             take_table();
 #endif
-            if :: HOW(record, BODY) == FRESH && !owned[BODY] -> relied = true :: else fi;
+            if :: HOW(record, BODY) == FRESH && !owned[BODY] && e > certain -> relied = true :: else fi;
             take_rest();
             next_epoch()
         fi
@@ -474,7 +477,7 @@ inline settle()
 inline forget_recovery()
 {
     for (i : 0 .. ITEMS - 1) { set[i] = false; to[i] = 0 }
-    i = 0; any = false; relied = false; found = 0
+    i = 0; any = false; relied = false; found = 0; certain = 0
 }
 
 /* What recovery restored is a state that it may restore; the container opens with it. */
