@@ -32,10 +32,10 @@ const Line lines[] = {
     {"urs", PMEM, "rbtree", "small", {4, 3, ALL, 2}},
     {"rs", FILE_, "rbtree", "small", {6, 3, ALL, 2}},
 
-    {"urs", PMEM, "rbtree", "mixed", {100, 6, 3, 3}},
-    {"urs", PMEM, "btree", "mixed", {80, 6, 3, 3}},
-    {"urs", PMEM, "skiplist", "mixed", {80, 6, 3, 3}},
-    {"urs", PMEM, "hashmap", "mixed", {80, 6, 3, 3}},
+    {"urs", PMEM, "rbtree", "mixed", {90, 5, 3, 3}},
+    {"urs", PMEM, "btree", "mixed", {80, 5, 3, 3}},
+    {"urs", PMEM, "skiplist", "mixed", {80, 5, 3, 3}},
+    {"urs", PMEM, "hashmap", "mixed", {80, 5, 3, 3}},
     {"ur", PMEM, "rbtree", "allocator", {20, 4, 3, 3}},
     {"urs", PMEM, "rbtree", "large", {25, 3, 3, 3}},
     {"urs", PMEM, "rbtree", "rewrite", {20, 4, 4, 3}},
@@ -45,10 +45,10 @@ const Line lines[] = {
     {"urs", PMEM, "rbtree", "small", {25, 4, 3, 2}, 2},
     {"ur", PMEM, "rbtree", "mixed", {20, 4, 3, 2}, 1, 0, true},
 
-    {"rs", FILE_, "rbtree", "mixed", {100, 6, 4, 3}},
-    {"rs", FILE_, "btree", "mixed", {100, 6, 4, 3}},
-    {"rs", FILE_, "skiplist", "mixed", {100, 6, 4, 3}, 1, 3},
-    {"rs", FILE_, "hashmap", "mixed", {100, 6, 4, 3}, 1, 4},
+    {"rs", FILE_, "rbtree", "mixed", {90, 5, 4, 3}},
+    {"rs", FILE_, "btree", "mixed", {90, 5, 4, 3}},
+    {"rs", FILE_, "skiplist", "mixed", {90, 5, 4, 3}, 1, 3},
+    {"rs", FILE_, "hashmap", "mixed", {90, 5, 4, 3}, 1, 4},
     {"rs", FILE_, "rbtree", "allocator", {40, 4, 4, 3}, 1, 3},
     {"rs", FILE_, "rbtree", "large", {40, 4, 4, 3}},
     {"rs", FILE_, "rbtree", "rewrite", {30, 4, 4, 3}, 1, 4},
@@ -87,7 +87,7 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
         sim::Plan plan = l.plan;
         if (name == "quick") {
             plan.transactions = plan.transactions / 8 + 2;
-            plan.nested = 1;
+            plan.nested = plan.seeds = 1;
         }
         runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
                          l.containers, l.async, l.concurrent, l.full, l.threads, l.moved},
