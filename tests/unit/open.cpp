@@ -259,6 +259,8 @@ TEST_CASE("options out of range")
         {"exclusive without creation", [](pm_options &o) { o.flags = PM_EXCLUSIVE; }},
         {"unknown engine", [](pm_options &o) { o.engine = (pm_engine)99; }},
         {"unknown tracker", [](pm_options &o) { o.tracker = (pm_tracker)99; }},
+        {"unknown fate of foreign pointers",
+         [](pm_options &o) { o.foreign_pointers = (pm_foreign_pointers)(PM_FOREIGN_IGNORE + 1); }},
         {"marks under undo",
          [](pm_options &o) { o.tracker = PM_TRACKER_STORES, o.engine = PM_ENGINE_UNDO; }},
         {"marks and concurrent stores",

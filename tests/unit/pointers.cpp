@@ -4,6 +4,7 @@
 #include "unit/mapped.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <random>
@@ -367,5 +368,66 @@ TEST_CASE("pm_check reports what is wrong with pointers and their map")
         pm_options how = test::small();
         REQUIRE(pm_open(path.c_str(), &how) == nullptr);
         require_failure(EBADMSG, "segment table");
+    }
+}
+
+TEST_CASE("freeing a large object forgets what was stored there", "[stores]")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    const size_t bytes = 3 << 20;
+    void **p = static_cast<void **>(pm_malloc(c.get(), bytes));
+    REQUIRE(p);
+    for (size_t i = 0; i < bytes / sizeof *p; i++)
+        p[i] = p;
+    SECTION("when it is committed, it is mapped")
+    {
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(mapped(c.get()).size() == bytes / sizeof *p);
+    }
+    SECTION("when it is freed, its memory is data")
+    {
+        REQUIRE_OK(pm_free(p));
+        REQUIRE(pm_malloc(c.get(), bytes) == p);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(mapped(c.get()).empty());
+    }
+}
+
+TEST_CASE("sorting carries pointers along", "[stores]")
+{
+    struct Item {
+        union {
+            void *pointer;
+            uint64_t number;
+        };
+        uint64_t key;
+    };
+    auto compare = [](const void *a, const void *b) {
+        uint64_t x = static_cast<const Item *>(a)->key, y = static_cast<const Item *>(b)->key;
+        return (x > y) - (x < y);
+    };
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    Item *items = static_cast<Item *>(pm_calloc(c.get(), 5, sizeof *items));
+    for (uint64_t i = 0; i < 5; i++) {
+        items[i].pointer = &items[i];
+        items[i].key = 5 - i;
+    }
+    items[2].pointer = nullptr; // says nothing of the others
+    SECTION("of elements that all have one there") {}
+    SECTION("of elements that differ, by their values")
+    {
+        items[0].number = 77;
+    }
+    qsort(items, 5, sizeof *items, compare);
+    REQUIRE_OK(pm_commit(c.get()));
+    const Offsets words = mapped(c.get());
+    for (int i = 0; i < 5; i++) {
+        REQUIRE(items[i].key == (uint64_t)i + 1);
+        REQUIRE(words.count(offset_of(c.get(), &items[i].key)) == 0);
+        if (items[i].pointer)
+            REQUIRE(words.count(offset_of(c.get(), &items[i])) ==
+                    (pm_contains(c.get(), items[i].pointer) ? 1 : 0));
     }
 }
