@@ -129,8 +129,7 @@ void Emitter::mark_ends(Instruction *at, Value *pointer, Value *length)
     call(builder, range_, {pointer, length});
 }
 
-/* ---- kinds -----------------------------------------------------------------------------------
- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 Instruction *Emitter::if_kinds_wanted(Instruction *at, Value *pointer)
 {
@@ -218,8 +217,7 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
     }
 }
 
-/* ---- by shapes -------------------------------------------------------------------------------
- */
+/* ---- by shapes ------------------------------------------------------------------------------- */
 
 /* From the first lane that is written to the last; memory beyond may not exist. */
 void Emitter::mark_lanes(const Write &write)

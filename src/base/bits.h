@@ -8,6 +8,7 @@
 #define PM_PAGE_SHIFT 12
 #define PM_PAGE       ((uint64_t)1 << PM_PAGE_SHIFT) /* bytes; the format's page, see docs/format.md */
 #define PM_LINE       64u                            /* bytes of a cache line */
+#define PM_LINE_WORDS 8u                             /* words of a cache line, or pointers */
 #define PM_PAGE_LINES (PM_PAGE / PM_LINE)            /* cache lines of a page */
 
 static inline uint64_t align_down(uint64_t value, uint64_t power)

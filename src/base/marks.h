@@ -54,8 +54,7 @@
 /* What a word's byte says. */
 #define KIND_DATA     0
 #define KIND_POINTER  1 /* by its type, or made of a pointer by arithmetic */
-#define KIND_BY_VALUE 2 /* from where no type is known: a pointer if it leads into the container   \
-                         */
+#define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
 
 #ifdef __cplusplus
 extern "C" {

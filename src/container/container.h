@@ -148,6 +148,13 @@ static inline bool container_holds(const struct container *c, const void *p)
     return (uintptr_t)p - (uintptr_t)c->base < c->max_size;
 }
 
+/* Whether a pointer of this value leads into the container, or just past its end: which is the right
+ * of one behind the last object. */
+static inline bool container_is_led_into(const struct container *c, uint64_t value)
+{
+    return value - (uintptr_t)c->base <= c->max_size;
+}
+
 static inline uint64_t container_bytes(const struct container *c)
 {
     return (uint64_t)atomic_load_explicit(&c->segments, memory_order_acquire) << c->segment_shift;

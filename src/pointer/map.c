@@ -198,16 +198,14 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
     }
 }
 
-/* ---- line by line, for commits -----------------------------------------------------------------
- */
+/* ---- line by line, for commits --------------------------------------------------------------- */
 
-#define LINE_WORDS ((uint32_t)(PM_LINE / sizeof(void *)))
 static_assert(MAP_WORD_BYTES % PM_LINE == 0, "all words of a line are in one word of the map");
 
 static uint64_t mapped_of_lines(void *context, uint64_t line, uint32_t *lines)
 {
     struct place at = place_of(context, line * PM_LINE);
-    *lines = ((uint32_t)SEAL_BITS - at.bit) / LINE_WORDS;
+    *lines = ((uint32_t)SEAL_BITS - at.bit) / PM_LINE_WORDS;
     return seal_payload(word_at(context, at)) >> at.bit;
 }
 
@@ -217,7 +215,8 @@ static int map_line(void *context, uint64_t line, uint8_t words)
     struct place at = place_of(map, line * PM_LINE);
     if (map->segment[at.group] == 0 && make_map(map, at.group) != 0)
         return -1;
-    uint64_t others = seal_payload(word_at(map, at)) & ~bits_between(at.bit, at.bit + LINE_WORDS);
+    uint64_t others =
+        seal_payload(word_at(map, at)) & ~bits_between(at.bit, at.bit + PM_LINE_WORDS);
     set_word(map, at, others | (uint64_t)words << at.bit);
     return 0;
 }
@@ -274,8 +273,7 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
 {
     const struct container *c = container_of(map);
     uint64_t value = *(const uint64_t *)(c->base + offset);
-    /* Past the end of the last object is a pointer's right. */
-    if (value == 0 || value - (uintptr_t)c->base <= c->max_size)
+    if (value == 0 || container_is_led_into(c, value))
         return 0;
     return pm__fail(EBADMSG,
                     "%s: offset %llu: the pointer there, %#llx, leads out of the container; "

@@ -137,9 +137,9 @@ int pointers_move(struct container *c)
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)
         return 0;
     /* Again, if another has said so: V2. */
-    c->movable = MOVABLE_ONCE;
     int error = publish(c, &home_state(c)->movable, MOVABLE_ONCE);
-    return error == 0
-               ? 0
-               : pm__fail_system(-error, "%s: cannot note that it may no longer be moved", c->path);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot note that it may no longer be moved", c->path);
+    c->movable = MOVABLE_ONCE;
+    return 0;
 }

@@ -1,7 +1,8 @@
 /*
- * pm__mark() and its kin (base/marks.h) as compiled code calls them: by the convention that clang calls preserve_most, so that every general register but r11 comes back as it was. The
- * call stands in a cold branch beside a store; were registers lost there, every function that stores
- * would have to save its own on the hot path, on entry.
+ * pm__mark() and its kin (base/marks.h) as compiled code calls them: by the convention that clang
+ * calls preserve_most, so that every general register but r11 comes back as it was. The call stands
+ * in a cold branch beside a store; were registers lost there, every function that stores would have
+ * to save its own on the hot path, on entry.
  *
  * What they do is in marks.c.
  */

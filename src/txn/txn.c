@@ -114,11 +114,12 @@ static int load_tables(struct txn *t)
 
 int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
 {
+    bool stores = options->stores && !options->engine->in_place;
     *t = (struct txn){.c = c,
                       .engine = options->engine,
                       .concurrent = options->concurrent,
-                      .stores = options->stores && !options->engine->in_place,
-                      .kinds = options->stores && !options->engine->in_place && c->vouched,
+                      .stores = stores,
+                      .kinds = stores && c->vouched,
                       .foreign = options->foreign,
                       .journal = {.c = c},
                       .notes = MAP_FAILED,

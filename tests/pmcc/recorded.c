@@ -11,8 +11,15 @@
 /* And nobody may change its parameters. */
 #define NOINLINE __attribute__((noinline, used))
 
-/* ---- a tree with parents ----------------------------------------------------------------------
- */
+/* The root, which step 0 makes: memory of which nothing is declared. */
+static void *root_bytes(pm_container *c, int step, size_t bytes)
+{
+    if (step == 0)
+        pm_setroot(c, make_bytes(c, bytes), 0);
+    return pm_getroot(c);
+}
+
+/* ---- a tree with parents --------------------------------------------------------------------- */
 
 struct tree {
     long key;
@@ -37,12 +44,9 @@ static void rotate(struct tree **root, struct tree *n, int side)
 STRUCTURE(trees)
 static void build_trees(pm_container *c, int step)
 {
-    struct tree **root = pm_getroot(c);
-    if (step == 0) {
-        root = make_bytes(c, sizeof *root);
+    struct tree **root = root_bytes(c, step, sizeof *root);
+    if (step == 0)
         has_pointer(root);
-        pm_setroot(c, root, 0);
-    }
     for (long i = 0; i < 200; i++) {
         struct tree *n = make(c, PM_TYPE(struct tree, child, parent), 1), **at = root,
                     *parent = NULL;
@@ -73,8 +77,7 @@ static const char *check_trees(pm_container *c)
     return wrong || count == 200 * STEPS ? wrong : "all nodes";
 }
 
-/* ---- the middle of an object, and one past its end ---------------------------------------------
- */
+/* ---- the middle of an object, and one past its end ------------------------------------------- */
 
 struct range {
     int numbers[10];
@@ -114,8 +117,7 @@ static const char *check_ranges(pm_container *c)
     return count == 20 * STEPS ? NULL : "all of them";
 }
 
-/* ---- void *, and what is done with arrays of pointers ------------------------------------------
- */
+/* ---- void *, and what is done with arrays of pointers ---------------------------------------- */
 
 struct arrays {
     void **any;
@@ -210,8 +212,7 @@ static const char *check_arrays(pm_container *c)
     return a->count == 40 * STEPS ? NULL : "all of them";
 }
 
-/* ---- unions, and data over pointers ------------------------------------------------------------
- */
+/* ---- unions, and data over pointers ---------------------------------------------------------- */
 
 union value {
     void *pointer;
@@ -230,11 +231,7 @@ struct values {
 STRUCTURE(unions)
 static void build_unions(pm_container *c, int step)
 {
-    struct values *s = pm_getroot(c);
-    if (step == 0) {
-        s = make_bytes(c, sizeof *s);
-        pm_setroot(c, s, 0);
-    }
+    struct values *s = root_bytes(c, step, sizeof *s);
     long looks = (long)s;
     for (int i = 0; i < 64; i++) {
         union value *v = &s->v[i];
@@ -305,8 +302,7 @@ static const char *check_unions(pm_container *c)
     return NULL;
 }
 
-/* ---- pointers as integers ----------------------------------------------------------------------
- */
+/* ---- pointers as integers -------------------------------------------------------------------- */
 
 struct coloured {
     uintptr_t parent_colour; /* as in Linux' rbtree.h */
@@ -361,8 +357,7 @@ static const char *check_tagged(pm_container *c)
     return count == 30 * STEPS - 1 ? NULL : "all of them";
 }
 
-/* ---- words of which nobody says what they are --------------------------------------------------
- */
+/* ---- words of which nobody says what they are ------------------------------------------------ */
 
 struct words {
     uintptr_t from[40], to[40], swapped[2];
@@ -398,11 +393,7 @@ NOINLINE static void take_tag(uintptr_t *to, const uintptr_t *from)
 STRUCTURE(words)
 static void build_words(pm_container *c, int step)
 {
-    struct words *w = pm_getroot(c);
-    if (step == 0) {
-        w = make_bytes(c, sizeof *w);
-        pm_setroot(c, w, 0);
-    }
+    struct words *w = root_bytes(c, step, sizeof *w);
     for (int i = 0; i < 40; i++) {
         has_data(&w->from[i], 8);
         has_data(&w->to[i], 8);
@@ -457,8 +448,7 @@ static const char *check_words(pm_container *c)
     return NULL;
 }
 
-/* ---- structs that are copied and passed about --------------------------------------------------
- */
+/* ---- structs that are copied and passed about ------------------------------------------------ */
 
 struct pair {
     struct pair *a;
@@ -526,8 +516,7 @@ static const char *check_copies(pm_container *c)
     return NULL;
 }
 
-/* ---- atomics -----------------------------------------------------------------------------------
- */
+/* ---- atomics --------------------------------------------------------------------------------- */
 
 struct atomic {
     _Atomic(struct atomic *) next;
@@ -561,8 +550,7 @@ static const char *check_atomics(pm_container *c)
     return count == 10 * STEPS ? NULL : "all of them";
 }
 
-/* ---- memory that becomes something else --------------------------------------------------------
- */
+/* ---- memory that becomes something else ------------------------------------------------------ */
 
 struct reused {
     struct reused *next;

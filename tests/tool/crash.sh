@@ -4,6 +4,9 @@
 # explores with these options.
 set -u
 pm=$1 examples=$2 several=$3 case=$4
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=expect.sh
+. "$here/expect.sh"
 shift 4
 limits=$*
 directory=$(mktemp -d /dev/shm/libpm-pm-crash-XXXXXX)
@@ -15,35 +18,13 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
 book=$directory/book.pm
 check="'$examples/ledger' --check '$book'"
 
-fail() {
-    echo "crash.sh: $*; the output was:" >&2
-    cat output >&2
-    exit 1
-}
-
-# expect STATUS ARGUMENT...: `pm crash ARGUMENT...` exits so.
-expect() {
-    wanted=$1
-    shift
-    "$pm" crash "$@" >output 2>&1
-    got=$?
-    [ $got -eq "$wanted" ] || fail "status $got, not $wanted: pm crash $*"
-}
-
-# says TEXT...: the output has each of these.
-says() {
-    for text; do
-        grep -q -e "$text" output || fail "does not say '$text'"
-    done
-}
-
 # good PROGRAM MODE ARGUMENT...: nothing is found, and something was looked at.
 good() {
     program=$1 mode=$2
     shift 2
     rm -f "$book"
     # shellcheck disable=SC2086 # several words
-    expect 0 $limits "$@" --check "$check" -- "$examples/$program" "$book" 6 "$mode"
+    expect 0 crash $limits "$@" --check "$check" -- "$examples/$program" "$book" 6 "$mode"
     says "8 commits" "all are as they should be"
     states=$(sed -n 's/^\([0-9]*\) crash states: .*/\1/p' output)
     [ "${states:-0}" -ge 8 ] || fail "only ${states:-0} crash states"
@@ -54,7 +35,7 @@ good() {
 # not be missed.
 bad() {
     rm -f "$book"
-    expect 1 --seeds 0 --check "$check" -- "$examples/$1" "$book" "$3" "$2"
+    expect 1 crash --seeds 0 --check "$check" -- "$examples/$1" "$book" "$3" "$2"
     says "FAILED at .*, event" "commits had returned; printed last: posted" "the check: exit status 1" \
         "| $4" "repeat with: "
 }
@@ -62,7 +43,7 @@ bad() {
 # again PROGRAM: it goes on with a book that has postings already, and nothing is found.
 again() {
     # shellcheck disable=SC2086
-    expect 0 $limits --check "$check" -- "$examples/$1" "$book" 6
+    expect 0 crash $limits --check "$check" -- "$examples/$1" "$book" 6
     says "7 commits" "all are as they should be"
 }
 
@@ -91,7 +72,7 @@ media)
     says "on an ordinary file system"
     good ledger undo --medium pmem
     says "on persistent memory"
-    expect 2 --medium file -- "$several" --unsafe "$book"
+    expect 2 crash --medium file -- "$several" --unsafe "$book"
     says "PM_UNSAFE_POWER"
     ;;
 stores)
@@ -112,24 +93,24 @@ repeat)
 several)
     mkdir containers
     # shellcheck disable=SC2086
-    expect 0 $limits --check "'$several' --check containers" -- "$several" "$directory/containers"
+    expect 0 crash $limits --check "'$several' --check containers" -- "$several" "$directory/containers"
     says "3 containers on" "13 commits" "all are as they should be"
     rm containers/*
-    expect 1 --events 2 --check false -- "$several" containers
+    expect 1 crash --events 2 --check false -- "$several" containers
     says "^  [0-9]* commits\? of $directory/containers/a, [0-9]* commits\? of $directory/containers/b had returned"
     rm containers/*
     # shellcheck disable=SC2086
-    expect 0 $limits --medium file --check "'$several' --check containers" -- "$several" containers
+    expect 0 crash $limits --medium file --check "'$several' --check containers" -- "$several" containers
     ;;
 judged) # by libpm, without a check; and by a check that does not end
-    expect 1 -- "$several" --scribble "$book"
+    expect 1 crash -- "$several" --scribble "$book"
     says "libpm: does not accept" "    | .*book.pm"
     rm "$book"
-    expect 1 --timeout 1 --events 1 --check "sleep 60" -- "$examples/ledger" "$book" 1
+    expect 1 crash --timeout 1 --events 1 --check "sleep 60" -- "$examples/ledger" "$book" 1
     says "was still running after 1 s" "at the program's end"
     ;;
 interrupted) # by the check, so at a known moment
-    expect 2 --check "kill -INT \$PPID" -- "$examples/ledger" "$book" 3
+    expect 2 crash --check "kill -INT \$PPID" -- "$examples/ledger" "$book" 3
     says "interrupted"
     "$examples/ledger" "$book" 1 | grep -qx "posted 4" || fail "the container was not put back"
     ;;
@@ -145,43 +126,43 @@ put_back)
     [ ! -e "$book.pm-crash-aside" ] || fail "what was set aside still is"
     "$examples/ledger" "$book" 1 | grep -qx "posted 7" || fail "the container was not put back"
     touch "$book.pm-crash-aside"
-    expect 2 -- "$examples/ledger" "$book" 1
+    expect 2 crash -- "$examples/ledger" "$book" 1
     says "rename that file back"
     "$examples/ledger" "$book" 1 | grep -qx "posted 9" || fail "the container is not where it was"
     ;;
 usage)
-    expect 2
+    expect 2 crash
     says "which program"
-    expect 2 --from "$directory"
+    expect 2 crash --from "$directory"
     says "no recording"
-    expect 2 -- ./nothing
+    expect 2 crash -- ./nothing
     says "cannot run ./nothing: No such file"
-    expect 2 -- true
+    expect 2 crash -- true
     says "opened no container"
-    expect 2 -- "$examples/rbtree" "$book"
+    expect 2 crash -- "$examples/rbtree" "$book"
     says "opened no container\|failed by itself"
-    expect 2 -- "$examples/ledger"
+    expect 2 crash -- "$examples/ledger"
     says "usage: ledger" "failed by itself, without any crash: exit status 2"
-    expect 2 --check ./nothing -- "$examples/ledger" "$book" 1
+    expect 2 crash --check ./nothing -- "$examples/ledger" "$book" 1
     says "cannot run the check ./nothing" "not found"
     touch plain
-    expect 2 --check ./plain -- "$examples/ledger" "$book" 1
+    expect 2 crash --check ./plain -- "$examples/ledger" "$book" 1
     says "cannot run the check ./plain" "ermission denied"
-    expect 2 --check "exit 127" -- "$examples/ledger" "$book" 1
+    expect 2 crash --check "exit 127" -- "$examples/ledger" "$book" 1
     says "cannot run the check exit 127, or something in it: exit status 127\$"
-    expect 2 -- sh -c "{ sleep 1; '$examples/ledger' '$book' 1; } &"
+    expect 2 crash -- sh -c "{ sleep 1; '$examples/ledger' '$book' 1; } &"
     says "run it in the foreground"
     for events in none all 0 -1; do
-        expect 2 --events $events -- true
+        expect 2 crash --events $events -- true
         says "events: Value $events not in range"
     done
-    expect 2 --seeds -1 -- true
+    expect 2 crash --seeds -1 -- true
     says "seeds: Value -1 not in range"
     for crash in 1:nothing 1 1:some 1:some:5zz -1:kept 1:kept:2; do
-        expect 2 --crash $crash -- true
+        expect 2 crash --crash $crash -- true
         says "crash wants .*, not $crash\$"
     done
-    expect 2 --crash 5000:lost -- "$examples/ledger" "$book" 1
+    expect 2 crash --crash 5000:lost -- "$examples/ledger" "$book" 1
     says "there are only [0-9]* events"
     ;;
 *)

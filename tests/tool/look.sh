@@ -4,32 +4,13 @@
 # container that FAMILY makes (family.c).
 set -u
 pm=$1 family=$2 case=$3
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=expect.sh
+. "$here/expect.sh"
 directory=$(mktemp -d /dev/shm/libpm-pm-look-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory" || exit 1
 "$family" family.pm || exit 1
-
-fail() {
-    echo "look.sh: $*; the output was:" >&2
-    cat output >&2
-    exit 1
-}
-
-# expect STATUS ARGUMENT...: `pm ARGUMENT...` exits so.
-expect() {
-    wanted=$1
-    shift
-    "$pm" "$@" >output 2>&1
-    got=$?
-    [ $got -eq "$wanted" ] || fail "status $got, not $wanted: pm $*"
-}
-
-# says TEXT...: the output has a line like each of these.
-says() {
-    for text; do
-        grep -q -e "$text" output || fail "does not say '$text'"
-    done
-}
 
 # edges: how many arrows the graph has.
 edges() {

@@ -22,15 +22,15 @@
 static const char remedy[] = "was not announced: compile the code that makes it with pmcc, or call "
                              "pm_dirty() first; the next commit will include it";
 
-static void describe(const struct txn *t, uint64_t offset, char *text, size_t size)
+void redo_describe_object(const struct txn *t, uint64_t offset, const char *before,
+                          char text[REDO_OBJECT_TEXT])
 {
     uint64_t start, bytes;
+    text[0] = 0;
     if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
-        snprintf(text, size, "the store to %p, byte %llu of the object of %llu bytes at %p",
-                 (void *)(t->c->base + offset), (unsigned long long)(offset - start),
-                 (unsigned long long)bytes, (void *)(t->c->base + start));
-    else
-        snprintf(text, size, "the store to %p", (void *)(t->c->base + offset));
+        snprintf(text, REDO_OBJECT_TEXT, "%sbyte %llu of the object of %llu bytes at %p", before,
+                 (unsigned long long)(offset - start), (unsigned long long)bytes,
+                 (void *)(t->c->base + start));
 }
 
 /* The first byte of a line that differs from home. */
@@ -45,12 +45,12 @@ static uint64_t first_difference(const struct txn *t, uint64_t line)
 static void escaped(struct txn *t, uint64_t line)
 {
     struct redo *r = t->redo;
-    char store[160];
+    char object[REDO_OBJECT_TEXT];
     uint64_t offset = first_difference(t, line);
-    describe(t, offset, store, sizeof store);
+    redo_describe_object(t, offset, ", ", object);
     if (r->escaped++ == 0 || r->audit)
-        pm__fail(EFAULT, "%s: offset %llu: %s, %s", t->c->path, (unsigned long long)offset, store,
-                 remedy);
+        pm__fail(EFAULT, "%s: offset %llu: the store to %p%s, %s", t->c->path,
+                 (unsigned long long)offset, (void *)(t->c->base + offset), object, remedy);
     if (r->audit)
         fprintf(stderr, "libpm: %s\n", pm__message());
 }

@@ -151,7 +151,7 @@ static inline void clear_marks(struct txn *t, uint64_t line, uint64_t lines)
 {
     memset(redo_mark(t, line), 0, lines);
     if (t->kinds)
-        memset(redo_kinds(t, line), KIND_DATA, lines * (PM_LINE / sizeof(void *)));
+        memset(redo_kinds(t, line), KIND_DATA, lines * PM_LINE_WORDS);
 }
 
 void redo_clear_marks(struct txn *t)

@@ -16,8 +16,7 @@
  *
  * Invariants
  *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_DATA, which is 0.
- *  K2  What is mapped explicitly in a marked line has a kind too: pm_mark_pointer() is a store
- * here.
+ *  K2  What is mapped explicitly in a marked line has a kind too: pm_mark_pointer() is a store here.
  */
 #include "txn/redo/redo.h"
 
@@ -26,8 +25,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-#define LINE_WORDS ((uint32_t)(PM_LINE / sizeof(uint64_t)))
 
 /* Data whose kinds fill a page of the table, and as much as is rather given back than stored to. */
 #define KINDS_PAGE (PM_PAGE << KINDS_WORD_SHIFT)
@@ -68,12 +65,6 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
     return words;
 }
 
-/* Past the end of the last object is a pointer's right. */
-static bool leads_inside(const struct container *c, uint64_t value)
-{
-    return value - (uintptr_t)c->base <= c->max_size;
-}
-
 /* Whether a program could have anything there: not in the first page, nor in the kernel's half. */
 static bool is_address(uint64_t value)
 {
@@ -84,22 +75,17 @@ static bool is_address(uint64_t value)
 
 static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
 {
-    char object[96] = "";
-    uint64_t start, bytes;
-    if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
-        snprintf(object, sizeof object,
-                 " in byte %" PRIu64 " of the object of %" PRIu64 " bytes at %p", offset - start,
-                 bytes, (void *)(t->c->base + start));
-    pm__fail(EINVAL,
-             "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
-             "what will not be there in the next run: the stack, malloc'ed memory, another "
-             "container, a function, a constant, or the table of a class with virtual functions; "
-             "store something else, or open with foreign_pointers = PM_FOREIGN_IGNORE",
-             t->c->path, offset, value, object);
-    if (t->foreign == FOREIGN_ERROR) {
-        errno = EINVAL;
-        return -1;
-    }
+    char object[REDO_OBJECT_TEXT];
+    redo_describe_object(t, offset, " in ", object);
+    int result = pm__fail(
+        EINVAL,
+        "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
+        "what will not be there in the next run: the stack, malloc'ed memory, another "
+        "container, a function, a constant, or the table of a class with virtual functions; "
+        "store something else, or open with foreign_pointers = PM_FOREIGN_IGNORE",
+        t->c->path, offset, value, object);
+    if (t->foreign == FOREIGN_ERROR)
+        return result;
     fprintf(stderr, "libpm: %s\n", pm__message());
     return 0;
 }
@@ -110,7 +96,7 @@ static int check_pointers(const struct txn *t, uint64_t line, uint8_t *pointers)
     const uint64_t *words = line_words(t, line);
     for (unsigned left = *pointers; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        if (words[i] == 0 || leads_inside(t->c, words[i]))
+        if (words[i] == 0 || container_is_led_into(t->c, words[i]))
             continue;
         *pointers &= (uint8_t)~(1u << i);
         if (t->foreign != FOREIGN_IGNORE && is_address(words[i]) &&
@@ -126,7 +112,7 @@ static uint8_t pointers_by_value(const struct txn *t, uint64_t line, uint8_t can
     uint8_t pointers = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        pointers |= (uint8_t)(leads_inside(t->c, words[i]) << i);
+        pointers |= (uint8_t)(container_is_led_into(t->c, words[i]) << i);
     }
     return pointers;
 }
@@ -182,9 +168,10 @@ static void set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kin
 {
     uint64_t word = offset / sizeof(uint64_t), end = divide_up(offset + bytes, sizeof(uint64_t));
     while (bytes > 0 && word < end) {
-        uint64_t line = word / LINE_WORDS, n = min_u64(end - word, LINE_WORDS - word % LINE_WORDS);
+        uint64_t line = word / PM_LINE_WORDS,
+                 n = min_u64(end - word, PM_LINE_WORDS - word % PM_LINE_WORDS);
         if (*redo_mark(t, line) & MARK_KINDS)
-            memset(redo_kinds(t, line) + word % LINE_WORDS, kind, n);
+            memset(redo_kinds(t, line) + word % PM_LINE_WORDS, kind, n);
         word += n;
     }
 }
@@ -254,12 +241,12 @@ static void copy_kinds(uint8_t *to, const void *from, uint64_t words)
     }
     uint64_t word = (uint64_t)((const char *)from - t->c->base) / sizeof(uint64_t), mapped = 0;
     uint32_t lines = 0;
-    for (uint64_t n; words > 0; to += n, word += n, words -= n, lines--, mapped >>= LINE_WORDS) {
+    for (uint64_t n; words > 0; to += n, word += n, words -= n, lines--, mapped >>= PM_LINE_WORDS) {
         if (lines == 0)
-            mapped = t->pointers.mapped(t->pointers.context, word / LINE_WORDS, &lines);
+            mapped = t->pointers.mapped(t->pointers.context, word / PM_LINE_WORDS, &lines);
         uint64_t kinds =
-            kinds_now(t, word / LINE_WORDS, (uint8_t)mapped) >> 8 * (word % LINE_WORDS);
-        n = min_u64(words, LINE_WORDS - word % LINE_WORDS);
+            kinds_now(t, word / PM_LINE_WORDS, (uint8_t)mapped) >> 8 * (word % PM_LINE_WORDS);
+        n = min_u64(words, PM_LINE_WORDS - word % PM_LINE_WORDS);
         memcpy(to, &kinds, sizeof kinds);
     }
 }
@@ -275,7 +262,7 @@ uint64_t txn_kinds_at(const void *address, uint64_t words)
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
 {
     enum { PIECE = 512 };
-    uint8_t piece[PIECE + LINE_WORDS];
+    uint8_t piece[PIECE + PM_LINE_WORDS];
     uint64_t first = divide_up(offset, sizeof(uint64_t)), end = (offset + bytes) / sizeof(uint64_t);
     if (!t->kinds)
         return;

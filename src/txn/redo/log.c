@@ -81,11 +81,11 @@ static bool is_void(const struct txn *t, uint32_t segment)
 /* There is one: redo_log_reserve() has seen to it. */
 static uint32_t find_void(const struct txn *t)
 {
-    uint32_t i = 0;
-    while (!is_void(t, log_segment(t, i)))
-        i++;
-    assert(i < segments_in_log(t));
-    return log_segment(t, i);
+    for (uint32_t i = 0;; i++) {
+        assert(i < segments_in_log(t));
+        if (is_void(t, log_segment(t, i)))
+            return log_segment(t, i);
+    }
 }
 
 static uint32_t count_void(const struct txn *t)

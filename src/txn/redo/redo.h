@@ -130,7 +130,7 @@ static inline uint8_t redo_marked(const struct txn *t)
 static inline uint8_t *redo_kinds(const struct txn *t, uint64_t line)
 {
     uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> KINDS_WORD_SHIFT;
-    return (uint8_t *)KINDS_TABLE + first + line * (PM_LINE / sizeof(void *));
+    return (uint8_t *)KINDS_TABLE + first + line * PM_LINE_WORDS;
 }
 
 /* Whether home is a copy in memory, that the queue takes to the file. */
@@ -190,6 +190,12 @@ void redo_clear_marks(struct txn *t);
 int redo_map_pointers(struct txn *t);
 
 /* ---- audit.c --------------------------------------------------------------------------------- */
+
+#define REDO_OBJECT_TEXT 128 /* bytes, the NUL included */
+
+/* `before`, and in words which byte of which object is at `offset`; "" if there is no object. */
+void redo_describe_object(const struct txn *t, uint64_t offset, const char *before,
+                          char text[REDO_OBJECT_TEXT]);
 
 /*
  * Compare open pages with home: one every so many commits, all under LIBPM_AUDIT. -1 with EFAULT

@@ -165,7 +165,8 @@ void redo_evict(struct txn *t)
         return;
     /* No mark is set now. A page of their table speaks for 256 KiB, of which little may be used. */
     madvise(redo_mark(t, 0), container_bytes(t->c) >> MARKS_LINE_SHIFT, MADV_DONTNEED);
-    madvise(redo_kinds(t, 0), container_bytes(t->c) >> KINDS_WORD_SHIFT, MADV_DONTNEED);
+    if (t->kinds)
+        madvise(redo_kinds(t, 0), container_bytes(t->c) >> KINDS_WORD_SHIFT, MADV_DONTNEED);
     uint64_t keep = r->private_max - r->private_max / EVICT_SHARE;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
     uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand takes heat away */

@@ -2,6 +2,7 @@
 
 #include "pm/look/census.hpp"
 #include "pm/look/graph.hpp"
+#include "pm/look/walk.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cinttypes>
@@ -9,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <libpm.hpp>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -29,26 +29,17 @@ pm::container open(const Options &o)
     return pm::container(o.file, {.flags = PM_READONLY});
 }
 
-struct pm_stats stats_of(const pm::container &c)
-{
-    struct pm_stats stats = {};
-    stats.size = sizeof stats;
-    if (pm_stats(c.get(), &stats) != 0)
-        throw pm::error();
-    return stats;
-}
-
-void print_bytes(const char *what, uint64_t bytes)
-{
-    printf("%-10s %" PRIu64 " bytes\n", what, bytes);
-}
-
 void info(const Options &o)
 {
     pm::container c = open(o);
-    struct pm_stats s = stats_of(c);
-    Census census = take_census(c.get());
-    print_bytes("file", s.file_bytes);
+    struct pm_stats s = stats_of(c.get());
+    Census census;
+    uint64_t pointers = 0;
+    each_object(c.get(), [&](const char *p, size_t size) {
+        census.add(size);
+        each_pointer(p, size, [&](void **) { pointers++; });
+    });
+    printf("%-10s %" PRIu64 " bytes\n", "file", s.file_bytes);
     printf("%-10s %p%s\n", "base", s.base, s.movable ? ", movable" : "");
     printf("%-10s %" PRIu64 " of objects, %" PRIu64 " of the log, %" PRIu64
            " of the pointer map, %" PRIu64 " free\n",
@@ -58,7 +49,7 @@ void info(const Options &o)
                static_cast<const char *>(root) - static_cast<const char *>(s.base));
     else
         printf("%-10s none\n", "root");
-    printf("%-10s %" PRIu64 "\n", "pointers", census.pointers);
+    printf("%-10s %" PRIu64 "\n", "pointers", pointers);
     printf("%-10s %" PRIu64 " of %" PRIu64 " bytes in all\n", "objects", census.count,
            census.bytes);
     for (auto [size, count] : census.objects)

@@ -1,6 +1,7 @@
 #include "pm/look/graph.hpp"
 
 #include "pm/look/census.hpp"
+#include "pm/look/walk.hpp"
 
 #include <algorithm>
 #include <queue>
@@ -28,13 +29,14 @@ class Graph
   public:
     explicit Graph(pm_container *c) : root_(static_cast<const char *>(pm_getroot(c)))
     {
-        size_t size;
-        for (void *p = nullptr; (p = pm_next_object(c, p, &size));)
-            objects_.push_back({static_cast<const char *>(p), size});
+        each_object(c, [&](const char *p, size_t size) {
+            objects_.push_back({p, size});
+            census_.add(size);
+        });
     }
 
-    size_t size() const { return objects_.size(); }
     const char *root() const { return root_; }
+    const Census &census() const { return census_; }
 
     // The object that has this byte, or is just before it; NULL if there is none.
     const Object *find(const char *p) const
@@ -50,13 +52,11 @@ class Graph
 
     template <class Visit> void each_arrow(const Object &o, Visit visit) const
     {
-        const char *at = o.start, *end = at + o.size;
-        for (void **field; (field = pm_next_pointer(at, end));) {
-            at = reinterpret_cast<const char *>(field + 1);
+        each_pointer(o.start, o.size, [&](void *const *field) {
             const char *target = static_cast<const char *>(*field);
             if (const Object *to = target ? find(target) : nullptr)
                 visit(Arrow{o.start, reinterpret_cast<const char *>(field), to->start, target});
-        }
+        });
     }
 
     // Breadth first from the root, then what cannot be reached from it.
@@ -80,6 +80,7 @@ class Graph
   private:
     const char *root_;
     std::vector<Object> objects_; // in order of address
+    Census census_;               // of them
 };
 
 // The table of sizes; `shown` objects are in the graph.
@@ -98,16 +99,12 @@ void write_census(const Census &census, uint64_t shown, std::ostream &out)
 
 void write_graph(pm_container *c, uint64_t most, std::ostream &out)
 {
-    struct pm_stats stats = {};
-    stats.size = sizeof stats;
-    if (pm_stats(c, &stats) != 0)
-        throw std::runtime_error(pm_errormsg());
-    const char *base = static_cast<const char *>(stats.base);
+    const char *base = static_cast<const char *>(stats_of(c).base);
     Graph graph(c);
     std::vector<const Object *> chosen = graph.choose(most);
     std::unordered_set<const char *> shown;
     out << "digraph container {\n    node [shape=box];\n";
-    write_census(take_census(c), chosen.size(), out);
+    write_census(graph.census(), chosen.size(), out);
     for (const Object *o : chosen) {
         shown.insert(o->start);
         out << "    o" << o->start - base << " [label=\"" << o->start - base << "\\n"

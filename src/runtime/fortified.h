@@ -1,0 +1,41 @@
+/* What _FORTIFY_SOURCE makes of functions of libc: glibc has these but declares them, if at all, with
+ * _FORTIFY_SOURCE only. */
+#ifndef PM_RUNTIME_FORTIFIED_H
+#define PM_RUNTIME_FORTIFIED_H
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <wchar.h>
+
+void *__memcpy_chk(void *, const void *, size_t, size_t);
+void *__memmove_chk(void *, const void *, size_t, size_t);
+void *__mempcpy_chk(void *, const void *, size_t, size_t);
+void *__memset_chk(void *, int, size_t, size_t);
+void __explicit_bzero_chk(void *, size_t, size_t);
+wchar_t *__wcscpy_chk(wchar_t *, const wchar_t *, size_t);
+wchar_t *__wcsncpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmemcpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmemmove_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmemset_chk(wchar_t *, wchar_t, size_t, size_t);
+char *__strcpy_chk(char *, const char *, size_t);
+char *__stpcpy_chk(char *, const char *, size_t);
+char *__strncpy_chk(char *, const char *, size_t, size_t);
+char *__stpncpy_chk(char *, const char *, size_t, size_t);
+char *__strcat_chk(char *, const char *, size_t);
+char *__strncat_chk(char *, const char *, size_t, size_t);
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
+ssize_t __recv_chk(int, void *, size_t, size_t, int);
+ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+int __poll_chk(struct pollfd *, nfds_t, int, size_t);
+size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
+size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
+char *__fgets_chk(char *, size_t, int, FILE *);
+char *__getcwd_chk(char *, size_t, size_t);
+ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
+int __gethostname_chk(char *, size_t, size_t);
+
+#endif
