@@ -36,7 +36,7 @@
  *  - A container is mapped at the address range that its pointers mean, chosen at random from 64
  *    TiB at its creation. When that is taken, as for a copy beside its original (or by chance: of
  *    ten containers of the default max_size two collide with a probability of 9 %), only one that
- *    is PM_MOVABLE opens.
+ *    is PM_MOVABLE opens, and makes its pointers right as pages are touched.
  *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container: the
  *    kernel then ends the process at the first store to a page. And without `concurrent_stores` a
  *    signal handler must not store to a container whose commit or rollback it may have interrupted.
@@ -84,9 +84,17 @@ enum pm_flags {
 
     /* The program vouches that every pointer which it stores in the container is in the pointer map
      * (see below); with PM_TRACKER_STORES, code compiled by pmcc puts it there. A container that
-     * has only been written by such programs is moved by pm_open() when its addresses are taken;
-     * any other can be opened there only. */
+     * has only been written by such programs opens elsewhere when its addresses are taken; any
+     * other can be opened there only. Opening costs the same for any size: pointers are made right
+     * page by page, at the first access to each, and the medium keeps those it has. Commits are
+     * the redo engine's then, and a system call that is handed a page which nobody has touched yet
+     * fails with EFAULT, also one that only reads there. (A program that opens such a container
+     * elsewhere without PM_MOVABLE, to write to it, has it moved as with PM_RELOCATE.) */
     PM_MOVABLE = 1 << 4,
+    /* If it opens elsewhere let these be its addresses from now on, on the medium too: one pass over
+     * the memory of its pointers, after which nothing need be done at any access. Crash-safe; what
+     * is interrupted the next pm_open() completes. Needs PM_MOVABLE. */
+    PM_RELOCATE = 1 << 5,
 };
 
 /** How a transaction is made atomic. */
@@ -412,7 +420,9 @@ struct pm_stats {
     uint64_t segments_free; /* segments of the file free now */
 
     uint64_t recovery_ns;     /* time pm_open() spent on recovery; 0 after a clean close */
-    uint64_t pointers_moved;  /* by pm_open(), since the container's addresses were taken */
+    uint64_t pointers_moved;  /* since the container's addresses were taken: by pm_open(), or as
+                                 pages were touched */
+    uint64_t touches;         /* accesses caught to make pages of a container that lies elsewhere */
     uint64_t recovered_pages; /* pre-images that recovery copied back */
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */

@@ -23,7 +23,8 @@ static int bad_option(const char *path, const char *what)
 /* Check pm_options and translate them for the layers below. */
 static int read_options(const char *path, const struct pm_options *o, struct container_options *out)
 {
-    const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE;
+    const unsigned known =
+        PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE | PM_RELOCATE;
     if (o->size != sizeof *o)
         return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
                                 "another libpm.h?");
@@ -33,6 +34,10 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         return bad_option(path, "PM_READONLY excludes PM_CREATE");
     if (o->flags & PM_EXCLUSIVE && !(o->flags & PM_CREATE))
         return bad_option(path, "PM_EXCLUSIVE needs PM_CREATE");
+    if (o->flags & PM_RELOCATE && !(o->flags & PM_MOVABLE))
+        return bad_option(path, "PM_RELOCATE needs PM_MOVABLE");
+    if (o->flags & PM_RELOCATE && o->flags & PM_READONLY)
+        return bad_option(path, "PM_READONLY excludes PM_RELOCATE");
     if ((unsigned)o->engine > PM_ENGINE_REDO)
         return bad_option(path, "options.engine is none that this libpm has");
     if ((unsigned)o->tracker > PM_TRACKER_STORES)
@@ -53,6 +58,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .exclusive = o->flags & PM_EXCLUSIVE,
         .readonly = o->flags & PM_READONLY,
         .movable = o->flags & PM_MOVABLE,
+        .relocate = o->flags & PM_RELOCATE,
         .layout = o->layout,
         .mode = o->mode ? o->mode : 0666,
         .segment_size = o->segment_size ? o->segment_size : SEGMENT_DEFAULT,
@@ -83,9 +89,10 @@ static_assert((int)PM_FOREIGN_WARN == (int)FOREIGN_WARN &&
 static int choose_engine(const pm_container *c, const struct pm_options *o, struct txn_options *out)
 {
     const struct container *in = &c->container;
-    bool undo = o->engine == PM_ENGINE_UNDO ||
-                (o->engine == PM_ENGINE_AUTO && o->tracker != PM_TRACKER_STORES &&
-                 (in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER));
+    bool asked = o->engine == PM_ENGINE_UNDO ||
+                 (o->engine == PM_ENGINE_AUTO && o->tracker != PM_TRACKER_STORES &&
+                  (in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER));
+    bool undo = asked && !in->moved; /* home has other pointers than the view */
     const char *audit = secure_getenv("LIBPM_AUDIT");
     *out = (struct txn_options){
         .engine = undo || in->readonly ? &engine_undo : &engine_redo,

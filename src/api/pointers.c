@@ -28,11 +28,22 @@ static int check_words(pm_container *c, const void *p, size_t count)
     return 0;
 }
 
+/* A word that is mapped from now on, or no longer, has another value in the home of a moved
+ * container: commit must look at it. -1 with a message. */
+static int announce_if_moved(pm_container *c, uint64_t offset, uint64_t bytes)
+{
+    int error = c->container.moved ? txn_dirty(&c->txn, offset, bytes) : 0;
+    return error == 0 ? 0
+                      : pm__fail_system(-error, "%s: offset %llu: cannot open the page",
+                                        c->container.path, (unsigned long long)offset);
+}
+
 /* The map has them at once, and commit will not take them for data that was stored there. */
 static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 {
     uint64_t bytes = count * sizeof(void *);
-    if (pointer_map_set(&c->pointers, offset, count) != 0)
+    if (announce_if_moved(c, offset, bytes) != 0 ||
+        pointer_map_set(&c->pointers, offset, count) != 0)
         return -1;
     if (c->txn.kinds)
         txn_mark_range(&c->txn, offset, bytes);
@@ -68,16 +79,32 @@ static pm_container *owner_of_range(const void *p, size_t bytes)
                          c->container.path, (unsigned long long)offset_in(c, p), bytes);
 }
 
+static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
+{
+    uint64_t end = offset + bytes;
+    int result = 0;
+    offset = align_down(offset, sizeof(void *));
+    while (c->container.moved && result == 0 &&
+           (offset = pointer_map_next(&c->pointers, offset, end)) < end) {
+        result = announce_if_moved(c, offset, sizeof(void *));
+        offset += sizeof(void *);
+    }
+    return result;
+}
+
 int pm_mark_data(void *ptr, size_t bytes)
 {
     pm_container *c = owner_of_range(ptr, bytes);
     if (!c || api_enter_writing(c) != 0)
         return -1;
     lock_acquire(&c->allocator.lock);
-    pointer_map_clear(&c->pointers, offset_in(c, ptr), bytes);
-    txn_set_kind(&c->txn, offset_in(c, ptr), bytes, KIND_DATA);
+    int result = announce_mapped(c, offset_in(c, ptr), bytes);
+    if (result == 0) {
+        pointer_map_clear(&c->pointers, offset_in(c, ptr), bytes);
+        txn_set_kind(&c->txn, offset_in(c, ptr), bytes, KIND_DATA);
+    }
     lock_release(&c->allocator.lock);
-    return 0;
+    return result;
 }
 
 void **pm_next_pointer(const void *from, const void *end)

@@ -140,6 +140,7 @@ enum map_kind {
     MAP_VIEW_SHARED, /* the application's: read-only until a page is opened */
     MAP_HOME_SHARED, /* the library's: writable */
     MAP_COPY,        /* private and writable: changes stay in this process */
+    MAP_VIEW_MEMORY, /* the application's, of memory made for it: untouchable until a page is made */
 };
 
 /* Whether mappings of `fd` can have MAP_SYNC: DAX, where a fence is all that durability needs. */

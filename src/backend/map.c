@@ -80,7 +80,9 @@ bool map_is_synchronous(int fd)
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous)
 {
-    int protection = kind == MAP_VIEW_SHARED ? PROT_READ : PROT_READ | PROT_WRITE;
+    int protection = kind == MAP_VIEW_SHARED   ? PROT_READ
+                     : kind == MAP_VIEW_MEMORY ? PROT_NONE
+                                               : PROT_READ | PROT_WRITE;
     int flags = kind == MAP_COPY ? MAP_PRIVATE | MAP_NORESERVE
                 : synchronous    ? MAP_SHARED_VALIDATE | MAP_SYNC
                                  : MAP_SHARED;

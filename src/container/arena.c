@@ -162,8 +162,11 @@ void arena_abandon(void)
     struct container *previous = NULL;
     for (uint64_t i = 0; i < SLOTS; i++) {
         struct container *c = atomic_load_explicit(&slots[i], memory_order_relaxed);
-        if (c && c != previous)
+        if (c && c != previous) {
             close(c->fd);
+            if (c->view_fd >= 0)
+                close(c->view_fd);
+        }
         previous = c;
         atomic_store_explicit(&slots[i], NULL, memory_order_relaxed);
     }

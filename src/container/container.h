@@ -13,7 +13,8 @@
  *
  * Under the redo engine the view is private: a copy that the program stores to, and commit carries
  * what has changed home. On an ordinary file home is private too, see backend/file.c. A read-only
- * container has one private copy for all three.
+ * container has one private copy for all three. One that does not lie where its pointers mean, and
+ * is not to be moved on the medium, has a view that is memory of its own (txn/moved.h).
  *
  * Invariants
  *  C1  All mapped pieces have blocks: [0, segments * segment_size) of the file is allocated.
@@ -44,8 +45,8 @@ struct container {
     uint64_t pointers_base;   /* what home's pointers mean; until the layers above move them, this
                                  may not be `base` */
     uint64_t pointers_target; /* not 0: a move to there has not been completed */
-    uint64_t pointers_moved;
-    uint64_t seed; /* of every checksum in this container */
+    uint64_t pointers_moved;  /* on the medium, or for the view */
+    uint64_t seed;            /* of every checksum in this container */
     int fd;
     bool readonly;
     enum movable movable;
@@ -53,6 +54,8 @@ struct container {
     bool created;     /* by this very pm_open(), which takes it back if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
+    bool moved;  /* the view has other addresses than home's pointers mean, page by page */
+    int view_fd; /* of its memory then */
     struct medium medium;
     char *path;  /* as given; owned */
     void *upper; /* the transaction layer's, for the SIGSEGV handler */
@@ -63,6 +66,7 @@ struct container {
 struct container_options {
     bool create, exclusive, readonly;
     bool movable;       /* the program vouches that all pointers it stores are in the map */
+    bool relocate;      /* wherever it comes to lie, home's pointers are to mean that */
     const char *layout; /* or NULL */
     mode_t mode;
     uint64_t max_size, segment_size;

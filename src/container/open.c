@@ -147,7 +147,7 @@ static int map_home_from(struct container *c, uint64_t offset, uint64_t size)
 static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t size)
 {
     int error = map_file(MAP_COPY, c->shadow + offset, size, c->fd, offset, false);
-    if (error == 0)
+    if (error == 0 && !c->moved)
         error = c->private_view ? unveil(c->base, offset, size, PROT_READ)
                                 : map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset,
                                            c->synchronous);
@@ -175,16 +175,18 @@ static int make_length_durable(struct container *c)
     return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot make its length durable", c->path);
 }
 
-static int map_home(struct container *c)
+static int map_home(struct container *c, bool relocate)
 {
-    if (place_take(c) != 0)
+    if (place_take(c, relocate) != 0)
         return -1;
     /* The last that was here may have failed to give the addresses back. */
     int error = map_reserve_again(c->base, c->max_size);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     if (c->readonly) {
-        c->home = c->shadow = c->base;
+        c->home = c->shadow = c->moved ? reserve(c) : c->base;
+        if (!c->home)
+            return -1;
     } else if (!(c->home = reserve(c)) || !(c->shadow = reserve(c))) {
         return -1;
     }
@@ -220,12 +222,15 @@ int container_make_private(struct container *c)
 
 int container_open(struct container *c, const char *path, const struct container_options *options)
 {
-    *c = (struct container){
-        .fd = -1, .readonly = options->readonly, .vouched = options->movable, .path = strdup(path)};
+    *c = (struct container){.fd = -1,
+                            .view_fd = -1,
+                            .readonly = options->readonly,
+                            .vouched = options->movable,
+                            .path = strdup(path)};
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
-        map_home(c) != 0) {
+        map_home(c, options->relocate) != 0) {
         int error = errno;
         container_discard(c);
         errno = error;
@@ -234,12 +239,22 @@ int container_open(struct container *c, const char *path, const struct container
     return 0;
 }
 
+/* Memory for the view, and no page of it yet. */
+static int map_memory(struct container *c)
+{
+    c->view_fd = descriptor_of_its_own(memfd_create("libpm view", MFD_CLOEXEC));
+    if (c->view_fd < 0 || ftruncate(c->view_fd, (off_t)c->max_size) != 0)
+        return -errno;
+    return map_file(MAP_VIEW_MEMORY, c->base, c->max_size, c->view_fd, 0, false);
+}
+
 int container_map_rest(struct container *c)
 {
-    int error = c->private_view ? map_private(c, c->base) : 0;
-    if (error == 0)
-        error = c->readonly ? unveil(c->base, 0, container_bytes(c), PROT_READ)
-                            : map_shadow_and_view(c, 0, container_bytes(c));
+    int error = c->moved ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
+    if (error == 0 && !c->readonly)
+        error = map_shadow_and_view(c, 0, container_bytes(c));
+    else if (error == 0 && !c->moved)
+        error = unveil(c->base, 0, container_bytes(c), PROT_READ);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     return 0;
@@ -260,15 +275,17 @@ void container_close(struct container *c)
     }
     if (c->home && c->home != c->base)
         munmap(c->home, c->max_size);
-    if (c->shadow && c->shadow != c->base)
+    if (c->shadow && c->shadow != c->home)
         munmap(c->shadow, c->max_size);
     queue_destroy(&c->medium);
+    if (c->view_fd >= 0)
+        close(c->view_fd);
     if (c->fd >= 0) {
         file_unlock(c->fd);
         close(c->fd);
     }
     free(c->path);
-    *c = (struct container){.fd = -1};
+    *c = (struct container){.fd = -1, .view_fd = -1};
 }
 
 /* Add `size` bytes to the file, which ends at `from`, and map them. On failure they are gone. */

@@ -1,7 +1,9 @@
 /*
  * A container lies at the addresses that its pointers mean, if those are free; then nothing needs
  * doing. Else, if all who wrote it vouched that its pointers are in the pointer map, it gets
- * others, and the layer that knows the map moves the pointers before anybody sees them.
+ * others. The view then has pointers for these, page by page (txn/moved.h); or, if the program asks
+ * for that, or does not vouch for pointers that it will store, the layer that knows the map moves
+ * them on the medium before anybody sees them.
  */
 #define _GNU_SOURCE
 #include "container/place.h"
@@ -58,7 +60,7 @@ int place_read(struct container *c)
     return 0;
 }
 
-int place_take(struct container *c)
+int place_take(struct container *c, bool relocate)
 {
     uint64_t size = c->max_size;
     uint64_t meant = c->pointers_target ? c->pointers_target : c->pointers_base;
@@ -73,5 +75,6 @@ int place_take(struct container *c)
                         "can be moved)",
                         c->path, (unsigned long long)meant, (unsigned long long)(meant + size));
     c->base = (char *)arena_take_elsewhere(meant, size, c->seed, c);
+    c->moved = c->readonly || (c->vouched && !relocate);
     return c->base ? 0 : place_none(c->path, size);
 }

@@ -131,9 +131,11 @@ int pointers_move(struct container *c)
 {
     if (c->pointers_target && move(c) != 0)
         return -1;
-    c->pointers_target = (uintptr_t)c->base;
-    if (c->pointers_base != c->pointers_target && move(c) != 0)
-        return -1;
+    if (!c->moved && c->pointers_base != (uintptr_t)c->base) {
+        c->pointers_target = (uintptr_t)c->base;
+        if (move(c) != 0)
+            return -1;
+    }
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)
         return 0;
     /* Again, if another has said so: V2. */

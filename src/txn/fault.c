@@ -50,10 +50,13 @@ static _Thread_local struct {
     int depth;
 } chained __attribute__((tls_model("initial-exec")));
 
+/* What this thread does at the address that it hands to dispatch(), which has no room for it. */
+static _Thread_local bool storing __attribute__((tls_model("initial-exec")));
+
 bool fault_serve(void *address)
 {
     struct container *c = arena_find(address);
-    return c && c->upper && txn_fault(c->upper, address);
+    return c && c->upper && txn_fault(c->upper, address, storing);
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context);
@@ -106,7 +109,12 @@ static void chain(int which, siginfo_t *info, void *context)
 /* Page-fault error code: bit 1, it was a store; bit 4, an instruction fetch. */
 static bool is_store(const ucontext_t *context)
 {
-    return (context->uc_mcontext.gregs[REG_ERR] & (1 << 1 | 1 << 4)) == 1 << 1;
+    return context->uc_mcontext.gregs[REG_ERR] & 1 << 1;
+}
+
+static bool is_fetch(const ucontext_t *context)
+{
+    return context->uc_mcontext.gregs[REG_ERR] & 1 << 4;
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context)
@@ -114,10 +122,12 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     int saved = errno;
     int which = signal == SIGBUS;
     if (!atomic_load(&abandoned) && info->si_code > 0) {
-        if (signal == SIGSEGV && is_store(context) && arena_contains(info->si_addr) &&
-            dispatch(info->si_addr)) {
-            errno = saved;
-            return;
+        if (signal == SIGSEGV && !is_fetch(context) && arena_contains(info->si_addr)) {
+            storing = is_store(context);
+            if (dispatch(info->si_addr)) {
+                errno = saved;
+                return;
+            }
         }
         uint64_t offset;
         struct container *c = signal == SIGBUS ? arena_find_any(info->si_addr, &offset) : NULL;

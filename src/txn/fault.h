@@ -25,7 +25,7 @@ bool fault_in_child(void);
 /* Registers the arena with the fault source, once; 0 or -errno. See dispatch_*.c. */
 int dispatch_start(void);
 
-/* Hands a faulting address to its container; true if the store may be tried again. [handler] */
+/* Hands a faulting address to its container; true if the access may be tried again. [handler] */
 bool dispatch(void *address);
 
 /* What dispatch() arrives at, whatever the source. [handler] */

@@ -95,7 +95,7 @@ static uint32_t extent(const struct pages *pages, uint32_t page, uint32_t most)
     if (most > room)
         most = room;
     while (n < most && !((pages->flags[page + n] ^ pages->flags[page]) &
-                         (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH)))
+                         (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH | PAGE_FIXED)))
         n++;
     return n;
 }
@@ -117,11 +117,30 @@ int pages_open(struct pages *pages, uint32_t first, uint32_t count)
     return error;
 }
 
-int pages_close(struct pages *pages, uint32_t first, uint32_t count)
+static int close_all(struct pages *pages, uint32_t first, uint32_t count, int protection)
 {
-    int error = protect_or_evict(pages, first, count, PROT_READ);
+    int error = protect_or_evict(pages, first, count, protection);
     for (uint32_t i = 0; i < count && error == 0; i++)
         page_clear(pages, first + i, PAGE_OPEN);
+    return error;
+}
+
+int pages_hide(struct pages *pages, uint32_t first, uint32_t count)
+{
+    return close_all(pages, first, count, PROT_NONE);
+}
+
+int pages_close(struct pages *pages, uint32_t first, uint32_t count)
+{
+    if (!pages->c->moved)
+        return close_all(pages, first, count, PROT_READ);
+    int error = 0;
+    for (uint32_t page = first, run = 0; page < first + count && error == 0; page += run + 1) {
+        for (run = 0; page + run < first + count && pages->flags[page + run] & PAGE_FIXED;)
+            run++;
+        if (run > 0)
+            error = close_all(pages, page, run, PROT_READ);
+    }
     return error;
 }
 
@@ -177,7 +196,7 @@ void pages_reset(struct pages *pages, uint32_t first, uint32_t count, bool fresh
 {
     for (uint32_t page = first; page < first + count; page++) {
         assert(!(pages->flags[page] & (PAGE_OPEN | PAGE_LOGGED)));
-        page_clear(pages, page, (unsigned)~(PAGE_LISTED | PAGE_PRIVATE));
+        page_clear(pages, page, (unsigned)~(PAGE_LISTED | PAGE_PRIVATE | PAGE_FIXED));
         page_set(pages, page, fresh ? PAGE_FRESH : 0);
     }
     memset(pages->heat + first, 0, count);
@@ -204,7 +223,8 @@ bool pages_are_valid(const struct pages *pages)
     for (uint32_t page = 0; page < end; page++) {
         uint8_t f = pages->flags[page];
         if ((f & PAGE_LOGGED && !(f & PAGE_LISTED)) ||
-            (f & PAGE_OPEN && !(f & (PAGE_LOGGED | PAGE_FRESH | PAGE_PRIVATE))))
+            (f & PAGE_OPEN && !(f & (PAGE_LOGGED | PAGE_FRESH | PAGE_PRIVATE))) ||
+            (f & PAGE_OPEN && !(f & PAGE_FIXED) && pages->c->moved))
             return false;
         listed += (f & PAGE_LISTED) != 0;
     }

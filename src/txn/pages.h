@@ -20,6 +20,7 @@
  *      lock.
  *  P2  LISTED if and only if `opened` has exactly one entry for it; LOGGED implies LISTED.
  *  P3  Under undo OPEN implies LOGGED or FRESH; under redo it implies PRIVATE, and neither is used.
+ *      In a moved container it implies FIXED.
  *  P4  FRESH implies: the committed bitmap has no object on the page (rule 3). The
  *      converse need not hold: what is unknown counts as live, which is safe.
  */
@@ -35,6 +36,7 @@ enum page_flag {
     PAGE_FRESH = 8,
     PAGE_PRIVATE = 16, /* redo: the view may have a copy of its own */
     PAGE_KNOWN = 32,   /* was listed before: the last record may name it */
+    PAGE_FIXED = 64,   /* of a moved container: has its pointers right, and can be read */
 };
 
 #define SLOT_NONE UINT32_MAX
@@ -57,7 +59,7 @@ struct pages {
     uint32_t sequel;           /* a fault on this page continues a sequential run */
     uint32_t window;           /* pages opened by the last fault of that run */
     uint64_t evicted;          /* pages closed early, by the map limit or the memory limit, ever */
-    uint64_t private_count;    /* pages that are PRIVATE */
+    uint64_t private_count;    /* pages that are PRIVATE or FIXED */
 };
 
 int pages_load(struct pages *pages, struct container *c);
@@ -113,8 +115,12 @@ int pages_open(struct pages *pages, uint32_t first, uint32_t count);
  */
 uint32_t pages_evict(struct pages *pages);
 
-/* The reverse: read-only, OPEN cleared. [handler] -errno */
+/* The reverse: read-only, OPEN cleared. Of a moved container only those that are FIXED. [handler]
+ * -errno */
 int pages_close(struct pages *pages, uint32_t first, uint32_t count);
+
+/* Let nobody touch them, and OPEN be cleared. [handler] -errno */
+int pages_hide(struct pages *pages, uint32_t first, uint32_t count);
 
 /*
  * Close the pages of `entries`, which are sorted by page, for which `keep` is false; as few system

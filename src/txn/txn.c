@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/panic.h"
 #include "txn/fault.h"
+#include "txn/moved.h"
 #include "txn/recovery.h"
 
 #include <errno.h>
@@ -115,6 +116,7 @@ static int load_tables(struct txn *t)
 int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
 {
     bool stores = options->stores && !options->engine->in_place;
+    bool untouched = c->readonly && !c->moved; /* nothing faults that should not */
     *t = (struct txn){.c = c,
                       .engine = options->engine,
                       .concurrent = options->concurrent,
@@ -128,11 +130,11 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
         /* Words that recovery applied may have given or taken log segments. */
         log_unload(&t->log);
         if (check_table(c, true) == 0 && load_log(t) == 0 && options->recovered(c) == 0 &&
-            container_map_rest(c) == 0 && t->engine->load(t, options) == 0 &&
-            (c->readonly || fault_install(c->path) == 0)) {
+            container_map_rest(c) == 0 && (!c->moved || moved_load(t, options->private_max) == 0) &&
+            t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
-            if (!c->readonly)
-                c->upper = t; /* stores are served from now on */
+            if (!untouched)
+                c->upper = t; /* accesses are served from now on */
             return 0;
         }
     }
@@ -198,6 +200,7 @@ void txn_unload(struct txn *t)
 {
     t->c->upper = NULL;
     t->engine->unload(t);
+    moved_unload(t);
     pages_unload(&t->pages);
     if (t->log.c)
         log_unload(&t->log);
@@ -209,26 +212,47 @@ void txn_unload(struct txn *t)
 
 /* ---- what is the same for both engines ------------------------------------------------------- */
 
-bool txn_fault(struct txn *t, const void *address)
+static bool serve_store(struct txn *t, uint64_t offset)
+{
+    uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    if (t->c->readonly || !segments_page_is_data(t, page))
+        return false;
+    if (t->pages.flags[page] & PAGE_OPEN) /* another thread was faster */
+        return true;
+    int error = t->engine->open_page(t, page);
+    if (error == -ENOSPC || error == -EDQUOT)
+        panic(t->c->path, offset,
+              "no space to log the page of this store; the last commit stands. "
+              "pm_reserve() reports this before the store",
+              -error);
+    if (error != 0)
+        panic(t->c->path, offset,
+              "cannot log and open the page of this store; the last commit stands", -error);
+    t->faults++;
+    return true;
+}
+
+static bool serve_load(struct txn *t, uint64_t offset)
+{
+    if (!t->moved || offset >= container_bytes(t->c))
+        return false;
+    int error = moved_touch(t, (uint32_t)(offset >> PM_PAGE_SHIFT));
+    if (error != 0)
+        panic(t->c->path, offset,
+              "cannot make the page that is read here, for the container is not where its "
+              "pointers mean; the last commit stands",
+              -error);
+    t->touches++;
+    return true;
+}
+
+bool txn_fault(struct txn *t, const void *address, bool store)
 {
     uint64_t offset = (uint64_t)((const char *)address - t->c->base);
-    uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
     lock_acquire(&t->lock);
-    bool ours = segments_page_is_data(t, page);
-    if (ours && !(t->pages.flags[page] & PAGE_OPEN)) { /* else another thread was faster */
-        int error = t->engine->open_page(t, page);
-        if (error == -ENOSPC || error == -EDQUOT)
-            panic(t->c->path, offset,
-                  "no space to log the page of this store; the last commit stands. "
-                  "pm_reserve() reports this before the store",
-                  -error);
-        if (error != 0)
-            panic(t->c->path, offset,
-                  "cannot log and open the page of this store; the last commit stands", -error);
-        t->faults++;
-    }
+    bool served = store ? serve_store(t, offset) : serve_load(t, offset);
     lock_release(&t->lock);
-    return ours;
+    return served;
 }
 
 void txn_note(struct txn *t, uint32_t page, bool live)

@@ -23,6 +23,7 @@
 #include "txn/log.h"
 #include "txn/pages.h"
 
+struct moved;
 struct redo;
 struct txn;
 struct txn_options;
@@ -110,6 +111,7 @@ struct txn {
     struct container *c;
     const struct engine *engine;
     struct redo *redo;               /* what that engine needs besides; NULL under undo */
+    struct moved *moved;             /* NULL where pointers mean what they are */
     struct txn_upcalls upcalls;      /* set by the allocator */
     struct pointer_upcalls pointers; /* set by the pointer map */
     struct lock lock;                /* the page lock */
@@ -129,7 +131,7 @@ struct txn {
     uint64_t note_count;
     char *record; /* where commit builds its record */
     struct recovery_report recovery;
-    uint64_t commits, faults, pages_logged, pages_ahead, lines_logged, bytes_fresh;
+    uint64_t commits, faults, touches, pages_logged, pages_ahead, lines_logged, bytes_fresh;
 };
 
 /*
@@ -211,10 +213,11 @@ uint64_t txn_kinds_at(const void *address, uint64_t words);
 int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
 
 /*
- * Serve a store to `address` in the container. True: the store may be tried again. False: no page
- * that may be stored to. Ends the process when the page cannot be logged. [handler]
+ * Serve a store to `address` in the container, or a load. True: it may be tried again. False: no
+ * page that may be stored to, or that anything hinders to be read. Ends the process when the page
+ * cannot be logged, or made. [handler]
  */
-bool txn_fault(struct txn *t, const void *address);
+bool txn_fault(struct txn *t, const void *address, bool store);
 
 /* The transaction layer's part of pm_check(): table words, base epoch, page states. */
 int txn_check(struct txn *t);

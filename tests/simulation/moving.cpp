@@ -11,7 +11,7 @@ using sim::Violation;
 
 Moving::Moving(const Setup &setup) : Program(setup)
 {
-    options_.flags |= PM_MOVABLE;
+    options_.flags |= PM_MOVABLE | PM_RELOCATE;
     linked::recorded = setup.mode == "stores";
 }
 

@@ -320,7 +320,7 @@ TEST_CASE("a write or a sync fails in a move to other addresses", "[redo]")
     test::Container c = test::open(path, movable);
     bool syncs = GENERATE(false, true), moves = false;
     uint64_t failures = 0;
-    movable.flags = PM_MOVABLE;
+    movable.flags = PM_MOVABLE | PM_RELOCATE;
     for (uint64_t at = 1; !moves; at++) {
         INFO((syncs ? "sync " : "write ") << at);
         if (syncs)

@@ -77,7 +77,7 @@ CHILD_PROCESS(recovers)
         CHILD_REQUIRE(pm_open(arguments[2].c_str(), &first));
     fatal_step = std::stoi(arguments[1]);
     watching = true;
-    pm_options how = test::options(PM_MOVABLE);
+    pm_options how = test::options(PM_MOVABLE | PM_RELOCATE);
     pm_container *c = pm_open(arguments[0].c_str(), &how);
     watching = false;
     CHILD_REQUIRE(c);
@@ -106,7 +106,7 @@ void interrupt_everywhere(const test::Directory &directory, const std::string &p
         if (at == 0)
             steps = std::stoi(ended.output);
         {
-            test::Container c = test::open(copy, test::options(PM_MOVABLE));
+            test::Container c = test::open(copy, test::options(PM_MOVABLE | PM_RELOCATE));
             REQUIRE_OK(pm_check(c.get()));
             right(c.get());
             // And the container lives on.

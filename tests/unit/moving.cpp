@@ -1,4 +1,4 @@
-// Containers that open at other addresses than they were made for.
+// Containers that open at other addresses than they were made for, and are moved there on the medium.
 #include "base/marks.h"
 #include "common/fixture.hpp"
 #include "common/format.hpp"
@@ -18,7 +18,10 @@ struct Fixture {
     test::Directory directory;
     std::string path = directory / "c.pm", copy = directory / "copy.pm";
 
-    static pm_options movable(unsigned flags = 0) { return test::small(flags | PM_MOVABLE); }
+    static pm_options movable(unsigned flags = PM_RELOCATE)
+    {
+        return test::small(flags | PM_MOVABLE);
+    }
 
     Fixture()
     {

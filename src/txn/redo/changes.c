@@ -6,7 +6,8 @@
  *
  *   live before and after     logged if it differs
  *   live after, not before    fresh: written straight home. On a file only where whole pages are,
- *                             for one more page in the round costs more than some lines of log
+ *                             for one more page in the round costs more than some lines of log; and
+ *                             not in a moved container, where they are not to be copied as they are
  *   not live after            nobody's; under `stores` the view gets home's contents back, so that
  *                             the audit will not take them for stores that escaped
  *
@@ -31,10 +32,11 @@
 typedef uint64_t words8 __attribute__((vector_size(PM_LINE), aligned(PM_LINE)));
 
 /* About 3 ns for lines in the cache. */
-static inline bool line_differs(const struct container *c, uint64_t line)
+static inline bool line_differs(const struct txn *t, uint64_t line)
 {
-    const words8 *view = (const words8 *)(c->base + line * PM_LINE);
-    const words8 *home = (const words8 *)(c->home + line * PM_LINE);
+    _Alignas(PM_LINE) char image[PM_LINE];
+    const words8 *view = (const words8 *)redo_line(t, line, image);
+    const words8 *home = (const words8 *)(t->c->home + line * PM_LINE);
     words8 d = *view ^ *home;
     return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
 }
@@ -69,7 +71,7 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
 
 static void add_live(struct txn *t, uint64_t line, bool before)
 {
-    if (before || redo_on_file(t))
+    if (before || redo_on_file(t) || t->moved)
         add_logged(&t->redo->changes, line);
     else
         add_fresh(&t->redo->changes, line, 1);
@@ -77,7 +79,7 @@ static void add_live(struct txn *t, uint64_t line, bool before)
 
 static void collect_line(struct txn *t, uint64_t line)
 {
-    bool differs = line_differs(t->c, line);
+    bool differs = line_differs(t, line);
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
     if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
         add_live(t, line, live & LIVE_BEFORE);
@@ -90,10 +92,10 @@ static bool collect_page(struct txn *t, uint32_t page)
 {
     uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = 0;
     for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
-        differing |= (uint64_t)line_differs(t->c, first + i) << i;
+        differing |= (uint64_t)line_differs(t, first + i) << i;
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
-    if (redo_on_file(t) && live.before == 0 &&
+    if (redo_on_file(t) && !t->moved && live.before == 0 &&
         (uint64_t)__builtin_popcountll(changed) >= DENSE_MIN) {
         add_fresh(&t->redo->changes, first, PM_PAGE_LINES);
         return true;

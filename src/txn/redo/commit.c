@@ -75,15 +75,16 @@ static uint64_t stream_bytes(const struct txn *t, struct journal_counts counts)
 /* Of the view, as carry_home(): see tests/tsan.supp. */
 static inline void log_lines(struct txn *t, uint64_t run)
 {
-    const char *from = t->c->base + run_line(run) * PM_LINE;
-    for (uint64_t n = run_count(run); n > 0; n--, from += PM_LINE)
-        redo_log_put(t, from, PM_LINE);
+    char image[PM_LINE];
+    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
+        redo_log_put(t, redo_line(t, line, image), PM_LINE);
 }
 
-static inline void carry_home(struct txn *t, uint64_t offset, uint64_t bytes)
+static inline void carry_home(struct txn *t, uint64_t run)
 {
-    for (uint64_t at = offset; at < offset + bytes; at += PM_LINE) /* mostly one */
-        memcpy(t->c->home + at, t->c->base + at, PM_LINE);
+    char image[PM_LINE];
+    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
+        memcpy(t->c->home + line * PM_LINE, redo_line(t, line, image), PM_LINE);
 }
 
 static int write_record(struct txn *t, const struct words *w)
@@ -144,7 +145,7 @@ static void apply(struct txn *t, const struct words *w)
     for (uint64_t i = 0; i < ch->run_count; i++) {
         uint64_t offset = run_line(ch->runs[i]) * PM_LINE;
         uint64_t bytes = run_count(ch->runs[i]) * PM_LINE;
-        carry_home(t, offset, bytes);
+        carry_home(t, ch->runs[i]);
         note_unwritten(t, offset, bytes);
     }
     t->lines_logged += ch->lines;
@@ -200,6 +201,8 @@ static void finish(struct txn *t, const struct words *w)
     journal_finish(&t->journal);
     redo_clear_marks(t);
     segments_close_freed(t, w->words, w->counts.words);
+    if (t->moved)
+        moved_note(t, w->words, w->counts.words);
     cool_pages(t);
     trim(r->marked, marked * sizeof *r->marked);
     trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);

@@ -60,7 +60,8 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
     uint8_t words = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        words |= (uint8_t)((now[i] == was[i] || now[i] == 0) << i);
+        uint64_t before = t->moved ? moved_to_view(t->moved, was[i]) : was[i];
+        words |= (uint8_t)((now[i] == before || now[i] == 0) << i);
     }
     return words;
 }

@@ -168,6 +168,8 @@ static uint64_t most_bytes(struct txn *t, uint32_t page)
 {
     const uint64_t logged = sizeof(uint64_t) + PM_LINE;
     uint64_t before = t->upcalls.page_liveness(t->upcalls.context, page).before;
+    if (t->moved)
+        return PM_PAGE_LINES * logged;
     if (redo_on_file(t))
         return before ? PM_PAGE_LINES * logged
                       : PM_PAGE_LINES / 2 * logged; /* fresh as a whole, if it is dense */

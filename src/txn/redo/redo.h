@@ -35,14 +35,17 @@
  *
  * Invariants
  *  R1  Outside marked lines and LISTED pages the view equals home, free space included (but under
- *      `faults` not the free space that the open transaction stored to).
- *  R2  A page of the view that is not PRIVATE is read through to the file, and equals home.
+ *      `faults` not the free space that the open transaction stored to). Of a moved container that
+ *      holds for what is FIXED, as moved.h says it.
+ *  R2  A page of the view that is not PRIVATE is read through to the file, and equals home; or is
+ *      the moved container's own.
  *  R3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
  *      `stores` only.
  */
 #ifndef PM_TXN_REDO_REDO_H
 #define PM_TXN_REDO_REDO_H
 
+#include "txn/moved.h"
 #include "txn/txn.h"
 
 #include <pthread.h>
@@ -131,6 +134,12 @@ static inline uint8_t *redo_kinds(const struct txn *t, uint64_t line)
 {
     uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> KINDS_WORD_SHIFT;
     return (uint8_t *)KINDS_TABLE + first + line * PM_LINE_WORDS;
+}
+
+/* A line of the view as home has it; in a moved container it is made in `image`. */
+static inline const char *redo_line(const struct txn *t, uint64_t line, char image[PM_LINE])
+{
+    return t->moved ? moved_line(t, line, image) : t->c->base + line * PM_LINE;
 }
 
 /* Whether home is a copy in memory, that the queue takes to the file. */

@@ -31,16 +31,24 @@ static char *view(const struct txn *t, uint32_t page)
 
 static void set_private(struct txn *t, uint32_t page)
 {
-    if (!(t->pages.flags[page] & PAGE_PRIVATE)) {
-        page_set(&t->pages, page, PAGE_PRIVATE);
+    if (!(t->pages.flags[page] & (PAGE_PRIVATE | PAGE_FIXED)))
         t->pages.private_count++;
-    }
+    page_set(&t->pages, page, PAGE_PRIVATE);
+}
+
+/* What is to be stored to must be there. */
+static int make_if_moved(struct txn *t, uint32_t page)
+{
+    return t->moved && !(t->pages.flags[page] & PAGE_FIXED) ? moved_touch(t, page) : 0;
 }
 
 int redo_open(struct txn *t, uint32_t page, bool compare)
 {
+    int error = make_if_moved(t, page);
+    if (error != 0)
+        return error;
     uint32_t count = pages_window(&t->pages, page, 1, WINDOW_MAX);
-    int error = pages_open(&t->pages, page, count);
+    error = pages_open(&t->pages, page, count);
     t->redo->opens++;
     for (uint32_t i = page; i < page + count && error == 0; i++) {
         set_private(t, i);
@@ -65,7 +73,9 @@ int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
     for (uint32_t page = first; page <= last; page++)
         if (!(t->pages.flags[page] & PAGE_OPEN)) {
-            int error = pages_open(&t->pages, page, 1);
+            int error = make_if_moved(t, page);
+            if (error == 0)
+                error = pages_open(&t->pages, page, 1);
             if (error != 0)
                 return error;
             set_private(t, page);
@@ -76,7 +86,9 @@ int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
 int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     int error = redo_open_range(t, offset, bytes);
-    if (error == 0)
+    if (error == 0 && t->moved)
+        moved_copy(t, offset, bytes, t->c->base + offset);
+    else if (error == 0)
         memcpy(t->c->base + offset, t->c->home + offset, bytes);
     return error;
 }
@@ -93,20 +105,25 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
                 return error;
             break;
         }
-    /* The kernel refuses it for memory that is locked. */
-    bool dropped = madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
+    /* The kernel refuses it for memory that is locked. A page that is there no more would not be
+     * made again for a commit to look at what this transaction had marked on it. */
+    bool dropped =
+        !t->moved && madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
     for (uint32_t page = first; page < first + count; page++) {
-        bool private = t->pages.flags[page] & PAGE_PRIVATE, stale = !dropped && private;
-        t->pages.private_count -= private;
-        page_clear(&t->pages, page, PAGE_PRIVATE);
+        bool copied = t->pages.flags[page] & (PAGE_PRIVATE | PAGE_FIXED);
+        bool queued = medium->queue && queue_holds(medium, page_home(&t->pages, page));
+        if (copied && dropped) {
+            t->pages.private_count--;
+            page_clear(&t->pages, page, PAGE_PRIVATE);
+        }
         /* What lay here before may not have reached the file: show home's, not the file's. */
-        if (stale || (medium->queue && queue_holds(medium, page_home(&t->pages, page)))) {
+        if ((copied && !dropped) || (queued && !t->moved)) {
             int error = redo_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
             if (error == 0)
                 error = pages_close(&t->pages, page, 1);
             if (error != 0)
                 return error;
-        } else if (medium->queue) {
+        } else if (medium->queue && !queued) {
             queue_forget(medium, page_home(&t->pages, page), PM_PAGE);
         }
     }
@@ -117,7 +134,7 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 static bool evictable(struct txn *t, uint32_t page)
 {
     uint8_t flags = t->pages.flags[page];
-    if (!(flags & PAGE_PRIVATE) || flags & PAGE_LISTED)
+    if (!(flags & (PAGE_PRIVATE | PAGE_FIXED)) || flags & PAGE_LISTED)
         return false;
     if (t->pages.heat[page] != 0) {
         t->pages.heat[page] = 0;
@@ -126,19 +143,27 @@ static bool evictable(struct txn *t, uint32_t page)
     return !redo_on_file(t) || !queue_holds(&t->c->medium, page_home(&t->pages, page));
 }
 
-static int evict_run(struct txn *t, uint32_t first, uint32_t count)
+/* Have the view read them through to the file again. */
+static int drop(struct txn *t, uint32_t first, uint32_t count)
 {
     int error = pages_close(&t->pages, first, count);
     if (error != 0)
         return error;
-    size_t size = (size_t)count << PM_PAGE_SHIFT;
-    if (madvise(view(t, first), size, MADV_DONTNEED) != 0)
+    if (madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) != 0)
         return -errno;
-    if (redo_on_file(t))
-        queue_forget(&t->c->medium, page_home(&t->pages, first), size);
     for (uint32_t page = first; page < first + count; page++)
         page_clear(&t->pages, page, PAGE_PRIVATE);
     t->pages.private_count -= count;
+    return 0;
+}
+
+static int evict_run(struct txn *t, uint32_t first, uint32_t count)
+{
+    int error = t->moved ? moved_forget(t, first, count) : drop(t, first, count);
+    if (error != 0)
+        return error;
+    if (redo_on_file(t))
+        queue_forget(&t->c->medium, page_home(&t->pages, first), (size_t)count << PM_PAGE_SHIFT);
     t->pages.evicted += count;
     return 0;
 }

@@ -1,0 +1,238 @@
+#define _GNU_SOURCE
+#include "txn/moved.h"
+
+#include "base/error.h"
+#include "base/panic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Pages of a stretch, and of the neighbourhood that its first fault brings; each fault doubles it. */
+#define STRETCH     512u
+#define LEAST       8u
+#define TOUCHES_MAX 6u /* LEAST << TOUCHES_MAX is a stretch */
+
+/* Pages made at once: what stays in the processor's second cache. */
+#define STAGE_PAGES 64u
+
+/* Memory is given back until this much below the limit, so that it is not needed at every fault. */
+#define FORGET_SHARE 8
+
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#endif
+
+static_assert(LEAST << TOUCHES_MAX == STRETCH, "the largest neighbourhood is a stretch");
+
+static uint64_t stretches(const struct container *c)
+{
+    return divide_up(c->max_size >> PM_PAGE_SHIFT, STRETCH);
+}
+
+int moved_load(struct txn *t, uint64_t copies_max)
+{
+    struct container *c = t->c;
+    struct moved *m = calloc(1, sizeof *m);
+    t->moved = m;
+    if (m) {
+        *m = (struct moved){
+            /* A pointer to the container's first byte is to no object; one past the last may be. */
+            .shift = {c->pointers_base + 1, (uintptr_t)c->base + 1, c->max_size},
+            .maps = calloc(format_map_groups(c->segments_max), sizeof *m->maps),
+            .maps_are_stale = true,
+            .touches = calloc(stretches(c), 1),
+            .stage = malloc(STAGE_PAGES << PM_PAGE_SHIFT),
+            .copies_max = copies_max >> PM_PAGE_SHIFT,
+        };
+        if (m->maps && m->touches && m->stage)
+            return 0;
+    }
+    return pm__fail_system(ENOMEM, "%s: no memory to open it elsewhere than its pointers mean",
+                           c->path);
+}
+
+void moved_unload(struct txn *t)
+{
+    struct moved *m = t->moved;
+    if (!m)
+        return;
+    free(m->maps);
+    free(m->touches);
+    free(m->stage);
+    free(m);
+    t->moved = NULL;
+}
+
+/* ---- from home to the view ------------------------------------------------------------------- */
+
+static void find_maps(struct txn *t)
+{
+    struct moved *m = t->moved;
+    memset(m->maps, 0, format_map_groups(t->c->segments_max) * sizeof *m->maps);
+    for (uint32_t i = 0, n = atomic_load(&t->c->segments); i < n; i++) {
+        uint64_t word = home_table(t->c)[i];
+        if (segment_kind(word) == SEGMENT_MAP)
+            m->maps[segment_argument(word)] = i;
+    }
+    m->maps_are_stale = false;
+}
+
+void moved_note(struct txn *t, const struct record_word *words, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        t->moved->maps_are_stale |= is_table_word(t->c, words[i].offset);
+}
+
+/* Which words are mapped in home, of those that begin at `index` * MAP_WORD_BYTES. */
+static uint64_t mapped_in_home(const struct txn *t, uint64_t index)
+{
+    const struct container *c = t->c;
+    uint64_t per_map = c->segment_size / sizeof(uint64_t);
+    uint64_t segment = t->moved->maps[index / per_map];
+    if (segment == 0)
+        return 0;
+    uint64_t offset = (segment << c->segment_shift) + index % per_map * sizeof(uint64_t);
+    uint64_t word = *home_word(c, offset);
+    if (!seal_is_valid(word))
+        panic(c->path, offset,
+              "a word of the pointer map is damaged, so that the pointers it is about cannot be "
+              "read here; open the container where its addresses are free",
+              EBADMSG);
+    return seal_payload(word);
+}
+
+/* Bring what is mapped of home's words from `offset` on, which are at `words`, to the view's
+ * addresses. */
+static void move_words(struct txn *t, uint64_t offset, uint64_t bytes, uint64_t *words)
+{
+    uint64_t moved = 0;
+    for (uint64_t index = offset / MAP_WORD_BYTES; index * MAP_WORD_BYTES < offset + bytes; index++)
+        for (uint64_t left = mapped_in_home(t, index); left; left &= left - 1) {
+            uint64_t at = index * MAP_WORD_BYTES + (uint64_t)__builtin_ctzll(left) * sizeof *words;
+            if (at - offset >= bytes)
+                continue;
+            uint64_t *word = &words[(at - offset) / sizeof *words], before = *word;
+            *word = moved_to_view(t->moved, before);
+            moved += *word != before;
+        }
+    t->c->pointers_moved += moved;
+}
+
+void moved_copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to)
+{
+    const struct container *c = t->c;
+    if (t->moved->maps_are_stale)
+        find_maps(t);
+    memcpy(to, c->home + offset, bytes);
+    for (uint64_t end = offset + bytes, n; offset < end; offset += n, to += n) {
+        n = min_u64(end - offset, c->segment_size - offset % c->segment_size);
+        if (segment_is_data(home_table(c)[offset >> c->segment_shift]))
+            move_words(t, offset, n, (uint64_t *)to);
+    }
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static bool is_fixed(const struct txn *t, uint32_t page)
+{
+    return t->pages.flags[page] & PAGE_FIXED;
+}
+
+/* Make pages, none of them fixed. */
+static int make(struct txn *t, uint32_t first, uint32_t count)
+{
+    int error = 0;
+    for (uint32_t n; count > 0 && error == 0; first += n, count -= n) {
+        n = (uint32_t)min_u64(count, STAGE_PAGES);
+        uint64_t offset = (uint64_t)first << PM_PAGE_SHIFT, bytes = (uint64_t)n << PM_PAGE_SHIFT;
+        moved_copy(t, offset, bytes, t->moved->stage);
+        error = file_write(t->c->view_fd, t->moved->stage, bytes, offset);
+        for (uint32_t i = 0; i < n && error == 0; i++)
+            page_set(&t->pages, first + i, PAGE_FIXED);
+        t->pages.private_count += error == 0 ? n : 0;
+    }
+    return error;
+}
+
+/* Give memory back, if there is too much, of pages that have only been read. */
+static void forget_some(struct txn *t)
+{
+    struct moved *m = t->moved;
+    if (t->pages.private_count <= m->copies_max)
+        return;
+    uint64_t keep = m->copies_max - m->copies_max / FORGET_SHARE;
+    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
+    for (uint32_t left = end; left > 0 && t->pages.private_count > keep;) {
+        uint32_t first = m->hand < end ? m->hand : 0, run = 0;
+        while (first + run < end && run < left && run < STRETCH &&
+               (t->pages.flags[first + run] &
+                (PAGE_FIXED | PAGE_PRIVATE | PAGE_OPEN | PAGE_LISTED)) == PAGE_FIXED)
+            run++;
+        if (run > 0 && moved_forget(t, first, run) != 0)
+            return;
+        m->hand = first + max_u64(run, 1);
+        left -= (uint32_t)max_u64(run, 1);
+    }
+}
+
+int moved_touch(struct txn *t, uint32_t page)
+{
+    struct pages *p = &t->pages;
+    if (is_fixed(t, page)) /* another thread was faster; or the kernel refused when it was made */
+        return p->flags[page] & PAGE_OPEN ? 0 : pages_close(p, page, 1);
+    forget_some(t);
+    uint8_t *touches = &t->moved->touches[page / STRETCH];
+    uint32_t wanted = LEAST << *touches, first = page / wanted * wanted;
+    uint32_t end = (uint32_t)min_u64(first + wanted, container_bytes(t->c) >> PM_PAGE_SHIFT);
+    *touches += *touches < TOUCHES_MAX;
+    for (uint32_t run = 0; first < end; first += run + 1, run = 0) {
+        while (first + run < end && !is_fixed(t, first + run))
+            run++;
+        if (run == 0)
+            continue;
+        int error = make(t, first, run);
+        if (error == 0)
+            error = pages_close(p, first, run);
+        if (error != 0)
+            return error;
+        /* Let the kernel enter them in its tables in one go, not by a fault each. */
+        madvise(t->c->base + ((uint64_t)first << PM_PAGE_SHIFT), (size_t)run << PM_PAGE_SHIFT,
+                MADV_POPULATE_READ);
+    }
+    return 0;
+}
+
+int moved_forget(struct txn *t, uint32_t first, uint32_t count)
+{
+    int error = pages_hide(&t->pages, first, count);
+    if (error != 0)
+        return error;
+    /* Should it fail they keep their memory, until it is written again. */
+    (void)fallocate(t->c->view_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    (off_t)first << PM_PAGE_SHIFT, (off_t)count << PM_PAGE_SHIFT);
+    for (uint32_t page = first; page < first + count; page++) {
+        t->pages.private_count -= is_fixed(t, page);
+        page_clear(&t->pages, page, PAGE_FIXED | PAGE_PRIVATE);
+    }
+    memset(&t->moved->touches[first / STRETCH], 0,
+           (first + count - 1) / STRETCH - first / STRETCH + 1);
+    return 0;
+}
+
+/* ---- from the view to home ------------------------------------------------------------------- */
+
+const char *moved_line(const struct txn *t, uint64_t line, char image[PM_LINE])
+{
+    uint64_t words[PM_LINE_WORDS];
+    uint32_t lines;
+    memcpy(words, t->c->base + line * PM_LINE, PM_LINE);
+    uint8_t mapped = (uint8_t)t->pointers.mapped(t->pointers.context, line, &lines);
+    for (unsigned left = mapped; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        words[i] = moved_to_home(t->moved, words[i]);
+    }
+    return memcpy(image, words, PM_LINE);
+}

@@ -1,0 +1,404 @@
+// Containers that open at other addresses than their pointers mean, and stay on the medium what they
+// are: pages get right pointers when they are touched, commits write them as they were.
+#include "base/marks.h"
+#include "common/fixture.hpp"
+#include "common/format.hpp"
+#include "common/process.hpp"
+#include "unit/linked.hpp"
+#include "unit/mapped.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <thread>
+#include <vector>
+
+using test::base_of;
+
+namespace
+{
+
+// A container, and a copy that is to be opened while the first has its addresses.
+struct Fixture {
+    test::Directory directory;
+    std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    test::Container original;
+
+    static pm_options movable(unsigned flags = 0) { return test::small(flags | PM_MOVABLE); }
+
+    Fixture()
+    {
+        linked::recorded = test::mode() == "stores";
+        original = test::open(path, movable(PM_CREATE));
+        linked::build(original.get(), 1000);
+        REQUIRE_OK(pm_commit(original.get()));
+        take();
+    }
+
+    // Make the copy what the original is now.
+    void take()
+    {
+        original.reset();
+        std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
+        original = test::open(path, movable());
+    }
+
+    test::Container elsewhere(pm_options how = movable()) const
+    {
+        test::Container c = test::open(copy, how);
+        REQUIRE(base_of(c.get()) != base_of(original.get()));
+        REQUIRE(test::stats(c.get()).pointers_moved == 0);
+        return c;
+    }
+
+    // Where the copy's own addresses are free.
+    test::Container at_home()
+    {
+        original.reset();
+        test::Container c = test::open(copy, movable());
+        REQUIRE(test::stats(c.get()).pointers_moved == 0);
+        REQUIRE(test::stats(c.get()).touches == 0);
+        return c;
+    }
+};
+
+uint64_t pages(pm_container *c)
+{
+    return test::stats(c).file_bytes >> PM_PAGE_SHIFT;
+}
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "a copy is written beside its original, and goes home again")
+{
+    const char *home = base_of(original.get());
+    {
+        test::Container c = elsewhere();
+        REQUIRE(std::string(test::stats(c.get()).engine) == "redo");
+        linked::require(c.get(), 1000);
+        REQUIRE(test::stats(c.get()).pointers_moved > 3000);
+        for (uint64_t n = 1001; n <= 1200; n++) {
+            linked::push(c.get());
+            if (n % 3)
+                REQUIRE_OK(pm_commit(c.get()));
+        }
+        REQUIRE_OK(pm_commit(c.get()));
+        linked::require(c.get(), 1200);
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    linked::require(original.get(), 1000);
+    {
+        test::Container c = elsewhere();
+        linked::require(c.get(), 1200);
+        linked::push(c.get());
+        linked::push(c.get());
+        REQUIRE_OK(pm_rollback(c.get()));
+        linked::require(c.get(), 1200);
+        linked::push(c.get());
+        REQUIRE_OK(pm_commit(c.get()));
+        linked::push(c.get()); // rolled back by closing
+    }
+    test::Container c = at_home();
+    REQUIRE(base_of(c.get()) == home);
+    linked::require(c.get(), 1201);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE_METHOD(Fixture, "a transaction that nobody touched needs no log")
+{
+    test::Container c = elsewhere();
+    linked::require(c.get(), 1000);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).lines_logged == 0);
+    // A store of what is there is none.
+    linked::Root *root = linked::root(c.get());
+    *const_cast<linked::Node *volatile *>(&root->first) = root->first;
+    REQUIRE_OK(pm_dirty(root, sizeof *root));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).lines_logged == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "what is mapped or no longer is another word at home")
+{
+    uint64_t values[3];
+    {
+        test::Container c = elsewhere();
+        auto **words = static_cast<void **>(pm_calloc(c.get(), 3, sizeof(void *)));
+        REQUIRE(words);
+        for (int i = 0; i < 3; i++)
+            words[i] = words + i + 1;
+        REQUIRE_OK(pm_mark_data(words, 24)); // which the pass may have recorded
+        REQUIRE_OK(pm_mark_pointer(words));
+        REQUIRE_OK(pm_mark_pointer(words + 2));
+        REQUIRE_OK(pm_setroot(c.get(), words, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        // Without a store.
+        REQUIRE_OK(pm_mark_pointer(words + 1));
+        REQUIRE_OK(pm_mark_data(words + 2, 8));
+        memcpy(values, words, sizeof values);
+        SECTION("committed")
+        {
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        SECTION("rolled back, and done again")
+        {
+            REQUIRE_OK(pm_rollback(c.get()));
+            REQUIRE(memcmp(words, values, sizeof values) == 0);
+            REQUIRE_OK(pm_mark_pointer(words + 1));
+            REQUIRE_OK(pm_mark_data(words + 2, 8));
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+    }
+    test::Container c = at_home();
+    auto **words = static_cast<void **>(pm_getroot(c.get()));
+    REQUIRE(words[0] == words + 1);
+    REQUIRE(words[1] == words + 2);
+    REQUIRE((uint64_t)words[2] == values[2]); // an integer
+}
+
+TEST_CASE_METHOD(Fixture, "values beside a container's addresses, and one past its end")
+{
+    uint64_t size = 64 << 20, from = (uintptr_t)base_of(original.get());
+    uint64_t values[] = {from, from + 1, from + size, from + size + 1, from - 1, 0};
+    {
+        pm_options how = movable();
+        how.foreign_pointers = PM_FOREIGN_IGNORE;
+        original.reset();
+        original = test::open(path, how);
+        auto *words = static_cast<uint64_t *>(pm_calloc(original.get(), 6, 8));
+        memcpy(words, values, sizeof values);
+        REQUIRE_OK(pm_mark_pointers(words, 6));
+        REQUIRE_OK(pm_setroot(original.get(), words, 0));
+        REQUIRE_OK(pm_commit(original.get()));
+        take();
+    }
+    test::Container c = elsewhere();
+    uint64_t to = (uintptr_t)base_of(c.get());
+    const auto *words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    REQUIRE(words[0] == from); // no object is there
+    REQUIRE(words[1] == to + 1);
+    REQUIRE(words[2] == to + size);
+    REQUIRE(words[3] == from + size + 1);
+    REQUIRE(words[4] == from - 1);
+    REQUIRE(words[5] == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "a reader elsewhere sees all of it, and may not store")
+{
+    std::string before = test::read_file(copy);
+    {
+        test::Container c = elsewhere(movable(PM_READONLY));
+        linked::require(c.get(), 1000);
+        REQUIRE_OK(pm_check(c.get()));
+        REQUIRE(test::stats(c.get()).pointers_moved > 3000);
+    }
+    REQUIRE(test::read_file(copy) == before);
+    original.reset();
+    test::Ended ended = test::run("stores_to_what_it_may_only_read", {path, copy});
+    INFO(ended.errors);
+    REQUIRE(test::killed(ended.status, SIGSEGV));
+}
+
+// arguments: a container to have open, another to read
+CHILD_PROCESS(stores_to_what_it_may_only_read)
+{
+    test::Container first = test::open(arguments[0], test::small(PM_MOVABLE | PM_READONLY));
+    test::Container c = test::open(arguments[1], test::small(PM_MOVABLE | PM_READONLY));
+    auto *root = static_cast<volatile linked::Root *>(pm_getroot(c.get()));
+    CHILD_REQUIRE(root->count == 1000);
+    root->count = 1;
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "a program that vouches for nothing has it moved for good")
+{
+    {
+        test::Container c = test::open(copy, test::small());
+        REQUIRE(base_of(c.get()) != base_of(original.get()));
+        REQUIRE(test::stats(c.get()).pointers_moved > 3000);
+        linked::require(c.get(), 1000);
+        REQUIRE(test::stats(c.get()).touches == 0);
+    }
+    pm_options how = movable(PM_RELOCATE | PM_READONLY);
+    REQUIRE(pm_open(copy.c_str(), &how) == nullptr);
+    REQUIRE(test::failed_with(EINVAL, {"PM_RELOCATE", "PM_READONLY"}));
+    how = test::small(PM_RELOCATE);
+    REQUIRE(pm_open(copy.c_str(), &how) == nullptr);
+    REQUIRE(test::failed_with(EINVAL, {"PM_RELOCATE", "PM_MOVABLE"}));
+}
+
+TEST_CASE_METHOD(Fixture, "objects that come and go, beside a model")
+{
+    constexpr unsigned SLOTS = 300;
+    struct Slot {
+        uint64_t *object, *interior;
+    };
+    std::mt19937_64 random(1);
+    std::vector<uint64_t> sizes(SLOTS), committed;
+    auto slots_of = [](pm_container *c) { return static_cast<Slot *>(pm_getroot(c)); };
+    auto require = [&](pm_container *c, const std::vector<uint64_t> &expected) {
+        const Slot *slots = slots_of(c);
+        for (unsigned i = 0; i < SLOTS; i++) {
+            REQUIRE((slots[i].object != nullptr) == (expected[i] > 0));
+            if (!slots[i].object)
+                continue;
+            REQUIRE(slots[i].object[0] == (uint64_t)(uintptr_t)i);
+            REQUIRE(slots[i].interior == slots[i].object + expected[i] - 1);
+            REQUIRE(*slots[i].interior == (expected[i] == 1 ? i : expected[i]));
+        }
+    };
+    auto change = [&](pm_container *c) {
+        Slot *slots = slots_of(c);
+        for (int times = 0; times < 100; times++) {
+            unsigned i = random() % SLOTS;
+            if (slots[i].object) {
+                REQUIRE_OK(pm_free(slots[i].object));
+                slots[i] = {};
+                sizes[i] = 0;
+            } else {
+                sizes[i] = 1 + random() % (random() % 20 ? 40 : 12000);
+                auto *o = static_cast<uint64_t *>(pm_malloc(c, sizes[i] * 8));
+                REQUIRE(o);
+                REQUIRE_OK(pm_dirty(o, sizes[i] * 8));
+                o[sizes[i] - 1] = sizes[i];
+                o[0] = i;
+                slots[i] = {o, o + sizes[i] - 1};
+            }
+        }
+    };
+    auto transact = [&](pm_container *c) {
+        change(c);
+        if (random() % 4 == 0) {
+            REQUIRE_OK(pm_rollback(c));
+            sizes = committed;
+        } else {
+            REQUIRE_OK(pm_commit(c));
+            committed = sizes;
+        }
+        require(c, sizes);
+    };
+    committed = sizes;
+    REQUIRE_OK(pm_setroot(original.get(),
+                          pm_malloc_typed(original.get(), PM_TYPE(Slot, object, interior), SLOTS),
+                          0));
+    REQUIRE_OK(pm_commit(original.get()));
+    for (int i = 0; i < 20; i++)
+        transact(original.get());
+    take();
+    pm_options how = movable();
+    how.private_max = 1 << 20; // so that pages come and go
+    for (int i = 0; i < 4; i++) {
+        test::Container c = elsewhere(how);
+        require(c.get(), sizes);
+        for (int k = 0; k < 30; k++)
+            transact(c.get());
+        change(c.get());
+        REQUIRE_OK(pm_check(c.get()));
+        c.reset();
+        sizes = committed;
+    }
+    require(at_home().get(), sizes);
+}
+
+TEST_CASE_METHOD(Fixture, "who walks everything is not stopped at each page")
+{
+    constexpr uint64_t COUNT = 60000;
+    struct Cell {
+        Cell *next;
+        uint64_t number, filler[6];
+    };
+    {
+        std::vector<Cell *> cells;
+        auto *first =
+            static_cast<Cell *>(pm_malloc_typed(original.get(), PM_TYPE(Cell, next), COUNT));
+        REQUIRE(first);
+        for (uint64_t i = 0; i < COUNT; i++)
+            cells.push_back(first + i);
+        std::shuffle(cells.begin() + 1, cells.end(), std::mt19937(1)); // in whatever order
+        for (uint64_t i = 0; i < COUNT; i++) {
+            *cells[i] = {i + 1 < COUNT ? cells[i + 1] : nullptr, i, {}};
+        }
+        REQUIRE_OK(pm_setroot(original.get(), first, 0));
+        REQUIRE_OK(pm_commit(original.get()));
+        take();
+    }
+    pm_options how = movable(GENERATE(0u, (unsigned)PM_READONLY));
+    auto walk = [](pm_container *c, uint64_t most) {
+        uint64_t number = 0;
+        for (const auto *p = static_cast<Cell *>(pm_getroot(c)); p && number < most; p = p->next)
+            REQUIRE(p->number == number++);
+        return number;
+    };
+    {
+        test::Container c = elsewhere(how);
+        REQUIRE(walk(c.get(), UINT64_MAX) == COUNT);
+        struct pm_stats s = test::stats(c.get());
+        REQUIRE(s.pointers_moved >= COUNT - 1);
+        REQUIRE(s.touches < pages(c.get()) / 40);
+        REQUIRE(s.pages_private <= pages(c.get()));
+    }
+    // And needs no more memory than it may have.
+    how.private_max = 1 << 20;
+    test::Container c = elsewhere(how);
+    const auto *first = static_cast<Cell *>(pm_getroot(c.get()));
+    for (uint64_t i = 0; i < COUNT; i++)
+        REQUIRE((!first[i].next || pm_contains(c.get(), first[i].next)));
+    REQUIRE(test::stats(c.get()).pages_private <= 256 + 512); // and a neighbourhood
+    REQUIRE(walk(c.get(), 2000) == 2000);
+}
+
+TEST_CASE_METHOD(Fixture, "threads that touch the same pages first")
+{
+    for (int times = 0; times < 20; times++) {
+        test::Container c = elsewhere();
+        std::atomic<int> started{0}, wrong{0};
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 4; i++)
+            threads.emplace_back([&] {
+                for (started++; started < 4;)
+                    ;
+                try {
+                    linked::require(c.get(), 1000);
+                } catch (const std::runtime_error &) {
+                    wrong++;
+                }
+            });
+        for (std::thread &t : threads)
+            t.join();
+        REQUIRE(wrong == 0);
+    }
+}
+
+TEST_CASE_METHOD(Fixture, "a damaged pointer map is found before it is believed")
+{
+    uint64_t segment = 0;
+    while (segment_kind(test::read_word(copy, FORMAT_TABLE + 8 * segment)) != SEGMENT_MAP)
+        segment++;
+    uint64_t root = test::offset_of(original.get(), pm_getroot(original.get()));
+    test::flip_bit(copy, (segment << 16) + root / MAP_WORD_BYTES * 8, 5);
+    {
+        test::Container c = elsewhere();
+        REQUIRE(pm_check(c.get()) == -1);
+        REQUIRE(test::failed_with(EBADMSG, {"pointer map is damaged"}));
+    }
+    original.reset();
+    test::Ended ended = test::run("reads_the_root", {path, copy});
+    REQUIRE(test::killed(ended.status, SIGABRT));
+    REQUIRE_THAT(ended.errors, Catch::Contains(copy + ": offset ") &&
+                                   Catch::Contains("pointer map is damaged") &&
+                                   Catch::Contains("where its addresses are free"));
+}
+
+// arguments: a container to have open, another to read
+CHILD_PROCESS(reads_the_root)
+{
+    test::Container first = test::open(arguments[0], test::small(PM_MOVABLE | PM_READONLY));
+    test::Container c = test::open(arguments[1], test::small(PM_MOVABLE));
+    volatile uint64_t count = linked::root(c.get())->count;
+    (void)count;
+    _exit(0);
+}
