@@ -10,7 +10,7 @@ namespace faults
 {
 
 struct Case {
-    std::string place; // "memory", "file" or "old"; injector.hpp says more
+    std::string place; // "memory", "elsewhere", "file" or "old"; injector.hpp says more
     Fault fault;
     std::string then; // "retry", "rollback" or "stop"
 };

@@ -53,9 +53,9 @@ std::string problem_of(const Case &what, const test::Ended &ended, const std::st
     }
     std::string told = "\nstandard error: " + ended.errors;
     if (test::killed(ended.status, SIGABRT)) {
-        if (ended.errors.find("fault in a store\nlibpm: " + path + ": offset ") != 0 ||
+        if (ended.errors.find("fault in an access\nlibpm: " + path + ": offset ") != 0 ||
             ended.errors.find("the last commit stands") == std::string::npos)
-            return "aborted, not by a store that it could not honour" + told;
+            return "aborted, not by an access that it could not honour" + told;
         if (!has_one_of(ended.errors, strerror(what.fault.error)))
             return "aborted and did not say why" + told;
     } else if (!test::exited(ended.status) && !test::exited(ended.status, STOPPED)) {
@@ -155,6 +155,11 @@ TEST_CASE("each call fails: memory that persists")
     fail_everywhere("memory");
 }
 
+TEST_CASE("each call fails: memory that persists, at other addresses")
+{
+    fail_everywhere("elsewhere");
+}
+
 TEST_CASE("each call fails: an ordinary file")
 {
     fail_everywhere("file");
@@ -168,7 +173,7 @@ TEST_CASE("each call fails: an old file system")
 TEST_CASE("the workload makes each call")
 {
     Counts made;
-    for (const char *place : {"memory", "file", "old"})
+    for (const char *place : {"memory", "elsewhere", "file", "old"})
         for (auto [call, count] : count_calls(place))
             made[call] += count;
     for (auto [call, count] : made) {

@@ -4,6 +4,7 @@
 #include "common/process.hpp"
 #include "faults/case.hpp"
 #include "faults/workload.hpp"
+#include "simulation/addresses.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -81,9 +82,13 @@ class Session
 
     Root *root() { return static_cast<Root *>(pm_getroot(c_)); }
 
+    // Of somebody else are, from the second opening on, the addresses that the pointers mean.
+    bool elsewhere() const { return case_.place == "elsewhere"; }
+
     // What the public functions show is as the model says.
     void verify(const Model &model)
     {
+        Window window("an access");
         std::string difference = model.compare(root());
         require(difference.empty(), difference);
     }
@@ -201,6 +206,8 @@ class Session
     {
         pm_options options = options_in(case_.place, flags);
         bool there = fs::exists(path_);
+        if (there && elsewhere())
+            take_addresses_of(path_.c_str());
         while (!attempt("pm_open", [&] {
             c_ = pm_open(path_.c_str(), &options);
             return c_;
@@ -272,7 +279,7 @@ class Session
     // Stores are not calls: they end the process when they cannot be honoured.
     template <typename Store> void store(Store stores)
     {
-        Window window("a store");
+        Window window("an access");
         stores();
     }
 
@@ -295,6 +302,10 @@ class Session
         case Operation::ROOT:
             must("pm_calloc", [&] { return object = pm_calloc(c_, 1, sizeof *r); });
             must("pm_setroot", [&] { return pm_setroot(c_, object, 0) == 0; });
+            if (elsewhere())
+                must("pm_mark_pointers", [&] {
+                    return pm_mark_pointers(static_cast<Root *>(object)->objects, SLOTS) == 0;
+                });
             break;
         case Operation::ALLOCATE:
             must("pm_malloc", [&] { return object = pm_malloc(c_, bytes); });

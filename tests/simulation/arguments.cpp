@@ -40,10 +40,14 @@ void add_run(CLI::App &app, Run &run)
     app.add_flag("--concurrent", s.concurrent, "With concurrent_stores");
     auto *full = app.add_flag("--full", s.full, "Now and then the disk is full");
     auto *moved = app.add_flag("--moved", s.moved, "Containers that move to other addresses");
+    auto *elsewhere = app.add_flag("--elsewhere", s.elsewhere, "That lie at others, unmoved");
     for (CLI::Option *option : {containers, async, full})
         threads->excludes(option);
-    for (CLI::Option *option : {containers, async, full, threads})
+    for (CLI::Option *option : {containers, async, full, threads}) {
         moved->excludes(option);
+        elsewhere->excludes(option);
+    }
+    moved->excludes(elsewhere);
     app.add_option("--transactions", p.transactions)->check(CLI::PositiveNumber);
     app.add_option("--seeds", p.seeds, "Random choices of what is lost, at each event")
         ->check(CLI::NonNegativeNumber);

@@ -11,7 +11,7 @@ using sim::Violation;
 
 Moving::Moving(const Setup &setup) : Program(setup)
 {
-    options_.flags |= PM_MOVABLE | PM_RELOCATE;
+    options_.flags |= PM_MOVABLE | (setup.elsewhere ? 0 : PM_RELOCATE);
     linked::recorded = setup.mode == "stores";
 }
 
@@ -45,6 +45,19 @@ uint64_t Moving::check(pm_container *c)
     return commits;
 }
 
+void Moving::push(pm_container *c, uint64_t n)
+{
+    linked::push(c);
+    if (!setup_.elsewhere)
+        return;
+    linked::renew(c);
+    if (n % 3 != 0)
+        return;
+    linked::check(pm_rollback(c) == 0, "pm_rollback");
+    linked::push(c);
+    linked::renew(c);
+}
+
 void Moving::run(sim::Session &session)
 {
     const std::string &path = session.paths()[0];
@@ -55,7 +68,7 @@ void Moving::run(sim::Session &session)
         if (!linked::root(c.get()))
             linked::build(c.get(), 1);
         else
-            linked::push(c.get());
+            push(c.get(), n);
         session.tick();
         session.begun(0, commits + 1);
         if (pm_commit(c.get()) != 0)

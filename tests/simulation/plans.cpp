@@ -22,7 +22,7 @@ struct Line {
     unsigned containers = 1, async = 0;
     bool concurrent = false, full = false;
     unsigned threads = 1;
-    bool moved = false;
+    bool moved = false, elsewhere = false;
 };
 
 constexpr const char *modes[] = {"undo", "redo", "stores"};
@@ -60,6 +60,8 @@ const Line lines[] = {
 
     {"urs", PMEM, "rbtree", "small", {4, 4, 40, 2}, 1, 0, false, false, 1, true},
     {"rs", FILE_, "rbtree", "small", {4, 4, 40, 2}, 1, 0, false, false, 1, true},
+    {"urs", PMEM, "rbtree", "small", {8, 4, 20, 2}, 1, 0, false, false, 1, false, true},
+    {"rs", FILE_, "rbtree", "small", {8, 4, 20, 2}, 1, 0, false, false, 1, false, true},
 };
 
 // Each run is another program, so that no state is explored twice.
@@ -89,10 +91,11 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
             plan.transactions = plan.transactions / 8 + 2;
             plan.nested = plan.seeds = 1;
         }
-        runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
-                         l.containers, l.async, l.concurrent, l.full, l.threads, l.moved},
-                        plan,
-                        {}});
+        runs.push_back(
+            {{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l), l.containers,
+              l.async, l.concurrent, l.full, l.threads, l.moved, l.elsewhere},
+             plan,
+             {}});
     }
     return runs;
 }

@@ -81,7 +81,7 @@ bool explore_one(const Run &run, Totals &totals)
     sim::seed_ids(run.setup.seed);
     sim::Device device(run.setup.medium, paths);
     std::unique_ptr<Program> subject;
-    if (run.setup.moved)
+    if (run.setup.moved || run.setup.elsewhere)
         subject = std::make_unique<Moving>(run.setup);
     else
         subject = std::make_unique<Subject>(run.setup);
@@ -125,6 +125,8 @@ std::string command(const Run &run)
         text += " --full";
     if (s.moved)
         text += " --moved";
+    if (s.elsewhere)
+        text += " --elsewhere";
     if (s.threads != 1)
         text += " --threads " + std::to_string(s.threads);
     if (run.plan.nested == UINT64_MAX)

@@ -15,9 +15,10 @@ struct Setup {
     unsigned containers = 1;
     unsigned async = 0;      // commits that are waited for together; 0: each by itself
     bool concurrent = false; // options.concurrent_stores
-    bool full = false;    // now and then the disk is full during a commit, which is then repeated
-    unsigned threads = 1; // that run transactions in turn, and wait for commits together
-    bool moved = false;   // see moving.hpp; structure and profile mean nothing then
+    bool full = false;      // now and then the disk is full during a commit, which is then repeated
+    unsigned threads = 1;   // that run transactions in turn, and wait for commits together
+    bool moved = false;     // see moving.hpp; structure and profile mean nothing then
+    bool elsewhere = false; // so too
 };
 
 class Program : public sim::Subject

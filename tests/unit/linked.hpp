@@ -58,6 +58,21 @@ inline void push(pm_container *c)
     r->first = node;
 }
 
+// Other memory for an array, where the last one may have been; what it holds is as it was.
+inline void renew(pm_container *c)
+{
+    Node *node = root(c)->first;
+    while (node->next && node->number % 4 != 1)
+        node = node->next;
+    auto *data = static_cast<int *>(pm_malloc(c, 10 * sizeof(int)));
+    check(data, "renew");
+    for (int i = 0; i < 10; i++)
+        data[i] = node->data[i];
+    check(pm_free(node->data) == 0, "renew");
+    node->data = data;
+    node->end = data + 10;
+}
+
 inline void build(pm_container *c, uint64_t count)
 {
     auto *r = make<Root>(c, PM_TYPE(Root, first));
