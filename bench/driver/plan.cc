@@ -65,7 +65,7 @@ void append_micros(Commands &commands, const Plan &plan, const std::string &dire
 {
     std::vector<const char *> micros = {"fault", "chase", "allocate", "update", "memory"};
     if (!plan.quick) // the chase again: how fast DRAM is depends on where pages happen to lie
-        micros.insert(micros.end(), {"chase", "recovery"});
+        micros.insert(micros.end(), {"chase", "recovery", "elsewhere"});
     for (const char *micro : micros)
         commands.push_back({{plan.programs + "/bench_micro", micro, directory}});
     if (pmcc) {

@@ -166,6 +166,7 @@ std::vector<Table> micro_tables()
     const Quantity pmemobj_by_stores = {"libpmemobj", "redo/stores"};
     const Quantity pmemobj_by_undo = {"libpmemobj", "undo/faults"};
     const Quantity bare_fault = {"undo/faults", "mprotect loop"};
+    const Quantity moving = {"libpm", "what it needs"};
     const std::string concurrent = "undo/faults, concurrent_stores", full = "256 MiB in objects of "
                                                                             "64 bytes";
     return {
@@ -226,6 +227,21 @@ std::vector<Table> micro_tables()
          {},
          {{{"undo/faults", ""}, 10e6, false, {"of 100 pages", "pm_open() by the clock"}},
           {{"undo/faults", ""}, 10e6, false, {"of 100 pages", "pm_stats.recovery_ns"}}}},
+        {"elsewhere",
+         "At other addresses",
+         "A container of 1 GiB with 16 million pointers. What the steps need: a bare fault whose "
+         "handler calls mprotect, and for each page its first store in new memory, a copy, and the "
+         "shifting of its pointers; for the move 0.3 s and one pass that shifts them in place.",
+         {"step"},
+         {"libpm", "what it needs"},
+         {moving},
+         {{{"libpm", ""}, 2e6, false, {"open where its pointers mean, to the first access"}},
+          {{"libpm", ""}, 2e6, false, {"open elsewhere, to the first access"}},
+          {moving, 1.25, false, {"a neighbourhood of 8 pages"}},
+          {moving, 1.25, false, {"all pages, in scattered order"}},
+          {{"libpm", ""}, 0.1, false, {"faults a page of that"}},
+          {moving, 1, false, {"move on the medium"}},
+          {{"libpm", ""}, 4e6, true, {"pointers a second of that"}}}},
     };
 }
 

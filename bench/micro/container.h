@@ -16,8 +16,9 @@ class Container
 {
   public:
     Container(const std::string &directory, const Mode &mode, unsigned flags = PM_CREATE,
-              bool concurrent_stores = false)
-        : path_(directory + "/" + mode.file), mode_(mode), concurrent_stores_(concurrent_stores)
+              bool concurrent_stores = false, size_t private_max = 0)
+        : path_(directory + "/" + mode.file), mode_(mode), concurrent_stores_(concurrent_stores),
+          private_max_(private_max)
     {
         open(flags);
     }
@@ -68,6 +69,7 @@ class Container
         options.engine = mode_.engine;
         options.tracker = mode_.tracker;
         options.concurrent_stores = concurrent_stores_;
+        options.private_max = private_max_;
         c_ = nullptr; // should the next line throw
         c_ = check(pm_open(path_.c_str(), &options));
     }
@@ -75,6 +77,7 @@ class Container
     std::string path_;
     Mode mode_;
     bool concurrent_stores_;
+    size_t private_max_;
     pm_container *c_ = nullptr;
 };
 

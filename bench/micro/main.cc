@@ -19,6 +19,7 @@ int main(int argc, char **argv)
         {"update", all_modes(bench::update)},
         {"memory", all_modes(bench::memory)},
         {"recovery", all_modes(bench::recovery)},
+        {"elsewhere", all_modes(bench::elsewhere)},
         {"recovery-victim", bench::recovery_victim},
         {"recovery-victim-of-large-commit", bench::recovery_victim_of_large_commit},
     };

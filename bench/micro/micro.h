@@ -17,6 +17,7 @@ void chase(const std::string &directory);
 void update(const std::string &directory);
 void memory(const std::string &directory);
 void recovery(const std::string &directory);
+void elsewhere(const std::string &directory);
 
 /** Processes that recovery() sees die: a container filled, some pages changed, never committed. */
 void recovery_victim(const std::string &directory, const Mode &mode);

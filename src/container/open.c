@@ -243,7 +243,7 @@ int container_open(struct container *c, const char *path, const struct container
 static int map_memory(struct container *c)
 {
     c->view_fd = descriptor_of_its_own(memfd_create("libpm view", MFD_CLOEXEC));
-    if (c->view_fd < 0 || ftruncate(c->view_fd, (off_t)c->max_size) != 0)
+    if (c->view_fd < 0 || TEMP_FAILURE_RETRY(ftruncate(c->view_fd, (off_t)c->max_size)) != 0)
         return -errno;
     return map_file(MAP_VIEW_MEMORY, c->base, c->max_size, c->view_fd, 0, false);
 }

@@ -18,6 +18,9 @@
 /* Pages made at once: what stays in the processor's second cache. */
 #define STAGE_PAGES 64u
 
+/* Pages that the kernel enters in its tables by one fault, if it is for a load. */
+#define FAULT_AROUND 16u
+
 /* Memory is given back until this much below the limit, so that it is not needed at every fault. */
 #define FORGET_SHARE 8
 
@@ -198,9 +201,10 @@ int moved_touch(struct txn *t, uint32_t page)
             error = pages_close(p, first, run);
         if (error != 0)
             return error;
-        /* Let the kernel enter them in its tables in one go, not by a fault each. */
-        madvise(t->c->base + ((uint64_t)first << PM_PAGE_SHIFT), (size_t)run << PM_PAGE_SHIFT,
-                MADV_POPULATE_READ);
+        /* Let the kernel enter them in its tables in one go, not by a fault for each few. */
+        if (run > FAULT_AROUND)
+            madvise(t->c->base + ((uint64_t)first << PM_PAGE_SHIFT), (size_t)run << PM_PAGE_SHIFT,
+                    MADV_POPULATE_READ);
     }
     return 0;
 }
