@@ -30,9 +30,9 @@
  * Caveats.
  *  - read(2) and other system calls that write to memory fail with EFAULT on a page of a container
  *    that has not been stored to in this transaction; open the buffer with pm_dirty() first.
- *  - Function pointers, and pointers to the stack, to malloc'ed memory or to another container,
- *    mean nothing after a restart. Only in code compiled by pmcc are they seen, in a container that
- *    is PM_MOVABLE: see enum pm_foreign_pointers.
+ *  - Pointers to the stack, to malloc'ed memory or to another container mean nothing after a
+ *    restart. Pointers to functions, string literals and static objects do in a container that is
+ *    PM_MOVABLE, where the others are found: see enum pm_foreign_pointers.
  *  - A container is mapped at the address range that its pointers mean, chosen at random from 64
  *    TiB at its creation. When that is taken, as for a copy beside its original (or by chance: of
  *    ten containers of the default max_size two collide with a probability of 9 %), only one that
@@ -112,15 +112,25 @@ enum pm_tracker {
 };
 
 /**
- * What becomes of a commit of a PM_MOVABLE container under PM_TRACKER_STORES when code compiled by
- * pmcc has stored a pointer that leads out of the container: to the stack, to malloc'ed memory, to
- * another container, to a function or a constant, to the table of a C++ class with virtual
- * functions. No run but this one has that there.
+ * Pointers in a PM_MOVABLE container, declared or stored by code that pmcc has compiled, that lead out
+ * of it.
+ *
+ * To the program or a library, that is to functions, string literals, static objects, the tables of
+ * C++ classes with virtual functions: these are right in every run, for the container notes which
+ * module it was, by its build-id (ld --build-id, which compilers ask for by default), and wherever
+ * that lies in another run pointers into it are made right as those into the container are. The very
+ * same build must be loaded before pm_open(), which otherwise fails and names object, module and
+ * symbol. A container can have pointers into 30 modules.
+ *
+ * To the stack, to malloc'ed memory, to another container, to a module without a build-id: no run but
+ * this one has that there, so pm_commit() fails.
  */
 enum pm_foreign_pointers {
-    PM_FOREIGN_ERROR = 0, /* pm_commit() fails with EINVAL, and names object, offset and pointer */
-    PM_FOREIGN_WARN,      /* it says so on stderr, and goes on as with PM_FOREIGN_IGNORE */
-    PM_FOREIGN_IGNORE,    /* the pointer is kept as it is, as data */
+    PM_FOREIGN_ERROR = 0, /* pm_commit() fails with EINVAL, and names object, offset and pointer;
+                             pm_open() with ENOEXEC */
+    PM_FOREIGN_WARN,      /* they say so on stderr, and go on as with PM_FOREIGN_IGNORE */
+    PM_FOREIGN_IGNORE, /* the pointer is kept as it is, as data if code compiled by pmcc stored it;
+                             pointers into what is not loaded must not be followed */
 };
 
 #define PM_LAYOUT_MAX 127 /* bytes of a layout string, without the final NUL */
@@ -171,6 +181,7 @@ struct pm_options {
  *   ENOTSUP       of another format version or page size; or undo on an ordinary file without
  *                 PM_UNSAFE_POWER
  *   EMEDIUMTYPE   of another layout
+ *   ENOEXEC       a pointer leads into a program or library of which that build is not loaded
  *   ENOSPC, ENOMEM, EACCES, EROFS and others from open(2), mmap(2), fallocate(2)
  *
  * Thread-safe. Blocks no longer than the recovery takes; never waits for a lock.
@@ -267,7 +278,7 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  * the cache lines. On an ordinary file the round is one fdatasync(2).
  *
  *   ENOSPC   the log cannot grow: the transaction stays open, to be retried or rolled back
- *   EINVAL   PM_FOREIGN_ERROR: a pointer was stored that leads out of the container;
+ *   EINVAL   PM_FOREIGN_ERROR: a pointer was stored that leads out of the container, see there;
  *            pm_errormsg() names it. The transaction stays open, and can be mended
  *   EFAULT   PM_TRACKER_STORES: a store was found that no mark announced; pm_errormsg() names it.
  *            Nothing is lost: the transaction stays open, and the next commit includes it

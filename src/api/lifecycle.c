@@ -7,6 +7,7 @@
 #include "txn/fault.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,23 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
                     in->path);
 }
 
+/* Every program and library that a pointer leads into must be there; those that none does need not.
+ * Missing ones are rare, so looking for their pointers may take a pass over all. */
+static int demand_modules(pm_container *c)
+{
+    const struct modules *m = &c->txn.modules;
+    uint64_t offset;
+    for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++) {
+        if (c->txn.foreign == FOREIGN_IGNORE ||
+            !pointers_find(&c->container, m->module[i].home, m->module[i].size, &offset))
+            continue;
+        if (modules_report(&c->txn, i, offset) != 0 && c->txn.foreign == FOREIGN_ERROR)
+            return -1;
+        fprintf(stderr, "libpm: %s\n", pm__message());
+    }
+    return 0;
+}
+
 static int open_layers(pm_container *c, const char *path, const struct pm_options *options,
                        const struct container_options *translated)
 {
@@ -122,9 +140,12 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         (how.engine->in_place || container_make_private(&c->container) == 0) &&
         txn_open(&c->txn, &c->container, &how) == 0) {
         bool allocator = allocator_open(&c->allocator, &c->txn) == 0;
-        if (allocator && pointer_map_open(&c->pointers, &c->allocator) == 0)
+        bool pointers = allocator && pointer_map_open(&c->pointers, &c->allocator) == 0;
+        if (pointers && demand_modules(c) == 0)
             return 0;
         int error = errno;
+        if (pointers)
+            pointer_map_close(&c->pointers);
         if (allocator)
             allocator_close(&c->allocator);
         txn_unload(&c->txn);
@@ -134,6 +155,20 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
     container_discard(&c->container);
     errno = error;
     return -1;
+}
+
+static pm_container *forget(pm_container *c)
+{
+    int error = errno;
+    free(c);
+    errno = error;
+    return NULL;
+}
+
+static void close_upper(pm_container *c)
+{
+    pointer_map_close(&c->pointers);
+    allocator_close(&c->allocator);
 }
 
 pm_container *pm_open(const char *path, const struct pm_options *options)
@@ -150,11 +185,18 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
     if (fault_begin_open(path) != 0)
         return NULL;
     pm_container *c = calloc(1, sizeof *c);
-    if (!c) {
+    if (!c)
         pm__fail_system(ENOMEM, "%s: no memory to open it", path);
-    } else if (open_layers(c, path, options, &translated) != 0) {
-        free(c);
-        c = NULL;
+    else if (open_layers(c, path, options, &translated) != 0)
+        c = forget(c);
+    /* What its pointers mean is known only now, and pages must be made when they are touched. */
+    if (c && modules_are_displaced(&c->txn.modules) && !c->container.moved) {
+        close_upper(c);
+        txn_unload(&c->txn);
+        container_close(&c->container);
+        translated.moved = true;
+        if (open_layers(c, path, options, &translated) != 0)
+            c = forget(c);
     }
     fault_end_open();
     return c;
@@ -166,20 +208,13 @@ int pm_close(pm_container *c)
         return 0;
     if (api_enter(c) != 0)
         return -1;
-    int result = 0;
-    if (c->container.readonly) {
-        pointer_map_close(&c->pointers);
-        allocator_close(&c->allocator);
+    bool readonly = c->container.readonly;
+    int result = readonly ? 0 : allocator_rollback(&c->allocator);
+    close_upper(c);
+    if (result == 0 && !readonly)
+        result = txn_close(&c->txn);
+    else /* the log still has what to roll back, or the view alone what to forget */
         txn_unload(&c->txn);
-    } else {
-        result = allocator_rollback(&c->allocator);
-        pointer_map_close(&c->pointers);
-        allocator_close(&c->allocator);
-        if (result == 0)
-            result = txn_close(&c->txn);
-        else /* the log still has what to roll back, or the view alone what to forget */
-            txn_unload(&c->txn);
-    }
     container_close(&c->container);
     free(c);
     return result;

@@ -54,8 +54,9 @@ struct container {
     bool created;     /* by this very pm_open(), which takes it back if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
-    bool moved;  /* the view has other addresses than home's pointers mean, page by page */
-    int view_fd; /* of its memory then */
+    bool relocates; /* home's pointers are to be moved to where the view is */
+    bool moved;     /* the view has other addresses than home's pointers mean, page by page */
+    int view_fd;    /* of its memory then */
     struct medium medium;
     char *path;  /* as given; owned */
     void *upper; /* the transaction layer's, for the SIGSEGV handler */
@@ -67,6 +68,7 @@ struct container_options {
     bool create, exclusive, readonly;
     bool movable;       /* the program vouches that all pointers it stores are in the map */
     bool relocate;      /* wherever it comes to lie, home's pointers are to mean that */
+    bool moved;         /* the view has other addresses than home's pointers mean in any case */
     const char *layout; /* or NULL */
     mode_t mode;
     uint64_t max_size, segment_size;

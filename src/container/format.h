@@ -92,10 +92,27 @@ static inline uint64_t fenced_images(uint64_t epoch, uint64_t slots)
 
 static_assert(FORMAT_SIZE_MAX / PM_PAGE <= UINT64_C(1) << FENCED_SLOT_BITS, "slots fit");
 
-#define FORMAT_HEADER_A UINT64_C(0)
-#define FORMAT_HEADER_B PM_PAGE
-#define FORMAT_STATE    (2 * PM_PAGE)
-#define FORMAT_TABLE    (3 * PM_PAGE) /* one word for each segment up to max_size */
+/*
+ * A program or library that pointers of the container lead into. Home has them as they were where
+ * the module lay when the first of them was committed, `base`; in another run it lies elsewhere.
+ * Every word is sealed and journaled; text has 7 bytes a word.
+ */
+struct format_module {
+    uint64_t id;      /* of its build-id; 0: no module */
+    uint64_t base;    /* address of its first byte, a page's */
+    uint64_t size;    /* bytes, whole pages */
+    uint64_t name[5]; /* of its file, without directories; cut off if it is longer */
+    uint64_t
+        symbol[8]; /* that the first of the pointers leads to, so too; none if it is not known */
+};
+
+#define FORMAT_MODULES_MAX 30
+
+#define FORMAT_HEADER_A    UINT64_C(0)
+#define FORMAT_HEADER_B    PM_PAGE
+#define FORMAT_STATE       (2 * PM_PAGE)
+#define FORMAT_MODULES     (FORMAT_STATE + 256)
+#define FORMAT_TABLE       (3 * PM_PAGE) /* one word for each segment up to max_size */
 
 static_assert(sizeof(struct format_header) == 200, "format");
 static_assert(offsetof(struct format_header, layout) == 64, "format");
@@ -103,6 +120,10 @@ static_assert(offsetof(struct format_header, checksum) == 192, "format");
 static_assert(sizeof(struct format_state) == 152, "format");
 static_assert(offsetof(struct format_state, root_offset) == 64, "a line apart from base_epoch");
 static_assert(offsetof(struct format_state, base) == 128, "format");
+static_assert(sizeof(struct format_state) <= FORMAT_MODULES - FORMAT_STATE, "format");
+static_assert(sizeof(struct format_module) == 128, "format");
+static_assert(FORMAT_MODULES + FORMAT_MODULES_MAX * sizeof(struct format_module) == FORMAT_TABLE,
+              "format");
 
 /* Segments taken by metadata: the fixed pages and the table. */
 static inline uint64_t format_meta_segments(uint64_t segment_size, uint64_t max_size)

@@ -175,9 +175,9 @@ static int make_length_durable(struct container *c)
     return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot make its length durable", c->path);
 }
 
-static int map_home(struct container *c, bool relocate)
+static int map_home(struct container *c, const struct container_options *options)
 {
-    if (place_take(c, relocate) != 0)
+    if (place_take(c, options) != 0)
         return -1;
     /* The last that was here may have failed to give the addresses back. */
     int error = map_reserve_again(c->base, c->max_size);
@@ -230,7 +230,7 @@ int container_open(struct container *c, const char *path, const struct container
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
-        map_home(c, options->relocate) != 0) {
+        map_home(c, options) != 0) {
         int error = errno;
         container_discard(c);
         errno = error;

@@ -60,10 +60,11 @@ int place_read(struct container *c)
     return 0;
 }
 
-int place_take(struct container *c, bool relocate)
+int place_take(struct container *c, const struct container_options *options)
 {
     uint64_t size = c->max_size;
     uint64_t meant = c->pointers_target ? c->pointers_target : c->pointers_base;
+    c->moved = options->moved;
     if (arena_take(meant, size, c)) {
         c->base = (char *)meant;
         return 0;
@@ -75,6 +76,7 @@ int place_take(struct container *c, bool relocate)
                         "can be moved)",
                         c->path, (unsigned long long)meant, (unsigned long long)(meant + size));
     c->base = (char *)arena_take_elsewhere(meant, size, c->seed, c);
-    c->moved = c->readonly || (c->vouched && !relocate);
+    c->relocates = !c->readonly && (!c->vouched || options->relocate);
+    c->moved |= !c->relocates;
     return c->base ? 0 : place_none(c->path, size);
 }

@@ -8,9 +8,8 @@
 int place_read(struct container *c);
 
 /* Take slots of the arena and set `base`: those that the pointers mean if they are free, others if
- * the container is movable; then set `moved`, unless they are to be moved on the medium, for which
- * `relocate` asks. -1 with EADDRINUSE. */
-int place_take(struct container *c, bool relocate);
+ * the container is movable; and decide whether it `relocates`, and is `moved`. -1 with EADDRINUSE. */
+int place_take(struct container *c, const struct container_options *options);
 
 /* ENOMEM, since the arena has no free slots for `size` bytes. Returns -1. */
 int place_none(const char *path, uint64_t size);

@@ -273,7 +273,7 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
 {
     const struct container *c = container_of(map);
     uint64_t value = *(const uint64_t *)(c->base + offset);
-    if (value == 0 || container_is_led_into(c, value))
+    if (value == 0 || container_is_led_into(c, value) || modules_know(&map->a->t->modules, value))
         return 0;
     return pm__fail(EBADMSG,
                     "%s: offset %llu: the pointer there, %#llx, leads out of the container; "

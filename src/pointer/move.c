@@ -46,8 +46,9 @@ static bool is_data(const struct container *c, uint64_t offset)
 }
 
 /* Move what one word of the map says, at `offset` and behind. */
-static void move_few(struct container *c, uint64_t map, uint64_t offset)
+static bool move_few(struct container *c, uint64_t map, uint64_t offset, void *unused)
 {
+    (void)unused;
     uint64_t from = c->pointers_base, to = c->pointers_target;
     uint64_t first = UINT64_MAX, end = 0;
     for (uint64_t left = seal_payload(map); left; left &= left - 1) {
@@ -64,6 +65,23 @@ static void move_few(struct container *c, uint64_t map, uint64_t offset)
     }
     if (end > 0)
         medium_write_back(&c->medium, home_word(c, first), end - first);
+    return false;
+}
+
+struct search {
+    uint64_t from, size, found; /* addresses; and an offset */
+};
+
+/* Whether one of these leads there. */
+static bool find_among_few(struct container *c, uint64_t map, uint64_t offset, void *context)
+{
+    struct search *s = context;
+    for (uint64_t left = seal_payload(map); left; left &= left - 1) {
+        s->found = offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *);
+        if (is_data(c, s->found) && *home_word(c, s->found) - s->from < s->size)
+            return true;
+    }
+    return false;
 }
 
 static int check_map(const struct container *c, uint64_t offset)
@@ -77,13 +95,19 @@ static int check_map(const struct container *c, uint64_t offset)
     return 0;
 }
 
-static void move_mapped(struct container *c, uint64_t offset, uint64_t group)
+/* Visits a word of the map that is not 0, and the offset of the first word that it speaks for. True
+ * if that is all. */
+typedef bool visitor(struct container *c, uint64_t map, uint64_t offset, void *context);
+
+static bool visit_map(struct container *c, uint64_t offset, uint64_t group, visitor *visit,
+                      void *context)
 {
     const uint64_t *map = home_word(c, offset);
     uint64_t first = group * MAP_GROUP_SEGMENTS * c->segment_size;
     for (uint64_t i = 0; i < c->segment_size / sizeof *map; i++)
-        if (map[i])
-            move_few(c, map[i], first + i * MAP_WORD_BYTES);
+        if (map[i] && visit(c, map[i], first + i * MAP_WORD_BYTES, context))
+            return true;
+    return false;
 }
 
 /* Segment of the first map from `segment` on; the number of segments if there is none. */
@@ -93,6 +117,15 @@ static uint32_t next_map(const struct container *c, uint32_t segment)
     while (segment < end && segment_kind(home_table(c)[segment]) != SEGMENT_MAP)
         segment++;
     return segment;
+}
+
+static bool visit_maps(struct container *c, visitor *visit, void *context)
+{
+    for (uint32_t i = 0; (i = next_map(c, i)) < atomic_load(&c->segments); i++)
+        if (visit_map(c, (uint64_t)i << c->segment_shift, segment_argument(home_table(c)[i]), visit,
+                      context))
+            return true;
+    return false;
 }
 
 static int check_maps(const struct container *c)
@@ -113,8 +146,7 @@ static int move(struct container *c)
     int error = publish(c, &state->target, to);
     if (error != 0)
         return cannot_move(c, error);
-    for (uint32_t i = 0; (i = next_map(c, i)) < atomic_load(&c->segments); i++)
-        move_mapped(c, (uint64_t)i << c->segment_shift, segment_argument(home_table(c)[i]));
+    visit_maps(c, move_few, NULL);
     error = medium_settle(&c->medium);
     if (error == 0)
         error = publish(c, &state->base, to);
@@ -127,11 +159,19 @@ static int move(struct container *c)
     return 0;
 }
 
+bool pointers_find(struct container *c, uint64_t from, uint64_t size, uint64_t *offset)
+{
+    struct search s = {.from = from, .size = size};
+    bool found = visit_maps(c, find_among_few, &s);
+    *offset = s.found;
+    return found;
+}
+
 int pointers_move(struct container *c)
 {
     if (c->pointers_target && move(c) != 0)
         return -1;
-    if (!c->moved && c->pointers_base != (uintptr_t)c->base) {
+    if (c->relocates && c->pointers_base != (uintptr_t)c->base) {
         c->pointers_target = (uintptr_t)c->base;
         if (move(c) != 0)
             return -1;

@@ -12,4 +12,8 @@
  */
 int pointers_move(struct container *c);
 
+/* Whether a mapped pointer of home leads to [from, from + size), and the first one's offset. One pass
+ * over the memory of mapped pointers. */
+bool pointers_find(struct container *c, uint64_t from, uint64_t size, uint64_t *offset);
+
 #endif

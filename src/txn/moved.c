@@ -43,7 +43,8 @@ int moved_load(struct txn *t, uint64_t copies_max)
     if (m) {
         *m = (struct moved){
             /* A pointer to the container's first byte is to no object; one past the last may be. */
-            .shift = {c->pointers_base + 1, (uintptr_t)c->base + 1, c->max_size},
+            .home = c->pointers_base + 1,
+            .view = (uintptr_t)c->base + 1,
             .maps = calloc(format_map_groups(c->segments_max), sizeof *m->maps),
             .maps_are_stale = true,
             .touches = calloc(stretches(c), 1),
@@ -118,7 +119,7 @@ static void move_words(struct txn *t, uint64_t offset, uint64_t bytes, uint64_t 
             if (at - offset >= bytes)
                 continue;
             uint64_t *word = &words[(at - offset) / sizeof *words], before = *word;
-            *word = moved_to_view(t->moved, before);
+            *word = moved_to_view(t, before);
             moved += *word != before;
         }
     t->c->pointers_moved += moved;
@@ -236,7 +237,7 @@ const char *moved_line(const struct txn *t, uint64_t line, char image[PM_LINE])
     uint8_t mapped = (uint8_t)t->pointers.mapped(t->pointers.context, line, &lines);
     for (unsigned left = mapped; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        words[i] = moved_to_home(t->moved, words[i]);
+        words[i] = moved_to_home(t, words[i]);
     }
     return memcpy(image, words, PM_LINE);
 }

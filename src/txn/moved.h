@@ -1,6 +1,7 @@
 /*
- * A container that lies elsewhere than its pointers mean. Home keeps them for the addresses that it
- * was made for; the view has them for those of this process, page by page, as pages are touched.
+ * A container that lies elsewhere than its pointers mean, or whose pointers lead to programs and
+ * libraries that do. Home keeps them for the addresses that it was made for; the view has them for
+ * those of this process, page by page, as pages are touched.
  *
  * The view is memory of its own, mapped so that nobody can touch it. The first access to a page
  * faults, and the page is made from home: its bytes, and of its words those that home's pointer map
@@ -28,13 +29,8 @@
 
 #include "txn/txn.h"
 
-/* Home's addresses [home, home + size) are [view, view + size) in this process. */
-struct shift {
-    uint64_t home, view, size;
-};
-
 struct moved {
-    struct shift shift;
+    uint64_t home, view; /* the first byte a pointer leads to, as home and this process have it */
     uint32_t *maps;      /* per group: the segment of its map at the last commit, or 0 */
     bool maps_are_stale; /* segments have changed hands since */
     uint8_t *touches;    /* per stretch: how often it has faulted, up to TOUCHES_MAX */
@@ -62,16 +58,19 @@ void moved_copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to);
 /* A line of the view as home has it; made in `image`. */
 const char *moved_line(const struct txn *t, uint64_t line, char image[PM_LINE]);
 
-static inline uint64_t moved_to_view(const struct moved *m, uint64_t value)
+/* The value of a pointer of home in this process, and the reverse. */
+static inline uint64_t moved_to_view(const struct txn *t, uint64_t value)
 {
-    const struct shift *s = &m->shift;
-    return value - s->home < s->size ? value - s->home + s->view : value;
+    const struct moved *m = t->moved;
+    return value - m->home < t->c->max_size ? value - m->home + m->view
+                                            : modules_to_view(&t->modules, value);
 }
 
-static inline uint64_t moved_to_home(const struct moved *m, uint64_t value)
+static inline uint64_t moved_to_home(const struct txn *t, uint64_t value)
 {
-    const struct shift *s = &m->shift;
-    return value - s->view < s->size ? value - s->view + s->home : value;
+    const struct moved *m = t->moved;
+    return value - m->view < t->c->max_size ? value - m->view + m->home
+                                            : modules_to_home(&t->modules, value);
 }
 
 #endif

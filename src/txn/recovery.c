@@ -30,7 +30,9 @@ bool recovery_range_is_valid(const struct txn *t, uint64_t offset, uint64_t byte
 
 bool recovery_word_is_valid(const struct txn *t, uint64_t offset)
 {
-    bool journaled = is_table_word(t->c, offset) || offset - t->root.offset < 2 * sizeof(uint64_t);
+    bool journaled = is_table_word(t->c, offset) ||
+                     offset - t->root.offset < 2 * sizeof(uint64_t) ||
+                     offset - FORMAT_MODULES < FORMAT_MODULES_MAX * sizeof(struct format_module);
     return (journaled && offset % sizeof(uint64_t) == 0) ||
            recovery_range_is_valid(t, offset, sizeof(uint64_t), sizeof(uint64_t));
 }

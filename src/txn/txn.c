@@ -4,10 +4,12 @@
 #include "base/error.h"
 #include "base/panic.h"
 #include "txn/fault.h"
+#include "txn/foreign.h"
 #include "txn/moved.h"
 #include "txn/recovery.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -20,7 +22,7 @@ static uint64_t notes_bytes(const struct container *c)
 static uint64_t record_bytes(const struct container *c)
 {
     uint64_t words = bitmap_words(c->max_size / FORMAT_GRANULARITY_MIN) +
-                     divide_up(c->max_size, MAP_WORD_BYTES) + c->segments_max;
+                     divide_up(c->max_size, MAP_WORD_BYTES) + c->segments_max + MODULES_WORDS;
     return log_record_bytes(c->segments_max, words, c->max_size >> PM_PAGE_SHIFT);
 }
 
@@ -129,8 +131,9 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */
         log_unload(&t->log);
-        if (check_table(c, true) == 0 && load_log(t) == 0 && options->recovered(c) == 0 &&
-            container_map_rest(c) == 0 && (!c->moved || moved_load(t, options->private_max) == 0) &&
+        if (check_table(c, true) == 0 && load_log(t) == 0 && modules_load(t) == 0 &&
+            options->recovered(c) == 0 && container_map_rest(c) == 0 &&
+            (!c->moved || moved_load(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
             if (!untouched)
@@ -211,6 +214,17 @@ void txn_unload(struct txn *t)
 }
 
 /* ---- what is the same for both engines ------------------------------------------------------- */
+
+void txn_describe_object(const struct txn *t, uint64_t offset, const char *before,
+                         char text[OBJECT_TEXT])
+{
+    uint64_t start, bytes;
+    text[0] = 0;
+    if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
+        snprintf(text, OBJECT_TEXT, "%sbyte %llu of the object of %llu bytes at %p", before,
+                 (unsigned long long)(offset - start), (unsigned long long)bytes,
+                 (void *)(t->c->base + start));
+}
 
 static bool serve_store(struct txn *t, uint64_t offset)
 {
@@ -306,6 +320,8 @@ static int commit_concurrent(struct txn *t)
 int txn_commit(struct txn *t)
 {
     int result = t->engine->prepare ? t->engine->prepare(t) : 0;
+    if (result == 0)
+        result = foreign_check_declared(t);
     if (result != 0) {
         t->note_count = 0;
         return result;
@@ -328,5 +344,6 @@ int txn_wait(struct txn *t, uint64_t epoch)
 
 int txn_rollback(struct txn *t)
 {
-    return t->engine->rollback(t);
+    int result = t->engine->rollback(t);
+    return result == 0 ? modules_load(t) : result;
 }

@@ -21,6 +21,7 @@
 #include "container/container.h"
 #include "txn/journal.h"
 #include "txn/log.h"
+#include "txn/modules.h"
 #include "txn/pages.h"
 
 struct moved;
@@ -124,6 +125,7 @@ struct txn {
     struct journal journal;
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */
+    struct modules modules;
     struct log log;
     struct pages pages;
     uint32_t free_hint;      /* no segment below it is free */
@@ -157,6 +159,12 @@ static inline bool txn_page_is_fresh(const struct txn *t, uint32_t page)
 {
     return page_has(&t->pages, page, PAGE_FRESH);
 }
+
+#define OBJECT_TEXT 128 /* bytes, the NUL included */
+
+/* `before`, and in words which byte of which object is at `offset`; "" if there is no object. */
+void txn_describe_object(const struct txn *t, uint64_t offset, const char *before,
+                         char text[OBJECT_TEXT]);
 
 /* The commit of `epoch` is fenced: leave word of it for recovery. */
 static inline void txn_note_fenced(struct txn *t, uint64_t epoch)

@@ -7,7 +7,7 @@ library=$1 calls=$2
 harmless='
     # Look at and change memory.
     bcmp bsearch memchr memcmp memcpy memmove memset qsort qsort_r sigaddset sigdelset sigfillset
-    sigorset snprintf strcmp strcpy strerror strerrordesc_np strlen strncpy vsnprintf dirname free
+    sigorset snprintf strcmp strcpy strerror strerrordesc_np strlen strncpy strrchr vsnprintf dirname free
     # Fail only when called wrongly: with a clock, mutex or mask that is none.
     clock_gettime pthread_cond_broadcast pthread_cond_destroy pthread_cond_wait pthread_mutex_destroy
     pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_sigmask
@@ -16,6 +16,8 @@ harmless='
     abort fprintf raise stderr writev
     # Written back and fenced; and that a mapping is no pmem is an answer.
     pmem_drain pmem_flush pmem_is_pmem pmem_memcpy
+    # Say what is loaded, or that nothing is known.
+    dl_iterate_phdr dladdr program_invocation_name
     # Looks up an area.
     sigsegv_dispatch sigsegv_init
     XXH3_64bits_dispatch XXH3_64bits_withSeed_dispatch

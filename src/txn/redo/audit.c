@@ -22,23 +22,12 @@
 static const char remedy[] = "was not announced: compile the code that makes it with pmcc, or call "
                              "pm_dirty() first; the next commit will include it";
 
-void redo_describe_object(const struct txn *t, uint64_t offset, const char *before,
-                          char text[REDO_OBJECT_TEXT])
-{
-    uint64_t start, bytes;
-    text[0] = 0;
-    if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
-        snprintf(text, REDO_OBJECT_TEXT, "%sbyte %llu of the object of %llu bytes at %p", before,
-                 (unsigned long long)(offset - start), (unsigned long long)bytes,
-                 (void *)(t->c->base + start));
-}
-
 /* Whether a word is what home has. In a moved container a pointer may be, which it is if it is as
  * if nobody had stored there: so this may miss one in 2^64 stores. */
 static bool is_as_home(const struct txn *t, uint64_t offset)
 {
     uint64_t view = *(const uint64_t *)(t->c->base + offset), home = *home_word(t->c, offset);
-    return view == home || (t->moved && view == moved_to_view(t->moved, home));
+    return view == home || (t->moved && view == moved_to_view(t, home));
 }
 
 static bool line_is_as_home(const struct txn *t, uint64_t line)
@@ -63,9 +52,9 @@ static uint64_t first_difference(const struct txn *t, uint64_t line)
 static void escaped(struct txn *t, uint64_t line)
 {
     struct redo *r = t->redo;
-    char object[REDO_OBJECT_TEXT];
+    char object[OBJECT_TEXT];
     uint64_t offset = first_difference(t, line);
-    redo_describe_object(t, offset, ", ", object);
+    txn_describe_object(t, offset, ", ", object);
     if (r->escaped++ == 0 || r->audit)
         pm__fail(EFAULT, "%s: offset %llu: the store to %p%s, %s", t->c->path,
                  (unsigned long long)offset, (void *)(t->c->base + offset), object, remedy);

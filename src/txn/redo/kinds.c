@@ -20,11 +20,7 @@
  */
 #include "txn/redo/redo.h"
 
-#include "base/error.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include "txn/foreign.h"
 
 /* Data whose kinds fill a page of the table, and as much as is rather given back than stored to. */
 #define KINDS_PAGE (PM_PAGE << KINDS_WORD_SHIFT)
@@ -60,52 +56,13 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
     uint8_t words = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        uint64_t before = t->moved ? moved_to_view(t->moved, was[i]) : was[i];
+        uint64_t before = t->moved ? moved_to_view(t, was[i]) : was[i];
         words |= (uint8_t)((now[i] == before || now[i] == 0) << i);
     }
     return words;
 }
 
-/* Whether a program could have anything there: not in the first page, nor in the kernel's half. */
-static bool is_address(uint64_t value)
-{
-    return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
-}
-
 /* ---- at commit ------------------------------------------------------------------------------- */
-
-static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
-{
-    char object[REDO_OBJECT_TEXT];
-    redo_describe_object(t, offset, " in ", object);
-    int result = pm__fail(
-        EINVAL,
-        "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
-        "what will not be there in the next run: the stack, malloc'ed memory, another "
-        "container, a function, a constant, or the table of a class with virtual functions; "
-        "store something else, or open with foreign_pointers = PM_FOREIGN_IGNORE",
-        t->c->path, offset, value, object);
-    if (t->foreign == FOREIGN_ERROR)
-        return result;
-    fprintf(stderr, "libpm: %s\n", pm__message());
-    return 0;
-}
-
-/* Sort the pointers of a line: those that lead nowhere in the container are taken out. */
-static int check_pointers(const struct txn *t, uint64_t line, uint8_t *pointers)
-{
-    const uint64_t *words = line_words(t, line);
-    for (unsigned left = *pointers; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        if (words[i] == 0 || container_is_led_into(t->c, words[i]))
-            continue;
-        *pointers &= (uint8_t)~(1u << i);
-        if (t->foreign != FOREIGN_IGNORE && is_address(words[i]) &&
-            leads_out(t, line * PM_LINE + i * sizeof *words, words[i]) != 0)
-            return -1;
-    }
-    return 0;
-}
 
 static uint8_t pointers_by_value(const struct txn *t, uint64_t line, uint8_t candidates)
 {
@@ -124,12 +81,17 @@ static int map_line(struct txn *t, uint64_t line, bool foreign)
     struct line_kinds kinds = line_kinds(t, line);
     uint32_t lines;
     uint8_t was = (uint8_t)t->pointers.mapped(t->pointers.context, line, &lines);
-    uint8_t is = kinds.pointers;
-    if (check_pointers(t, line, &is) != 0)
+    uint8_t is = kinds.pointers, others = was & (uint8_t)~kinds.pointers;
+    if (foreign_check(t, line, &is) != 0)
         return -1;
     is |= pointers_by_value(t, line, kinds.by_value);
-    uint8_t others = was & (uint8_t)~kinds.pointers;
-    is |= foreign ? others & (uint8_t)~kinds.by_value : unchanged(t, line, others);
+    if (foreign) {
+        others &= (uint8_t)~kinds.by_value;
+        uint8_t declared = others;
+        if (foreign_check(t, line, &declared) != 0)
+            return -1;
+    }
+    is |= foreign ? others : unchanged(t, line, others);
     return is == was ? 0 : t->pointers.map(t->pointers.context, line, is);
 }
 

@@ -200,12 +200,6 @@ int redo_map_pointers(struct txn *t);
 
 /* ---- audit.c --------------------------------------------------------------------------------- */
 
-#define REDO_OBJECT_TEXT 128 /* bytes, the NUL included */
-
-/* `before`, and in words which byte of which object is at `offset`; "" if there is no object. */
-void redo_describe_object(const struct txn *t, uint64_t offset, const char *before,
-                          char text[REDO_OBJECT_TEXT]);
-
 /*
  * Compare open pages with home: one every so many commits, all under LIBPM_AUDIT. -1 with EFAULT
  * and a message if a store escaped; it is marked now.

@@ -26,7 +26,8 @@ struct Options {
 
 pm::container open(const Options &o)
 {
-    return pm::container(o.file, {.flags = PM_READONLY});
+    // Whose libraries are not loaded here.
+    return pm::container(o.file, {.flags = PM_READONLY, .foreign_pointers = PM_FOREIGN_IGNORE});
 }
 
 void info(const Options &o)

@@ -1,0 +1,89 @@
+#include "txn/foreign.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Whether a program could have anything there: not in the first page, nor in the kernel's half. */
+static bool is_address(uint64_t value)
+{
+    return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
+}
+
+static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
+{
+    char object[OBJECT_TEXT];
+    txn_describe_object(t, offset, " in ", object);
+    int result = pm__fail(
+        EINVAL,
+        "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
+        "what will not be there in the next run: the stack, malloc'ed memory, another "
+        "container, or a library without a build-id; store something else, or open with "
+        "foreign_pointers = PM_FOREIGN_IGNORE",
+        t->c->path, offset, value, object);
+    if (t->foreign == FOREIGN_ERROR)
+        return result;
+    fprintf(stderr, "libpm: %s\n", pm__message());
+    return 0;
+}
+
+/* One that leads out: 1 if it may stay, 0 if it is none for the next run, -1 if it is an error. */
+static int check(struct txn *t, uint64_t offset, uint64_t value)
+{
+    int adopted = modules_adopt(t, value);
+    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !is_address(value))
+        return adopted;
+    return leads_out(t, offset, value);
+}
+
+int foreign_check(struct txn *t, uint64_t line, uint8_t *words)
+{
+    const uint64_t *values = (const uint64_t *)(t->c->base + line * PM_LINE);
+    for (unsigned left = *words; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        if (values[i] == 0 || container_is_led_into(t->c, values[i]))
+            continue;
+        int stays = check(t, line * PM_LINE + i * sizeof *values, values[i]);
+        if (stays < 0)
+            return -1;
+        if (stays == 0)
+            *words &= (uint8_t)~(1u << i);
+    }
+    return 0;
+}
+
+static int check_page(struct txn *t, uint32_t page)
+{
+    uint64_t line = (uint64_t)page * PM_PAGE_LINES, end = line + PM_PAGE_LINES;
+    int result = 0;
+    while (line < end && result == 0) {
+        uint32_t lines;
+        uint64_t mapped = t->pointers.mapped(t->pointers.context, line, &lines);
+        for (; lines > 0 && line < end && result == 0; lines--, line++, mapped >>= PM_LINE_WORDS) {
+            uint8_t words = (uint8_t)mapped;
+            result = foreign_check(t, line, &words);
+        }
+    }
+    return result;
+}
+
+int foreign_check_declared(struct txn *t)
+{
+    int result = 0;
+    sigset_t saved;
+    if (!t->c->vouched || t->kinds)
+        return 0;
+    /* The lock only for what other threads add meanwhile: a page that is not there is made when it is
+     * read. */
+    lock_acquire_masked(&t->lock, &saved);
+    uint32_t opened = t->pages.count;
+    lock_release_masked(&t->lock, &saved);
+    for (uint32_t i = 0; i < opened && result == 0; i++)
+        result = check_page(t, t->pages.opened[i].page);
+    for (uint64_t i = 0; i < t->note_count && result == 0; i++)
+        if (t->notes[i].live)
+            result = check_page(t, t->notes[i].page);
+    return result;
+}

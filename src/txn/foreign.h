@@ -1,0 +1,19 @@
+/*
+ * Pointers that lead out of the container. Those into a program or library are right in the next run
+ * too (txn/modules.h). What others lead to will not be there: the stack, malloc'ed memory, another
+ * container. A commit with such a one fails, or it is told, or it is kept as data.
+ */
+#ifndef PM_TXN_FOREIGN_H
+#define PM_TXN_FOREIGN_H
+
+#include "txn/txn.h"
+
+/* Look at some words of a line of the view, which hold pointers, a bit each: those that lead out, and
+ * not into a module, are taken from `words`. -1 with a message if that is an error. */
+int foreign_check(struct txn *t, uint64_t line, uint8_t *words);
+
+/* Where code does not tell what it stores: look at all mapped words of pages that the transaction may
+ * have stored to. -1 as above. */
+int foreign_check_declared(struct txn *t);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * Modules: the program and the libraries that a container's pointers lead into, to functions, string
+ * literals, static objects, the tables of C++ classes. In another run a module may lie elsewhere. So
+ * the container has a table of them: which it was, by its build-id, and at what address. Home's
+ * pointers are relative to that, for home's value less the table's address is an offset in the
+ * module; and if it does not lie there now the container is opened as one that is `moved`, with
+ * pages made right as they are touched (txn/moved.h). Where nothing has moved nothing is done.
+ *
+ * A module comes into the table with the commit that finds the first pointer into it. It stays.
+ *
+ * Invariants
+ *  L1  No two modules that are in the table have home's addresses in common.
+ *  L2  In a container that is not `moved` those that are loaded lie where home says.
+ */
+#ifndef PM_TXN_MODULES_H
+#define PM_TXN_MODULES_H
+
+#include "txn/journal.h"
+
+struct txn;
+
+struct module {
+    uint64_t id;         /* of its build-id */
+    uint64_t home, size; /* as home has it; size 0: no module */
+    uint64_t view;       /* where it is; 0: it is not loaded */
+};
+
+struct modules {
+    struct journal_region region;
+    struct module module[FORMAT_MODULES_MAX];
+    uint32_t end; /* of those in use */
+};
+
+/* Words of the table, each of which a commit may change. */
+#define MODULES_WORDS (FORMAT_MODULES_MAX * sizeof(struct format_module) / sizeof(uint64_t))
+
+/* Read the table, as the last commit left it, and find its modules in this process. -1 with a message
+ * if it is damaged. */
+int modules_load(struct txn *t);
+
+/* Whether a module is not where home's pointers mean it to be. */
+bool modules_are_displaced(const struct modules *m);
+
+/* Have the module that a pointer leads into in the table: 1; 0 if there is none; -1 with a message if
+ * there is no room. The journal's lock is held. */
+int modules_adopt(struct txn *t, uint64_t value);
+
+/* The first module that is not loaded, from `from` on; `end` if all are. */
+uint32_t modules_missing(const struct modules *m, uint32_t from);
+
+/* Say that a pointer at `offset` in the file leads into a module that is missing. Returns -1. */
+int modules_report(const struct txn *t, uint32_t module, uint64_t offset);
+
+static inline uint64_t modules_to_view(const struct modules *m, uint64_t value)
+{
+    for (uint32_t i = 0; i < m->end; i++)
+        if (value - m->module[i].home < m->module[i].size && m->module[i].view)
+            return value - m->module[i].home + m->module[i].view;
+    return value;
+}
+
+static inline uint64_t modules_to_home(const struct modules *m, uint64_t value)
+{
+    for (uint32_t i = 0; i < m->end; i++)
+        if (value - m->module[i].view < m->module[i].size && m->module[i].view)
+            return value - m->module[i].view + m->module[i].home;
+    return value;
+}
+
+/* Whether a pointer of the view leads into a module of the table, loaded or not. */
+static inline bool modules_know(const struct modules *m, uint64_t value)
+{
+    for (uint32_t i = 0; i < m->end; i++) {
+        const struct module *k = &m->module[i];
+        if (value - (k->view ? k->view : k->home) < k->size)
+            return true;
+    }
+    return false;
+}
+
+#endif

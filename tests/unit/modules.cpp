@@ -1,0 +1,301 @@
+// Pointers into programs and libraries. Each run has those at other addresses, which is why every run
+// here is a process of its own: the system's choice of addresses differs.
+#include "base/marks.h"
+#include "common/fixture.hpp"
+#include "common/format.hpp"
+#include "common/process.hpp"
+#include "unit/mapped.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace
+{
+
+struct Shape {
+    virtual ~Shape() = default;
+    virtual int corners() const = 0;
+};
+
+struct Square : Shape {
+    Square *self = this;
+    int corners() const override { return 4; }
+};
+
+int twice(int n)
+{
+    return 2 * n;
+}
+
+int numbers[1000];
+
+// What has pointers out of the container, but for the last.
+struct Root {
+    int (*function)(int);
+    const char *text;
+    int *object;
+    size_t (*of_libc)(const char *);
+    Square *square;
+    int (*of_module)(int); // of a library that was loaded for it, or null
+};
+
+pm_options may_move()
+{
+    return test::small(PM_CREATE | PM_MOVABLE);
+}
+
+using Version = int (*)(int);
+
+Version load(const std::string &library)
+{
+    void *handle = dlopen(library.c_str(), RTLD_NOW);
+    CHILD_REQUIRE(handle);
+    auto version = reinterpret_cast<Version>(dlsym(handle, "module_version"));
+    CHILD_REQUIRE(version);
+    return version;
+}
+
+Root *root(pm_container *c)
+{
+    return static_cast<Root *>(pm_getroot(c));
+}
+
+void store(pm_container *c, const char *text)
+{
+    Root *r = root(c);
+    r->function = twice;
+    r->text = text;
+    r->object = numbers + 500;
+    r->of_libc = strlen;
+}
+
+} // namespace
+
+// arguments: path, library or nothing, "commit" or "rollback first"
+CHILD_PROCESS(makes_pointers_out)
+{
+    test::Container c = test::open(arguments[0], may_move());
+    auto *r = static_cast<Root *>(pm_malloc_typed(
+        c.get(), PM_TYPE(Root, function, text, object, of_libc, square, of_module), 1));
+    CHILD_REQUIRE(r && pm_setroot(c.get(), r, 0) == 0 && pm_commit(c.get()) == 0);
+    if (arguments[2] == "rollback first") {
+        store(c.get(), "abandoned");
+        CHILD_REQUIRE(pm_rollback(c.get()) == 0);
+    }
+    void *memory = pm_malloc(c.get(), sizeof(Square));
+    CHILD_REQUIRE(memory && pm_dirty(memory, sizeof(Square)) == 0);
+    // Its table is the first word, which nobody can name; code compiled by pmcc records it.
+    CHILD_REQUIRE(pm_mark_pointers(memory, 2) == 0);
+    r->square = new (memory) Square;
+    store(c.get(), "a text");
+    if (!arguments[1].empty())
+        r->of_module = load(arguments[1]);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    test::say(test::stats(c.get()).touches == 0 ? "in place" : "moved");
+    _exit(0); // as killed: the modules must come out of the log too
+}
+
+// arguments: path, library or nothing, its version, flags, and what else is done
+CHILD_PROCESS(uses_pointers_out)
+{
+    Version version = arguments[1].empty() ? nullptr : load(arguments[1]);
+    pm_options how = test::small((unsigned)std::stoul(arguments[3]));
+    test::Container taken, c;
+    if (!arguments[4].empty())
+        taken = test::open(arguments[4], test::small(PM_MOVABLE));
+    c = test::open(arguments[0], how);
+    CHILD_REQUIRE(taken == nullptr || test::base_of(c.get()) != test::base_of(taken.get()));
+    const Root *r = root(c.get());
+    CHILD_REQUIRE(r->function == twice && r->function(21) == 42);
+    CHILD_REQUIRE(strcmp(r->text, "a text") == 0);
+    CHILD_REQUIRE(r->object == numbers + 500);
+    CHILD_REQUIRE(r->of_libc("four") == 4);
+    CHILD_REQUIRE(r->square->corners() == 4 && r->square->self == r->square);
+    CHILD_REQUIRE(r->of_module == version);
+    CHILD_REQUIRE(!version || version(1) == std::stoi(arguments[2]) + 1);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    if (!(how.flags & PM_READONLY)) { // and the line is logged, and written home
+        Root *w = root(c.get());
+        w->object++;
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+        w->object--;
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+        CHILD_REQUIRE(w->object == numbers + 500);
+    }
+    test::say(test::stats(c.get()).touches == 0 ? "in place" : "moved");
+    CHILD_REQUIRE(pm_close(c.release()) == 0);
+    _exit(0);
+}
+
+// arguments: path, library that is loaded or nothing, foreign_pointers
+CHILD_PROCESS(lacks_a_module)
+{
+    if (!arguments[1].empty())
+        load(arguments[1]);
+    pm_options how = may_move();
+    how.foreign_pointers = (enum pm_foreign_pointers)std::stoi(arguments[2]);
+    test::Container c(pm_open(arguments[0].c_str(), &how));
+    test::say(c ? "open" : pm_errormsg());
+    if (c) {
+        CHILD_REQUIRE(root(c.get())->function(21) == 42);
+        CHILD_REQUIRE(pm_check(c.get()) == 0);
+        root(c.get())->object++; // in the line of the pointer that means nothing here
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+        root(c.get())->object--;
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    } else {
+        CHILD_REQUIRE(errno == ENOEXEC);
+    }
+    _exit(0);
+}
+
+// arguments: path, library. Its pointer goes.
+CHILD_PROCESS(drops_the_pointer)
+{
+    load(arguments[1]);
+    test::Container c = test::open(arguments[0], may_move());
+    root(c.get())->of_module = nullptr;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+namespace
+{
+
+struct Fixture {
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+
+    void make(const std::string &library, const std::string &how = "commit") const
+    {
+        test::Ended ended = test::run("makes_pointers_out", {path, library, how});
+        INFO(ended.errors);
+        REQUIRE(test::exited(ended.status));
+        REQUIRE(ended.output == "in place\n");
+    }
+
+    std::string use(const std::string &library = "", const std::string &version = "",
+                    unsigned flags = PM_MOVABLE, const std::string &beside = "") const
+    {
+        test::Ended ended =
+            test::run("uses_pointers_out", {path, library, version, std::to_string(flags), beside});
+        INFO(ended.errors);
+        REQUIRE(test::exited(ended.status));
+        return ended.output;
+    }
+
+    test::Ended lack(const std::string &library, enum pm_foreign_pointers what) const
+    {
+        test::Ended ended = test::run("lacks_a_module", {path, library, std::to_string((int)what)});
+        INFO(ended.errors);
+        REQUIRE(test::exited(ended.status));
+        return ended;
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "pointers into the program and libraries are right in every run")
+{
+    make(MODULE_1, GENERATE("commit", "rollback first"));
+    unsigned moved = 0;
+    for (int i = 0; i < 5; i++)
+        moved += use(MODULE_1, "1") == "moved\n";
+    REQUIRE(moved >= 4); // or else the system does not choose addresses anew
+    std::string before = test::read_file(path);
+    use(MODULE_1, "1", PM_MOVABLE | PM_READONLY);
+    REQUIRE(test::read_file(path) == before);
+}
+
+TEST_CASE_METHOD(Fixture, "they are right where the container lies elsewhere, too")
+{
+    make(MODULE_1);
+    std::string beside = directory / "beside.pm";
+    std::filesystem::copy_file(path, beside);
+    pm_options how = may_move();
+    how.foreign_pointers = PM_FOREIGN_IGNORE; // this process has not loaded it
+    {
+        test::Container c = test::open(beside, how);
+        REQUIRE_OK(pm_setroot(c.get(), nullptr, 0));
+        REQUIRE_OK(pm_clear(c.get()));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    use(MODULE_1, "1", PM_MOVABLE, beside);
+    use(MODULE_1, "1", PM_MOVABLE | PM_RELOCATE, beside);
+    use(MODULE_1, "1", PM_MOVABLE | PM_READONLY, beside);
+    use(MODULE_1, "1");
+}
+
+TEST_CASE_METHOD(Fixture, "a library that is missing, or another version of it")
+{
+    make(MODULE_1);
+    const char *library = GENERATE("", MODULE_2);
+    INFO(library);
+    test::Ended ended = lack(library, PM_FOREIGN_ERROR);
+    REQUIRE_THAT(ended.output, Catch::Contains(path + ": offset ") &&
+                                   Catch::Contains("in byte 40 of the object of 48 bytes") &&
+                                   Catch::Contains("libtest_module_1.so") &&
+                                   Catch::Contains("module_version") &&
+                                   Catch::Contains("load it before pm_open()"));
+    REQUIRE(lack(library, PM_FOREIGN_WARN).errors.find("module_version") != std::string::npos);
+    REQUIRE(lack(library, PM_FOREIGN_IGNORE).output == "open\n");
+    use(MODULE_1, "1"); // nothing is lost
+    test::Ended dropped = test::run("drops_the_pointer", {path, MODULE_1});
+    INFO(dropped.errors);
+    REQUIRE(test::exited(dropped.status));
+    REQUIRE(lack(library, PM_FOREIGN_ERROR).output == "open\n"); // nobody needs it
+}
+
+TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
+{
+    make("");
+    use();
+    uint64_t word = FORMAT_MODULES + 8 * (uint64_t)GENERATE(0, 1, 2, 5, 15, 16, 479);
+    std::string before = test::read_file(path);
+    SECTION("a flipped bit")
+    {
+        test::flip_bit(path, word, 3);
+    }
+    SECTION("addresses that no module can have")
+    {
+        word = FORMAT_MODULES + offsetof(format_module, base);
+        uint64_t wrong =
+            seal(GENERATE(uint64_t{0}, uint64_t{4097}, uint64_t{ARENA_HINT}, uint64_t{1} << 47));
+        test::patch_file(path, word, &wrong, sizeof wrong);
+    }
+    SECTION("those of another")
+    {
+        std::string entry = before.substr(FORMAT_MODULES, sizeof(format_module));
+        word = FORMAT_MODULES + 5 * sizeof(format_module);
+        test::patch_file(path, word, entry.data(), entry.size());
+    }
+    REQUIRE(pm_open(path.c_str(), nullptr) == nullptr);
+    REQUIRE(test::failed_with(EBADMSG, {"table of modules"}));
+}
+
+TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit", "[undo][redo]")
+{
+    pm_options how = may_move();
+    int local = 0;
+    auto *heap = new int;
+    for (int *foreign : {&local, heap}) {
+        test::Container c = test::open(directory / std::to_string(foreign == heap), how);
+        auto **p = static_cast<int **>(pm_calloc(c.get(), 4, 8));
+        REQUIRE(p);
+        REQUIRE_OK(pm_mark_pointer(p + 2));
+        p[2] = foreign;
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(test::failed_with(EINVAL, {"in byte 16 of the object of 32 bytes", "build-id"}));
+        p[2] = nullptr;
+        REQUIRE_OK(pm_commit(c.get()));
+        p[2] = foreign; // when the page is open, and the object old
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(p[2] == nullptr);
+    }
+    delete heap;
+}
