@@ -402,3 +402,43 @@ CHILD_PROCESS(reads_the_root)
     (void)count;
     _exit(0);
 }
+
+TEST_CASE("addresses that are partly another container's")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm", behind = directory / "behind.pm";
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    how.max_size = UINT64_C(3) << 30; // of slots of 1 GiB
+    uint64_t offset, base;
+    {
+        test::Container c = test::open(path, how);
+        auto **self = static_cast<void **>(pm_calloc(c.get(), 1, 8));
+        REQUIRE(self);
+        REQUIRE_OK(pm_dirty(self, 8));
+        *self = self;
+        REQUIRE_OK(pm_mark_pointer(self));
+        REQUIRE_OK(pm_setroot(c.get(), self, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        offset = test::offset_of(c.get(), self);
+        base = (uintptr_t)base_of(c.get());
+    }
+    // The same container as it would be one or two slots further on.
+    std::filesystem::copy_file(path, behind);
+    uint64_t there = base + ((uint64_t)GENERATE(1, 2) << 30);
+    uint64_t words[] = {seal(there), there + offset};
+    test::patch_file(behind, FORMAT_STATE + offsetof(format_state, base), &words[0], 8);
+    test::patch_file(behind, offset, &words[1], 8);
+    const unsigned relocate = GENERATE(0u, (unsigned)PM_RELOCATE);
+    const bool first = GENERATE(true, false); // is opened first, and gets its own
+    how.flags = PM_MOVABLE | relocate;
+    test::Container a = test::open(first ? path : behind, how);
+    test::Container b = test::open(first ? behind : path, how);
+    REQUIRE((uintptr_t)base_of(a.get()) == (first ? base : there));
+    uint64_t distance = (uint64_t)std::abs(base_of(a.get()) - base_of(b.get()));
+    REQUIRE(distance >= how.max_size);
+    for (pm_container *c : {a.get(), b.get()}) {
+        auto **self = static_cast<void **>(pm_getroot(c));
+        REQUIRE(*self == self);
+        REQUIRE_OK(pm_check(c));
+    }
+}
