@@ -399,6 +399,71 @@ PM_EXPORT int pm_mark_pointers(void *first, size_t count);
 PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
 
 /* ---------------------------------------------------------------------------------------------
+ * Compaction
+ */
+
+/** How much room a container takes for what it holds. */
+struct pm_space {
+    uint64_t object_bytes; /* of objects; of each what pm_usable_size() says */
+    uint64_t data_bytes;   /* of the segments that hold objects */
+    uint64_t file_bytes;   /* of the file */
+    double fragmentation;  /* 1 - object_bytes / data_bytes: the share of these segments that no
+                              object uses; 0 if there are none */
+};
+
+/** What pm_compact() has done. */
+struct pm_compacted {
+    size_t size; /* in: sizeof(struct pm_compacted); the call fills no more than that */
+
+    uint64_t objects_moved;
+    uint64_t bytes_moved;         /* of these objects */
+    uint64_t pointers_redirected; /* the root among them */
+    uint64_t segments_freed;      /* that held objects, and do no more */
+    uint64_t commits;             /* transactions that moved objects */
+    struct pm_space before, after;
+};
+
+/** Told of an object that has moved: where it began, where it begins now, and its usable bytes. */
+typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
+
+/**
+ * Move objects together, so that they fill as few segments as possible at the beginning of the
+ * file; redirect every pointer to them, and the root; give segments that are empty then back to the
+ * container, and the end of the file to the file system. For a container in which much has been
+ * freed since it was larger: pm_stats() and pm_next_object() tell, or `before` of the last time.
+ *
+ * All pointers into the container must be in its pointer map: it must be PM_MOVABLE, and then what
+ * leads to an object, into it, or just past its end, leads there afterwards. What nobody knows of
+ * still leads to the old place. So **pointers that the program keeps outside** (in variables, on the
+ * heap, in other containers, in the keys of hash tables) are invalid after this call. Get them anew
+ * from pm_getroot(), or have `moved` called, which may be NULL, with `context`, once for each object
+ * that has moved, when that is durable: for each pointer p with from <= p <= from + bytes what it
+ * should be is p - from + to. Each object moves at most once. `moved` must not call libpm for this
+ * container, nor read what is at `from`.
+ *
+ * The call commits: first the open transaction, as pm_commit() does, then its own, each of some
+ * share of the objects. None of them changes what the program sees but for addresses; so a crash
+ * meanwhile leaves the container with some objects moved and all else as it was, and so does a
+ * failure, after which another call goes on. The log takes about a sixteenth of the file, or 8 MiB;
+ * more if a single object has more pointers to it. Nothing else needs room on the disk, so that a
+ * full container can be compacted. pm_rollback() undoes none of it.
+ *
+ * No other thread may use the container, or pointers into it, until it returns. Linear in the
+ * objects and bytes that move; and each of its transactions, of which there are about a dozen, or
+ * one for each share of the log that redirecting fills, in all mapped pointers.
+ *
+ * `result`, NULL or with its `size` set, is filled, also when the call fails.
+ *
+ *   EINVAL   `c` is NULL, or the size of `result` is 0 or one that we do not know
+ *   ENOTSUP  the container is not PM_MOVABLE: nobody knows where all of its pointers are
+ *   ENOSPC   the log cannot grow, not even for a single object
+ *   ENOMEM   for tables, or to unmap the end of the file
+ *   others   as pm_commit()
+ */
+PM_EXPORT int pm_compact(pm_container *c, pm_moved *moved, void *context,
+                         struct pm_compacted *result);
+
+/* ---------------------------------------------------------------------------------------------
  * Looking inside
  */
 

@@ -116,6 +116,26 @@ class container
     void rollback() { check(pm_rollback(container_)); }
     void clear() { check(pm_clear(container_)); }
     void reserve(size_t bytes) { check(pm_reserve(container_, bytes)); }
+    /// pm_compact(); pointers that are kept outside are invalid afterwards.
+    pm_compacted compact()
+    {
+        pm_compacted result{};
+        result.size = sizeof result;
+        check(pm_compact(container_, nullptr, nullptr, &result));
+        return result;
+    }
+    /// The same, with `moved(void *from, void *to, size_t bytes)` called for each object that has
+    /// moved, which must not throw.
+    template <class Moved> pm_compacted compact(Moved moved)
+    {
+        pm_compacted result{};
+        result.size = sizeof result;
+        auto tell = [](void *context, void *from, void *to, size_t bytes) noexcept {
+            (*static_cast<Moved *>(context))(from, to, bytes);
+        };
+        check(pm_compact(container_, tell, &moved, &result));
+        return result;
+    }
 
     /// For the C functions. Stays owned by this object.
     pm_container *get() const { return container_; }

@@ -205,10 +205,21 @@ int find_object(struct allocator *a, const void *p, struct object *object)
     }
 }
 
+uint64_t allocator_root_offset(const struct allocator *a)
+{
+    return seal_payload(*shadow_word(a->c, a->t->root.offset));
+}
+
 static const char *root(const struct allocator *a)
 {
-    uint64_t offset = seal_payload(*shadow_word(a->c, a->t->root.offset));
+    uint64_t offset = allocator_root_offset(a);
     return offset ? a->c->base + offset : NULL;
+}
+
+void allocator_move_root(struct allocator *a, uint64_t offset)
+{
+    if (offset != allocator_root_offset(a))
+        journal_set(&a->t->journal, &a->t->root, 0, seal(offset));
 }
 
 static void set_root(struct allocator *a, uint64_t offset, uint64_t size)
@@ -293,9 +304,7 @@ static void prepare_commit(struct allocator *a)
         if (segment_kind(word) != SEGMENT_SLAB)
             continue;
         if (!slab_is_alone(a, s) && slab_is_empty(a, s)) {
-            slab_unlist(a, s);
-            s->bitmap.obsolete = true;
-            segments_release(a->t, s->segment, 1);
+            slab_give_back(a, s);
         } else {
             slab_note_pages(a, s);
         }

@@ -101,6 +101,10 @@ int allocator_reserve(struct allocator *a, uint64_t bytes);
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
+/* The root's offset, or 0; and its object is elsewhere from now on. The lock is held. */
+uint64_t allocator_root_offset(const struct allocator *a);
+void allocator_move_root(struct allocator *a, uint64_t offset);
+
 /* The first object in use at `*offset` or behind it, its offset and usable bytes; false if there is
  * none. The lock is held. Linear in the segments and slots that it passes. */
 bool allocator_next_object(struct allocator *a, uint64_t *offset, uint64_t *size);

@@ -124,8 +124,13 @@ struct slab *slab_create(struct allocator *a, uint32_t object_size, int *error)
         *error = (int)-segment;
         return NULL;
     }
+    return slab_begin(a, (uint32_t)segment, object_size);
+}
+
+struct slab *slab_begin(struct allocator *a, uint32_t segment, uint32_t object_size)
+{
     struct slab *s = &a->slabs[segment];
-    *s = (struct slab){.segment = (uint32_t)segment};
+    *s = (struct slab){.segment = segment};
     describe(a, s, object_size);
     journal_clear(&a->t->journal, &s->bitmap);
     touch(a, s);
@@ -148,6 +153,42 @@ uint32_t slab_take(struct allocator *a, struct slab *s)
     }
     s->hint = s->bitmap.words;
     return SLOT_FULL;
+}
+
+void slab_take_all(struct allocator *a, struct slab *s, uint32_t first, uint32_t end)
+{
+    for (uint32_t w = first / BITMAP_SLOTS; w * BITMAP_SLOTS < end; w++)
+        journal_set(&a->t->journal, &s->bitmap, w,
+                    seal(seal_payload(shadow_bits(a, s)[w]) | bitmap_mask(w, first, end)));
+    touch(a, s);
+}
+
+uint32_t slab_room(const struct allocator *a, const struct slab *s, uint32_t first, uint32_t most)
+{
+    uint32_t n = 0;
+    while (n < most && first + n < s->shape.objects && !bitmap_has(shadow_bits(a, s), first + n) &&
+           !bitmap_has(home_bits(a, s), first + n))
+        n++;
+    return n;
+}
+
+uint32_t slab_count(const struct allocator *a, const struct slab *s)
+{
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < s->bitmap.words; w++) {
+        uint64_t word = shadow_bits(a, s)[w];
+        if (!seal_is_valid(word))
+            return SLOT_FULL;
+        n += (uint32_t)__builtin_popcountll(seal_payload(word));
+    }
+    return n;
+}
+
+void slab_give_back(struct allocator *a, struct slab *s)
+{
+    slab_unlist(a, s);
+    s->bitmap.obsolete = s->touched;
+    segments_release(a->t, s->segment, 1);
 }
 
 void slab_put(struct allocator *a, struct slab *s, uint32_t slot)

@@ -30,11 +30,26 @@ static inline struct slab *slab_of(struct allocator *a, uint32_t segment)
 /* A new slab of the open transaction, listed in its class; or NULL and `*error`, an errno value. */
 struct slab *slab_create(struct allocator *a, uint32_t object_size, int *error);
 
+/* The same of a segment that has been taken for it. */
+struct slab *slab_begin(struct allocator *a, uint32_t segment, uint32_t object_size);
+
 /* Give out a slot, or SLOT_FULL. */
 uint32_t slab_take(struct allocator *a, struct slab *s);
 
 /* Take back a slot that is in use. */
 void slab_put(struct allocator *a, struct slab *s, uint32_t slot);
+
+/* Take slots [first, end), all of which may be given out. */
+void slab_take_all(struct allocator *a, struct slab *s, uint32_t first, uint32_t end);
+
+/* How many slots from `first` on may be given out, at most `most`. */
+uint32_t slab_room(const struct allocator *a, const struct slab *s, uint32_t first, uint32_t most);
+
+/* How many the open transaction has in use; SLOT_FULL if its bitmap is damaged. */
+uint32_t slab_count(const struct allocator *a, const struct slab *s);
+
+/* An empty slab's segment goes back to the container with this commit. */
+void slab_give_back(struct allocator *a, struct slab *s);
 
 /* Whether the open transaction has the slot in use. */
 bool slab_uses(const struct allocator *a, const struct slab *s, uint32_t slot);

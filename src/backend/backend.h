@@ -174,7 +174,7 @@ int file_sync(int fd);
  */
 int file_allocate(int fd, uint64_t from, uint64_t to);
 
-/* Take back what lies beyond; if that fails, it stays unused. [handler] */
-void file_give_back(int fd, uint64_t from);
+/* Take back what lies beyond; if that fails, it stays unused. [handler] -errno */
+int file_give_back(int fd, uint64_t from);
 
 #endif

@@ -63,11 +63,11 @@ int file_allocate(int fd, uint64_t from, uint64_t to)
 {
     int error = allocate(fd, from, to);
     if (error != 0)
-        file_give_back(fd, from);
+        (void)file_give_back(fd, from);
     return error;
 }
 
-void file_give_back(int fd, uint64_t from)
+int file_give_back(int fd, uint64_t from)
 {
-    (void)truncate_to(fd, from);
+    return truncate_to(fd, from);
 }

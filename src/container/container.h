@@ -18,7 +18,8 @@
  *
  * Invariants
  *  C1  All mapped pieces have blocks: [0, segments * segment_size) of the file is allocated.
- *  C2  `segments` only grows, under the caller's lock.
+ *  C2  `segments` grows under the caller's lock, and shrinks under all locks there are while nobody
+ *      else uses the container.
  *  C3  The arena's slots of an open container, and no others, point to it.
  */
 #ifndef PM_CONTAINER_H
@@ -104,6 +105,13 @@ int container_delete(const char *path);
  * negative errno: -ENOSPC when max_size or the disk is exhausted. The caller serialises. [handler]
  */
 int container_grow(struct container *c, uint32_t count, uint32_t wanted);
+
+/*
+ * Cut the file down to its first `segments` segments. Nothing refers to the others, in home, shadow
+ * or log, and their pages are closed; nobody else uses the container. -errno: the file may be as
+ * long as before, but what was to go is not used any more, until it grows or is opened again.
+ */
+int container_shrink(struct container *c, uint32_t segments);
 
 /* Verify both header copies on the medium, for pm_check(). */
 int container_check_headers(struct container *c);

@@ -302,7 +302,7 @@ static int append(struct container *c, uint64_t from, uint64_t size)
     if (error == 0)
         error = map_shadow_and_view(c, from, size);
     if (error != 0)
-        file_give_back(c->fd, from);
+        (void)file_give_back(c->fd, from);
     return error;
 }
 

@@ -185,6 +185,43 @@ int pointer_map_make_all(struct pointer_map *map)
     return result;
 }
 
+static bool map_is_empty(const struct pointer_map *map, uint32_t group)
+{
+    const uint64_t *words = words_of(map, group);
+    for (uint64_t i = 0; i < container_of(map)->segment_size / sizeof *words; i++)
+        if (words[i])
+            return false;
+    return true;
+}
+
+static int move_map(struct pointer_map *map, uint32_t group)
+{
+    const uint64_t *words = words_of(map, group);
+    if (make_map(map, group) != 0)
+        return -1;
+    for (uint32_t i = 0; i < container_of(map)->segment_size / sizeof *words; i++)
+        if (words[i])
+            set_word(map, (struct place){.group = group, .word = i}, seal_payload(words[i]));
+    return 0;
+}
+
+int pointer_map_lower(struct pointer_map *map, uint32_t end)
+{
+    int result = 0;
+    for (uint32_t group = 0; group < map->groups && result == 0; group++) {
+        uint32_t segment = map->segment[group];
+        if (segment == 0)
+            continue;
+        if (map_is_empty(map, group))
+            map->segment[group] = 0;
+        else if (segment >= end && segments_find(map->a->t, 1) < segment)
+            result = move_map(map, group);
+        if (map->segment[group] != segment)
+            segments_release(map->a->t, segment, 1);
+    }
+    return result;
+}
+
 void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
 {
     uint64_t end = align_up(offset + bytes, sizeof(void *));

@@ -50,6 +50,10 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
  * pointer_map_set(), and then some are not. */
 int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes);
 
+/* Give back maps without a bit, and move those in segments from `end` on to free ones before it.
+ * Nothing has changed since the last commit. -1 as pointer_map_set(). */
+int pointer_map_lower(struct pointer_map *map, uint32_t end);
+
 /* The first mapped word in [offset, end), or `end`. Linear in the map words between. */
 uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64_t end);
 

@@ -59,6 +59,14 @@ void log_unload(struct log *log)
     *log = (struct log){.c = NULL};
 }
 
+void log_restart(struct log *log)
+{
+    for (int h = 0; h < 2; h++) {
+        log->half[h].next = log->half[h].mapped = 0;
+        log->half[h].peak = log->half[h].count;
+    }
+}
+
 static char *segment_of_slot(const struct log *log, unsigned half, uint32_t slot)
 {
     uint64_t segment = log->half[half].segments[slot / log->segment_slots];

@@ -6,7 +6,8 @@
  * commit's round is torn, half e % 2 is whole.
  *
  * Invariants
- *  L1  Each half has at least one segment, its first, for ever; others come and go at its end.
+ *  L1  Each half has at least one segment; others come and go at its end, and the first is another
+ *      one only when the log is void (txn_shrink()).
  *  L2  A half's segments are ordered by the order in their table words; a new one has the greatest.
  *  L3  Slots below `next` are used by the epoch that the half serves now, the record first.
  */
@@ -33,6 +34,9 @@ struct log {
 /* Read the halves from home's segment table. EBADMSG if a half has no segment; -errno. */
 int log_load(struct log *log, struct container *c);
 void log_unload(struct log *log);
+
+/* Begin anew on a log that is void. */
+void log_restart(struct log *log);
 
 static inline uint32_t log_capacity(const struct log *log, unsigned half)
 {

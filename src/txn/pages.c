@@ -176,6 +176,27 @@ int pages_close_sorted(struct pages *pages, const struct page_entry *entries, ui
     return end > first ? pages_close(pages, first, end - first) : 0;
 }
 
+static bool keep_none(const struct page_entry *entry)
+{
+    (void)entry;
+    return false;
+}
+
+int pages_close_listed(struct pages *pages)
+{
+    pages_sort(pages);
+    return pages_close_sorted(pages, pages->opened, pages->count, keep_none);
+}
+
+void pages_unlist(struct pages *pages)
+{
+    uint32_t peak = pages->count;
+    for (uint32_t i = 0; i < peak; i++)
+        page_clear(pages, pages->opened[i].page, PAGE_LISTED | PAGE_LOGGED);
+    pages->count = 0;
+    pages_trim(pages, peak);
+}
+
 bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed)
 {
     enum { HEAT_MAX = 5 };
@@ -200,6 +221,15 @@ void pages_reset(struct pages *pages, uint32_t first, uint32_t count, bool fresh
         page_set(pages, page, fresh ? PAGE_FRESH : 0);
     }
     memset(pages->heat + first, 0, count);
+}
+
+void pages_forget(struct pages *pages, uint32_t first, uint32_t count)
+{
+    for (uint32_t page = first; page < first + count; page++) {
+        assert(!(pages->flags[page] & (PAGE_OPEN | PAGE_LOGGED | PAGE_LISTED)));
+        pages->private_count -= (pages->flags[page] & PAGE_PRIVATE) != 0;
+        page_clear(pages, page, UINT8_MAX);
+    }
 }
 
 static int compare_pages(const void *a, const void *b)

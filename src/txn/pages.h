@@ -142,6 +142,15 @@ bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed);
  */
 void pages_reset(struct pages *pages, uint32_t first, uint32_t count, bool fresh);
 
+/* Forget closed pages that nobody lists: their segments leave the file. */
+void pages_forget(struct pages *pages, uint32_t first, uint32_t count);
+
+/* Close all that are listed, which brings the list in order. -errno */
+int pages_close_listed(struct pages *pages);
+
+/* List none any more. */
+void pages_unlist(struct pages *pages);
+
 /* Bring the list in order of pages. */
 void pages_sort(struct pages *pages);
 

@@ -77,6 +77,28 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
     return first;
 }
 
+uint32_t segments_find(struct txn *t, uint32_t count)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    uint32_t first = find_run(t, count);
+    lock_release_masked(&t->lock, &saved);
+    return first;
+}
+
+int64_t segments_take_alike(struct txn *t, uint32_t from, uint32_t count, uint64_t header_bytes)
+{
+    int64_t first = segments_take(t, count, segment_word(SEGMENT_LARGE, count), header_bytes);
+    if (first < 0)
+        return first;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    for (uint32_t i = 0; i < count; i++) /* none says where it stands */
+        journal_set(&t->journal, &t->table, (uint32_t)first + i, shadow_table(t->c)[from + i]);
+    lock_release_masked(&t->lock, &saved);
+    return first;
+}
+
 void segments_release(struct txn *t, uint32_t first, uint32_t count)
 {
     sigset_t saved;
@@ -116,6 +138,45 @@ int segments_claim_log(struct txn *t, unsigned h)
     half->order++;
     half->segments[half->count++] = (uint32_t)segment;
     return 0;
+}
+
+/* The last of a half whose contents are void. */
+static int release_log(struct txn *t, struct log_half *half)
+{
+    uint32_t segment = half->segments[--half->count];
+    set_words(t, segment, 0);
+    if (segment < t->free_hint)
+        t->free_hint = segment;
+    return medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof(uint64_t));
+}
+
+static int lower_half(struct txn *t, unsigned h)
+{
+    struct log_half *half = &t->log.half[h];
+    int error = 0;
+    while (half->count > 1 && error == 0)
+        error = release_log(t, half);
+    uint32_t old = half->segments[0];
+    if (error != 0 || find_run(t, 1) > old)
+        return error;
+    error = segments_claim_log(t, h);
+    if (error == 0)
+        error = medium_fence(&t->c->medium); /* before the other goes: a half is never empty (L1) */
+    if (error != 0)
+        return error;
+    half->segments[0] = half->segments[1];
+    half->segments[1] = old;
+    return release_log(t, half);
+}
+
+int segments_lower_log(struct txn *t)
+{
+    int error = 0;
+    for (unsigned h = 0; h < 2 && error == 0; h++)
+        error = lower_half(t, h);
+    /* Before anybody stores there: what a segment of the log has is read as log. */
+    int fenced = medium_fence(&t->c->medium);
+    return error != 0 ? error : fenced;
 }
 
 int segments_grow_log(struct txn *t, unsigned h, uint64_t slots)

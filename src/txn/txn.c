@@ -297,20 +297,13 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     return t->engine->reserve(t, pages, extra_pages, extra_words);
 }
 
-static bool keep_none(const struct page_entry *entry)
-{
-    (void)entry;
-    return false;
-}
-
 /* Other threads, and signal handlers, may store while we commit: from here on their stores wait for
  * the lock and belong to the next epoch. */
 static int commit_concurrent(struct txn *t)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    pages_sort(&t->pages);
-    int error = pages_close_sorted(&t->pages, t->pages.opened, t->pages.count, keep_none);
+    int error = pages_close_listed(&t->pages);
     int result = error == 0 ? t->engine->commit(t)
                             : pm__fail_system(-error, "%s: cannot protect pages", t->c->path);
     lock_release_masked(&t->lock, &saved);

@@ -47,6 +47,7 @@ struct engine {
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
     int (*close)(struct txn *t); /* write back what is only in the log; 0: nothing to recover */
+    void (*restart)(struct txn *t); /* the log is void, the epoch a new one; NULL: nothing to do */
 };
 
 extern const struct engine engine_undo, engine_redo;
@@ -146,6 +147,13 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
  * open transaction must have been rolled back. -1 when the medium fails; then there is. */
 int txn_close(struct txn *t);
 
+/*
+ * Void the log as txn_close() does, but go on; then have the file end where the last segment in use
+ * does. Nothing has changed since the last commit, which is durable; nobody else uses the
+ * container. Some rounds. -1 with a message: when the medium fails, or the system refuses.
+ */
+int txn_shrink(struct txn *t);
+
 /* Release the tables only, for a read-only container or a failed open. */
 void txn_unload(struct txn *t);
 
@@ -239,6 +247,13 @@ int txn_check(struct txn *t);
  */
 int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t header_bytes);
 
+/* Where segments_take() would take them without growing the file; UINT32_MAX: nowhere. */
+uint32_t segments_find(struct txn *t, uint32_t count);
+
+/* As segments_take(), with words as those of `count` segments from `from` on: large objects, or a
+ * slab and then large objects. */
+int64_t segments_take_alike(struct txn *t, uint32_t from, uint32_t count, uint64_t header_bytes);
+
 /* Free segments [first, first + count) with the next commit. */
 void segments_release(struct txn *t, uint32_t first, uint32_t count);
 
@@ -253,6 +268,10 @@ int segments_grow_log(struct txn *t, unsigned half, uint64_t slots);
  * `slots`. The segments are free after the commit that is being prepared, which cannot fail after.
  */
 void segments_shrink_log(struct txn *t, unsigned half, uint64_t slots);
+
+/* Have each half of the log be one segment, as low in the file as there is room. The log is void, and
+ * the page lock held. -errno: it may have more segments, and lie higher */
+int segments_lower_log(struct txn *t);
 
 /* Of a commit that has these words: the segments that it sets free can be taken from now on, and
  * may no longer be stored to. (Failing to close them costs a diagnosis, no data.) */

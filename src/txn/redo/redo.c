@@ -357,6 +357,19 @@ static int redo_close(struct txn *t)
     return txn_check_medium(t); /* it may have failed with more than what was to be waited for */
 }
 
+static void redo_restart(struct txn *t)
+{
+    struct redo *r = t->redo;
+    r->log.segment = t->log.half[0].segments[0];
+    r->log.end = 0;
+    atomic_store(&r->committed, t->epoch - 1);
+    atomic_store(&r->durable, t->epoch - 1);
+    atomic_store(&r->proved, t->epoch - 1);
+    atomic_store(&r->home, t->epoch - 1);
+    if (redo_on_file(t))
+        queue_set_epoch(&t->c->medium, t->epoch);
+}
+
 const struct engine engine_redo = {
     .name = "redo",
     .in_place = false,
@@ -371,4 +384,5 @@ const struct engine engine_redo = {
     .wait = redo_wait,
     .rollback = redo_rollback,
     .close = redo_close,
+    .restart = redo_restart,
 };

@@ -1,0 +1,63 @@
+/* Compaction. */
+#include "api/api.h"
+
+#include "base/error.h"
+#include "pointer/compact.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct pm_space measure(pm_container *c)
+{
+    lock_acquire(&c->allocator.lock);
+    struct occupancy o = allocator_occupancy(&c->allocator);
+    lock_release(&c->allocator.lock);
+    struct pm_space space = {.object_bytes = o.object_bytes,
+                             .data_bytes = o.segments << c->container.segment_shift,
+                             .file_bytes = container_bytes(&c->container)};
+    if (space.data_bytes > 0)
+        space.fragmentation = 1 - (double)space.object_bytes / (double)space.data_bytes;
+    return space;
+}
+
+static int check(const pm_container *c, const struct pm_compacted *result)
+{
+    if (result && (result->size == 0 || result->size > sizeof *result))
+        return pm__fail(EINVAL,
+                        "%s: result.size must be sizeof(struct pm_compacted); compiled with "
+                        "another libpm.h?",
+                        c->container.path);
+    if (c->container.movable != MOVABLE_NOW)
+        return pm__fail(ENOTSUP,
+                        "%s: cannot be compacted, for a program without PM_MOVABLE has stored "
+                        "here, and nobody knows where its pointers are; copy what is reachable to "
+                        "a new container that is only opened with PM_MOVABLE",
+                        c->container.path);
+    return 0;
+}
+
+static uint64_t segments_freed(const pm_container *c, const struct pm_compacted *done)
+{
+    uint64_t before = done->before.data_bytes, after = done->after.data_bytes;
+    return before > after ? (before - after) >> c->container.segment_shift : 0;
+}
+
+int pm_compact(pm_container *c, pm_moved *moved, void *context, struct pm_compacted *result)
+{
+    if (api_enter_writing(c) != 0 || check(c, result) != 0 || pm_commit(c) != 0)
+        return -1;
+    struct compact_listener listener = {moved, context};
+    struct compact_report report;
+    struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
+    int failed = pointers_compact(&c->pointers, &listener, &report), error = errno;
+    done.after = measure(c);
+    done.objects_moved = report.objects;
+    done.bytes_moved = report.bytes;
+    done.pointers_redirected = report.pointers;
+    done.segments_freed = segments_freed(c, &done);
+    done.commits = report.commits;
+    if (result)
+        memcpy(result, &done, result->size);
+    errno = error;
+    return failed;
+}

@@ -1,0 +1,39 @@
+/*
+ * Giving the end of the file back to the file system, while it is open.
+ *
+ * First nobody looks there any more, then nothing is mapped there, then it is cut off: so no access
+ * ever meets the SIGBUS of a mapping without a file behind it. Growing begins where `segments` says
+ * that the file ends, cuts off what is behind that, and maps anew; so it does not matter how far
+ * this came.
+ */
+#include "container/container.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+/* A private mapping stays, for it was made for all that the file may grow to; what has been copied
+ * goes with the file. */
+static int unmap(char *address, uint64_t size, bool private)
+{
+    if (!private)
+        return map_reserve_again(address, size);
+    return mprotect(address, size, PROT_NONE) == 0 ? 0 : -errno;
+}
+
+int container_shrink(struct container *c, uint32_t segments)
+{
+    uint64_t from = (uint64_t)segments << c->segment_shift, size = container_bytes(c) - from;
+    if (size == 0)
+        return 0;
+    atomic_store_explicit(&c->segments, segments, memory_order_release);
+    if (c->medium.queue)
+        queue_forget(&c->medium, c->home + from, size);
+    int error = unmap(c->base + from, size, c->private_view);
+    if (error == 0)
+        error = unmap(c->home + from, size, c->medium.queue);
+    if (error == 0)
+        error = unmap(c->shadow + from, size, false);
+    if (error == 0)
+        error = file_give_back(c->fd, from);
+    return error == 0 ? medium_sync_length(&c->medium) : error;
+}

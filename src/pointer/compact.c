@@ -1,0 +1,300 @@
+#include "pointer/compact.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Objects of the first step, and of any. */
+#define STEP_FIRST 64
+#define STEP_MAX   (UINT32_C(1) << 20)
+/* What a step should write besides what it moves: a share of the file, but no less than this. */
+#define STEP_LOG       (UINT64_C(8) << 20)
+#define STEP_LOG_SHARE 16
+
+struct step {
+    struct pointer_map *map;
+    struct compaction plan;
+    struct move *moves; /* in order of `from` */
+    uint32_t count;
+    uint8_t *emptied; /* per segment, and one behind: pointers there may be to what has moved */
+    uint64_t pointers;
+};
+
+static struct container *container_of(const struct step *s)
+{
+    return s->map->a->c;
+}
+
+static uint32_t segment_at(const struct step *s, uint64_t offset)
+{
+    return (uint32_t)(offset >> container_of(s)->segment_shift);
+}
+
+static size_t moves_bytes(const struct step *s)
+{
+    const struct container *c = container_of(s);
+    uint64_t run = max_u64(c->segment_size / c->granularity, c->segments_max);
+    return (STEP_MAX + run) * sizeof *s->moves;
+}
+
+/* ---- one step -------------------------------------------------------------------------------- */
+
+static int compare_moves(const void *a, const void *b)
+{
+    const struct move *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Our own stores into the view: this file is not compiled with pmcc. */
+static int announce(struct step *s, uint64_t offset, uint64_t bytes)
+{
+    int error = txn_dirty(s->map->a->t, offset, bytes);
+    if (error == 0 || txn_check_medium(s->map->a->t) != 0)
+        return error == 0 ? 0 : -1;
+    return pm__fail_system(-error, "%s: offset %llu: cannot log or open pages to compact it",
+                           container_of(s)->path, (unsigned long long)offset);
+}
+
+static int copy(struct step *s, const struct move *m)
+{
+    char *base = container_of(s)->base;
+    if (announce(s, m->to, m->bytes) != 0)
+        return -1;
+    memcpy(base + m->to, base + m->from, m->bytes);
+    txn_copy_kinds(s->map->a->t, m->to, base + m->from, m->bytes);
+    return pointer_map_copy(s->map, m->to, m->from, m->bytes);
+}
+
+static int copy_all(struct step *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (copy(s, &s->moves[i]) != 0)
+            return -1;
+    return 0;
+}
+
+/* The last move from `offset` or before it. */
+static const struct move *move_before(const struct step *s, uint64_t offset)
+{
+    uint32_t low = 0, high = s->count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->moves[middle].from <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &s->moves[low];
+}
+
+/* Where what was at `offset`, or ended there, is now. */
+static uint64_t redirected(const struct step *s, uint64_t offset)
+{
+    if (offset > container_bytes(container_of(s)) || !s->emptied[segment_at(s, offset)])
+        return offset;
+    const struct move *m = move_before(s, offset);
+    return offset - m->from <= m->bytes ? offset - m->from + m->to : offset;
+}
+
+static int redirect(struct step *s, uint64_t at)
+{
+    char *base = container_of(s)->base;
+    uint64_t *word = (uint64_t *)(base + at);
+    uint64_t offset = *word - (uintptr_t)base, to = redirected(s, offset);
+    if (to == offset)
+        return 0;
+    if (announce(s, at, sizeof *word) != 0)
+        return -1;
+    *word = (uintptr_t)base + to;
+    txn_set_kind(s->map->a->t, at, sizeof *word, KIND_POINTER);
+    s->pointers++;
+    return 0;
+}
+
+static int redirect_all(struct step *s)
+{
+    uint64_t end = container_bytes(container_of(s)), at = 0;
+    while ((at = pointer_map_next(s->map, at, end)) < end) {
+        if (redirect(s, at) != 0)
+            return -1;
+        at += sizeof(void *);
+    }
+    uint64_t root = allocator_root_offset(s->map->a), to = redirected(s, root);
+    s->pointers += to != root;
+    allocator_move_root(s->map->a, to);
+    return 0;
+}
+
+/* Which segments pointers are looked up in. */
+static void note_emptied(struct step *s, uint8_t emptied)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct move *m = &s->moves[i];
+        memset(s->emptied + segment_at(s, m->from), emptied,
+               segment_at(s, m->from + m->bytes) - segment_at(s, m->from) + 1);
+    }
+}
+
+/* All but the commit of a step of at most `most` objects, or a few more. */
+static int prepare(struct step *s, uint32_t most)
+{
+    struct allocator *a = s->map->a;
+    lock_acquire(&a->lock);
+    int result = compaction_next(&s->plan, most, s->moves, &s->count);
+    qsort(s->moves, s->count, sizeof *s->moves, compare_moves);
+    note_emptied(s, true);
+    if (result == 0)
+        result = copy_all(s);
+    if (result == 0) {
+        compaction_free(&s->plan, s->moves, s->count);
+        result = redirect_all(s);
+    }
+    note_emptied(s, false);
+    lock_release(&a->lock);
+    return result;
+}
+
+/* -1 with errno as it was. */
+static int undo(struct allocator *a)
+{
+    int error = errno;
+    (void)allocator_rollback(a); /* where the medium failed, nothing more will be committed */
+    errno = error;
+    return -1;
+}
+
+static int commit_or_undo(struct allocator *a)
+{
+    uint64_t epoch;
+    return allocator_commit(a, &epoch) == 0 && txn_wait(a->t, epoch) == 0 ? 0 : undo(a);
+}
+
+/* A step that fails is undone. */
+static int make(struct step *s, uint32_t most)
+{
+    struct compaction_cursor before = s->plan.at;
+    s->pointers = 0;
+    int result = prepare(s, most) == 0 ? commit_or_undo(s->map->a) : undo(s->map->a);
+    if (result != 0)
+        s->plan.at = before;
+    return result;
+}
+
+/* How large the next step may be, after one that wrote so much to the log. */
+static uint32_t next_size(const struct step *s, uint32_t most, uint64_t logged)
+{
+    uint64_t budget = max_u64(STEP_LOG, container_bytes(container_of(s)) / STEP_LOG_SHARE);
+    uint64_t fitting = logged == 0 ? STEP_MAX : s->count * budget / logged;
+    return (uint32_t)max_u64(1, min_u64(fitting, min_u64(4 * (uint64_t)most, STEP_MAX)));
+}
+
+static void tell(const struct step *s, const struct compact_listener *listener)
+{
+    char *base = container_of(s)->base;
+    for (uint32_t i = 0; i < s->count && listener->moved; i++)
+        listener->moved(listener->context, base + s->moves[i].from, base + s->moves[i].to,
+                        s->moves[i].bytes);
+}
+
+static uint64_t bytes_moved(const struct step *s)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        bytes += s->moves[i].bytes;
+    return bytes;
+}
+
+static int move_all(struct step *s, const struct compact_listener *listener,
+                    struct compact_report *report)
+{
+    const struct medium *medium = &container_of(s)->medium;
+    uint32_t most = STEP_FIRST;
+    do {
+        uint64_t copied = medium->counts.bytes_copied;
+        while (make(s, most) != 0) {
+            if ((errno != ENOSPC && errno != EDQUOT) || most == 1)
+                return -1;
+            most = (uint32_t)max_u64(most / 4, 1);
+        }
+        uint64_t bytes = bytes_moved(s);
+        report->objects += s->count;
+        report->bytes += bytes;
+        report->pointers += s->pointers;
+        report->commits += s->count > 0;
+        copied = medium->counts.bytes_copied - copied;
+        most = next_size(s, most, copied - min_u64(copied, bytes));
+        tell(s, listener);
+    } while (s->count > 0);
+    return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int lower_maps(struct step *s)
+{
+    struct allocator *a = s->map->a;
+    lock_acquire(&a->lock);
+    int result = pointer_map_lower(s->map, s->plan.end);
+    lock_release(&a->lock);
+    return result == 0 ? commit_or_undo(a) : undo(a);
+}
+
+static int shrink(struct allocator *a)
+{
+    lock_acquire(&a->lock);
+    int result = txn_shrink(a->t);
+    lock_release(&a->lock);
+    return result;
+}
+
+static int free_empty(struct allocator *a)
+{
+    lock_acquire(&a->lock);
+    allocator_free_empty(a);
+    lock_release(&a->lock);
+    return commit_or_undo(a);
+}
+
+static int begin(struct step *s, struct pointer_map *map)
+{
+    *s = (struct step){.map = map};
+    s->moves = map_table(moves_bytes(s));
+    s->emptied = calloc(container_of(s)->segments_max + 1, 1);
+    if (s->moves == MAP_FAILED || !s->emptied)
+        return pm__fail_system(ENOMEM, "%s: no memory to compact it", container_of(s)->path);
+    lock_acquire(&map->a->lock);
+    int result = compaction_begin(&s->plan, map->a);
+    lock_release(&map->a->lock);
+    return result;
+}
+
+static void end(struct step *s)
+{
+    compaction_end(&s->plan);
+    if (s->moves != MAP_FAILED)
+        munmap(s->moves, moves_bytes(s));
+    free(s->emptied);
+}
+
+int pointers_compact(struct pointer_map *map, const struct compact_listener *listener,
+                     struct compact_report *report)
+{
+    struct step s;
+    *report = (struct compact_report){0};
+    int result = begin(&s, map);
+    if (result == 0)
+        result = free_empty(map->a);
+    if (result == 0)
+        result = move_all(&s, listener, report);
+    if (result == 0)
+        result = lower_maps(&s);
+    if (result == 0)
+        result = shrink(map->a);
+    int error = errno;
+    end(&s);
+    errno = error;
+    return result;
+}

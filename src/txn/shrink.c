@@ -1,0 +1,81 @@
+/*
+ * Giving the end of the file back, in the middle of a container's life.
+ *
+ * Recovery refuses a table or a record that names what is beyond the end of the file. So before the
+ * end is cut off
+ *
+ *   1  home is what the last commit made it, and durable; the base epoch voids the log, by a round
+ *      of its own: as a clean close does it
+ *   2  the log, which has grown to wherever there was room, becomes as small as can be and moves
+ *      down; a round after each claim and each release
+ *   3  what is behind the last segment in use goes
+ *
+ * A crash in between leaves a container that was closed cleanly, or one whose log is longer than it
+ * need be. Afterwards the transaction has another epoch, as if the container had been opened again.
+ */
+#include "txn/txn.h"
+
+#include "base/error.h"
+#include "txn/recovery.h"
+
+/* Segments up to the last that is in use. */
+static uint32_t segments_used(const struct txn *t)
+{
+    uint32_t end = atomic_load(&t->c->segments);
+    while (home_table(t->c)[end - 1] == 0 && shadow_table(t->c)[end - 1] == 0)
+        end--;
+    return end;
+}
+
+static int void_log(struct txn *t)
+{
+    int error = medium_settle(&t->c->medium);
+    if (error == 0)
+        error = raise_base_epoch(t, t->epoch);
+    if (error != 0)
+        return error;
+    pages_unlist(&t->pages);
+    error = segments_lower_log(t);
+    log_restart(&t->log);
+    if (t->engine->restart)
+        t->engine->restart(t);
+    return error;
+}
+
+static int cut_off(struct txn *t)
+{
+    uint32_t end = segments_used(t), gone = atomic_load(&t->c->segments) - end;
+    uint32_t page = end * pages_per_segment(t->c), pages = gone * pages_per_segment(t->c);
+    int error = gone > 0 ? pages_close(&t->pages, page, pages) : 0;
+    if (error != 0)
+        return error;
+    pages_forget(&t->pages, page, pages);
+    if (end < t->free_hint)
+        t->free_hint = end;
+    return container_shrink(t->c, end);
+}
+
+static int shrink(struct txn *t)
+{
+    int error = pages_close_listed(&t->pages); /* their images go with the log */
+    if (error == 0) {
+        if (t->engine->close(t) != 0)
+            return -1;
+        error = void_log(t);
+    }
+    if (error == 0)
+        error = cut_off(t);
+    if (error == 0 || txn_check_medium(t) != 0)
+        return error == 0 ? 0 : -1;
+    return pm__fail_system(-error, "%s: cannot unmap the free space at its end and give it back",
+                           t->c->path);
+}
+
+int txn_shrink(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int result = shrink(t);
+    lock_release_masked(&t->lock, &saved);
+    return result;
+}
