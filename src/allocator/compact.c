@@ -188,8 +188,8 @@ static void place_run(struct compaction *k, const struct run *run, struct slab *
     uint64_t size = run->slab->shape.object_size;
     slab_take_all(k->a, to, slot, slot + run->end - run->first);
     for (uint32_t i = run->first; i < run->end; i++, slot++)
-        moves[(*count)++] = (struct move){slot_offset(k->a, run->slab, i),
-                                          slot_offset(k->a, to, slot), size};
+        moves[(*count)++] =
+            (struct move){slot_offset(k->a, run->slab, i), slot_offset(k->a, to, slot), size};
 }
 
 /* ---- into slabs that there are --------------------------------------------------------------- */
@@ -404,8 +404,8 @@ int compaction_next(struct compaction *k, uint32_t most, struct move *moves, uin
     for (;;) {
         if (k->at.phase == COMPACT_DONE)
             return 0;
-        int result = k->at.phase == COMPACT_LARGE ? lower_large(k, most, moves, count)
-                                                  : empty_slabs(k, most, moves, count);
+        bool slabs = k->at.phase == COMPACT_SLABS || k->at.phase == COMPACT_NEW;
+        int result = (slabs ? empty_slabs : lower_large)(k, most, moves, count);
         if (result != 0 || *count > 0)
             return result;
         begin_phase(k, k->at.phase + 1);

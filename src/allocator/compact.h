@@ -39,7 +39,13 @@ struct slab_census {
     uint32_t used; /* slots */
 };
 
-enum compaction_phase { COMPACT_SLABS, COMPACT_LARGE, COMPACT_NEW, COMPACT_DONE };
+enum compaction_phase {
+    COMPACT_SLABS,
+    COMPACT_LARGE,
+    COMPACT_NEW,
+    COMPACT_LARGE_AGAIN, /* for which there may be room by now */
+    COMPACT_DONE
+};
 
 /* How far it is: a value, so that a step that has been rolled back can be taken again. */
 struct compaction_cursor {
@@ -51,9 +57,9 @@ struct compaction_cursor {
     uint32_t slot;             /* of that slab, looked at next */
     struct {
         uint32_t target, slot;
-    } holes[HOLE_LENGTHS];          /* no hole so long before it */
-    uint32_t fresh, fresh_slot;     /* segment of the new slab, or SLAB_NONE; its first free slot */
-    uint32_t segment;               /* large objects behind it have been looked at */
+    } holes[HOLE_LENGTHS];      /* no hole so long before it */
+    uint32_t fresh, fresh_slot; /* segment of the new slab, or SLAB_NONE; its first free slot */
+    uint32_t segment;           /* large objects behind it have been looked at */
 };
 
 struct compaction {

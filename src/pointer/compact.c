@@ -207,6 +207,15 @@ static uint64_t bytes_moved(const struct step *s)
     return bytes;
 }
 
+/* Void the log, and have the file end where it can. */
+static int shrink(struct allocator *a)
+{
+    lock_acquire(&a->lock);
+    int result = txn_shrink(a->t);
+    lock_release(&a->lock);
+    return result;
+}
+
 static int move_all(struct step *s, const struct compact_listener *listener,
                     struct compact_report *report)
 {
@@ -215,7 +224,8 @@ static int move_all(struct step *s, const struct compact_listener *listener,
     do {
         uint64_t copied = medium->counts.bytes_copied;
         while (make(s, most) != 0) {
-            if ((errno != ENOSPC && errno != EDQUOT) || most == 1)
+            bool full = errno == ENOSPC || errno == EDQUOT;
+            if (!full || most == 1 || shrink(s->map->a) != 0) /* the log has what was undone */
                 return -1;
             most = (uint32_t)max_u64(most / 4, 1);
         }
@@ -240,14 +250,6 @@ static int lower_maps(struct step *s)
     int result = pointer_map_lower(s->map, s->plan.end);
     lock_release(&a->lock);
     return result == 0 ? commit_or_undo(a) : undo(a);
-}
-
-static int shrink(struct allocator *a)
-{
-    lock_acquire(&a->lock);
-    int result = txn_shrink(a->t);
-    lock_release(&a->lock);
-    return result;
 }
 
 static int free_empty(struct allocator *a)

@@ -46,7 +46,7 @@ struct engine {
     int (*commit)(struct txn *t);
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
-    int (*close)(struct txn *t); /* write back what is only in the log; 0: nothing to recover */
+    int (*close)(struct txn *t);    /* write back what is only in the log; 0: nothing to recover */
     void (*restart)(struct txn *t); /* the log is void, the epoch a new one; NULL: nothing to do */
 };
 

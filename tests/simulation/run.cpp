@@ -1,5 +1,6 @@
 #include "simulation/run.hpp"
 
+#include "simulation/compacting.hpp"
 #include "simulation/moving.hpp"
 
 #include <cerrno>
@@ -83,6 +84,8 @@ bool explore_one(const Run &run, Totals &totals)
     std::unique_ptr<Program> subject;
     if (run.setup.moved || run.setup.elsewhere)
         subject = std::make_unique<Moving>(run.setup);
+    else if (run.setup.compacted)
+        subject = std::make_unique<Compacting>(run.setup);
     else
         subject = std::make_unique<Subject>(run.setup);
     sim::Explorer explorer(device, *subject, run.plan, totals.states);
@@ -127,6 +130,8 @@ std::string command(const Run &run)
         text += " --moved";
     if (s.elsewhere)
         text += " --elsewhere";
+    if (s.compacted)
+        text += " --compacted";
     if (s.threads != 1)
         text += " --threads " + std::to_string(s.threads);
     if (run.plan.nested == UINT64_MAX)

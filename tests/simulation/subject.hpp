@@ -19,6 +19,7 @@ struct Setup {
     unsigned threads = 1;   // that run transactions in turn, and wait for commits together
     bool moved = false;     // see moving.hpp; structure and profile mean nothing then
     bool elsewhere = false; // so too
+    bool compacted = false; // see compacting.hpp; likewise
 };
 
 class Program : public sim::Subject

@@ -46,7 +46,7 @@ TEST_CASE("what is left moves together, and the file becomes smaller")
     std::string path = directory / "c.pm";
     uint64_t nth = GENERATE(1, 2, 4, 10, 1000);
     INFO("every " << nth << "th");
-    test::Container c = fragmented(path, 3000, nth);
+    test::Container c = fragmented(path, 9000, nth);
     struct pm_compacted done = compact(c.get());
     web::check(c.get());
     CAPTURE(done.objects_moved, done.bytes_moved, done.pointers_redirected, done.segments_freed,
@@ -55,18 +55,23 @@ TEST_CASE("what is left moves together, and the file becomes smaller")
     REQUIRE(done.before.object_bytes == done.after.object_bytes);
     REQUIRE(done.after.data_bytes <= done.before.data_bytes);
     REQUIRE(done.after.file_bytes == std::filesystem::file_size(path));
-    REQUIRE(test::stats(c.get()).segments_free == 0);
-    if (nth > 1) {
+    uint64_t segments = done.after.file_bytes / how().segment_size;
+    REQUIRE(test::stats(c.get()).segments_free * 8 <=
+            segments); /* runs of large objects are long */
+    REQUIRE(done.after.file_bytes < done.before.file_bytes);
+    if (nth > 2) {
         REQUIRE(done.objects_moved > 0);
         REQUIRE(done.pointers_redirected > done.objects_moved);
         REQUIRE(done.segments_freed > 0);
-        REQUIRE(done.after.file_bytes < done.before.file_bytes);
+        REQUIRE(done.after.fragmentation < done.before.fragmentation);
     }
     SECTION("once")
     {
         struct pm_compacted again = compact(c.get());
-        REQUIRE(again.objects_moved == 0);
-        REQUIRE(again.after.file_bytes == done.after.file_bytes);
+        REQUIRE(again.objects_moved * 10 <= done.objects_moved);
+        REQUIRE(again.after.data_bytes <= done.after.data_bytes);
+        REQUIRE(again.after.file_bytes <= done.after.file_bytes);
+        web::check(c.get());
     }
     SECTION("for good")
     {
@@ -74,6 +79,15 @@ TEST_CASE("what is left moves together, and the file becomes smaller")
         c = test::open(path, how());
         REQUIRE_FALSE(test::stats(c.get()).recovered);
         web::check(c.get());
+    }
+    SECTION("wherever it is opened")
+    {
+        c.reset();
+        std::filesystem::copy_file(path, directory / "copy.pm");
+        c = test::open(path, how());
+        test::Container copy = test::open(directory / "copy.pm", how());
+        REQUIRE(test::stats(copy.get()).pointers_moved > 0);
+        web::check(copy.get());
     }
     SECTION("and can grow again")
     {
@@ -86,5 +100,215 @@ TEST_CASE("what is left moves together, and the file becomes smaller")
         c.reset();
         c = test::open(path, how());
         web::check(c.get());
+    }
+}
+
+TEST_CASE("pointers kept outside can follow")
+{
+    test::Directory directory;
+    test::Container c = fragmented(directory / "c.pm", 3000, 5);
+    struct Outside {
+        std::map<void *, web::Cell *> cells; // by where they were
+        std::map<void *, uint64_t> numbers;  // likewise
+        uint64_t moved = 0, bytes = 0;
+    } outside;
+    for (web::Cell *cell : web::cells(c.get())) {
+        outside.cells[cell] = cell;
+        outside.numbers[cell] = cell->number;
+    }
+    auto moved = [](void *context, void *from, void *to, size_t bytes) {
+        auto *o = static_cast<Outside *>(context);
+        o->moved++;
+        o->bytes += bytes;
+        auto at = o->cells.find(from);
+        if (at == o->cells.end()) // the root
+            return;
+        if (at->second != from)
+            throw std::runtime_error("moved twice");
+        at->second = static_cast<web::Cell *>(to);
+    };
+    struct pm_compacted done = compact(c.get(), moved, &outside);
+    REQUIRE(outside.moved == done.objects_moved);
+    REQUIRE(outside.bytes == done.bytes_moved);
+    REQUIRE(done.commits > 1);
+    for (auto [from, cell] : outside.cells)
+        REQUIRE(cell->number == outside.numbers[from]);
+    web::check(c.get());
+}
+
+TEST_CASE("objects stay aligned")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how());
+    struct Table {
+        void *of[12][200];
+    };
+    auto *table = static_cast<Table *>(pm_calloc(c.get(), 1, sizeof(Table)));
+    REQUIRE_OK(pm_mark_pointers(&table->of[0][0], std::size(table->of) * std::size(table->of[0])));
+    REQUIRE_OK(pm_setroot(c.get(), table, 0));
+    for (int j = 0; j < 200; j++)
+        for (unsigned i = 0; i < std::size(table->of); i++)
+            if (j < 8 || i < 10) // above a page they take whole segments
+                REQUIRE((table->of[i][j] = pm_aligned_alloc(c.get(), size_t(16) << i, 16 << i)));
+    for (int j = 0; j < 200; j++)
+        for (auto &of : table->of)
+            if (j % 7 != 0 && of[j]) {
+                REQUIRE_OK(pm_free(of[j]));
+                of[j] = nullptr;
+            }
+    REQUIRE(compact(c.get()).objects_moved > 0);
+    table = static_cast<Table *>(pm_getroot(c.get()));
+    for (int j = 0; j < 200; j += 7)
+        for (unsigned i = 0; i < std::size(table->of); i++)
+            REQUIRE(reinterpret_cast<uintptr_t>(table->of[i][j]) % (size_t(16) << i) == 0);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("what was not committed is, before anything moves")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = fragmented(path, 300, 3);
+    web::Random random(1);
+    web::add_some(c.get(), random, 100);
+    uint64_t cells = web::root(c.get())->cells;
+    compact(c.get());
+    REQUIRE_OK(pm_rollback(c.get()));
+    web::check(c.get());
+    REQUIRE(web::root(c.get())->cells == cells);
+}
+
+TEST_CASE("nothing to move")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, how());
+    struct pm_compacted done = compact(c.get());
+    REQUIRE((done.objects_moved == 0 && done.after.data_bytes == 0));
+    REQUIRE(done.after.fragmentation == 0);
+    REQUIRE(done.after.file_bytes == 3 * how().segment_size); // metadata, two halves of the log
+    SECTION("ever") {}
+    SECTION("yet")
+    {
+        web::begin(c.get());
+        web::Random random(1);
+        web::add_some(c.get(), random, 100);
+    }
+    SECTION("any more")
+    {
+        web::begin(c.get());
+        web::Random random(1);
+        web::add_some(c.get(), random, 500);
+        REQUIRE_OK(pm_clear(c.get()));
+        REQUIRE(compact(c.get()).after.file_bytes == done.after.file_bytes);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    c.reset();
+    c = test::open(path, how());
+    if (web::root(c.get()))
+        web::check(c.get());
+}
+
+TEST_CASE("a container that is full can be compacted")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options o = how();
+    o.max_size = 4 << 20;
+    test::Container c = test::open(path, o);
+    web::begin(c.get());
+    while (true) {
+        try {
+            web::add(c.get(), 10, web::root(c.get())->first);
+        } catch (const std::runtime_error &) {
+            REQUIRE(test::failed_with(ENOSPC));
+            break;
+        }
+        if (web::root(c.get())->cells % 256 == 0 && pm_commit(c.get()) != 0) {
+            REQUIRE(test::failed_with(ENOSPC));
+            REQUIRE_OK(pm_rollback(c.get()));
+            break;
+        }
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    // Piece by piece, since the log cannot grow.
+    uint64_t kept = web::root(c.get())->cells;
+    for (uint64_t from = 0; from < kept; from += 64) {
+        web::remove(c.get(), [&](const web::Cell *cell) {
+            return cell->number >= from && cell->number < from + 64 && cell->number % 4 != 0;
+        });
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE(compact(c.get()).segments_freed > 20);
+    web::check(c.get());
+    web::Random random(1);
+    web::add_some(c.get(), random, 100);
+    REQUIRE_OK(pm_commit(c.get()));
+    web::check(c.get());
+}
+
+TEST_CASE("with threads that may store during commits")
+{
+    if (!test::concurrently())
+        return;
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    fragmented(path, 1000, 4).reset();
+    pm_options o = how();
+    o.concurrent_stores = true;
+    test::Container c = test::open(path, o);
+    REQUIRE(compact(c.get()).segments_freed > 0);
+    web::check(c.get());
+    web::Random random(1);
+    web::add_some(c.get(), random, 100);
+    REQUIRE_OK(pm_commit(c.get()));
+    web::check(c.get());
+}
+
+TEST_CASE("what cannot be compacted")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    struct pm_compacted result{};
+    result.size = sizeof result;
+    SECTION("nothing")
+    {
+        REQUIRE(pm_compact(nullptr, nullptr, nullptr, nullptr) == -1);
+        REQUIRE(test::failed_with(EINVAL));
+    }
+    SECTION("a container whose pointers nobody knows")
+    {
+        test::Container c = test::open(path, test::small());
+        REQUIRE(pm_compact(c.get(), nullptr, nullptr, &result) == -1);
+        REQUIRE(test::failed_with(ENOTSUP, {path.c_str(), "PM_MOVABLE"}));
+    }
+    SECTION("or one that somebody wrote who did not vouch for his")
+    {
+        fragmented(path, 100, 2).reset();
+        test::open(path, test::small()).reset();
+        test::Container c = test::open(path, how());
+        REQUIRE(pm_compact(c.get(), nullptr, nullptr, &result) == -1);
+        REQUIRE(test::failed_with(ENOTSUP, {path.c_str(), "PM_MOVABLE"}));
+    }
+    SECTION("one that is only read")
+    {
+        fragmented(path, 100, 2).reset();
+        test::Container c = test::open(path, test::options(PM_READONLY));
+        REQUIRE(pm_compact(c.get(), nullptr, nullptr, &result) == -1);
+        REQUIRE(test::failed_with(EROFS));
+    }
+    SECTION("for a program compiled with another header")
+    {
+        test::Container c = fragmented(path, 100, 2);
+        for (size_t size : {size_t(0), sizeof result + 1}) {
+            result.size = size;
+            REQUIRE(pm_compact(c.get(), nullptr, nullptr, &result) == -1);
+            REQUIRE(test::failed_with(EINVAL));
+        }
+        result.size = offsetof(struct pm_compacted, bytes_moved);
+        result.bytes_moved = 77;
+        REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, &result));
+        REQUIRE((result.objects_moved > 0 && result.bytes_moved == 77));
     }
 }

@@ -62,7 +62,8 @@ inline uint64_t *inside_of(Cell *cell)
 inline Root *begin(pm_container *c)
 {
     auto *r = static_cast<Root *>(pm_calloc(c, 1, sizeof(Root)));
-    require(r && (recorded || pm_mark_pointer(&r->first) == 0) && pm_setroot(c, r, 0) == 0, "begin");
+    require(r && (recorded || pm_mark_pointer(&r->first) == 0) && pm_setroot(c, r, 0) == 0,
+            "begin");
     return r;
 }
 

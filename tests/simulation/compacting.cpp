@@ -1,0 +1,81 @@
+#include "simulation/compacting.hpp"
+
+#include "sim/random.hpp"
+#include "simulation/reach.hpp"
+#include "unit/web.hpp"
+
+namespace simulation
+{
+
+using sim::Violation;
+
+// Cells of a transaction: some steps of a compaction.
+constexpr uint64_t CELLS = 120;
+
+Compacting::Compacting(const Setup &setup) : Program(setup)
+{
+    options_.flags |= PM_MOVABLE;
+    options_.granularity = 1024; // slabs of a few cells
+    web::recorded = setup.mode == "stores";
+}
+
+static void require(bool ok, const char *what)
+{
+    if (!ok)
+        throw Violation(std::string(what) + ": " + pm_errormsg());
+}
+
+// How many commits the container has.
+uint64_t Compacting::check(pm_container *c)
+{
+    checks_++;
+    uint64_t commits = web::root(c) ? web::root(c)->commits : 0;
+    try {
+        if (web::root(c))
+            web::check(c);
+    } catch (const std::runtime_error &e) {
+        throw Violation("after commit " + std::to_string(commits) + ": " + e.what());
+    }
+    require(pm_check(c) == 0, "pm_check");
+    std::string wrong = check_reach(c);
+    if (!wrong.empty())
+        throw Violation(wrong);
+    return commits;
+}
+
+void Compacting::change(pm_container *c, uint64_t commits) const
+{
+    web::Random random(sim::mix(setup_.seed) + commits);
+    if (!web::root(c))
+        web::begin(c);
+    web::remove(c, [&](const web::Cell *) { return random() % 4 != 0; });
+    web::add_some(c, random, CELLS);
+    web::root(c)->commits++;
+}
+
+// Every second transaction is committed by the compaction.
+void Compacting::run(sim::Session &session)
+{
+    Container c(pm_open(session.paths()[0].c_str(), &options_));
+    require(!!c, "pm_open");
+    uint64_t commits = check(c.get());
+    session.found(0, commits);
+    for (uint64_t n = 0; n < session.more; n++) {
+        change(c.get(), commits);
+        session.tick();
+        session.begun(0, commits + 1);
+        if (commits % 2 == 0)
+            require(pm_commit(c.get()) == 0, "pm_commit");
+        else
+            require(pm_compact(c.get(), nullptr, nullptr, nullptr) == 0, "pm_compact");
+        session.returned(0, ++commits);
+    }
+    if (session.more > 0)
+        check(c.get());
+    if (!session.close)
+        session.end();
+    else
+        require(pm_close(c.release()) == 0, "pm_close");
+}
+
+} // namespace simulation
