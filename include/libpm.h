@@ -444,7 +444,7 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  * The call commits: first the open transaction, as pm_commit() does, then its own, each of some
  * share of the objects. None of them changes what the program sees but for addresses; so a crash
  * meanwhile leaves the container with some objects moved and all else as it was, and so does a
- * failure, after which another call goes on. The log takes about a sixteenth of the file, or 8 MiB;
+ * failure, after which another call goes on. The log takes about an eighth of the file, or 16 MiB;
  * more if a single object has more pointers to it. Nothing else needs room on the disk, so that a
  * full container can be compacted. pm_rollback() undoes none of it.
  *

@@ -11,8 +11,8 @@
 #define STEP_FIRST 64
 #define STEP_MAX   (UINT32_C(1) << 20)
 /* What a step should write besides what it moves: a share of the file, but no less than this. */
-#define STEP_LOG       (UINT64_C(8) << 20)
-#define STEP_LOG_SHARE 16
+#define STEP_LOG       (UINT64_C(16) << 20)
+#define STEP_LOG_SHARE 8
 
 struct step {
     struct pointer_map *map;
