@@ -6,8 +6,7 @@
  * commit's round is torn, half e % 2 is whole.
  *
  * Invariants
- *  L1  Each half has at least one segment; others come and go at its end, and the first is another
- *      one only when the log is void (txn_shrink()).
+ *  L1  Each half has at least one segment, its first, for ever; others come and go at its end.
  *  L2  A half's segments are ordered by the order in their table words; a new one has the greatest.
  *  L3  Slots below `next` are used by the epoch that the half serves now, the record first.
  */

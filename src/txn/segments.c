@@ -140,40 +140,17 @@ int segments_claim_log(struct txn *t, unsigned h)
     return 0;
 }
 
-/* The last of a half whose contents are void. */
-static int release_log(struct txn *t, struct log_half *half)
-{
-    uint32_t segment = half->segments[--half->count];
-    set_words(t, segment, 0);
-    if (segment < t->free_hint)
-        t->free_hint = segment;
-    return medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof(uint64_t));
-}
-
-static int lower_half(struct txn *t, unsigned h)
-{
-    struct log_half *half = &t->log.half[h];
-    int error = 0;
-    while (half->count > 1 && error == 0)
-        error = release_log(t, half);
-    uint32_t old = half->segments[0];
-    if (error != 0 || find_run(t, 1) > old)
-        return error;
-    error = segments_claim_log(t, h);
-    if (error == 0)
-        error = medium_fence(&t->c->medium); /* before the other goes: a half is never empty (L1) */
-    if (error != 0)
-        return error;
-    half->segments[0] = half->segments[1];
-    half->segments[1] = old;
-    return release_log(t, half);
-}
-
-int segments_lower_log(struct txn *t)
+int segments_cut_log(struct txn *t)
 {
     int error = 0;
-    for (unsigned h = 0; h < 2 && error == 0; h++)
-        error = lower_half(t, h);
+    for (unsigned h = 0; h < 2; h++)
+        while (t->log.half[h].count > 1 && error == 0) {
+            uint32_t segment = t->log.half[h].segments[--t->log.half[h].count];
+            set_words(t, segment, 0);
+            if (segment < t->free_hint)
+                t->free_hint = segment;
+            error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof(uint64_t));
+        }
     /* Before anybody stores there: what a segment of the log has is read as log. */
     int fenced = medium_fence(&t->c->medium);
     return error != 0 ? error : fenced;

@@ -6,8 +6,8 @@
  *
  *   1  home is what the last commit made it, and durable; the base epoch voids the log, by a round
  *      of its own: as a clean close does it
- *   2  the log, which has grown to wherever there was room, becomes as small as can be and moves
- *      down; a round after each claim and each release
+ *   2  the log, which has grown to wherever there was room, becomes as small as a new container's, by
+ *      another round
  *   3  what is behind the last segment in use goes
  *
  * A crash in between leaves a container that was closed cleanly, or one whose log is longer than it
@@ -35,7 +35,7 @@ static int void_log(struct txn *t)
     if (error != 0)
         return error;
     pages_unlist(&t->pages);
-    error = segments_lower_log(t);
+    error = segments_cut_log(t);
     log_restart(&t->log);
     if (t->engine->restart)
         t->engine->restart(t);

@@ -269,9 +269,9 @@ int segments_grow_log(struct txn *t, unsigned half, uint64_t slots);
  */
 void segments_shrink_log(struct txn *t, unsigned half, uint64_t slots);
 
-/* Have each half of the log be one segment, as low in the file as there is room. The log is void, and
- * the page lock held. -errno: it may have more segments, and lie higher */
-int segments_lower_log(struct txn *t);
+/* Have each half of the log be its first segment, as low in the file as when it was created. The log
+ * is void, and the page lock held. A round. -errno: it may have more */
+int segments_cut_log(struct txn *t);
 
 /* Of a commit that has these words: the segments that it sets free can be taken from now on, and
  * may no longer be stored to. (Failing to close them costs a diagnosis, no data.) */
