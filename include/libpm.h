@@ -429,36 +429,34 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
 /**
  * Move objects together, so that they fill as few segments as possible at the beginning of the
  * file; redirect every pointer to them, and the root; give segments that are empty then back to the
- * container, and the end of the file to the file system. For a container in which much has been
- * freed since it was larger: pm_stats() and pm_next_object() tell, or `before` of the last time.
+ * container, and the end of the file to the file system. For a container that has been larger.
  *
- * All pointers into the container must be in its pointer map: it must be PM_MOVABLE, and then what
- * leads to an object, into it, or just past its end, leads there afterwards. What nobody knows of
- * still leads to the old place. So **pointers that the program keeps outside** (in variables, on the
- * heap, in other containers, in the keys of hash tables) are invalid after this call. Get them anew
- * from pm_getroot(), or have `moved` called, which may be NULL, with `context`, once for each object
- * that has moved, when that is durable: for each pointer p with from <= p <= from + bytes what it
- * should be is p - from + to. Each object moves at most once. `moved` must not call libpm for this
- * container, nor read what is at `from`.
+ * All pointers into the container must be in its pointer map, so it must be PM_MOVABLE. What of
+ * these led to an object, into it, or just past its end, does so afterwards. All others, such as
+ * **pointers that the program keeps outside** (in variables, on the heap, in other containers, as
+ * keys of hash tables), are invalid then. Get them anew from pm_getroot(), or have them follow:
+ * `moved`, unless NULL, is called with `context` for each object that has moved, when that is
+ * durable. A pointer p with from <= p <= from + bytes should be p - from + to from then on. Each
+ * object moves at most once. `moved` must not call libpm for this container, nor read at `from`.
  *
- * The call commits: first the open transaction, as pm_commit() does, then its own, each of some
- * share of the objects. None of them changes what the program sees but for addresses; so a crash
- * meanwhile leaves the container with some objects moved and all else as it was, and so does a
- * failure, after which another call goes on. The log takes about an eighth of the file, or 16 MiB;
- * more if a single object has more pointers to it. Nothing else needs room on the disk, so that a
- * full container can be compacted. pm_rollback() undoes none of it.
+ * The call commits: first the open transaction, as pm_commit() does, then its own, each with some
+ * of the moves. To the program these change nothing but addresses. So a crash meanwhile leaves some
+ * objects moved and all else as it was, and so does a failure; another call goes on. pm_rollback()
+ * undoes none of it. The log takes about an eighth of the file, or 16 MiB, if there is room for it,
+ * else what there is room for. Nothing else takes any, so a full container can be compacted.
  *
- * No other thread may use the container, or pointers into it, until it returns. Linear in the
- * objects and bytes that move; and each of its transactions, of which there are about a dozen, or
- * one for each share of the log that redirecting fills, in all mapped pointers.
+ * No other thread may use the container, or pointers into it, until this returns. Linear in the
+ * objects and their bytes, and for each of its transactions, a dozen or as many as the log makes
+ * of it, in all mapped pointers.
  *
- * `result`, NULL or with its `size` set, is filled, also when the call fails.
+ * `result`, NULL or with its `size` set, tells what has been done, also by a call that fails with
+ * ENOSPC, ENOMEM or EIO when its own transactions have begun.
  *
- *   EINVAL   `c` is NULL, or the size of `result` is 0 or one that we do not know
+ *   EINVAL   `c` is NULL, or the size of `result` is 0 or none that we know
  *   ENOTSUP  the container is not PM_MOVABLE: nobody knows where all of its pointers are
- *   ENOSPC   the log cannot grow, not even for a single object
- *   ENOMEM   for tables, or to unmap the end of the file
- *   others   as pm_commit()
+ *   ENOSPC   the log has no room to move even a single object
+ *   ENOMEM   no memory for tables, or the kernel does not unmap the end of the file
+ *   and others as pm_commit()
  */
 PM_EXPORT int pm_compact(pm_container *c, pm_moved *moved, void *context,
                          struct pm_compacted *result);
@@ -471,7 +469,8 @@ PM_EXPORT int pm_compact(pm_container *c, pm_moved *moved, void *context,
 struct pm_stats {
     size_t size; /* in: sizeof(struct pm_stats); the call fills no more than that */
 
-    uint64_t epoch;     /* number of the open transaction; grows by one with each commit */
+    uint64_t epoch;     /* number of the open transaction; grows by one with each commit, and by a
+                           few more with pm_compact() */
     uint64_t commits;   /* that changed something */
     uint64_t rollbacks; /* */
 

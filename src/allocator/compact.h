@@ -16,8 +16,10 @@
  *      collector leaves a byte behind each object instead; there are containers without.) At the
  *      border of two segments too.
  *
- * Choosing the fullest: the Mesh and Go heaps cannot do it, for they cannot move what programs
- * point to; sliding to one end as Lisp 2 did would move nearly everything.
+ * Filling the fullest moves least: sliding all to one end, as mark-compact collectors do, would keep
+ * the order of objects, which nobody asked for, and move nearly every one.
+ *
+ * Linear in slots and segments, and HOLE_LENGTHS times in those of the slabs that are filled.
  */
 #ifndef PM_ALLOCATOR_COMPACT_H
 #define PM_ALLOCATOR_COMPACT_H

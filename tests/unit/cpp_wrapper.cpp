@@ -3,6 +3,7 @@
 
 #include <libpm.hpp>
 #include <stdexcept>
+#include <vector>
 
 namespace
 {
@@ -52,4 +53,44 @@ TEST_CASE("the wrapper keeps objects, and turns failures into exceptions", "[cpp
         REQUIRE(e.code().value() == EBUSY);
         REQUIRE(std::string(e.what()).find("/c: open for writing") != std::string::npos);
     }
+}
+
+TEST_CASE("the wrapper tells what has moved", "[cpp]")
+{
+    struct List {
+        Counter counter;
+        List *next;
+    };
+    test::Directory directory;
+    pm::options create;
+    create.flags = PM_CREATE | PM_MOVABLE;
+    create.segment_size = 64 << 10;
+    pm::container c(directory / "c", create);
+    std::vector<List *> all;
+    for (int i = 0; i < 10000; i++)
+        all.push_back(c.make<List>(List{Counter(i), all.empty() ? nullptr : all.back()}));
+    List *outside = nullptr, *kept = nullptr;
+    for (List *l : all)
+        if (l->counter.value % 1000 == 500) {
+            l->next = kept;
+            REQUIRE_OK(pm_mark_pointer(&l->next));
+            outside = kept = l;
+        } else {
+            c.destroy(l);
+        }
+    c.set_root(kept);
+    uint64_t moved = 0;
+    pm_compacted done = c.compact([&](void *from, void *to, size_t bytes) {
+        REQUIRE(bytes == sizeof(List));
+        moved++;
+        if (from == outside)
+            outside = static_cast<List *>(to);
+    });
+    REQUIRE((moved == done.objects_moved && moved > 0));
+    REQUIRE(c.root<List>() == outside);
+    for (int i = 9500; i > 0; i -= 1000, outside = outside->next)
+        REQUIRE(outside->counter.value == i);
+    REQUIRE(c.compact().objects_moved == 0);
+    pm::container fixed(directory / "fixed", {PM_CREATE});
+    REQUIRE_THROWS_AS(fixed.compact(), pm::error);
 }
