@@ -470,7 +470,7 @@ struct pm_stats {
     size_t size; /* in: sizeof(struct pm_stats); the call fills no more than that */
 
     uint64_t epoch;     /* number of the open transaction; grows by one with each commit, and by a
-                           few more with pm_compact() */
+                           few more in pm_compact() */
     uint64_t commits;   /* that changed something */
     uint64_t rollbacks; /* */
 

@@ -111,7 +111,7 @@ int compaction_begin(struct compaction *k, struct allocator *a)
     k->census = map_table(census_bytes(k));
     k->placed = calloc(a->c->segments_max, 1);
     if (k->census == MAP_FAILED || !k->placed)
-        return pm__fail_system(ENOMEM, "%s: no memory to plan its compaction", a->c->path);
+        return pm__fail_system(ENOMEM, "%s: no memory for the tables to compact it", a->c->path);
     take_census(k);
     qsort_r(k->census, k->census_count, sizeof *k->census, compare_census, k); /* by size */
     k->end = segments_needed(k);
@@ -227,7 +227,7 @@ static int no_room(const struct compaction *k, int error)
 {
     if (txn_check_medium(k->a->t) != 0)
         return -1;
-    return pm__fail_system(error, "%s: no room to compact it", k->a->c->path);
+    return pm__fail_system(error, "%s: no room for an object that is to be moved", k->a->c->path);
 }
 
 /* Whether a new slab for what is in `segment` would be lower, and one less or what lies too high. */

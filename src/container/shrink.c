@@ -20,20 +20,25 @@ static int unmap(char *address, uint64_t size, bool private)
     return mprotect(address, size, PROT_NONE) == 0 ? 0 : -errno;
 }
 
-int container_shrink(struct container *c, uint32_t segments)
+static int unmap_all(struct container *c, uint64_t from, uint64_t size)
 {
-    uint64_t from = (uint64_t)segments << c->segment_shift, size = container_bytes(c) - from;
-    if (size == 0)
-        return 0;
-    atomic_store_explicit(&c->segments, segments, memory_order_release);
-    if (c->medium.queue)
-        queue_forget(&c->medium, c->home + from, size);
     int error = unmap(c->base + from, size, c->private_view);
     if (error == 0)
         error = unmap(c->home + from, size, c->medium.queue);
-    if (error == 0)
-        error = unmap(c->shadow + from, size, false);
-    if (error == 0)
+    return error == 0 ? unmap(c->shadow + from, size, false) : error;
+}
+
+int container_shrink(struct container *c, uint32_t segments)
+{
+    uint64_t from = (uint64_t)segments << c->segment_shift, size = container_bytes(c) - from;
+    int error = 0;
+    if (size > 0) {
+        atomic_store_explicit(&c->segments, segments, memory_order_release);
+        if (c->medium.queue)
+            queue_forget(&c->medium, c->home + from, size);
+        error = unmap_all(c, from, size);
+    }
+    if (error == 0) /* the last time may have failed to */
         error = file_give_back(c->fd, from);
     return error == 0 ? medium_sync_length(&c->medium) : error;
 }

@@ -54,8 +54,9 @@ static int announce(struct step *s, uint64_t offset, uint64_t bytes)
     int error = txn_dirty(s->map->a->t, offset, bytes);
     if (error == 0 || txn_check_medium(s->map->a->t) != 0)
         return error == 0 ? 0 : -1;
-    return pm__fail_system(-error, "%s: offset %llu: cannot log or open pages to compact it",
-                           container_of(s)->path, (unsigned long long)offset);
+    return pm__fail_system(
+        -error, "%s: offset %llu: cannot make room in the log, or open pages, to compact it",
+        container_of(s)->path, (unsigned long long)offset);
 }
 
 static int copy(struct step *s, const struct move *m)
@@ -266,7 +267,8 @@ static int begin(struct step *s, struct pointer_map *map)
     s->moves = map_table(moves_bytes(s));
     s->emptied = calloc(container_of(s)->segments_max + 1, 1);
     if (s->moves == MAP_FAILED || !s->emptied)
-        return pm__fail_system(ENOMEM, "%s: no memory to compact it", container_of(s)->path);
+        return pm__fail_system(ENOMEM, "%s: no memory for the tables to compact it",
+                               container_of(s)->path);
     lock_acquire(&map->a->lock);
     int result = compaction_begin(&s->plan, map->a);
     lock_release(&map->a->lock);

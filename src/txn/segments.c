@@ -140,17 +140,29 @@ int segments_claim_log(struct txn *t, unsigned h)
     return 0;
 }
 
+/* The last of a half. -errno: it stays */
+static int release_log(struct txn *t, struct log_half *half)
+{
+    uint32_t segment = half->segments[half->count - 1];
+    uint64_t word = home_table(t->c)[segment];
+    set_words(t, segment, 0);
+    int error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof word);
+    if (error != 0) { /* the file would say that it is log, and perhaps that is cut off */
+        set_words(t, segment, word);
+        return error;
+    }
+    half->count--;
+    if (segment < t->free_hint)
+        t->free_hint = segment;
+    return 0;
+}
+
 int segments_cut_log(struct txn *t)
 {
     int error = 0;
     for (unsigned h = 0; h < 2; h++)
-        while (t->log.half[h].count > 1 && error == 0) {
-            uint32_t segment = t->log.half[h].segments[--t->log.half[h].count];
-            set_words(t, segment, 0);
-            if (segment < t->free_hint)
-                t->free_hint = segment;
-            error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof(uint64_t));
-        }
+        while (t->log.half[h].count > 1 && error == 0)
+            error = release_log(t, &t->log.half[h]);
     /* Before anybody stores there: what a segment of the log has is read as log. */
     int fenced = medium_fence(&t->c->medium);
     return error != 0 ? error : fenced;

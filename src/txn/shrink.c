@@ -11,12 +11,12 @@
  *   3  what is behind the last segment in use goes
  *
  * A crash in between leaves a container that was closed cleanly, or one whose log is longer than it
- * need be. Afterwards the transaction has another epoch, as if the container had been opened again.
+ * need be. Under undo, where the log has images for the open epoch, that is another one afterwards,
+ * as if the container had been opened again.
  */
 #include "txn/txn.h"
 
 #include "base/error.h"
-#include "txn/recovery.h"
 
 /* Segments up to the last that is in use. */
 static uint32_t segments_used(const struct txn *t)
@@ -27,15 +27,10 @@ static uint32_t segments_used(const struct txn *t)
     return end;
 }
 
-static int void_log(struct txn *t)
+static int cut_log(struct txn *t)
 {
-    int error = medium_settle(&t->c->medium);
-    if (error == 0)
-        error = raise_base_epoch(t, t->epoch);
-    if (error != 0)
-        return error;
     pages_unlist(&t->pages);
-    error = segments_cut_log(t);
+    int error = segments_cut_log(t);
     log_restart(&t->log);
     if (t->engine->restart)
         t->engine->restart(t);
@@ -58,17 +53,16 @@ static int cut_off(struct txn *t)
 static int shrink(struct txn *t)
 {
     int error = pages_close_listed(&t->pages); /* their images go with the log */
-    if (error == 0) {
-        if (t->engine->close(t) != 0)
-            return -1;
-        error = void_log(t);
-    }
+    if (error == 0)
+        error = t->engine->drain(t);
+    if (error == 0)
+        error = cut_log(t);
     if (error == 0)
         error = cut_off(t);
     if (error == 0 || txn_check_medium(t) != 0)
         return error == 0 ? 0 : -1;
-    return pm__fail_system(-error, "%s: cannot unmap the free space at its end and give it back",
-                           t->c->path);
+    return pm__fail_system(
+        -error, "%s: cannot write back, unmap, and give back the space at its end", t->c->path);
 }
 
 int txn_shrink(struct txn *t)

@@ -47,7 +47,9 @@ struct engine {
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
     int (*close)(struct txn *t);    /* write back what is only in the log; 0: nothing to recover */
-    void (*restart)(struct txn *t); /* the log is void, the epoch a new one; NULL: nothing to do */
+    int (*drain)(struct txn *t);    /* the same and void the log, to go on; no page is open that
+                                       has an image. -errno: nothing is void */
+    void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
 };
 
 extern const struct engine engine_undo, engine_redo;

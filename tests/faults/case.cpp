@@ -31,8 +31,7 @@ Case case_of(const std::string &text)
 pm_options options_in(const std::string &place, unsigned flags)
 {
     bool unsafe = place == "file" && test::mode() == "undo";
-    unsigned movable = place == "elsewhere" ? PM_MOVABLE : 0;
-    pm_options o = test::options(flags | movable | (unsafe ? (unsigned)PM_UNSAFE_POWER : 0u));
+    pm_options o = test::options(flags | PM_MOVABLE | (unsafe ? (unsigned)PM_UNSAFE_POWER : 0u));
     o.segment_size = 64 << 10;
     o.max_size = 4 << 20;
     o.private_max = 1; // the least

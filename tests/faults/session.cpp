@@ -51,6 +51,7 @@ class Session
         for (uint64_t version = 4; version <= 8; version++)
             transact(version);
         check();
+        compact();
         transact_together(10);
         restart_as_after_a_crash();
         open(PM_READONLY);
@@ -274,6 +275,23 @@ class Session
         repeat([&] { must("pm_check", [&] { return pm_check(c_) == 0; }); });
     }
 
+    // What has failed goes on where it was: some objects may have moved.
+    void compact()
+    {
+        repeat([&] {
+            while (!attempt("pm_compact",
+                            [&] { return pm_compact(c_, nullptr, nullptr, nullptr) == 0; })) {
+                if (is_sticky())
+                    reopen_after_sticky_error();
+                verify(now_);
+                require(pm_check(c_) == 0, "pm_check() after pm_compact() failed");
+                stop_if_asked();
+            }
+        });
+        verify(now_);
+        check();
+    }
+
     // ---- transactions ----
 
     // Stores are not calls: they end the process when they cannot be honoured.
@@ -302,10 +320,7 @@ class Session
         case Operation::ROOT:
             must("pm_calloc", [&] { return object = pm_calloc(c_, 1, sizeof *r); });
             must("pm_setroot", [&] { return pm_setroot(c_, object, 0) == 0; });
-            if (elsewhere())
-                must("pm_mark_pointers", [&] {
-                    return pm_mark_pointers(static_cast<Root *>(object)->objects, SLOTS) == 0;
-                });
+            must("pm_mark_pointers", [&] { return pm_mark_pointers(root()->objects, SLOTS) == 0; });
             break;
         case Operation::ALLOCATE:
             must("pm_malloc", [&] { return object = pm_malloc(c_, bytes); });

@@ -156,12 +156,7 @@ static int claim(struct txn *t)
     return redo_on_file(t) ? write_zeros(t, segment) : 0;
 }
 
-/*
- * On a file: take all of home there, and void the whole log. No record says that the newest epochs
- * are durable (redo 12), so the base epoch says it. The segment in use is begun anew, for a walk of
- * it would end at what the base made void.
- */
-static int drain(struct txn *t)
+int redo_log_drain(struct txn *t)
 {
     struct redo *r = t->redo;
     uint64_t committed = atomic_load(&r->committed);
@@ -189,7 +184,7 @@ int redo_log_reserve(struct txn *t, uint64_t total)
             error = claim(t);
         if ((error == -ENOSPC || error == -EDQUOT) && !drained) {
             drained = true;
-            error = drain(t);
+            error = redo_log_drain(t);
             needed = segments_needed(t, total);
         }
         if (error != 0)

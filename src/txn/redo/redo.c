@@ -3,6 +3,7 @@
 #include "txn/redo/redo.h"
 
 #include "base/error.h"
+#include "txn/recovery.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -357,17 +358,26 @@ static int redo_close(struct txn *t)
     return txn_check_medium(t); /* it may have failed with more than what was to be waited for */
 }
 
+static int redo_drain(struct txn *t)
+{
+    if (redo_on_file(t))
+        return redo_log_drain(t);
+    uint64_t committed = atomic_load(&t->redo->committed);
+    redo_write_back(t);
+    int error = medium_fence(&t->c->medium);
+    if (error == 0)
+        error = publish_base_epoch(t, committed);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    if (error == 0)
+        atomic_store(&t->redo->home, committed);
+    return error;
+}
+
 static void redo_restart(struct txn *t)
 {
-    struct redo *r = t->redo;
-    r->log.segment = t->log.half[0].segments[0];
-    r->log.end = 0;
-    atomic_store(&r->committed, t->epoch - 1);
-    atomic_store(&r->durable, t->epoch - 1);
-    atomic_store(&r->proved, t->epoch - 1);
-    atomic_store(&r->home, t->epoch - 1);
-    if (redo_on_file(t))
-        queue_set_epoch(&t->c->medium, t->epoch);
+    t->redo->log.segment = t->log.half[0].segments[0];
+    t->redo->log.end = 0;
 }
 
 const struct engine engine_redo = {
@@ -384,5 +394,6 @@ const struct engine engine_redo = {
     .wait = redo_wait,
     .rollback = redo_rollback,
     .close = redo_close,
+    .drain = redo_drain,
     .restart = redo_restart,
 };

@@ -220,6 +220,13 @@ uint32_t redo_log_shrink(struct txn *t, uint64_t total);
 /* Take back what the last shrinking gave: its commit failed. */
 void redo_log_unshrink(struct txn *t);
 
+/*
+ * On a file: take all of home there, and void the whole log. No record says that the newest epochs
+ * are durable (redo 12), so the base epoch says it. The segment in use is begun anew, for a walk of
+ * it would end at what the base made void. -errno
+ */
+int redo_log_drain(struct txn *t);
+
 /* Write a record: begin with its header's counts and total, put the stream piece by piece, end. */
 void redo_log_begin(struct txn *t, const struct redo_part *head);
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size);

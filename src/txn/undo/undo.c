@@ -4,7 +4,7 @@
  * the medium may keep any store at any time.
  */
 #include "txn/undo/undo.h"
-#include "txn/txn.h"
+#include "txn/recovery.h"
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -200,6 +200,13 @@ static int undo_close(struct txn *t)
     return 0;
 }
 
+static int undo_drain(struct txn *t)
+{
+    (void)undo_close(t);
+    int error = medium_settle(&t->c->medium);
+    return error == 0 ? raise_base_epoch(t, t->epoch) : error;
+}
+
 const struct engine engine_undo = {
     .name = "undo",
     .in_place = true,
@@ -213,4 +220,5 @@ const struct engine engine_undo = {
     .wait = undo_wait,
     .rollback = undo_rollback,
     .close = undo_close,
+    .drain = undo_drain,
 };
