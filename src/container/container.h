@@ -109,7 +109,8 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted);
 /*
  * Cut the file down to its first `segments` segments. Nothing refers to the others, in home, shadow
  * or log, and their pages are closed; nobody else uses the container. -errno: the file may be as
- * long as before, but what was to go is not used any more, until it grows or is opened again.
+ * long as before, but what was to go is not used any more, until it grows or is opened again. A view
+ * that is memory of its own is the caller's to hide.
  */
 int container_shrink(struct container *c, uint32_t segments);
 

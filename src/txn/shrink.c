@@ -17,6 +17,7 @@
 #include "txn/txn.h"
 
 #include "base/error.h"
+#include "txn/moved.h"
 
 /* Segments up to the last that is in use. */
 static uint32_t segments_used(const struct txn *t)
@@ -41,7 +42,9 @@ static int cut_off(struct txn *t)
 {
     uint32_t end = segments_used(t), gone = atomic_load(&t->c->segments) - end;
     uint32_t page = end * pages_per_segment(t->c), pages = gone * pages_per_segment(t->c);
-    int error = gone > 0 ? pages_close(&t->pages, page, pages) : 0;
+    int error = 0;
+    if (gone > 0)
+        error = t->moved ? moved_forget(t, page, pages) : pages_close(&t->pages, page, pages);
     if (error != 0)
         return error;
     pages_forget(&t->pages, page, pages);

@@ -103,6 +103,27 @@ TEST_CASE("what is left moves together, and the file becomes smaller")
     }
 }
 
+TEST_CASE("a container that lies elsewhere than its pointers mean")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", other = directory / "copy.pm";
+    fragmented(path, 3000, 5).reset();
+    std::filesystem::copy_file(path, other);
+    {
+        test::Container c = test::open(path, how()), copy = test::open(other, how());
+        struct pm_compacted done = compact(copy.get());
+        REQUIRE(done.segments_freed > 0);
+        REQUIRE(done.after.file_bytes < done.before.file_bytes);
+        web::check(copy.get());
+        web::check(c.get());
+        web::Random random(1);
+        web::add_some(copy.get(), random, 1000); /* the file grows again */
+        REQUIRE_OK(pm_commit(copy.get()));
+        web::check(copy.get());
+    }
+    web::check(test::open(other, how()).get());
+}
+
 TEST_CASE("pointers kept outside can follow")
 {
     test::Directory directory;
