@@ -48,23 +48,41 @@ static int compare_moves(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Our own stores into the view: this file is not compiled with pmcc. */
+static int cannot_access(const struct step *s, uint64_t offset, int error)
+{
+    if (txn_check_medium(s->map->a->t) != 0)
+        return -1;
+    return pm__fail_system(-error,
+                           "%s: offset %llu: cannot make room in the log, or open the page, to "
+                           "compact it",
+                           container_of(s)->path, (unsigned long long)offset);
+}
+
+/* Our own stores into the view: this file is not compiled with pmcc. And loads. */
 static int announce(struct step *s, uint64_t offset, uint64_t bytes)
 {
     int error = txn_dirty(s->map->a->t, offset, bytes);
-    if (error == 0 || txn_check_medium(s->map->a->t) != 0)
-        return error == 0 ? 0 : -1;
-    return pm__fail_system(
-        -error, "%s: offset %llu: cannot make room in the log, or open pages, to compact it",
-        container_of(s)->path, (unsigned long long)offset);
+    return error == 0 ? 0 : cannot_access(s, offset, error);
 }
 
+static int touch(struct step *s, uint64_t offset, uint64_t bytes)
+{
+    int error = txn_touch(s->map->a->t, offset, bytes);
+    return error == 0 ? 0 : cannot_access(s, offset, error);
+}
+
+/* Page by page: where memory is short a page that was read may be gone when the next is there. */
 static int copy(struct step *s, const struct move *m)
 {
     char *base = container_of(s)->base;
     if (announce(s, m->to, m->bytes) != 0)
         return -1;
-    memcpy(base + m->to, base + m->from, m->bytes);
+    for (uint64_t at = m->from, end = m->from + m->bytes, n; at < end; at += n) {
+        n = min_u64(end, align_up(at + 1, PM_PAGE)) - at;
+        if (touch(s, at, n) != 0)
+            return -1;
+        memcpy(base + m->to + (at - m->from), base + at, n);
+    }
     txn_copy_kinds(s->map->a->t, m->to, base + m->from, m->bytes);
     return pointer_map_copy(s->map, m->to, m->from, m->bytes);
 }
@@ -104,6 +122,8 @@ static int redirect(struct step *s, uint64_t at)
 {
     char *base = container_of(s)->base;
     uint64_t *word = (uint64_t *)(base + at);
+    if (touch(s, at, sizeof *word) != 0)
+        return -1;
     uint64_t offset = *word - (uintptr_t)base, to = redirected(s, offset);
     if (to == offset)
         return 0;

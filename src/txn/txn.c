@@ -292,6 +292,22 @@ int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
     return t->engine->dirty(t, offset, bytes);
 }
 
+int txn_touch(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    if (!t->moved)
+        return 0;
+    uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    int error = 0;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    for (; page <= last && error == 0; page++)
+        if (!page_has(&t->pages, page, PAGE_FIXED))
+            error = moved_touch(t, page);
+    lock_release_masked(&t->lock, &saved);
+    return error;
+}
+
 int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
 {
     return t->engine->reserve(t, pages, extra_pages, extra_words);

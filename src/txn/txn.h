@@ -201,6 +201,10 @@ int txn_rollback(struct txn *t);
 /* Make way for stores to [offset, offset + bytes) of the file. -errno: nothing opened. */
 int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 
+/* The same for loads, so that one for which there is no memory fails a call of ours, and does not end
+ * the process: in a container that does not lie where its pointers mean. -errno */
+int txn_touch(struct txn *t, uint64_t offset, uint64_t bytes);
+
 /* Code compiled by pmcc is about to store to this line of the file. Thread-safe, signal-safe. */
 void txn_mark(struct txn *t, uint64_t line);
 
