@@ -147,16 +147,31 @@ void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes)
     }
 }
 
-static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
+static bool all_open(struct txn *t, uint32_t first, uint32_t last)
 {
-    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
-    uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    while (first <= last && page_has(&t->pages, first, PAGE_OPEN))
+        first++;
+    return first > last;
+}
+
+static int open_all(struct txn *t, uint32_t first, uint32_t last)
+{
     int error = 0;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     for (uint32_t page = first; page <= last && error == 0; page++)
         error = open_if_closed(t, page);
     lock_release_masked(&t->lock, &saved);
+    return error;
+}
+
+/* Without the lock where there is nothing to open: its two system calls would be most of the cost
+ * where stores are announced by hand. */
+static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    int error = all_open(t, first, last) ? 0 : open_all(t, first, last);
     if (error == 0 && t->stores)
         txn_mark_range(t, offset, bytes);
     return error;
