@@ -245,7 +245,7 @@ int metradb_get(const metradb *db, struct metradb_bytes key, struct metradb_byte
     const struct pair *p = find(t, key.data).pair;
     if (!p)
         return 0;
-    *value = metradb_bytes(value_of(t, p), p->value_size);
+    *value = metradb_ref(value_of(t, p), p->value_size);
     return 1;
 }
 
@@ -256,7 +256,7 @@ ptrdiff_t metradb_get_many(const metradb *db, struct metradb_pair *pairs, size_t
             return -1;
     ptrdiff_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        pairs[i].value = metradb_bytes(NULL, 0);
+        pairs[i].value = metradb_ref(NULL, 0);
         found += metradb_get(db, pairs[i].key, &pairs[i].value);
     }
     return found;
@@ -287,8 +287,8 @@ int metradb_next(const metradb *db, struct metradb_cursor *cursor, struct metrad
     if (!p)
         return 0;
     cursor->next = p->next;
-    pair->key = metradb_bytes(p->key, t->key_size);
-    pair->value = metradb_bytes(value_of(t, p), p->value_size);
+    pair->key = metradb_ref(p->key, t->key_size);
+    pair->value = metradb_ref(value_of(t, p), p->value_size);
     return 1;
 }
 

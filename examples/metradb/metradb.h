@@ -5,10 +5,10 @@
  *     metradb *db = metradb_open("users.db", &(struct metradb_options){
  *         .flags = METRADB_CREATE, .key_size = 8, .buckets = 1000});
  *     uint64_t id = 7;
- *     metradb_put(db, metradb_bytes(&id, sizeof id), metradb_bytes("Ada", 3));
+ *     metradb_put(db, metradb_ref(&id, sizeof id), metradb_ref("Ada", 3));
  *     metradb_commit(db);
  *     struct metradb_bytes name;
- *     if (metradb_get(db, metradb_bytes(&id, sizeof id), &name) == 1)
+ *     if (metradb_get(db, metradb_ref(&id, sizeof id), &name) == 1)
  *         printf("%.*s\n", (int)name.size, (const char *)name.data);
  *     metradb_close(db);
  *
@@ -69,7 +69,7 @@ struct metradb_bytes {
     size_t size;
 };
 
-static inline struct metradb_bytes metradb_bytes(const void *data, size_t size)
+static inline struct metradb_bytes metradb_ref(const void *data, size_t size)
 {
     struct metradb_bytes bytes = {data, size};
     return bytes;

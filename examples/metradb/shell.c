@@ -65,7 +65,7 @@ static int complain(const char *what, const char *which)
 static bool read_argument(const struct session *s, int i, struct metradb_bytes *bytes)
 {
     char *text = s->argument[i];
-    *bytes = metradb_bytes(text, strlen(text));
+    *bytes = metradb_ref(text, strlen(text));
     if (!s->hex || text_decode(text, bytes->size, true, bytes))
         return true;
     complain("not hexadecimal", text);
@@ -91,7 +91,7 @@ static bool read_input(struct metradb_bytes *bytes)
         free(data);
         data = NULL;
     }
-    *bytes = metradb_bytes(data, size);
+    *bytes = metradb_ref(data, size);
     return good;
 }
 
@@ -148,7 +148,7 @@ static size_t split(char *line, size_t length, struct metradb_bytes *field, size
         if (!tab)
             tab = end;
         if (count < most)
-            field[count] = metradb_bytes(line, (size_t)(tab - line));
+            field[count] = metradb_ref(line, (size_t)(tab - line));
         count++;
     }
     return count;

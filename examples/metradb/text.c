@@ -61,6 +61,6 @@ bool text_decode(char *text, size_t length, bool hex, struct metradb_bytes *byte
         else
             *to++ = *from++;
     }
-    *bytes = metradb_bytes(text, (size_t)(to - text));
+    *bytes = metradb_ref(text, (size_t)(to - text));
     return good;
 }

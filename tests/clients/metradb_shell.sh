@@ -1,0 +1,134 @@
+#!/bin/sh
+#
+# metradb_shell.sh METRADB: the command line: what it prints, its exit status, what it refuses.
+set -u
+metradb=$1
+directory=$(mktemp -d /dev/shm/libpm-metradb-XXXXXX)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory" || exit 1
+
+fail() {
+    echo "metradb_shell.sh: $*; the output was:" >&2
+    cat output errors >&2
+    exit 1
+}
+
+# expect STATUS ARGUMENT...: `metradb ARGUMENT...` exits so; its standard input is ours.
+expect() {
+    wanted=$1
+    shift
+    "$metradb" "$@" >output 2>errors
+    got=$?
+    [ $got -eq "$wanted" ] || fail "status $got, not $wanted: metradb $*"
+    [ "$wanted" -eq 2 ] || [ ! -s errors ] || fail "complains: metradb $*"
+}
+
+# prints TEXT: that and nothing else; complains TEXT: on standard error, among other things.
+prints() {
+    [ "$(cat output && echo .)" = "$1." ] || fail "not '$1'"
+}
+complains() {
+    grep -q -e "$1" errors || fail "does not complain '$1'"
+}
+line='
+'
+
+# A first program.
+expect 2 db get k
+complains "db: .*No such file"
+expect 0 db create 1 10
+expect 2 db create 1 10
+complains "is there already"
+expect 0 db put k v
+expect 0 db get k
+prints v
+expect 0 db put k -x # is a value here
+expect 0 db get k
+prints "-x"
+expect 1 db get z
+prints ""
+expect 1 db delete z
+expect 0 db count
+prints "1$line"
+expect 0 db info
+prints "key length: 1${line}buckets: 10${line}pairs: 1$line"
+expect 0 db delete k
+expect 0 db list
+prints ""
+
+# In pipes, all bytes.
+printf 'a\000\377\n\t\\' >bytes
+expect 0 db put b <bytes
+expect 0 db get b
+cmp -s bytes output || fail "other bytes"
+expect 0 db list
+prints "b	a\\x00\\xff\\n\\t\\\\$line"
+cp output lines
+expect 0 -x db list
+prints "62	6100ff0a095c$line"
+expect 0 --hex db get 62
+prints "6100ff0a095c$line"
+expect 0 -x db put 6C 00FF
+expect 0 -x db get 6c
+prints "00ff$line"
+expect 0 -x db put 65 ""
+expect 0 db get e
+prints ""
+expect 0 copy create 1 1
+expect 0 copy import <lines
+expect 0 copy get b
+cmp -s bytes output || fail "import changed bytes"
+"$metradb" db list | "$metradb" copy import || fail "a pipe"
+expect 0 copy count
+prints "3$line"
+
+# One transaction: all lines or none.
+printf 'put\tc\tnew\ndelete\tb\nput\td\t\\x64' | expect 0 copy batch
+expect 0 copy get c
+prints new
+expect 1 copy get b
+expect 0 copy get d
+prints d
+for bad in 'put\tbb\tx' 'put\tb' 'delete' 'delete\tb\tx' 'drop\tb' 'put\tb\t\\q' 'put\tb\t\\x6' ''; do
+    printf "put\tc\tnever\n$bad\n" >input
+    expect 2 copy batch <input
+    complains "line 2: .*nothing was done"
+    expect 0 copy get c
+    prints new
+done
+printf 'b\tx\ty\n' | expect 2 copy import
+complains "line 1: not understood"
+printf '6\t66\n' | expect 2 -x copy import
+expect 0 copy check
+prints "copy: 4 pairs: whole$line"
+
+# What is refused.
+expect 2
+complains "usage: "
+expect 2 db
+expect 2 db frobnicate
+expect 2 db get
+expect 2 db get k k
+expect 2 -z db list
+complains "usage: "
+expect 2 db get kk
+complains "a key of 2 bytes; here all keys have 1"
+expect 2 -x db get 6g
+complains "6g: not hexadecimal"
+expect 2 new create 0 10
+complains "1 to 1024"
+expect 2 new create 1025 10
+expect 2 new create 8 0
+complains "at least 1 bucket"
+expect 2 new create -8 10
+complains "not a number"
+[ ! -e new ] || fail "made a container all the same"
+echo "no container" >text
+expect 2 text list
+expect 2 text remove
+[ -e text ] || fail "removed what is none"
+"$metradb" db list >/dev/full 2>errors && fail "does not notice a full disk"
+complains "standard output"
+
+expect 0 db remove
+[ ! -e db ] || fail "did not remove it"
