@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 #include <stdexcept>
+#include <thread>
 
 namespace bench
 {
@@ -108,11 +109,36 @@ void append_files(Commands &commands, const Plan &plan, size_t repetition,
     }
 }
 
+void append_metradb(Commands &commands, const Plan &plan, size_t repetition,
+                    const std::string &directory)
+{
+    const std::string pairs = plan.quick ? "50000" : "250000", bytes = "1024";
+    auto command = [&](const char *what, const char *store) {
+        return Plan::Command{
+            {plan.programs + "/bench_metradb", what, store, directory, pairs, bytes}};
+    };
+    std::vector<Commands> groups;
+    for (const char *store :
+         {"METRADB", "hash map tx", "hash map atomic", "ctree", "btree", "rbtree"})
+        groups.push_back({command("latency", store)});
+    append_in_turn(commands, groups, repetition);
+    for (unsigned threads = 1; threads <= std::thread::hardware_concurrency(); threads *= 2)
+        for (const char *store : {"METRADB", "hash map tx"}) {
+            commands.push_back(command("threads", store));
+            commands.back().words.push_back(std::to_string(threads));
+        }
+    commands.push_back({{plan.programs + "/bench_metradb_parts", directory, pairs, bytes}});
+}
+
 } // namespace
 
 std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &directories) const
 {
     Commands commands;
+    if (part == "metradb") {
+        append_metradb(commands, *this, repetition, directories.memory);
+        return commands;
+    }
     append_structures(commands, *this, repetition, directories.memory);
     append_micros(commands, *this, directories.memory);
     append_files(commands, *this, repetition, directories.file);

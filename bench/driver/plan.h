@@ -14,8 +14,9 @@ namespace bench
 {
 
 struct Plan {
-    std::string programs; // the directory of the measuring programs
-    bool quick;           // one size of structures, fewer repetitions
+    std::string programs;       // the directory of the measuring programs
+    bool quick;                 // one size of structures, fewer repetitions
+    std::string part = "libpm"; // what is measured: libpm itself, or a client
 
     /** Where programs may put files; each finds its directory empty. */
     struct Directories {

@@ -322,13 +322,47 @@ std::vector<Table> mark_tables()
     };
 }
 
+/** Tables of METRADB. */
+std::vector<Table> metradb_tables()
+{
+    const Labels peers = {"METRADB", "hash map tx", "hash map atomic", "ctree", "btree", "rbtree"};
+    std::vector<Quantity> ratios;
+    for (size_t i = 1; i < peers.size(); i++)
+        ratios.push_back({peers[i], peers[0]});
+    return {
+        {"metradb",
+         "METRADB",
+         "Keys of 8 bytes, values of 1 KiB, in random order, each change a durable transaction of "
+         "its own; ns an operation. The first put and delete are of an empty store, whose file and "
+         "memory grow meanwhile (the pools of libpmemobj have their size from the beginning); the "
+         "others of the same store afterwards.",
+         {"operation"},
+         peers,
+         ratios},
+        {"metradb_threads",
+         "METRADB by threads",
+         "Operations a second of all threads together, each with a container, or a pool, of its "
+         "own.",
+         {"store", "operation"},
+         {"1 thread", "2 threads", "4 threads", "8 threads"},
+         {{"2 threads", "1 thread"}, {"4 threads", "1 thread"}, {"8 threads", "1 thread"}}},
+        {"metradb_parts",
+         "METRADB by parts",
+         "Where the time of an operation goes, ns. Each call between the parts is timed, and the "
+         "cost of that taken off; processors overlap parts, so neighbours may trade some "
+         "nanoseconds.",
+         {"part"},
+         {"first put", "first delete", "put", "get", "replace", "delete"}},
+    };
+}
+
 } // namespace
 
 const std::vector<Table> &tables()
 {
     static const std::vector<Table> tables = [] {
         std::vector<Table> all;
-        for (auto part : {structure_tables, micro_tables, mark_tables, file_tables})
+        for (auto part : {structure_tables, micro_tables, mark_tables, file_tables, metradb_tables})
             std::ranges::copy(part(), std::back_inserter(all));
         return all;
     }();

