@@ -12,6 +12,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <barrier>
+#include <ctime>
+#include <mutex>
 #include <thread>
 
 namespace bench
@@ -33,42 +35,75 @@ struct Setting {
 void measure_latency(const Setting &s)
 {
     Store store(*s.ops, s.directory + "/store", s.pairs, s.bytes);
-    for (Operation operation : round_trip) {
+    for (Operation operation : round_of_operations) {
         auto order = store.order(operation);
         double ns = elapsed_ns([&] { store.run(operation, order); });
-        emit({"metradb", {operation_names[operation]}, s.ops->name, ns / s.pairs, "ns", s.pairs});
+        emit({"metradb",
+              {operation_names[operation]},
+              s.ops->name,
+              ns / static_cast<double>(order.size()),
+              "ns",
+              order.size()});
     }
 }
 
-/** Operations of all threads together, from when all begin until the last has ended. */
+/** Nanoseconds that this thread has run. */
+double processor_ns()
+{
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return 1e9 * static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec);
+}
+
+/** What all threads together did of an operation, and how long that took them. */
+struct Work {
+    double operations = 0;
+    double elapsed_ns = 0;   // from when all began until the last had ended
+    double processor_ns = 0; // of all threads
+};
+
+void report(const Setting &s, Operation operation, const Work &work)
+{
+    for (const auto &[table, ns] :
+         {std::pair{"metradb_threads", work.elapsed_ns}, {"metradb_processors", work.processor_ns}})
+        emit({table,
+              {s.ops->name, operation_names[operation]},
+              std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads"),
+              1e9 * work.operations / ns,
+              "/s",
+              static_cast<uint64_t>(work.operations)});
+}
+
 void measure_threads(const Setting &s)
 {
-    std::vector<double> ns(std::size(operation_names));
+    std::vector<Work> done(std::size(operation_names));
+    std::mutex lock; // guards `done`
     std::barrier all(s.threads);
-    auto work = [&](unsigned number) {
+    auto run = [&](unsigned number) {
         Store store(*s.ops, s.directory + "/store" + std::to_string(number), s.pairs, s.bytes);
-        for (Operation operation : round_trip) {
+        for (Operation operation : round_of_operations) {
             auto order = store.order(operation);
+            double processor = 0;
             all.arrive_and_wait();
             double elapsed = elapsed_ns([&] {
+                double before = processor_ns();
                 store.run(operation, order);
+                processor = processor_ns() - before;
                 all.arrive_and_wait();
             });
-            if (number == 0)
-                ns[operation] = elapsed;
+            std::lock_guard guard(lock);
+            Work &work = done[operation];
+            work.operations += static_cast<double>(order.size());
+            work.elapsed_ns = std::max(work.elapsed_ns, elapsed);
+            work.processor_ns += processor;
         }
     };
     std::vector<std::jthread> threads;
     for (unsigned number = 0; number < s.threads; number++)
-        threads.emplace_back(work, number);
+        threads.emplace_back(run, number);
     threads.clear(); // joins
-    for (Operation operation : round_trip)
-        emit({"metradb_threads",
-              {s.ops->name, operation_names[operation]},
-              std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads"),
-              1e9 * s.pairs * s.threads / ns[operation],
-              "/s",
-              s.pairs});
+    for (Operation operation : round_of_operations)
+        report(s, operation, done[operation]);
 }
 
 } // namespace

@@ -99,9 +99,10 @@ double turn_ticks()
     return static_cast<double>(__rdtsc() - start) / (2.0 * times);
 }
 
-void measure(Store &store, Operation operation, uint32_t pairs)
+void measure(Store &store, Operation operation)
 {
     const auto order = store.order(operation);
+    const auto count = static_cast<double>(order.size());
     const double turn = turn_ticks();
     meter.clear();
     uint64_t start = __rdtsc();
@@ -115,17 +116,17 @@ void measure(Store &store, Operation operation, uint32_t pairs)
         emit({"metradb_parts",
               {part_names[i]},
               operation_names[operation],
-              std::max(0.0, ticks * ns_per_tick / pairs),
+              std::max(0.0, ticks * ns_per_tick / count),
               "ns",
-              pairs});
+              order.size()});
     }
 }
 
 void run(const std::string &directory, uint32_t pairs, size_t bytes)
 {
     Store store(store_metradb, directory + "/store", pairs, bytes);
-    for (Operation operation : round_trip)
-        measure(store, operation, pairs);
+    for (Operation operation : round_of_operations)
+        measure(store, operation);
 }
 
 } // namespace

@@ -1,10 +1,9 @@
 /*
- * A round of operations on a store of pairs: from empty to full and back, each pair once in random
- * order. Every outcome is looked at, and every value that a get returns: a wrong store cannot be a
- * fast one.
+ * A round of operations on a store of pairs, in random order. Every outcome is looked at, and every
+ * value that a get returns: a wrong store cannot be a fast one.
  *
- * The first filling is another operation than the later ones, since the store's file and memory
- * grow, and the kernel clears their pages.
+ * `fill` puts all pairs into the empty store, whose file and memory grow, so that the kernel has to
+ * clear their pages. Later a random half of them is deleted, and put again: into a store in use.
  */
 #pragma once
 
@@ -19,10 +18,9 @@
 namespace bench
 {
 
-enum Operation { first_put, first_delete, put, get, replace, remove };
-constexpr const char *operation_names[] = {"first put", "first delete", "put",
-                                           "get",       "replace",      "delete"};
-constexpr Operation round_trip[] = {first_put, first_delete, put, get, replace, remove};
+enum Operation { fill, get, replace, remove, put };
+constexpr const char *operation_names[] = {"fill", "get", "replace", "delete", "put"};
+constexpr Operation round_of_operations[] = {fill, get, replace, remove, put};
 
 /** A store in a new file, and the buffers of its one thread. */
 class Store
@@ -36,10 +34,18 @@ class Store
     Store(const Store &) = delete;
     ~Store() { ops_.close(store_); }
 
-    /** The pairs in an order of the operation's own. */
+    /** The pairs that an operation is for, in an order of its own. */
     std::vector<uint32_t> order(Operation operation) const
     {
-        return permutation(pairs_, static_cast<uint64_t>(operation));
+        bool half = operation == remove || operation == put;
+        auto pairs = permutation(pairs_, half ? remove : operation);
+        pairs.resize(half ? pairs_ / 2 : pairs_);
+        if (operation != put)
+            return pairs;
+        std::vector<uint32_t> again;
+        for (uint32_t i : permutation(pairs_ / 2, put))
+            again.push_back(pairs[i]);
+        return again;
     }
 
     void run(Operation operation, const std::vector<uint32_t> &order)
@@ -56,7 +62,7 @@ class Store
     bool step(Operation operation, uint64_t key)
     {
         switch (operation) {
-        case first_put:
+        case fill:
         case put:
             memcpy(value_.data(), &key, sizeof key);
             return ops_.put(store_, key, value_.data());

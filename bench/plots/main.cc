@@ -47,14 +47,10 @@ const Peers metradb_peers = {
 const Peers thread_peers = {
     {"1 thread", "#0072b2", 7},
     {"2 threads", "#56b4e9", 6},
-    {"4 threads", "#009e73", 5},
-    {"8 threads", "#e69f00", 9},
 };
 const Peers part_peers = {
-    {"put", "#0072b2", 7},
-    {"get", "#009e73", 5},
-    {"replace", "#56b4e9", 6},
-    {"delete", "#e69f00", 9},
+    {"fill", "#999999", 13},   {"put", "#0072b2", 7},    {"get", "#009e73", 5},
+    {"replace", "#56b4e9", 6}, {"delete", "#e69f00", 9},
 };
 
 const char *const logarithmic = "set logscale y\nset format y '%.0s%c'\n";

@@ -1,8 +1,10 @@
 #!/bin/sh
 #
-# metradb_shell.sh METRADB: the command line: what it prints, its exit status, what it refuses.
+# metradb_shell.sh METRADB FIRST: the command line: what it prints, its exit status, what it refuses;
+# and the first program of the README.
 set -u
-metradb=$1
+metradb=$1 first=$2
+readme=$(cd "$(dirname "$0")/../../examples/metradb" && pwd)/README.md
 directory=$(mktemp -d /dev/shm/libpm-metradb-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory" || exit 1
@@ -132,3 +134,14 @@ complains "standard output"
 
 expect 0 db remove
 [ ! -e db ] || fail "did not remove it"
+
+# The first program, which the README shows as it is.
+sed -n '/^```c$/,/^```$/{/^```/d;p}' "$readme" | cmp -s - "${readme%README.md}first.c" ||
+    fail "the README has another first program"
+"$first" users 7 Ada || fail "first 7 Ada"
+"$first" users 7 >output || fail "first 7"
+prints "Ada$line"
+"$first" users 8 >output || fail "first 8"
+prints ""
+expect 0 -x users list
+prints "0700000000000000	416461$line"
