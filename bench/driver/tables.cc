@@ -335,7 +335,8 @@ std::vector<Table> metradb_tables()
          "METRADB",
          "Keys of 8 bytes, values of 1 KiB, in random order; each change is a durable transaction "
          "of "
-         "its own; ns an operation. Fill: puts into an empty store, whose file and memory grow "
+         "its own; ns of processor time an operation, of which none waits. Fill: puts into an "
+         "empty store, whose file and memory grow "
          "meanwhile (the pools of libpmemobj have their size from the beginning). Delete and put: "
          "of a random half, in a store in use.",
          {"operation"},
@@ -358,9 +359,8 @@ std::vector<Table> metradb_tables()
          .ratios = {two_threads}},
         {"metradb_parts",
          "METRADB by parts",
-         "Where the time of an operation goes, ns. Each call between the parts is timed, and the "
-         "cost of that taken off; processors overlap parts, so neighbours may trade some "
-         "nanoseconds.",
+         "Where the time of an operation goes, in percent. Each call between the parts is timed, "
+         "and the cost of that taken off; processors overlap parts, so neighbours may trade some.",
          {"part"},
          {"fill", "get", "replace", "delete", "put"}},
     };

@@ -6,7 +6,6 @@
  *
  *     bench_metradb_parts DIRECTORY PAIRS BYTES
  */
-#include "harness/clock.h"
 #include "harness/sample.h"
 #include "metradb/round.h"
 
@@ -102,24 +101,25 @@ double turn_ticks()
 void measure(Store &store, Operation operation)
 {
     const auto order = store.order(operation);
-    const auto count = static_cast<double>(order.size());
     const double turn = turn_ticks();
     meter.clear();
-    uint64_t start = __rdtsc();
-    double ns = elapsed_ns([&] { store.run(operation, order); });
+    store.run(operation, order);
     meter.leave(rest);
-    double ns_per_tick = ns / static_cast<double>(__rdtsc() - start);
-    for (size_t i = 0; i < part_names.size(); i++) {
+    std::array<double, part_names.size()> ticks;
+    double all = 0;
+    for (size_t i = 0; i < ticks.size(); i++) {
         Part part = static_cast<Part>(i);
-        double ticks = static_cast<double>(meter.ticks(part)) -
-                       turn / 2 * static_cast<double>(meter.turns(part));
+        double taking_time = turn / 2 * static_cast<double>(meter.turns(part));
+        ticks[i] = std::max(0.0, static_cast<double>(meter.ticks(part)) - taking_time);
+        all += ticks[i];
+    }
+    for (size_t i = 0; i < ticks.size(); i++)
         emit({"metradb_parts",
               {part_names[i]},
               operation_names[operation],
-              std::max(0.0, ticks * ns_per_tick / count),
-              "ns",
+              100 * ticks[i] / all,
+              "%",
               order.size()});
-    }
 }
 
 void run(const std::string &directory, uint32_t pairs, size_t bytes)

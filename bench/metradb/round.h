@@ -11,6 +11,7 @@
 #include "metradb/store.h"
 
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,6 +22,15 @@ namespace bench
 enum Operation { fill, get, replace, remove, put };
 constexpr const char *operation_names[] = {"fill", "get", "replace", "delete", "put"};
 constexpr Operation round_of_operations[] = {fill, get, replace, remove, put};
+
+/** Nanoseconds that this thread has run. None of the stores ever waits, so they are what an operation
+ * takes, and other programs on the machine do not count. */
+inline double processor_ns()
+{
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return 1e9 * static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec);
+}
 
 /** A store in a new file, and the buffers of its one thread. */
 class Store

@@ -219,7 +219,7 @@ void write_metradb_plots(const Figures &figures, Writer &writer)
                 linear, metradb_peers, figures.rows("metradb", {}), 0);
     writer.bars("metradb-threads", "METRADB by threads, a container each", "operations a second",
                 linear, thread_peers, figures.rows("metradb_threads", {"METRADB"}), 1);
-    writer.bars("metradb-parts", "Where the time of METRADB goes", "ns an operation", linear,
+    writer.bars("metradb-parts", "Where the time of METRADB goes", "% of an operation", linear,
                 part_peers, figures.rows("metradb_parts", {}), 0);
 }
 

@@ -203,14 +203,11 @@ int metradb_put(metradb *db, struct metradb_bytes key, struct metradb_bytes valu
     if (check_key(db, key) != 0)
         return -1;
     struct spot spot = find(t, key.data);
+    if (announce(t, spot) !=
+        0) /* first: while the value is copied, those lines come to the cache */
+        return -1;
     struct pair *p = new_pair(db, key, value);
-    if (!p)
-        return -1;
-    if (announce(t, spot) != 0) {
-        pm_free(p);
-        return -1;
-    }
-    return enchain(t, spot, p);
+    return p ? enchain(t, spot, p) : -1;
 }
 
 int metradb_put_many(metradb *db, const struct metradb_pair *pairs, size_t count)
@@ -219,13 +216,12 @@ int metradb_put_many(metradb *db, const struct metradb_pair *pairs, size_t count
     struct pair *made = NULL, **end = &made; /* in their order, linked by `next` */
     bool failed = false;
     for (size_t i = 0; i < count && !failed; i++) {
-        struct pair *p =
-            check_key(db, pairs[i].key) == 0 ? new_pair(db, pairs[i].key, pairs[i].value) : NULL;
-        if (p) {
-            *end = p;
-            end = &p->next;
-        }
-        failed = !p || announce(t, find(t, p->key)) != 0;
+        struct pair *p = NULL;
+        if (check_key(db, pairs[i].key) == 0 && announce(t, find(t, pairs[i].key.data)) == 0)
+            p = new_pair(db, pairs[i].key, pairs[i].value);
+        failed = !p;
+        *end = p;
+        end = p ? &p->next : end;
     }
     for (struct pair *p = made, *next; p; p = next) {
         next = p->next;

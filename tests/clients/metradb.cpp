@@ -291,8 +291,8 @@ TEST_CASE_METHOD(Fixture, "many at once: all of them or none, the last of a key 
         REQUIRE_DB(metradb_check(db.get()), 0);
         REQUIRE(contents(db) == model);
     }
-    std::string absent = key_of(1000), wrong = "short", there = model.begin()->first;
-    metradb_pair pairs[] = {{bytes(there), {}}, {bytes(absent), bytes("x")}, {bytes(there), {}}};
+    std::string absent = key_of(1000), wrong = "short", there = model.begin()->first, other = "x";
+    metradb_pair pairs[] = {{bytes(there), {}}, {bytes(absent), bytes(other)}, {bytes(there), {}}};
     REQUIRE(metradb_get_many(db.get(), pairs, 3) == 2);
     REQUIRE(text(pairs[0].value) == model.begin()->second);
     REQUIRE(pairs[1].value.data == nullptr);
@@ -301,7 +301,7 @@ TEST_CASE_METHOD(Fixture, "many at once: all of them or none, the last of a key 
     pairs[1].key = bytes(wrong);
     REQUIRE_FAILS(metradb_get_many(db.get(), pairs, 3), EINVAL, "all keys have");
     REQUIRE(text(pairs[2].value) == model.begin()->second);
-    pairs[0].value = bytes("not to be put");
+    pairs[0].value = bytes(other); // not to be put
     REQUIRE_FAILS(metradb_put_many(db.get(), pairs, 3), EINVAL, "all keys have");
     REQUIRE(contents(db) == model);
     REQUIRE_DB(metradb_check(db.get()), 0);
