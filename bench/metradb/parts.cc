@@ -33,9 +33,9 @@ enum Part {
     lock
 };
 constexpr std::array part_names = {
-    "rest",          "hash table",        "copying",       "allocation",
-    "pointer map",   "announcing stores", "opening pages", "finding what changed",
-    "log and fence", "lines home",        "lock"};
+    "rest",          "hash table",         "copying",       "allocation",
+    "pointer map",   "announcing stores",  "opening pages", "finding what changed",
+    "log and fence", "record, lines home", "lock"};
 
 /** Ticks of the processor's clock, by part. */
 class Meter

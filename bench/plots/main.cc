@@ -55,6 +55,7 @@ const Peers part_peers = {
 
 const char *const logarithmic = "set logscale y\nset format y '%.0s%c'\n";
 const char *const linear = "set yrange [0:*]\n";
+const char *const linear_many = "set yrange [0:*]\nset xtics rotate by -20\n"; // of many labels
 
 /** Those that any of the rows has a figure of. */
 Peers measured(const Peers &peers, const Rows &rows)
@@ -217,9 +218,10 @@ void write_metradb_plots(const Figures &figures, Writer &writer)
     const std::string setting = ", 1 KiB, one durable transaction each (/dev/shm as pmem)";
     writer.bars("metradb", "METRADB and structures on libpmemobj" + setting, "ns an operation",
                 linear, metradb_peers, figures.rows("metradb", {}), 0);
-    writer.bars("metradb-threads", "METRADB by threads, a container each", "operations a second",
-                linear, thread_peers, figures.rows("metradb_threads", {"METRADB"}), 1);
-    writer.bars("metradb-parts", "Where the time of METRADB goes", "% of an operation", linear,
+    writer.bars("metradb-threads", "METRADB by threads, a container each",
+                "operations a second of processor time", linear, thread_peers,
+                figures.rows("metradb_processors", {"METRADB"}), 1);
+    writer.bars("metradb-parts", "Where the time of METRADB goes", "% of an operation", linear_many,
                 part_peers, figures.rows("metradb_parts", {}), 0);
 }
 
