@@ -367,13 +367,14 @@ static int load_table(metradb *db, const struct metradb_options *o)
     return check_table(db, o);
 }
 
-/* PM_EXCLUSIVE is not asked for: a container without a table counts as none. */
+/* PM_EXCLUSIVE is not asked for: a container without a table counts as none. PM_RELOCATE: so that
+ * values are memory like any other, which system calls take too, wherever the container lies. */
 static pm_container *open_container(const char *path, const struct metradb_options *o)
 {
     struct pm_options options = {
         .size = sizeof options,
         .flags = PM_MOVABLE | (o->flags & METRADB_CREATE ? PM_CREATE : 0) |
-                 (o->flags & METRADB_READONLY ? PM_READONLY : 0),
+                 (o->flags & METRADB_READONLY ? PM_READONLY : PM_RELOCATE),
         .engine = PM_ENGINE_REDO,
         .tracker = PM_TRACKER_STORES,
         .layout = layout,

@@ -122,7 +122,8 @@ int metradb_put_many(metradb *db, const struct metradb_pair *pairs, size_t count
  * Find the value of `key`: 1 and its bytes in `*value`, 0 if the key is not there, -1 with EINVAL
  * for a key of another length. The bytes are not copied: they lie in the container, aligned to 8,
  * and stay there until the commit after that value was replaced or deleted; one that was put in the
- * open transaction, only until metradb_abort().
+ * open transaction, only until metradb_abort(). (In a container that is METRADB_READONLY and open
+ * beside its copy, touch them before a system call does: see PM_MOVABLE.)
  */
 int metradb_get(const metradb *db, struct metradb_bytes key, struct metradb_bytes *value);
 

@@ -412,6 +412,15 @@ TEST_CASE_METHOD(Fixture, "a copy opens beside its original")
         REQUIRE_DB(metradb_delete(each->get(), bytes(key_of(7))), 1);
         REQUIRE_DB(metradb_commit(each->get()), 0);
     }
+    copy.reset();
+    path = directory / "copy.pm";
+    std::filesystem::copy_file(path, directory / "third.pm");
+    copy = open();
+    metradb_options reading{};
+    reading.flags = METRADB_READONLY;
+    path = directory / "third.pm";
+    model.erase(key_of(7));
+    REQUIRE(contents(open(reading)) == model);
 }
 
 TEST_CASE_METHOD(Fixture, "a thread for each container, side by side")
