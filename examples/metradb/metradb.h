@@ -171,7 +171,8 @@ uint64_t metradb_buckets(const metradb *db);
  */
 int metradb_check(const metradb *db);
 
-/** The container of libpm behind it, for pm_stats() and pm_reserve(). Owned by `db`. */
+/** The container of libpm behind it, for pm_stats() and pm_reserve(); not for what moves or frees its
+ * objects. Owned by `db`. */
 pm_container *metradb_container(const metradb *db);
 
 /** What the last call that failed in this thread has to say; "" if none has. */
