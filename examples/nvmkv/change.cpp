@@ -1,0 +1,120 @@
+#include "nvmkv/change.hpp"
+
+#include <cerrno>
+
+namespace nvmkv
+{
+
+std::optional<PairView> pair_in(Ftl::Snapshot &snapshot, const Places &places, uint64_t region)
+{
+    const Range range = places.range(region);
+    auto extent = snapshot.at_or_after(range.first);
+    if (!extent || extent->first >= range.end())
+        return std::nullopt;
+    PairView pair;
+    if (!parse_pair(snapshot.read(*extent), pair))
+        fail(EBADMSG, "sector " + std::to_string(extent->first) + ": this is no pair");
+    return pair;
+}
+
+std::optional<PairView> Change::at(uint64_t region)
+{
+    auto planned = planned_.find(region);
+    if (planned == planned_.end())
+        return pair_in(*latest_, places_, region);
+    PairView pair;
+    if (!parse_pair(planned->second.image, pair))
+        return std::nullopt;
+    return pair;
+}
+
+void Change::store(uint64_t region, uint64_t offset, std::string image)
+{
+    planned_[region] = {places_.range(region).first + offset, std::move(image)};
+}
+
+// The pair, or tombstone, gets the flag that somebody has gone past it.
+void Change::pass(uint64_t region, const PairView &pair)
+{
+    if (pair.passed())
+        return;
+    std::string image = pair_image(pair.header.pool, pair.header.hash, pair.key, pair.value);
+    set_flags(image, pair.header.flags | pair_passed);
+    store(region, pair.header.pool, std::move(image));
+}
+
+void Change::put(uint32_t pool, uint64_t hash, std::string_view key, std::string image)
+{
+    std::optional<unsigned> place; // the first one that is free
+    uint32_t flags = 0;            // what is there keeps them
+    unsigned probe = 0;
+    for (; probe < probes_max; probe++) {
+        auto pair = at(places_.region(hash, probe));
+        if (!pair) {
+            place = place.value_or(probe);
+            break;
+        }
+        if (pair->is(pool, hash, key)) {
+            place = probe;
+            flags = pair->header.flags;
+            break;
+        }
+        if (pair->tombstone() && !place) {
+            place = probe;
+            flags = pair_passed;
+        }
+        if (!pair->passed() && place)
+            break; // nobody has gone further
+    }
+    if (!place)
+        fail(EOVERFLOW, "all " + std::to_string(probes_max) +
+                            " places of the key are taken; create a store with more key bits");
+    // A key that is there is replaced where it is, even if a place before it has become free: pairs
+    // never move.
+    for (unsigned i = 0; i < *place; i++) {
+        const uint64_t region = places_.region(hash, i);
+        pass(region, *at(region));
+    }
+    set_flags(image, flags);
+    store(places_.region(hash, *place), pool, std::move(image));
+}
+
+bool Change::erase(uint32_t pool, uint64_t hash, std::string_view key)
+{
+    for (unsigned probe = 0; probe < probes_max; probe++) {
+        const uint64_t region = places_.region(hash, probe);
+        auto pair = at(region);
+        if (!pair)
+            return false;
+        if (pair->is(pool, hash, key)) {
+            clear(region);
+            return true;
+        }
+        if (!pair->passed())
+            return false;
+    }
+    return false;
+}
+
+void Change::clear(uint64_t region)
+{
+    auto pair = at(region);
+    if (!pair || !pair->passed()) {
+        store(region, 0, {});
+        return;
+    }
+    std::string image = pair_image(0, 0, {}, {});
+    set_flags(image, pair_passed | pair_tombstone);
+    store(region, places_.tombstone_offset(), std::move(image));
+}
+
+std::vector<Replacement> Change::finish()
+{
+    latest_.reset();
+    std::vector<Replacement> replacements;
+    for (const auto &[region, planned] : planned_)
+        replacements.push_back({places_.range(region), {planned.first, planned.image}});
+    return replacements;
+}
+
+} // namespace nvmkv
