@@ -129,6 +129,31 @@ void append_metradb(Commands &commands, const Plan &plan, size_t repetition,
     commands.push_back({{plan.programs + "/bench_metradb_parts", directory, pairs, bytes}});
 }
 
+void append_nvmkv(Commands &commands, const Plan &plan, size_t repetition,
+                  const Plan::Directories &directories)
+{
+    for (const auto &[medium, directory] :
+         {std::pair{"ordinary file", directories.file}, {"memory", directories.memory}}) {
+        auto command = [&](const char *what, const char *peer, bool sync = false) {
+            Plan::Command command{{plan.programs + "/bench_nvmkv", what, peer, medium, directory},
+                                  false};
+            if (sync)
+                command.words.push_back("--sync");
+            return Commands{command};
+        };
+        std::vector<Commands> groups;
+        for (const char *peer : {"NVMKV", "FTL", "LevelDB"})
+            for (bool sync : {false, true})
+                groups.push_back(command("threads", peer, sync));
+        append_in_turn(commands, groups, repetition);
+        for (const char *what : {"pools", "ycsb"})
+            append_in_turn<Commands>(commands, {command(what, "NVMKV"), command(what, "LevelDB")},
+                                     repetition);
+    }
+    commands.push_back(
+        {{plan.programs + "/bench_nvmkv", "collisions", "NVMKV", "memory", directories.memory}});
+}
+
 } // namespace
 
 std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &directories) const
@@ -136,6 +161,10 @@ std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &
     Commands commands;
     if (part == "metradb") {
         append_metradb(commands, *this, repetition, directories.memory);
+        return commands;
+    }
+    if (part == "nvmkv") {
+        append_nvmkv(commands, *this, repetition, directories);
         return commands;
     }
     append_structures(commands, *this, repetition, directories.memory);

@@ -366,13 +366,87 @@ std::vector<Table> metradb_tables()
     };
 }
 
+/** Tables of NVMKV. */
+std::vector<Table> nvmkv_tables()
+{
+    const Labels all = {"NVMKV, sync",  "FTL, sync",  "LevelDB, sync",
+                        "NVMKV, async", "FTL, async", "LevelDB, async"};
+    const Quantity sync = {"NVMKV, sync", "LevelDB, sync"};
+    const Quantity async = {"NVMKV, async", "LevelDB, async"};
+    const Labels both = {"NVMKV, async", "LevelDB, async"};
+    const char *const written =
+        "For each byte of a key or value put. Handed on: what libpm logged, and 64 for each line "
+        "that it wrote back (of files, in pages); what LevelDB gave to write(2). To the disk: "
+        "sectors that it was told to write until the store was closed, the file system's journal "
+        "included, and whatever other programs wrote meanwhile.";
+    return {
+        {"kv_put",
+         "Puts",
+         "Of new keys of 16 bytes, with values of 1 KiB, a second. Sync: a put returns when it "
+         "survives a power failure; async: when it survives the process. The FTL is the address "
+         "space that NVMKV writes to.",
+         {"medium", "threads"},
+         all,
+         {sync, async}},
+        {"kv_put_bare",
+         "Sync puts relative to the bare disk",
+         "Those to an ordinary file, divided by how often per second 512 bytes could be written in "
+         "place and synced, measured right before and after.",
+         {"threads"},
+         {"NVMKV, sync", "FTL, sync", "LevelDB, sync"},
+         {sync}},
+        {"kv_get",
+         "Gets",
+         "Of random keys of those put async, a second, by as many threads. NVMKV without its "
+         "cache, "
+         "LevelDB with one of 8 MiB, and bloom filters.",
+         {"medium", "threads"},
+         {"NVMKV, async", "FTL, async", "LevelDB, async"},
+         {async}},
+        {"kv_reads",
+         "Reads a get",
+         "By one thread. LevelDB's are of its files.",
+         {"medium"},
+         {"NVMKV, async", "FTL, async", "LevelDB, async"}},
+        {"kv_syncs", "Waits for the medium", "fdatasync(2), or fences, a put.", {"medium"}, all},
+        {"kv_written", "Write amplification of puts", written, {"medium", "counted"}, all},
+        {"kv_pools",
+         "Pools",
+         "Puts a second of two threads into as many pools of one store, and into as many LevelDB "
+         "databases.",
+         {"medium", "pools"},
+         both,
+         {async}},
+        {"ycsb",
+         "YCSB",
+         "Operations a second by two threads on 40,000 records of 16 + 1024 bytes: A half updates, "
+         "B 5 % updates, C reads, F half read-modify-writes (zipfian, 0.99), D 5 % insertions, "
+         "reads of the latest. Cache: LevelDB's block cache, NVMKV's read cache.",
+         {"medium", "workload", "cache"},
+         both,
+         {async}},
+        {"ycsb_written",
+         "Write amplification of YCSB",
+         "Bytes handed on for each byte of a key or value put.",
+         {"medium", "workload", "cache"},
+         both},
+        {"kv_collisions",
+         "Collision cache",
+         "20,000 pairs in a store of few regions; gets of 4096 of the keys, with the cache of "
+         "where displaced keys are and without.",
+         {"regions taken", "figure"},
+         {"collision cache", "none"}},
+    };
+}
+
 } // namespace
 
 const std::vector<Table> &tables()
 {
     static const std::vector<Table> tables = [] {
         std::vector<Table> all;
-        for (auto part : {structure_tables, micro_tables, mark_tables, file_tables, metradb_tables})
+        for (auto part : {structure_tables, micro_tables, mark_tables, file_tables, metradb_tables,
+                          nvmkv_tables})
             std::ranges::copy(part(), std::back_inserter(all));
         return all;
     }();

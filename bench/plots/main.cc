@@ -52,6 +52,10 @@ const Peers part_peers = {
     {"fill", "#999999", 13},   {"put", "#0072b2", 7},    {"get", "#009e73", 5},
     {"replace", "#56b4e9", 6}, {"delete", "#e69f00", 9},
 };
+const Peers nvmkv_peers = {
+    {"NVMKV, sync", "#0072b2", 7},  {"FTL, sync", "#999999", 5},  {"LevelDB, sync", "#d55e00", 13},
+    {"NVMKV, async", "#56b4e9", 6}, {"FTL, async", "#cccccc", 4}, {"LevelDB, async", "#e69f00", 12},
+};
 
 const char *const logarithmic = "set logscale y\nset format y '%.0s%c'\n";
 const char *const linear = "set yrange [0:*]\n";
@@ -225,6 +229,28 @@ void write_metradb_plots(const Figures &figures, Writer &writer)
                 part_peers, figures.rows("metradb_parts", {}), 0);
 }
 
+void write_nvmkv_plots(const Figures &figures, Writer &writer)
+{
+    writer.bars("nvmkv-put-bare", "Sync puts of 1 KiB, by threads (ordinary file)",
+                "relative to the bare disk", linear, nvmkv_peers, figures.rows("kv_put_bare", {}),
+                0);
+    for (const auto &[medium, name] : {std::pair{"ordinary file", "file"}, {"memory", "memory"}}) {
+        const std::string where = std::string(" (") + medium + ")", dash = std::string("-") + name;
+        const std::string rate = "operations a second";
+        writer.bars("nvmkv-put" + dash, "Puts of 1 KiB, by threads" + where, rate, logarithmic,
+                    nvmkv_peers, figures.rows("kv_put", {medium}), 1);
+        writer.bars("nvmkv-get" + dash, "Gets of 1 KiB, by threads" + where, rate, linear,
+                    nvmkv_peers, figures.rows("kv_get", {medium}), 1);
+        writer.bars("nvmkv-pools" + dash, "Puts, by pools or databases" + where, rate, linear,
+                    nvmkv_peers, figures.rows("kv_pools", {medium}), 1);
+        writer.bars("nvmkv-ycsb" + dash, "YCSB, cache of 8 MiB" + where, rate, linear, nvmkv_peers,
+                    figures.rows("ycsb", {medium, "", "8 MiB"}), 1);
+        writer.bars("nvmkv-ycsb-written" + dash, "YCSB A, bytes written a byte, by cache" + where,
+                    "bytes written a byte", linear, nvmkv_peers,
+                    figures.rows("ycsb_written", {medium, "A"}), 2);
+    }
+}
+
 void write_libpm_plots(const Figures &figures, Writer &writer)
 {
     const std::string medium = ", /dev/shm as pmem)", size = "100000";
@@ -255,6 +281,8 @@ void write_plots(const Figures &figures, const std::string &directory)
         write_libpm_plots(figures, writer);
     if (!figures.rows("metradb", {}).empty())
         write_metradb_plots(figures, writer);
+    if (!figures.rows("kv_put", {}).empty())
+        write_nvmkv_plots(figures, writer);
 }
 
 } // namespace
