@@ -113,21 +113,38 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
                     in->path);
 }
 
-/* Every program and library that a pointer leads into must be there; those that none does need not.
- * Missing ones are rare, so looking for their pointers may take a pass over all. */
+/* Modules that are missing, but that no pointer leads into, are none. Missing ones are rare, so looking
+ * for their pointers may take a pass over all. */
+static void give_up_modules(pm_container *c)
+{
+    struct modules *m = &c->txn.modules;
+    uint64_t offset;
+    for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++)
+        if (!pointers_find(&c->container, m->module[i].home, m->module[i].size, &offset))
+            modules_give_up(m, i);
+}
+
+/* Every other must be there. */
 static int demand_modules(pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
     uint64_t offset;
+    if (c->txn.foreign == FOREIGN_IGNORE)
+        return 0;
     for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++) {
-        if (c->txn.foreign == FOREIGN_IGNORE ||
-            !pointers_find(&c->container, m->module[i].home, m->module[i].size, &offset))
-            continue;
+        (void)pointers_find(&c->container, m->module[i].home, m->module[i].size, &offset);
         if (modules_report(&c->txn, i, offset) != 0 && c->txn.foreign == FOREIGN_ERROR)
             return -1;
         fprintf(stderr, "libpm: %s\n", pm__message());
     }
     return 0;
+}
+
+/* Whether what its pointers mean, which is known only when it has been recovered, demands that pages
+ * are made when they are touched. */
+static bool must_be_moved(const pm_container *c)
+{
+    return modules_are_displaced(&c->txn.modules) && !c->container.moved;
 }
 
 static int open_layers(pm_container *c, const char *path, const struct pm_options *options,
@@ -141,7 +158,9 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         txn_open(&c->txn, &c->container, &how) == 0) {
         bool allocator = allocator_open(&c->allocator, &c->txn) == 0;
         bool pointers = allocator && pointer_map_open(&c->pointers, &c->allocator) == 0;
-        if (pointers && demand_modules(c) == 0)
+        if (pointers)
+            give_up_modules(c);
+        if (pointers && (must_be_moved(c) || demand_modules(c) == 0))
             return 0;
         int error = errno;
         if (pointers)
@@ -189,8 +208,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
         pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     else if (open_layers(c, path, options, &translated) != 0)
         c = forget(c);
-    /* What its pointers mean is known only now, and pages must be made when they are touched. */
-    if (c && modules_are_displaced(&c->txn.modules) && !c->container.moved) {
+    if (c && must_be_moved(c)) {
         close_upper(c);
         txn_unload(&c->txn);
         container_close(&c->container);

@@ -98,12 +98,12 @@ static_assert(FORMAT_SIZE_MAX / PM_PAGE <= UINT64_C(1) << FENCED_SLOT_BITS, "slo
  * Every word is sealed and journaled; text has 7 bytes a word.
  */
 struct format_module {
-    uint64_t id;      /* of its build-id; 0: no module */
-    uint64_t base;    /* address of its first byte, a page's */
-    uint64_t size;    /* bytes, whole pages */
-    uint64_t name[5]; /* of its file, without directories; cut off if it is longer */
-    uint64_t
-        symbol[8]; /* that the first of the pointers leads to, so too; none if it is not known */
+    uint64_t id;        /* of its build-id; 0: no module */
+    uint64_t base;      /* address of its first byte, a page's */
+    uint64_t size;      /* bytes, whole pages */
+    uint64_t name[5];   /* of its file, without directories; cut off if it is longer */
+    uint64_t first;     /* bytes from the first byte to where the first of the pointers leads */
+    uint64_t symbol[7]; /* which is this, text as the name; none if it is not known */
 };
 
 #define FORMAT_MODULES_MAX 30

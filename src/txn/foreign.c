@@ -6,12 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Whether a program could have anything there: not in the first page, nor in the kernel's half. */
-static bool is_address(uint64_t value)
-{
-    return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
-}
-
 static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
 {
     char object[OBJECT_TEXT];
@@ -33,7 +27,7 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
 static int check(struct txn *t, uint64_t offset, uint64_t value)
 {
     int adopted = modules_adopt(t, value);
-    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !is_address(value))
+    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_address(value))
         return adopted;
     return leads_out(t, offset, value);
 }

@@ -8,6 +8,12 @@
 
 #include "txn/txn.h"
 
+/* Whether a program could have anything there: not in the first page, nor in the kernel's half. */
+static inline bool foreign_is_address(uint64_t value)
+{
+    return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
+}
+
 /* Look at some words of a line of the view, which hold pointers, a bit each: those that lead out, and
  * not into a module, are taken from `words`. -1 with a message if that is an error. */
 int foreign_check(struct txn *t, uint64_t line, uint8_t *words);

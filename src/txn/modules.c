@@ -81,6 +81,45 @@ static bool find_by_address(struct loaded *l, uint64_t address)
     return dl_iterate_phdr(look, l);
 }
 
+static int list(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct modules *m = context;
+    struct loaded l = {.name = ""};
+    m->adds = info->dlpi_adds;
+    m->subs = info->dlpi_subs;
+    if (look(info, size, &l) == 0)
+        return 0;
+    if (m->loaded_count < LOADED_MAX)
+        m->loaded[m->loaded_count] = (struct loaded_range){l.start, l.size};
+    m->loaded_count++;
+    return 0;
+}
+
+/* Whether the list is what is loaded now. */
+static int compare(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const struct modules *m = context;
+    (void)size;
+    return info->dlpi_adds == m->adds && info->dlpi_subs == m->subs ? 1 : 2;
+}
+
+static void list_loaded(struct modules *m)
+{
+    if (m->loaded_count > 0 && dl_iterate_phdr(compare, m) == 1)
+        return;
+    m->loaded_count = 0;
+    dl_iterate_phdr(list, m);
+}
+
+bool modules_may_have(struct modules *m, uint64_t value)
+{
+    list_loaded(m);
+    for (uint32_t i = 0; i < m->loaded_count && i < LOADED_MAX; i++)
+        if (value - m->loaded[i].start < m->loaded[i].size)
+            return true;
+    return m->loaded_count > LOADED_MAX;
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define TEXT_BYTES 7 /* of a word */
@@ -138,10 +177,19 @@ static bool entry_is_valid(const struct modules *m, const struct format_module *
            size % PM_PAGE == 0 && !are_taken(m, base, size);
 }
 
+/* Addresses that no processor takes, where module `i` would not fit into another. */
+static uint64_t nowhere(uint32_t i)
+{
+    return (UINT64_C(1) << 62) + ((uint64_t)i << 48);
+}
+
 int modules_load(struct txn *t)
 {
     struct modules *m = &t->modules;
+    uint64_t unused[FORMAT_MODULES_MAX];
+    memcpy(unused, m->unused, sizeof unused);
     *m = (struct modules){.region = {.offset = FORMAT_MODULES, .words = MODULES_WORDS}};
+    list_loaded(m);
     for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) {
         const struct format_module *e = entry(t, i);
         if (!entry_is_valid(m, e))
@@ -152,27 +200,41 @@ int modules_load(struct txn *t)
         if (e->id == 0)
             continue;
         struct loaded l;
-        m->module[i] = (struct module){.id = seal_payload(e->id),
-                                       .home = seal_payload(e->base),
-                                       .size = seal_payload(e->size)};
+        struct module *k = &m->module[i];
+        *k = (struct module){.id = seal_payload(e->id),
+                             .home = seal_payload(e->base),
+                             .size = seal_payload(e->size)};
         m->end = i + 1;
-        if (find_by_id(&l, m->module[i].id) && l.size == m->module[i].size)
-            m->module[i].view = l.start;
+        k->loaded = find_by_id(&l, k->id) && l.size == k->size;
+        k->view = k->loaded ? l.start : t->c->moved ? nowhere(i) : k->home;
+        if (!k->loaded && unused[i] == k->id)
+            modules_give_up(m, i);
     }
     return 0;
 }
 
+void modules_give_up(struct modules *m, uint32_t module)
+{
+    m->unused[module] = m->module[module].id;
+    m->module[module] = (struct module){.size = 0};
+}
+
 bool modules_are_displaced(const struct modules *m)
 {
-    for (uint32_t i = 0; i < m->end; i++)
-        if (m->module[i].view && m->module[i].view != m->module[i].home)
+    for (uint32_t i = 0; i < m->end; i++) {
+        const struct module *k = &m->module[i];
+        if (k->loaded && k->view != k->home)
             return true;
+        for (uint32_t j = 0; !k->loaded && j < m->loaded_count && j < LOADED_MAX; j++)
+            if (overlap(k->home, k->size, m->loaded[j].start, m->loaded[j].size))
+                return true;
+    }
     return false;
 }
 
 uint32_t modules_missing(const struct modules *m, uint32_t from)
 {
-    while (from < m->end && (m->module[from].size == 0 || m->module[from].view))
+    while (from < m->end && (m->module[from].size == 0 || m->module[from].loaded))
         from++;
     return from;
 }
@@ -181,17 +243,21 @@ int modules_report(const struct txn *t, uint32_t module, uint64_t offset)
 {
     const struct format_module *e = entry(t, module);
     enum { NAME = sizeof e->name / sizeof *e->name, SYMBOL = sizeof e->symbol / sizeof *e->symbol };
-    char name[NAME * TEXT_BYTES + 1], symbol[SYMBOL * TEXT_BYTES + 1], object[OBJECT_TEXT];
+    char name[NAME * TEXT_BYTES + 1], symbol[SYMBOL * TEXT_BYTES + 1] = "", object[OBJECT_TEXT];
+    uint64_t byte = *home_word(t->c, offset) - t->modules.module[module].home;
     get_text(e->name, NAME, name);
-    get_text(e->symbol, SYMBOL, symbol);
+    if (byte == seal_payload(e->first)) /* of others nobody knows what was there */
+        get_text(e->symbol, SYMBOL, symbol);
     txn_describe_object(t, offset, " in ", object);
     return pm__fail(
         ENOEXEC,
-        "%s: offset %" PRIu64 ": the pointer there%s leads to byte %#" PRIx64 " of %s%s%s%s, "
-        "of which this very build is not loaded; load it before pm_open(), or open with "
-        "foreign_pointers = PM_FOREIGN_IGNORE and correct the pointers",
-        t->c->path, offset, object, *home_word(t->c, offset) - t->modules.module[module].home, name,
-        symbol[0] ? " (as the first did, to " : "", symbol, symbol[0] ? ")" : "");
+        "%s: offset %" PRIu64 ": the pointer there%s leads to byte %#" PRIx64
+        " of %s%s%s%s, of which "
+        "this very build is not loaded (addr2line of that build tells what is there); load it "
+        "before "
+        "pm_open(), or open with foreign_pointers = PM_FOREIGN_IGNORE and correct the pointers",
+        t->c->path, offset, object, byte, name, symbol[0] ? " (" : "", symbol,
+        symbol[0] ? ")" : "");
 }
 
 /* ---- a module more --------------------------------------------------------------------------- */
@@ -210,21 +276,32 @@ static uint64_t choose_home(const struct txn *t, const struct loaded *l)
     return home;
 }
 
+static void put_entry(struct txn *t, uint32_t at, const struct format_module *e)
+{
+    enum { WORDS = sizeof *e / sizeof(uint64_t) };
+    uint64_t words[WORDS];
+    memcpy(words, e, sizeof words);
+    for (uint32_t i = 0; i < WORDS; i++)
+        journal_set(&t->journal, &t->modules.region, at * WORDS + i, words[i]);
+}
+
 static void record(struct txn *t, uint32_t at, uint64_t home, uint64_t value,
                    const struct loaded *l)
 {
-    struct format_module e = {.id = seal(l->id), .base = seal(home), .size = seal(l->size)};
+    struct format_module e = {.id = seal(l->id),
+                              .base = seal(home),
+                              .size = seal(l->size),
+                              .first = seal(value - l->start)};
     Dl_info symbol;
     put_text(e.name, sizeof e.name / sizeof *e.name, l->name);
     if (dladdr((void *)value, &symbol) && symbol.dli_sname)
         put_text(e.symbol, sizeof e.symbol / sizeof *e.symbol, symbol.dli_sname);
-    uint64_t words[sizeof e / sizeof(uint64_t)];
-    memcpy(words, &e, sizeof words);
-    for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
-        journal_set(&t->journal, &t->modules.region,
-                    at * (uint32_t)(sizeof words / sizeof *words) + i, words[i]);
-    t->modules.module[at] =
-        (struct module){.id = l->id, .home = home, .size = l->size, .view = l->start};
+    for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) /* they might have addresses in common */
+        if (t->modules.unused[i] && t->modules.module[i].size == 0)
+            put_entry(t, i, &(struct format_module){.id = 0});
+    put_entry(t, at, &e);
+    t->modules.module[at] = (struct module){
+        .id = l->id, .home = home, .size = l->size, .view = l->start, .loaded = true};
     t->modules.end = (uint32_t)max_u64(t->modules.end, at + 1);
 }
 
@@ -243,7 +320,7 @@ static uint32_t known(const struct txn *t, const struct loaded *l)
 static bool replaces(const struct modules *m, const struct loaded *l)
 {
     for (uint32_t i = 0; i < m->end; i++)
-        if (m->module[i].view && overlap(l->start, l->size, m->module[i].view, m->module[i].size))
+        if (overlap(l->start, l->size, m->module[i].view, m->module[i].size))
             return true;
     return false;
 }
@@ -253,14 +330,16 @@ int modules_adopt(struct txn *t, uint64_t value)
     struct modules *m = &t->modules;
     struct loaded l;
     if (!find_by_address(&l, value))
-        return 0;
+        return modules_know(m, value); /* of one that is not loaded */
     if (known(t, &l) < m->end)
         return 1;
     if (replaces(m, &l))
-        return pm__fail(EINVAL,
-                        "%s: a library was unloaded into which pointers lead, and %s, into which "
-                        "one leads too, is where it was: they cannot be told apart; correct them",
-                        t->c->path, l.name);
+        return pm__fail(
+            EINVAL,
+            "%s: a library was unloaded into which pointers lead, and %s, into which "
+            "one leads too, is where it was; correct the pointers into the first, and "
+            "commit, before any into the second are stored; then open the container anew",
+            t->c->path, l.name);
     uint32_t at = 0;
     while (at < FORMAT_MODULES_MAX && m->module[at].size > 0)
         at++;

@@ -6,11 +6,13 @@
  * module; and if it does not lie there now the container is opened as one that is `moved`, with
  * pages made right as they are touched (txn/moved.h). Where nothing has moved nothing is done.
  *
- * A module comes into the table with the commit that finds the first pointer into it. It stays.
+ * A module comes into the table with the commit that finds the first pointer into it. It stays until
+ * it is not loaded, no pointer leads into it any more, and another one needs its place.
  *
  * Invariants
  *  L1  No two modules that are in the table have home's addresses in common.
- *  L2  In a container that is not `moved` those that are loaded lie where home says.
+ *  L2  In a container that is not `moved` those that are loaded lie where home says. In one that is,
+ *      pointers into one that is not loaded are addresses that nothing can have.
  */
 #ifndef PM_TXN_MODULES_H
 #define PM_TXN_MODULES_H
@@ -22,13 +24,26 @@ struct txn;
 struct module {
     uint64_t id;         /* of its build-id */
     uint64_t home, size; /* as home has it; size 0: no module */
-    uint64_t view;       /* where it is; 0: it is not loaded */
+    uint64_t view;       /* as this process has it */
+    bool loaded;         /* and there it is */
 };
+
+/* Addresses of something that is loaded, with a build-id. */
+struct loaded_range {
+    uint64_t start, size;
+};
+
+#define LOADED_MAX 256
 
 struct modules {
     struct journal_region region;
     struct module module[FORMAT_MODULES_MAX];
     uint32_t end; /* of those in use */
+    uint64_t
+        unused[FORMAT_MODULES_MAX]; /* ids of those that the medium has, but no pointer needs */
+    struct loaded_range loaded[LOADED_MAX];
+    uint32_t loaded_count;         /* may be more: then what is not among them is looked for */
+    unsigned long long adds, subs; /* of the dynamic linker, when they were listed */
 };
 
 /* Words of the table, each of which a commit may change. */
@@ -38,8 +53,16 @@ struct modules {
  * if it is damaged. */
 int modules_load(struct txn *t);
 
-/* Whether a module is not where home's pointers mean it to be. */
+/* Whether a module is not where home's pointers mean it to be; or another one is, so that pointers
+ * into it could not be told apart. */
 bool modules_are_displaced(const struct modules *m);
+
+/* Whether a value is an address in something that is loaded, so that asking modules_adopt() may be
+ * worth it. Some 50 ns. */
+bool modules_may_have(struct modules *m, uint64_t value);
+
+/* No pointer leads into this one: its place in the table may be taken. */
+void modules_give_up(struct modules *m, uint32_t module);
 
 /* Have the module that a pointer leads into in the table: 1; 0 if there is none; -1 with a message if
  * there is no room. The journal's lock is held. */
@@ -54,7 +77,7 @@ int modules_report(const struct txn *t, uint32_t module, uint64_t offset);
 static inline uint64_t modules_to_view(const struct modules *m, uint64_t value)
 {
     for (uint32_t i = 0; i < m->end; i++)
-        if (value - m->module[i].home < m->module[i].size && m->module[i].view)
+        if (value - m->module[i].home < m->module[i].size)
             return value - m->module[i].home + m->module[i].view;
     return value;
 }
@@ -62,7 +85,7 @@ static inline uint64_t modules_to_view(const struct modules *m, uint64_t value)
 static inline uint64_t modules_to_home(const struct modules *m, uint64_t value)
 {
     for (uint32_t i = 0; i < m->end; i++)
-        if (value - m->module[i].view < m->module[i].size && m->module[i].view)
+        if (value - m->module[i].view < m->module[i].size)
             return value - m->module[i].view + m->module[i].home;
     return value;
 }
@@ -70,11 +93,9 @@ static inline uint64_t modules_to_home(const struct modules *m, uint64_t value)
 /* Whether a pointer of the view leads into a module of the table, loaded or not. */
 static inline bool modules_know(const struct modules *m, uint64_t value)
 {
-    for (uint32_t i = 0; i < m->end; i++) {
-        const struct module *k = &m->module[i];
-        if (value - (k->view ? k->view : k->home) < k->size)
+    for (uint32_t i = 0; i < m->end; i++)
+        if (value - m->module[i].view < m->module[i].size)
             return true;
-    }
     return false;
 }
 

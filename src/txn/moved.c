@@ -103,7 +103,7 @@ static uint64_t mapped_in_home(const struct txn *t, uint64_t index)
     if (!seal_is_valid(word))
         panic(c->path, offset,
               "a word of the pointer map is damaged, so that the pointers it is about cannot be "
-              "read here; open the container where its addresses are free",
+              "made right; restore the file from a backup",
               EBADMSG);
     return seal_payload(word);
 }

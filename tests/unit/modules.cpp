@@ -250,6 +250,80 @@ TEST_CASE_METHOD(Fixture, "a library that is missing, or another version of it")
     REQUIRE(lack(library, PM_FOREIGN_ERROR).output == "open\n"); // nobody needs it
 }
 
+// arguments: path, library, and those to be stored then, one after the other
+CHILD_PROCESS(lives_through_versions)
+{
+    pm_options how = may_move();
+    how.foreign_pointers = PM_FOREIGN_IGNORE;
+    test::Container c = test::open(arguments[0], how);
+    root(c.get())->of_module = load(arguments[1]);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "a table has room for more versions than it has entries")
+{
+    make(MODULE_1);
+    std::string library = test::read_file(MODULE_1);
+    const char id[] = {4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0};
+    size_t at = library.find(std::string(id, sizeof id));
+    REQUIRE(at != std::string::npos);
+    for (int version = 0; version < 2 * FORMAT_MODULES_MAX; version++) {
+        std::string other = directory / ("v" + std::to_string(version) + ".so");
+        library[at + sizeof id] = (char)version;
+        library[at + sizeof id + 1] = 77;
+        test::write_file(other, library);
+        test::Ended ended = test::run("lives_through_versions", {path, other});
+        INFO(version << ": " << ended.errors);
+        REQUIRE(test::exited(ended.status));
+    }
+    use(directory / ("v" + std::to_string(2 * FORMAT_MODULES_MAX - 1) + ".so"), "1");
+}
+
+// arguments: path. By copies from outside, of which the pass sees only bytes.
+CHILD_PROCESS(copies_pointers)
+{
+    struct Pair {
+        int (*function)(int);
+        const char *text;
+    };
+    static const Pair constant = {twice, "a text"};
+    test::Container c = test::open(arguments[0], may_move());
+    auto *pairs = static_cast<Pair *>(pm_malloc_typed(c.get(), PM_TYPE(Pair, function, text), 3));
+    CHILD_REQUIRE(pairs && pm_setroot(c.get(), pairs, 0) == 0);
+    Pair local = {twice, constant.text};
+    pairs[0] = constant;
+    memcpy(&pairs[1], &local, sizeof local);
+    pairs[2] = pairs[1];
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(test::mapped(c.get()).size() == 6);
+    _exit(0);
+}
+
+// arguments: path
+CHILD_PROCESS(follows_copied_pointers)
+{
+    struct Pair {
+        int (*function)(int);
+        const char *text;
+    };
+    test::Container c = test::open(arguments[0], may_move());
+    const auto *pairs = static_cast<Pair *>(pm_getroot(c.get()));
+    for (int i = 0; i < 3; i++)
+        CHILD_REQUIRE(pairs[i].function == twice && strcmp(pairs[i].text, "a text") == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "pointers that come by copies of structs from outside are recorded, too")
+{
+    for (const char *child : {"copies_pointers", "follows_copied_pointers"}) {
+        test::Ended ended = test::run(child, {path});
+        INFO(ended.errors);
+        REQUIRE(test::exited(ended.status));
+    }
+}
+
 TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
 {
     make("");

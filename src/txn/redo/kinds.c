@@ -5,7 +5,7 @@
  *
  *   stored as a pointer           mapped. It must lead into the container, or be NULL or no address
  *                                 at all, as -1; what leads elsewhere will not be there tomorrow
- *   stored as we know not what    mapped if it leads into the container
+ *   stored as we know not what    mapped if it leads into the container, or into a module
  *   changed to something else     not mapped
  *   unchanged, or zero now        as it was. Zero needs no moving either way, and a field that is
  *                                 NULL now and then is not logged each time
@@ -64,13 +64,19 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
 
 /* ---- at commit ------------------------------------------------------------------------------- */
 
-static uint8_t pointers_by_value(const struct txn *t, uint64_t line, uint8_t candidates)
+/* Those of some words that lead into the container, or a module. -1: pm__fail(). */
+static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
 {
     const uint64_t *words = line_words(t, line);
-    uint8_t pointers = 0;
+    int pointers = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        pointers |= (uint8_t)(container_is_led_into(t->c, words[i]) << i);
+        int leads = container_is_led_into(t->c, words[i]);
+        if (!leads && foreign_is_address(words[i]) && modules_may_have(&t->modules, words[i]))
+            leads = modules_adopt(t, words[i]);
+        if (leads < 0)
+            return -1;
+        pointers |= leads << i;
     }
     return pointers;
 }
@@ -84,7 +90,10 @@ static int map_line(struct txn *t, uint64_t line, bool foreign)
     uint8_t is = kinds.pointers, others = was & (uint8_t)~kinds.pointers;
     if (foreign_check(t, line, &is) != 0)
         return -1;
-    is |= pointers_by_value(t, line, kinds.by_value);
+    int by_value = pointers_by_value(t, line, kinds.by_value);
+    if (by_value < 0)
+        return -1;
+    is |= (uint8_t)by_value;
     if (foreign) {
         others &= (uint8_t)~kinds.by_value;
         uint8_t declared = others;
