@@ -37,8 +37,9 @@
  *    TiB at its creation. When that is taken, as for a copy beside its original (or by chance: of
  *    ten containers of the default max_size two collide with a probability of 9 %), only one that
  *    is PM_MOVABLE opens, and makes its pointers right as pages are touched.
- *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container: the
- *    kernel then ends the process at the first store to a page. And without `concurrent_stores` a
+ *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container, or
+ *    reads one that is `moved` (struct pm_stats): the kernel then ends the process at the first
+ *    store to a page, or access. And without `concurrent_stores` a
  *    signal handler must not store to a container whose commit or rollback it may have interrupted.
  *  - In a child of fork(2) a container's memory is not there: even reading it is a SIGSEGV.
  *  - libpm owns SIGSEGV and SIGBUS from the first pm_open() on, and passes on what is not its own.
@@ -89,7 +90,10 @@ enum pm_flags {
      * page by page, at the first access to each, and the medium keeps those it has. Commits are
      * the redo engine's then, and a system call that is handed a page which nobody has touched yet
      * fails with EFAULT, also one that only reads there. (A program that opens such a container
-     * elsewhere without PM_MOVABLE, to write to it, has it moved as with PM_RELOCATE.) */
+     * elsewhere without PM_MOVABLE, to write to it, has it moved as with PM_RELOCATE.) The same is
+     * true where it lies at its own addresses, but a program or library does not into which it has
+     * pointers (enum pm_foreign_pointers): so in nearly every run of a position-independent program
+     * after the one that stored the first; pm_stats() says so. */
     PM_MOVABLE = 1 << 4,
     /* If it opens elsewhere let these be its addresses from now on, on the medium too: one pass over
      * the memory of its pointers, after which nothing need be done at any access. Crash-safe; what
@@ -153,8 +157,8 @@ struct pm_options {
     uint64_t private_max;   /* redo: bytes of memory for private pages, more or less; default 256
                                MiB. What the open transaction has changed is kept even beyond */
     /* The rest is used at creation only and recorded in the container. */
-    uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
-                              default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
+    uint64_t max_size; /* bytes of address space to reserve, and the most the file may grow to; a
+                              process has room for about 15 TiB in all; default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
                               segment) and three segments. The log shares it with the data */
     uint64_t segment_size; /* bytes; a power of two, 64 KiB to 1 GiB; default 1 MiB */
     uint32_t granularity;  /* object sizes round up to a multiple of it; a power of two, 16 to 4096
@@ -436,8 +440,9 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  * **pointers that the program keeps outside** (in variables, on the heap, in other containers, as
  * keys of hash tables), are invalid then. Get them anew from pm_getroot(), or have them follow:
  * `moved`, unless NULL, is called with `context` for each object that has moved, when that is
- * durable. A pointer p with from <= p <= from + bytes should be p - from + to from then on. Each
- * object moves at most once. `moved` must not call libpm for this container, nor read at `from`.
+ * durable. A pointer p with from <= p <= from + bytes should be p - from + to from then on. An
+ * object may move more than once; the calls come in order. `moved` must not call libpm for this
+ * container, nor read at `from`.
  *
  * The call commits: first the open transaction, as pm_commit() does, then its own, each with some
  * of the moves. To the program these change nothing but addresses. So a crash meanwhile leaves some
@@ -502,10 +507,12 @@ struct pm_stats {
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */
     bool movable;             /* may be moved to other addresses, see PM_MOVABLE */
-    const void *base;         /* where it lies in memory */
-    const char *medium;       /* "pmem" or "file"; static */
-    const char *engine;       /* "undo" or "redo"; static */
-    const char *tracker;      /* "faults" or "stores"; static */
+    bool moved;          /* it lies elsewhere than its pointers mean, or a module does that they
+                                 lead into: pages are made at the first access to each */
+    const void *base;    /* where it lies in memory */
+    const char *medium;  /* "pmem" or "file"; static */
+    const char *engine;  /* "undo" or "redo"; static */
+    const char *tracker; /* "faults" or "stores"; static */
 };
 
 /** Fill `stats`, whose `size` the caller has set; EINVAL if that is 0. Linear in the segments. */

@@ -42,20 +42,33 @@ static uint64_t segments_freed(const pm_container *c, const struct pm_compacted 
     return before > after ? (before - after) >> c->container.segment_shift : 0;
 }
 
+/* Again while that makes the file smaller: where the log had been, there is room only afterwards. */
+static int compact_all(pm_container *c, const struct compact_listener *listener,
+                       struct pm_compacted *done)
+{
+    struct compact_report report;
+    uint64_t before;
+    int failed;
+    do {
+        before = container_bytes(&c->container);
+        failed = pointers_compact(&c->pointers, listener, &report);
+        done->objects_moved += report.objects;
+        done->bytes_moved += report.bytes;
+        done->pointers_redirected += report.pointers;
+        done->commits += report.commits;
+    } while (failed == 0 && report.objects > 0 && container_bytes(&c->container) < before);
+    return failed;
+}
+
 int pm_compact(pm_container *c, pm_moved *moved, void *context, struct pm_compacted *result)
 {
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || pm_commit(c) != 0)
         return -1;
     struct compact_listener listener = {moved, context};
-    struct compact_report report;
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
-    int failed = pointers_compact(&c->pointers, &listener, &report), error = errno;
+    int failed = compact_all(c, &listener, &done), error = errno;
     done.after = measure(c);
-    done.objects_moved = report.objects;
-    done.bytes_moved = report.bytes;
-    done.pointers_redirected = report.pointers;
     done.segments_freed = segments_freed(c, &done);
-    done.commits = report.commits;
     if (result)
         memcpy(result, &done, result->size);
     errno = error;

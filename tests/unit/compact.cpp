@@ -129,8 +129,8 @@ TEST_CASE("pointers kept outside can follow")
     test::Directory directory;
     test::Container c = fragmented(directory / "c.pm", 3000, 5);
     struct Outside {
-        std::map<void *, web::Cell *> cells; // by where they were
-        std::map<void *, uint64_t> numbers;  // likewise
+        std::map<web::Cell *, web::Cell *> cells; // by where they are: where they were
+        std::map<web::Cell *, uint64_t> numbers;  // by where they were
         uint64_t moved = 0, bytes = 0;
     } outside;
     for (web::Cell *cell : web::cells(c.get())) {
@@ -141,18 +141,18 @@ TEST_CASE("pointers kept outside can follow")
         auto *o = static_cast<Outside *>(context);
         o->moved++;
         o->bytes += bytes;
-        auto at = o->cells.find(from);
-        if (at == o->cells.end()) // the root
+        auto cell = o->cells.extract(static_cast<web::Cell *>(from));
+        if (!cell) // the root
             return;
-        if (at->second != from)
-            throw std::runtime_error("moved twice");
-        at->second = static_cast<web::Cell *>(to);
+        cell.key() = static_cast<web::Cell *>(to);
+        if (!o->cells.insert(std::move(cell)).inserted)
+            throw std::runtime_error("moved to where one is");
     };
     struct pm_compacted done = compact(c.get(), moved, &outside);
     REQUIRE(outside.moved == done.objects_moved);
     REQUIRE(outside.bytes == done.bytes_moved);
     REQUIRE(done.commits > 1);
-    for (auto [from, cell] : outside.cells)
+    for (auto [cell, from] : outside.cells)
         REQUIRE(cell->number == outside.numbers[from]);
     web::check(c.get());
 }
