@@ -39,8 +39,8 @@
  *    is PM_MOVABLE opens, and makes its pointers right as pages are touched.
  *  - A thread must not block SIGSEGV, nor a handler mask it, while it stores to a container, or
  *    reads one that is `moved` (struct pm_stats): the kernel then ends the process at the first
- *    store to a page, or access. And without `concurrent_stores` a
- *    signal handler must not store to a container whose commit or rollback it may have interrupted.
+ *    store to a page, or access. And without `concurrent_stores` a signal handler must not store to
+ *    a container whose commit or rollback it may have interrupted.
  *  - In a child of fork(2) a container's memory is not there: even reading it is a SIGSEGV.
  *  - libpm owns SIGSEGV and SIGBUS from the first pm_open() on, and passes on what is not its own.
  *
@@ -157,9 +157,10 @@ struct pm_options {
     uint64_t private_max;   /* redo: bytes of memory for private pages, more or less; default 256
                                MiB. What the open transaction has changed is kept even beyond */
     /* The rest is used at creation only and recorded in the container. */
-    uint64_t max_size; /* bytes of address space to reserve, and the most the file may grow to; a
-                              process has room for about 15 TiB in all; default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
-                              segment) and three segments. The log shares it with the data */
+    uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
+                              default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
+                              segment) and three segments. The log shares it with the data. All
+                              that a process has open may have about 15 TiB together */
     uint64_t segment_size; /* bytes; a power of two, 64 KiB to 1 GiB; default 1 MiB */
     uint32_t granularity;  /* object sizes round up to a multiple of it; a power of two, 16 to 4096
                               bytes; default 16 */
@@ -507,12 +508,12 @@ struct pm_stats {
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */
     bool movable;             /* may be moved to other addresses, see PM_MOVABLE */
-    bool moved;          /* it lies elsewhere than its pointers mean, or a module does that they
+    bool moved;               /* it lies elsewhere than its pointers mean, or a module does that they
                                  lead into: pages are made at the first access to each */
-    const void *base;    /* where it lies in memory */
-    const char *medium;  /* "pmem" or "file"; static */
-    const char *engine;  /* "undo" or "redo"; static */
-    const char *tracker; /* "faults" or "stores"; static */
+    const void *base;         /* where it lies in memory */
+    const char *medium;       /* "pmem" or "file"; static */
+    const char *engine;       /* "undo" or "redo"; static */
+    const char *tracker;      /* "faults" or "stores"; static */
 };
 
 /** Fill `stats`, whose `size` the caller has set; EINVAL if that is 0. Linear in the segments. */

@@ -41,10 +41,8 @@ void info(const Options &o)
         each_pointer(p, size, [&](void **) { pointers++; });
     });
     printf("%-10s %" PRIu64 " bytes\n", "file", s.file_bytes);
-    printf("%-10s %p%s\n", "base", s.base,
-           !s.movable ? ""
-           : s.moved  ? ", movable, and elsewhere now"
-                      : ", movable");
+    printf("%-10s %p%s%s\n", "base", s.base, s.movable ? ", movable" : "",
+           s.moved ? ", now elsewhere" : "");
     printf("%-10s %" PRIu64 " of objects, %" PRIu64 " of the log, %" PRIu64
            " of the pointer map, %" PRIu64 " free\n",
            "segments", s.segments_data, s.segments_log, s.segments_map, s.segments_free);
