@@ -508,8 +508,7 @@ struct pm_stats {
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */
     bool movable;             /* may be moved to other addresses, see PM_MOVABLE */
-    bool moved;               /* it lies elsewhere than its pointers mean, or a module does that they
-                                 lead into: pages are made at the first access to each */
+    bool moved;               /* pages are made at the first access to each, see PM_MOVABLE */
     const void *base;         /* where it lies in memory */
     const char *medium;       /* "pmem" or "file"; static */
     const char *engine;       /* "undo" or "redo"; static */
