@@ -22,6 +22,7 @@
  * (PM_TRACKER_STORES): any compiler will do, no store is a page fault, and a commit costs what its
  * cache lines cost. First all that can fail is done, announcing included, then all the stores.
  */
+#define _POSIX_C_SOURCE 200809L /* strdup */
 #include "metradb.h"
 
 #include <errno.h>
@@ -434,6 +435,10 @@ int metradb_close(metradb *db)
 
 int metradb_remove(const char *path)
 {
+    metradb *db = metradb_open(path, &(struct metradb_options){.flags = METRADB_READONLY});
+    if (!db && errno != ENODATA && errno != EBADMSG) /* a broken one may go, another's may not */
+        return -1;
+    metradb_close(db);
     return pm_delete(path) == 0 ? 0 : fail_below();
 }
 

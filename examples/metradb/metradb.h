@@ -102,7 +102,8 @@ metradb *metradb_open(const char *path, const struct metradb_options *options);
  */
 int metradb_close(metradb *db);
 
-/** Delete the container at `path`, durably. EBUSY if it is open anywhere. */
+/** Delete the container at `path`, durably. EBUSY if it is open anywhere, EMEDIUMTYPE if it is another
+ * program's. */
 int metradb_remove(const char *path);
 
 /**

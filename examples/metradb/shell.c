@@ -355,7 +355,7 @@ int main(int argc, char **argv)
         return usage();
 
     int status = run(command, &s);
-    if (fflush(stdout) != 0)
+    if (fflush(stdout) != 0 || ferror(stdout))
         return complain(strerror(errno), "standard output");
     return status;
 }

@@ -147,9 +147,14 @@ void Ftl::make_room(size_t objects)
         if (root_->counts.end - free_until_ + objects <= retired_max &&
             started_ - reclaimed_ < changes_max)
             break;
+        if (last_.container && visible_.load() < started_) { // nobody else need have asked for it
+            const uint64_t sequence = started_;
+            pm::container::wait(last_);
+            show(sequence);
+            continue;
+        }
         if (std::chrono::steady_clock::now() > deadline)
-            fail(ETIMEDOUT,
-                 path_ + ": a snapshot is held for too long, or the medium stands still");
+            fail(ETIMEDOUT, path_ + ": a snapshot is held for too long; let go of it");
         std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
 }

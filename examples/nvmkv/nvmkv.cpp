@@ -26,7 +26,7 @@ constexpr unsigned value_bits_min = 2, value_bits_max = 20;
 
 bool in_range(unsigned key_bits, unsigned value_bits)
 {
-    return key_bits >= key_bits_min && value_bits >= value_bits_min &&
+    return key_bits >= key_bits_min && key_bits <= address_bits && value_bits >= value_bits_min &&
            value_bits <= value_bits_max && key_bits + value_bits <= address_bits;
 }
 

@@ -85,8 +85,16 @@ class Shell
         if (words.size() == 3)
             store_.put(words[1], words[2], pool());
         else
-            store_.put(words[1], std::string(std::istreambuf_iterator<char>(std::cin), {}), pool());
+            store_.put(words[1], standard_input(), pool());
         return found;
+    }
+
+    static std::string standard_input()
+    {
+        std::string all(std::istreambuf_iterator<char>(std::cin), {});
+        if (ferror(stdin) || !feof(stdin))
+            throw std::runtime_error("cannot read standard input");
+        return all;
     }
 
     Status erase(const Words &words) { return store_.erase(words[1], pool()) ? found : absent; }
@@ -202,13 +210,18 @@ int main(int argc, char **argv)
     bool async = false;
     CLI::App app("A key-value store in a file");
     app.add_option("file", file, "the store; put and create-pool create it")->required();
-    app.add_option("command", words, "what to do; without one, read commands, one a line");
     app.add_option("--pool", pool, "its name; else the default pool");
     app.add_option("--key-bits", options.key_bits, "of a new store")->capture_default_str();
     app.add_option("--value-bits", options.value_bits, "of a new store")->capture_default_str();
     app.add_flag("--async", async, "do not wait for the medium before the end");
-    app.positionals_at_end();
-    CLI11_PARSE(app, argc, argv);
+    app.footer("COMMAND...: what to do; without one, read commands, one a line");
+    app.prefix_command(); // whatever follows FILE is as it stands
+    try {
+        app.parse(argc, argv);
+        words = app.remaining();
+    } catch (const CLI::ParseError &error) {
+        return app.exit(error) == 0 ? found : failed;
+    }
     try {
         if (words == Words{"destroy"}) {
             nvmkv::Store::destroy(file);

@@ -22,6 +22,16 @@ static int announce(pm_container *c, void *p, size_t bytes)
     return pm__fail_system(-error, "%s: cannot open the pages of a new object", c->container.path);
 }
 
+/* And loads; `p` is freed if that fails. */
+static int touch(pm_container *c, const void *from, size_t bytes, void *p)
+{
+    int error = txn_touch(&c->txn, (uint64_t)((const char *)from - c->container.base), bytes);
+    if (error == 0)
+        return 0;
+    allocator_free(&c->allocator, p);
+    return pm__fail_system(-error, "%s: cannot open the pages of an object", c->container.path);
+}
+
 void *pm_malloc(pm_container *c, size_t size)
 {
     return allocate(c, size, FORMAT_GRANULARITY_MIN);
@@ -77,7 +87,7 @@ void *pm_realloc(void *ptr, size_t size)
     void *p = pm_malloc(c, size);
     if (!p)
         return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
-    if (announce(c, p, min_u64(old, size)) != 0)
+    if (announce(c, p, min_u64(old, size)) != 0 || touch(c, ptr, min_u64(old, size), p) != 0)
         return NULL;
     memcpy(p, ptr, min_u64(old, size));
     if (copy_pointers(c, p, ptr, min_u64(old, size)) != 0)

@@ -309,6 +309,10 @@ static int check_seals(const struct pointer_map *map, uint32_t group)
 static int check_pointer(const struct pointer_map *map, uint64_t offset)
 {
     const struct container *c = container_of(map);
+    int error = txn_touch(map->a->t, offset, sizeof(uint64_t));
+    if (error != 0)
+        return pm__fail_system(-error, "%s: offset %llu: cannot open the page of a pointer",
+                               c->path, (unsigned long long)offset);
     uint64_t value = *(const uint64_t *)(c->base + offset);
     if (value == 0 || container_is_led_into(c, value) || modules_know(&map->a->t->modules, value))
         return 0;

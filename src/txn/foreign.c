@@ -51,7 +51,11 @@ int foreign_check(struct txn *t, uint64_t line, uint8_t *words)
 static int check_page(struct txn *t, uint32_t page)
 {
     uint64_t line = (uint64_t)page * PM_PAGE_LINES, end = line + PM_PAGE_LINES;
-    int result = 0;
+    int result = 0, error = txn_touch(t, line * PM_LINE, PM_PAGE);
+    if (error != 0)
+        return pm__fail_system(-error,
+                               "%s: offset %llu: cannot open the page, to check its pointers",
+                               t->c->path, (unsigned long long)(line * PM_LINE));
     while (line < end && result == 0) {
         uint32_t lines;
         uint64_t mapped = t->pointers.mapped(t->pointers.context, line, &lines);

@@ -294,10 +294,10 @@ int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 
 int txn_touch(struct txn *t, uint64_t offset, uint64_t bytes)
 {
-    if (!t->moved)
-        return 0;
     uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    if (!t->moved || (page == last && page_has(&t->pages, page, PAGE_FIXED)))
+        return 0;
     int error = 0;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);

@@ -354,6 +354,12 @@ TEST_CASE_METHOD(Fixture, "one handle that writes, or several that read")
     REQUIRE_DB(metradb_remove(path.c_str()), 0);
     REQUIRE_FALSE(std::filesystem::exists(path));
     REQUIRE_FAILS(metradb_remove(path.c_str()), ENOENT, "");
+
+    pm_options another = test::options(PM_CREATE); // another program's data
+    another.layout = "another/1";
+    test::open(path, another).reset();
+    REQUIRE_FAILS(metradb_remove(path.c_str()), EMEDIUMTYPE, "another/1");
+    REQUIRE(std::filesystem::exists(path));
 }
 
 TEST_CASE_METHOD(Fixture, "opens what it has created, and nothing else")

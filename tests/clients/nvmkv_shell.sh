@@ -64,6 +64,11 @@ expect 2 "" --key-bits 4 u.kv put a 1
 expect 0 "" --key-bits 8 --value-bits 4 u.kv put a 1
 expect 2 "" u.kv put a "$(head -c 4097 /dev/zero | tr '\0' x)"
 expect 0 1 u.kv get a
+expect 0 "" u.kv put '[k]' '["x", --async]' # as they stand
+expect 0 '["x", --async]' u.kv get '[k]'
+expect 2 "" u.kv put a <.
+expect 0 1 u.kv get a
+expect 2 "" --key-bits 4294967290 w.kv put a 1
 expect 0 "" u.kv destroy
 expect 2 "" u.kv destroy
 echo text >plain

@@ -284,6 +284,25 @@ TEST_CASE_METHOD(Fixture, "batches")
     store.check();
 }
 
+TEST_CASE_METHOD(Fixture, "batches of any size, though nobody waits for their parts")
+{
+    Store store = Store::create(path, small(36, 4));
+    std::vector<std::string> keys;
+    for (int i = 0; i < 1100; i++)
+        keys.push_back("key" + std::to_string(i));
+    const std::vector<std::string_view> names(keys.begin(), keys.end());
+    std::vector<KeyValue> pairs;
+    for (std::string_view name : names)
+        pairs.push_back({name, name});
+    store.put_batch(pairs);
+    REQUIRE(store.get(keys.back()) == keys.back());
+    REQUIRE(store.erase_batch(names) == keys.size());
+    store.put_batch(pairs);
+    store.erase_all();
+    store.check();
+    REQUIRE_FALSE(store.exists(keys[0]));
+}
+
 TEST_CASE_METHOD(Fixture, "a batch as a whole, of colliding keys, and of too many")
 {
     Store store = Store::create(path, small(5, 3));
