@@ -64,7 +64,6 @@ const Line lines[] = {
     {"rs", FILE_, "rbtree", "small", {8, 4, 20, 2}, 1, 0, false, false, 1, false, true},
 
     {"rs", PMEM, "rbtree", "small", {3, 1, 1, 2}, 1, 0, false, false, 1, false, false, true},
-    {"u", PMEM, "rbtree", "small", {1, 1, 0, 1}, 1, 0, false, false, 1, false, false, true},
     {"rs", FILE_, "rbtree", "small", {4, 3, 3, 2}, 1, 0, false, false, 1, false, false, true},
 };
 
