@@ -118,22 +118,21 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
 static void give_up_modules(pm_container *c)
 {
     struct modules *m = &c->txn.modules;
-    uint64_t offset;
-    for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++)
-        if (!pointers_find(&c->container, m->module[i].home, m->module[i].size, &offset))
+    for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++) {
+        struct module *k = &m->module[i];
+        if (!pointers_find(&c->container, k->home, k->size, &k->needed_at))
             modules_give_up(m, i);
+    }
 }
 
 /* Every other must be there. */
 static int demand_modules(pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
-    uint64_t offset;
     if (c->txn.foreign == FOREIGN_IGNORE)
         return 0;
     for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++) {
-        (void)pointers_find(&c->container, m->module[i].home, m->module[i].size, &offset);
-        if (modules_report(&c->txn, i, offset) != 0 && c->txn.foreign == FOREIGN_ERROR)
+        if (modules_report(&c->txn, i) != 0 && c->txn.foreign == FOREIGN_ERROR)
             return -1;
         fprintf(stderr, "libpm: %s\n", pm__message());
     }

@@ -1,124 +1,13 @@
 #define _GNU_SOURCE
 #include "txn/modules.h"
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "txn/txn.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <link.h>
 #include <string.h>
-
-/* ---- what this process has loaded ------------------------------------------------------------ */
-
-struct loaded {
-    uint64_t wanted_id, wanted_address; /* the one that is not 0 */
-    uint64_t id, start, size;
-    char name[40]; /* of its file, or as much as fits */
-};
-
-/* Of a build-id; 0 if the module has none. */
-static uint64_t build_id(const struct dl_phdr_info *info)
-{
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_NOTE)
-            continue;
-        uint64_t align = segment->p_align == 8 ? 8 : 4, at = 0;
-        const char *notes = (const char *)(info->dlpi_addr + segment->p_vaddr);
-        while (at + sizeof(ElfW(Nhdr)) <= segment->p_memsz) {
-            const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)(notes + at);
-            uint64_t name = at + sizeof *note, bytes = align_up(name + note->n_namesz, align);
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == sizeof ELF_NOTE_GNU &&
-                memcmp(notes + name, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0)
-                return seal_payload(checksum(notes + bytes, note->n_descsz, 0)) | 1;
-            at = align_up(bytes + note->n_descsz, align);
-        }
-    }
-    return 0;
-}
-
-static int look(struct dl_phdr_info *info, size_t size, void *context)
-{
-    struct loaded *l = context;
-    uint64_t start = UINT64_MAX, end = 0;
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_LOAD)
-            continue;
-        start = min_u64(start, info->dlpi_addr + segment->p_vaddr);
-        end = max_u64(end, info->dlpi_addr + segment->p_vaddr + segment->p_memsz);
-    }
-    start = align_down(start, PM_PAGE);
-    end = align_up(end, PM_PAGE);
-    if (l->wanted_address && l->wanted_address - start >= end - start)
-        return 0;
-    uint64_t id = build_id(info);
-    if (id == 0 || (l->wanted_id && l->wanted_id != id))
-        return 0;
-    l->id = id;
-    l->start = start;
-    l->size = end - start;
-    const char *path = info->dlpi_name[0] ? info->dlpi_name : program_invocation_name;
-    const char *slash = strrchr(path, '/');
-    strncpy(l->name, slash ? slash + 1 : path, sizeof l->name - 1);
-    return 1;
-}
-
-static bool find_by_id(struct loaded *l, uint64_t id)
-{
-    *l = (struct loaded){.wanted_id = id};
-    return dl_iterate_phdr(look, l);
-}
-
-static bool find_by_address(struct loaded *l, uint64_t address)
-{
-    *l = (struct loaded){.wanted_address = address};
-    return dl_iterate_phdr(look, l);
-}
-
-static int list(struct dl_phdr_info *info, size_t size, void *context)
-{
-    struct modules *m = context;
-    struct loaded l = {.name = ""};
-    m->adds = info->dlpi_adds;
-    m->subs = info->dlpi_subs;
-    if (look(info, size, &l) == 0)
-        return 0;
-    if (m->loaded_count < LOADED_MAX)
-        m->loaded[m->loaded_count] = (struct loaded_range){l.start, l.size};
-    m->loaded_count++;
-    return 0;
-}
-
-/* Whether the list is what is loaded now. */
-static int compare(struct dl_phdr_info *info, size_t size, void *context)
-{
-    const struct modules *m = context;
-    (void)size;
-    return info->dlpi_adds == m->adds && info->dlpi_subs == m->subs ? 1 : 2;
-}
-
-static void list_loaded(struct modules *m)
-{
-    if (m->loaded_count > 0 && dl_iterate_phdr(compare, m) == 1)
-        return;
-    m->loaded_count = 0;
-    dl_iterate_phdr(list, m);
-}
-
-bool modules_may_have(struct modules *m, uint64_t value)
-{
-    list_loaded(m);
-    for (uint32_t i = 0; i < m->loaded_count && i < LOADED_MAX; i++)
-        if (value - m->loaded[i].start < m->loaded[i].size)
-            return true;
-    return m->loaded_count > LOADED_MAX;
-}
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -183,32 +72,38 @@ static uint64_t nowhere(uint32_t i)
     return (UINT64_C(1) << 62) + ((uint64_t)i << 48);
 }
 
+/* Read an entry. */
+static void load(struct txn *t, uint32_t i)
+{
+    struct modules *m = &t->modules;
+    const struct format_module *e = entry(t, i);
+    struct module *k = &m->module[i];
+    if (e->id == 0)
+        return;
+    *k = (struct module){
+        .id = seal_payload(e->id), .home = seal_payload(e->base), .size = seal_payload(e->size)};
+    m->end = i + 1;
+    loaded_refresh(&m->list);
+    const struct loaded *l = loaded_with_id(&m->list, k->id);
+    k->loaded = l && l->size == k->size;
+    k->view = k->loaded ? l->start : t->c->moved ? nowhere(i) : k->home;
+    if (!k->loaded && m->unused[i] == k->id)
+        modules_give_up(m, i);
+}
+
 int modules_load(struct txn *t)
 {
     struct modules *m = &t->modules;
-    uint64_t unused[FORMAT_MODULES_MAX];
-    memcpy(unused, m->unused, sizeof unused);
-    *m = (struct modules){.region = {.offset = FORMAT_MODULES, .words = MODULES_WORDS}};
-    list_loaded(m);
+    m->region = (struct journal_region){.offset = FORMAT_MODULES, .words = MODULES_WORDS};
+    memset(m->module, 0, sizeof m->module);
+    m->end = 0;
     for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) {
-        const struct format_module *e = entry(t, i);
-        if (!entry_is_valid(m, e))
+        if (!entry_is_valid(m, entry(t, i)))
             return pm__fail(EBADMSG,
                             "%s: offset %" PRIu64 ": an entry of the table of modules is damaged; "
                             "restore the file from a backup",
-                            t->c->path, FORMAT_MODULES + i * sizeof *e);
-        if (e->id == 0)
-            continue;
-        struct loaded l;
-        struct module *k = &m->module[i];
-        *k = (struct module){.id = seal_payload(e->id),
-                             .home = seal_payload(e->base),
-                             .size = seal_payload(e->size)};
-        m->end = i + 1;
-        k->loaded = find_by_id(&l, k->id) && l.size == k->size;
-        k->view = k->loaded ? l.start : t->c->moved ? nowhere(i) : k->home;
-        if (!k->loaded && unused[i] == k->id)
-            modules_give_up(m, i);
+                            t->c->path, FORMAT_MODULES + i * sizeof(struct format_module));
+        load(t, i);
     }
     return 0;
 }
@@ -219,15 +114,21 @@ void modules_give_up(struct modules *m, uint32_t module)
     m->module[module] = (struct module){.size = 0};
 }
 
+/* Whether something else is loaded where home's pointers mean it to be. */
+static bool is_overlaid(const struct modules *m, const struct module *k)
+{
+    for (uint32_t i = 0; i < m->list.count; i++)
+        if (overlap(k->home, k->size, m->list.module[i].start, m->list.module[i].size))
+            return true;
+    return false;
+}
+
 bool modules_are_displaced(const struct modules *m)
 {
     for (uint32_t i = 0; i < m->end; i++) {
         const struct module *k = &m->module[i];
-        if (k->loaded && k->view != k->home)
+        if (k->loaded ? k->view != k->home : is_overlaid(m, k))
             return true;
-        for (uint32_t j = 0; !k->loaded && j < m->loaded_count && j < LOADED_MAX; j++)
-            if (overlap(k->home, k->size, m->loaded[j].start, m->loaded[j].size))
-                return true;
     }
     return false;
 }
@@ -239,8 +140,9 @@ uint32_t modules_missing(const struct modules *m, uint32_t from)
     return from;
 }
 
-int modules_report(const struct txn *t, uint32_t module, uint64_t offset)
+int modules_report(const struct txn *t, uint32_t module)
 {
+    uint64_t offset = t->modules.module[module].needed_at;
     const struct format_module *e = entry(t, module);
     enum { NAME = sizeof e->name / sizeof *e->name, SYMBOL = sizeof e->symbol / sizeof *e->symbol };
     char name[NAME * TEXT_BYTES + 1], symbol[SYMBOL * TEXT_BYTES + 1] = "", object[OBJECT_TEXT];
@@ -252,10 +154,9 @@ int modules_report(const struct txn *t, uint32_t module, uint64_t offset)
     return pm__fail(
         ENOEXEC,
         "%s: offset %" PRIu64 ": the pointer there%s leads to byte %#" PRIx64
-        " of %s%s%s%s, of which "
-        "this very build is not loaded (addr2line of that build tells what is there); load it "
-        "before "
-        "pm_open(), or open with foreign_pointers = PM_FOREIGN_IGNORE and correct the pointers",
+        " of %s%s%s%s, of which this very build is not loaded (addr2line of that build tells "
+        "what is there); load it before pm_open(), or open with foreign_pointers = "
+        "PM_FOREIGN_IGNORE and correct the pointers",
         t->c->path, offset, object, byte, name, symbol[0] ? " (" : "", symbol,
         symbol[0] ? ")" : "");
 }
@@ -292,10 +193,12 @@ static void record(struct txn *t, uint32_t at, uint64_t home, uint64_t value,
                               .base = seal(home),
                               .size = seal(l->size),
                               .first = seal(value - l->start)};
-    Dl_info symbol;
-    put_text(e.name, sizeof e.name / sizeof *e.name, l->name);
-    if (dladdr((void *)value, &symbol) && symbol.dli_sname)
-        put_text(e.symbol, sizeof e.symbol / sizeof *e.symbol, symbol.dli_sname);
+    Dl_info what;
+    if (dladdr((void *)value, &what) == 0)
+        what = (Dl_info){.dli_fname = ""};
+    const char *slash = strrchr(what.dli_fname, '/');
+    put_text(e.name, sizeof e.name / sizeof *e.name, slash ? slash + 1 : what.dli_fname);
+    put_text(e.symbol, sizeof e.symbol / sizeof *e.symbol, what.dli_sname ? what.dli_sname : "");
     for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) /* they might have addresses in common */
         if (t->modules.unused[i] && t->modules.module[i].size == 0)
             put_entry(t, i, &(struct format_module){.id = 0});
@@ -305,15 +208,14 @@ static void record(struct txn *t, uint32_t at, uint64_t home, uint64_t value,
     t->modules.end = (uint32_t)max_u64(t->modules.end, at + 1);
 }
 
-/* The module of the table that has this address and was found where it is now; `end` if none. */
-static uint32_t known(const struct txn *t, const struct loaded *l)
+/* Whether the table has this module, and found it where it is now. */
+static bool is_known(const struct modules *m, const struct loaded *l)
 {
-    const struct modules *m = &t->modules;
-    uint32_t i = 0;
-    while (i < m->end && !(m->module[i].view == l->start && m->module[i].size == l->size &&
-                           m->module[i].id == l->id))
-        i++;
-    return i;
+    for (uint32_t i = 0; i < m->end; i++)
+        if (m->module[i].view == l->start && m->module[i].size == l->size &&
+            m->module[i].id == l->id)
+            return true;
+    return false;
 }
 
 /* Whether another module was there when pointers into it were made, which mean nothing now. */
@@ -328,28 +230,28 @@ static bool replaces(const struct modules *m, const struct loaded *l)
 int modules_adopt(struct txn *t, uint64_t value)
 {
     struct modules *m = &t->modules;
-    struct loaded l;
-    if (!find_by_address(&l, value))
+    loaded_refresh(&m->list);
+    const struct loaded *l = loaded_at(&m->list, value);
+    if (!l)
         return modules_know(m, value); /* of one that is not loaded */
-    if (known(t, &l) < m->end)
+    if (is_known(m, l))
         return 1;
-    if (replaces(m, &l))
-        return pm__fail(
-            EINVAL,
-            "%s: a library was unloaded into which pointers lead, and %s, into which "
-            "one leads too, is where it was; correct the pointers into the first, and "
-            "commit, before any into the second are stored; then open the container anew",
-            t->c->path, l.name);
+    if (replaces(m, l))
+        return pm__fail(EINVAL,
+                        "%s: a library was unloaded into which pointers lead, and another, into "
+                        "which %#" PRIx64 " leads, is where it was; correct the pointers into the "
+                        "first, and commit, before any into the second are stored; then open the "
+                        "container anew",
+                        t->c->path, value);
     uint32_t at = 0;
     while (at < FORMAT_MODULES_MAX && m->module[at].size > 0)
         at++;
-    uint64_t home = choose_home(t, &l);
+    uint64_t home = choose_home(t, l);
     if (at == FORMAT_MODULES_MAX || home == 0)
         return pm__fail(ENOSPC,
-                        "%s: offset %" PRIu64
-                        ": no room in the table of modules for %s, into which "
-                        "a pointer leads",
-                        t->c->path, (uint64_t)FORMAT_MODULES, l.name);
-    record(t, at, home, value, &l);
+                        "%s: offset %" PRIu64 ": no room in the table of modules for the one into "
+                        "which the pointer %#" PRIx64 " leads",
+                        t->c->path, (uint64_t)FORMAT_MODULES, value);
+    record(t, at, home, value, l);
     return 1;
 }

@@ -18,6 +18,7 @@
 #define PM_TXN_MODULES_H
 
 #include "txn/journal.h"
+#include "txn/loaded.h"
 
 struct txn;
 
@@ -26,14 +27,8 @@ struct module {
     uint64_t home, size; /* as home has it; size 0: no module */
     uint64_t view;       /* as this process has it */
     bool loaded;         /* and there it is */
+    uint64_t needed_at;  /* offset of a pointer into it, if it is not loaded */
 };
-
-/* Addresses of something that is loaded, with a build-id. */
-struct loaded_range {
-    uint64_t start, size;
-};
-
-#define LOADED_MAX 256
 
 struct modules {
     struct journal_region region;
@@ -41,9 +36,7 @@ struct modules {
     uint32_t end; /* of those in use */
     uint64_t
         unused[FORMAT_MODULES_MAX]; /* ids of those that the medium has, but no pointer needs */
-    struct loaded_range loaded[LOADED_MAX];
-    uint32_t loaded_count;         /* may be more: then what is not among them is looked for */
-    unsigned long long adds, subs; /* of the dynamic linker, when they were listed */
+    struct loaded_list list;
 };
 
 /* Words of the table, each of which a commit may change. */
@@ -57,22 +50,18 @@ int modules_load(struct txn *t);
  * into it could not be told apart. */
 bool modules_are_displaced(const struct modules *m);
 
-/* Whether a value is an address in something that is loaded, so that asking modules_adopt() may be
- * worth it. Some 50 ns. */
-bool modules_may_have(struct modules *m, uint64_t value);
-
 /* No pointer leads into this one: its place in the table may be taken. */
 void modules_give_up(struct modules *m, uint32_t module);
 
-/* Have the module that a pointer leads into in the table: 1; 0 if there is none; -1 with a message if
- * there is no room. The journal's lock is held. */
+/* Have the module that a value leads into in the table: 1; 0 if there is none, after some 50 ns; -1
+ * with a message if there is no room. The journal's lock is held. */
 int modules_adopt(struct txn *t, uint64_t value);
 
 /* The first module that is not loaded, from `from` on; `end` if all are. */
 uint32_t modules_missing(const struct modules *m, uint32_t from);
 
-/* Say that a pointer at `offset` in the file leads into a module that is missing. Returns -1. */
-int modules_report(const struct txn *t, uint32_t module, uint64_t offset);
+/* Say that the pointer at `needed_at` leads into a module that is missing. Returns -1. */
+int modules_report(const struct txn *t, uint32_t module);
 
 static inline uint64_t modules_to_view(const struct modules *m, uint64_t value)
 {

@@ -353,6 +353,7 @@ int txn_wait(struct txn *t, uint64_t epoch)
 
 int txn_rollback(struct txn *t)
 {
+    bool adopted = t->modules.region.low < t->modules.region.high;
     int result = t->engine->rollback(t);
-    return result == 0 ? modules_load(t) : result;
+    return result == 0 && adopted ? modules_load(t) : result;
 }

@@ -151,10 +151,10 @@ int check(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "--check") == 0)
+    if (argc == 4 && strcmp(argv[1], "--check") == 0) /* it may have come that far, or less */
         return check(argv[2]);
     if (argc == 3)
         return run(argv[1], atoi(argv[2]));
-    fprintf(stderr, "usage: metradb_history FILE COUNT, or metradb_history --check FILE\n");
+    fprintf(stderr, "usage: metradb_history FILE COUNT, or metradb_history --check FILE COUNT\n");
     return 2;
 }

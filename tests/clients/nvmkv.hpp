@@ -3,6 +3,7 @@
 #define TESTS_CLIENTS_NVMKV_HPP
 
 #include "common/fixture.hpp"
+#include "nvmkv/nvmkv.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -21,6 +22,17 @@ template <class Call> int error_of(Call &&call)
         return error.what()[0] ? error.code().value() : -1;
     }
     return 0;
+}
+
+// Small segments make boundaries cheap to reach.
+inline nvmkv::Options small_store(unsigned key_bits = 36, unsigned value_bits = 12)
+{
+    nvmkv::Options options;
+    options.key_bits = key_bits;
+    options.value_bits = value_bits;
+    options.segment_size = 64 << 10;
+    options.max_size = 64 << 20;
+    return options;
 }
 
 inline std::string sectors(char c, size_t count)

@@ -21,10 +21,8 @@ struct Fixture {
     ~Fixture() { file_medium = {}; }
     Store create(Durability durability)
     {
-        nvmkv::Options options;
+        nvmkv::Options options = test::small_store();
         options.durability = durability;
-        options.segment_size = 64 << 10;
-        options.max_size = 64 << 20;
         return Store::create(path, options);
     }
 };

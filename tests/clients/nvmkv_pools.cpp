@@ -5,7 +5,7 @@
 
 #include <set>
 
-using nvmkv::Options, nvmkv::Pool, nvmkv::Store;
+using nvmkv::Pool, nvmkv::Store;
 using test::error_of;
 
 namespace
@@ -18,12 +18,7 @@ struct Fixture {
 
     explicit Fixture(unsigned key_bits = 36, unsigned value_bits = 12)
     {
-        Options options;
-        options.key_bits = key_bits;
-        options.value_bits = value_bits;
-        options.segment_size = 64 << 10;
-        options.max_size = 64 << 20;
-        store.emplace(Store::create(path, options));
+        store.emplace(Store::create(path, test::small_store(key_bits, value_bits)));
     }
     void reopen()
     {

@@ -10,20 +10,10 @@
 #include <set>
 
 using nvmkv::KeyValue, nvmkv::Options, nvmkv::Store;
-using test::error_of;
+using test::error_of, test::small_store;
 
 namespace
 {
-
-Options small(unsigned key_bits = 36, unsigned value_bits = 12)
-{
-    Options options;
-    options.key_bits = key_bits;
-    options.value_bits = value_bits;
-    options.segment_size = 64 << 10;
-    options.max_size = 64 << 20;
-    return options;
-}
 
 struct Fixture {
     test::Directory directory;
@@ -34,7 +24,7 @@ struct Fixture {
 
 TEST_CASE_METHOD(Fixture, "keys and values as long as they may be, and one byte more")
 {
-    Store store = Store::create(path, small());
+    Store store = Store::create(path, small_store());
     for (size_t size : {1, 127, 128}) {
         const std::string key(size, 'k');
         store.put(key, "v" + std::to_string(size));
@@ -72,7 +62,7 @@ TEST_CASE_METHOD(Fixture, "keys and values as long as they may be, and one byte 
 
 TEST_CASE_METHOD(Fixture, "a get is one read, a put one write")
 {
-    Store store = Store::create(path, small());
+    Store store = Store::create(path, small_store());
     for (int i = 0; i < 100; i++)
         store.put("key" + std::to_string(i), std::string(1024, 'v'));
     const nvmkv::Counters before = store.info().io;
@@ -90,19 +80,20 @@ TEST_CASE_METHOD(Fixture, "a get is one read, a put one write")
 TEST_CASE_METHOD(Fixture, "the bits of a store")
 {
     for (auto [key_bits, value_bits] : {std::pair{4u, 12u}, {36, 1}, {36, 21}, {37, 12}, {100, 2}})
-        REQUIRE(error_of([&] { Store::create(path, small(key_bits, value_bits)); }) == EINVAL);
+        REQUIRE(error_of([&] { Store::create(path, small_store(key_bits, value_bits)); }) ==
+                EINVAL);
     REQUIRE_FALSE(std::filesystem::exists(path));
     for (auto [key_bits, value_bits] : {std::pair{5u, 2u}, {46, 2}, {28, 20}}) {
         {
-            Store store = Store::create(path, small(key_bits, value_bits));
+            Store store = Store::create(path, small_store(key_bits, value_bits));
             const size_t most = store.info().value_max;
             REQUIRE(most == (256u << value_bits));
             if (value_bits == 2)
                 store.put("key", std::string(most, 'v'));
             store.put("another", "value");
         }
-        REQUIRE(error_of([&] { Store::create(path, small()); }) == EEXIST);
-        Options other = small(20, 10);
+        REQUIRE(error_of([&] { Store::create(path, small_store()); }) == EEXIST);
+        Options other = small_store(20, 10);
         other.readonly = true;
         Store store = Store::open(path, other);
         REQUIRE(store.info().key_bits == key_bits); // as it was created
@@ -119,7 +110,7 @@ TEST_CASE_METHOD(Fixture, "who may open it, and destroy it")
     REQUIRE(error_of([&] { Store::open(path); }) == ENOENT);
     REQUIRE(error_of([&] { Store::destroy(path); }) == ENOENT);
     {
-        Store store = Store::create(path, small());
+        Store store = Store::create(path, small_store());
         REQUIRE(error_of([&] { Store::open(path); }) == EBUSY);
         REQUIRE(error_of([&] { Store::destroy(path); }) == EBUSY);
         store.put("key", "value");
@@ -138,7 +129,7 @@ TEST_CASE_METHOD(Fixture, "who may open it, and destroy it")
 
 TEST_CASE_METHOD(Fixture, "a key whose places are all taken is refused, and overwrites nothing")
 {
-    Store store = Store::create(path, small(5, 3));
+    Store store = Store::create(path, small_store(5, 3));
     std::map<std::string, std::string> model;
     size_t refused = 0;
     for (int i = 0; i < 200; i++) {
@@ -168,7 +159,7 @@ TEST_CASE_METHOD(Fixture, "where keys collide all the time, a store is still a m
     const unsigned seed = GENERATE(1u, 2u);
     std::mt19937 random(seed);
     INFO("seed " << seed);
-    Options options = small(6, 3); // 63 regions
+    Options options = small_store(6, 3); // 63 regions
     options.cache_bytes = seed == 1 ? 0 : 64 << 10;
     options.collision_cache = seed == 1;
     std::optional<Store> store = Store::create(path, options);
@@ -204,7 +195,7 @@ TEST_CASE_METHOD(Fixture, "where keys collide all the time, a store is still a m
 TEST_CASE_METHOD(Fixture, "the collision cache saves reads")
 {
     auto reads_of_all = [&](bool collision_cache) {
-        Options options = small(5, 3);
+        Options options = small_store(5, 3);
         options.collision_cache = collision_cache;
         Store store = Store::open(path, options);
         uint64_t before = 0;
@@ -216,7 +207,7 @@ TEST_CASE_METHOD(Fixture, "the collision cache saves reads")
         return store.info().io.reads - before;
     };
     {
-        Store store = Store::create(path, small(5, 3));
+        Store store = Store::create(path, small_store(5, 3));
         for (int i = 0; i < 24; i++)
             store.put("key" + std::to_string(i), "value");
     }
@@ -227,7 +218,7 @@ TEST_CASE_METHOD(Fixture, "the collision cache saves reads")
 
 TEST_CASE_METHOD(Fixture, "the read cache saves reads, is bounded, and never lies")
 {
-    Options options = small();
+    Options options = small_store();
     options.cache_bytes = 256 << 10;
     Store store = Store::create(path, options);
     auto key = [](int i) { return "key" + std::to_string(i); };
@@ -261,7 +252,7 @@ TEST_CASE_METHOD(Fixture, "the read cache saves reads, is bounded, and never lie
 
 TEST_CASE_METHOD(Fixture, "batches")
 {
-    Store store = Store::create(path, small(36, 4)); // values of up to 4096 bytes
+    Store store = Store::create(path, small_store(36, 4)); // values of up to 4096 bytes
     const Store::Atomic atomic = GENERATE(Store::Atomic::each, Store::Atomic::whole);
     const KeyValue pairs[] = {{"a", "1"}, {"b", "2"}, {"a", "3"}};
     store.put_batch(pairs, 0, atomic);
@@ -286,7 +277,7 @@ TEST_CASE_METHOD(Fixture, "batches")
 
 TEST_CASE_METHOD(Fixture, "batches of any size, though nobody waits for their parts")
 {
-    Store store = Store::create(path, small(36, 4));
+    Store store = Store::create(path, small_store(36, 4));
     std::vector<std::string> keys;
     for (int i = 0; i < 1100; i++)
         keys.push_back("key" + std::to_string(i));
@@ -305,7 +296,7 @@ TEST_CASE_METHOD(Fixture, "batches of any size, though nobody waits for their pa
 
 TEST_CASE_METHOD(Fixture, "a batch as a whole, of colliding keys, and of too many")
 {
-    Store store = Store::create(path, small(5, 3));
+    Store store = Store::create(path, small_store(5, 3));
     std::vector<std::string> keys;
     for (int i = 0; i < 31; i++)
         keys.push_back("key" + std::to_string(i));
@@ -328,7 +319,7 @@ TEST_CASE_METHOD(Fixture, "a batch as a whole, of colliding keys, and of too man
 
 TEST_CASE_METHOD(Fixture, "a store that is full says so, and keeps what it has")
 {
-    Options options = small();
+    Options options = small_store();
     options.max_size = 4 << 20;
     Store store = Store::create(path, options);
     std::map<std::string, char> model;

@@ -74,11 +74,8 @@ class Threads
 
 Options options(Durability durability)
 {
-    Options options;
+    Options options = test::small_store(7); // so that keys collide
     options.durability = durability;
-    options.segment_size = 64 << 10;
-    options.max_size = 64 << 20;
-    options.key_bits = 7; // so that keys collide
     return options;
 }
 

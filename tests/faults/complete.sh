@@ -17,7 +17,7 @@ harmless='
     # Written back and fenced; and that a mapping is no pmem is an answer.
     pmem_drain pmem_flush pmem_is_pmem pmem_memcpy
     # Say what is loaded, or that nothing is known.
-    dl_iterate_phdr dladdr program_invocation_name
+    dl_iterate_phdr dladdr
     # Looks up an area.
     sigsegv_dispatch sigsegv_init
     XXH3_64bits_dispatch XXH3_64bits_withSeed_dispatch

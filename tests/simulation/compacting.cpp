@@ -1,13 +1,10 @@
 #include "simulation/compacting.hpp"
 
 #include "sim/random.hpp"
-#include "simulation/reach.hpp"
 #include "unit/web.hpp"
 
 namespace simulation
 {
-
-using sim::Violation;
 
 // Cells of a transaction: some steps of a compaction.
 constexpr uint64_t CELLS = 120;
@@ -19,27 +16,15 @@ Compacting::Compacting(const Setup &setup) : Program(setup)
     web::recorded = setup.mode == "stores";
 }
 
-static void require(bool ok, const char *what)
-{
-    if (!ok)
-        throw Violation(std::string(what) + ": " + pm_errormsg());
-}
-
 // How many commits the container has.
 uint64_t Compacting::check(pm_container *c)
 {
-    checks_++;
-    uint64_t commits = web::root(c) ? web::root(c)->commits : 0;
-    try {
-        if (web::root(c))
+    const web::Root *root = web::root(c);
+    uint64_t commits = root ? root->commits : 0;
+    require_whole(c, commits, [&] {
+        if (root)
             web::check(c);
-    } catch (const std::runtime_error &e) {
-        throw Violation("after commit " + std::to_string(commits) + ": " + e.what());
-    }
-    require(pm_check(c) == 0, "pm_check");
-    std::string wrong = check_reach(c);
-    if (!wrong.empty())
-        throw Violation(wrong);
+    });
     return commits;
 }
 
@@ -57,7 +42,7 @@ void Compacting::change(pm_container *c, uint64_t commits) const
 void Compacting::run(sim::Session &session)
 {
     Container c(pm_open(session.paths()[0].c_str(), &options_));
-    require(!!c, "pm_open");
+    require(c != nullptr, "pm_open");
     uint64_t commits = check(c.get());
     session.found(0, commits);
     for (uint64_t n = 0; n < session.more; n++) {

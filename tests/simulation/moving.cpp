@@ -1,13 +1,10 @@
 #include "simulation/moving.hpp"
 
 #include "simulation/addresses.h"
-#include "simulation/reach.hpp"
 #include "unit/linked.hpp"
 
 namespace simulation
 {
-
-using sim::Violation;
 
 Moving::Moving(const Setup &setup) : Program(setup)
 {
@@ -21,27 +18,19 @@ Program::Container Moving::open(const std::string &path, bool taken)
         take_addresses_of(path.c_str());
     Container c(pm_open(path.c_str(), &options_));
     give_addresses_back();
-    if (!c)
-        throw Violation(std::string("pm_open: ") + pm_errormsg());
+    require(c != nullptr, "pm_open");
     return c;
 }
 
 // How many commits the container has.
 uint64_t Moving::check(pm_container *c)
 {
-    checks_++;
     const linked::Root *root = linked::root(c);
     uint64_t commits = root ? root->count : 0;
-    try {
-        linked::check(pm_check(c) == 0, "pm_check");
+    require_whole(c, commits, [&] {
         if (root)
             linked::require(c, commits);
-    } catch (const std::runtime_error &e) {
-        throw Violation("after commit " + std::to_string(commits) + ": " + e.what());
-    }
-    std::string wrong = check_reach(c);
-    if (!wrong.empty())
-        throw Violation(wrong);
+    });
     return commits;
 }
 
@@ -53,7 +42,7 @@ void Moving::push(pm_container *c, uint64_t n)
     linked::renew(c);
     if (n % 3 != 0)
         return;
-    linked::check(pm_rollback(c) == 0, "pm_rollback");
+    require(pm_rollback(c) == 0, "pm_rollback");
     linked::push(c);
     linked::renew(c);
 }
@@ -71,8 +60,7 @@ void Moving::run(sim::Session &session)
             push(c.get(), n);
         session.tick();
         session.begun(0, commits + 1);
-        if (pm_commit(c.get()) != 0)
-            throw Violation(std::string("pm_commit: ") + pm_errormsg());
+        require(pm_commit(c.get()) == 0, "pm_commit");
         session.returned(0, ++commits);
     }
     if (session.more > 0) {
@@ -82,8 +70,8 @@ void Moving::run(sim::Session &session)
     }
     if (!session.close)
         session.end();
-    else if (pm_close(c.release()) != 0)
-        throw Violation(std::string("pm_close: ") + pm_errormsg());
+    else
+        require(pm_close(c.release()) == 0, "pm_close");
 }
 
 } // namespace simulation

@@ -6,16 +6,32 @@
 
 #include <cerrno>
 #include <mutex>
+#include <stdexcept>
 
 namespace simulation
 {
 
 using sim::Violation;
 
-static void require(bool ok, const char *what)
+void Program::require(bool good, const char *what)
 {
-    if (!ok)
+    if (!good)
         throw Violation(std::string(what) + ": " + pm_errormsg());
+}
+
+void Program::require_whole(pm_container *c, uint64_t commits,
+                            const std::function<void()> &structure)
+{
+    checks_++;
+    try {
+        require(pm_check(c) == 0, "pm_check");
+        structure();
+    } catch (const std::runtime_error &e) {
+        throw Violation("after commit " + std::to_string(commits) + ": " + e.what());
+    }
+    std::string wrong = check_reach(c);
+    if (!wrong.empty())
+        throw Violation("after commit " + std::to_string(commits) + ": " + wrong);
 }
 
 Program::Program(const Setup &setup) : setup_(setup)
@@ -39,14 +55,12 @@ Subject::Subject(const Setup &setup) : Program(setup), tickets_(setup.containers
 // All that can be said of the container: how many commits it has.
 uint64_t Subject::check(pm_container *c, uint32_t number)
 {
-    checks_++;
-    require(pm_check(c) == 0, "pm_check");
     uint64_t transactions = Workload::transactions(c);
-    std::string wrong = workloads_[number].compare(c, transactions);
-    if (wrong.empty())
-        wrong = check_reach(c);
-    if (!wrong.empty())
-        throw Violation("after transaction " + std::to_string(transactions) + ": " + wrong);
+    require_whole(c, transactions, [&] {
+        std::string wrong = workloads_[number].compare(c, transactions);
+        if (!wrong.empty())
+            throw std::runtime_error(wrong);
+    });
     return transactions;
 }
 

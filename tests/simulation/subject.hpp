@@ -5,6 +5,8 @@
 #include "sim/explorer.hpp"
 #include "simulation/workload.hpp"
 
+#include <functional>
+
 namespace simulation
 {
 
@@ -33,6 +35,12 @@ class Program : public sim::Subject
         void operator()(pm_container *c) const { pm_close(c); }
     };
     using Container = std::unique_ptr<pm_container, Closer>;
+
+    // That a call of libpm has not failed.
+    static void require(bool good, const char *what);
+    // That a container is whole: for libpm, as `structure` sees it, which throws what is wrong, and
+    // that nothing in it is lost.
+    void require_whole(pm_container *c, uint64_t commits, const std::function<void()> &structure);
 
     const Setup setup_;
     pm_options options_{};

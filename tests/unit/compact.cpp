@@ -38,6 +38,16 @@ test::Container fragmented(const std::string &path, uint64_t cells, uint64_t nth
     return c;
 }
 
+// That all is there, and stays so when there is more.
+void require_goes_on(pm_container *c, uint64_t cells)
+{
+    web::check(c);
+    web::Random random(1);
+    web::add_some(c, random, cells);
+    REQUIRE_OK(pm_commit(c));
+    web::check(c);
+}
+
 } // namespace
 
 TEST_CASE("what is left moves together, and the file becomes smaller")
@@ -114,12 +124,8 @@ TEST_CASE("a container that lies elsewhere than its pointers mean")
         struct pm_compacted done = compact(copy.get());
         REQUIRE(done.segments_freed > 0);
         REQUIRE(done.after.file_bytes < done.before.file_bytes);
-        web::check(copy.get());
         web::check(c.get());
-        web::Random random(1);
-        web::add_some(copy.get(), random, 1000); /* the file grows again */
-        REQUIRE_OK(pm_commit(copy.get()));
-        web::check(copy.get());
+        require_goes_on(copy.get(), 1000); /* the file grows again */
     }
     web::check(test::open(other, how()).get());
 }
@@ -262,11 +268,7 @@ TEST_CASE("a container that is full can be compacted")
         REQUIRE_OK(pm_commit(c.get()));
     }
     REQUIRE(compact(c.get()).segments_freed > 20);
-    web::check(c.get());
-    web::Random random(1);
-    web::add_some(c.get(), random, 100);
-    REQUIRE_OK(pm_commit(c.get()));
-    web::check(c.get());
+    require_goes_on(c.get(), 100);
 }
 
 TEST_CASE("with threads that may store during commits")
@@ -280,11 +282,7 @@ TEST_CASE("with threads that may store during commits")
     o.concurrent_stores = true;
     test::Container c = test::open(path, o);
     REQUIRE(compact(c.get()).segments_freed > 0);
-    web::check(c.get());
-    web::Random random(1);
-    web::add_some(c.get(), random, 100);
-    REQUIRE_OK(pm_commit(c.get()));
-    web::check(c.get());
+    require_goes_on(c.get(), 100);
 }
 
 TEST_CASE("what cannot be compacted")

@@ -72,7 +72,7 @@ static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
     for (unsigned left = candidates; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
         int leads = container_is_led_into(t->c, words[i]);
-        if (!leads && foreign_is_address(words[i]) && modules_may_have(&t->modules, words[i]))
+        if (!leads && foreign_is_address(words[i]))
             leads = modules_adopt(t, words[i]);
         if (leads < 0)
             return -1;

@@ -1,0 +1,89 @@
+#define _GNU_SOURCE
+#include "txn/loaded.h"
+
+#include "base/bits.h"
+#include "base/checksum.h"
+#include "base/seal.h"
+
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+/* Of a build-id; 0 if the module has none. */
+static uint64_t build_id(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_NOTE)
+            continue;
+        uint64_t align = segment->p_align == 8 ? 8 : 4, at = 0;
+        const char *notes = (const char *)(info->dlpi_addr + segment->p_vaddr);
+        while (at + sizeof(ElfW(Nhdr)) <= segment->p_memsz) {
+            const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)(notes + at);
+            uint64_t name = at + sizeof *note, bytes = align_up(name + note->n_namesz, align);
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == sizeof ELF_NOTE_GNU &&
+                memcmp(notes + name, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0)
+                return seal_payload(checksum(notes + bytes, note->n_descsz, 0)) | 1;
+            at = align_up(bytes + note->n_descsz, align);
+        }
+    }
+    return 0;
+}
+
+static struct loaded look(const struct dl_phdr_info *info)
+{
+    uint64_t start = UINT64_MAX, end = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD)
+            continue;
+        start = min_u64(start, info->dlpi_addr + segment->p_vaddr);
+        end = max_u64(end, info->dlpi_addr + segment->p_vaddr + segment->p_memsz);
+    }
+    start = align_down(start, PM_PAGE);
+    return (struct loaded){build_id(info), start, align_up(end, PM_PAGE) - start};
+}
+
+static int add(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct loaded_list *list = context;
+    (void)size;
+    list->adds = info->dlpi_adds;
+    list->subs = info->dlpi_subs;
+    struct loaded l = look(info);
+    if (l.id != 0 && list->count < LOADED_MAX)
+        list->module[list->count++] = l;
+    return 0;
+}
+
+/* Of the first module, which says of all whether any has come or gone. */
+static int is_current(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const struct loaded_list *list = context;
+    (void)size;
+    return info->dlpi_adds == list->adds && info->dlpi_subs == list->subs ? 1 : -1;
+}
+
+void loaded_refresh(struct loaded_list *list)
+{
+    if (list->adds > 0 && dl_iterate_phdr(is_current, list) == 1)
+        return;
+    list->count = 0;
+    dl_iterate_phdr(add, list);
+}
+
+const struct loaded *loaded_at(const struct loaded_list *list, uint64_t address)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (address - list->module[i].start < list->module[i].size)
+            return &list->module[i];
+    return NULL;
+}
+
+const struct loaded *loaded_with_id(const struct loaded_list *list, uint64_t id)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->module[i].id == id)
+            return &list->module[i];
+    return NULL;
+}
