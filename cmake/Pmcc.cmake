@@ -2,7 +2,8 @@
 # (PM_TRACKER_STORES).
 #
 # PMCC_LOADABLE             the compilers of this build can load the plugin: clang, of LLVM's version
-# pmcc_instrument(TARGET)   compile TARGET's sources with it
+# pmcc_instrument(TARGET [DISCOVER])   compile TARGET's sources with it; DISCOVER: as `pmcc --discover`,
+#                           and link what that takes
 
 set(PMCC_LOADABLE FALSE)
 if(LIBPM_PMCC AND CMAKE_C_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"
@@ -18,6 +19,11 @@ function(pmcc_instrument target)
     message(FATAL_ERROR "${target} needs LIBPM_PMCC, and clang 19 as the compiler")
   endif()
   target_compile_options(${target} PRIVATE -fpass-plugin=$<TARGET_FILE:pmcc-pass>)
+  if("DISCOVER" IN_LIST ARGN)
+    target_compile_options(${target} PRIVATE -fplugin=$<TARGET_FILE:pmcc-pass>
+      "SHELL:-Xclang -mllvm -Xclang -pm-discover" "SHELL:-Xclang -mllvm -Xclang -disable-lsr")
+    target_link_libraries(${target} PRIVATE pm_discover pm_static)
+  endif()
   # A new plugin makes every object stale. The property knows no generator expressions.
   get_target_property(directory pmcc-pass BINARY_DIR)
   get_target_property(sources ${target} SOURCES)

@@ -7,15 +7,7 @@ namespace pmcc
 namespace
 {
 
-/*
- * The type is a string: first the result, then the parameters; v is void, i a 32-bit integer, l a
- * 64-bit integer, d a double, f a float, p a pointer, and a final dot stands for "...".
- */
-struct Wrapped {
-    const char *name, *type;
-};
-
-constexpr Wrapped wrapped[] = {
+constexpr Route wrapped[] = {
 #define WRAP(result, name, parameters, arguments, type, ...) {#name, type},
 #define WRAP_BY_HAND(name, type)                             {#name, type},
 #include "runtime/wrapped.def"
@@ -52,13 +44,13 @@ bool is_opted_out(const Function &function)
            function.hasFnAttribute(Attribute::Naked);
 }
 
-bool wrap_calls(Module &module, bool optnone_only)
+bool route_calls(Module &module, ArrayRef<Route> routes, bool optnone_only)
 {
     bool changed = false;
-    for (const Wrapped &entry : wrapped) {
-        Function *original = module.getFunction(entry.name);
+    for (const Route &route : routes) {
+        Function *original = module.getFunction(route.name);
         if (!original || !original->isDeclaration() ||
-            spell(*original->getFunctionType()) != entry.type)
+            spell(*original->getFunctionType()) != route.type)
             continue;
         auto is_ours = [&](const Use &use) {
             auto *instruction = dyn_cast<Instruction>(use.getUser());
@@ -69,13 +61,18 @@ bool wrap_calls(Module &module, bool optnone_only)
         };
         if (none_of(original->uses(), is_ours))
             continue;
-        FunctionCallee wrapper =
-            module.getOrInsertFunction(std::string("pm__") + entry.name,
+        FunctionCallee substitute =
+            module.getOrInsertFunction(std::string("pm__") + route.name,
                                        original->getFunctionType(), original->getAttributes());
-        original->replaceUsesWithIf(wrapper.getCallee(), is_ours);
+        original->replaceUsesWithIf(substitute.getCallee(), is_ours);
         changed = true;
     }
     return changed;
+}
+
+bool wrap_calls(Module &module, bool optnone_only)
+{
+    return route_calls(module, wrapped, optnone_only);
 }
 
 } // namespace pmcc

@@ -1,21 +1,34 @@
 /*
- * Sends calls of library functions that write through their arguments to the wrappers in
- * src/runtime/, which mark first. The list is src/runtime/wrapped.def.
+ * Sends calls of library functions to others of the same type: those that write through their
+ * arguments to the wrappers in src/runtime/, which mark first. The list is src/runtime/wrapped.def.
  */
 #pragma once
 
+#include <llvm/ADT/ArrayRef.h>
 #include <llvm/IR/Module.h>
 
 namespace pmcc
 {
 
+/**
+ * A library function; pm__name stands for it. The type is a string: first the result, then the
+ * parameters; v is void, i a 32-bit integer, l a 64-bit integer, d a double, f a float, p a pointer,
+ * and a final dot stands for "...".
+ */
+struct Route {
+    const char *name, *type;
+};
+
 /** Whether `function` is to be left alone: __attribute__((disable_sanitizer_instrumentation)). */
 bool is_opted_out(const llvm::Function &function);
 
 /**
- * Replace calls, and addresses taken, of wrapped functions that the module declares with the type
- * that the library's has. With `optnone_only` in functions that are optnone and nowhere else.
+ * Replace calls, and addresses taken, of functions that the module declares with the type that the
+ * route has. With `optnone_only` in functions that are optnone and nowhere else.
  */
+bool route_calls(llvm::Module &module, llvm::ArrayRef<Route> routes, bool optnone_only);
+
+/** The same with the routes of wrapped.def. */
 bool wrap_calls(llvm::Module &module, bool optnone_only);
 
 } // namespace pmcc

@@ -18,6 +18,7 @@
  * loses the note, there is one mark too many, which is harmless.
  */
 #include "calls.h"
+#include "discover.h"
 #include "emit.h"
 #include "loops.h"
 #include "merge.h"
@@ -25,6 +26,7 @@
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
@@ -39,6 +41,10 @@ constexpr char marked_note[] = "pm.marked";
 constexpr char compiling_note[] = "pm.compiling";
 constexpr char guard_symbol[] = "pm__not_marked__link_with_lld_and_load_pass_plugin_or_use_pmcc";
 constexpr char guard_variable[] = "pm.guard";
+
+/* Clang parses it before it loads pass plugins: it needs -fplugin= of the same file, too. */
+cl::opt<bool> discover("pm-discover", cl::desc("Take memory from libpm's heap, and list what may "
+                                               "hold pointers (pmcc --discover)"));
 
 bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitter &emitter)
 {
@@ -71,7 +77,7 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
 bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_only)
 {
     auto &analyses = modules.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
-    bool changed = false;
+    bool changed = is_discovered(module) && route_allocations(module, optnone_only);
     Emitter emitter(module);
     for (Function &function : module) {
         if (function.isDeclaration() || function.hasAvailableExternallyLinkage() ||
@@ -118,6 +124,15 @@ bool is_for_link_time_optimisation(const Module &module)
     return module.getModuleFlag("ThinLTO") || module.getModuleFlag("EnableSplitLTOUnit");
 }
 
+/* Tables are made in the linker only, of what is then left. */
+bool is_unfinished(const Module &module)
+{
+    return is_discovered(module) || any_of(module, [](const Function &function) {
+               return !function.isDeclaration() && !function.hasOptNone() &&
+                      !is_opted_out(function);
+           });
+}
+
 /* Passes are required, or optnone functions would be left out. */
 template <class Pass> struct RequiredPass : PassInfoMixin<Pass> {
     static bool isRequired() { return true; }
@@ -127,6 +142,8 @@ struct NoteCompiling : RequiredPass<NoteCompiling> {
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
     {
         module.getOrInsertNamedMetadata(compiling_note);
+        if (discover)
+            note_discover(module);
         return PreservedAnalyses::all();
     }
 };
@@ -139,13 +156,14 @@ struct MarkStores : RequiredPass<MarkStores> {
         if (compiling)
             compiling->eraseFromParent();
         bool changed = mark_module(module, modules, is_early);
+        if (is_early && is_unfinished(module))
+            add_guard(module);
         if (!is_early)
             remove_guards(module);
-        else if (any_of(module, [](const Function &function) {
-                     return !function.isDeclaration() && !function.hasOptNone() &&
-                            !is_opted_out(function);
-                 }))
-            add_guard(module);
+        if (!is_early && is_discovered(module)) {
+            add_roots(module);
+            changed = true;
+        }
         return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
     }
 };
