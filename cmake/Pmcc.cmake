@@ -21,7 +21,8 @@ function(pmcc_instrument target)
   target_compile_options(${target} PRIVATE -fpass-plugin=$<TARGET_FILE:pmcc-pass>)
   if("DISCOVER" IN_LIST ARGN)
     target_compile_options(${target} PRIVATE -fplugin=$<TARGET_FILE:pmcc-pass>
-      "SHELL:-Xclang -mllvm -Xclang -pm-discover" "SHELL:-Xclang -mllvm -Xclang -disable-lsr")
+      "SHELL:-Xclang -mllvm -Xclang -pm-discover" "SHELL:-Xclang -mllvm -Xclang -disable-lsr"
+      -D_GLIBCXX_EXTERN_TEMPLATE=0)
     target_link_libraries(${target} PRIVATE pm_discover pm_static)
   endif()
   # A new plugin makes every object stale. The property knows no generator expressions.

@@ -1,0 +1,6 @@
+#include "roots.h"
+
+void use_shared_elsewhere()
+{
+    use_shared();
+}
