@@ -99,6 +99,15 @@ enum pm_flags {
      * the memory of its pointers, after which nothing need be done at any access. Crash-safe; what
      * is interrupted the next pm_open() completes. Needs PM_MOVABLE. */
     PM_RELOCATE = 1 << 5,
+    /* Commit moves into the container what it leads to of the program's malloc'ed memory: see
+     * "Discovery". Implies PM_MOVABLE and PM_TRACKER_STORES. ENOTSUP if no code is loaded that was
+     * compiled by `pmcc --discover`. */
+    PM_DISCOVER = 1 << 6,
+    /* With PM_DISCOVER: the program vouches that, when a commit moves objects, neither other threads
+     * nor functions that were not compiled so hold pointers to them. Else a commit that has objects
+     * to move fails while there are other threads, or while such a function waits for it, such as
+     * qsort(3) for a comparison that commits. */
+    PM_VOUCHED = 1 << 7,
 };
 
 /** How a transaction is made atomic. */
@@ -402,6 +411,58 @@ PM_EXPORT int pm_mark_pointers(void *first, size_t count);
 /** Say that the words in [ptr, ptr + bytes) hold no pointers any more. EINVAL if that is not all in
  * one container. Linear in the bytes / 448. */
 PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
+
+/* ---------------------------------------------------------------------------------------------
+ * Discovery
+ *
+ * A program that was written without libpm keeps its data by four lines: compile it with `pmcc
+ * --discover`, open a container with PM_DISCOVER, set the root to the object that all others hang off,
+ * and commit. What the program has from malloc(), calloc(), strdup(), new and their kin it has from
+ * a *volatile heap* of libpm's. At each commit all objects of that heap to which the container leads
+ * move into it; every pointer to them, in the container, on the heap, in variables, on the stack of
+ * the calling thread, leads to where they are then. They are freed with free(), resized with
+ * realloc(), as before.
+ *
+ * If that cannot be done with all of them, since one leads to the stack, to memory from elsewhere,
+ * to memory that has been freed, or since the container is full, the commit fails with EINVAL or
+ * ENOSPC, names the pointer, and nothing has changed.
+ *
+ * What code compiled by other compilers stores into the heap or into variables is not seen, nor what
+ * an integer or a file hides of a pointer, nor the stacks of coroutines. See docs/pmcc.md.
+ *
+ * The idea: SoftPM (Guerra et al., USENIX ATC 2012, section 3.3); LIBPM (Marmol 2017, listing 6.1).
+ */
+
+/**
+ * Commits do not follow the pointer at `field`, which is 8 bytes in a container that is PM_DISCOVER,
+ * or on the volatile heap, until pm_include(): the program may keep there what cannot be moved, and
+ * a container that is opened again has NULL there. The field stays excluded as its object moves, and
+ * until that is freed. A rollback sets it to what it was at the last commit. EINVAL if it is
+ * in neither or not aligned to 8, ENOMEM. pm_include() also if it is not excluded. Linear in the fields that are excluded, as
+ * is each commit. Thread-safe.
+ */
+PM_EXPORT int pm_exclude(void *field);
+PM_EXPORT int pm_include(void *field);
+
+/**
+ * The reverse of discovery: the object that begins at `ptr`, in a container that is PM_DISCOVER, and
+ * all that the container leads to only by way of it, are objects of the volatile heap from now on,
+ * and free in the container, with the open transaction. All pointers to them are redirected. Returns
+ * the object's new address, to be freed with free(). Take it out of the structure that it is in
+ * first: while anything else in the container, or the root, leads to it that is EINVAL, and a
+ * message names the pointer. Other errors as a commit's that moves objects, and ENOMEM; nothing has
+ * changed then. pm_rollback() brings the objects in the container back, but leaves those on the heap
+ * and pointers outside the container as they are. Linear in the container, the heap, the variables
+ * and the stack. No other thread may use the container meanwhile.
+ */
+PM_EXPORT void *pm_detach(void *ptr);
+
+/**
+ * What the calling thread allocates by malloc() and its kin, in code compiled by `pmcc --discover`,
+ * is from `c` from now on, so that nothing need be moved; NULL: from the volatile heap again. Until
+ * `c` is closed by this thread; another must not close it. EROFS if it is read-only. Constant.
+ */
+PM_EXPORT int pm_set_current(pm_container *c);
 
 /* ---------------------------------------------------------------------------------------------
  * Compaction

@@ -210,6 +210,15 @@ uint64_t allocator_root_offset(const struct allocator *a)
     return seal_payload(*shadow_word(a->c, a->t->root.offset));
 }
 
+char *allocator_root_object(struct allocator *a, uint64_t *size)
+{
+    lock_acquire(&a->lock);
+    uint64_t offset = allocator_root_offset(a);
+    *size = seal_payload(*shadow_word(a->c, a->t->root.offset + sizeof(uint64_t)));
+    lock_release(&a->lock);
+    return offset ? a->c->base + offset : NULL;
+}
+
 static const char *root(const struct allocator *a)
 {
     uint64_t offset = allocator_root_offset(a);

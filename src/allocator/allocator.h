@@ -101,6 +101,9 @@ int allocator_reserve(struct allocator *a, uint64_t bytes);
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
+/* The root and the size that it was given, to set it again. */
+char *allocator_root_object(struct allocator *a, uint64_t *size);
+
 /* The root's offset, or 0; and its object is elsewhere from now on. The lock is held. */
 uint64_t allocator_root_offset(const struct allocator *a);
 void allocator_move_root(struct allocator *a, uint64_t offset);

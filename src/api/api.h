@@ -4,7 +4,7 @@
 
 #include "libpm.h"
 
-#include "pointer/map.h"
+#include "discovery/discovery.h"
 
 /* An open container, its layers from bottom to top; so a pointer to the first is one to all. */
 struct pm_container {
@@ -12,6 +12,7 @@ struct pm_container {
     struct txn txn;
     struct allocator allocator;
     struct pointer_map pointers;
+    struct discovery discovery;
 };
 
 static_assert(offsetof(struct pm_container, container) == 0, "owner_of() relies on it");
@@ -24,6 +25,15 @@ int api_enter(const pm_container *c);
 
 /* The same for a call that changes the container: EROFS when it is read-only. */
 int api_enter_writing(const pm_container *c);
+
+/* Whether commit moves what the container leads to in the volatile heap. */
+static inline bool api_discovers(const pm_container *c)
+{
+    return c->discovery.map != NULL;
+}
+
+/* Where this thread's allocations go: pm_set_current(). NULL: to the heap. */
+extern _Thread_local pm_container *api_current __attribute__((tls_model("initial-exec")));
 
 /* The open container that `p` points into; NULL with EINVAL or ECHILD. */
 pm_container *owner_of(const void *p);

@@ -3,6 +3,7 @@
 #include "api/api.h"
 
 #include "base/error.h"
+#include "discovery/exclusions.h"
 #include "pointer/move.h"
 #include "txn/fault.h"
 
@@ -24,8 +25,8 @@ static int bad_option(const char *path, const char *what)
 /* Check pm_options and translate them for the layers below. */
 static int read_options(const char *path, const struct pm_options *o, struct container_options *out)
 {
-    const unsigned known =
-        PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE | PM_RELOCATE;
+    const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE |
+                           PM_RELOCATE | PM_DISCOVER | PM_VOUCHED;
     if (o->size != sizeof *o)
         return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
                                 "another libpm.h?");
@@ -35,6 +36,10 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         return bad_option(path, "PM_READONLY excludes PM_CREATE");
     if (o->flags & PM_EXCLUSIVE && !(o->flags & PM_CREATE))
         return bad_option(path, "PM_EXCLUSIVE needs PM_CREATE");
+    if (o->flags & PM_VOUCHED && !(o->flags & PM_DISCOVER))
+        return bad_option(path, "PM_VOUCHED needs PM_DISCOVER");
+    if (o->flags & PM_DISCOVER && o->flags & PM_READONLY)
+        return bad_option(path, "PM_READONLY excludes PM_DISCOVER");
     if (o->flags & PM_RELOCATE && !(o->flags & PM_MOVABLE))
         return bad_option(path, "PM_RELOCATE needs PM_MOVABLE");
     if (o->flags & PM_RELOCATE && o->flags & PM_READONLY)
@@ -159,8 +164,11 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         bool pointers = allocator && pointer_map_open(&c->pointers, &c->allocator) == 0;
         if (pointers)
             give_up_modules(c);
-        if (pointers && (must_be_moved(c) || demand_modules(c) == 0))
+        if (pointers && (must_be_moved(c) || demand_modules(c) == 0)) {
+            if (options->flags & PM_DISCOVER)
+                discovery_open(&c->discovery, &c->pointers, options->flags & PM_VOUCHED);
             return 0;
+        }
         int error = errno;
         if (pointers)
             pointer_map_close(&c->pointers);
@@ -185,6 +193,7 @@ static pm_container *forget(pm_container *c)
 
 static void close_upper(pm_container *c)
 {
+    discovery_close(&c->discovery);
     pointer_map_close(&c->pointers);
     allocator_close(&c->allocator);
 }
@@ -197,7 +206,19 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
         return NULL;
     if (!path)
         return pm__fail_null(EINVAL, "the path is NULL");
+    struct pm_options implied;
     options = options ? options : &defaults;
+    if (options->size == sizeof *options && options->flags & PM_DISCOVER) {
+        implied = *options;
+        implied.flags |= PM_MOVABLE;
+        implied.tracker = PM_TRACKER_STORES;
+        options = &implied;
+        if (!roots_are_known())
+            return pm__fail_null(ENOTSUP,
+                                 "%s: PM_DISCOVER needs a program compiled by `pmcc --discover`, "
+                                 "whose malloc'ed objects can be found",
+                                 path);
+    }
     if (read_options(path, options, &translated) != 0)
         return NULL;
     if (fault_begin_open(path) != 0)
@@ -225,6 +246,8 @@ int pm_close(pm_container *c)
         return 0;
     if (api_enter(c) != 0)
         return -1;
+    if (api_current == c)
+        api_current = NULL;
     bool readonly = c->container.readonly;
     int result = readonly ? 0 : allocator_rollback(&c->allocator);
     close_upper(c);
@@ -239,7 +262,11 @@ int pm_close(pm_container *c)
 
 int pm_clear(pm_container *c)
 {
-    return api_enter_writing(c) == 0 ? allocator_clear(&c->allocator) : -1;
+    if (api_enter_writing(c) != 0)
+        return -1;
+    c->discovery.root = NULL;
+    exclusions_move(c->container.base, c->container.max_size, NULL);
+    return allocator_clear(&c->allocator);
 }
 
 int pm_delete(const char *path)

@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "base/error.h"
+#include "discovery/exclusions.h"
 
 #include <errno.h>
 #include <string.h>
@@ -94,6 +95,8 @@ void *pm_realloc(void *ptr, size_t size)
         return NULL;
     if (allocator_root(&c->allocator) == ptr)
         allocator_set_root(&c->allocator, p, 0);
+    exclusions_move(ptr, min_u64(old, size), p);
+    exclusions_move(ptr, old, NULL);
     allocator_free(&c->allocator, ptr);
     return p;
 }
@@ -103,7 +106,13 @@ int pm_free(void *ptr)
     if (!ptr)
         return 0;
     pm_container *c = owner_of(ptr);
-    return c && api_enter_writing(c) == 0 ? allocator_free(&c->allocator, ptr) : -1;
+    if (!c || api_enter_writing(c) != 0)
+        return -1;
+    size_t size = exclusions_any() ? allocator_usable(&c->allocator, ptr) : 0;
+    if (allocator_free(&c->allocator, ptr) != 0)
+        return -1;
+    exclusions_move(ptr, size, NULL);
+    return 0;
 }
 
 size_t pm_usable_size(const void *ptr)

@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "base/error.h"
+#include "discovery/heap.h"
 #include "txn/fault.h"
 
 #include <errno.h>
@@ -16,23 +17,25 @@ static int check_handler(pm_container *c)
     return skip ? 0 : fault_install(c->container.path);
 }
 
-static int commit(pm_container *c, uint64_t *epoch)
+static int commit(pm_container *c, const struct frame *program, uint64_t *epoch)
 {
     if (api_enter_writing(c) != 0 || check_handler(c) != 0)
         return -1;
-    return allocator_commit(&c->allocator, epoch);
+    return api_discovers(c) ? discovery_commit(&c->discovery, program, epoch)
+                            : allocator_commit(&c->allocator, epoch);
 }
 
 int pm_commit(pm_container *c)
 {
     uint64_t epoch;
-    return commit(c, &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
+    return commit(c, __builtin_frame_address(0), &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
 }
 
 pm_ticket pm_commit_async(pm_container *c)
 {
     uint64_t epoch;
-    return commit(c, &epoch) == 0 ? (pm_ticket){c, epoch} : (pm_ticket){NULL, 0};
+    return commit(c, __builtin_frame_address(0), &epoch) == 0 ? (pm_ticket){c, epoch}
+                                                              : (pm_ticket){NULL, 0};
 }
 
 int pm_wait(pm_ticket ticket)
@@ -44,7 +47,11 @@ int pm_wait(pm_ticket ticket)
 
 int pm_rollback(pm_container *c)
 {
-    return api_enter_writing(c) == 0 ? allocator_rollback(&c->allocator) : -1;
+    if (api_enter_writing(c) != 0 || allocator_rollback(&c->allocator) != 0)
+        return -1;
+    if (api_discovers(c))
+        discovery_rolled_back(&c->discovery);
+    return 0;
 }
 
 int pm_dirty(const void *ptr, size_t len)
@@ -76,12 +83,18 @@ int pm_setroot(pm_container *c, void *ptr, size_t size)
 {
     if (api_enter_writing(c) != 0)
         return -1;
+    if (api_discovers(c) && heap_contains(ptr))
+        return discovery_set_root(&c->discovery, ptr, size);
     if (ptr && !container_holds(&c->container, ptr))
-        return pm__fail(EINVAL, "%s: the root %p is not in this container", c->container.path, ptr);
+        return pm__fail(EINVAL, "%s: the root %p is not in this container%s", c->container.path,
+                        ptr, heap_contains(ptr) ? ", which was opened without PM_DISCOVER" : "");
+    c->discovery.root = NULL;
     return allocator_set_root(&c->allocator, ptr, size);
 }
 
 void *pm_getroot(pm_container *c)
 {
-    return api_enter(c) == 0 ? allocator_root(&c->allocator) : NULL;
+    if (api_enter(c) != 0)
+        return NULL;
+    return c->discovery.root ? c->discovery.root : allocator_root(&c->allocator);
 }

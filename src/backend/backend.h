@@ -132,6 +132,11 @@ void *map_table(size_t size);
 /* The same at an address, and nowhere else. -errno */
 int map_table_at(void *address, size_t size);
 
+/* Zeroed memory that a child of fork(2) has too: in the place of what was reserved, -errno; or
+ * anywhere, NULL with errno. */
+int map_inherited(void *address, size_t size);
+void *map_inherited_table(size_t size);
+
 /* Make a part of such a table zero, and give its memory back. -errno */
 int map_clear_table(void *address, size_t size);
 

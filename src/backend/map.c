@@ -58,6 +58,20 @@ int map_table_at(void *address, size_t size)
     return error;
 }
 
+int map_inherited(void *address, size_t size)
+{
+    void *p = mmap(address, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return p == MAP_FAILED ? -errno : 0;
+}
+
+void *map_inherited_table(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
 int map_clear_table(void *address, size_t size)
 {
     if (madvise(address, size, MADV_DONTNEED) == 0)

@@ -35,6 +35,11 @@
 #endif
 #define ARENA_SIZE (UINT64_C(1) << ARENA_SIZE_SHIFT)
 
+/* Its end belongs to the volatile heap of programs whose data is to be discovered: what is stored
+ * there is marked like anything in the arena. */
+#define VOLATILE_SIZE (ARENA_SIZE >> 6)
+#define VOLATILE_BASE (ARENA_HINT + ARENA_SIZE - VOLATILE_SIZE)
+
 /* Directly behind the arena. */
 #define MARKS_LINE_SHIFT 6
 #define MARKS_TABLE      (ARENA_HINT + ARENA_SIZE)

@@ -14,7 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SLOTS (ARENA_SIZE >> ARENA_SLOT_SHIFT)
+#define SLOTS          (ARENA_SIZE >> ARENA_SLOT_SHIFT)
+#define VOLATILE_SLOTS (VOLATILE_SIZE >> ARENA_SLOT_SHIFT)
 
 uintptr_t arena_base;
 static struct container *_Atomic slots[SLOTS];
@@ -84,6 +85,14 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
     return NULL;
 }
 
+/* Owns the slots of the volatile heap: it holds nothing, and no transaction is above it. */
+static struct container nobody = {.fd = -1, .view_fd = -1};
+
+bool arena_take_volatile(void)
+{
+    return arena_take(VOLATILE_BASE, VOLATILE_SIZE, &nobody);
+}
+
 static bool slots_are_free(uint64_t first, uint64_t count)
 {
     if (first + count > SLOTS)
@@ -112,13 +121,14 @@ bool arena_take(uint64_t base, uint64_t size, struct container *owner)
 }
 
 /* The first run of free slots from a random place on, round and round, that does not touch slots
- * [from, from + count); SLOTS if there is none. The lock is held. */
+ * [from, from + count), nor those of a volatile heap in this or another run; SLOTS if there is none.
+ * The lock is held. */
 static uint64_t search(uint64_t random, uint64_t from, uint64_t count)
 {
     for (uint64_t i = 0; i < SLOTS; i++) {
         uint64_t first = (random + i) % SLOTS;
         bool apart = first + count <= from || first >= from + count;
-        if (apart && slots_are_free(first, count))
+        if (apart && first + count <= SLOTS - VOLATILE_SLOTS && slots_are_free(first, count))
             return first;
     }
     return SLOTS;
@@ -162,14 +172,15 @@ void arena_abandon(void)
     struct container *previous = NULL;
     for (uint64_t i = 0; i < SLOTS; i++) {
         struct container *c = atomic_load_explicit(&slots[i], memory_order_relaxed);
-        if (c && c != previous) {
+        if (c && c != previous && c->fd >= 0) {
             close(c->fd);
             if (c->view_fd >= 0)
                 close(c->view_fd);
         }
         previous = c;
-        atomic_store_explicit(&slots[i], NULL, memory_order_relaxed);
+        if (c != &nobody)
+            atomic_store_explicit(&slots[i], NULL, memory_order_relaxed);
     }
     if (arena_base)
-        map_reserve_again((void *)arena_base, ARENA_SIZE);
+        map_reserve_again((void *)arena_base, ARENA_SIZE - VOLATILE_SIZE);
 }

@@ -154,7 +154,11 @@ void arena_give_back(uint64_t base, uint64_t size);
 /* A free base for `size` bytes, beginning the search at a place chosen by `random`; 0 if none. */
 uint64_t arena_choose(uint64_t size, uint64_t random);
 
-/* In a child of fork(2): close every container's descriptor and make the whole arena untouchable.
+/* Take the end of the arena for the volatile heap; once. False if a container is there. */
+bool arena_take_volatile(void);
+
+/* In a child of fork(2): close every container's descriptor and make the whole arena untouchable, but
+ * for the volatile heap.
  */
 void arena_abandon(void);
 

@@ -227,6 +227,12 @@ static bool replaces(const struct modules *m, const struct loaded *l)
     return false;
 }
 
+bool modules_may_adopt(struct modules *m, uint64_t value)
+{
+    loaded_refresh(&m->list);
+    return loaded_at(&m->list, value) || modules_know(m, value);
+}
+
 int modules_adopt(struct txn *t, uint64_t value)
 {
     struct modules *m = &t->modules;

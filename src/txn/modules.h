@@ -57,6 +57,9 @@ void modules_give_up(struct modules *m, uint32_t module);
  * with a message if there is no room. The journal's lock is held. */
 int modules_adopt(struct txn *t, uint64_t value);
 
+/* Whether modules_adopt() would find a module there. */
+bool modules_may_adopt(struct modules *m, uint64_t value);
+
 /* The first module that is not loaded, from `from` on; `end` if all are. */
 uint32_t modules_missing(const struct modules *m, uint32_t from);
 

@@ -224,6 +224,13 @@ void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind);
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes);
 
+/* Told of a word, by its offset; not 0 ends the search. */
+typedef int txn_found(void *context, uint64_t offset);
+
+/* The words that the open transaction has stored to, not as data, and whose value is in [low, low +
+ * size). Linear in the lines stored to. -1 if `found` ended it. */
+int txn_find_pointers(struct txn *t, uint64_t low, uint64_t size, txn_found *found, void *context);
+
 /* The kinds of up to 8 words at an address, in a container or not; a byte each, the first lowest.
  */
 uint64_t txn_kinds_at(const void *address, uint64_t words);

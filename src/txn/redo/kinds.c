@@ -104,8 +104,12 @@ static int map_line(struct txn *t, uint64_t line, bool foreign)
     return is == was ? 0 : t->pointers.map(t->pointers.context, line, is);
 }
 
+/* What is done with a line that has been stored to; not 0 ends it. */
+typedef int line_visitor(struct txn *t, uint64_t line, bool foreign, void *context);
+
 /* A page that is listed since a store faulted there is all foreign. */
-static int map_page(struct txn *t, const struct page_entry *entry)
+static int visit_page(struct txn *t, const struct page_entry *entry, line_visitor *visit,
+                      void *context)
 {
     bool announced = entry->sum != 0;
     uint64_t first = (uint64_t)entry->page * PM_PAGE_LINES;
@@ -113,25 +117,68 @@ static int map_page(struct txn *t, const struct page_entry *entry)
     for (uint64_t line = first; line < first + PM_PAGE_LINES && result == 0; line++) {
         uint8_t mark = *redo_mark(t, line);
         if (mark != 0 || !announced)
-            result = map_line(t, line, !announced || mark & MARK_FOREIGN);
+            result = visit(t, line, !announced || mark & MARK_FOREIGN, context);
     }
     return result;
 }
 
-int redo_map_pointers(struct txn *t)
+static inline int visit_lines(struct txn *t, line_visitor *visit, void *context)
 {
     const struct redo *r = t->redo;
     int result = 0;
-    if (!t->kinds)
-        return 0;
     for (uint32_t i = 0; i < t->pages.count && result == 0; i++)
-        result = map_page(t, &t->pages.opened[i]);
+        result = visit_page(t, &t->pages.opened[i], visit, context);
     for (uint64_t i = 0, n = r->marked_count; i < n && result == 0; i++) {
         uint64_t line = r->marked[i];
         if (!(t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED))
-            result = map_line(t, line, *redo_mark(t, line) & MARK_FOREIGN);
+            result = visit(t, line, *redo_mark(t, line) & MARK_FOREIGN, context);
     }
     return result;
+}
+
+static int map_visited(struct txn *t, uint64_t line, bool foreign, void *context)
+{
+    (void)context;
+    return map_line(t, line, foreign);
+}
+
+int redo_map_pointers(struct txn *t)
+{
+    return t->kinds ? visit_lines(t, map_visited, NULL) : 0;
+}
+
+struct search {
+    uint64_t low, size;
+    txn_found *found;
+    void *context;
+};
+
+static int search_line(struct txn *t, uint64_t line, bool foreign, void *context)
+{
+    const struct search *s = context;
+    const uint64_t *words = line_words(t, line);
+    unsigned within = 0;
+    (void)foreign;
+    for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
+        within |= (unsigned)(words[i] - s->low < s->size) << i;
+    if (within == 0)
+        return 0;
+    struct line_kinds kinds = line_kinds(t, line);
+    uint32_t lines;
+    uint64_t mapped = t->pointers.mapped(t->pointers.context, line, &lines);
+    within &= kinds.pointers | kinds.by_value | mapped;
+    for (; within; within &= within - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(within);
+        if (s->found(s->context, line * PM_LINE + i * sizeof *words) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int txn_find_pointers(struct txn *t, uint64_t low, uint64_t size, txn_found *found, void *context)
+{
+    struct search search = {low, size, found, context};
+    return t->kinds ? visit_lines(t, search_line, &search) : 0;
 }
 
 /* ---- between commits ------------------------------------------------------------------------- */

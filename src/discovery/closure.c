@@ -1,0 +1,234 @@
+#include "discovery/closure.h"
+
+#include "base/error.h"
+#include "discovery/exclusions.h"
+#include "discovery/references.h"
+#include "txn/foreign.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static struct container *container_of(const struct discovery *d)
+{
+    return d->map->a->c;
+}
+
+static uint64_t offset_of(const struct discovery *d, const void *p)
+{
+    return (uint64_t)((const char *)p - container_of(d)->base);
+}
+
+static int no_memory(const struct discovery *d)
+{
+    return pm__fail(ENOMEM, "%s: no memory to note what moves; nothing has", container_of(d)->path);
+}
+
+/* ---- gather ---------------------------------------------------------------------------------- */
+
+/* The word that leads to what cannot move: of the container, or of an object that would. */
+struct owner {
+    const uint64_t *word;
+    const struct move *move; /* NULL: the container's */
+};
+
+static int refuse(const struct discovery *d, struct owner o, uint64_t value, const char *what)
+{
+    char object[OBJECT_TEXT] = "";
+    uint64_t offset = offset_of(d, o.word);
+    if (!o.move) {
+        txn_describe_object(d->map->a->t, offset, " in ", object);
+        return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s %s",
+                        container_of(d)->path, offset, value, object, what);
+    }
+    return pm__fail(EINVAL,
+                    "%s: the pointer %#" PRIx64 " at byte %" PRIu64 " of the object of %" PRIu64
+                    " bytes at %p, to which the container leads, %s",
+                    container_of(d)->path, value, (uint64_t)((const char *)o.word - o.move->to),
+                    o.move->from.size, (void *)o.move->from.start, what);
+}
+
+/* Note that an object moves, and make its copy. */
+static int add(struct discovery *d, struct heap_object *object)
+{
+    struct txn *t = d->map->a->t;
+    struct move *m = vector_push(&d->moves, sizeof *m);
+    if (!m)
+        return no_memory(d);
+    uint64_t size = max_u64(object->size, 1);
+    char *to = allocator_allocate(d->map->a, size, FORMAT_GRANULARITY_MIN);
+    if (!to) {
+        d->moves.count--;
+        return -1;
+    }
+    txn_mark_range(t, offset_of(d, to), size);
+    memcpy(to, object->start, object->size);
+    uint8_t *kinds = (uint8_t *)KINDS_TABLE + (((uintptr_t)to - ARENA_HINT) >> KINDS_WORD_SHIFT);
+    for (uint64_t i = 0; i < divide_up(size, sizeof(uint64_t)); i++)
+        kinds[i] = heap_kinds(object->start)[i] & KIND_MASK;
+    *m = (struct move){*object, to, *(uint64_t *)object->start};
+    *(uint64_t *)object->start = d->moves.count - 1;
+    heap_set_moves(object, true);
+    object->moves = true;
+    return 0;
+}
+
+/* A pointer to what is neither the heap's nor the container's. */
+static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
+{
+    struct txn *t = d->map->a->t;
+    if (t->foreign != FOREIGN_ERROR || !foreign_is_address(value) ||
+        container_is_led_into(t->c, value) || modules_may_adopt(&t->modules, value))
+        return 0;
+    return refuse(d, o, value,
+                  "leads to what cannot move there: the stack, memory that pmcc's code has not "
+                  "allocated, or another container; store something else, or pm_exclude() it");
+}
+
+/* Have a word of a copy, or of the container, lead to where what it leads to moves. */
+static int follow(struct discovery *d, struct owner o, uint64_t *word, uint8_t kind,
+                  uint64_t *result)
+{
+    struct heap_object object;
+    uint64_t value = *word;
+    *result = value;
+    if (!heap_contains((void *)value))
+        return kind == KIND_POINTER ? check_foreign(d, o, value) : 0;
+    enum heap_state state = heap_find((void *)value, &object);
+    if (state != HEAP_LIVE)
+        return kind != KIND_POINTER
+                   ? 0
+                   : refuse(d, o, value,
+                            state == HEAP_FREE ? "leads to memory that has been freed"
+                                               : "leads to no object of the heap");
+    if (!object.moves && add(d, &object) != 0)
+        return -1;
+    *result = moved_value(d, value, &object);
+    return 0;
+}
+
+static int gather_from(struct discovery *d, uint64_t i)
+{
+    uint64_t words = divide_up(move_at(d, i)->from.size, sizeof(uint64_t));
+    const uint8_t *kinds = heap_kinds(move_at(d, i)->from.start);
+    for (uint64_t k = 0; k < words; k++) {
+        uint8_t kind = kinds[k] & KIND_MASK;
+        if (kind == KIND_DATA)
+            continue;
+        const struct move *m = move_at(d, i);
+        uint64_t *word = (uint64_t *)m->to + k;
+        if (exclusions_any() && exclusions_have((uint64_t *)m->from.start + k))
+            continue;
+        if (follow(d, (struct owner){word, m}, word, kind, word) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int closure_gather(struct discovery *d)
+{
+    uint64_t ignored, root = (uint64_t)d->root;
+    int result = 0;
+    for (uint64_t i = 0; i < d->words.count && result == 0; i++) {
+        uint64_t *word = (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
+        result = follow(d, (struct owner){.word = word}, word, KIND_POINTER, &ignored);
+    }
+    if (result == 0 && root)
+        result = follow(d, (struct owner){.word = &root}, &root, KIND_POINTER, &ignored);
+    for (uint64_t i = 0; i < d->moves.count && result == 0; i++)
+        result = gather_from(d, i);
+    return result;
+}
+
+/* ---- redirect -------------------------------------------------------------------------------- */
+
+struct redirection {
+    struct discovery *d;
+    int result;
+};
+
+static int change(struct discovery *d, uint64_t *word, uint64_t value)
+{
+    struct change *c = vector_push(&d->changes, sizeof *c);
+    if (!c)
+        return no_memory(d);
+    *c = (struct change){word, *word};
+    *word = value;
+    return 0;
+}
+
+static void redirect(void *context, uint64_t *word, const struct heap_object *object)
+{
+    struct redirection *r = context;
+    struct heap_object own;
+    if (heap_find(word, &own) == HEAP_LIVE && own.moves)
+        return; /* its copy has been */
+    if (r->result == 0)
+        r->result = change(r->d, word, moved_value(r->d, *word, object));
+}
+
+static void redirect_range(void *context, struct roots_range range)
+{
+    struct redirection *r = context;
+    struct heap_object object;
+    for (uint64_t *word = range.first; word < range.end; word++)
+        if (heap_contains((void *)*word) && heap_find((void *)*word, &object) == HEAP_LIVE &&
+            object.moves && r->result == 0)
+            r->result = change(r->d, word, moved_value(r->d, *word, &object));
+}
+
+static void redirect_words(struct redirection *r)
+{
+    struct discovery *d = r->d;
+    struct heap_object object;
+    for (uint64_t i = 0; i < d->words.count && r->result == 0; i++) {
+        uint64_t *word = (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
+        if (heap_find((void *)*word, &object) == HEAP_LIVE)
+            r->result = change(d, word, moved_value(d, *word, &object));
+    }
+}
+
+int closure_redirect(struct discovery *d, const struct roots_range *stack)
+{
+    struct redirection r = {d, 0};
+    redirect_words(&r);
+    if (!references_refresh(redirect, &r) && r.result == 0)
+        r.result = no_memory(d);
+    for (uint64_t i = 0; i < d->moves.count && r.result == 0; i++) {
+        struct heap_object object = move_at(d, i)->from;
+        references_of(&object, redirect, &r);
+    }
+    roots_variables(redirect_range, &r);
+    redirect_range(&r, *stack);
+    return r.result;
+}
+
+/* ---- and afterwards -------------------------------------------------------------------------- */
+
+void closure_undo(struct discovery *d)
+{
+    for (uint64_t i = d->changes.count; i-- > 0;) {
+        struct change c = ((struct change *)d->changes.items)[i];
+        *c.word = c.old;
+        if (heap_contains(c.word))
+            references_renew(c.word, sizeof *c.word);
+    }
+    for (uint64_t i = d->moves.count; i-- > 0;) {
+        const struct move *m = move_at(d, i);
+        *(uint64_t *)m->from.start = m->first;
+        heap_set_moves(&m->from, false);
+        references_renew(m->from.start, m->from.size);
+        allocator_free(d->map->a, m->to);
+    }
+}
+
+void closure_release(struct discovery *d)
+{
+    for (uint64_t i = 0; i < d->moves.count; i++) {
+        const struct move *m = move_at(d, i);
+        references_forget(&m->from);
+        exclusions_move(m->from.start, m->from.size, m->to);
+        heap_set_moves(&m->from, false);
+        heap_free(m->from.start);
+    }
+}

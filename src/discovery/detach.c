@@ -1,0 +1,256 @@
+/*
+ * Which objects only one leads to: first all that it leads to (the *members*), then, of these, those
+ * that anything else in the container leads to, and what they lead to in turn; these are *kept*.
+ * What remains is copied to the heap, redirected to, and freed.
+ */
+#define _GNU_SOURCE
+#include "discovery/detach.h"
+
+#include "base/error.h"
+#include "discovery/check.h"
+#include "discovery/exclusions.h"
+#include "discovery/heap.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct member {
+    uint64_t start, size; /* in the file */
+    char *to;             /* NULL: not copied yet */
+    bool kept;
+};
+
+struct detaching {
+    struct discovery *d;
+    struct allocator *a;
+    struct vector members;
+    struct vector kept; /* uint64_t: which of them, in the order found */
+    uint32_t
+        *index; /* a word for each granule of the file, where a member starts its number plus 1 */
+    uint64_t index_bytes;
+};
+
+static struct member *member(const struct detaching *s, uint64_t i)
+{
+    return (struct member *)s->members.items + i;
+}
+
+static int no_memory(const struct detaching *s)
+{
+    return pm__fail(ENOMEM, "%s: no memory to detach objects; none is", s->a->c->path);
+}
+
+/* The member that a value leads to, as an index; the number of members if it leads to none. */
+static uint64_t member_of(const struct detaching *s, uint64_t value)
+{
+    uint64_t start, size;
+    if (!container_holds(s->a->c, (void *)value) ||
+        !allocator_object_at(s->a, (void *)value, &start, &size))
+        return s->members.count;
+    uint32_t number = s->index[start / FORMAT_GRANULARITY_MIN];
+    return number ? number - 1 : s->members.count;
+}
+
+/* Call `visit` for each pointer of an object. Not 0 ends it. */
+typedef int visitor(struct detaching *s, uint64_t *word);
+
+static int visit_pointers(struct detaching *s, uint64_t start, uint64_t size, visitor *visit)
+{
+    uint64_t *words = (uint64_t *)(s->a->c->base + start);
+    int result = 0;
+    for (uint64_t i = 0, end = size / sizeof(uint64_t); i < end && result == 0;
+         i += PM_LINE_WORDS) {
+        uint64_t kinds = txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i));
+        for (uint64_t k = i; kinds && result == 0; kinds >>= 8, k++)
+            if (kinds & UINT8_MAX)
+                result = visit(s, words + k);
+    }
+    return result;
+}
+
+static int add_member(struct detaching *s, uint64_t start, uint64_t size)
+{
+    struct member *m = s->members.count < UINT32_MAX ? vector_push(&s->members, sizeof *m) : NULL;
+    if (!m)
+        return no_memory(s);
+    *m = (struct member){.start = start, .size = size};
+    s->index[start / FORMAT_GRANULARITY_MIN] = (uint32_t)s->members.count;
+    return 0;
+}
+
+static int add_what_it_leads_to(struct detaching *s, uint64_t *word)
+{
+    uint64_t start, size;
+    if (!container_holds(s->a->c, (void *)*word) ||
+        !allocator_object_at(s->a, (void *)*word, &start, &size) ||
+        s->index[start / FORMAT_GRANULARITY_MIN] || (exclusions_any() && exclusions_have(word)))
+        return 0;
+    return add_member(s, start, size);
+}
+
+/* A word of what stays in the container. */
+static int keep_what_it_leads_to(struct detaching *s, uint64_t *word)
+{
+    uint64_t i = member_of(s, *word);
+    if (i == 0) {
+        char object[OBJECT_TEXT];
+        uint64_t offset = (uint64_t)((char *)word - s->a->c->base);
+        txn_describe_object(s->a->t, offset, " in ", object);
+        return pm__fail(EINVAL,
+                        "%s: offset %" PRIu64 ": the pointer there%s leads to the object that is "
+                        "to be detached; store NULL first, or something else",
+                        s->a->c->path, offset, object);
+    }
+    if (i == s->members.count || member(s, i)->kept)
+        return 0;
+    uint64_t *kept = vector_push(&s->kept, sizeof *kept);
+    if (!kept)
+        return no_memory(s);
+    *kept = i;
+    member(s, i)->kept = true;
+    return 0;
+}
+
+static int keep_what_others_lead_to(struct detaching *s)
+{
+    uint64_t size, root = allocator_root_offset(s->a);
+    uint64_t is_root = root ? (uint64_t)s->a->c->base + root : 0;
+    int result = 0;
+    if (member_of(s, is_root) == 0)
+        return pm__fail(EINVAL, "%s: the root leads to the object that is to be detached",
+                        s->a->c->path);
+    if (is_root)
+        result = keep_what_it_leads_to(s, &is_root);
+    for (uint64_t at = 0; result == 0 && allocator_next_object(s->a, &at, &size); at += size)
+        if (s->index[at / FORMAT_GRANULARITY_MIN] == 0)
+            result = visit_pointers(s, at, size, keep_what_it_leads_to);
+    for (uint64_t i = 0; i < s->kept.count && result == 0; i++) {
+        const struct member *m = member(s, ((uint64_t *)s->kept.items)[i]);
+        result = visit_pointers(s, m->start, m->size, keep_what_it_leads_to);
+    }
+    return result;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static int copy_all(struct detaching *s)
+{
+    for (uint64_t i = 0; i < s->members.count; i++) {
+        struct member *m = member(s, i);
+        if (m->kept)
+            continue;
+        const char *from = s->a->c->base + m->start;
+        char *to = heap_allocate(m->size);
+        if (!to)
+            return no_memory(s);
+        m->to = to;
+        memcpy(to, from, m->size);
+        heap_mark(to, m->size);
+        for (uint64_t at = 0; at + sizeof(uint64_t) <= m->size; at += sizeof(uint64_t))
+            heap_set_kind(to + at, sizeof(uint64_t), (uint8_t)txn_kinds_at(from + at, 1));
+    }
+    return 0;
+}
+
+static void drop_copies(struct detaching *s)
+{
+    for (uint64_t i = 0; i < s->members.count; i++)
+        if (member(s, i)->to)
+            heap_free(member(s, i)->to);
+}
+
+static void redirect_range(void *context, struct roots_range range)
+{
+    const struct detaching *s = context;
+    for (uint64_t *word = range.first; word < range.end; word++) {
+        uint64_t i =
+            container_holds(s->a->c, (void *)*word) ? member_of(s, *word) : s->members.count;
+        if (i < s->members.count && member(s, i)->to)
+            *word = (uint64_t)member(s, i)->to +
+                    (*word - (uint64_t)s->a->c->base - member(s, i)->start);
+    }
+}
+
+static void redirect_heap(struct detaching *s)
+{
+    struct heap_object object;
+    for (const char *at = (char *)VOLATILE_BASE; heap_next(at, &object);
+         at = object.start + object.size) {
+        const uint8_t *kinds = heap_kinds(object.start);
+        for (uint64_t i = 0; i < object.size / sizeof(uint64_t); i++) {
+            uint64_t *word = (uint64_t *)object.start + i;
+            if (kinds[i] != KIND_DATA && container_holds(s->a->c, (void *)*word)) {
+                redirect_range(s, (struct roots_range){word, word + 1});
+                heap_mark(word, sizeof *word);
+            }
+        }
+    }
+}
+
+/* As that of a commit. */
+static __attribute__((noinline)) void redirect(struct detaching *s, struct roots_range stack)
+{
+    __builtin_unwind_init();
+    __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
+    redirect_heap(s);
+    roots_variables(redirect_range, s);
+    redirect_range(s, stack);
+}
+
+static void free_originals(struct detaching *s)
+{
+    for (uint64_t i = 0; i < s->members.count; i++) {
+        const struct member *m = member(s, i);
+        if (!m->to)
+            continue;
+        char *from = s->a->c->base + m->start;
+        exclusions_move(from, m->size, m->to);
+        allocator_free(s->a, from);
+    }
+}
+
+/* Under the allocator's lock. */
+static int gather(struct detaching *s, const void *object)
+{
+    uint64_t start, size;
+    if (!allocator_object_at(s->a, object, &start, &size) || s->a->c->base + start != object)
+        return pm__fail(EINVAL, "%s: %p is not the start of an object", s->a->c->path, object);
+    int result = add_member(s, start, size);
+    for (uint64_t i = 0; i < s->members.count && result == 0; i++)
+        result = visit_pointers(s, member(s, i)->start, member(s, i)->size, add_what_it_leads_to);
+    if (result == 0)
+        result = keep_what_others_lead_to(s);
+    return result == 0 ? copy_all(s) : result;
+}
+
+void *discovery_detach(struct discovery *d, const struct frame *program, void *object)
+{
+    struct detaching s = {.d = d, .a = d->map->a};
+    struct roots_range stack;
+    void *detached = NULL;
+    if (check_alone(d, program, &stack) != 0)
+        return NULL;
+    s.index_bytes = container_bytes(s.a->c) / FORMAT_GRANULARITY_MIN * sizeof *s.index;
+    s.index = map_table(s.index_bytes);
+    if (s.index == MAP_FAILED) {
+        no_memory(&s);
+        return NULL;
+    }
+    lock_acquire(&s.a->lock);
+    bool gathered = gather(&s, object) == 0;
+    if (gathered)
+        redirect(&s, stack);
+    else
+        drop_copies(&s);
+    lock_release(&s.a->lock);
+    if (gathered) {
+        free_originals(&s);
+        detached = member(&s, 0)->to;
+    }
+    munmap(s.index, s.index_bytes);
+    vector_free(&s.members);
+    vector_free(&s.kept);
+    return detached;
+}

@@ -1,0 +1,125 @@
+#include "discovery/exclusions.h"
+
+#include "base/lock.h"
+#include "base/vector.h"
+
+#include <errno.h>
+
+struct exclusion {
+    uint64_t *field;
+    uint64_t value; /* of one in a container: what it was at its last commit */
+};
+
+_Atomic uint32_t exclusions_count;
+static struct lock exclusions_lock; /* guards the list */
+static struct vector list;
+
+static struct exclusion *at(uint64_t i)
+{
+    return (struct exclusion *)list.items + i;
+}
+
+static uint64_t find(const uint64_t *field)
+{
+    uint64_t i = 0;
+    while (i < list.count && at(i)->field != field)
+        i++;
+    return i;
+}
+
+static void drop(uint64_t i)
+{
+    *at(i) = *at(--list.count);
+    atomic_fetch_sub(&exclusions_count, 1);
+}
+
+int exclusions_add(uint64_t *field)
+{
+    lock_acquire(&exclusions_lock);
+    bool is_new = find(field) == list.count;
+    struct exclusion *e = is_new ? vector_push(&list, sizeof *e) : NULL;
+    if (e) {
+        *e = (struct exclusion){.field = field};
+        atomic_fetch_add(&exclusions_count, 1);
+    }
+    lock_release(&exclusions_lock);
+    return is_new && !e ? -ENOMEM : 0;
+}
+
+bool exclusions_remove(const uint64_t *field)
+{
+    lock_acquire(&exclusions_lock);
+    uint64_t i = find(field);
+    bool was_there = i < list.count;
+    if (was_there)
+        drop(i);
+    lock_release(&exclusions_lock);
+    return was_there;
+}
+
+bool exclusions_have(const uint64_t *field)
+{
+    lock_acquire(&exclusions_lock);
+    bool has = find(field) < list.count;
+    lock_release(&exclusions_lock);
+    return has;
+}
+
+void exclusions_move(const void *from, uint64_t bytes, const void *to)
+{
+    if (!exclusions_any() || bytes == 0)
+        return;
+    lock_acquire(&exclusions_lock);
+    for (uint64_t i = list.count; i-- > 0;) {
+        uint64_t offset = (uint64_t)((const char *)at(i)->field - (const char *)from);
+        if (offset < bytes && to)
+            at(i)->field = (uint64_t *)((char *)(uintptr_t)to + offset);
+        else if (offset < bytes)
+            drop(i);
+    }
+    lock_release(&exclusions_lock);
+}
+
+/* As a store of compiled code. */
+static void store(struct txn *t, uint64_t *field, uint64_t value)
+{
+    uint64_t offset = (uint64_t)((char *)field - t->c->base);
+    txn_mark_range(t, offset, sizeof *field);
+    txn_set_kind(t, offset, sizeof *field, KIND_POINTER);
+    *field = value;
+}
+
+void exclusions_hide(struct txn *t)
+{
+    lock_acquire(&exclusions_lock);
+    for (uint64_t i = 0; i < list.count; i++)
+        if (container_holds(t->c, at(i)->field)) {
+            at(i)->value = *at(i)->field;
+            if (at(i)->value)
+                store(t, at(i)->field, 0);
+        }
+    lock_release(&exclusions_lock);
+}
+
+void exclusions_restore(struct allocator *a)
+{
+    uint64_t start, size;
+    lock_acquire(&a->lock);
+    lock_acquire(&exclusions_lock);
+    for (uint64_t i = list.count; i-- > 0;)
+        if (container_holds(a->c, at(i)->field) &&
+            !allocator_object_at(a, at(i)->field, &start, &size))
+            drop(i);
+    lock_release(&exclusions_lock);
+    lock_release(&a->lock);
+    exclusions_show(a->t);
+}
+
+void exclusions_show(struct txn *t)
+{
+    lock_acquire(&exclusions_lock);
+    for (uint64_t i = 0; i < list.count; i++)
+        if (container_holds(t->c, at(i)->field) && at(i)->value)
+            store(t, at(i)->field, at(i)->value);
+    lock_release(&exclusions_lock);
+}

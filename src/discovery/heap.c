@@ -1,0 +1,455 @@
+#define _GNU_SOURCE
+#include "discovery/heap.h"
+
+#include "backend/backend.h"
+#include "base/lock.h"
+#include "base/panic.h"
+#include "container/container.h"
+#include "discovery/spans.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Sizes: multiples of 16 up to 1 KiB, then four a doubling. */
+#define FINE_SIZES (1024 / HEAP_GRANULE)
+#define SIZES      (FINE_SIZES + 4 * 5 + 1)
+
+/* How much a thread keeps of a size, and moves from or to the spans at once. */
+#define KEPT_BYTES (UINT64_C(32) << 10)
+#define KEPT_MAX   128
+#define KEPT_MIN   4
+
+struct cache {
+    struct bin {
+        void *list;
+        uint32_t count, max;
+    } bins[SIZES];
+};
+
+static struct lock heap_lock; /* guards spans and `rooms` */
+static uint32_t rooms[SIZES]; /* lists of spans */
+static uint8_t size_of_granules[HEAP_SMALL_MAX / HEAP_GRANULE + 1];
+static uint16_t granules_of_size[SIZES];
+static uint8_t *live;     /* a byte for each granule: 0, or bytes behind the object, at most 127 */
+#define MOVES 128         /* in such a byte: the object is moving */
+static uint32_t *written; /* pages */
+static _Atomic uint32_t written_count;
+static pthread_key_t cache_key;
+static _Thread_local struct cache *cache;
+
+static inline uint8_t *live_at(const void *start)
+{
+    return live + ((uintptr_t)start - VOLATILE_BASE) / HEAP_GRANULE;
+}
+
+static inline uint8_t *kinds_at(const void *word)
+{
+    return (uint8_t *)(uintptr_t)heap_kinds(word);
+}
+
+/* ---- once, and once a thread ----------------------------------------------------------------- */
+
+static void choose_sizes(void)
+{
+    uint32_t size = 1, granules = 1;
+    for (uint32_t wanted = 0; wanted <= HEAP_SMALL_MAX / HEAP_GRANULE; wanted++) {
+        if (wanted > granules) {
+            size++;
+            uint32_t power = granules < FINE_SIZES ? 1 : (1u << (31 - __builtin_clz(granules))) / 4;
+            granules += power;
+        }
+        size_of_granules[wanted] = (uint8_t)size;
+        granules_of_size[size] = (uint16_t)granules;
+    }
+}
+
+static void give_back_cache(void *);
+
+static void before_fork(void)
+{
+    lock_acquire(&heap_lock);
+}
+
+static void after_fork(void)
+{
+    lock_release(&heap_lock);
+}
+
+/* A child of fork(2) goes on with its copy of the heap, and so of its part of the tables. */
+static int inherit(uintptr_t address, uint64_t size)
+{
+    return madvise((void *)address, size, MADV_DOFORK) == 0 ? 0 : -errno;
+}
+
+static int map_heap(void)
+{
+    if (arena_reserve("the volatile heap") != 0 || !arena_take_volatile())
+        return -ENOMEM;
+    int error = map_inherited((void *)VOLATILE_BASE, VOLATILE_SIZE);
+    if (error == 0)
+        error = inherit(MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT),
+                        VOLATILE_SIZE >> MARKS_LINE_SHIFT);
+    if (error == 0)
+        error = inherit((uintptr_t)heap_kinds((void *)VOLATILE_BASE),
+                        VOLATILE_SIZE >> KINDS_WORD_SHIFT);
+    return error;
+}
+
+static bool is_on;
+
+static void start(void)
+{
+    spans = map_inherited_table(SPANS * sizeof *spans);
+    live = map_inherited_table(VOLATILE_SIZE / HEAP_GRANULE);
+    written = map_inherited_table((VOLATILE_SIZE >> PM_PAGE_SHIFT) * sizeof *written);
+    choose_sizes();
+    is_on = spans && live && written && map_heap() == 0 &&
+            pthread_atfork(before_fork, after_fork, after_fork) == 0 &&
+            pthread_key_create(&cache_key, give_back_cache) == 0;
+}
+
+static struct cache *make_cache(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+    struct cache *k = is_on ? calloc(1, sizeof *k) : NULL;
+    if (!k || pthread_setspecific(cache_key, k) != 0) {
+        free(k);
+        errno = ENOMEM;
+        return NULL;
+    }
+    for (uint32_t i = 1; i < SIZES; i++) {
+        uint64_t fits = KEPT_BYTES / (granules_of_size[i] * HEAP_GRANULE);
+        k->bins[i].max = (uint32_t)max_u64(KEPT_MIN, min_u64(fits, KEPT_MAX));
+    }
+    return cache = k;
+}
+
+/* ---- small objects --------------------------------------------------------------------------- */
+
+static void enter_room(struct span *s, uint32_t span, uint32_t size)
+{
+    s->has_room = true;
+    s->previous = 0;
+    s->next = rooms[size];
+    if (s->next)
+        spans[s->next].previous = span;
+    rooms[size] = span;
+}
+
+static void leave_room(struct span *s, uint32_t size)
+{
+    s->has_room = false;
+    if (s->next)
+        spans[s->next].previous = s->previous;
+    if (s->previous)
+        spans[s->previous].next = s->next;
+    else
+        rooms[size] = s->next;
+}
+
+static uint32_t add_span(uint32_t size)
+{
+    uint32_t span = spans_take(1, 1), granules = granules_of_size[size];
+    if (span == 0)
+        return 0;
+    spans[span] = (struct span){.use = SPAN_SMALL,
+                                .first = span,
+                                .count = 1,
+                                .granules = granules,
+                                .inverse = (1u << 24) / granules + 1};
+    enter_room(&spans[span], span, size);
+    return span;
+}
+
+/* An object of a span, which leaves the list of those with room if it was the last. */
+static void *take_object(uint32_t span, uint32_t size)
+{
+    struct span *s = &spans[span];
+    void *p = s->list;
+    if (p) {
+        s->list = *(void **)p;
+    } else {
+        p = span_start(span) + (uint64_t)s->carved * HEAP_GRANULE;
+        s->carved += s->granules;
+    }
+    s->out++;
+    if (!s->list && s->carved + s->granules > HEAP_SPAN / HEAP_GRANULE)
+        leave_room(s, size);
+    return p;
+}
+
+/* The next thread's cache is nobody's; its stores are the application's first to these objects, and
+ * mark their pages. */
+static bool fill(struct bin *bin, uint32_t size)
+{
+    lock_acquire(&heap_lock);
+    for (uint32_t n = divide_up(bin->max, 2); n > 0; n--) {
+        uint32_t span = rooms[size] ? rooms[size] : add_span(size);
+        if (span == 0)
+            break;
+        void *p = take_object(span, size);
+        *(void **)p = bin->list;
+        bin->list = p;
+        bin->count++;
+    }
+    lock_release(&heap_lock);
+    return bin->list;
+}
+
+static void put_object(void *p, uint32_t size)
+{
+    uint32_t span = span_of(p);
+    struct span *s = &spans[span];
+    *(void **)p = s->list;
+    s->list = p;
+    if (!s->has_room)
+        enter_room(s, span, size);
+    if (--s->out == 0) {
+        leave_room(s, size);
+        spans_give(span, 1);
+    }
+}
+
+/* Give back all but `kept`. */
+static void drain(struct bin *bin, uint32_t size, uint32_t kept)
+{
+    lock_acquire(&heap_lock);
+    while (bin->count > kept) {
+        void *p = bin->list;
+        bin->list = *(void **)p;
+        bin->count--;
+        put_object(p, size);
+    }
+    lock_release(&heap_lock);
+}
+
+static void give_back_cache(void *context)
+{
+    struct cache *k = context;
+    for (uint32_t size = 1; size < SIZES; size++)
+        drain(&k->bins[size], size, 0);
+    free(k);
+    cache = NULL; /* who allocates after this gets another, and another call of this */
+}
+
+static void *allocate_small(uint32_t granules, size_t size)
+{
+    struct cache *k = cache ? cache : make_cache();
+    if (!k)
+        return NULL;
+    uint32_t i = size_of_granules[granules];
+    struct bin *bin = &k->bins[i];
+    if (!bin->list && !fill(bin, i)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *p = bin->list;
+    bin->list = *(void **)p;
+    bin->count--;
+    *live_at(p) = (uint8_t)min_u64(granules_of_size[i] * HEAP_GRANULE - size, MOVES - 1);
+    return p;
+}
+
+static void forget_kinds(uint8_t *kinds, uint32_t granules)
+{
+    if (granules > 8) {
+        memset(kinds, KIND_DATA, granules * (size_t)2);
+        return;
+    }
+    for (uint32_t i = 0; i < granules; i++)
+        memset(kinds + i * (size_t)2, KIND_DATA, 2);
+}
+
+static bool free_small(const struct span *s, void *p)
+{
+    uint8_t *is_live = live_at(p);
+    struct cache *k = cache ? cache : make_cache();
+    if ((uintptr_t)p % HEAP_GRANULE || *is_live == 0 || !k)
+        return false;
+    *is_live = 0;
+    forget_kinds(kinds_at(p), s->granules);
+    uint32_t size = size_of_granules[s->granules];
+    struct bin *bin = &k->bins[size];
+    *(void **)p = bin->list;
+    bin->list = p;
+    if (++bin->count > bin->max)
+        drain(bin, size, bin->max / 2);
+    return true;
+}
+
+/* ---- large ones ------------------------------------------------------------------------------ */
+
+static void *allocate_large(size_t size, size_t alignment)
+{
+    if ((!cache && !make_cache()) || size > VOLATILE_SIZE / 2 || alignment > VOLATILE_SIZE / 4) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    uint32_t count = (uint32_t)divide_up(size + HEAP_SLACK, HEAP_SPAN);
+    uint32_t apart = (uint32_t)max_u64(alignment >> HEAP_SPAN_SHIFT, 1);
+    lock_acquire(&heap_lock);
+    uint32_t first = spans_take(count, apart);
+    for (uint32_t i = first; first && i < first + count; i++)
+        spans[i] = (struct span){.use = SPAN_LARGE, .first = first};
+    if (first) {
+        spans[first].count = count;
+        spans[first].bytes = size;
+    }
+    lock_release(&heap_lock);
+    if (first == 0)
+        errno = ENOMEM;
+    return first ? span_start(first) : NULL;
+}
+
+static bool free_large(struct span *s, void *p)
+{
+    uint32_t first = span_of(p), count = s->count;
+    if (s->first != first || p != span_start(first))
+        return false;
+    uint64_t bytes = (uint64_t)count << HEAP_SPAN_SHIFT;
+    /* Both tell only what is no loss: memory that stays, or is locked. */
+    if (madvise(kinds_at(p), bytes >> KINDS_WORD_SHIFT, MADV_DONTNEED) != 0)
+        memset(kinds_at(p), KIND_DATA, bytes >> KINDS_WORD_SHIFT);
+    (void)madvise(p, bytes, MADV_DONTNEED);
+    lock_acquire(&heap_lock);
+    spans_give(first, count);
+    lock_release(&heap_lock);
+    return true;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+void *heap_allocate(size_t size)
+{
+    if (size <= HEAP_SMALL_MAX - HEAP_SLACK)
+        return allocate_small((uint32_t)((size + HEAP_SLACK + HEAP_GRANULE - 1) / HEAP_GRANULE),
+                              size);
+    return allocate_large(size, HEAP_GRANULE);
+}
+
+void *heap_allocate_aligned(size_t alignment, size_t size)
+{
+    if (alignment <= HEAP_GRANULE)
+        return heap_allocate(size);
+    uint64_t bytes = HEAP_SMALL_MAX;
+    if (size <= HEAP_SMALL_MAX - HEAP_SLACK && alignment <= HEAP_SMALL_MAX / 2) {
+        /* Powers of two are sizes, and such objects lie at multiples. */
+        bytes = alignment;
+        while (bytes < size + HEAP_SLACK)
+            bytes *= 2;
+        return allocate_small((uint32_t)(bytes / HEAP_GRANULE), size);
+    }
+    return allocate_large(size, alignment);
+}
+
+void heap_free(void *p)
+{
+    struct span *s = spans ? &spans[span_of(p)] : NULL;
+    bool was_one = s && ((s->use == SPAN_SMALL && free_small(s, p)) ||
+                         (s->use == SPAN_LARGE && free_large(s, p)));
+    if (!was_one)
+        panic("the volatile heap", (uintptr_t)p - VOLATILE_BASE,
+              "free() of what is no object, or has been freed", EINVAL);
+}
+
+enum heap_state heap_find(const void *address, struct heap_object *object)
+{
+    const struct span *s = spans ? &spans[span_of(address)] : NULL;
+    if (!s || s->use == SPAN_NEVER)
+        return HEAP_NONE;
+    if (s->use == SPAN_FREE)
+        return HEAP_FREE;
+    if (s->use == SPAN_LARGE) {
+        s = &spans[s->first];
+        *object = (struct heap_object){span_start(s->first), s->bytes, s->moves};
+        return HEAP_LIVE;
+    }
+    uint64_t granule = (uint64_t)span_index(s, address) * s->granules;
+    char *start = span_start(s->first) + granule * HEAP_GRANULE;
+    if (granule >= s->carved)
+        return HEAP_NONE;
+    uint8_t is_live = *live_at(start), slack = is_live & (MOVES - 1);
+    *object =
+        (struct heap_object){start, s->granules * (uint64_t)HEAP_GRANULE - slack, is_live & MOVES};
+    return is_live ? HEAP_LIVE : HEAP_FREE;
+}
+
+void heap_set_moves(const struct heap_object *object, bool moves)
+{
+    struct span *s = &spans[span_of(object->start)];
+    uint8_t *is_live = live_at(object->start);
+    if (s->use == SPAN_LARGE)
+        s->moves = moves;
+    else
+        *is_live = (uint8_t)((*is_live & (MOVES - 1)) | (moves ? MOVES : 0));
+}
+
+bool heap_next(const void *address, struct heap_object *object)
+{
+    uint32_t span = span_of(address), end = spans ? spans_end() : 0;
+    while (span < end) {
+        const struct span *s = &spans[span];
+        uint32_t next = span + 1;
+        if (s->use == SPAN_FREE || s->use == SPAN_LARGE)
+            next = s->first + spans[s->first].count;
+        if (s->use == SPAN_LARGE && (const char *)address <= span_start(s->first))
+            return heap_find(span_start(s->first), object) == HEAP_LIVE;
+        if (s->use == SPAN_SMALL) {
+            uint32_t i = span_index(s, (const char *)address + s->granules * HEAP_GRANULE - 1);
+            if (address == span_start(span))
+                i = 0;
+            for (; i * s->granules < s->carved; i++)
+                if (heap_find(span_start(span) + i * s->granules * (uint64_t)HEAP_GRANULE,
+                              object) == HEAP_LIVE)
+                    return true;
+        }
+        address = span_start(span = next);
+    }
+    return false;
+}
+
+/* ---- what is stored -------------------------------------------------------------------------- */
+
+static void mark_page(uint32_t page)
+{
+    uint8_t *marks = (uint8_t *)MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT) +
+                     (uint64_t)page * PM_PAGE_LINES;
+    const uint8_t marked = MARK_LINE | MARK_KINDS;
+    bool is_first = __atomic_exchange_n(&marks[0], marked, __ATOMIC_ACQ_REL) == 0;
+    memset(marks + 1, marked, PM_PAGE_LINES - 1);
+    if (is_first)
+        written[atomic_fetch_add(&written_count, 1)] = page;
+}
+
+void heap_mark(const void *address, size_t size)
+{
+    uint64_t offset = (uintptr_t)address - VOLATILE_BASE;
+    if (!spans || size == 0 || size > VOLATILE_SIZE - offset)
+        return;
+    for (uint64_t page = offset >> PM_PAGE_SHIFT; page <= (offset + size - 1) >> PM_PAGE_SHIFT;
+         page++)
+        mark_page((uint32_t)page);
+}
+
+void heap_set_kind(const void *address, size_t size, uint8_t kind)
+{
+    uintptr_t first = align_down((uintptr_t)address, sizeof(uint64_t));
+    if (size > 0 && size <= VOLATILE_BASE + VOLATILE_SIZE - (uintptr_t)address)
+        memset(kinds_at((void *)first), kind,
+               divide_up((uintptr_t)address + size - first, sizeof(uint64_t)));
+}
+
+char *heap_take_written(void)
+{
+    if (atomic_load(&written_count) == 0)
+        return NULL;
+    uint32_t page = written[atomic_fetch_sub(&written_count, 1) - 1];
+    char *start = (char *)VOLATILE_BASE + ((uint64_t)page << PM_PAGE_SHIFT);
+    memset((uint8_t *)MARKS_TABLE + (((uintptr_t)start - ARENA_HINT) >> MARKS_LINE_SHIFT), 0,
+           PM_PAGE_LINES);
+    return start;
+}

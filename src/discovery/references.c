@@ -1,0 +1,177 @@
+#include "discovery/references.h"
+
+#include "backend/backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A word that is remembered; chained to the next for the same object, or in the same bucket. */
+struct entry {
+    uint64_t object, word; /* addresses */
+    uint32_t next;         /* index, 0: none */
+};
+
+/* Entries [1, entry_count) are in use or on the free list. Buckets are a power of two. */
+static struct entry *entries;
+static uint32_t *buckets;
+static uint64_t room, entry_count = 1, used;
+static uint32_t free_list;
+
+static uint64_t bucket_of(uint64_t object)
+{
+    return (object / HEAP_GRANULE * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (room - 1);
+}
+
+static void chain(uint32_t i)
+{
+    uint32_t *bucket = &buckets[bucket_of(entries[i].object)];
+    entries[i].next = *bucket;
+    *bucket = i;
+}
+
+static uint8_t *kind_of(const struct entry *e)
+{
+    return (uint8_t *)(uintptr_t)heap_kinds((void *)e->word);
+}
+
+/* Whether the word still leads where it is remembered to. */
+static bool is_true(const struct entry *e)
+{
+    struct heap_object object;
+    const void *value = *(void **)e->word;
+    return (*kind_of(e) & KIND_REMEMBERED) && heap_contains(value) &&
+           heap_find(value, &object) == HEAP_LIVE && (uint64_t)object.start == e->object;
+}
+
+/* Keep what is true, once. Returns the end of it. */
+static uint64_t keep_true(void)
+{
+    uint64_t left = 1;
+    for (uint64_t i = 1; i < entry_count; i++)
+        if (entries[i].object && is_true(&entries[i])) {
+            *kind_of(&entries[i]) &= KIND_MASK; /* another of the same is not true now */
+            entries[left++] = entries[i];
+        }
+    for (uint64_t i = 1; i < left; i++)
+        *kind_of(&entries[i]) |= KIND_REMEMBERED;
+    return left;
+}
+
+/* Drop what is not true any more, and let the table have twice what is left. */
+static bool rebuild(void)
+{
+    uint64_t left = keep_true();
+    uint64_t wanted = 1024;
+    while (wanted < 2 * left)
+        wanted *= 2;
+    void *table = wanted > UINT32_MAX ? NULL : realloc(entries, wanted * sizeof *entries);
+    uint32_t *fresh = table ? calloc(wanted, sizeof *fresh) : NULL;
+    if (table)
+        entries = table;
+    bool grown = fresh != NULL;
+    if (grown) {
+        free(buckets);
+        buckets = fresh;
+        room = wanted;
+    } else if (room > 0) { /* what is left fits where it was */
+        memset(buckets, 0, room * sizeof *buckets);
+        grown = left < room;
+    }
+    entry_count = left;
+    used = left - 1;
+    free_list = 0;
+    for (uint32_t i = 1; i < entry_count; i++)
+        chain(i);
+    return grown;
+}
+
+static bool remember(uint64_t object, uint64_t word)
+{
+    if (!free_list && entry_count >= room && !rebuild())
+        return false;
+    uint32_t i = free_list;
+    if (i)
+        free_list = entries[i].next;
+    else
+        i = (uint32_t)entry_count++;
+    used++;
+    entries[i] = (struct entry){.object = object, .word = word};
+    chain(i);
+    return true;
+}
+
+/* One of a written page. */
+static bool look(uint64_t *word, references_found *found, void *context)
+{
+    struct heap_object object;
+    uint8_t *kind = (uint8_t *)(uintptr_t)heap_kinds(word);
+    if (*kind & KIND_REMEMBERED || !heap_contains((void *)*word) ||
+        heap_find((void *)*word, &object) != HEAP_LIVE)
+        return true;
+    if (object.moves) {
+        found(context, word, &object);
+        return true;
+    }
+    if (!remember((uint64_t)object.start, (uint64_t)word))
+        return false;
+    *kind |= KIND_REMEMBERED;
+    return true;
+}
+
+static bool look_at_page(char *page, references_found *found, void *context)
+{
+    const uint8_t *kinds = heap_kinds(page);
+    for (uint32_t line = 0; line < PM_PAGE_LINES; line++) {
+        uint64_t all;
+        memcpy(&all, kinds + line * PM_LINE_WORDS, sizeof all);
+        for (uint64_t *word = (uint64_t *)(page + line * PM_LINE); all; all >>= 8, word++)
+            if (all & UINT8_MAX && !look(word, found, context))
+                return false;
+    }
+    return true;
+}
+
+bool references_refresh(references_found *found, void *context)
+{
+    for (char *page; (page = heap_take_written()) != NULL;)
+        if (!look_at_page(page, found, context)) {
+            heap_mark(page, PM_PAGE);
+            return false;
+        }
+    return true;
+}
+
+void references_of(const struct heap_object *object, references_found *found, void *context)
+{
+    if (used == 0)
+        return;
+    for (uint32_t i = buckets[bucket_of((uint64_t)object->start)]; i; i = entries[i].next)
+        if (entries[i].object == (uint64_t)object->start && is_true(&entries[i]))
+            found(context, (uint64_t *)entries[i].word, object);
+}
+
+void references_forget(const struct heap_object *object)
+{
+    if (used == 0)
+        return;
+    uint32_t *link = &buckets[bucket_of((uint64_t)object->start)];
+    while (*link) {
+        uint32_t i = *link;
+        if (entries[i].object != (uint64_t)object->start) {
+            link = &entries[i].next;
+            continue;
+        }
+        *link = entries[i].next;
+        entries[i] = (struct entry){.next = free_list};
+        free_list = i;
+        used--;
+    }
+}
+
+void references_renew(const void *from, uint64_t bytes)
+{
+    uint8_t *kind = (uint8_t *)(uintptr_t)heap_kinds(from);
+    heap_mark(from, bytes);
+    for (uint64_t i = 0; i < divide_up(bytes, sizeof(uint64_t)); i++)
+        kind[i] &= KIND_MASK;
+}

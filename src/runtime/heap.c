@@ -1,0 +1,149 @@
+/*
+ * Dynamic memory of code compiled by `pmcc --discover`: from the volatile heap, or from the thread's
+ * current container (pm_set_current()). What such code frees or resizes may be from either, or from
+ * libc, if foreign code has allocated it.
+ */
+#define _GNU_SOURCE
+#include "runtime/heap.h"
+
+#include "api/api.h"
+#include "base/panic.h"
+#include "discovery/exclusions.h"
+#include "discovery/heap.h"
+#include "runtime/announce.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *from_container(size_t alignment, size_t size)
+{
+    void *p = pm_aligned_alloc(api_current, alignment, size);
+    if (!p)
+        errno = ENOMEM;
+    return p;
+}
+
+void *pm__malloc(size_t size)
+{
+    return api_current ? from_container(HEAP_GRANULE, size) : heap_allocate(size);
+}
+
+void *pm__calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *p = pm__malloc(bytes);
+    if (p) {
+        announce(p, bytes);
+        memset(p, 0, bytes);
+    }
+    return p;
+}
+
+void *pm__memalign(size_t alignment, size_t size)
+{
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return api_current ? from_container(max_u64(alignment, HEAP_GRANULE), size)
+                       : heap_allocate_aligned(alignment, size);
+}
+
+void *pm__aligned_alloc(size_t alignment, size_t size)
+{
+    return pm__memalign(alignment, size);
+}
+
+int pm__posix_memalign(void **result, size_t alignment, size_t size)
+{
+    int saved = errno;
+    if (alignment % sizeof(void *) != 0 || !is_power_of_two(alignment))
+        return EINVAL;
+    void *p = pm__memalign(alignment, size);
+    errno = saved;
+    if (!p)
+        return ENOMEM;
+    announce_copy(result, &p, sizeof p);
+    *result = p;
+    return 0;
+}
+
+static bool is_in_container(const void *p)
+{
+    return in_arena(p) && !heap_contains(p);
+}
+
+/* Of an object of the heap, what it was asked for with. */
+static size_t heap_size(void *p)
+{
+    struct heap_object object = {.size = 0};
+    if (heap_find(p, &object) != HEAP_LIVE || object.start != p)
+        panic("realloc()", (uintptr_t)p - VOLATILE_BASE, "no object begins there", EINVAL);
+    return object.size;
+}
+
+void pm__free(void *p)
+{
+    if (heap_contains(p)) {
+        if (exclusions_any())
+            exclusions_move(p, heap_size(p), NULL);
+        heap_free(p);
+    } else if (in_arena(p)) {
+        int saved = errno;
+        if (pm_free(p) != 0) /* as libc's free() does */
+            panic("free()", (uintptr_t)p - ARENA_HINT, pm_errormsg(), errno);
+        errno = saved;
+    } else {
+        free(p);
+    }
+}
+
+void *pm__realloc(void *p, size_t size)
+{
+    if (!p)
+        return pm__malloc(size);
+    if (is_in_container(p)) {
+        void *moved = pm_realloc(p, size);
+        if (!moved)
+            errno = ENOMEM;
+        return moved;
+    }
+    if (!heap_contains(p))
+        return realloc(p, size);
+    if (size == 0) { /* as glibc */
+        heap_free(p);
+        return NULL;
+    }
+    size_t bytes = min_u64(heap_size(p), size);
+    void *moved = pm__malloc(size);
+    if (moved) {
+        announce_copy(moved, p, bytes);
+        memcpy(moved, p, bytes);
+        exclusions_move(p, bytes, moved);
+        pm__free(p);
+    }
+    return moved;
+}
+
+void *pm__reallocarray(void *p, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return pm__realloc(p, bytes);
+}
+
+size_t pm__malloc_usable_size(void *p)
+{
+    if (heap_contains(p))
+        return heap_size(p);
+    return is_in_container(p) ? pm_usable_size(p) : malloc_usable_size(p);
+}
