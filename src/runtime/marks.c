@@ -78,62 +78,6 @@ void runtime_mark_copy(const void *address, const void *from, size_t size)
         txn_copy_kinds(place.t, place.offset, from, place.bytes);
 }
 
-uint64_t runtime_kinds(const void *from, size_t size);
-
-/* A range as the transaction layer has it. */
-struct place {
-    struct txn *t;
-    uint64_t offset, bytes;
-};
-
-void runtime_mark(const void *address)
-{
-    if (heap_contains(address)) {
-        heap_mark(address, 1);
-        return;
-    }
-    struct container *c = arena_find(address);
-    if (c && c->upper && container_holds(c, address))
-        txn_mark(c->upper, (uint64_t)((const char *)address - c->base) / PM_LINE);
-}
-
-/* Mark a range, of which other words than whole ones are data; `bytes` is 0 if there is none in a
- * container. */
-static struct place mark(const void *address, size_t size, uint8_t kind)
-{
-    if (heap_contains(address)) {
-        heap_mark(address, size);
-        heap_set_kind(address, size, kind);
-        return (struct place){0};
-    }
-    struct container *c = arena_find(address);
-    if (!c || !c->upper || size == 0 || !container_holds(c, address))
-        return (struct place){0};
-    uint64_t offset = (uint64_t)((const char *)address - c->base);
-    struct place place = {c->upper, offset, min_u64(size, c->max_size - offset)};
-    txn_mark_range(place.t, place.offset, place.bytes);
-    return place;
-}
-
-void runtime_mark_range(const void *address, size_t size)
-{
-    mark(address, size, KIND_DATA);
-}
-
-void runtime_mark_data(const void *address, size_t size)
-{
-    struct place place = mark(address, size, KIND_DATA);
-    if (place.bytes)
-        txn_set_kind(place.t, place.offset, place.bytes, KIND_DATA);
-}
-
-void runtime_mark_copy(const void *address, const void *from, size_t size)
-{
-    struct place place = mark(address, size, KIND_BY_VALUE);
-    if (place.bytes)
-        txn_copy_kinds(place.t, place.offset, from, place.bytes);
-}
-
 uint64_t runtime_kinds(const void *from, size_t size)
 {
     return txn_kinds_at(from, size / sizeof(uint64_t));
