@@ -131,7 +131,8 @@ int closure_gather(struct discovery *d)
     int result = 0;
     for (uint64_t i = 0; i < d->words.count && result == 0; i++) {
         uint64_t *word = (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
-        result = follow(d, (struct owner){.word = word}, word, KIND_POINTER, &ignored);
+        uint8_t kind = (uint8_t)txn_kinds_at(word, 1);
+        result = follow(d, (struct owner){.word = word}, word, kind, &ignored);
     }
     if (result == 0 && root)
         result = follow(d, (struct owner){.word = &root}, &root, KIND_POINTER, &ignored);
@@ -183,7 +184,7 @@ static void redirect_words(struct redirection *r)
     struct heap_object object;
     for (uint64_t i = 0; i < d->words.count && r->result == 0; i++) {
         uint64_t *word = (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
-        if (heap_find((void *)*word, &object) == HEAP_LIVE)
+        if (heap_find((void *)*word, &object) == HEAP_LIVE && object.moves)
             r->result = change(d, word, moved_value(d, *word, &object));
     }
 }
