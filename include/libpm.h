@@ -450,7 +450,8 @@ PM_EXPORT int pm_include(void *field);
  * and free in the container, with the open transaction. All pointers to them are redirected. Returns
  * the object's new address, to be freed with free(). Take it out of the structure that it is in
  * first: while anything else in the container, or the root, leads to it that is EINVAL, and a
- * message names the pointer. Other errors as a commit's that moves objects, and ENOMEM; nothing has
+ * message names the pointer. (A pointer to where one object ends and another begins counts as one to
+ * the other.) Other errors as a commit's that moves objects, and ENOMEM; nothing has
  * changed then. pm_rollback() brings the objects in the container back, but leaves those on the heap
  * and pointers outside the container as they are. Linear in the container, the heap, the variables
  * and the stack. No other thread may use the container meanwhile.

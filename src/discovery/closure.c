@@ -192,6 +192,8 @@ static void redirect_words(struct redirection *r)
 int closure_redirect(struct discovery *d, const struct roots_range *stack)
 {
     struct redirection r = {d, 0};
+    for (uint64_t i = 0; i < d->moves.count && exclusions_any(); i++)
+        exclusions_move(move_at(d, i)->from.start, move_at(d, i)->from.size, move_at(d, i)->to);
     redirect_words(&r);
     if (!references_refresh(redirect, &r) && r.result == 0)
         r.result = no_memory(d);
@@ -216,6 +218,7 @@ void closure_undo(struct discovery *d)
     }
     for (uint64_t i = d->moves.count; i-- > 0;) {
         const struct move *m = move_at(d, i);
+        exclusions_move(m->to, m->from.size, m->from.start);
         *(uint64_t *)m->from.start = m->first;
         heap_set_moves(&m->from, false);
         references_renew(m->from.start, m->from.size);
@@ -228,7 +231,6 @@ void closure_release(struct discovery *d)
     for (uint64_t i = 0; i < d->moves.count; i++) {
         const struct move *m = move_at(d, i);
         references_forget(&m->from);
-        exclusions_move(m->from.start, m->from.size, m->to);
         heap_set_moves(&m->from, false);
         heap_free(m->from.start);
     }

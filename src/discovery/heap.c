@@ -394,7 +394,7 @@ bool heap_next(const void *address, struct heap_object *object)
     while (span < end) {
         const struct span *s = &spans[span];
         uint32_t next = span + 1;
-        if (s->use == SPAN_FREE || s->use == SPAN_LARGE)
+        if (s->use == SPAN_LARGE || (s->use == SPAN_FREE && s->first == span && s->count > 0))
             next = s->first + spans[s->first].count;
         if (s->use == SPAN_LARGE && (const char *)address <= span_start(s->first))
             return heap_find(span_start(s->first), object) == HEAP_LIVE;

@@ -33,6 +33,8 @@ static void link_run(uint32_t first, uint32_t count)
 
 void spans_give(uint32_t first, uint32_t count)
 {
+    for (uint32_t i = first; i < first + count; i++)
+        spans[i].use = SPAN_FREE;
     if (spans[first - 1].use == SPAN_FREE) {
         uint32_t before = spans[first - 1].first;
         unlink_run(before);

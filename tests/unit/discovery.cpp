@@ -1,0 +1,488 @@
+// Closures at commit: what moves, what is redirected, what cannot be and changes nothing.
+#include "common/fixture.hpp"
+#include "unit/discovered.hpp"
+
+extern "C" {
+#include "discovery/heap.h"
+}
+
+#include <cerrno>
+#include <random>
+#include <thread>
+
+using namespace discovered;
+
+namespace
+{
+
+const compiled::Module module;
+
+pm_options how(unsigned flags = 0)
+{
+    pm_options o = test::small(PM_CREATE | PM_DISCOVER | PM_VOUCHED | flags);
+    o.engine = PM_ENGINE_AUTO;
+    o.tracker = PM_TRACKER_FAULTS; // implied otherwise
+    return o;
+}
+
+struct Fixture {
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, how());
+    Root *r = root(c.get());
+
+    // What else leads to the heap, from there.
+    struct Holder {
+        Node *node;
+        uint64_t *inside;
+    } *holder = compiled::make<Holder>();
+    ~Fixture() { pm__free(holder); }
+
+    void commit()
+    {
+        REQUIRE_OK(pm_commit(c.get()));
+        r = root(c.get());
+        check(c.get());
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    void reopen()
+    {
+        c.reset();
+        c = test::open(path, how());
+        r = root(c.get());
+        check(c.get());
+    }
+    uint64_t objects()
+    {
+        uint64_t n = 0;
+        for (void *p = nullptr; (p = pm_next_object(c.get(), p, nullptr)) != nullptr;)
+            n++;
+        return n;
+    }
+    uint64_t volatile_objects() const
+    {
+        uint64_t n = 0;
+        heap_object object;
+        for (const char *p = reinterpret_cast<char *>(VOLATILE_BASE); heap_next(p, &object);
+             p = object.start + object.size)
+            n++;
+        return n;
+    }
+    // A commit that fails so, and has changed nothing: neither before nor after is anything moved.
+    void fails(int error, std::initializer_list<const char *> words)
+    {
+        const uint64_t before = objects(), on_heap = volatile_objects();
+        Node *const first = r->first;
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(test::failed_with(error, words));
+        REQUIRE(objects() == before);
+        REQUIRE(volatile_objects() == on_heap);
+        REQUIRE(r->first == first);
+        REQUIRE(pm_getroot(c.get()) == r);
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "what the root leads to moves, once, and all leads there then")
+{
+    const uint64_t on_heap = volatile_objects();
+    for (uint64_t i = 0; i < 300; i++) {
+        push(r, i % 7 == 0 ? i * 20 : i % 4, i % 3 ? r->first : nullptr);
+        if (i % 50 == 49)
+            commit();
+    }
+    put(r->first->next->next->other, r->first); // a cycle
+    put(r->first->next->next->inside, inside_of(r->first));
+    commit();
+    REQUIRE(objects() == 301);
+    REQUIRE(volatile_objects() == on_heap - 1); // the root was one
+    reopen();
+    REQUIRE(r->count == 300);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "pointers elsewhere on the heap, also those that have been there for long")
+{
+    Node *n = make(0, 3, nullptr);
+    put(holder->node, n);
+    put(holder->inside, inside_of(n));
+    Node *unrelated = make(0, 1, nullptr), *older = unrelated;
+    for (int i = 0; i < 5; i++) { // commits that move something, so that all pages are looked at
+        push(r, 0, nullptr);
+        commit();
+        REQUIRE(holder->node == n);
+    }
+    put(n->number, r->count);
+    put(n->next, r->first);
+    for (uint64_t i = 0; i < n->words; i++)
+        put(words_of(n)[i], word(n, i));
+    put(r->first, n);
+    put(r->count, r->count + 1);
+    commit();
+    REQUIRE(holder->node == r->first);
+    REQUIRE(holder->inside == inside_of(r->first));
+    REQUIRE(unrelated == older);
+    REQUIRE(heap_contains(unrelated));
+    pm__free(unrelated);
+}
+
+TEST_CASE_METHOD(Fixture, "words that hold other things in turn are remembered for what they hold")
+{
+    Node *kept[3] = {make(0, 0, nullptr), make(0, 0, nullptr), make(0, 0, nullptr)};
+    for (int i = 0; i < 5000; i++) {
+        put(holder->node, kept[i % 3]);
+        push(r, 0, nullptr);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    r = root(c.get());
+    put(holder->node, kept[1]);
+    push(r, 0, nullptr);
+    commit();
+    put(kept[1]->number, r->count);
+    put(kept[1]->next, r->first);
+    put(r->first, kept[1]);
+    put(r->count, r->count + 1);
+    commit();
+    REQUIRE(holder->node == r->first);
+    pm__free(kept[0]);
+    pm__free(kept[2]);
+}
+
+TEST_CASE_METHOD(Fixture, "variables and the stack follow")
+{
+    static Node *variable, *untouched;
+    const pm__global globals[] = {{&variable, sizeof variable}, {&untouched, sizeof untouched}};
+    const compiled::Module with_variables(globals, 2);
+    Node *volatile local = push(r, 2, nullptr);
+    uint64_t *volatile end = local->end;
+    variable = local;
+    untouched = make(0, 0, nullptr);
+    Node *was = untouched;
+    commit();
+    REQUIRE(local == r->first);
+    REQUIRE(end == r->first->end);
+    REQUIRE(variable == r->first);
+    REQUIRE(untouched == was);
+    pm__free(was);
+}
+
+TEST_CASE_METHOD(Fixture, "a number is no pointer, whatever it looks like")
+{
+    Node *other = make(0, 0, nullptr);
+    Node *n = push(r, 1, nullptr);
+    put(n->number, reinterpret_cast<uint64_t>(other));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    REQUIRE(r->first->number == reinterpret_cast<uint64_t>(other));
+    REQUIRE(heap_contains(other));
+    REQUIRE(objects() == 2);
+    pm__free(other);
+}
+
+TEST_CASE_METHOD(Fixture, "what cannot be moved fails the commit, which can be mended")
+{
+    push(r, 0, nullptr);
+    commit();
+    Node *n = push(r, 3, nullptr);
+    SECTION("the stack, from the container")
+    {
+        uint64_t word = 0;
+        put(r->first->next->inside, &word);
+        fails(EINVAL, {path.c_str(), "offset", "pointer"});
+        put(r->first->next->inside, nullptr);
+    }
+    SECTION("the stack, from an object that would move")
+    {
+        uint64_t word = 0;
+        put(n->inside, &word);
+        fails(EINVAL, {path.c_str(), "byte 16 of the object of 72 bytes", "stack"});
+        put(n->inside, nullptr);
+    }
+    SECTION("memory of foreign code")
+    {
+        void *foreign = malloc(100);
+        put(n->other, static_cast<Node *>(foreign));
+        fails(EINVAL, {"byte 8 of the object", "allocated"});
+        put(n->other, nullptr);
+        free(foreign);
+    }
+    SECTION("memory that has been freed")
+    {
+        Node *freed = make(0, 0, nullptr);
+        put(n->other, freed);
+        pm__free(freed);
+        fails(EINVAL, {"byte 8 of the object", "freed"});
+        put(n->other, nullptr);
+    }
+    SECTION("memory that has been freed, from the container")
+    {
+        Node *freed = make(0, 0, nullptr);
+        put(r->first->next->other, freed);
+        pm__free(freed);
+        fails(EINVAL, {path.c_str(), "freed"});
+        put(r->first->next->other, nullptr);
+    }
+    SECTION("what another container leads to")
+    {
+        test::Container d = test::open(directory / "d.pm", how());
+        Root *e = root(d.get());
+        Node *shared = push(e, 0, nullptr);
+        put(n->other, shared);
+        put(n->inside, inside_of(shared));
+        REQUIRE_OK(pm_commit(d.get())); // it is that one's now
+        REQUIRE(pm_contains(d.get(), n->other));
+        fails(EINVAL, {path.c_str()});
+        put(n->inside, nullptr);
+        Node *second = make(0, 0, nullptr);
+        put(root(d.get())->first->other, second);
+        put(n->other, second);
+        fails(EINVAL, {"d.pm", "another container"});
+        put(n->other, nullptr);
+        REQUIRE_OK(pm_commit(d.get()));
+    }
+    commit();
+    REQUIRE(r->count == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "a container that is full takes all or nothing")
+{
+    push(r, 0, nullptr);
+    commit();
+    for (int i = 0; i < 100; i++)
+        push(r, (1 << 20) / 8, r->first); // 100 MiB, of 64
+    put(holder->node, r->first);
+    fails(ENOSPC, {path.c_str()});
+    REQUIRE(holder->node == r->first);
+    for (int i = 0; i < 90; i++) {
+        Node *n = r->first;
+        put(r->first, n->next);
+        put(r->count, r->count - 1);
+        pm__free(n);
+    }
+    put(holder->node, nullptr);
+    commit();
+    REQUIRE(r->count == 11);
+}
+
+TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the heap alone")
+{
+    push(r, 0, nullptr);
+    Root *mine = r;
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(pm_getroot(c.get()) == nullptr);
+    REQUIRE_OK(pm_setroot(c.get(), mine, 0));
+    r = mine;
+    commit();
+    Node *n = push(r, 0, nullptr);
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(r->count == 1);
+    REQUIRE(heap_contains(n));
+    pm__free(n);
+    commit();
+    REQUIRE(pm_setroot(c.get(), r->first, 1 << 20) == -1);
+    REQUIRE(pm_setroot(c.get(), &holder->inside, 0) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"start of a malloc'ed object"}));
+}
+
+TEST_CASE_METHOD(Fixture, "objects that have moved are freed and resized as ever")
+{
+    Node *n = push(r, 4, nullptr);
+    push(r, 0, nullptr);
+    commit();
+    n = r->first->next;
+    n = static_cast<Node *>(pm__realloc(n, 10000));
+    REQUIRE(pm_contains(c.get(), n));
+    put(n->end, words_of(n) + n->words);
+    put(r->first->next, n);
+    commit();
+    Node *gone = r->first;
+    put(r->first, gone->next);
+    put(r->count, r->count - 1);
+    pm__free(gone);
+    commit();
+    REQUIRE(objects() == 2);
+    reopen();
+}
+
+TEST_CASE_METHOD(Fixture, "fields that are left out")
+{
+    Node *outside = make(7, 2, nullptr);
+    void *foreign = malloc(100);
+    Node *n = push(r, 0, nullptr);
+    put(n->other, outside);
+    put(n->inside, static_cast<uint64_t *>(foreign));
+    REQUIRE_OK(pm_exclude(&n->other)); // on the heap, and then where it moves
+    REQUIRE_OK(pm_exclude(&n->inside));
+    REQUIRE_OK(pm_exclude(&n->inside));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    REQUIRE(r->first->other == outside);
+    REQUIRE(r->first->inside == foreign);
+    REQUIRE(objects() == 2);
+    for (int i = 0; i < 3; i++) {
+        push(r, 0, nullptr);
+        REQUIRE_OK(pm_commit(c.get()));
+        put(r->first->words, r->first->words);
+    }
+    Node *last = r->first->next->next->next;
+    REQUIRE(last->other == outside);
+    put(last->other, nullptr);
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(last->other == outside);
+    SECTION("reads NULL in another run")
+    {
+        c.reset();
+        c = test::open(path, how());
+        r = root(c.get());
+        check(c.get());
+        last = r->first->next->next->next;
+        REQUIRE(last->other == nullptr);
+        REQUIRE(last->inside == nullptr);
+        pm__free(outside);
+    }
+    SECTION("is followed once it is included")
+    {
+        REQUIRE_OK(pm_include(&last->other));
+        REQUIRE(pm_include(&last->other) == -1);
+        put(last->other, outside);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(pm_contains(c.get(), last->other));
+        REQUIRE(last->other->number == 7);
+        REQUIRE(last->inside == foreign);
+    }
+    SECTION("is forgotten with its object")
+    {
+        put(r->first->next->next->next, nullptr);
+        pm__free(last);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_commit(c.get()));
+        Node *again = nullptr;
+        for (int i = 0; i < 10; i++) { // one is where the old one was
+            again = make(0, 0, nullptr);
+            put(again->next, r->first);
+            put(r->first, again);
+            put(again->other, again);
+            REQUIRE_OK(pm_commit(c.get()));
+            REQUIRE(r->first->other == r->first);
+        }
+        c.reset();
+        c = test::open(path, how());
+        r = root(c.get());
+        int seen = 0;
+        for (Node *k = r->first; k; k = k->next)
+            seen += k->other == k;
+        REQUIRE(seen == 10);
+        pm__free(outside);
+    }
+    free(foreign);
+}
+
+TEST_CASE_METHOD(Fixture, "what cannot be left out")
+{
+    REQUIRE(pm_exclude(nullptr) == -1);
+    int local = 0;
+    REQUIRE(pm_exclude(&local) == -1);
+    commit();
+    REQUIRE(pm_exclude(reinterpret_cast<char *>(&r->first) + 4) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"aligned"}));
+    REQUIRE(pm_include(&r->first) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"not excluded"}));
+}
+
+TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
+{
+    Node *shared = push(r, 1, nullptr); // the list leads to it, too
+    Node *top = make(50, 1, shared), *below = make(51, 3, nullptr);
+    put(top->next, below);
+    put(below->other, top); // a cycle among them
+    put(below->inside, inside_of(top));
+    Node *holds = push(r, 0, nullptr);
+    put(holds->other, top);
+    put(holds->inside, inside_of(top));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    top = r->first->other;
+    put(holder->node, top->next);
+    REQUIRE(objects() == 5);
+    REQUIRE_FALSE(pm_detach(top));
+    REQUIRE(test::failed_with(EINVAL, {"offset", "to be detached"}));
+    put(r->first->other, nullptr);
+    put(r->first->inside, nullptr);
+    Node *volatile local = top;
+    auto *out = static_cast<Node *>(pm_detach(top));
+    REQUIRE(out);
+    REQUIRE(heap_contains(out));
+    REQUIRE(local == out);
+    REQUIRE(holder->node == out->next);
+    REQUIRE(out->number == 50);
+    REQUIRE(out->other == r->first->next);
+    REQUIRE(out->next->number == 51);
+    REQUIRE(out->next->other == out);
+    REQUIRE(out->next->inside == inside_of(out));
+    REQUIRE(out->end == words_of(out) + 1);
+    REQUIRE(words_of(out)[0] == word(out, 0));
+    commit();
+    REQUIRE(objects() == 3);
+    put(r->first->other, out); // and back again
+    put(r->first->inside, inside_of(out));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(objects() == 5);
+    REQUIRE(pm_contains(c.get(), holder->node));
+    REQUIRE_FALSE(pm_detach(r));
+    REQUIRE(test::failed_with(EINVAL, {"root"}));
+    REQUIRE_FALSE(pm_detach(&r->count));
+    REQUIRE_FALSE(pm_detach(holder));
+}
+
+TEST_CASE_METHOD(Fixture, "allocation straight into the container")
+{
+    commit();
+    REQUIRE_OK(pm_set_current(c.get()));
+    Node *n = push(r, 3, nullptr);
+    REQUIRE(pm_contains(c.get(), n));
+    std::thread([] {
+        void *p = pm__malloc(10); // the thread's own choice
+        if (!heap_contains(p))
+            abort();
+        pm__free(p);
+    }).join();
+    REQUIRE_OK(pm_set_current(nullptr));
+    REQUIRE(heap_contains(push(r, 0, nullptr)));
+    commit();
+    REQUIRE(r->count == 2);
+}
+
+TEST_CASE("what PM_DISCOVER needs")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options o = how();
+    o.engine = PM_ENGINE_UNDO;
+    REQUIRE_FALSE(pm_open(path.c_str(), &o));
+    REQUIRE(errno == EINVAL);
+    o = test::small(PM_CREATE | PM_VOUCHED);
+    REQUIRE_FALSE(pm_open(path.c_str(), &o));
+    REQUIRE(test::failed_with(EINVAL, {"PM_VOUCHED"}));
+    o = how(PM_READONLY);
+    o.flags &= ~static_cast<unsigned>(PM_CREATE);
+    REQUIRE_FALSE(pm_open(path.c_str(), &o));
+    REQUIRE(test::failed_with(EINVAL, {"PM_DISCOVER"}));
+    test::Container c = test::open(path, test::small(PM_CREATE));
+    void *p = pm__malloc(10);
+    REQUIRE(pm_setroot(c.get(), p, 0) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"PM_DISCOVER"}));
+    pm__free(p);
+}
+
+TEST_CASE("who may hold pointers that nobody looks at must be vouched for")
+{
+    test::Directory directory;
+    pm_options o = how();
+    o.flags &= ~static_cast<unsigned>(PM_VOUCHED);
+    test::Container c = test::open(directory / "c.pm", o);
+    REQUIRE_OK(pm_commit(c.get())); // nothing moves
+    push(root(c.get()), 0, nullptr);
+    REQUIRE(pm_commit(c.get()) == -1); // this function is none of pmcc's
+    REQUIRE(test::failed_with(EINVAL, {"has not compiled", "PM_VOUCHED"}));
+}

@@ -1,0 +1,225 @@
+// The volatile heap: sizes, places, what an address leads to.
+#include "common/compiled.hpp"
+#include "common/fixture.hpp"
+
+extern "C" {
+#include "discovery/heap.h"
+}
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <random>
+#include <sys/wait.h>
+#include <thread>
+#include <vector>
+
+namespace
+{
+
+heap_object at(const void *address, heap_state expected = HEAP_LIVE)
+{
+    heap_object object{};
+    REQUIRE(heap_find(address, &object) == expected);
+    return object;
+}
+
+char *allocate(size_t size)
+{
+    auto *p = static_cast<char *>(pm__malloc(size));
+    REQUIRE(p);
+    REQUIRE(heap_contains(p));
+    return p;
+}
+
+} // namespace
+
+TEST_CASE("an object is found from its first byte to one past its last, and nowhere else")
+{
+    for (size_t size : {0, 1, 7, 8, 9, 15, 16, 24, 40, 1015, 1016, 1017, 32759, 32760, 32761, 65528,
+                        65529, 200000, 1 << 20}) {
+        char *p = allocate(size), *q = allocate(size);
+        INFO(size);
+        REQUIRE(reinterpret_cast<uintptr_t>(p) % 16 == 0);
+        memset(p, 'p', size);
+        memset(q, 'q', size);
+        for (size_t offset : {size_t{0}, size / 2, size}) {
+            const heap_object object = at(p + offset);
+            REQUIRE(object.start == p);
+            REQUIRE(object.size >= size);
+            REQUIRE_FALSE(object.moves);
+        }
+        if (size <= 1016) /* larger ones may be said to be a little longer */
+            REQUIRE(at(p).size == size);
+        REQUIRE(at(q + size).start == q);
+        REQUIRE(std::all_of(p, p + size, [](char c) { return c == 'p'; }));
+        pm__free(p);
+        at(p, HEAP_FREE);
+        REQUIRE(at(q).start == q);
+        pm__free(q);
+    }
+    heap_object object;
+    REQUIRE(heap_find(reinterpret_cast<void *>(VOLATILE_BASE), &object) == HEAP_NONE);
+    REQUIRE(heap_find(reinterpret_cast<void *>(VOLATILE_BASE + VOLATILE_SIZE - 1), &object) ==
+            HEAP_NONE);
+}
+
+TEST_CASE("aligned objects, and what cannot be had")
+{
+    for (size_t alignment = 8; alignment <= 1 << 21; alignment *= 2)
+        for (size_t size : {size_t{1}, size_t{24}, alignment - 8, alignment, alignment + 1}) {
+            void *p = pm__memalign(alignment, size);
+            INFO(alignment << " " << size);
+            REQUIRE(p);
+            REQUIRE(reinterpret_cast<uintptr_t>(p) % alignment == 0);
+            REQUIRE(at(static_cast<char *>(p) + size).start == p);
+            pm__free(p);
+        }
+    errno = 0;
+    REQUIRE_FALSE(pm__memalign(24, 1));
+    REQUIRE(errno == EINVAL);
+    for (size_t size : {SIZE_MAX, SIZE_MAX - 7, size_t{VOLATILE_SIZE}}) {
+        errno = 0;
+        REQUIRE_FALSE(pm__malloc(size));
+        REQUIRE(errno == ENOMEM);
+    }
+    REQUIRE_FALSE(pm__calloc(SIZE_MAX / 2, 3));
+    void *p = allocate(100);
+    REQUIRE_FALSE(pm__reallocarray(p, SIZE_MAX / 2, 3));
+    REQUIRE_FALSE(pm__realloc(p, SIZE_MAX));
+    pm__free(p); // it is still there
+    REQUIRE(pm__posix_memalign(&p, 4, 1) == EINVAL);
+    REQUIRE(pm__posix_memalign(&p, 64, 1) == 0);
+    pm__free(p);
+}
+
+TEST_CASE("objects are apart, and memory is used again")
+{
+    std::mt19937 random(1);
+    std::map<char *, std::pair<size_t, char>> live;
+    char *highest = nullptr;
+    for (int i = 0; i < 60000; i++) {
+        if (live.size() < 1000 && random() % 2) {
+            const size_t size = random() % 50 ? random() % 600 : random() % 300000;
+            char *p = allocate(size);
+            const char fill = static_cast<char>(i);
+            memset(p, fill, size);
+            live[p] = {size, fill};
+            highest = std::max(highest, p);
+        } else if (!live.empty()) {
+            auto it = std::next(live.begin(), static_cast<long>(random() % live.size()));
+            auto [size, fill] = it->second;
+            REQUIRE(std::all_of(it->first, it->first + size,
+                                [fill = fill](char c) { return c == fill; }));
+            pm__free(it->first);
+            live.erase(it);
+        }
+    }
+    std::vector<char *> walked;
+    heap_object object;
+    for (const char *p = reinterpret_cast<char *>(VOLATILE_BASE); heap_next(p, &object);
+         p = object.start + object.size)
+        walked.push_back(object.start);
+    std::vector<char *> expected;
+    for (const auto &[p, of] : live)
+        expected.push_back(p);
+    REQUIRE(walked == expected);
+    REQUIRE(highest < reinterpret_cast<char *>(VOLATILE_BASE) + (256 << 20));
+    for (const auto &[p, of] : live)
+        pm__free(p);
+    REQUIRE_FALSE(heap_next(reinterpret_cast<char *>(VOLATILE_BASE), &object));
+}
+
+TEST_CASE("contents and kinds go along with a larger object, and kinds end with it")
+{
+    struct Pair {
+        Pair *pointer;
+        uint64_t number;
+    };
+    auto *p = compiled::make<Pair>();
+    compiled::put(p->pointer, p);
+    compiled::put(p->number, 17);
+    REQUIRE(heap_kinds(&p->pointer)[0] == KIND_POINTER);
+    REQUIRE(heap_kinds(&p->number)[0] == KIND_DATA);
+    auto *q = static_cast<Pair *>(pm__realloc(p, 5000));
+    REQUIRE(q->pointer == p);
+    REQUIRE(q->number == 17);
+    REQUIRE(heap_kinds(&q->pointer)[0] != KIND_DATA);
+    REQUIRE(heap_kinds(p)[0] == KIND_DATA);
+    const uint8_t *kinds = heap_kinds(q);
+    pm__free(q);
+    REQUIRE(std::all_of(kinds, kinds + 5000 / 8, [](uint8_t k) { return k == KIND_DATA; }));
+    auto *large = static_cast<Pair **>(pm__malloc(1 << 20));
+    compiled::put(large[100000], p);
+    pm__free(large);
+    REQUIRE(heap_kinds(&large[100000])[0] == KIND_DATA);
+}
+
+TEST_CASE("what is no object cannot be freed")
+{
+    char *p = allocate(100), *large = allocate(1 << 20);
+    for (char *wrong : {p + 16, p + 1, large + 65536}) {
+        int status = test::in_child([&] { pm__free(wrong); });
+        REQUIRE(test::killed(status, SIGABRT));
+    }
+    pm__free(p);
+    REQUIRE(test::killed(test::in_child([&] { pm__free(p); }), SIGABRT));
+    pm__free(large);
+    REQUIRE(test::killed(test::in_child([&] { pm__free(large); }), SIGABRT));
+    pm__free(nullptr);
+    void *libc = malloc(10); // foreign code's
+    libc = pm__realloc(libc, 1000);
+    REQUIRE_FALSE(heap_contains(libc));
+    pm__free(libc);
+}
+
+TEST_CASE("threads, and objects that others free")
+{
+    std::vector<std::vector<char *>> made(4);
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < made.size(); t++)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 20000; i++) {
+                auto *p = static_cast<char *>(pm__malloc(16 + static_cast<size_t>(i) % 300));
+                memset(p, static_cast<int>(t), 16);
+                made[t].push_back(p);
+                if (i % 3 == 0) {
+                    pm__free(made[t].front());
+                    made[t].front() = made[t].back();
+                    made[t].pop_back();
+                }
+            }
+        });
+    for (std::thread &t : threads)
+        t.join();
+    std::vector<char *> all;
+    for (size_t t = 0; t < made.size(); t++)
+        for (char *p : made[t]) {
+            REQUIRE(p[0] == static_cast<char>(t));
+            REQUIRE(p[15] == static_cast<char>(t));
+            all.push_back(p);
+        }
+    std::sort(all.begin(), all.end());
+    REQUIRE(std::adjacent_find(all.begin(), all.end()) == all.end());
+    for (char *p : all)
+        pm__free(p);
+    heap_object object;
+    REQUIRE_FALSE(heap_next(reinterpret_cast<char *>(VOLATILE_BASE), &object));
+}
+
+TEST_CASE("a child of fork has the heap, too")
+{
+    char *p = allocate(1000);
+    memset(p, 'p', 1000);
+    int status = test::in_child([&] {
+        CHILD_REQUIRE(p[999] == 'p');
+        pm__free(p);
+        auto *q = static_cast<uint64_t *>(pm__malloc(100000));
+        compiled::put(q[1], 5);
+        CHILD_REQUIRE(q[1] == 5);
+    });
+    REQUIRE(test::exited(status));
+    REQUIRE(p[0] == 'p');
+    pm__free(p);
+}
