@@ -1,14 +1,11 @@
 #include "nvmkv/nvmkv.hpp"
 
-#include <filesystem>
 #include <iostream>
 
 int main()
 {
-    const char *file = "/dev/shm/fruit.kv";
     try {
-        auto store =
-            std::filesystem::exists(file) ? nvmkv::Store::open(file) : nvmkv::Store::create(file);
+        auto store = nvmkv::Store::open("/dev/shm/fruit.kv", {.create_if_missing = true});
         store.put("apple", "red");
         store.put("pear", "green");
         const nvmkv::KeyValue both[] = {{"plum", "blue"}, {"cherry", "black"}};

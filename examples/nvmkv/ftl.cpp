@@ -41,6 +41,11 @@ void fail(int error, const std::string &what)
     throw std::system_error(error, std::generic_category(), what);
 }
 
+void fail_unfinished(const std::string &path)
+{
+    fail(ENODATA, path + ": its creation was cut short; create it once more, or delete it");
+}
+
 Range check_range(Range range)
 {
     if (range.count == 0 || range.first >= sectors_end || range.count > sectors_end - range.first)
@@ -79,7 +84,7 @@ Ftl::Ftl(const std::string &path, const Options &options)
     root_ = container_.root<FtlRoot>();
     if (!root_) {
         if (!(options.flags & PM_CREATE))
-            fail(EBADMSG, path + ": its creation was cut short; create it again");
+            fail_unfinished(path);
         create();
     }
     map_ = std::make_unique<Radix>(container_.get(), &root_->top);

@@ -88,6 +88,8 @@ Range check_whole(uint64_t first, size_t bytes);
 
 /// std::system_error with that errno.
 [[noreturn]] void fail(int error, const std::string &what);
+/// ENODATA: what is at `path` was not created to the end.
+[[noreturn]] void fail_unfinished(const std::string &path);
 
 /// Bytes for the sectors from `first` on; whole sectors.
 struct Write {
@@ -170,7 +172,7 @@ class Ftl
     };
 
     /// Opens, or with PM_CREATE creates, the container. Throws pm::error (EBUSY: it is open
-    /// elsewhere; EMEDIUMTYPE: it holds something else), and EBADMSG if its creation was cut short
+    /// elsewhere; EMEDIUMTYPE: it holds something else), and ENODATA if its creation was cut short
     /// and PM_CREATE is not given.
     Ftl(const std::string &path, const Options &options);
     ~Ftl();

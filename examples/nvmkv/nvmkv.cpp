@@ -30,17 +30,37 @@ bool in_range(unsigned key_bits, unsigned value_bits)
            value_bits <= value_bits_max && key_bits + value_bits <= address_bits;
 }
 
+void require_bits(const std::string &path, const Options &options)
+{
+    if (!in_range(options.key_bits, options.value_bits))
+        fail(EINVAL, path + ": a store needs 5 key bits or more, 2 to 20 value bits, and at most " +
+                         std::to_string(address_bits) + " of both");
+}
+
+// None if the address space is empty: then its creation was cut short.
 std::optional<Superblock> superblock_of(Ftl &ftl)
 {
+    if (!ftl.iterate(0))
+        return std::nullopt;
     char sector[sector_size];
     ftl.read(0, sector);
     Superblock superblock;
     memcpy(&superblock, sector, sizeof superblock);
-    if (!ftl.exists(0))
-        return std::nullopt;
     if (memcmp(superblock.magic, superblock_magic, sizeof superblock_magic) != 0 ||
         superblock.version != 1 || !in_range(superblock.key_bits, superblock.value_bits))
         fail(EBADMSG, ftl.path() + ": the first sector is not that of a store");
+    return superblock;
+}
+
+// With this write a store has been created.
+Superblock write_superblock(Ftl &ftl, const Options &options)
+{
+    Superblock superblock{{}, 1, options.key_bits, options.value_bits};
+    memcpy(superblock.magic, superblock_magic, sizeof superblock_magic);
+    char sector[sector_size] = {};
+    memcpy(sector, &superblock, sizeof superblock);
+    ftl.write(0, sector);
+    ftl.flush();
     return superblock;
 }
 
@@ -59,36 +79,39 @@ Store::~Store() = default;
 
 Store Store::create(const std::string &path, const Options &options)
 {
-    if (!in_range(options.key_bits, options.value_bits))
-        fail(EINVAL, path + ": a store needs 5 key bits or more, 2 to 20 value bits, and at most " +
-                         std::to_string(address_bits) + " of both");
+    require_bits(path, options);
     auto ftl = std::make_unique<Ftl>(path, ftl_options(options, PM_CREATE));
     if (superblock_of(*ftl))
         fail(EEXIST, path + ": there is a store already");
-    Superblock superblock{{}, 1, options.key_bits, options.value_bits};
-    memcpy(superblock.magic, superblock_magic, sizeof superblock_magic);
-    char sector[sector_size] = {};
-    memcpy(sector, &superblock, sizeof superblock);
-    ftl->write(0, sector);
-    ftl->flush();
+    write_superblock(*ftl, options);
     return Store(
         std::make_unique<Impl>(std::move(ftl), options.key_bits, options.value_bits, options));
 }
 
 Store Store::open(const std::string &path, const Options &options)
 {
-    auto ftl =
-        std::make_unique<Ftl>(path, ftl_options(options, options.readonly ? PM_READONLY : 0));
+    if (options.create_if_missing)
+        require_bits(path, options);
+    const unsigned flags =
+        (options.readonly ? PM_READONLY : 0) | (options.create_if_missing ? PM_CREATE : 0);
+    auto ftl = std::make_unique<Ftl>(path, ftl_options(options, flags));
     auto superblock = superblock_of(*ftl);
+    if (!superblock && !options.create_if_missing)
+        fail_unfinished(path);
     if (!superblock)
-        fail(EBADMSG, path + ": its creation was cut short; create it again");
+        superblock = write_superblock(*ftl, options);
     return Store(std::make_unique<Impl>(std::move(ftl), superblock->key_bits,
                                         superblock->value_bits, options));
 }
 
 void Store::destroy(const std::string &path)
 {
-    superblock_of(*std::make_unique<Ftl>(path, Ftl::Options{})); // that it is one
+    try {
+        superblock_of(*std::make_unique<Ftl>(path, Ftl::Options{})); // that it is one
+    } catch (const std::system_error &error) {
+        if (error.code().value() != ENODATA) // what was never finished may go
+            throw;
+    }
     if (pm_delete(path.c_str()) != 0)
         throw pm::error();
 }

@@ -54,10 +54,11 @@ struct KeyValue {
 
 struct Options {
     Durability durability = Durability::sync;
-    size_t cache_bytes = 0;      // of the read cache; 0: none
-    bool collision_cache = true; // of keys that are not at their first place
-    bool readonly = false;       // for any number of processes, while none writes
-    // The rest is for create(), and recorded in the store.
+    size_t cache_bytes = 0;         // of the read cache; 0: none
+    bool collision_cache = true;    // of keys that are not at their first place
+    bool readonly = false;          // for any number of processes, while none writes
+    bool create_if_missing = false; // of open()
+    // The rest is for a new store, and recorded in it.
     unsigned key_bits = 36;    // 5 and more: 2^key_bits pairs at most, and far fewer to be fast
     unsigned value_bits = 12;  // 2 to 20: values of up to 2^value_bits / 2 * 512 bytes (1 MiB)
     uint64_t max_size = 0;     // of the file, as in pm_options
@@ -83,11 +84,12 @@ class Store
 {
   public:
     /// EEXIST if there is a store; EINVAL for bits out of range, or more than 48 together. A crash
-    /// leaves none, or an empty store, or something that open() refuses and create() completes.
+    /// leaves none, or an empty store, or an *unfinished* one: that counts as none, for this too.
     static Store create(const std::string &path, const Options &options = {});
-    /// ENOENT; EBUSY if it is open elsewhere; EMEDIUMTYPE, EBADMSG if it is something else.
+    /// ENOENT; ENODATA if it is unfinished; EBUSY if it is open elsewhere; EMEDIUMTYPE, EBADMSG if
+    /// it is something else. With create_if_missing there is a new store instead of the first two.
     static Store open(const std::string &path, const Options &options = {});
-    /// Delete the file. As open(), for nothing else is deleted.
+    /// Delete the file. Fails as open(), for nothing else is deleted, but for an unfinished one.
     static void destroy(const std::string &path);
     Store(Store &&) noexcept;
     Store &operator=(Store &&) noexcept;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <sstream>
@@ -229,9 +228,8 @@ int main(int argc, char **argv)
         }
         options.durability = async ? nvmkv::Durability::async : nvmkv::Durability::sync;
         options.readonly = looks(words);
-        nvmkv::Store store = creates(words) && !std::filesystem::exists(file)
-                                 ? nvmkv::Store::create(file, options)
-                                 : nvmkv::Store::open(file, options);
+        options.create_if_missing = creates(words);
+        nvmkv::Store store = nvmkv::Store::open(file, options);
         Shell shell(store, pool);
         const Status status = words.empty() ? run_lines(shell, std::cin) : shell.run(words);
         if (!options.readonly)

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -179,9 +180,13 @@ int check(const std::string &path, const std::string &which)
     try {
         store = Store::open(path);
     } catch (const std::system_error &error) {
-        if (made < 0 && error.code().value() == EBADMSG) // its creation was cut short
-            return 0;
-        throw;
+        if (made >= 0 || error.code().value() != ENODATA)
+            throw;
+        // Its creation was cut short: it can be destroyed, and created to the end.
+        std::filesystem::copy_file(path, path + ".copy");
+        Store::destroy(path + ".copy");
+        Store::create(path).check();
+        return 0;
     }
     store->check();
     const Model found = read(*store);

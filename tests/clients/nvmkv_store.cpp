@@ -118,6 +118,7 @@ TEST_CASE_METHOD(Fixture, "who may open it, and destroy it")
     const std::string other = directory / "other.pm";
     nvmkv::Ftl(other, {.flags = PM_CREATE}).write(7, test::sectors('x', 1));
     REQUIRE(error_of([&] { Store::open(other); }) == EBADMSG);
+    REQUIRE(error_of([&] { Store::create(other); }) == EBADMSG); // not taken over
     nvmkv::Ftl(other, {}).write(0, test::sectors('x', 1));
     REQUIRE(error_of([&] { Store::open(other); }) == EBADMSG);
     REQUIRE(error_of([&] { Store::destroy(other); }) == EBADMSG);
@@ -125,6 +126,42 @@ TEST_CASE_METHOD(Fixture, "who may open it, and destroy it")
     REQUIRE(Store::open(path).get("key") == "value");
     Store::destroy(path);
     REQUIRE_FALSE(std::filesystem::exists(path));
+    pm::container(path, {.flags = PM_CREATE, .layout = "another/1"});
+    for (auto call : {+[](const std::string &p) { Store::open(p); },
+                      +[](const std::string &p) { Store::open(p, {.create_if_missing = true}); },
+                      +[](const std::string &p) { Store::create(p); }, +Store::destroy})
+        REQUIRE(error_of([&] { call(path); }) == EMEDIUMTYPE);
+    REQUIRE(pm::container(path, {.layout = "another/1"}).root<void>() == nullptr);
+}
+
+TEST_CASE_METHOD(Fixture, "a store whose creation was cut short counts as none")
+{
+    // After each of the commits by which a store is created but the last.
+    const auto cut = GENERATE(
+        +[](const std::string &p) {
+            pm::container(p, {.flags = PM_CREATE | PM_MOVABLE, .layout = "nvmkv/1"});
+        },
+        +[](const std::string &p) { nvmkv::Ftl(p, {.flags = PM_CREATE}); });
+    cut(path);
+    REQUIRE(error_of([&] { Store::open(path); }) == ENODATA);
+    REQUIRE(error_of([&] { Store::open(path, {.readonly = true}); }) == ENODATA);
+    Store::create(path, small_store()).put("key", "value");
+    REQUIRE(error_of([&] { Store::create(path); }) == EEXIST);
+    REQUIRE(Store::open(path, {.create_if_missing = true}).get("key") == "value");
+    Store::destroy(path);
+
+    cut(path);
+    Options options = small_store(4);
+    options.create_if_missing = true;
+    REQUIRE(error_of([&] { Store::open(path, options); }) == EINVAL);
+    options.key_bits = 20;
+    REQUIRE(Store::open(path, options).info().key_bits == 20);
+    Store::destroy(path);
+
+    cut(path);
+    Store::destroy(path);
+    REQUIRE_FALSE(std::filesystem::exists(path));
+    Store::open(path, options).check();
 }
 
 TEST_CASE_METHOD(Fixture, "a key whose places are all taken is refused, and overwrites nothing")
