@@ -320,6 +320,14 @@ int metradb_abort(metradb *db)
 
 static int check_options(const char *path, const struct metradb_options *o)
 {
+    const unsigned known = METRADB_CREATE | METRADB_EXCLUSIVE | METRADB_READONLY;
+    if (o->flags & ~known)
+        return fail(EINVAL, "%s: flags of %#x are unknown; use those of enum metradb_flags", path,
+                    o->flags & ~known);
+    if (o->flags & METRADB_READONLY && o->flags & METRADB_CREATE)
+        return fail(EINVAL, "%s: METRADB_READONLY excludes METRADB_CREATE", path);
+    if (o->flags & METRADB_EXCLUSIVE && !(o->flags & METRADB_CREATE))
+        return fail(EINVAL, "%s: METRADB_EXCLUSIVE goes with METRADB_CREATE only", path);
     if (o->key_size > METRADB_KEY_MAX || (o->key_size == 0 && o->flags & METRADB_CREATE))
         return fail(EINVAL, "%s: keys of %zu bytes; they can have 1 to %d", path, o->key_size,
                     METRADB_KEY_MAX);

@@ -85,7 +85,8 @@ struct metradb_pair {
  * Creation is durable when this returns, and atomic: a crash leaves nothing, or what the next
  * creation completes.
  *
- *   EINVAL        a key_size or number of buckets out of range; a key_size that is not its own
+ *   EINVAL        flags that are unknown, or exclude each other; a key_size or number of buckets out
+ *                 of range; a key_size that is not its own
  *   ENOENT        no such file, and no METRADB_CREATE
  *   EEXIST        METRADB_EXCLUSIVE, and it is there
  *   EBUSY         open already, in this process or another
@@ -122,8 +123,8 @@ int metradb_put_many(metradb *db, const struct metradb_pair *pairs, size_t count
 /**
  * Find the value of `key`: 1 and its bytes in `*value`, 0 if the key is not there, -1 with EINVAL
  * for a key of another length. The bytes are not copied: they lie in the container, aligned to 8,
- * and stay there until the commit after that value was replaced or deleted; one that was put in the
- * open transaction, only until metradb_abort(). (In a container that is METRADB_READONLY and open
+ * and stay there until the commit after that value was replaced or deleted. A value that was put in
+ * the open transaction stays only until it is replaced or deleted, or metradb_abort(). (In a container that is METRADB_READONLY and open
  * beside its copy, touch them before a system call does: see PM_MOVABLE.)
  */
 int metradb_get(const metradb *db, struct metradb_bytes key, struct metradb_bytes *value);

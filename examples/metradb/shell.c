@@ -5,10 +5,11 @@
  *     metradb users.db put 0007 Ada       metradb users.db get 0007       metradb users.db list
  *
  * Each command is one transaction: done and durable when it exits with 0, else as if it had never
- * begun. Exit status: 0; 1 if the key is not there, or the check failed; 2 if anything went wrong.
+ * begun. Exit status: 0; 1 if it failed, which a message says, or a key is not there, which none
+ * does; 2 if the command line is none.
  */
+#include "common/text.h"
 #include "metradb.h"
-#include "text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -17,23 +18,26 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DONE = 0, ABSENT = 1, FAILED = 2 };
+enum { DONE = 0, NOT_DONE = 1, MISUSED = 2 };
 
 /* A command at work. */
 struct session {
     const char *path;
     bool hex;        /* keys and values are hexadecimal */
+    bool misused;    /* an argument is not what it should be */
+    bool absent;     /* a key was not there */
     metradb *db;     /* NULL: the command opens none */
     char **argument; /* `arguments` of them */
     int arguments;
 };
 
-static int usage(void)
+static int usage(FILE *out)
 {
     fputs("usage: metradb [-x] FILE COMMAND\n"
           "  create LENGTH BUCKETS  a new container, for keys of LENGTH bytes\n"
           "  put KEY [VALUE]        map KEY to VALUE, or to what standard input has\n"
           "  get KEY                print its value\n"
+          "  get-many               print the pairs of keys that standard input has, one a line\n"
           "  delete KEY             remove it\n"
           "  list                   print each key, a tab, and its value\n"
           "  count                  print how many pairs there are\n"
@@ -42,34 +46,36 @@ static int usage(void)
           "  info                   print length of keys, number of buckets and of pairs\n"
           "  check                  verify the container and the hash table in it\n"
           "  remove                 delete the container\n"
-          "  -x                     keys and values are hexadecimal digits\n",
-          stderr);
-    return FAILED;
+          "  -x, --hex              keys and values are hexadecimal digits\n",
+          out);
+    return MISUSED;
 }
 
 static int failed(void)
 {
     fprintf(stderr, "metradb: %s\n", metradb_errormsg());
-    return FAILED;
+    return NOT_DONE;
 }
 
 static int complain(const char *what, const char *which)
 {
     fprintf(stderr, "metradb: %s: %s\n", which, what);
-    return FAILED;
+    return NOT_DONE;
 }
 
 /* ---- one pair -------------------------------------------------------------------------------- */
 
 /* A key or a value on the command line: as it is, if not hexadecimal. */
-static bool read_argument(const struct session *s, int i, struct metradb_bytes *bytes)
+static bool read_argument(struct session *s, int i, struct metradb_bytes *bytes)
 {
     char *text = s->argument[i];
-    *bytes = metradb_ref(text, strlen(text));
-    if (!s->hex || text_decode(text, bytes->size, true, bytes))
-        return true;
-    complain("not hexadecimal", text);
-    return false;
+    size_t size = strlen(text);
+    if (s->hex && !text_decode(text, &size, true)) {
+        complain("not hexadecimal; -x wants two digits for each byte", text);
+        s->misused = true;
+    }
+    *bytes = metradb_ref(text, size);
+    return !s->misused;
 }
 
 /* All of standard input, to be freed as `data`. */
@@ -95,32 +101,32 @@ static bool read_input(struct metradb_bytes *bytes)
     return good;
 }
 
-static int put(const struct session *s)
+static int put(struct session *s)
 {
     struct metradb_bytes key, value;
     if (!read_argument(s, 0, &key))
-        return FAILED;
+        return NOT_DONE;
     bool given = s->arguments == 2;
     if (given ? !read_argument(s, 1, &value) : !read_input(&value))
-        return FAILED;
+        return NOT_DONE;
     int status = metradb_put(s->db, key, value) < 0 ? failed() : DONE;
     if (!given)
         free((void *)value.data);
     return status;
 }
 
-static int get(const struct session *s)
+static int get(struct session *s)
 {
     struct metradb_bytes key, value;
     if (!read_argument(s, 0, &key))
-        return FAILED;
+        return NOT_DONE;
     int found = metradb_get(s->db, key, &value);
     if (found < 0)
         return failed();
     if (!found)
-        return ABSENT;
+        return NOT_DONE;
     if (s->hex)
-        text_print(stdout, value, true);
+        text_print(stdout, value.data, value.size, true);
     else
         fwrite(value.data, 1, value.size, stdout);
     if (s->hex || isatty(STDOUT_FILENO))
@@ -128,13 +134,13 @@ static int get(const struct session *s)
     return DONE;
 }
 
-static int delete(const struct session *s)
+static int delete(struct session *s)
 {
     struct metradb_bytes key;
     if (!read_argument(s, 0, &key))
-        return FAILED;
+        return NOT_DONE;
     int deleted = metradb_delete(s->db, key);
-    return deleted < 0 ? failed() : deleted ? DONE : ABSENT;
+    return deleted < 0 ? failed() : deleted ? DONE : NOT_DONE;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -154,9 +160,9 @@ static size_t split(char *line, size_t length, struct metradb_bytes *field, size
     return count;
 }
 
-static bool decode_field(const struct session *s, struct metradb_bytes *field)
+static bool decode_field(struct session *s, struct metradb_bytes *field)
 {
-    return text_decode((char *)field->data, field->size, s->hex, field);
+    return text_decode((char *)field->data, &field->size, s->hex);
 }
 
 static bool is_word(struct metradb_bytes field, const char *word)
@@ -164,20 +170,27 @@ static bool is_word(struct metradb_bytes field, const char *word)
     return field.size == strlen(word) && memcmp(field.data, word, field.size) == 0;
 }
 
-static const char not_understood[] = "not understood";
+static void print_pair(const struct session *s, struct metradb_bytes key,
+                       struct metradb_bytes value)
+{
+    text_print(stdout, key.data, key.size, s->hex);
+    putchar('\t');
+    text_print(stdout, value.data, value.size, s->hex);
+    putchar('\n');
+}
 
-/* The next two do what a line says: NULL, or what is wrong with it. */
+/* The next three do what a line says: NULL, or what is wrong with it. */
 
-static const char *import_line(const struct session *s, char *line, size_t length)
+static const char *import_line(struct session *s, char *line, size_t length)
 {
     struct metradb_bytes field[2];
     if (split(line, length, field, 2) != 2 || !decode_field(s, &field[0]) ||
         !decode_field(s, &field[1]))
-        return not_understood;
+        return "not KEY, a tab, VALUE, as list prints them";
     return metradb_put(s->db, field[0], field[1]) < 0 ? metradb_errormsg() : NULL;
 }
 
-static const char *batch_line(const struct session *s, char *line, size_t length)
+static const char *batch_line(struct session *s, char *line, size_t length)
 {
     struct metradb_bytes field[3];
     size_t count = split(line, length, field, 3);
@@ -186,12 +199,24 @@ static const char *batch_line(const struct session *s, char *line, size_t length
         return metradb_put(s->db, field[1], field[2]) < 0 ? metradb_errormsg() : NULL;
     if (count == 2 && is_word(field[0], "delete") && decode_field(s, &field[1]))
         return metradb_delete(s->db, field[1]) < 0 ? metradb_errormsg() : NULL;
-    return not_understood;
+    return "neither put, KEY, VALUE nor delete, KEY, with a tab between";
+}
+
+static const char *get_line(struct session *s, char *line, size_t length)
+{
+    struct metradb_bytes key, value;
+    if (split(line, length, &key, 1) != 1 || !decode_field(s, &key))
+        return "not a KEY as list prints it";
+    int found = metradb_get(s->db, key, &value);
+    if (found == 1)
+        print_pair(s, key, value);
+    s->absent |= found == 0;
+    return found < 0 ? metradb_errormsg() : NULL;
 }
 
 /* Do all lines of standard input; the first with which something is wrong ends it. */
-static int for_each_line(const struct session *s,
-                         const char *(*act)(const struct session *, char *line, size_t length))
+static int for_each_line(struct session *s,
+                         const char *(*act)(struct session *, char *line, size_t length))
 {
     char *line = NULL;
     size_t room = 0;
@@ -202,79 +227,84 @@ static int for_each_line(const struct session *s,
         length -= line[length - 1] == '\n';
         const char *offence = act(s, line, (size_t)length);
         if (offence) {
-            fprintf(stderr, "metradb: line %" PRIu64 ": %s; nothing was done\n", number, offence);
-            status = FAILED;
+            fprintf(stderr, "metradb: standard input, line %" PRIu64 ": %s; %s was not changed\n",
+                    number, offence, s->path);
+            status = NOT_DONE;
         }
     }
     free(line);
     return status == DONE && !feof(stdin) ? complain(strerror(errno), "standard input") : status;
 }
 
-static int import(const struct session *s)
+static int import(struct session *s)
 {
     return for_each_line(s, import_line);
 }
 
-static int batch(const struct session *s)
+static int batch(struct session *s)
 {
     return for_each_line(s, batch_line);
 }
 
+static int get_many(struct session *s)
+{
+    int status = for_each_line(s, get_line);
+    return s->absent ? NOT_DONE : status;
+}
+
 /* ---- whole containers ------------------------------------------------------------------------ */
 
-static int list(const struct session *s)
+static int list(struct session *s)
 {
     struct metradb_cursor cursor = {0};
     struct metradb_pair pair;
-    while (metradb_next(s->db, &cursor, &pair)) {
-        text_print(stdout, pair.key, s->hex);
-        putchar('\t');
-        text_print(stdout, pair.value, s->hex);
-        putchar('\n');
-    }
+    while (metradb_next(s->db, &cursor, &pair))
+        print_pair(s, pair.key, pair.value);
     return DONE;
 }
 
-static int count(const struct session *s)
+static int count(struct session *s)
 {
     printf("%" PRIu64 "\n", metradb_count(s->db));
     return DONE;
 }
 
-static int info(const struct session *s)
+static int info(struct session *s)
 {
     printf("key length: %zu\nbuckets: %" PRIu64 "\npairs: %" PRIu64 "\n", metradb_key_size(s->db),
            metradb_buckets(s->db), metradb_count(s->db));
     return DONE;
 }
 
-static int check(const struct session *s)
+static int check(struct session *s)
 {
     if (metradb_check(s->db) != 0) {
         failed();
-        return ABSENT;
+        return NOT_DONE;
     }
     printf("%s: %" PRIu64 " pairs: whole\n", s->path, metradb_count(s->db));
     return DONE;
 }
 
 /* Decimal; strtoull alone would take "-1" and "" too. */
-static bool parse(const char *text, uint64_t *number)
+static bool read_number(struct session *s, int i, uint64_t *number)
 {
+    const char *text = s->argument[i];
     char *end;
     errno = 0;
     *number = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && !*end && !errno)
         return true;
     complain("not a number", text);
+    s->misused = true;
     return false;
 }
 
-static int create(const struct session *s)
+static int create(struct session *s)
 {
     uint64_t key_size, buckets;
-    if (!parse(s->argument[0], &key_size) || !parse(s->argument[1], &buckets))
-        return FAILED;
+    if (!read_number(s, 0, &key_size) || !read_number(s, 1, &buckets))
+        return NOT_DONE;
     metradb *db =
         metradb_open(s->path, &(struct metradb_options){.flags = METRADB_CREATE | METRADB_EXCLUSIVE,
                                                         .key_size = key_size,
@@ -282,7 +312,7 @@ static int create(const struct session *s)
     return db && metradb_close(db) == 0 ? DONE : failed();
 }
 
-static int remove_container(const struct session *s)
+static int remove_container(struct session *s)
 {
     return metradb_remove(s->path) == 0 ? DONE : failed();
 }
@@ -293,19 +323,14 @@ static const struct command {
     const char *name;
     int least, most; /* arguments */
     enum { NOT_OPEN, READING, WRITING } how;
-    int (*run)(const struct session *);
+    int (*run)(struct session *);
 } commands[] = {
-    {"create", 2, 2, NOT_OPEN, create},
-    {"put", 1, 2, WRITING, put},
-    {"get", 1, 1, READING, get},
-    {"delete", 1, 1, WRITING, delete},
-    {"list", 0, 0, READING, list},
-    {"count", 0, 0, READING, count},
-    {"import", 0, 0, WRITING, import},
-    {"batch", 0, 0, WRITING, batch},
-    {"info", 0, 0, READING, info},
-    {"check", 0, 0, READING, check},
-    {"remove", 0, 0, NOT_OPEN, remove_container},
+    {"create", 2, 2, NOT_OPEN, create}, {"put", 1, 2, WRITING, put},
+    {"get", 1, 1, READING, get},        {"get-many", 0, 0, READING, get_many},
+    {"delete", 1, 1, WRITING, delete},  {"list", 0, 0, READING, list},
+    {"count", 0, 0, READING, count},    {"import", 0, 0, WRITING, import},
+    {"batch", 0, 0, WRITING, batch},    {"info", 0, 0, READING, info},
+    {"check", 0, 0, READING, check},    {"remove", 0, 0, NOT_OPEN, remove_container},
 };
 
 static const struct command *find_command(const char *name, int arguments)
@@ -337,25 +362,30 @@ static int run(const struct command *command, struct session *s)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"hex", no_argument, NULL, 'x'}, {0}};
+    static const struct option options[] = {
+        {"hex", no_argument, NULL, 'x'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct session s = {0};
     int option;
-    while ((option = getopt_long(argc, argv, "+x", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+xh", options, NULL)) != -1) {
+        if (option == 'h') {
+            usage(stdout);
+            return DONE;
+        }
         if (option != 'x')
-            return usage();
+            return usage(stderr);
         s.hex = true;
     }
     if (argc - optind < 2)
-        return usage();
+        return usage(stderr);
     s.path = argv[optind];
     s.argument = argv + optind + 2;
     s.arguments = argc - optind - 2;
     const struct command *command = find_command(argv[optind + 1], s.arguments);
     if (!command)
-        return usage();
+        return usage(stderr);
 
     int status = run(command, &s);
     if (fflush(stdout) != 0 || ferror(stdout))
         return complain(strerror(errno), "standard output");
-    return status;
+    return s.misused ? MISUSED : status;
 }

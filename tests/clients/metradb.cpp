@@ -140,6 +140,23 @@ TEST_CASE_METHOD(Fixture, "does what a map does, with commits, aborts and reopen
     }
 }
 
+TEST_CASE_METHOD(Fixture, "a value lies where it was got until the commit after it was replaced")
+{
+    Database db = create();
+    const std::string key = key_of(1), old(1000, 'o');
+    REQUIRE_DB(metradb_put(db.get(), bytes(key), bytes(old)), 1);
+    REQUIRE_DB(metradb_commit(db.get()), 0);
+    metradb_bytes value;
+    REQUIRE(metradb_get(db.get(), bytes(key), &value) == 1);
+    REQUIRE(reinterpret_cast<uintptr_t>(value.data) % 8 == 0);
+    for (char c : {'a', 'b', 'c'}) // whose buffers may be used again at once
+        REQUIRE_DB(metradb_put(db.get(), bytes(key), bytes(std::string(1000, c))), 0);
+    REQUIRE_DB(metradb_delete(db.get(), bytes(key)), 1);
+    REQUIRE(text(value) == old);
+    REQUIRE_DB(metradb_abort(db.get()), 0);
+    REQUIRE(text(value) == old);
+}
+
 TEST_CASE_METHOD(Fixture, "a put writes its value once, and a commit is one round")
 {
     constexpr uint64_t value_size = 4096 - 64; // with its key and links 64 lines
@@ -368,6 +385,13 @@ TEST_CASE_METHOD(Fixture, "opens what it has created, and nothing else")
     o.flags = METRADB_CREATE;
     o.key_size = 8;
     refuses(EINVAL, "at least 1 bucket", o);
+    for (unsigned flags : {8u, 1u << 31 | METRADB_CREATE, METRADB_CREATE | METRADB_READONLY | 0u,
+                           METRADB_EXCLUSIVE | 0u}) {
+        metradb_options odd = o;
+        odd.buckets = 10;
+        odd.flags = flags;
+        refuses(EINVAL, flags & ~7u ? "unknown" : "METRADB_CREATE", odd);
+    }
     o.buckets = UINT64_MAX / 8;
     refuses(ENOSPC, "", o);
     REQUIRE_FALSE(std::filesystem::exists(path)); // nothing is left of it
@@ -388,6 +412,7 @@ TEST_CASE_METHOD(Fixture, "opens what it has created, and nothing else")
     foreign.layout = "another/1";
     test::open(path, foreign).reset();
     refuses(EMEDIUMTYPE, "another/1");
+    refuses(EMEDIUMTYPE, "another/1", o); // nor takes over what is still empty
     REQUIRE(pm_delete(path.c_str()) == 0);
 
     foreign.layout = "metradb/1"; // as a crash in the middle of the creation leaves it

@@ -7,11 +7,13 @@ metradb=$1 first=$2
 readme=$(cd "$(dirname "$0")/../../examples/metradb" && pwd)/README.md
 directory=$(mktemp -d /dev/shm/libpm-metradb-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
+trap 'exit 1' TERM # from a failure behind a pipe, in a shell of its own
 cd "$directory" || exit 1
 
 fail() {
     echo "metradb_shell.sh: $*; the output was:" >&2
     cat output errors >&2
+    kill $$
     exit 1
 }
 
@@ -25,6 +27,13 @@ expect() {
     [ "$wanted" -eq 2 ] || [ ! -s errors ] || fail "complains: metradb $*"
 }
 
+# fails ARGUMENT...: with status 1 and a message, not just because a key is absent.
+fails() {
+    "$metradb" "$@" >output 2>errors
+    got=$?
+    [ $got -eq 1 ] && [ -s errors ] || fail "status $got: metradb $*"
+}
+
 # prints TEXT: that and nothing else; complains TEXT: on standard error, among other things.
 prints() {
     [ "$(cat output && echo .)" = "$1." ] || fail "not '$1'"
@@ -36,10 +45,10 @@ line='
 '
 
 # A first program.
-expect 2 db get k
+fails db get k
 complains "db: .*No such file"
 expect 0 db create 1 10
-expect 2 db create 1 10
+fails db create 1 10
 complains "is there already"
 expect 0 db put k v
 expect 0 db get k
@@ -93,14 +102,23 @@ expect 0 copy get d
 prints d
 for bad in 'put\tbb\tx' 'put\tb' 'delete' 'delete\tb\tx' 'drop\tb' 'put\tb\t\\q' 'put\tb\t\\x6' ''; do
     printf "put\tc\tnever\n$bad\n" >input
-    expect 2 copy batch <input
-    complains "line 2: .*nothing was done"
+    fails copy batch <input
+    complains "standard input, line 2: .*copy was not changed"
     expect 0 copy get c
     prints new
 done
-printf 'b\tx\ty\n' | expect 2 copy import
-complains "line 1: not understood"
-printf '6\t66\n' | expect 2 -x copy import
+printf 'b\tx\ty\n' | fails copy import
+complains "line 1: not KEY, a tab, VALUE"
+printf '6\t66\n' | fails -x copy import
+printf 'c\n\\x62\nd\n' | expect 1 copy get-many
+prints "c	new${line}d	d$line"
+printf '63\n64\n' | expect 0 -x copy get-many
+prints "63	6e6577${line}64	64$line"
+expect 0 copy get-many </dev/null
+printf 'c\ncc\nd\n' | fails copy get-many
+complains "standard input, line 2: copy: a key of 2 bytes"
+printf 'c\td\n' | fails copy get-many
+complains "line 1: not a KEY"
 expect 0 copy check
 prints "copy: 4 pairs: whole$line"
 
@@ -113,21 +131,23 @@ expect 2 db get
 expect 2 db get k k
 expect 2 -z db list
 complains "usage: "
-expect 2 db get kk
+fails db get kk
 complains "a key of 2 bytes; here all keys have 1"
 expect 2 -x db get 6g
 complains "6g: not hexadecimal"
-expect 2 new create 0 10
+fails new create 0 10
 complains "1 to 1024"
-expect 2 new create 1025 10
-expect 2 new create 8 0
+fails new create 1025 10
+fails new create 8 0
 complains "at least 1 bucket"
 expect 2 new create -8 10
 complains "not a number"
+expect 0 --help
+grep -q "usage: " output || fail "no help"
 [ ! -e new ] || fail "made a container all the same"
 echo "no container" >text
-expect 2 text list
-expect 2 text remove
+fails text list
+fails text remove
 [ -e text ] || fail "removed what is none"
 "$metradb" db list >/dev/full 2>errors && fail "does not notice a full disk"
 complains "standard output"

@@ -6,11 +6,13 @@ set -u
 nvmkv=$1 first=$2 sources=$3
 directory=$(mktemp -d /dev/shm/libpm-nvmkv-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
+trap 'exit 1' TERM # from a failure behind a pipe, in a shell of its own
 cd "$directory" || exit 1
 
 fail() {
     echo "$*; the output was:" >&2
     cat output >&2
+    kill $$
     exit 1
 }
 

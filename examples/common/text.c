@@ -1,7 +1,6 @@
-#include "text.h"
+#include "common/text.h"
 
 #include <ctype.h>
-#include <string.h>
 
 /* The escape of a byte that has one of a letter: the letter, else 0. */
 static char escape_of(unsigned char byte)
@@ -9,9 +8,9 @@ static char escape_of(unsigned char byte)
     return byte == '\\' ? '\\' : byte == '\t' ? 't' : byte == '\n' ? 'n' : 0;
 }
 
-void text_print(FILE *out, struct metradb_bytes bytes, bool hex)
+void text_print(FILE *out, const void *bytes, size_t size, bool hex)
 {
-    for (const unsigned char *p = bytes.data, *end = p + bytes.size; p < end; p++) {
+    for (const unsigned char *p = bytes, *end = p + size; p < end; p++) {
         if (hex)
             fprintf(out, "%02x", *p);
         else if (escape_of(*p))
@@ -48,9 +47,9 @@ static bool read_escape(const char **text, const char *end, char *byte)
     return letter == 't' || letter == 'n' || letter == '\\';
 }
 
-bool text_decode(char *text, size_t length, bool hex, struct metradb_bytes *bytes)
+bool text_decode(char *text, size_t *size, bool hex)
 {
-    const char *from = text, *end = text + length;
+    const char *from = text, *end = text + *size;
     char *to = text;
     bool good = true;
     while (from < end && good) {
@@ -61,6 +60,6 @@ bool text_decode(char *text, size_t length, bool hex, struct metradb_bytes *byte
         else
             *to++ = *from++;
     }
-    *bytes = metradb_ref(text, (size_t)(to - text));
+    *size = (size_t)(to - text);
     return good;
 }
