@@ -1,42 +1,133 @@
 // nvmkv: the store on the command line, and in a pipe. See nvmkv.1.
+#include "nvmkv/lines.hpp"
 #include "nvmkv/nvmkv.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cerrno>
+#include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace
 {
 
+using nvmkv::Lines, nvmkv::print_line;
 using Words = std::vector<std::string>;
 
-enum Status { found = 0, absent = 1, failed = 2 };
+enum Status { done = 0, not_done = 1, misused = 2 }; // not_done without a message: a key is absent
 
 struct UsageError : std::runtime_error {
     using runtime_error::runtime_error;
 };
 
+/// Puts in batches of some size, or, as a whole, in one.
+class Batch
+{
+  public:
+    Batch(nvmkv::Store &store, bool whole) : store_(store), whole_(whole) {}
+
+    void add(nvmkv::Pool pool, std::string key, std::string value)
+    {
+        if (!whole_ && (pool != pool_ || bytes_ > bytes_at_once))
+            put();
+        pool_ = pool;
+        bytes_ += key.size() + value.size();
+        pairs_.emplace_back(std::move(key), std::move(value));
+    }
+    void put()
+    {
+        std::vector<nvmkv::KeyValue> pairs;
+        for (const auto &[key, value] : pairs_)
+            pairs.push_back({key, value});
+        store_.put_batch(pairs, pool_,
+                         whole_ ? nvmkv::Store::Atomic::whole : nvmkv::Store::Atomic::each);
+        pairs_.clear();
+        bytes_ = 0;
+    }
+
+  private:
+    static constexpr size_t bytes_at_once = 1 << 20;
+
+    nvmkv::Store &store_;
+    bool whole_;
+    nvmkv::Pool pool_ = nvmkv::default_pool;
+    size_t bytes_ = 0;
+    std::vector<std::pair<std::string, std::string>> pairs_;
+};
+
 class Shell
 {
   public:
-    Shell(nvmkv::Store &store, std::string pool) : store_(store), pool_(std::move(pool)) {}
+    enum Access { looks, changes, creates }; // a store that only looks may be open in others too
 
-    Status run(const Words &words)
+    struct Command {
+        std::string_view name;
+        size_t least, most; // arguments
+        const char *arguments;
+        Access access;
+        bool reads_input; // standard input, unless it has `most` arguments
+        Status (Shell::*run)(const Words &);
+    };
+
+    Shell(nvmkv::Store &store, std::string pool, bool whole)
+        : store_(store), pool_(std::move(pool)), whole_(whole)
+    {
+    }
+
+    /// The command that the words are.
+    static const Command &command_of(const Words &words)
     {
         const auto command =
             std::ranges::find_if(commands, [&](const Command &c) { return c.name == words[0]; });
         if (command == commands.end())
-            throw UsageError(words[0] + ": there is no such command");
+            throw UsageError(words[0] + ": there is no such command; see nvmkv --help");
         if (words.size() - 1 < command->least || words.size() - 1 > command->most)
             throw UsageError(words[0] + ": wants " + command->arguments);
-        return (this->*command->run)(words);
+        return *command;
     }
+
+    Status run(const Words &words) { return (this->*command_of(words).run)(words); }
+
+    /// The commands that standard input has, one a line.
+    Status run_lines()
+    {
+        Status status = done;
+        size_t number = 0;
+        for (std::string line; std::getline(std::cin, line);) {
+            number++;
+            const Words words = split(line);
+            if (words.empty())
+                continue;
+            try {
+                const Command &command = command_of(words);
+                if (command.reads_input && (command.most == 0 || words.size() <= command.most))
+                    throw UsageError(words[0] + ": reads standard input, so it is no line of that");
+                status = std::max(status, run(words));
+            } catch (const std::exception &error) {
+                throw std::runtime_error("standard input, line " + std::to_string(number) + ": " +
+                                         error.what());
+            }
+            std::cout << std::flush;
+        }
+        return status;
+    }
+
+    static std::string help()
+    {
+        std::string all = "COMMANDS\n  create\n  destroy\n";
+        for (const Command &command : commands)
+            all.append("  ").append(command.name).append(" ").append(command.arguments) += '\n';
+        return all + "Without a command, these are read from standard input, one a line.";
+    }
+
+  private:
+    static const std::vector<Command> commands;
 
     // A line is a command; what is behind its key is the value, spaces and all.
     static Words split(const std::string &line)
@@ -51,32 +142,26 @@ class Shell
         return words;
     }
 
-  private:
-    struct Command {
-        std::string_view name;
-        size_t least, most; // arguments
-        const char *arguments;
-        Status (Shell::*run)(const Words &);
-    };
-    static const std::vector<Command> commands;
-
     nvmkv::Pool pool() { return pool_.empty() ? nvmkv::default_pool : pool_named(pool_); }
 
     nvmkv::Pool pool_named(const std::string &name)
     {
         auto pool = store_.find_pool(name);
         if (!pool)
-            throw std::system_error(ENOENT, std::generic_category(), "pool " + name);
+            throw std::runtime_error(store_.ftl().path() + ": there is no pool " + name +
+                                     "; create-pool makes one");
         return *pool;
     }
+
+    // ---- Pairs
 
     Status get(const Words &words)
     {
         std::string value;
         if (!store_.get(words[1], value, pool()))
-            return absent;
+            return not_done;
         std::cout << value << '\n';
-        return found;
+        return done;
     }
 
     Status put(const Words &words)
@@ -85,7 +170,7 @@ class Shell
             store_.put(words[1], words[2], pool());
         else
             store_.put(words[1], standard_input(), pool());
-        return found;
+        return done;
     }
 
     static std::string standard_input()
@@ -96,42 +181,144 @@ class Shell
         return all;
     }
 
-    Status erase(const Words &words) { return store_.erase(words[1], pool()) ? found : absent; }
-    Status exists(const Words &words) { return store_.exists(words[1], pool()) ? found : absent; }
+    Status erase(const Words &words) { return store_.erase(words[1], pool()) ? done : not_done; }
+    Status exists(const Words &words) { return store_.exists(words[1], pool()) ? done : not_done; }
 
-    Status list(const Words &)
+    // ---- Batches, from lines
+
+    Status put_batch(const Words &)
     {
-        for (auto i = store_.begin(pool()); i.next();)
-            if (auto pair = i.get_current())
-                std::cout << pair->key << '\t' << pair->value << '\n';
-        return found;
+        const nvmkv::Pool pool = this->pool();
+        Batch batch(store_, whole_);
+        Lines lines;
+        for (Words fields; lines.next(fields);) {
+            if (fields.size() != 2)
+                lines.refuse("not KEY, a tab, VALUE, as list prints them");
+            batch.add(pool, fields[0], fields[1]);
+        }
+        batch.put();
+        return done;
+    }
+
+    static Words read_keys()
+    {
+        Words keys;
+        Lines lines;
+        for (Words fields; lines.next(fields); keys.push_back(fields[0]))
+            if (fields.size() != 1)
+                lines.refuse("not a KEY as list prints it");
+        return keys;
+    }
+
+    Status get_batch(const Words &)
+    {
+        const Words keys = read_keys();
+        const auto values =
+            store_.get_batch(std::vector<std::string_view>(keys.begin(), keys.end()), pool());
+        Status status = done;
+        for (size_t i = 0; i < keys.size(); i++)
+            if (values[i])
+                print_line({keys[i], *values[i]});
+            else
+                status = not_done;
+        return status;
+    }
+
+    Status erase_batch(const Words &)
+    {
+        const Words keys = read_keys();
+        const size_t erased =
+            store_.erase_batch(std::vector<std::string_view>(keys.begin(), keys.end()), pool(),
+                               whole_ ? nvmkv::Store::Atomic::whole : nvmkv::Store::Atomic::each);
+        return erased == keys.size() ? done : not_done;
     }
 
     Status erase_all(const Words &)
     {
         store_.erase_all();
-        return found;
+        return done;
+    }
+
+    Status list(const Words &)
+    {
+        for (auto i = store_.begin(pool()); i.next();)
+            if (auto pair = i.get_current())
+                print_line({pair->key, pair->value});
+        return done;
+    }
+
+    // ---- All there is
+
+    // A pool's name is a line by itself, for it may be empty.
+    Status dump(const Words &)
+    {
+        std::map<nvmkv::Pool, std::string> names;
+        for (const nvmkv::PoolInfo &info : store_.pools()) {
+            names[info.pool] = info.name;
+            if (info.pool != nvmkv::default_pool)
+                print_line({info.name});
+        }
+        for (auto i = store_.begin(); i.next();)
+            if (auto pair = i.get_current())
+                print_line({names.at(pair->pool), pair->key, pair->value});
+        return done;
+    }
+
+    Status load(const Words &)
+    {
+        Batch batch(store_, false);
+        std::map<std::string, nvmkv::Pool> pools = {{"", nvmkv::default_pool}};
+        Lines lines;
+        for (Words fields; lines.next(fields);) {
+            if (fields.size() != 1 && fields.size() != 3)
+                lines.refuse("neither POOL nor POOL, KEY, VALUE, as dump prints them");
+            auto [pool, is_new] = pools.try_emplace(fields[0]);
+            if (is_new) {
+                auto found = store_.find_pool(fields[0]);
+                pool->second = found ? *found : store_.create_pool(fields[0]);
+            }
+            if (fields.size() == 3)
+                batch.add(pool->second, fields[1], fields[2]);
+        }
+        batch.put();
+        return done;
+    }
+
+    // ---- Pools
+
+    static void print_pool(const nvmkv::PoolInfo &info)
+    {
+        std::cout << info.pool << '\t' << info.pairs << " pairs\t"
+                  << info.sectors * nvmkv::sector_size << " bytes\t" << info.name << '\n';
     }
 
     Status pools(const Words &)
     {
-        for (const nvmkv::PoolInfo &info : store_.pools())
-            std::cout << info.pool << '\t' << info.pairs << " pairs\t"
-                      << info.sectors * nvmkv::sector_size << " bytes\t" << info.name << '\n';
-        return found;
+        std::ranges::for_each(store_.pools(), print_pool);
+        return done;
     }
+
+    Status pool_info(const Words &words)
+    {
+        print_pool(store_.pool_info(pool_named(words[1])));
+        return done;
+    }
+
+    Status pool_exists(const Words &words) { return store_.find_pool(words[1]) ? done : not_done; }
 
     Status create_pool(const Words &words)
     {
         store_.create_pool(words[1]);
-        return found;
+        return done;
     }
 
     Status delete_pool(const Words &words)
     {
         store_.delete_pool(pool_named(words[1]));
-        return found;
+        return done;
     }
+
+    // ---- The store
 
     Status info(const Words &)
     {
@@ -139,106 +326,100 @@ class Shell
         std::cout << "key bits\t" << info.key_bits << "\nvalue bits\t" << info.value_bits
                   << "\nlongest value\t" << info.value_max << " bytes\npools\tat most "
                   << info.pools_max << "\nfile\t" << info.file_bytes << " bytes\n";
-        return found;
+        return done;
     }
 
     Status check(const Words &)
     {
         store_.check();
-        return found;
+        return done;
     }
 
     nvmkv::Store &store_;
     std::string pool_;
+    bool whole_;
 };
 
 const std::vector<Shell::Command> Shell::commands = {
-    {"get", 1, 1, "KEY", &Shell::get},
-    {"put", 1, 2, "KEY [VALUE]", &Shell::put},
-    {"delete", 1, 1, "KEY", &Shell::erase},
-    {"exists", 1, 1, "KEY", &Shell::exists},
-    {"list", 0, 0, "nothing", &Shell::list},
-    {"delete-all", 0, 0, "nothing", &Shell::erase_all},
-    {"pools", 0, 0, "nothing", &Shell::pools},
-    {"create-pool", 1, 1, "NAME", &Shell::create_pool},
-    {"delete-pool", 1, 1, "NAME", &Shell::delete_pool},
-    {"info", 0, 0, "nothing", &Shell::info},
-    {"check", 0, 0, "nothing", &Shell::check},
+    {"get", 1, 1, "KEY", looks, false, &Shell::get},
+    {"put", 1, 2, "KEY [VALUE]", creates, true, &Shell::put},
+    {"delete", 1, 1, "KEY", changes, false, &Shell::erase},
+    {"exists", 1, 1, "KEY", looks, false, &Shell::exists},
+    {"put-batch", 0, 0, "<LINES", creates, true, &Shell::put_batch},
+    {"get-batch", 0, 0, "<LINES", looks, true, &Shell::get_batch},
+    {"delete-batch", 0, 0, "<LINES", changes, true, &Shell::erase_batch},
+    {"delete-all", 0, 0, "", changes, false, &Shell::erase_all},
+    {"list", 0, 0, "", looks, false, &Shell::list},
+    {"dump", 0, 0, "", looks, false, &Shell::dump},
+    {"load", 0, 0, "<LINES", creates, true, &Shell::load},
+    {"pools", 0, 0, "", looks, false, &Shell::pools},
+    {"pool-info", 1, 1, "NAME", looks, false, &Shell::pool_info},
+    {"pool-exists", 1, 1, "NAME", looks, false, &Shell::pool_exists},
+    {"create-pool", 1, 1, "NAME", creates, false, &Shell::create_pool},
+    {"delete-pool", 1, 1, "NAME", changes, false, &Shell::delete_pool},
+    {"info", 0, 0, "", looks, false, &Shell::info},
+    {"check", 0, 0, "", looks, false, &Shell::check},
 };
 
-Status run_lines(Shell &shell, std::istream &in)
+struct Invocation {
+    std::string file, pool;
+    Words words;
+    nvmkv::Options options;
+    bool async = false, whole = false;
+};
+
+Status run(Invocation &i)
 {
-    Status status = found;
-    size_t number = 0;
-    for (std::string line; std::getline(in, line);) {
-        number++;
-        const Words words = Shell::split(line);
-        if (words.empty())
-            continue;
-        try {
-            if (words[0] == "put" && words.size() < 3)
-                throw UsageError("put: wants KEY VALUE");
-            status = std::max(status, shell.run(words));
-        } catch (const std::exception &error) {
-            throw std::runtime_error("line " + std::to_string(number) + ": " + error.what());
-        }
-        std::cout << std::flush;
+    if (i.words == Words{"destroy"}) {
+        nvmkv::Store::destroy(i.file);
+        return done;
     }
+    i.options.durability = i.async ? nvmkv::Durability::async : nvmkv::Durability::sync;
+    if (i.words == Words{"create"}) {
+        nvmkv::Store::create(i.file, i.options);
+        return done;
+    }
+    const Shell::Access access =
+        i.words.empty() ? Shell::creates : Shell::command_of(i.words).access;
+    i.options.readonly = access == Shell::looks;
+    i.options.create_if_missing = access == Shell::creates;
+    nvmkv::Store store = nvmkv::Store::open(i.file, i.options);
+    Shell shell(store, i.pool, i.whole);
+    const Status status = i.words.empty() ? shell.run_lines() : shell.run(i.words);
+    if (!i.options.readonly)
+        store.flush();
+    if (!std::cout.flush() || ferror(stdout))
+        throw std::runtime_error("cannot write standard output");
     return status;
-}
-
-// What only looks needs a store that is there, and may look while others do.
-bool creates(const Words &words)
-{
-    return words.empty() || words[0] == "put" || words[0] == "create-pool";
-}
-
-bool looks(const Words &words)
-{
-    static const std::string_view names[] = {"get", "exists", "list", "pools", "info", "check"};
-    return !words.empty() && std::ranges::find(names, words[0]) != std::end(names);
 }
 
 } // namespace
 
 int main(int argc, char **argv)
 {
-    std::string file, pool;
-    Words words;
-    nvmkv::Options options;
-    bool async = false;
-    CLI::App app("A key-value store in a file");
-    app.add_option("file", file, "the store; put and create-pool create it")->required();
-    app.add_option("--pool", pool, "its name; else the default pool");
-    app.add_option("--key-bits", options.key_bits, "of a new store")->capture_default_str();
-    app.add_option("--value-bits", options.value_bits, "of a new store")->capture_default_str();
-    app.add_flag("--async", async, "do not wait for the medium before the end");
-    app.footer("COMMAND...: what to do; without one, read commands, one a line");
+    Invocation i;
+    CLI::App app("A key-value store in a file", "nvmkv");
+    app.add_option("file", i.file, "the store; what puts something creates it")->required();
+    app.add_option("--pool", i.pool, "its name; else the default pool");
+    app.add_option("--key-bits", i.options.key_bits, "of a new store")->capture_default_str();
+    app.add_option("--value-bits", i.options.value_bits, "of a new store")->capture_default_str();
+    app.add_flag("--async", i.async, "do not wait for the medium before the end");
+    app.add_flag("--whole", i.whole, "put-batch, delete-batch: all or none");
+    app.footer(Shell::help());
     app.prefix_command(); // whatever follows FILE is as it stands
     try {
         app.parse(argc, argv);
-        words = app.remaining();
+        i.words = app.remaining();
     } catch (const CLI::ParseError &error) {
-        return app.exit(error) == 0 ? found : failed;
+        return app.exit(error) == 0 ? done : misused;
     }
     try {
-        if (words == Words{"destroy"}) {
-            nvmkv::Store::destroy(file);
-            return found;
-        }
-        options.durability = async ? nvmkv::Durability::async : nvmkv::Durability::sync;
-        options.readonly = looks(words);
-        options.create_if_missing = creates(words);
-        nvmkv::Store store = nvmkv::Store::open(file, options);
-        Shell shell(store, pool);
-        const Status status = words.empty() ? run_lines(shell, std::cin) : shell.run(words);
-        if (!options.readonly)
-            store.flush();
-        if (!std::cout.flush())
-            throw std::runtime_error("cannot write the output");
-        return status;
+        return run(i);
+    } catch (const UsageError &error) {
+        std::cerr << "nvmkv: " << error.what() << '\n';
+        return misused;
     } catch (const std::exception &error) {
         std::cerr << "nvmkv: " << error.what() << '\n';
-        return failed;
+        return not_done;
     }
 }

@@ -312,6 +312,39 @@ TEST_CASE_METHOD(Fixture, "batches")
     store.check();
 }
 
+TEST_CASE_METHOD(Fixture, "a batch as a whole is as large as is said, and no larger")
+{
+    constexpr size_t replaced_max = 8192, erased_max = 1260;
+    Store store = Store::create(path, small_store());
+    std::vector<std::string> keys;
+    for (size_t i = 0; i <= replaced_max; i++)
+        keys.push_back("key" + std::to_string(i));
+    std::vector<KeyValue> pairs;
+    for (const std::string &key : keys)
+        pairs.push_back({key, "new"});
+    auto put = [&](size_t count) {
+        store.put_batch(std::span(pairs).first(count), 0, Store::Atomic::whole);
+    };
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    auto erase = [&](size_t count) {
+        store.erase_batch(std::span(views).first(count), 0, Store::Atomic::whole);
+    };
+    put(pairs.size()); // all are new
+    for (KeyValue &pair : pairs)
+        pair.value = "replaced";
+    REQUIRE(error_of([&] { put(replaced_max + 1); }) == E2BIG);
+    REQUIRE(store.get(keys[0]) == "new");
+    put(replaced_max);
+    REQUIRE(store.get(keys[replaced_max - 1]) == "replaced");
+    REQUIRE(store.get(keys[replaced_max]) == "new");
+    REQUIRE(error_of([&] { erase(erased_max + 1); }) == E2BIG);
+    REQUIRE(store.exists(keys[0]));
+    erase(erased_max);
+    REQUIRE_FALSE(store.exists(keys[erased_max - 1]));
+    REQUIRE(store.exists(keys[erased_max]));
+    store.check();
+}
+
 TEST_CASE_METHOD(Fixture, "batches of any size, though nobody waits for their parts")
 {
     Store store = Store::create(path, small_store(36, 4));
