@@ -117,8 +117,8 @@ void append_metradb(Commands &commands, const Plan &plan, size_t repetition,
             {plan.programs + "/bench_metradb", what, store, directory, pairs, bytes}};
     };
     std::vector<Commands> groups;
-    for (const char *store :
-         {"METRADB", "hash map tx", "hash map atomic", "ctree", "btree", "rbtree"})
+    for (const char *store : {"METRADB", "hash map tx", "hash map atomic", "ctree", "btree",
+                              "rbtree", "METRADB, 256 MiB"})
         groups.push_back({command("latency", store)});
     append_in_turn(commands, groups, repetition);
     for (const char *store : {"METRADB", "hash map tx"})
@@ -147,8 +147,10 @@ void append_nvmkv(Commands &commands, const Plan &plan, size_t repetition,
                 groups.push_back(command("threads", peer, sync));
         append_in_turn(commands, groups, repetition);
         for (const char *what : {"pools", "ycsb"})
-            append_in_turn<Commands>(commands, {command(what, "NVMKV"), command(what, "LevelDB")},
-                                     repetition);
+            for (bool sync : {false, true})
+                append_in_turn<Commands>(
+                    commands, {command(what, "NVMKV", sync), command(what, "LevelDB", sync)},
+                    repetition);
     }
     commands.push_back(
         {{plan.programs + "/bench_nvmkv", "collisions", "NVMKV", "memory", directories.memory}});

@@ -325,10 +325,11 @@ std::vector<Table> mark_tables()
 /** Tables of METRADB. */
 std::vector<Table> metradb_tables()
 {
-    const Labels peers = {"METRADB", "hash map tx", "hash map atomic", "ctree", "btree", "rbtree"};
+    Labels peers = {"METRADB", "hash map tx", "hash map atomic", "ctree", "btree", "rbtree"};
     std::vector<Quantity> ratios;
     for (size_t i = 1; i < peers.size(); i++)
         ratios.push_back({peers[i], peers[0]});
+    peers.push_back("METRADB, 256 MiB");
     const Quantity two_threads = {"2 threads", "1 thread"};
     return {
         {"metradb",
@@ -338,7 +339,8 @@ std::vector<Table> metradb_tables()
          "its own; ns of processor time an operation, of which none waits. Fill: puts into an "
          "empty store, whose file and memory grow "
          "meanwhile (the pools of libpmemobj have their size from the beginning). Delete and put: "
-         "of a random half, in a store in use.",
+         "of a random half, in a store in use. METRADB has memory for copies of all its pages "
+         "(memory_max of 2 GiB), and in the last column what it takes by default.",
          {"operation"},
          peers,
          ratios},
@@ -373,7 +375,7 @@ std::vector<Table> nvmkv_tables()
                         "NVMKV, async", "FTL, async", "LevelDB, async"};
     const Quantity sync = {"NVMKV, sync", "LevelDB, sync"};
     const Quantity async = {"NVMKV, async", "LevelDB, async"};
-    const Labels both = {"NVMKV, async", "LevelDB, async"};
+    const Labels four = {"NVMKV, sync", "LevelDB, sync", "NVMKV, async", "LevelDB, async"};
     const char *const written =
         "For each byte of a key or value put. Handed on: what libpm logged, and 64 for each line "
         "that it wrote back (of files, in pages); what LevelDB gave to write(2). To the disk: "
@@ -403,33 +405,41 @@ std::vector<Table> nvmkv_tables()
          {"medium", "threads"},
          {"NVMKV, async", "FTL, async", "LevelDB, async"},
          {async}},
-        {"kv_reads",
-         "Reads a get",
-         "By one thread. LevelDB's are of its files.",
-         {"medium"},
-         {"NVMKV, async", "FTL, async", "LevelDB, async"}},
-        {"kv_syncs", "Waits for the medium", "fdatasync(2), or fences, a put.", {"medium"}, all},
+        {"kv_io",
+         "I/Os",
+         "By one thread, counted where the store hands them to the layer below. Of NVMKV that is "
+         "the "
+         "address space; of LevelDB its files, reads and writes of compactions among them. Waits "
+         "are fdatasync(2), or fences.",
+         {"medium", "I/O"},
+         all},
         {"kv_written", "Write amplification of puts", written, {"medium", "counted"}, all},
         {"kv_pools",
          "Pools",
-         "Puts a second of two threads into as many pools of one store, and into as many LevelDB "
-         "databases.",
-         {"medium", "pools"},
-         both,
-         {async}},
+         "Puts, and gets of random keys, a second, by two threads, of as many pools of one store, "
+         "and of as many LevelDB databases.",
+         {"medium", "operation", "pools"},
+         four,
+         {sync, async}},
         {"ycsb",
          "YCSB",
          "Operations a second by two threads on 40,000 records of 16 + 1024 bytes: A half updates, "
          "B 5 % updates, C reads, F half read-modify-writes (zipfian, 0.99), D 5 % insertions, "
-         "reads of the latest. Cache: LevelDB's block cache, NVMKV's read cache.",
+         "reads of the latest. Cache: LevelDB's block cache, NVMKV's read cache. Sync: each put "
+         "waits for the medium, after a load that did not.",
          {"medium", "workload", "cache"},
-         both,
-         {async}},
+         four,
+         {sync, async}},
         {"ycsb_written",
          "Write amplification of YCSB",
          "Bytes handed on for each byte of a key or value put.",
          {"medium", "workload", "cache"},
-         both},
+         four},
+        {"ycsb_io",
+         "I/Os of YCSB",
+         "For each operation, async, counted as above.",
+         {"medium", "workload", "cache"},
+         {"NVMKV, reads", "LevelDB, reads", "NVMKV, writes", "LevelDB, writes"}},
         {"kv_collisions",
          "Collision cache",
          "20,000 pairs in a store of few regions; gets of 4096 of the keys, with the cache of "

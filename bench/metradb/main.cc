@@ -20,8 +20,9 @@ namespace bench
 namespace
 {
 
-constexpr const store_ops *stores[] = {&store_metradb, &store_hashmap_tx, &store_hashmap_atomic,
-                                       &store_ctree,   &store_btree,      &store_rbtree};
+constexpr const store_ops *stores[] = {
+    &store_metradb, &store_hashmap_tx, &store_hashmap_atomic, &store_ctree,
+    &store_btree,   &store_rbtree,     &store_metradb_default};
 
 struct Setting {
     const store_ops *ops;

@@ -30,8 +30,8 @@ struct store_ops {
     void (*close)(void *store);
 };
 
-extern const struct store_ops store_metradb, store_hashmap_tx, store_hashmap_atomic, store_ctree,
-    store_btree, store_rbtree;
+extern const struct store_ops store_metradb, store_metradb_default, store_hashmap_tx,
+    store_hashmap_atomic, store_ctree, store_btree, store_rbtree;
 
 /* For those who implement a store. */
 

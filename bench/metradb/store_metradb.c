@@ -1,11 +1,10 @@
-/* METRADB: a bucket for each pair. */
+/* METRADB: a bucket for each pair; with memory for all, and with what it takes by default. */
 #include "metradb/store.h"
 
 #include <metradb.h>
 #include <string.h>
 
-/* Ample for copies of all pages that hold pairs: how much memory to give is the user's choice, and
- * what giving less costs is not what this compares. */
+/* Ample for copies of all pages that hold pairs: how much memory to give is the user's choice. */
 #define MEMORY_MAX (UINT64_C(2) << 30)
 
 struct store {
@@ -25,7 +24,7 @@ static bool commit(struct store *s, int result, int wanted)
     return result == wanted;
 }
 
-static void *open_store(const char *path, size_t pairs, size_t value_size)
+static void *open_store(const char *path, size_t pairs, size_t value_size, uint64_t memory_max)
 {
     struct store *s = store_calloc(sizeof *s);
     s->value_size = value_size;
@@ -33,11 +32,21 @@ static void *open_store(const char *path, size_t pairs, size_t value_size)
                                    .flags = METRADB_CREATE | METRADB_EXCLUSIVE,
                                    .key_size = sizeof(uint64_t),
                                    .buckets = pairs,
-                                   .memory_max = MEMORY_MAX,
+                                   .memory_max = memory_max,
                                });
     if (!s->db)
         store_fail("metradb", metradb_errormsg());
     return s;
+}
+
+static void *open_ample(const char *path, size_t pairs, size_t value_size)
+{
+    return open_store(path, pairs, value_size, MEMORY_MAX);
+}
+
+static void *open_default(const char *path, size_t pairs, size_t value_size)
+{
+    return open_store(path, pairs, value_size, 0);
 }
 
 static bool put(void *store, uint64_t key, const void *value)
@@ -76,5 +85,7 @@ static void close_store(void *store)
     free(s);
 }
 
-const struct store_ops store_metradb = {"METRADB", open_store, put,        replace,
+const struct store_ops store_metradb = {"METRADB", open_ample, put,        replace,
                                         get,       remove_key, close_store};
+const struct store_ops store_metradb_default = {"METRADB, 256 MiB", open_default, put, replace, get,
+                                                remove_key,         close_store};

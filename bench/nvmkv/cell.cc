@@ -2,7 +2,7 @@
  * One peer of the comparison of NVMKV with LevelDB and with the address space below it, in one case:
  *
  *   threads      puts of new keys, then gets of random ones, by 1 to 8 threads
- *   pools        puts by two threads to 1 to 64 pools, or as many databases
+ *   pools        puts and gets by two threads, of 1 to 64 pools, or as many databases
  *   ycsb         YCSB's workloads, by two threads, with caches of several sizes
  *   collisions   gets of NVMKV where keys collide, with its cache of collisions and without
  *
@@ -46,16 +46,23 @@ struct Setting {
     std::string name() const { return peer + (sync ? ", sync" : ", async"); }
 };
 
-std::unique_ptr<KeyValueStore> open(const Setting &setting, StoreOptions options)
+/** The store that the directory has, or a new one. */
+std::unique_ptr<KeyValueStore> reopen(const Setting &setting, StoreOptions options)
 {
-    namespace fs = std::filesystem;
-    for (const auto &old : fs::directory_iterator(setting.directory))
-        fs::remove_all(old);
     options.directory = setting.directory;
     options.sync = setting.sync;
     if (setting.peer == "LevelDB")
         return make_leveldb(options);
     return setting.peer == "FTL" ? make_ftl(options) : make_nvmkv(options);
+}
+
+/** A new one. */
+std::unique_ptr<KeyValueStore> open(const Setting &setting, const StoreOptions &options)
+{
+    namespace fs = std::filesystem;
+    for (const auto &old : fs::directory_iterator(setting.directory))
+        fs::remove_all(old);
+    return reopen(setting, options);
 }
 
 /** The value of a key: its number, and noise. */
@@ -86,9 +93,9 @@ class Value
     std::string bytes_;
 };
 
-void get(KeyValueStore &store, uint64_t key, std::string &value)
+void get(KeyValueStore &store, uint64_t key, std::string &value, size_t instance = 0)
 {
-    if (!store.get(0, key, value))
+    if (!store.get(instance, key, value))
         throw std::runtime_error("a key is missing");
     Value::verify(key, value);
 }
@@ -137,24 +144,60 @@ Run run(size_t threads, uint64_t most, std::chrono::milliseconds time, uint64_t 
 
 using std::chrono::milliseconds;
 
+double each(uint64_t before, uint64_t after, uint64_t operations)
+{
+    return static_cast<double>(after - before) / static_cast<double>(operations);
+}
+
 void measure_gets(const Setting &setting, KeyValueStore &store, const std::vector<std::string> &row,
                   uint64_t keys)
 {
     const size_t threads = std::stoul(row.back());
-    const uint64_t before = store.traffic().reads;
+    const Traffic before = store.traffic();
     const Run gets = run(threads, 200'000, milliseconds(300), 2, [&](Random &random, Value &) {
         thread_local std::string value;
         get(store, random.below(keys), value);
     });
     emit({"kv_get", row, setting.name(), gets.per_second(), "/s", gets.operations});
-    if (threads == 1)
-        emit({"kv_reads",
-              {setting.medium},
-              setting.name(),
-              static_cast<double>(store.traffic().reads - before) /
-                  static_cast<double>(gets.operations),
-              "reads",
-              gets.operations});
+    if (threads > 1)
+        return;
+    const Traffic after = store.traffic();
+    const uint64_t count = gets.operations;
+    emit({"kv_io",
+          {setting.medium, "reads a get"},
+          setting.name(),
+          each(before.reads, after.reads, count),
+          "reads",
+          count});
+    emit({"kv_io",
+          {setting.medium, "bytes read a get"},
+          setting.name(),
+          each(before.bytes_read, after.bytes_read, count),
+          "B",
+          count});
+}
+
+void report_puts(const Setting &setting, const Traffic &before, const Traffic &after,
+                 uint64_t count)
+{
+    emit({"kv_io",
+          {setting.medium, "writes a put"},
+          setting.name(),
+          each(before.writes, after.writes, count),
+          "writes",
+          count});
+    emit({"kv_io",
+          {setting.medium, "waits for the medium a put"},
+          setting.name(),
+          each(before.syncs, after.syncs, count),
+          "waits",
+          count});
+    emit({"kv_written",
+          {setting.medium, "handed on"},
+          setting.name(),
+          each(before.bytes_written, after.bytes_written, count) / user_bytes,
+          "×",
+          count});
 }
 
 void measure_threads(const Setting &setting)
@@ -187,24 +230,8 @@ void measure_threads(const Setting &setting)
             puts = put_all();
         }
         emit({"kv_put", row, setting.name(), puts.per_second(), "/s", puts.operations});
-        const Traffic traffic = store->traffic();
-        if (threads == 1) {
-            const auto count = static_cast<double>(puts.operations);
-            emit({"kv_written",
-                  {setting.medium, "handed on"},
-                  setting.name(),
-                  static_cast<double>(traffic.bytes_written - empty.bytes_written) / count /
-                      user_bytes,
-                  "×",
-                  puts.operations});
-            emit({"kv_syncs",
-                  {setting.medium},
-                  setting.name(),
-                  static_cast<double>(traffic.syncs - empty.syncs) / count,
-                  "syncs",
-                  puts.operations});
-        }
-
+        if (threads == 1)
+            report_puts(setting, empty, store->traffic(), puts.operations);
         if (!setting.sync) // else there are too few keys to ask for
             measure_gets(setting, *store, row, next);
         store.reset();
@@ -229,12 +256,22 @@ void measure_pools(const Setting &setting)
             const uint64_t key = next++;
             store->put(key % instances, key, value.of(key, random));
         });
-        emit({"kv_pools",
-              {setting.medium, std::to_string(instances)},
-              setting.name(),
-              puts.per_second(),
-              "/s",
-              puts.operations});
+        auto report = [&](const char *operation, const Run &run) {
+            emit({"kv_pools",
+                  {setting.medium, operation, std::to_string(instances)},
+                  setting.name(),
+                  run.per_second(),
+                  "/s",
+                  run.operations});
+        };
+        report("put", puts);
+        if (setting.sync) // else there are too few keys to ask for
+            continue;
+        report("get", run(2, 200'000, milliseconds(300), 2, [&](Random &random, Value &) {
+                   thread_local std::string value;
+                   const uint64_t key = random.below(next);
+                   get(*store, key, value, key % instances);
+               }));
     }
 }
 
@@ -242,13 +279,22 @@ void measure_ycsb(const Setting &setting)
 {
     constexpr uint64_t records = 40'000;
     const Zipfian zipfian(records);
+    Setting loading = setting;
+    loading.sync = false;
     for (size_t cache_mib : {1, 8, 64}) {
-        auto store = open(setting, {.cache_bytes = cache_mib << 20});
+        if (setting.sync && cache_mib != 8) // where each update waits, one size is enough
+            continue;
+        const StoreOptions options = {.cache_bytes = cache_mib << 20};
+        auto store = open(loading, options);
         std::atomic<uint64_t> count = 0;
         run(1, records, std::chrono::minutes(1), 1, [&](Random &random, Value &value) {
             store->put(0, count, value.of(count, random));
             count++;
         });
+        if (setting.sync) {
+            store.reset();
+            store = reopen(setting, options);
+        }
         for (const Workload &workload : workloads) {
             const Traffic before = store->traffic();
             std::atomic<uint64_t> puts = 0, inserted = count.load();
@@ -278,11 +324,17 @@ void measure_ycsb(const Setting &setting)
             const std::vector<std::string> row = {setting.medium, std::string(1, workload.name),
                                                   std::to_string(cache_mib) + " MiB"};
             emit({"ycsb", row, setting.name(), all.per_second(), "/s", all.operations});
+            const Traffic after = store->traffic();
             if (puts > 0)
                 emit({"ycsb_written", row, setting.name(),
-                      static_cast<double>(store->traffic().bytes_written - before.bytes_written) /
-                          static_cast<double>(puts * user_bytes),
-                      "×", puts});
+                      each(before.bytes_written, after.bytes_written, puts) / user_bytes, "×",
+                      puts});
+            if (setting.sync)
+                continue;
+            for (const auto &[what, ios] : {std::pair{"reads", after.reads - before.reads},
+                                            {"writes", after.writes - before.writes}})
+                emit({"ycsb_io", row, setting.peer + ", " + what, each(0, ios, all.operations),
+                      what, all.operations});
         }
     }
 }
@@ -321,8 +373,7 @@ void measure_collisions(const Setting &setting)
             emit({"kv_collisions",
                   {row, "reads a get"},
                   column,
-                  static_cast<double>(store->traffic().reads - before) /
-                      static_cast<double>(gets.operations),
+                  each(before, store->traffic().reads, gets.operations),
                   "reads",
                   gets.operations});
         }

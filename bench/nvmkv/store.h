@@ -25,11 +25,15 @@ struct StoreOptions {
     unsigned key_bits = 36; // of NVMKV
 };
 
-/** What the store has asked of the kernel so far; of libpm on persistent memory, of that. */
+/**
+ * What the store has asked for so far, of the kernel, or of libpm. I/Os are counted where the store
+ * hands them to the layer below: of LevelDB that is write(2) and its files, of NVMKV the address
+ * space. Bytes written are counted below that too: of libpm they are what it logs and writes back.
+ */
 struct Traffic {
-    uint64_t writes, bytes_written; // calls; of libpm, its commits
+    uint64_t writes, bytes_written;
     uint64_t syncs;
-    uint64_t reads, bytes_read; // of libpm, what its address space has been asked for
+    uint64_t reads, bytes_read;
 };
 
 /** Any thread may call everything. */
@@ -49,6 +53,7 @@ class KeyValueStore
     virtual Traffic traffic() = 0;
 };
 
+/** Each opens what the directory has, or a new one. */
 std::unique_ptr<KeyValueStore> make_nvmkv(const StoreOptions &options);
 /** The address space below NVMKV by itself: a value goes to sectors that the key names. */
 std::unique_ptr<KeyValueStore> make_ftl(const StoreOptions &options);

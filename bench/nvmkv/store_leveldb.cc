@@ -28,27 +28,44 @@ struct Counts {
     std::atomic<uint64_t> writes{0}, bytes_written{0}, syncs{0}, reads{0}, bytes_read{0};
 };
 
+/** Appending fills a buffer, which the other calls hand to write(2). */
 class CountingWriter : public leveldb::WritableFile
 {
   public:
     CountingWriter(leveldb::WritableFile *file, Counts &counts) : file_(file), counts_(counts) {}
     leveldb::Status Append(const leveldb::Slice &data) override
     {
-        counts_.writes++;
+        filled_ = true;
         counts_.bytes_written += data.size();
         return file_->Append(data);
     }
     leveldb::Status Sync() override
     {
+        count_write();
         counts_.syncs++;
         return file_->Sync();
     }
-    leveldb::Status Close() override { return file_->Close(); }
-    leveldb::Status Flush() override { return file_->Flush(); }
+    leveldb::Status Close() override
+    {
+        count_write();
+        return file_->Close();
+    }
+    leveldb::Status Flush() override
+    {
+        count_write();
+        return file_->Flush();
+    }
 
   private:
+    void count_write()
+    {
+        counts_.writes += filled_;
+        filled_ = false;
+    }
+
     std::unique_ptr<leveldb::WritableFile> file_;
     Counts &counts_;
+    bool filled_ = false; // with what has not been written
 };
 
 class CountingReader : public leveldb::RandomAccessFile

@@ -11,7 +11,7 @@ namespace bench
 namespace
 {
 
-/** The bytes that libpm logged, and 64 for each line that it wrote back; as it counts them. */
+/** Bytes: those that libpm logged, and 64 for each line that it wrote back; as it counts them. */
 Traffic traffic_of(nvmkv::Ftl &ftl)
 {
     struct pm_stats stats{};
@@ -19,7 +19,7 @@ Traffic traffic_of(nvmkv::Ftl &ftl)
     if (pm_stats(ftl.container(), &stats) != 0)
         throw pm::error();
     const nvmkv::Counters io = ftl.counters();
-    return {stats.commits, stats.bytes_logged + 64 * stats.lines_flushed, stats.fences, io.reads,
+    return {io.writes, stats.bytes_logged + 64 * stats.lines_flushed, stats.fences, io.reads,
             io.bytes_read};
 }
 
@@ -31,7 +31,7 @@ nvmkv::Durability durability(const StoreOptions &options)
 class Nvmkv : public KeyValueStore
 {
   public:
-    explicit Nvmkv(const StoreOptions &options) : store_(create(options))
+    explicit Nvmkv(const StoreOptions &options) : store_(open(options))
     {
         for (size_t i = 1; i < options.instances; i++)
             pools_.push_back(store_.create_pool("pool" + std::to_string(i)));
@@ -48,14 +48,15 @@ class Nvmkv : public KeyValueStore
     Traffic traffic() override { return traffic_of(store_.ftl()); }
 
   private:
-    static nvmkv::Store create(const StoreOptions &options)
+    static nvmkv::Store open(const StoreOptions &options)
     {
         nvmkv::Options ours;
         ours.durability = durability(options);
         ours.cache_bytes = options.cache_bytes;
         ours.collision_cache = options.collision_cache;
         ours.key_bits = options.key_bits;
-        return nvmkv::Store::create(options.directory + "/store.kv", ours);
+        ours.create_if_missing = true;
+        return nvmkv::Store::open(options.directory + "/store.kv", ours);
     }
 
     nvmkv::Store store_;

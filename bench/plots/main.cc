@@ -241,8 +241,8 @@ void write_nvmkv_plots(const Figures &figures, Writer &writer)
                     nvmkv_peers, figures.rows("kv_put", {medium}), 1);
         writer.bars("nvmkv-get" + dash, "Gets of 1 KiB, by threads" + where, rate, linear,
                     nvmkv_peers, figures.rows("kv_get", {medium}), 1);
-        writer.bars("nvmkv-pools" + dash, "Puts, by pools or databases" + where, rate, linear,
-                    nvmkv_peers, figures.rows("kv_pools", {medium}), 1);
+        writer.bars("nvmkv-pools" + dash, "Puts, by pools or databases" + where, rate, logarithmic,
+                    nvmkv_peers, figures.rows("kv_pools", {medium, "put"}), 2);
         writer.bars("nvmkv-ycsb" + dash, "YCSB, cache of 8 MiB" + where, rate, linear, nvmkv_peers,
                     figures.rows("ycsb", {medium, "", "8 MiB"}), 1);
         writer.bars("nvmkv-ycsb-written" + dash, "YCSB A, bytes written a byte, by cache" + where,
