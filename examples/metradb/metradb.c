@@ -372,7 +372,7 @@ static int load_table(metradb *db, const struct metradb_options *o)
     if (!db->table)
         return fail(ENODATA, "%s: its creation was interrupted; create it once more", db->path);
     if (create && o->flags & METRADB_EXCLUSIVE)
-        return fail(EEXIST, "%s: is there already", db->path);
+        return fail(EEXIST, "%s: is there already; use it, or remove it first", db->path);
     return check_table(db, o);
 }
 

@@ -5,16 +5,22 @@
 namespace nvmkv
 {
 
+PairView pair_of(Ftl::Snapshot &snapshot, const Extent &extent)
+{
+    PairView pair;
+    if (!parse_pair(snapshot.read(extent), pair))
+        fail(EBADMSG, snapshot.path() + ": sector " + std::to_string(extent.first) +
+                          ": this is no pair; restore the file from a backup");
+    return pair;
+}
+
 std::optional<PairView> pair_in(Ftl::Snapshot &snapshot, const Places &places, uint64_t region)
 {
     const Range range = places.range(region);
     auto extent = snapshot.at_or_after(range.first);
     if (!extent || extent->first >= range.end())
         return std::nullopt;
-    PairView pair;
-    if (!parse_pair(snapshot.read(*extent), pair))
-        fail(EBADMSG, "sector " + std::to_string(extent->first) + ": this is no pair");
-    return pair;
+    return pair_of(snapshot, *extent);
 }
 
 std::optional<PairView> Change::at(uint64_t region)
@@ -67,7 +73,7 @@ void Change::put(uint32_t pool, uint64_t hash, std::string_view key, std::string
             break; // nobody has gone further
     }
     if (!place)
-        fail(EOVERFLOW, "all " + std::to_string(probes_max) +
+        fail(EOVERFLOW, latest_->path() + ": all " + std::to_string(probes_max) +
                             " places of the key are taken; create a store with more key bits");
     // A key that is there is replaced where it is, even if a place before it has become free: pairs
     // never move.

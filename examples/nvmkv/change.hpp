@@ -19,7 +19,9 @@
 namespace nvmkv
 {
 
-/// What is in a region, if anything: its sectors, or an image of them.
+/// The pair or tombstone that an extent is; EBADMSG if it is none.
+PairView pair_of(Ftl::Snapshot &snapshot, const Extent &extent);
+/// That of a region, if anything is there.
 std::optional<PairView> pair_in(Ftl::Snapshot &snapshot, const Places &places, uint64_t region);
 
 class Change

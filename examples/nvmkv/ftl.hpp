@@ -149,6 +149,7 @@ class Ftl
         std::optional<Range> mapped(uint64_t sector);
 
         uint64_t sequence() const { return pin_.sequence(); }
+        const std::string &path() const;
         /// The bytes of an extent; counted as a read.
         std::span<const char> read(const Extent &extent);
 

@@ -48,7 +48,9 @@ std::optional<Superblock> superblock_of(Ftl &ftl)
     memcpy(&superblock, sector, sizeof superblock);
     if (memcmp(superblock.magic, superblock_magic, sizeof superblock_magic) != 0 ||
         superblock.version != 1 || !in_range(superblock.key_bits, superblock.value_bits))
-        fail(EBADMSG, ftl.path() + ": the first sector is not that of a store");
+        fail(EBADMSG, ftl.path() +
+                          ": the first sector is not that of a store; if it was one, restore the "
+                          "file from a backup");
     return superblock;
 }
 
@@ -82,7 +84,7 @@ Store Store::create(const std::string &path, const Options &options)
     require_bits(path, options);
     auto ftl = std::make_unique<Ftl>(path, ftl_options(options, PM_CREATE));
     if (superblock_of(*ftl))
-        fail(EEXIST, path + ": there is a store already");
+        fail(EEXIST, path + ": there is a store already; open it, or destroy it first");
     write_superblock(*ftl, options);
     return Store(
         std::make_unique<Impl>(std::move(ftl), options.key_bits, options.value_bits, options));

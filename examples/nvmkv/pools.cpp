@@ -35,8 +35,8 @@ Pools::Pools(Ftl &ftl, uint32_t count)
             memcpy(&record, sector, sizeof record);
             if (memcmp(record.magic, magic, sizeof magic) != 0 || record.name[name_size - 1] ||
                 (record.state != alive && record.state != deleting))
-                fail(EBADMSG,
-                     ftl.path() + ": the record of pool " + std::to_string(pool) + " is damaged");
+                fail(EBADMSG, ftl.path() + ": the record of pool " + std::to_string(pool) +
+                                  " is damaged; restore the file from a backup");
             const auto number = static_cast<uint32_t>(pool);
             if (record.state == deleting) {
                 doomed_.push_back(number);

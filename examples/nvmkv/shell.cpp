@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,18 @@ enum Status { done = 0, not_done = 1, misused = 2 }; // not_done without a messa
 struct UsageError : std::runtime_error {
     using runtime_error::runtime_error;
 };
+
+/// Without the text of its errno, which a message that says what to do does not need.
+std::string message_of(const std::exception &error)
+{
+    std::string message = error.what();
+    if (auto *system = dynamic_cast<const std::system_error *>(&error)) {
+        const std::string text = ": " + system->code().message();
+        if (message.ends_with(text))
+            message.resize(message.size() - text.size());
+    }
+    return message;
+}
 
 /// Puts in batches of some size, or, as a whole, in one.
 class Batch
@@ -111,7 +124,7 @@ class Shell
                 status = std::max(status, run(words));
             } catch (const std::exception &error) {
                 throw std::runtime_error("standard input, line " + std::to_string(number) + ": " +
-                                         error.what());
+                                         message_of(error));
             }
             std::cout << std::flush;
         }
@@ -419,7 +432,7 @@ int main(int argc, char **argv)
         std::cerr << "nvmkv: " << error.what() << '\n';
         return misused;
     } catch (const std::exception &error) {
-        std::cerr << "nvmkv: " << error.what() << '\n';
+        std::cerr << "nvmkv: " << message_of(error) << '\n';
         return not_done;
     }
 }

@@ -82,6 +82,11 @@ std::optional<Range> Ftl::Snapshot::mapped(uint64_t sector)
     }
 }
 
+const std::string &Ftl::Snapshot::path() const
+{
+    return ftl_->path();
+}
+
 std::span<const char> Ftl::Snapshot::read(const Extent &extent)
 {
     pin_.count(extent.count * sector_size);

@@ -131,11 +131,9 @@ std::optional<Store::Iterator::Pair> Store::Iterator::get_current()
     const Impl &s = *store_->impl_;
     Ftl::Snapshot snapshot = s.ftl->snapshot();
     auto extent = current_ ? snapshot.at_or_after(current_) : std::nullopt;
-    PairView pair;
     if (!extent || extent->first != current_)
         return std::nullopt;
-    if (!parse_pair(snapshot.read(*extent), pair))
-        fail(EBADMSG, "sector " + std::to_string(current_) + ": this is no pair");
+    const PairView pair = pair_of(snapshot, *extent);
     if (pool_ ? s.pools.generation(*pool_) != generation_ : !s.pools.live(pair.header.pool))
         return std::nullopt;
     return Pair{pair.header.pool, std::string(pair.key), std::string(pair.value)};

@@ -134,6 +134,7 @@ tar c -C "$sources" . 2>/dev/null | expect 0 "" --key-bits 28 --value-bits 20 v.
 "$nvmkv" v.kv get src.tar | tar t | grep -q nvmkv.1 || fail "the archive is damaged"
 expect 0 "" u.kv destroy
 fails "" u.kv destroy
+[ "$(cat errors)" = "nvmkv: u.kv: cannot open: No such file or directory" ] || fail "$(cat errors)"
 echo text >plain
 fails "" plain destroy
 [ -e plain ] || fail "destroyed what is no store"

@@ -5,6 +5,7 @@
 #include "clients/nvmkv.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -189,6 +190,29 @@ TEST_CASE_METHOD(Fixture, "a key whose places are all taken is refused, and over
     store.erase_all(); // the tombstones too
     REQUIRE(store.ftl().extents() == 1);
     store.check();
+}
+
+TEST_CASE_METHOD(Fixture, "what is no pair is told, with the file and the sector")
+{
+    Store store = Store::create(path, small_store());
+    store.put("key", "value");
+    const uint64_t sector = store.ftl().iterate(1)->first;
+    auto walk = store.begin();
+    REQUIRE(walk.next());
+    store.ftl().write(sector, test::sectors('x', 1));
+    for (auto call : {std::function<void()>([&] { store.get("key"); }),
+                      {[&] { store.put("key", ""); }},
+                      {[&] { store.erase("key"); }},
+                      {[&] { walk.get_current(); }}})
+        try {
+            call();
+            FAIL("taken for a pair");
+        } catch (const std::system_error &error) {
+            REQUIRE(error.code().value() == EBADMSG);
+            REQUIRE_THAT(error.what(),
+                         Catch::Contains(path + ": sector " + std::to_string(sector)));
+        }
+    REQUIRE_THROWS_AS(store.check(), std::runtime_error);
 }
 
 TEST_CASE_METHOD(Fixture, "where keys collide all the time, a store is still a map")
