@@ -334,7 +334,7 @@ void measure_ycsb(const Setting &setting)
             for (const auto &[what, ios] : {std::pair{"reads", after.reads - before.reads},
                                             {"writes", after.writes - before.writes}})
                 emit({"ycsb_io", row, setting.peer + ", " + what, each(0, ios, all.operations),
-                      what, all.operations});
+                      "I/Os", all.operations});
         }
     }
 }
