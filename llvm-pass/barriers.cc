@@ -26,9 +26,24 @@ static bool call_may_commit(const CallBase &call)
     return !(call.onlyAccessesArgMemory() && call.hasFnAttr(Attribute::NoSync));
 }
 
+/* Nor do libpm's functions that allocate; a program's own operators may. */
+static bool is_allocation(const CallBase &call)
+{
+    const Function *callee = call.getCalledFunction();
+    return callee && callee->getName().starts_with("pm__") &&
+           !callee->getName().starts_with("pm___Z");
+}
+
+bool may_commit(const Instruction &instruction)
+{
+    auto *call = dyn_cast<CallBase>(&instruction);
+    return call && !call->isDebugOrPseudoInst() && !call->isInlineAsm() && !is_allocation(*call) &&
+           call_may_commit(*call);
+}
+
 bool is_barrier(const Instruction &instruction)
 {
-    if (instruction.isDebugOrPseudoInst())
+    if (instruction.isDebugOrPseudoInst() || instruction.hasMetadata(anchor_note))
         return false;
     if (auto *call = dyn_cast<CallBase>(&instruction))
         if (call->isInlineAsm() || call_may_commit(*call))

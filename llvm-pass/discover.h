@@ -8,6 +8,7 @@
 #pragma once
 
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PassManager.h>
 
 namespace pmcc
 {
@@ -18,6 +19,10 @@ bool is_discovered(const llvm::Module &module);
 /** Send calls of allocation functions to libpm, in functions that are optnone only or in all. Before
  * stores are marked: this memory is in the arena, malloc's is not. */
 bool route_allocations(llvm::Module &module, bool optnone_only);
+
+/** Let no pointer that leads outside of its object live across a commit. May void all analyses but
+ * those of the control flow; then it returns true. */
+bool anchor_pointers(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 
 /** Make the tables of variables and functions; the last thing that is done to a module. */
 void add_roots(llvm::Module &module);

@@ -77,12 +77,19 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
 bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_only)
 {
     auto &analyses = modules.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+    const bool anchoring = is_discovered(module) && !optnone_only;
     bool changed = is_discovered(module) && route_allocations(module, optnone_only);
     Emitter emitter(module);
     for (Function &function : module) {
         if (function.isDeclaration() || function.hasAvailableExternallyLinkage() ||
             is_opted_out(function) || (optnone_only && !function.hasOptNone()))
             continue;
+        if (anchoring && !function.hasOptNone() && anchor_pointers(function, analyses)) {
+            PreservedAnalyses preserved;
+            preserved.preserveSet<CFGAnalyses>();
+            analyses.invalidate(function, preserved);
+            changed = true;
+        }
         if (mark_function(function, analyses, emitter)) {
             analyses.invalidate(function, PreservedAnalyses::none());
             changed = true;

@@ -68,6 +68,12 @@ bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc)
 void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
                     llvm::SmallVectorImpl<Write> &writes);
 
+/** Whether a commit may happen while `instruction` runs, in this thread. */
+bool may_commit(const llvm::Instruction &instruction);
+
+/** Metadata of assembly that only copies a register, see anchors.cc. */
+constexpr char anchor_note[] = "pm.anchor";
+
 /**
  * Whether a commit may happen while `instruction` runs, in this thread or, since it synchronises,
  * in another; or it may not return. Between a mark and its store there must be none such: a commit

@@ -1,0 +1,230 @@
+/*
+ * A commit redirects pointers on the stack by the object that they lead into. But optimisers keep
+ * pointers that lead into none, or another: of a[i - 1] in a loop they compute &a[-1] once, ahead of
+ * it. After a commit such a *stray* pointer would lead nowhere.
+ *
+ * So none lives across a call that may commit. It is split into a base, which is a pointer of the
+ * program's, and an offset, which is a number; and is put together again behind the call where it is
+ * used, of the base as it then is. An empty inline assembly, through which the base goes, is there
+ * so that the code generator does not move that ahead of the call again.
+ *
+ * Stray are, of pointers made by arithmetic, those of which it is not known that they lead into the
+ * object that their base leads into (not `inbounds`), and what chooses between such. What the program
+ * itself makes is inbounds, or it breaks the language's rules.
+ *
+ * Bases of pointers beside them: Agesen, Detlefs and Moss, PLDI 1998, on liveness for precise stacks;
+ * LLVM has it in its RewriteStatepointsForGC.
+ */
+#include "discover.h"
+#include "writes.h"
+
+#include <llvm/ADT/SetVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/Utils/Local.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+using namespace llvm;
+
+namespace pmcc
+{
+namespace
+{
+
+bool is_choice(const Value *value)
+{
+    return isa<PHINode, SelectInst, FreezeInst>(value);
+}
+
+class Anchors
+{
+  public:
+    Anchors(Function &function, FunctionAnalysisManager &analyses)
+        : function_(function), layout_(function.getParent()->getDataLayout()),
+          loops_(analyses.getResult<LoopAnalysis>(function)),
+          libc_(analyses.getResult<TargetLibraryAnalysis>(function))
+    {
+    }
+
+    bool run();
+
+  private:
+    struct Parts {
+        Value *base, *offset;
+    };
+
+    void find_stray_pointers();
+    bool has_commit(const Loop &loop) const;
+    bool has_commit(BasicBlock::const_iterator begin, BasicBlock::const_iterator end) const;
+    bool is_across_commit(const Instruction &definition, const Instruction &use) const;
+    Parts parts_of(Value *pointer);
+    Instruction *place_before(const Instruction &definition, Instruction &use) const;
+    Value *put_together(Instruction &pointer, Instruction &use); // its parts are known
+
+    Function &function_;
+    const DataLayout &layout_;
+    LoopInfo &loops_;
+    const TargetLibraryInfo &libc_;
+    SmallPtrSet<const BasicBlock *, 16> committing_;
+    SmallSetVector<Instruction *, 16> stray_;
+    DenseMap<Value *, Parts> parts_;
+    DenseMap<std::pair<Instruction *, BasicBlock *>, Instruction *> last_; // put together there
+};
+
+void Anchors::find_stray_pointers()
+{
+    for (BasicBlock &block : function_)
+        for (Instruction &instruction : block)
+            if (auto *arithmetic = dyn_cast<GetElementPtrInst>(&instruction))
+                if (!arithmetic->isInBounds() && arithmetic->getType()->isPointerTy() &&
+                    !is_outside(arithmetic, libc_))
+                    stray_.insert(arithmetic);
+    for (size_t i = 0; i < stray_.size(); i++)
+        for (User *user : stray_[i]->users())
+            if (is_choice(user))
+                stray_.insert(cast<Instruction>(user));
+}
+
+bool Anchors::has_commit(BasicBlock::const_iterator begin, BasicBlock::const_iterator end) const
+{
+    return std::any_of(begin, end, may_commit);
+}
+
+bool Anchors::has_commit(const Loop &loop) const
+{
+    return any_of(loop.blocks(),
+                  [&](const BasicBlock *block) { return committing_.contains(block); });
+}
+
+/* On any way from one to the other, which the first one dominates. */
+bool Anchors::is_across_commit(const Instruction &definition, const Instruction &use) const
+{
+    const BasicBlock *from = definition.getParent(), *to = use.getParent();
+    if (from == to)
+        return has_commit(std::next(definition.getIterator()), use.getIterator());
+    if (has_commit(to->begin(), use.getIterator()) ||
+        has_commit(std::next(definition.getIterator()), from->end()))
+        return true;
+    SmallPtrSet<const BasicBlock *, 16> seen{from};
+    SmallVector<const BasicBlock *, 16> left(predecessors(to));
+    while (!left.empty()) {
+        const BasicBlock *block = left.pop_back_val();
+        if (!seen.insert(block).second)
+            continue;
+        if (committing_.contains(block))
+            return true;
+        append_range(left, predecessors(block));
+    }
+    return false;
+}
+
+Anchors::Parts Anchors::parts_of(Value *pointer)
+{
+    auto *instruction = dyn_cast<Instruction>(pointer);
+    Value *nothing = ConstantInt::get(layout_.getIndexType(pointer->getType()), 0);
+    if (!instruction || !stray_.contains(instruction))
+        return {pointer, nothing};
+    if (auto known = parts_.find(pointer); known != parts_.end())
+        return known->second;
+    IRBuilder<> builder(instruction);
+    Parts parts;
+    if (auto *phi = dyn_cast<PHINode>(instruction)) {
+        unsigned count = phi->getNumIncomingValues();
+        PHINode *bases = builder.CreatePHI(pointer->getType(), count);
+        PHINode *offsets = builder.CreatePHI(nothing->getType(), count);
+        parts_[pointer] = parts = {bases, offsets}; // it may lead to itself
+        for (unsigned i = 0; i < count; i++) {
+            Parts incoming = parts_of(phi->getIncomingValue(i));
+            bases->addIncoming(incoming.base, phi->getIncomingBlock(i));
+            offsets->addIncoming(incoming.offset, phi->getIncomingBlock(i));
+        }
+        return parts;
+    }
+    if (auto *select = dyn_cast<SelectInst>(instruction)) {
+        Parts a = parts_of(select->getTrueValue()), b = parts_of(select->getFalseValue());
+        Value *condition = select->getCondition();
+        parts = {builder.CreateSelect(condition, a.base, b.base),
+                 builder.CreateSelect(condition, a.offset, b.offset)};
+    } else if (isa<FreezeInst>(instruction)) {
+        Parts of = parts_of(instruction->getOperand(0));
+        parts = {builder.CreateFreeze(of.base), builder.CreateFreeze(of.offset)};
+    } else {
+        auto *arithmetic = cast<GetElementPtrInst>(instruction);
+        Parts of = parts_of(arithmetic->getPointerOperand());
+        Value *offset = emitGEPOffset(&builder, layout_, arithmetic);
+        parts = {of.base, builder.CreateAdd(of.offset, offset)};
+    }
+    return parts_[pointer] = parts;
+}
+
+/* Ahead of loops in which nothing commits. */
+Instruction *Anchors::place_before(const Instruction &definition, Instruction &use) const
+{
+    Instruction *place = &use;
+    for (Loop *loop = loops_.getLoopFor(use.getParent());
+         loop && !loop->contains(&definition) && !has_commit(*loop); loop = loop->getParentLoop()) {
+        BasicBlock *ahead = loop->getLoopPreheader();
+        if (!ahead || may_commit(*ahead->getTerminator()))
+            break;
+        place = ahead->getTerminator();
+    }
+    return place;
+}
+
+Value *Anchors::put_together(Instruction &pointer, Instruction &use)
+{
+    Parts parts = parts_.at(&pointer);
+    Instruction *place = place_before(pointer, use);
+    Instruction *&last = last_[{&pointer, place->getParent()}];
+    if (last && last->comesBefore(place) && !has_commit(last->getIterator(), place->getIterator()))
+        return last;
+    IRBuilder<> builder(place);
+    Type *type = pointer.getType();
+    auto *through = InlineAsm::get(FunctionType::get(type, {type}, false), "", "=r,0", true);
+    CallInst *base = builder.CreateCall(through, {parts.base});
+    base->setDoesNotThrow();
+    base->addFnAttr(Attribute::WillReturn);
+    base->setOnlyAccessesInaccessibleMemory();
+    base->setMetadata(anchor_note, MDNode::get(function_.getContext(), {}));
+    last = cast<Instruction>(builder.CreatePtrAdd(base, parts.offset));
+    return last;
+}
+
+bool Anchors::run()
+{
+    for (const BasicBlock &block : function_)
+        if (has_commit(block.begin(), block.end()))
+            committing_.insert(&block);
+    if (committing_.empty())
+        return false;
+    find_stray_pointers();
+    SmallVector<std::pair<Instruction *, Use *>, 16> uses;
+    for (Instruction *pointer : stray_)
+        for (Use &use : pointer->uses()) {
+            auto *user = cast<Instruction>(use.getUser());
+            if (!is_choice(user) && (is_choice(pointer) || is_across_commit(*pointer, *user)))
+                uses.emplace_back(pointer, &use);
+        }
+    if (uses.empty())
+        return false;
+    for (auto [pointer, use] : uses)
+        parts_of(pointer); // of what is as it was
+    for (auto [pointer, use] : uses)
+        use->set(put_together(*pointer, *cast<Instruction>(use->getUser())));
+    SmallVector<WeakTrackingVH, 16> left(stray_.begin(), stray_.end());
+    for (WeakTrackingVH &value : left)
+        if (auto *phi = dyn_cast_or_null<PHINode>(value))
+            RecursivelyDeleteDeadPHINode(phi);
+    RecursivelyDeleteTriviallyDeadInstructionsPermissive(left);
+    return true;
+}
+
+} // namespace
+
+bool anchor_pointers(Function &function, FunctionAnalysisManager &analyses)
+{
+    return Anchors(function, analyses).run();
+}
+
+} // namespace pmcc

@@ -1,0 +1,446 @@
+/* Where a C program keeps pointers: each must lead to the object after a commit has moved it. */
+#define _GNU_SOURCE
+#include "discover.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+struct node {
+    struct node *next;
+    long number;
+};
+
+static struct node *head;
+static _Thread_local struct node *cursor;
+
+static struct node *make_list(long n)
+{
+    struct node *first = NULL;
+    while (n-- > 0) {
+        struct node *node = malloc(sizeof *node);
+        *node = (struct node){first, n};
+        first = node;
+    }
+    return first;
+}
+
+static void check_list(pm_container *c, const struct node *node, long n)
+{
+    for (long i = 0; i < n; i++, node = node->next)
+        assert(pm_contains(c, node) && node->number == i);
+    assert(!node);
+}
+
+static void free_list(struct node *node)
+{
+    while (node) {
+        struct node *next = node->next;
+        free(node);
+        node = next;
+    }
+}
+
+CASE(finds_a_list)
+{
+    pm_container *c = fresh(0);
+    head = make_list(100);
+    cursor = head->next->next;
+    static struct node **link;
+    link = &head->next;
+    keep_all(c, head);
+    check_list(c, head, 100);
+    assert(cursor == head->next->next && link == &head->next && *link == head->next);
+    *link = cursor;
+    cursor->number = 1;
+    cursor->next->number = 2;
+    head->next->next->next = NULL;
+    keep_changes(c);
+    c = again(c);
+    check_list(c, pm_getroot(c), 3);
+    head = NULL;
+    cursor = NULL;
+    assert(pm_close(c) == 0);
+}
+
+/* Iterators in three frames, in arguments, locals and through their addresses. */
+__attribute__((noinline)) static long third(pm_container *c, struct node *node, struct node **other)
+{
+    struct node *own = node->next;
+    keep_all(c, head);
+    assert(own == node->next && *other == node);
+    return own->number + node->number;
+}
+__attribute__((noinline)) static long second(pm_container *c, struct node *node)
+{
+    struct node *own = node->next, *again = own;
+    long sum = third(c, own, &again);
+    assert(own == node->next && again == own);
+    return sum + node->number + again->number;
+}
+__attribute__((noinline)) static long first(pm_container *c)
+{
+    long sum = 0;
+    for (struct node *node = head; node->number < 5; node = node->next)
+        sum += node->number == 3 ? second(c, node) : node->number;
+    return sum;
+}
+CASE(finds_iterators_in_three_frames)
+{
+    pm_container *c = fresh(0);
+    head = make_list(10);
+    assert(first(c) == 0 + 1 + 2 + (3 + 4 + 4 + 5) + 4);
+    check_list(c, head, 10);
+    head = NULL;
+    assert(pm_close(c) == 0);
+}
+
+struct tree {
+    struct tree *child[2], *parent, **link; /* of the parent, or the root's */
+    char *name;
+};
+struct forest {
+    struct tree *root;
+    long count;
+};
+static void plant(struct forest *f, const char *name)
+{
+    struct tree **link = &f->root, *parent = NULL, *t = calloc(1, sizeof *t);
+    while (*link) {
+        parent = *link;
+        link = &parent->child[strcmp(name, parent->name) > 0];
+    }
+    *t = (struct tree){{NULL, NULL}, parent, link, strdup(name)};
+    *link = t;
+    f->count++;
+}
+static long check_tree(pm_container *c, const struct tree *t, const struct tree *parent)
+{
+    if (!t)
+        return 0;
+    assert(pm_contains(c, t) && pm_contains(c, t->name) && t->parent == parent && *t->link == t);
+    for (int i = 0; i < 2; i++)
+        assert(!t->child[i] || (strcmp(t->child[i]->name, t->name) > 0) == i);
+    return 1 + check_tree(c, t->child[0], t) + check_tree(c, t->child[1], t);
+}
+CASE(finds_a_tree_with_interior_pointers)
+{
+    pm_container *c = fresh(0);
+    struct forest *f = calloc(1, sizeof *f);
+    char name[20];
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "%d", i * 7919 % 1000);
+        plant(f, name);
+        if (i == 100)
+            keep_all(c, f);
+        else if (i > 100)
+            keep_changes(c);
+    }
+    assert(pm_contains(c, f) && check_tree(c, f->root, NULL) == f->count);
+    c = again(c);
+    f = pm_getroot(c);
+    assert(f->count == 300 && check_tree(c, f->root, NULL) == 300);
+    assert(pm_close(c) == 0);
+}
+
+CASE(finds_pointers_into_an_array_and_past_it)
+{
+    pm_container *c = fresh(0);
+    long n = number(48); /* as large as its slot */
+    long *array = malloc(n * sizeof *array), *neighbour = malloc(n * sizeof *array);
+    long *begin = array, *end = array + n, sum = 0;
+    for (long *p = begin; p < end; p++) {
+        *p = p - begin;
+        if (p == begin + 10)
+            keep_all(c, array);
+        sum += *p;
+    }
+    assert(sum == n * (n - 1) / 2 && pm_contains(c, array) && end == array + n);
+    assert(!pm_contains(c, neighbour));
+    free(neighbour);
+    assert(pm_close(c) == 0);
+}
+
+/*
+ * Loops of which optimisers make pointers to before or behind the array, since nothing is read
+ * there.
+ */
+#define LONGS 48
+
+static long until_commit; /* calls of perhaps() */
+
+/* With a commit all numbers become greater: who reads the old memory adds up others. */
+__attribute__((noinline)) static void perhaps(pm_container *c, long *array)
+{
+    if (until_commit-- != 0)
+        return;
+    keep_all(c, array);
+    assert(pm_contains(c, array));
+    for (long i = 0; i < LONGS; i++)
+        array[i] += 1000;
+}
+__attribute__((noinline)) static long from_one(pm_container *c, long *a, long n, long m)
+{
+    long sum = 0;
+    for (long i = 0; i < n; i++)
+        for (long j = 1; j <= m; j++) {
+            perhaps(c, a);
+            sum += a[i * m + j - 1];
+        }
+    return sum;
+}
+__attribute__((noinline)) static long from_far(pm_container *c, long *a, long n, long k)
+{
+    long sum = 0;
+    for (long i = -k; i < n - k; i++) {
+        perhaps(c, a);
+        sum += a[i + k];
+    }
+    return sum;
+}
+__attribute__((noinline)) static long backwards(pm_container *c, long *a, unsigned n)
+{
+    long sum = 0;
+    for (unsigned i = n + 1000; i-- > 1000;) {
+        perhaps(c, a);
+        sum += a[i - 1000];
+    }
+    return sum;
+}
+__attribute__((noinline)) static long either(pm_container *c, long *a, long *b, long n, long k)
+{
+    long sum = 0;
+    const long *from = b ? b : a;
+    k = b ? 2 * k : k;
+    for (long i = k; i < k + n; i++) {
+        perhaps(c, a);
+        sum += from[i - k];
+    }
+    return sum;
+}
+
+typedef long add_up(pm_container *c, long *array);
+static long add_from_one(pm_container *c, long *a)
+{
+    return from_one(c, a, number(8), number(6));
+}
+static long add_from_far(pm_container *c, long *a)
+{
+    return from_far(c, a, number(LONGS), number(-1000));
+}
+static long add_from_farther(pm_container *c, long *a)
+{
+    return from_far(c, a, number(LONGS), number(1000));
+}
+static long add_backwards(pm_container *c, long *a)
+{
+    return backwards(c, a, (unsigned)number(LONGS));
+}
+static long add_either(pm_container *c, long *a)
+{
+    return either(c, a, NULL, number(LONGS), number(100));
+}
+CASE(finds_pointers_that_the_optimiser_has_moved_outside)
+{
+    add_up *const ways[] = {add_from_one, add_from_far, add_from_farther, add_backwards,
+                            add_either};
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
+        for (long before = 1; before < LONGS; before += 5) { /* so many are read before */
+            pm_container *c = fresh(0);
+            long *a = malloc(LONGS * sizeof *a), sum = 1000 * (LONGS - before);
+            for (long i = 0; i < LONGS; i++)
+                sum += a[i] = i;
+            until_commit = before;
+            assert(ways[way](c, a) == sum);
+            assert(pm_close(c) == 0);
+        }
+}
+
+CASE(finds_what_is_in_registers)
+{
+    pm_container *c = fresh(0);
+    struct node *list = make_list(20), *p[20];
+    long i = 0;
+    for (struct node *node = list; node; node = node->next)
+        p[i++] = node;
+    struct node *a = p[1], *b = p[2], *d = p[3], *e = p[4], *f = p[5], *g = p[6], *h = p[7];
+    keep_all(c, list);
+    assert(a->number == 1 && b->number == 2 && d->number == 3 && e->number == 4);
+    assert(f->number == 5 && g->number == 6 && h->number == 7 && a->next == b && f->next == g);
+    for (i = 0; i < 20; i++)
+        assert(pm_contains(c, p[i]) && p[i]->number == i);
+    check_list(c, list, 20);
+    assert(pm_close(c) == 0);
+}
+
+static jmp_buf global_state;
+CASE(finds_what_longjmp_brings_back)
+{
+    pm_container *c = fresh(0);
+    struct node *list = make_list(5), *second = list->next;
+    jmp_buf state;
+    if (setjmp(state) == 0) {
+        keep_all(c, list);
+        longjmp(state, 1);
+    }
+    check_list(c, list, 5);
+    assert(second == list->next);
+    struct node *more = make_list(3);
+    if (setjmp(global_state) == 0) {
+        list->next->next->next->next->next = more;
+        more->number = 5;
+        more->next->number = 6;
+        more->next->next->number = 7;
+        keep_changes(c);
+        longjmp(global_state, 1);
+    }
+    check_list(c, list, 8);
+    assert(more->number == 5 && pm_contains(c, more));
+    assert(pm_close(c) == 0);
+}
+
+/* Text, in memory that libc would allocate. */
+struct line {
+    struct line *next;
+    char *text;
+    size_t room;
+};
+CASE(finds_text)
+{
+    pm_container *c = fresh(0);
+    FILE *file = tmpfile();
+    for (int i = 0; i < 50; i++)
+        fprintf(file, "line %d%*s\n", i, 5 * i, "");
+    rewind(file);
+    struct line *lines = NULL, **last = &lines;
+    for (;;) {
+        struct line *l = calloc(1, sizeof *l);
+        if (getline(&l->text, &l->room, file) < 0) {
+            free(l->text);
+            free(l);
+            break;
+        }
+        *last = l;
+        last = &l->next;
+    }
+    asprintf(&lines->text, "%s, the first", "line 0");
+    keep_all(c, lines);
+    assert(*last == NULL);
+    int i = 0;
+    for (struct line *l = lines; l; l = l->next, i++) {
+        int number = -1;
+        assert(pm_contains(c, l) && pm_contains(c, l->text));
+        assert(sscanf(l->text, "line %d", &number) == 1 && number == i);
+    }
+    assert(i == 50 && strcmp(lines->text, "line 0, the first") == 0);
+    /* As ever afterwards. */
+    lines->text = realloc(lines->text, 1000);
+    assert(pm_contains(c, lines->text));
+    free(lines->next->text);
+    lines->next->text = strdup("new");
+    assert(!pm_contains(c, lines->next->text));
+    keep_changes(c);
+    assert(strcmp(lines->next->text, "new") == 0 && pm_contains(c, lines->next->text));
+    fclose(file);
+    assert(pm_close(c) == 0);
+}
+
+/* ---- what must fail -------------------------------------------------------------------------- */
+
+static pm_container *container;
+
+static void refused(const char *why)
+{
+    assert(pm_commit(container) == -1 && errno == EINVAL);
+    if (!strstr(pm_errormsg(), why))
+        fprintf(stderr, "%s\n", pm_errormsg());
+    assert(strstr(pm_errormsg(), why));
+}
+
+static int compare(const void *a, const void *b)
+{
+    refused("which `pmcc --discover` has not compiled");
+    return (*(struct node **)a)->number > (*(struct node **)b)->number;
+}
+CASE(sees_a_foreign_frame)
+{
+    container = fresh(0);
+    struct node *list = make_list(2), *pointers[] = {list->next, list};
+    assert(pm_setroot(container, list, 0) == 0);
+    qsort(pointers, 2, sizeof *pointers, compare);
+    assert(pointers[0] == list && pointers[1] == list->next && !pm_contains(container, list));
+    keep_changes(container);
+    check_list(container, list, 2);
+    assert(pointers[0] == list && pointers[1] == list->next);
+    assert(pm_close(container) == 0);
+}
+
+static void *commit_in_thread(void *expected)
+{
+    if (expected)
+        refused(expected);
+    else
+        keep_changes(container);
+    return NULL;
+}
+static void in_thread(const char *expected)
+{
+    pthread_t thread;
+    assert(pthread_create(&thread, NULL, commit_in_thread, (void *)expected) == 0);
+    assert(pthread_join(thread, NULL) == 0);
+}
+CASE(sees_another_thread)
+{
+    container = fresh(0);
+    struct node *list = make_list(3);
+    assert(pm_setroot(container, list, 0) == 0);
+    in_thread("other threads may hold pointers"); /* and its own frames are known */
+    keep_changes(container);
+    check_list(container, list, 3);
+    assert(pm_close(container) == 0);
+}
+CASE(is_told_that_threads_hold_nothing)
+{
+    container = fresh(PM_VOUCHED);
+    head = make_list(3);
+    assert(pm_setroot(container, head, 0) == 0);
+    in_thread(NULL);
+    check_list(container, head, 3);
+    head = NULL;
+    assert(pm_close(container) == 0);
+}
+
+CASE(refuses_the_stack_and_foreign_memory)
+{
+    container = fresh(0);
+    struct node on_stack = {NULL, 5}, *list = make_list(2);
+    assert(pm_setroot(container, list, 0) == 0);
+    list->next->next = pointer(&on_stack);
+    refused("leads to what cannot move");
+    FILE *file = tmpfile(); /* which libc has allocated */
+    list->next->next = (struct node *)file;
+    refused("leads to what cannot move");
+    fclose(file);
+    struct node *freed = malloc(sizeof *freed);
+    list->next->next = pointer(freed);
+    free(freed);
+    refused("has been freed");
+    list->next->next = NULL;
+    assert(!pm_contains(container, list));
+    keep_changes(container);
+    check_list(container, list, 2);
+    assert(pm_close(container) == 0);
+}
+
+CASE(frees_what_has_moved)
+{
+    pm_container *c = fresh(0);
+    struct node *list = make_list(1000);
+    keep_all(c, list);
+    free_list(list);
+    assert(pm_setroot(c, NULL, 0) == 0);
+    keep_changes(c);
+    assert(pm_close(c) == 0);
+}

@@ -1,0 +1,61 @@
+#include "discover.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct test_case *cases;
+static char path[] = "/dev/shm/libpm-discover-XXXXXX";
+
+void add_case(struct test_case *test_case)
+{
+    test_case->next = cases;
+    cases = test_case;
+}
+
+static pm_container *must_open(unsigned flags)
+{
+    struct pm_options options = {.size = sizeof options, .flags = flags | PM_DISCOVER};
+    pm_container *c = pm_open(path, &options);
+    if (!c)
+        fprintf(stderr, "%s\n", pm_errormsg());
+    assert(c);
+    return c;
+}
+
+pm_container *fresh(unsigned flags)
+{
+    unlink(path);
+    return must_open(flags | PM_CREATE);
+}
+
+pm_container *again(pm_container *c)
+{
+    assert(pm_close(c) == 0);
+    return must_open(0);
+}
+
+__attribute__((noinline)) void keep_changes(pm_container *c)
+{
+    int result = pm_commit(c);
+    if (result != 0)
+        fprintf(stderr, "%s\n", pm_errormsg());
+    assert(result == 0);
+}
+
+__attribute__((noinline)) void keep_all(pm_container *c, void *root)
+{
+    assert(pm_setroot(c, root, 0) == 0);
+    keep_changes(c);
+}
+
+int main(int count, char **names)
+{
+    assert(close(mkstemp(path)) == 0);
+    for (const struct test_case *t = cases; t; t = t->next)
+        if (count == 1 || strcmp(names[1], t->name) == 0) {
+            fprintf(stderr, "%s\n", t->name);
+            t->run();
+        }
+    return unlink(path);
+}
