@@ -22,7 +22,7 @@ struct Line {
     unsigned containers = 1, async = 0;
     bool concurrent = false, full = false;
     unsigned threads = 1;
-    bool moved = false, elsewhere = false, compacted = false;
+    bool moved = false, elsewhere = false, compacted = false, discovered = false;
 };
 
 constexpr const char *modes[] = {"undo", "redo", "stores"};
@@ -65,6 +65,11 @@ const Line lines[] = {
 
     {"rs", PMEM, "rbtree", "small", {3, 1, 1, 2}, 1, 0, false, false, 1, false, false, true},
     {"rs", FILE_, "rbtree", "small", {4, 3, 3, 2}, 1, 0, false, false, 1, false, false, true},
+
+    {"r", PMEM, "rbtree", "small", {6, 4, 10, 2}, 1, 0, false, false, 1, false, false, false, true},
+    // clang-format off
+    {"r", FILE_, "rbtree", "small", {6, 4, 10, 2}, 1, 0, false, false, 1, false, false, false, true},
+    // clang-format on
 };
 
 // Numbers that seeds are made of stay as they are when the list grows, since mutants are found by
@@ -99,11 +104,11 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
             plan.transactions = plan.transactions / 8 + 2;
             plan.nested = plan.seeds = 1;
         }
-        runs.push_back(
-            {{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l), l.containers,
-              l.async, l.concurrent, l.full, l.threads, l.moved, l.elsewhere, l.compacted},
-             plan,
-             {}});
+        runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
+                         l.containers, l.async, l.concurrent, l.full, l.threads, l.moved,
+                         l.elsewhere, l.compacted, l.discovered},
+                        plan,
+                        {}});
     }
     return runs;
 }

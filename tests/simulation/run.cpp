@@ -1,6 +1,7 @@
 #include "simulation/run.hpp"
 
 #include "simulation/compacting.hpp"
+#include "simulation/discovering.hpp"
 #include "simulation/moving.hpp"
 
 #include <cerrno>
@@ -86,6 +87,8 @@ bool explore_one(const Run &run, Totals &totals)
         subject = std::make_unique<Moving>(run.setup);
     else if (run.setup.compacted)
         subject = std::make_unique<Compacting>(run.setup);
+    else if (run.setup.discovered)
+        subject = std::make_unique<Discovering>(run.setup);
     else
         subject = std::make_unique<Subject>(run.setup);
     sim::Explorer explorer(device, *subject, run.plan, totals.states);
@@ -132,6 +135,8 @@ std::string command(const Run &run)
         text += " --elsewhere";
     if (s.compacted)
         text += " --compacted";
+    if (s.discovered)
+        text += " --discovered";
     if (s.threads != 1)
         text += " --threads " + std::to_string(s.threads);
     if (run.plan.nested == UINT64_MAX)

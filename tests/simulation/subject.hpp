@@ -22,6 +22,7 @@ struct Setup {
     bool moved = false;     // see moving.hpp; structure and profile mean nothing then
     bool elsewhere = false; // so too
     bool compacted = false; // see compacting.hpp; likewise
+    bool discovered = false; // see discovering.hpp; likewise, and the mode
 };
 
 class Program : public sim::Subject

@@ -82,15 +82,24 @@ inline Node *push(Root *r, uint64_t words, Node *other)
     return n;
 }
 
+// Whether the container's pointer map has a field, if that matters.
+template <class T> bool is_mapped(T *const &field)
+{
+    return !field || pm_next_pointer(&field, &field + 1) == reinterpret_cast<void *const *>(&field);
+}
+
 // That all is in the container, and as it was made.
 inline void check(pm_container *c)
 {
     auto *r = static_cast<Root *>(pm_getroot(c));
-    require(r && pm_contains(c, r), "the root");
+    require(r && pm_contains(c, r) && is_mapped(r->first), "the root");
     uint64_t number = r->count;
     for (Node *n = r->first; n; n = n->next) {
         require(pm_contains(c, n) && n->number == --number, "a node");
         require(n->end == words_of(n) + n->words, "an end");
+        require(is_mapped(n->next) && is_mapped(n->other) && is_mapped(n->inside) &&
+                    is_mapped(n->end),
+                "the pointer map");
         require(!n->other || (pm_contains(c, n->other) && n->inside == inside_of(n->other)),
                 "another");
         for (uint64_t i = 0; i < n->words; i++)
