@@ -18,6 +18,11 @@ harmless='
     pmem_drain pmem_flush pmem_is_pmem pmem_memcpy
     # Say what is loaded, or that nothing is known.
     dl_iterate_phdr dladdr
+    # Where a stack ends, what unwinds a function, how long an object is; or that nothing is known.
+    _Unwind_Find_FDE malloc_usable_size pthread_attr_destroy pthread_attr_getstack pthread_getattr_np
+    pthread_self
+    # Without these there is no volatile heap, and allocating from it fails.
+    pthread_key_create pthread_setspecific
     # Looks up an area.
     sigsegv_dispatch sigsegv_init
     XXH3_64bits_dispatch XXH3_64bits_withSeed_dispatch
@@ -26,10 +31,10 @@ harmless='
     __stack_chk_fail __tls_get_addr
 '
 
-# The wrappers of libc.c, scan.c and text.c call what the program asked for and hand on how it ended.
+# The wrappers of libc.c, scan.c, text.c, heap_libc.c and thread.c call what the program asked for and hand on how it ended.
 # The syscall(2) of lock.c is futex(2), after which both sides look again. Sanitizers bring calls of
 # their own.
-called=$(nm -A -u "$library" | grep -Ev ':(libc|scan|text)\.c\.o:|:lock\.c\.o: .* syscall$' | awk '{ print $NF }' |
+called=$(nm -A -u "$library" | grep -Ev ':(libc|scan|text|heap_libc|thread)\.c\.o:|:lock\.c\.o: .* syscall$' | awk '{ print $NF }' |
     grep -Ev '^__(asan|ubsan|tsan|sanitizer|gcov|llvm|lsan)_' | sort -u)
 defined=$(nm --defined-only "$library" | awk 'NF == 3 { print $3 }')
 known=$(

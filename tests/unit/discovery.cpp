@@ -17,6 +17,17 @@ namespace
 
 const compiled::Module module;
 
+// The library's calls that will be granted; negative: all.
+int granted = -1;
+
+bool is_granted()
+{
+    if (granted == 0)
+        return false;
+    granted -= granted > 0;
+    return true;
+}
+
 pm_options how(unsigned flags = 0)
 {
     pm_options o = test::small(PM_CREATE | PM_DISCOVER | PM_VOUCHED | flags);
@@ -83,6 +94,19 @@ struct Fixture {
 };
 
 } // namespace
+
+extern "C" void *__real_realloc(void *p, size_t size);
+extern "C" void *__real_calloc(size_t count, size_t size);
+
+extern "C" void *__wrap_realloc(void *p, size_t size)
+{
+    return is_granted() ? __real_realloc(p, size) : (errno = ENOMEM, nullptr);
+}
+
+extern "C" void *__wrap_calloc(size_t count, size_t size)
+{
+    return is_granted() ? __real_calloc(count, size) : (errno = ENOMEM, nullptr);
+}
 
 TEST_CASE_METHOD(Fixture, "what the root leads to moves, once, and all leads there then")
 {
@@ -263,6 +287,36 @@ TEST_CASE_METHOD(Fixture, "a container that is full takes all or nothing")
     put(holder->node, nullptr);
     commit();
     REQUIRE(r->count == 11);
+}
+
+TEST_CASE_METHOD(Fixture, "without memory to note what moves, nothing does")
+{
+    push(r, 0, nullptr);
+    commit();
+    for (int i = 0; i < 3000; i++)
+        push(r, 0, r->first);
+    put(holder->node, r->first);
+    put(holder->inside, inside_of(r->first->next));
+    int failures = 0;
+    for (bool done = false; !done; failures += !done) {
+        const uint64_t before = objects();
+        Node *const first = r->first;
+        granted = failures;
+        done = pm_commit(c.get()) == 0;
+        const int error = errno;
+        granted = -1;
+        if (done)
+            break;
+        REQUIRE(error == ENOMEM);
+        REQUIRE(objects() == before);
+        REQUIRE(r->first == first);
+        REQUIRE(holder->node == first);
+        REQUIRE(heap_contains(holder->inside));
+    }
+    REQUIRE(failures > 2);
+    commit();
+    REQUIRE(holder->node == r->first);
+    REQUIRE(holder->inside == inside_of(r->first->next));
 }
 
 TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the heap alone")
