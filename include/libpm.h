@@ -104,9 +104,10 @@ enum pm_flags {
      * compiled by `pmcc --discover`. */
     PM_DISCOVER = 1 << 6,
     /* With PM_DISCOVER: the program vouches that, when a commit moves objects, neither other threads
-     * nor functions that were not compiled so hold pointers to them. Else a commit that has objects
-     * to move fails while there are other threads, or while such a function waits for it, such as
-     * qsort(3) for a comparison that commits. */
+     * nor functions that were not compiled so hold pointers to them, and no other thread stores to
+     * malloc'ed memory meanwhile. Else a commit that has objects to move fails while there are other
+     * threads, or while such a function waits for it, such as qsort(3) for a comparison that
+     * commits. */
     PM_VOUCHED = 1 << 7,
 };
 
