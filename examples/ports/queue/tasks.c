@@ -9,6 +9,7 @@
  * Each command answers with a line or more, a mistake with one that begins with "error".
  */
 #include <err.h>
+#include <libpm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,12 +159,18 @@ static void execute(struct board *board, const char *line)
 
 int main(void)
 {
-    struct board *board = new_board();
+    struct pm_options options = {.size = sizeof options, .flags = PM_CREATE | PM_DISCOVER};
+    pm_container *c = pm_open("tasks.pm", &options);
+    struct board *board = c && pm_getroot(c) ? pm_getroot(c) : new_board();
+    if (!c || pm_setroot(c, board, 0) != 0)
+        errx(1, "%s", pm_errormsg());
     char *line = NULL;
     size_t room = 0;
     while (getline(&line, &room, stdin) >= 0) {
         line[strcspn(line, "\n")] = 0;
         execute(board, line);
+        if (pm_commit(c) != 0)
+            errx(1, "%s", pm_errormsg());
         fflush(stdout);
     }
     return 0;
