@@ -10,6 +10,7 @@
  */
 #include <bsd/sys/tree.h>
 #include <err.h>
+#include <libpm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,12 +151,18 @@ static void execute(struct book *book, char *line)
 
 int main(void)
 {
-    struct book *book = new_book();
+    struct pm_options options = {.size = sizeof options, .flags = PM_CREATE | PM_DISCOVER};
+    pm_container *c = pm_open("phonebook.pm", &options);
+    struct book *book = c && pm_getroot(c) ? pm_getroot(c) : new_book();
+    if (!c || pm_setroot(c, book, 0) != 0)
+        errx(1, "%s", pm_errormsg());
     char *line = NULL;
     size_t room = 0;
     while (getline(&line, &room, stdin) >= 0) {
         line[strcspn(line, "\n")] = 0;
         execute(book, line);
+        if (pm_commit(c) != 0)
+            errx(1, "%s", pm_errormsg());
         fflush(stdout);
     }
     return 0;
