@@ -5,22 +5,25 @@
  *
  * So none lives across a call that may commit. It is split into a base, which is a pointer of the
  * program's, and an offset, which is a number; and is put together again behind the call where it is
- * used, of the base as it then is. An empty inline assembly, through which the base goes, is there
- * so that the code generator does not move that ahead of the call again.
+ * used, of the base as it then is.
  *
  * Stray are, of pointers made by arithmetic, those of which it is not known that they lead into the
  * object that their base leads into (not `inbounds`), and what chooses between such. What the program
  * itself makes is inbounds, or it breaks the language's rules.
  *
+ * The mark of a store makes numbers of its pointer: the code generator would compute them ahead of
+ * the call, too, or once for stores on both sides of it. So would it put stray pointers together. An
+ * *anchor* forbids that: an empty inline assembly behind the call, through which the pointer goes.
+ *
  * Bases of pointers beside them: Agesen, Detlefs and Moss, PLDI 1998, on liveness for precise stacks;
  * LLVM has it in its RewriteStatepointsForGC.
  */
+#include "commits.h"
 #include "discover.h"
-#include "writes.h"
 
 #include <llvm/ADT/SetVector.h>
-#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/Utils/Local.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/Transforms/Utils/Local.h>
@@ -37,13 +40,25 @@ bool is_choice(const Value *value)
     return isa<PHINode, SelectInst, FreezeInst>(value);
 }
 
-class Anchors
+Value *anchor(Instruction *place, Value *pointer)
+{
+    Type *type = pointer->getType();
+    auto *nothing = InlineAsm::get(FunctionType::get(type, {type}, false), "", "=r,0", true);
+    CallInst *same = IRBuilder<>(place).CreateCall(nothing, {pointer});
+    same->setDoesNotThrow();
+    same->addFnAttr(Attribute::WillReturn);
+    same->setOnlyAccessesInaccessibleMemory();
+    same->setMetadata(anchor_note, MDNode::get(type->getContext(), {}));
+    return same;
+}
+
+class StrayPointers
 {
   public:
-    Anchors(Function &function, FunctionAnalysisManager &analyses)
+    StrayPointers(Function &function, FunctionAnalysisManager &analyses)
         : function_(function), layout_(function.getParent()->getDataLayout()),
           loops_(analyses.getResult<LoopAnalysis>(function)),
-          libc_(analyses.getResult<TargetLibraryAnalysis>(function))
+          libc_(analyses.getResult<TargetLibraryAnalysis>(function)), commits_(function)
     {
     }
 
@@ -55,9 +70,6 @@ class Anchors
     };
 
     void find_stray_pointers();
-    bool has_commit(const Loop &loop) const;
-    bool has_commit(BasicBlock::const_iterator begin, BasicBlock::const_iterator end) const;
-    bool is_across_commit(const Instruction &definition, const Instruction &use) const;
     Parts parts_of(Value *pointer);
     Instruction *place_before(const Instruction &definition, Instruction &use) const;
     Value *put_together(Instruction &pointer, Instruction &use); // its parts are known
@@ -66,13 +78,13 @@ class Anchors
     const DataLayout &layout_;
     LoopInfo &loops_;
     const TargetLibraryInfo &libc_;
-    SmallPtrSet<const BasicBlock *, 16> committing_;
+    Commits commits_;
     SmallSetVector<Instruction *, 16> stray_;
     DenseMap<Value *, Parts> parts_;
     DenseMap<std::pair<Instruction *, BasicBlock *>, Instruction *> last_; // put together there
 };
 
-void Anchors::find_stray_pointers()
+void StrayPointers::find_stray_pointers()
 {
     for (BasicBlock &block : function_)
         for (Instruction &instruction : block)
@@ -86,40 +98,7 @@ void Anchors::find_stray_pointers()
                 stray_.insert(cast<Instruction>(user));
 }
 
-bool Anchors::has_commit(BasicBlock::const_iterator begin, BasicBlock::const_iterator end) const
-{
-    return std::any_of(begin, end, may_commit);
-}
-
-bool Anchors::has_commit(const Loop &loop) const
-{
-    return any_of(loop.blocks(),
-                  [&](const BasicBlock *block) { return committing_.contains(block); });
-}
-
-/* On any way from one to the other, which the first one dominates. */
-bool Anchors::is_across_commit(const Instruction &definition, const Instruction &use) const
-{
-    const BasicBlock *from = definition.getParent(), *to = use.getParent();
-    if (from == to)
-        return has_commit(std::next(definition.getIterator()), use.getIterator());
-    if (has_commit(to->begin(), use.getIterator()) ||
-        has_commit(std::next(definition.getIterator()), from->end()))
-        return true;
-    SmallPtrSet<const BasicBlock *, 16> seen{from};
-    SmallVector<const BasicBlock *, 16> left(predecessors(to));
-    while (!left.empty()) {
-        const BasicBlock *block = left.pop_back_val();
-        if (!seen.insert(block).second)
-            continue;
-        if (committing_.contains(block))
-            return true;
-        append_range(left, predecessors(block));
-    }
-    return false;
-}
-
-Anchors::Parts Anchors::parts_of(Value *pointer)
+StrayPointers::Parts StrayPointers::parts_of(Value *pointer)
 {
     auto *instruction = dyn_cast<Instruction>(pointer);
     Value *nothing = ConstantInt::get(layout_.getIndexType(pointer->getType()), 0);
@@ -159,11 +138,12 @@ Anchors::Parts Anchors::parts_of(Value *pointer)
 }
 
 /* Ahead of loops in which nothing commits. */
-Instruction *Anchors::place_before(const Instruction &definition, Instruction &use) const
+Instruction *StrayPointers::place_before(const Instruction &definition, Instruction &use) const
 {
     Instruction *place = &use;
     for (Loop *loop = loops_.getLoopFor(use.getParent());
-         loop && !loop->contains(&definition) && !has_commit(*loop); loop = loop->getParentLoop()) {
+         loop && !loop->contains(&definition) && !commits_.in(*loop);
+         loop = loop->getParentLoop()) {
         BasicBlock *ahead = loop->getLoopPreheader();
         if (!ahead || may_commit(*ahead->getTerminator()))
             break;
@@ -172,38 +152,28 @@ Instruction *Anchors::place_before(const Instruction &definition, Instruction &u
     return place;
 }
 
-Value *Anchors::put_together(Instruction &pointer, Instruction &use)
+Value *StrayPointers::put_together(Instruction &pointer, Instruction &use)
 {
     Parts parts = parts_.at(&pointer);
     Instruction *place = place_before(pointer, use);
     Instruction *&last = last_[{&pointer, place->getParent()}];
-    if (last && last->comesBefore(place) && !has_commit(last->getIterator(), place->getIterator()))
+    if (last && last->comesBefore(place) && !commits_.in(last->getIterator(), place->getIterator()))
         return last;
-    IRBuilder<> builder(place);
-    Type *type = pointer.getType();
-    auto *through = InlineAsm::get(FunctionType::get(type, {type}, false), "", "=r,0", true);
-    CallInst *base = builder.CreateCall(through, {parts.base});
-    base->setDoesNotThrow();
-    base->addFnAttr(Attribute::WillReturn);
-    base->setOnlyAccessesInaccessibleMemory();
-    base->setMetadata(anchor_note, MDNode::get(function_.getContext(), {}));
-    last = cast<Instruction>(builder.CreatePtrAdd(base, parts.offset));
+    Value *base = anchor(place, parts.base);
+    last = cast<Instruction>(IRBuilder<>(place).CreatePtrAdd(base, parts.offset));
     return last;
 }
 
-bool Anchors::run()
+bool StrayPointers::run()
 {
-    for (const BasicBlock &block : function_)
-        if (has_commit(block.begin(), block.end()))
-            committing_.insert(&block);
-    if (committing_.empty())
+    if (!commits_.any())
         return false;
     find_stray_pointers();
     SmallVector<std::pair<Instruction *, Use *>, 16> uses;
     for (Instruction *pointer : stray_)
         for (Use &use : pointer->uses()) {
             auto *user = cast<Instruction>(use.getUser());
-            if (!is_choice(user) && (is_choice(pointer) || is_across_commit(*pointer, *user)))
+            if (!is_choice(user) && (is_choice(pointer) || commits_.between(*pointer, *user)))
                 uses.emplace_back(pointer, &use);
         }
     if (uses.empty())
@@ -224,7 +194,32 @@ bool Anchors::run()
 
 bool anchor_pointers(Function &function, FunctionAnalysisManager &analyses)
 {
-    return Anchors(function, analyses).run();
+    return StrayPointers(function, analyses).run();
+}
+
+/* Vectors of pointers are left as they are: there is no assembly for each of them. */
+static bool has_to_be_anchored(const Commits &commits, const Value *pointer, const Instruction &use)
+{
+    return pointer->getType()->isPointerTy() &&
+           commits.between(*getUnderlyingObject(pointer, 0), use);
+}
+
+void anchor_writes(Function &function, MutableArrayRef<Write> writes)
+{
+    Commits commits(function);
+    if (!commits.any())
+        return;
+    for (Write &write : writes) {
+        if (has_to_be_anchored(commits, write.pointer, *write.at)) {
+            Value *same = anchor(write.at, write.pointer);
+            write.at->replaceUsesOfWith(write.pointer, same);
+            write.pointer = same;
+        }
+        LoadInst *load = write.loaded;
+        if (load && has_to_be_anchored(commits, load->getPointerOperand(), *load))
+            load->setOperand(LoadInst::getPointerOperandIndex(),
+                             anchor(load, load->getPointerOperand()));
+    }
 }
 
 } // namespace pmcc

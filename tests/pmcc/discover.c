@@ -221,6 +221,27 @@ __attribute__((noinline)) static long either(pm_container *c, long *a, long *b, 
     return sum;
 }
 
+/* Each store's mark is made of numbers that might be carried from one to the next. */
+__attribute__((noinline)) static void store_indexed(pm_container *c, long *a, long **pointers,
+                                                    long n)
+{
+    for (long i = 0; i < n; i++) {
+        pointers[i] = &a[i];
+        perhaps(c, a);
+    }
+    keep_changes(c);
+}
+__attribute__((noinline)) static void store_walking(pm_container *c, long *a, long **pointers,
+                                                    long n)
+{
+    long *first = a;
+    while (n-- > 0) {
+        *pointers++ = a++;
+        perhaps(c, first);
+    }
+    keep_changes(c);
+}
+
 typedef long add_up(pm_container *c, long *array);
 static long add_from_one(pm_container *c, long *a)
 {
@@ -256,6 +277,24 @@ CASE(finds_pointers_that_the_optimiser_has_moved_outside)
             assert(ways[way](c, a) == sum);
             assert(pm_close(c) == 0);
         }
+}
+
+CASE(marks_what_is_stored_after_a_commit)
+{
+    for (long before = 0; before < LONGS; before++) {
+        pm_container *c = fresh(0);
+        struct {
+            long numbers[LONGS], *pointers[LONGS];
+        } *both = calloc(1, sizeof *both);
+        until_commit = before;
+        (before % 2 ? store_indexed : store_walking)(c, both->numbers, both->pointers,
+                                                     number(LONGS));
+        c = again(c);
+        both = pm_getroot(c);
+        for (long i = 0; i < LONGS; i++)
+            assert(both->pointers[i] == &both->numbers[i]);
+        assert(pm_close(c) == 0);
+    }
 }
 
 CASE(finds_what_is_in_registers)

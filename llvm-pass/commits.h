@@ -1,0 +1,27 @@
+/* Where in a function a commit may happen. */
+#pragma once
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/LoopInfo.h>
+
+namespace pmcc
+{
+
+class Commits
+{
+  public:
+    explicit Commits(const llvm::Function &function);
+
+    bool any() const { return !blocks_.empty(); }
+    bool in(const llvm::Loop &loop) const;
+    bool in(llvm::BasicBlock::const_iterator begin, llvm::BasicBlock::const_iterator end) const;
+
+    /** On any way from an instruction or argument to an instruction that it dominates. Linear in
+     * the blocks between. */
+    bool between(const llvm::Value &definition, const llvm::Instruction &use) const;
+
+  private:
+    llvm::SmallPtrSet<const llvm::BasicBlock *, 16> blocks_;
+};
+
+} // namespace pmcc
