@@ -72,6 +72,8 @@ void append_micros(Commands &commands, const Plan &plan, const std::string &dire
         for (const char *micro : {"allocate", "update", "memory"})
             commands.push_back({{plan.programs + "/bench_micro_stores", micro, directory}});
         commands.push_back({{plan.programs + "/marks/bench_marks"}});
+        for (const char *variant : {"plain", "pmcc"})
+            commands.push_back({{plan.programs + "/discover/bench_discover_" + variant}});
     }
 }
 

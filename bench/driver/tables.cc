@@ -305,7 +305,7 @@ std::vector<Table> file_tables()
 /** Tables of what marks cost. */
 std::vector<Table> mark_tables()
 {
-    const Quantity to_clang = {"pmcc", "clang"};
+    const Quantity to_clang = {"pmcc", "clang"}, to_discover = {"pmcc --discover", "clang"};
     return {
         {"marks",
          "Marks",
@@ -319,6 +319,17 @@ std::vector<Table> mark_tables()
           {to_clang, 1.3, false, {"scattered stores to the heap"}},
           {to_clang, 1.3, false, {"an array filled"}},
           {to_clang, 1.05, false, {"words counted, sorted, printed"}}}},
+        {"discover",
+         "A program whose data could be discovered",
+         "Compiled by clang and by pmcc --discover: memory from glibc and from libpm, and the "
+         "marks "
+         "of what is stored there. Nothing is committed. ns per allocation, or per node.",
+         {"work"},
+         {"clang", "pmcc --discover"},
+         {to_discover},
+         {{to_discover, 2, false, {"malloc, free"}},
+          {to_discover, 2, false, {"1,000 live objects of 16 to 256 bytes"}},
+          {to_discover, 2, false, {"100,000 live objects of 16 to 256 bytes"}}}},
     };
 }
 
