@@ -148,7 +148,10 @@ struct redirection {
     int result;
 };
 
-static int change(struct discovery *d, uint64_t *word, uint64_t value)
+/* This reaches also between what a sanitizer knows of on the stack; so do those below. */
+#define ON_ANY_STACK __attribute__((no_sanitize("address")))
+
+ON_ANY_STACK static int change(struct discovery *d, uint64_t *word, uint64_t value)
 {
     struct change *c = vector_push(&d->changes, sizeof *c);
     if (!c)
@@ -168,7 +171,7 @@ static void redirect(void *context, uint64_t *word, const struct heap_object *ob
         r->result = change(r->d, word, moved_value(r->d, *word, object));
 }
 
-static void redirect_range(void *context, struct roots_range range)
+ON_ANY_STACK static void redirect_range(void *context, struct roots_range range)
 {
     struct redirection *r = context;
     struct heap_object object;
@@ -208,7 +211,7 @@ int closure_redirect(struct discovery *d, const struct roots_range *stack)
 
 /* ---- and afterwards -------------------------------------------------------------------------- */
 
-void closure_undo(struct discovery *d)
+ON_ANY_STACK void closure_undo(struct discovery *d)
 {
     for (uint64_t i = d->changes.count; i-- > 0;) {
         struct change c = ((struct change *)d->changes.items)[i];

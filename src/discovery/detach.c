@@ -161,7 +161,9 @@ static void drop_copies(struct detaching *s)
             heap_free(member(s, i)->to);
 }
 
-static void redirect_range(void *context, struct roots_range range)
+/* Also between what a sanitizer knows of on the stack. */
+__attribute__((no_sanitize("address"))) static void redirect_range(void *context,
+                                                                   struct roots_range range)
 {
     const struct detaching *s = context;
     for (uint64_t *word = range.first; word < range.end; word++) {
@@ -175,9 +177,7 @@ static void redirect_range(void *context, struct roots_range range)
 
 static void redirect_heap(struct detaching *s)
 {
-    struct heap_object object;
-    for (const char *at = (char *)VOLATILE_BASE; heap_next(at, &object);
-         at = object.start + object.size) {
+    for (struct heap_object object = {.start = NULL}; heap_next(&object);) {
         const uint8_t *kinds = heap_kinds(object.start);
         for (uint64_t i = 0; i < object.size / sizeof(uint64_t); i++) {
             uint64_t *word = (uint64_t *)object.start + i;

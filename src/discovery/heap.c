@@ -388,23 +388,22 @@ void heap_set_moves(const struct heap_object *object, bool moves)
         *is_live = (uint8_t)((*is_live & (MOVES - 1)) | (moves ? MOVES : 0));
 }
 
-bool heap_next(const void *address, struct heap_object *object)
+bool heap_next(struct heap_object *object)
 {
+    const char *address = object->start ? object->start + 1 : (char *)VOLATILE_BASE;
     uint32_t span = span_of(address), end = spans ? spans_end() : 0;
     while (span < end) {
         const struct span *s = &spans[span];
         uint32_t next = span + 1;
         if (s->use == SPAN_LARGE || (s->use == SPAN_FREE && s->first == span && s->count > 0))
             next = s->first + spans[s->first].count;
-        if (s->use == SPAN_LARGE && (const char *)address <= span_start(s->first))
+        if (s->use == SPAN_LARGE && address <= span_start(s->first))
             return heap_find(span_start(s->first), object) == HEAP_LIVE;
         if (s->use == SPAN_SMALL) {
-            uint32_t i = span_index(s, (const char *)address + s->granules * HEAP_GRANULE - 1);
-            if (address == span_start(span))
-                i = 0;
+            const uint64_t size = s->granules * (uint64_t)HEAP_GRANULE;
+            uint64_t i = divide_up((uint64_t)(address - span_start(span)), size);
             for (; i * s->granules < s->carved; i++)
-                if (heap_find(span_start(span) + i * s->granules * (uint64_t)HEAP_GRANULE,
-                              object) == HEAP_LIVE)
+                if (heap_find(span_start(span) + i * size, object) == HEAP_LIVE)
                     return true;
         }
         address = span_start(span = next);

@@ -68,9 +68,9 @@ enum heap_state heap_find(const void *address, struct heap_object *object);
 /* Note of a live object that it is moving to a container, or is not after all. */
 void heap_set_moves(const struct heap_object *object, bool moves);
 
-/* The first live object at `address` or behind; false if there is none. For walks of all: linear in
- * what it passes. Nobody else uses the heap. */
-bool heap_next(const void *address, struct heap_object *object);
+/* The live object behind the one that begins at object->start; the first if that is NULL. False if
+ * there are no more. Linear in what it passes; nobody else uses the heap. */
+bool heap_next(struct heap_object *object);
 
 /* Code is about to store to [address, address + size) of the heap. Thread-safe, signal-safe. */
 void heap_mark(const void *address, size_t size);

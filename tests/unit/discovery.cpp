@@ -73,9 +73,7 @@ struct Fixture {
     uint64_t volatile_objects() const
     {
         uint64_t n = 0;
-        heap_object object;
-        for (const char *p = reinterpret_cast<char *>(VOLATILE_BASE); heap_next(p, &object);
-             p = object.start + object.size)
+        for (heap_object object{}; heap_next(&object);)
             n++;
         return n;
     }

@@ -117,9 +117,7 @@ TEST_CASE("objects are apart, and memory is used again")
         }
     }
     std::vector<char *> walked;
-    heap_object object;
-    for (const char *p = reinterpret_cast<char *>(VOLATILE_BASE); heap_next(p, &object);
-         p = object.start + object.size)
+    for (heap_object object{}; heap_next(&object);)
         walked.push_back(object.start);
     std::vector<char *> expected;
     for (const auto &[p, of] : live)
@@ -128,7 +126,8 @@ TEST_CASE("objects are apart, and memory is used again")
     REQUIRE(highest < reinterpret_cast<char *>(VOLATILE_BASE) + (256 << 20));
     for (const auto &[p, of] : live)
         pm__free(p);
-    REQUIRE_FALSE(heap_next(reinterpret_cast<char *>(VOLATILE_BASE), &object));
+    heap_object object{};
+    REQUIRE_FALSE(heap_next(&object));
 }
 
 TEST_CASE("contents and kinds go along with a larger object, and kinds end with it")
@@ -204,8 +203,8 @@ TEST_CASE("threads, and objects that others free")
     REQUIRE(std::adjacent_find(all.begin(), all.end()) == all.end());
     for (char *p : all)
         pm__free(p);
-    heap_object object;
-    REQUIRE_FALSE(heap_next(reinterpret_cast<char *>(VOLATILE_BASE), &object));
+    heap_object object{};
+    REQUIRE_FALSE(heap_next(&object));
 }
 
 TEST_CASE("a child of fork has the heap, too")
