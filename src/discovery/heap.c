@@ -100,6 +100,7 @@ static int map_heap(void)
 
 static bool is_on;
 
+/* What fails here makes every allocation fail, so say why. */
 static void start(void)
 {
     spans = map_inherited_table(SPANS * sizeof *spans);
@@ -109,6 +110,10 @@ static void start(void)
     is_on = spans && live && written && map_heap() == 0 &&
             pthread_atfork(before_fork, after_fork, after_fork) == 0 &&
             pthread_key_create(&cache_key, give_back_cache) == 0;
+    if (!is_on)
+        report("the volatile heap", 0,
+               "no address space for it: programs compiled by pmcc --discover need some 75 TiB "
+               "(ulimit -v, vm.overcommit_memory)");
 }
 
 static struct cache *make_cache(void)
