@@ -7,7 +7,9 @@ extern "C" {
 }
 
 #include <cerrno>
+#include <csignal>
 #include <random>
+#include <sys/time.h>
 #include <thread>
 
 using namespace discovered;
@@ -187,6 +189,47 @@ TEST_CASE_METHOD(Fixture, "variables and the stack follow")
     REQUIRE(variable == r->first);
     REQUIRE(untouched == was);
     pm__free(was);
+}
+
+namespace
+{
+
+Node *counter;
+volatile uint64_t handled;
+
+void count(int)
+{
+    put(counter->number, counter->number + 1);
+    handled = handled + 1;
+}
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "what a signal handler stores meanwhile is not lost")
+{
+    const pm__global globals[] = {{&counter, sizeof counter}};
+    const compiled::Module with_variables(globals, 1);
+    commit();
+    struct sigaction action{}, old;
+    action.sa_handler = count;
+    REQUIRE(sigaction(SIGALRM, &action, &old) == 0);
+    for (int i = 0; i < 20; i++) {
+        counter = make(0, 0, nullptr);
+        handled = 0;
+        put(push(r, 0, nullptr)->other, counter);
+        put(r->first->inside, inside_of(counter));
+        for (int k = 0; k < 2000; k++)
+            push(r, 0, r->first);
+        const itimerval often{{0, 50}, {0, 50}}, never{};
+        REQUIRE(setitimer(ITIMER_REAL, &often, nullptr) == 0);
+        const int result = pm_commit(c.get());
+        REQUIRE(setitimer(ITIMER_REAL, &never, nullptr) == 0);
+        REQUIRE_OK(result);
+        REQUIRE(pm_contains(c.get(), counter));
+        REQUIRE(counter->number == handled);
+    }
+    REQUIRE(sigaction(SIGALRM, &old, nullptr) == 0);
+    commit();
 }
 
 TEST_CASE_METHOD(Fixture, "a number is no pointer, whatever it looks like")
