@@ -35,7 +35,7 @@ static uint8_t size_of_granules[HEAP_SMALL_MAX / HEAP_GRANULE + 1];
 static uint16_t granules_of_size[SIZES];
 static uint8_t *live;     /* a byte for each granule: 0, or bytes behind the object, at most 127 */
 #define MOVES 128         /* in such a byte: the object is moving */
-static uint32_t *written; /* pages */
+static uint32_t *written; /* cards */
 static _Atomic uint32_t written_count;
 static pthread_key_t cache_key;
 static _Thread_local struct cache *cache;
@@ -105,7 +105,7 @@ static void start(void)
 {
     spans = map_inherited_table(SPANS * sizeof *spans);
     live = map_inherited_table(VOLATILE_SIZE / HEAP_GRANULE);
-    written = map_inherited_table((VOLATILE_SIZE >> PM_PAGE_SHIFT) * sizeof *written);
+    written = map_inherited_table((VOLATILE_SIZE >> HEAP_CARD_SHIFT) * sizeof *written);
     choose_sizes();
     is_on = spans && live && written && map_heap() == 0 &&
             pthread_atfork(before_fork, after_fork, after_fork) == 0 &&
@@ -188,7 +188,7 @@ static void *take_object(uint32_t span, uint32_t size)
 }
 
 /* The next thread's cache is nobody's; its stores are the application's first to these objects, and
- * mark their pages. */
+ * mark their cards. */
 static bool fill(struct bin *bin, uint32_t size)
 {
     lock_acquire(&heap_lock);
@@ -418,15 +418,14 @@ bool heap_next(struct heap_object *object)
 
 /* ---- what is stored -------------------------------------------------------------------------- */
 
-static void mark_page(uint32_t page)
+#define CARD_MARKED (UINT64_C(0x0101010101010101) * (MARK_LINE | MARK_KINDS))
+static_assert(HEAP_CARD >> MARKS_LINE_SHIFT == sizeof(uint64_t),
+              "the marks of a card are one word");
+static_assert(VOLATILE_SIZE >> HEAP_CARD_SHIFT <= UINT32_MAX, "cards can be counted");
+
+static uint64_t *card_marks(uint64_t card)
 {
-    uint8_t *marks = (uint8_t *)MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT) +
-                     (uint64_t)page * PM_PAGE_LINES;
-    const uint8_t marked = MARK_LINE | MARK_KINDS;
-    bool is_first = __atomic_exchange_n(&marks[0], marked, __ATOMIC_ACQ_REL) == 0;
-    memset(marks + 1, marked, PM_PAGE_LINES - 1);
-    if (is_first)
-        written[atomic_fetch_add(&written_count, 1)] = page;
+    return (uint64_t *)(MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT)) + card;
 }
 
 void heap_mark(const void *address, size_t size)
@@ -434,9 +433,10 @@ void heap_mark(const void *address, size_t size)
     uint64_t offset = (uintptr_t)address - VOLATILE_BASE;
     if (!spans || size == 0 || size > VOLATILE_SIZE - offset)
         return;
-    for (uint64_t page = offset >> PM_PAGE_SHIFT; page <= (offset + size - 1) >> PM_PAGE_SHIFT;
-         page++)
-        mark_page((uint32_t)page);
+    for (uint64_t card = offset >> HEAP_CARD_SHIFT; card <= (offset + size - 1) >> HEAP_CARD_SHIFT;
+         card++)
+        if (__atomic_exchange_n(card_marks(card), CARD_MARKED, __ATOMIC_ACQ_REL) == 0)
+            written[atomic_fetch_add(&written_count, 1)] = (uint32_t)card;
 }
 
 void heap_set_kind(const void *address, size_t size, uint8_t kind)
@@ -451,9 +451,7 @@ char *heap_take_written(void)
 {
     if (atomic_load(&written_count) == 0)
         return NULL;
-    uint32_t page = written[atomic_fetch_sub(&written_count, 1) - 1];
-    char *start = (char *)VOLATILE_BASE + ((uint64_t)page << PM_PAGE_SHIFT);
-    memset((uint8_t *)MARKS_TABLE + (((uintptr_t)start - ARENA_HINT) >> MARKS_LINE_SHIFT), 0,
-           PM_PAGE_LINES);
-    return start;
+    uint32_t card = written[atomic_fetch_sub(&written_count, 1) - 1];
+    __atomic_store_n(card_marks(card), 0, __ATOMIC_RELEASE);
+    return (char *)VOLATILE_BASE + ((uint64_t)card << HEAP_CARD_SHIFT);
 }

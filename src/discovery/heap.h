@@ -15,11 +15,12 @@
  *
  * Invariants
  *  H1  The kinds of free memory are KIND_DATA.
- *  H2  The marks of a page are all set or all clear, and it is on the list of written pages if they
- *      are set (but for a moment within heap_mark()).
+ *  H2  The marks of a card, which is 512 bytes, are all set or all clear, and it is on the list of
+ *      written cards if they are set (but for a moment within heap_mark()).
  *  H3  A byte of `live` is not 0 where a small object begins that is allocated, and nowhere else.
  *
- * Ideas: size-segregated spans and thread caches, Ghemawat and Menage, TCMalloc; glibc's tcache.
+ * Ideas: size-segregated spans and thread caches, Ghemawat and Menage, TCMalloc; glibc's tcache;
+ * card marking, Wilson and Moher, OOPSLA 1989.
  */
 #ifndef PM_DISCOVERY_HEAP_H
 #define PM_DISCOVERY_HEAP_H
@@ -35,6 +36,8 @@
 #define HEAP_SLACK      8 /* bytes behind each object, at least */
 #define HEAP_SPAN_SHIFT 16
 #define HEAP_SPAN       (UINT64_C(1) << HEAP_SPAN_SHIFT)
+#define HEAP_CARD_SHIFT 9 /* of what is noted of stores */
+#define HEAP_CARD       (UINT64_C(1) << HEAP_CARD_SHIFT)
 #define HEAP_SMALL_MAX  (UINT64_C(32) << 10) /* of a small object, its slack included */
 
 static inline bool heap_contains(const void *address)
@@ -83,7 +86,7 @@ static inline const uint8_t *heap_kinds(const void *word)
     return (const uint8_t *)KINDS_TABLE + (((uintptr_t)word - ARENA_HINT) >> KINDS_WORD_SHIFT);
 }
 
-/* Take a page off the list of those that have been written to: NULL when there are no more. Stores
+/* Take a card off the list of those that have been written to: NULL when there are no more. Stores
  * from now on list it again. */
 char *heap_take_written(void);
 

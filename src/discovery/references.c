@@ -100,7 +100,7 @@ static bool remember(uint64_t object, uint64_t word)
     return true;
 }
 
-/* One of a written page. */
+/* One of a written card. */
 static bool look(uint64_t *word, references_found *found, void *context)
 {
     struct heap_object object;
@@ -118,13 +118,13 @@ static bool look(uint64_t *word, references_found *found, void *context)
     return true;
 }
 
-static bool look_at_page(char *page, references_found *found, void *context)
+static bool look_at_card(char *card, references_found *found, void *context)
 {
-    const uint8_t *kinds = heap_kinds(page);
-    for (uint32_t line = 0; line < PM_PAGE_LINES; line++) {
+    const uint8_t *kinds = heap_kinds(card);
+    for (uint32_t line = 0; line < HEAP_CARD / PM_LINE; line++) {
         uint64_t all;
         memcpy(&all, kinds + line * PM_LINE_WORDS, sizeof all);
-        for (uint64_t *word = (uint64_t *)(page + line * PM_LINE); all; all >>= 8, word++)
+        for (uint64_t *word = (uint64_t *)(card + line * PM_LINE); all; all >>= 8, word++)
             if (all & UINT8_MAX && !look(word, found, context))
                 return false;
     }
@@ -133,9 +133,9 @@ static bool look_at_page(char *page, references_found *found, void *context)
 
 bool references_refresh(references_found *found, void *context)
 {
-    for (char *page; (page = heap_take_written()) != NULL;)
-        if (!look_at_page(page, found, context)) {
-            heap_mark(page, PM_PAGE);
+    for (char *card; (card = heap_take_written()) != NULL;)
+        if (!look_at_card(card, found, context)) {
+            heap_mark(card, HEAP_CARD);
             return false;
         }
     return true;
