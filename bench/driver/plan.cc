@@ -74,6 +74,7 @@ void append_micros(Commands &commands, const Plan &plan, const std::string &dire
         commands.push_back({{plan.programs + "/marks/bench_marks"}});
         for (const char *variant : {"plain", "pmcc"})
             commands.push_back({{plan.programs + "/discover/bench_discover_" + variant}});
+        commands.push_back({{plan.programs + "/discover/bench_discover_commit", directory}});
     }
 }
 

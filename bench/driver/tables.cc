@@ -330,6 +330,23 @@ std::vector<Table> mark_tables()
          {{to_discover, 2, false, {"malloc, free"}},
           {to_discover, 2, false, {"1,000 live objects of 16 to 256 bytes"}},
           {to_discover, 2, false, {"100,000 live objects of 16 to 256 bytes"}}}},
+        {"discovery",
+         "Discovery of a tree",
+         "A search tree of 10^6 malloc'ed nodes of 32 bytes, to which the root is set, moves into "
+         "the container at commit; by hand: each node is copied into memory from pm_malloc() and "
+         "freed. ns a node, the commit included.",
+         {"step"},
+         {"by hand", "discovery"},
+         {{"discovery", "by hand"}},
+         {{{"discovery", "by hand"}, 4, false}}},
+        {"discovery_commit",
+         "Discovery of a new node",
+         "The commit alone, after one more node in that tree, beside 10^6 other malloc'ed objects "
+         "of which 4 point at it. Without discovery the node comes from pm_malloc(), before.",
+         {"step"},
+         {"redo/stores", "discovery", "difference"},
+         {},
+         {{{"difference", ""}, 3000, false}}},
     };
 }
 
