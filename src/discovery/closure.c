@@ -164,8 +164,7 @@ ON_ANY_STACK static int change(struct discovery *d, uint64_t *word, uint64_t val
 static void redirect(void *context, uint64_t *word, const struct heap_object *object)
 {
     struct redirection *r = context;
-    struct heap_object own;
-    if (heap_find(word, &own) == HEAP_LIVE && own.moves)
+    if (heap_moves(word))
         return; /* its copy has been */
     if (r->result == 0)
         r->result = change(r->d, word, moved_value(r->d, *word, object));

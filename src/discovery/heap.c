@@ -370,7 +370,7 @@ enum heap_state heap_find(const void *address, struct heap_object *object)
         return HEAP_FREE;
     if (s->use == SPAN_LARGE) {
         s = &spans[s->first];
-        *object = (struct heap_object){span_start(s->first), s->bytes, s->moves};
+        *object = (struct heap_object){span_start(s->first), s->bytes, s->moving > 0};
         return HEAP_LIVE;
     }
     uint64_t granule = (uint64_t)span_index(s, address) * s->granules;
@@ -387,10 +387,18 @@ void heap_set_moves(const struct heap_object *object, bool moves)
 {
     struct span *s = &spans[span_of(object->start)];
     uint8_t *is_live = live_at(object->start);
-    if (s->use == SPAN_LARGE)
-        s->moves = moves;
-    else
+    s->moving += moves ? 1 : UINT32_MAX; /* less one */
+    if (s->use != SPAN_LARGE)
         *is_live = (uint8_t)((*is_live & (MOVES - 1)) | (moves ? MOVES : 0));
+}
+
+bool heap_moves(const void *address)
+{
+    const struct span *s = spans ? &spans[span_of(address)] : NULL;
+    struct heap_object object;
+    if (!s || (s->use == SPAN_LARGE ? spans[s->first].moving : s->moving) == 0)
+        return false;
+    return heap_find(address, &object) == HEAP_LIVE && object.moves;
 }
 
 bool heap_next(struct heap_object *object)

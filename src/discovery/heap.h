@@ -71,6 +71,10 @@ enum heap_state heap_find(const void *address, struct heap_object *object);
 /* Note of a live object that it is moving to a container, or is not after all. */
 void heap_set_moves(const struct heap_object *object, bool moves);
 
+/* Whether an address of the heap is in an object that moves. Where none in its span does that costs
+ * no look at the object's own byte, which is seldom in the cache. */
+bool heap_moves(const void *address);
+
 /* The live object behind the one that begins at object->start; the first if that is NULL. False if
  * there are no more. Linear in what it passes; nobody else uses the heap. */
 bool heap_next(struct heap_object *object);

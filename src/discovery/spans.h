@@ -27,7 +27,8 @@ struct span {
     void *list;        /* free objects, each beginning with a pointer to the next */
     /* of a large one */
     uint64_t bytes; /* asked for */
-    bool moves;     /* heap_set_moves() */
+    /* of both */
+    uint32_t moving; /* objects, see heap_set_moves() */
 };
 
 #define SPANS (VOLATILE_SIZE >> HEAP_SPAN_SHIFT)
