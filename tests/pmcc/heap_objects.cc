@@ -2,8 +2,6 @@
 // of them.
 #include "mock_heap.h"
 
-#include <list>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -71,13 +69,6 @@ USE(uses_vector, "malloc malloc free free")
     checked(numbers.data());
     numbers.push_back(2);
     checked(numbers.data());
-}
-USE(uses_nodes, "malloc malloc free free")
-{
-    std::map<int, int> map{{1, 2}};
-    keep(&map);
-    std::list<int> list{1};
-    keep(&list);
 }
 USE(uses_shared, "malloc free")
 {
