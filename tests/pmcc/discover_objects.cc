@@ -1,11 +1,13 @@
 // What a C++ program has besides: exceptions, and the standard library's templates.
 #include "discover.h"
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace
@@ -142,5 +144,28 @@ CASE(grows_and_shrinks_afterwards)
     words->clear();
     words->shrink_to_fit();
     keep_changes(c);
+    assert(pm_close(c) == 0);
+}
+
+CASE(finds_tables_and_queues)
+{
+    using Table = std::unordered_map<std::string, std::deque<std::string>>;
+    pm_container *c = fresh(0);
+    auto *table = new Table;
+    auto key = [](int i) { return "a key that is not short: " + std::to_string(i); };
+    auto value = [](int i) { return "a value that is not short: " + std::to_string(i); };
+    for (int i = 0; i < 600; i++) {
+        (*table)[key(i)].push_back(value(i));
+        if (i == 300)
+            keep_all(c, table);
+        else if (i > 300 && i % 50 == 0)
+            keep_changes(c);
+    }
+    keep_changes(c);
+    c = again(c);
+    table = static_cast<Table *>(pm_getroot(c));
+    assert(table->size() == 600);
+    for (int i = 0; i < 600; i++)
+        assert(table->at(key(i)).front() == value(i));
     assert(pm_close(c) == 0);
 }
