@@ -14,6 +14,9 @@
  * The callback at the pipeline's end does not say for which of the two it is called. But the
  * pipelines of the linker have no start callback; so that one leaves a note for the other.
  *
+ * With `pmcc --discover` (discover.h) allocations are routed first, since marks depend on where memory
+ * comes from; tables are made last, when it is known what is left to be in them.
+ *
  * What is marked carries the metadata pm.marked, and no mark is ever made twice. If an optimisation
  * loses the note, there is one mark too many, which is harmless.
  */

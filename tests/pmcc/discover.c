@@ -364,7 +364,8 @@ CASE(finds_text)
         *last = l;
         last = &l->next;
     }
-    asprintf(&lines->text, "%s, the first", "line 0");
+    free(lines->text);
+    assert(asprintf(&lines->text, "%s, the first", "line 0") > 0);
     keep_all(c, lines);
     assert(*last == NULL);
     int i = 0;
