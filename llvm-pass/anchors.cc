@@ -11,19 +11,19 @@
  * object that their base leads into (not `inbounds`), and what chooses between such. What the program
  * itself makes is inbounds, or it breaks the language's rules.
  *
- * The mark of a store makes numbers of its pointer: the code generator would compute them ahead of
- * the call, too, or once for stores on both sides of it. So would it put stray pointers together. An
- * *anchor* forbids that: an empty inline assembly behind the call, through which the pointer goes.
+ * The code generator would put it together ahead of the call all the same, if that is out of a loop.
+ * An *anchor* forbids that: an empty inline assembly behind the call, through which the base goes.
+ * (Marks have the like, see emit.cc.)
  *
  * Bases of pointers beside them: Agesen, Detlefs and Moss, PLDI 1998, on liveness for precise stacks;
  * LLVM has it in its RewriteStatepointsForGC.
  */
 #include "commits.h"
 #include "discover.h"
+#include "writes.h"
 
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/Utils/Local.h>
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/Transforms/Utils/Local.h>
@@ -195,31 +195,6 @@ bool StrayPointers::run()
 bool anchor_pointers(Function &function, FunctionAnalysisManager &analyses)
 {
     return StrayPointers(function, analyses).run();
-}
-
-/* Vectors of pointers are left as they are: there is no assembly for each of them. */
-static bool has_to_be_anchored(const Commits &commits, const Value *pointer, const Instruction &use)
-{
-    return pointer->getType()->isPointerTy() &&
-           commits.between(*getUnderlyingObject(pointer, 0), use);
-}
-
-void anchor_writes(Function &function, MutableArrayRef<Write> writes)
-{
-    Commits commits(function);
-    if (!commits.any())
-        return;
-    for (Write &write : writes) {
-        if (has_to_be_anchored(commits, write.pointer, *write.at)) {
-            Value *same = anchor(write.at, write.pointer);
-            write.at->replaceUsesOfWith(write.pointer, same);
-            write.pointer = same;
-        }
-        LoadInst *load = write.loaded;
-        if (load && has_to_be_anchored(commits, load->getPointerOperand(), *load))
-            load->setOperand(LoadInst::getPointerOperandIndex(),
-                             anchor(load, load->getPointerOperand()));
-    }
 }
 
 } // namespace pmcc

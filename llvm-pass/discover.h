@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include "writes.h"
-
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassManager.h>
 
@@ -25,10 +23,6 @@ bool route_allocations(llvm::Module &module, bool optnone_only);
 /** Let no pointer that leads outside of its object live across a commit. May void all analyses but
  * those of the control flow; then it returns true. */
 bool anchor_pointers(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
-
-/** Let the marks of these writes, which the function is about to get, be made of pointers as they are
- * after the last commit. */
-void anchor_writes(llvm::Function &function, llvm::MutableArrayRef<Write> writes);
 
 /** Make the tables of variables and functions; the last thing that is done to a module. */
 void add_roots(llvm::Module &module);

@@ -71,8 +71,6 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
         move_out_of_loops(function, analyses, writes);
         merge(function, writes);
     }
-    if (is_discovered(*function.getParent()) && !function.hasOptNone())
-        anchor_writes(function, writes);
     emitter.prepare(writes);
     for (const Write &write : writes)
         emitter.emit(write);
