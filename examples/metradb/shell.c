@@ -23,11 +23,12 @@ enum { DONE = 0, NOT_DONE = 1, MISUSED = 2 };
 /* A command at work. */
 struct session {
     const char *path;
-    bool hex;        /* keys and values are hexadecimal */
-    bool misused;    /* an argument is not what it should be */
-    bool absent;     /* a key was not there */
-    metradb *db;     /* NULL: the command opens none */
-    char **argument; /* `arguments` of them */
+    bool hex;                   /* keys and values are hexadecimal */
+    bool misused;               /* an argument is not what it should be */
+    bool absent;                /* a key was not there */
+    metradb *db;                /* NULL: the command opens none */
+    struct metradb_bytes input; /* of put, all of standard input; ours */
+    char **argument;            /* `arguments` of them */
     int arguments;
 };
 
@@ -78,8 +79,8 @@ static bool read_argument(struct session *s, int i, struct metradb_bytes *bytes)
     return !s->misused;
 }
 
-/* All of standard input, to be freed as `data`. */
-static bool read_input(struct metradb_bytes *bytes)
+/* All of standard input. */
+static bool read_input(struct session *s)
 {
     char *data = NULL;
     size_t size = 0;
@@ -97,22 +98,16 @@ static bool read_input(struct metradb_bytes *bytes)
         free(data);
         data = NULL;
     }
-    *bytes = metradb_ref(data, size);
+    s->input = metradb_ref(data, size);
     return good;
 }
 
 static int put(struct session *s)
 {
-    struct metradb_bytes key, value;
-    if (!read_argument(s, 0, &key))
+    struct metradb_bytes key, value = s->input;
+    if (!read_argument(s, 0, &key) || (s->arguments == 2 && !read_argument(s, 1, &value)))
         return NOT_DONE;
-    bool given = s->arguments == 2;
-    if (given ? !read_argument(s, 1, &value) : !read_input(&value))
-        return NOT_DONE;
-    int status = metradb_put(s->db, key, value) < 0 ? failed() : DONE;
-    if (!given)
-        free((void *)value.data);
-    return status;
+    return metradb_put(s->db, key, value) < 0 ? failed() : DONE;
 }
 
 static int get(struct session *s)
@@ -347,6 +342,9 @@ static int run(const struct command *command, struct session *s)
 {
     if (command->how == NOT_OPEN)
         return command->run(s);
+    /* Before the container is opened: what writes to the pipe may have it open until it ends. */
+    if (command->run == put && s->arguments == 1 && !read_input(s))
+        return NOT_DONE;
     bool writes = command->how == WRITING;
     s->db =
         metradb_open(s->path, &(struct metradb_options){.flags = writes ? 0 : METRADB_READONLY});
@@ -385,6 +383,7 @@ int main(int argc, char **argv)
         return usage(stderr);
 
     int status = run(command, &s);
+    free((void *)s.input.data);
     if (fflush(stdout) != 0 || ferror(stdout))
         return complain(strerror(errno), "standard output");
     return s.misused ? MISUSED : status;

@@ -93,6 +93,15 @@ cmp -s bytes output || fail "import changed bytes"
 expect 0 copy count
 prints "3$line"
 
+# Put opens the container when what feeds it has closed it.
+{
+    sleep 0.2
+    "$metradb" db get b
+} | expect 0 db put f
+expect 0 db get f
+cmp -s bytes output || fail "other bytes from the same container"
+expect 0 db delete f
+
 # One transaction: all lines or none.
 printf 'put\tc\tnew\ndelete\tb\nput\td\t\\x64' | expect 0 copy batch
 expect 0 copy get c
