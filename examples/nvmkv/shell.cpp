@@ -39,6 +39,14 @@ std::string message_of(const std::exception &error)
     return message;
 }
 
+std::string standard_input()
+{
+    std::string all(std::istreambuf_iterator<char>(std::cin), {});
+    if (ferror(stdin) || !feof(stdin))
+        throw std::runtime_error("cannot read standard input");
+    return all;
+}
+
 /// Puts in batches of some size, or, as a whole, in one.
 class Batch
 {
@@ -78,12 +86,14 @@ class Shell
 {
   public:
     enum Access { looks, changes, creates }; // a store that only looks may be open in others too
+    enum Heeds { neither, pool_only, pool_and_whole }; // of --pool and --whole
 
     struct Command {
         std::string_view name;
         size_t least, most; // arguments
         const char *arguments;
         Access access;
+        Heeds heeds;
         bool reads_input; // standard input, unless it has `most` arguments
         Status (Shell::*run)(const Words &);
     };
@@ -105,6 +115,17 @@ class Shell
         return *command;
     }
 
+    /// An option that a command would not heed is not to be taken for one that it does:
+    /// delete-all deletes from all pools, destroy the whole file.
+    static void require_heeded(std::string_view name, Heeds heeds, const std::string &pool,
+                               bool whole)
+    {
+        if (!pool.empty() && heeds == neither)
+            throw UsageError(std::string(name) + ": does not take --pool");
+        if (whole && heeds != pool_and_whole)
+            throw UsageError(std::string(name) + ": does not take --whole");
+    }
+
     Status run(const Words &words) { return (this->*command_of(words).run)(words); }
 
     /// The commands that standard input has, one a line.
@@ -121,6 +142,7 @@ class Shell
                 const Command &command = command_of(words);
                 if (command.reads_input && (command.most == 0 || words.size() <= command.most))
                     throw UsageError(words[0] + ": reads standard input, so it is no line of that");
+                require_heeded(command.name, command.heeds, pool_, whole_);
                 status = std::max(status, run(words));
             } catch (const std::exception &error) {
                 throw std::runtime_error("standard input, line " + std::to_string(number) + ": " +
@@ -179,19 +201,8 @@ class Shell
 
     Status put(const Words &words)
     {
-        if (words.size() == 3)
-            store_.put(words[1], words[2], pool());
-        else
-            store_.put(words[1], standard_input(), pool());
+        store_.put(words[1], words[2], pool());
         return done;
-    }
-
-    static std::string standard_input()
-    {
-        std::string all(std::istreambuf_iterator<char>(std::cin), {});
-        if (ferror(stdin) || !feof(stdin))
-            throw std::runtime_error("cannot read standard input");
-        return all;
     }
 
     Status erase(const Words &words) { return store_.erase(words[1], pool()) ? done : not_done; }
@@ -301,8 +312,8 @@ class Shell
 
     static void print_pool(const nvmkv::PoolInfo &info)
     {
-        std::cout << info.pool << '\t' << info.pairs << " pairs\t"
-                  << info.sectors * nvmkv::sector_size << " bytes\t" << info.name << '\n';
+        print_line({std::to_string(info.pool), std::to_string(info.pairs) + " pairs",
+                    std::to_string(info.sectors * nvmkv::sector_size) + " bytes", info.name});
     }
 
     Status pools(const Words &)
@@ -354,24 +365,24 @@ class Shell
 };
 
 const std::vector<Shell::Command> Shell::commands = {
-    {"get", 1, 1, "KEY", looks, false, &Shell::get},
-    {"put", 1, 2, "KEY [VALUE]", creates, true, &Shell::put},
-    {"delete", 1, 1, "KEY", changes, false, &Shell::erase},
-    {"exists", 1, 1, "KEY", looks, false, &Shell::exists},
-    {"put-batch", 0, 0, "<LINES", creates, true, &Shell::put_batch},
-    {"get-batch", 0, 0, "<LINES", looks, true, &Shell::get_batch},
-    {"delete-batch", 0, 0, "<LINES", changes, true, &Shell::erase_batch},
-    {"delete-all", 0, 0, "", changes, false, &Shell::erase_all},
-    {"list", 0, 0, "", looks, false, &Shell::list},
-    {"dump", 0, 0, "", looks, false, &Shell::dump},
-    {"load", 0, 0, "<LINES", creates, true, &Shell::load},
-    {"pools", 0, 0, "", looks, false, &Shell::pools},
-    {"pool-info", 1, 1, "NAME", looks, false, &Shell::pool_info},
-    {"pool-exists", 1, 1, "NAME", looks, false, &Shell::pool_exists},
-    {"create-pool", 1, 1, "NAME", creates, false, &Shell::create_pool},
-    {"delete-pool", 1, 1, "NAME", changes, false, &Shell::delete_pool},
-    {"info", 0, 0, "", looks, false, &Shell::info},
-    {"check", 0, 0, "", looks, false, &Shell::check},
+    {"get", 1, 1, "KEY", looks, pool_only, false, &Shell::get},
+    {"put", 1, 2, "KEY [VALUE]", creates, pool_only, true, &Shell::put},
+    {"delete", 1, 1, "KEY", changes, pool_only, false, &Shell::erase},
+    {"exists", 1, 1, "KEY", looks, pool_only, false, &Shell::exists},
+    {"put-batch", 0, 0, "<LINES", creates, pool_and_whole, true, &Shell::put_batch},
+    {"get-batch", 0, 0, "<LINES", looks, pool_only, true, &Shell::get_batch},
+    {"delete-batch", 0, 0, "<LINES", changes, pool_and_whole, true, &Shell::erase_batch},
+    {"delete-all", 0, 0, "", changes, neither, false, &Shell::erase_all},
+    {"list", 0, 0, "", looks, pool_only, false, &Shell::list},
+    {"dump", 0, 0, "", looks, neither, false, &Shell::dump},
+    {"load", 0, 0, "<LINES", creates, neither, true, &Shell::load},
+    {"pools", 0, 0, "", looks, neither, false, &Shell::pools},
+    {"pool-info", 1, 1, "NAME", looks, neither, false, &Shell::pool_info},
+    {"pool-exists", 1, 1, "NAME", looks, neither, false, &Shell::pool_exists},
+    {"create-pool", 1, 1, "NAME", creates, neither, false, &Shell::create_pool},
+    {"delete-pool", 1, 1, "NAME", changes, neither, false, &Shell::delete_pool},
+    {"info", 0, 0, "", looks, neither, false, &Shell::info},
+    {"check", 0, 0, "", looks, neither, false, &Shell::check},
 };
 
 struct Invocation {
@@ -383,17 +394,27 @@ struct Invocation {
 
 Status run(Invocation &i)
 {
-    if (i.words == Words{"destroy"}) {
+    const bool destroys = i.words == Words{"destroy"}, makes = i.words == Words{"create"};
+    if (destroys || makes)
+        Shell::require_heeded(i.words[0], Shell::neither, i.pool, i.whole);
+    if (destroys) {
         nvmkv::Store::destroy(i.file);
         return done;
     }
     i.options.durability = i.async ? nvmkv::Durability::async : nvmkv::Durability::sync;
-    if (i.words == Words{"create"}) {
+    if (makes) {
         nvmkv::Store::create(i.file, i.options);
         return done;
     }
-    const Shell::Access access =
-        i.words.empty() ? Shell::creates : Shell::command_of(i.words).access;
+    Shell::Access access = Shell::creates;
+    if (!i.words.empty()) {
+        const Shell::Command &command = Shell::command_of(i.words);
+        Shell::require_heeded(command.name, command.heeds, i.pool, i.whole);
+        access = command.access;
+    }
+    // Before the store is opened: what writes to the pipe may have it open until it ends.
+    if (i.words.size() == 2 && i.words[0] == "put")
+        i.words.push_back(standard_input());
     i.options.readonly = access == Shell::looks;
     i.options.create_if_missing = access == Shell::creates;
     nvmkv::Store store = nvmkv::Store::open(i.file, i.options);

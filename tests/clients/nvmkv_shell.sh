@@ -50,7 +50,13 @@ expect 1 "" s.kv delete b
 head -c 70000 /dev/urandom >large
 "$nvmkv" s.kv put large <large || fail "put from a pipe"
 "$nvmkv" s.kv get large | head -c 70000 | cmp - large || fail "another value came back"
+{ # opens the store when what feeds it has closed it
+    sleep 0.2
+    "$nvmkv" s.kv get a
+} | expect 0 "" s.kv put fed
+expect 0 "the value of a" s.kv get fed
 expect 0 "" s.kv delete large
+expect 0 "" s.kv delete fed
 
 printf 'create-pool p\n\nput  b  two  words\nget b\n' | expect 0 "two  words" s.kv
 expect 0 "$(printf '0\t2 pairs\t1024 bytes\t\n1\t0 pairs\t0 bytes\tp')" s.kv pools
@@ -74,6 +80,16 @@ expect 1 "" s.kv pool-exists q
 expect 0 "$(printf '1\t1 pairs\t512 bytes\tp')" s.kv pool-info p
 fails "" s.kv pool-info q
 complains "s.kv: there is no pool q"
+
+# An option that would not be heeded is refused.
+expect 2 "" --pool p s.kv delete-all
+complains "delete-all: does not take --pool"
+expect 2 "" --pool p s.kv destroy
+expect 2 "" --whole s.kv load </dev/null
+complains "load: does not take --whole"
+expect 2 "" --whole s.kv put a b
+printf 'delete-all\n' | fails "" --pool p s.kv
+expect 0 "$(printf 'c\t3')" --pool p s.kv list
 
 # Batches, with any bytes in their lines.
 printf 'd\t\\x00\\t\ne\\n\t5\n\\\\\t\n' >lines
@@ -108,6 +124,10 @@ printf 'p\tx\n' | fails "" copy.kv load
 complains "line 1: neither POOL"
 "$nvmkv" s.kv dump >/dev/full 2>errors && fail "does not notice a full disk"
 complains "cannot write standard output"
+
+two="$(printf 'two\nlines')"
+expect 0 "" copy.kv create-pool "$two"
+expect 0 "$(printf '3\t0 pairs\t0 bytes\ttwo\\nlines')" copy.kv pool-info "$two"
 
 expect 0 "" s.kv delete-pool p
 fails "" s.kv delete-pool p
