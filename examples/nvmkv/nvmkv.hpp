@@ -82,6 +82,8 @@ struct StoreInfo {
 
 class Store
 {
+    struct Impl;
+
   public:
     /// EEXIST if there is a store; EINVAL for bits out of range, or more than 48 together. A crash
     /// leaves none, or an empty store, or an *unfinished* one: that counts as none, for this too.
@@ -116,7 +118,9 @@ class Store
     /// replace 8192 pairs, or to erase 1260 (of 16384 places, 2 or 13 each); new ones take none.
     void put_batch(std::span<const KeyValue> pairs, Pool pool = default_pool,
                    Atomic atomic = Atomic::each);
-    /// All of one state.
+    /// All of one state. To be asked for some thousands of keys at a time while others change the
+    /// store: what this state needs is kept for a thousand changes; the next one waits for the end
+    /// of this call, and after two seconds fails with ETIMEDOUT.
     std::vector<std::optional<std::string>> get_batch(std::span<const std::string_view> keys,
                                                       Pool pool = default_pool);
     /// How many there were. As put_batch().
@@ -128,7 +132,8 @@ class Store
     // ---- Walking
 
     /// Over the pairs of one pool, or of all, in no order that means anything. While others change
-    /// the store it meets each pair once that is there all the time.
+    /// the store it meets each pair once that is there all the time. It stays valid when the Store is
+    /// moved, and ends with it.
     class Iterator
     {
       public:
@@ -145,9 +150,9 @@ class Store
 
       private:
         friend class Store;
-        Iterator(Store &store, std::optional<Pool> pool);
+        Iterator(const Impl &store, std::optional<Pool> pool);
 
-        Store *store_;
+        const Impl *store_;
         std::optional<Pool> pool_;
         uint32_t generation_ = 0;
         uint64_t position_;    // regions before this sector are done
@@ -159,7 +164,7 @@ class Store
     // ---- Pools
 
     /// EINVAL: the name is empty or has more than 63 bytes; EEXIST: there is one of that name;
-    /// EMFILE: all numbers are taken.
+    /// EMFILE: all numbers are taken, that of a deleted pool until wait_for_deletions() returns.
     Pool create_pool(std::string_view name);
     bool pool_exists(Pool pool) const;
     std::optional<Pool> find_pool(std::string_view name);
@@ -182,7 +187,6 @@ class Store
     Ftl &ftl();
 
   private:
-    struct Impl;
     explicit Store(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };

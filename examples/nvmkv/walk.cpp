@@ -91,28 +91,28 @@ void Store::erase_all()
 
 // ---- Walking
 
-Store::Iterator::Iterator(Store &store, std::optional<Pool> pool)
-    : store_(&store), pool_(pool), position_(store.impl_->places.region_sectors())
+Store::Iterator::Iterator(const Impl &store, std::optional<Pool> pool)
+    : store_(&store), pool_(pool), position_(store.places.region_sectors())
 {
     if (pool) {
-        store.impl_->require_pool(*pool);
-        generation_ = store.impl_->pools.generation(*pool);
+        store.require_pool(*pool);
+        generation_ = store.pools.generation(*pool);
     }
 }
 
 Store::Iterator Store::begin()
 {
-    return {*this, std::nullopt};
+    return {*impl_, std::nullopt};
 }
 
 Store::Iterator Store::begin(Pool pool)
 {
-    return {*this, pool};
+    return {*impl_, pool};
 }
 
 bool Store::Iterator::next()
 {
-    const Impl &s = *store_->impl_;
+    const Impl &s = *store_;
     current_ = 0;
     s.walk(position_, [&](const Extent &extent) {
         position_ = s.places.range(s.places.region_of(extent.first)).end();
@@ -128,7 +128,7 @@ bool Store::Iterator::next()
 
 std::optional<Store::Iterator::Pair> Store::Iterator::get_current()
 {
-    const Impl &s = *store_->impl_;
+    const Impl &s = *store_;
     Ftl::Snapshot snapshot = s.ftl->snapshot();
     auto extent = current_ ? snapshot.at_or_after(current_) : std::nullopt;
     if (!extent || extent->first != current_)

@@ -141,6 +141,19 @@ TEST_CASE_METHOD(Fixture, "a pool deleted while it is walked ends the walk")
     REQUIRE_FALSE(walk.get_current());
 }
 
+TEST_CASE_METHOD(Fixture, "a walk goes on in a store that has been moved")
+{
+    fill(0, 10);
+    auto walk = store->begin(0);
+    REQUIRE(walk.next());
+    Store moved = std::move(*store);
+    REQUIRE(walk.get_current());
+    int more = 0;
+    while (walk.next())
+        more++;
+    REQUIRE(more == 9);
+}
+
 TEST_CASE_METHOD(Fixture, "a walk while the store changes")
 {
     fill(0, 100);
