@@ -19,7 +19,8 @@ Pool Store::create_pool(std::string_view name)
     auto pool = s.pools.free_number();
     if (!pool)
         fail(EMFILE, s.ftl->path() + ": all " + std::to_string(s.places.pools_max()) +
-                         " pools are taken; delete one, or create a store with more value bits");
+                         " pools are taken; delete one and wait until it is cleared away, or "
+                         "create a store with more value bits");
     Ftl::Ticket ticket = s.pools.create(*pool, name);
     lock.unlock();
     s.ftl->wait(ticket);
