@@ -5,11 +5,12 @@
  *
  * All of it is compiled as `pmcc --discover` does, so both sides pay for the marks.
  */
+#include "discover/report.h"
 #include "harness/clock.h"
 #include "harness/random.h"
-#include "harness/sample.h"
 #include "libpm.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -163,15 +164,15 @@ void run(const std::string &directory)
     const double copied = move_by_hand(hand);
     pm_container *c = open(discovered, PM_DISCOVER);
     const double moved = move_by_discovery(c);
-    bench::emit({"discovery", {"a node moved"}, "by hand", copied, "ns", nodes});
-    bench::emit({"discovery", {"a node moved"}, "discovery", moved, "ns", nodes});
+    bench::report("discovery", "a node moved", "by hand", copied, nodes);
+    bench::report("discovery", "a node moved", "discovery", moved, nodes);
 
     const std::vector<Bystander *> all = make_bystanders();
     const double plain = add_one(hand, hand, all), found = add_one(c, nullptr, all);
-    const std::string row = "a commit after one new node";
-    bench::emit({"discovery_commit", {row}, "redo/stores", plain, "ns", additions});
-    bench::emit({"discovery_commit", {row}, "discovery", found, "ns", additions});
-    bench::emit({"discovery_commit", {row}, "difference", found - plain, "ns", additions});
+    const char *row = "a commit after one new node", *table = "discovery_commit";
+    bench::report(table, row, "redo/stores", plain, additions);
+    bench::report(table, row, "discovery", found, additions);
+    bench::report(table, row, "difference", found - plain, additions);
     remove(hand, by_hand);
     remove(c, discovered);
 }
@@ -181,13 +182,13 @@ void run(const std::string &directory)
 int main(int argc, char **argv)
 {
     if (argc != 2) {
-        std::cerr << "usage: bench_discover_commit DIRECTORY\n";
+        fputs("usage: bench_discover_commit DIRECTORY\n", stderr);
         return 2;
     }
     try {
         run(argv[1]);
     } catch (const std::exception &error) {
-        std::cerr << "discovery: " << error.what() << '\n';
+        fprintf(stderr, "discovery: %s\n", error.what());
         return 1;
     }
 }
