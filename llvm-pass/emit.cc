@@ -14,7 +14,9 @@
 #include "emit.h"
 
 #include "base/marks.h"
+#include "discover.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
@@ -50,6 +52,7 @@ Emitter::Emitter(Module &module)
     copy_ = declare("pm__mark_copy", nothing, pointer, pointer, size);
     kinds_ = declare("pm__kinds", size, pointer, size);
     unlikely_ = MDBuilder(context).createUnlikelyBranchWeights();
+    discovers_ = is_discovered(module);
 }
 
 void Emitter::remove_unused()
@@ -67,9 +70,24 @@ static Value *is_in_arena(IRBuilder<> &builder, Value *address)
                                 Constant::getNullValue(type));
 }
 
-static Value *address_of(IRBuilder<> &builder, Value *pointer)
+/*
+ * Where commits move objects, nothing that is computed of an address may outlive a commit, and the
+ * code generator would take the subtraction out of a loop. So the address comes out of an empty
+ * inline assembly, which stays where it is; once for each mark, which no commit interrupts.
+ */
+Value *Emitter::address_of(IRBuilder<> &builder, Value *pointer)
 {
-    return builder.CreatePtrToInt(pointer, builder.getInt64Ty());
+    if (!discovers_)
+        return builder.CreatePtrToInt(pointer, builder.getInt64Ty());
+    auto known = addresses_.find(pointer);
+    if (known != addresses_.end())
+        return known->second;
+    auto *type = FunctionType::get(builder.getInt64Ty(), {builder.getPtrTy()}, false);
+    CallInst *address = builder.CreateCall(InlineAsm::get(type, "", "=r,0", true), {pointer});
+    address->setDoesNotThrow();
+    address->addFnAttr(Attribute::WillReturn);
+    address->setOnlyAccessesInaccessibleMemory();
+    return address;
 }
 
 /* Where the byte of a table is that has one for each 2^shift bytes of the arena. */
@@ -84,7 +102,9 @@ static Value *in_table(IRBuilder<> &builder, uint64_t table, unsigned shift, Val
 Instruction *Emitter::if_in_arena(Instruction *at, Value *pointer, Value *when)
 {
     IRBuilder<> builder(at);
-    Value *is_inside = is_in_arena(builder, address_of(builder, pointer));
+    Value *address = address_of(builder, pointer);
+    addresses_[pointer] = address;
+    Value *is_inside = is_in_arena(builder, address);
     if (when)
         is_inside = builder.CreateAnd(is_inside, when);
     return SplitBlockAndInsertIfThen(is_inside, at, false);
@@ -283,6 +303,7 @@ void Emitter::mark_scatter(const Write &write)
 
 void Emitter::emit(const Write &write)
 {
+    addresses_.clear();
     if (write.shape == Write::Scatter)
         return mark_scatter(write);
     if (write.shape != Write::Bytes)

@@ -26,6 +26,7 @@ class Emitter
   private:
     /* Where code goes that runs when `pointer` leads into the arena, and `when` unless null. */
     llvm::Instruction *if_in_arena(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *when);
+    llvm::Value *address_of(llvm::IRBuilder<> &builder, llvm::Value *pointer);
     llvm::LoadInst *mark_of(llvm::IRBuilder<> &builder, llvm::Value *address);
     llvm::Value *is_unmarked(llvm::IRBuilder<> &builder, llvm::Value *address);
 
@@ -45,7 +46,9 @@ class Emitter
     llvm::Function *copy_;                                   // pm__mark_copy
     llvm::Function *kinds_;                                  // pm__kinds
     llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds, asked for when it was loaded
+    llvm::DenseMap<llvm::Value *, llvm::Value *> addresses_; // of the mark that is being emitted
     llvm::MDNode *unlikely_;
+    bool discovers_; // commits of this code move objects
 };
 
 } // namespace pmcc
