@@ -4,6 +4,9 @@
  *
  * Their own names are those of the operators, mangled, behind "pm__". All are weak, and call each
  * other as the standard says that the operators do, so that a program may replace some.
+ *
+ * None is declared noexcept, though some are: clang makes a function __clang_call_terminate for those,
+ * which lld's link-time optimisation does not find in an archive once the program has it, too.
  */
 #include "runtime/heap.h"
 
@@ -36,7 +39,7 @@ void *allocate_or_throw(size_t alignment, size_t size)
 }
 
 template <class Operator, class... Arguments>
-void *null_if_thrown(Operator *allocating, Arguments... arguments) noexcept
+void *null_if_thrown(Operator *allocating, Arguments... arguments)
 {
     try {
         return allocating(arguments...);
@@ -64,72 +67,68 @@ OPERATOR void *pm___ZnamSt11align_val_t(size_t size, size_t alignment)
 {
     return pm___ZnwmSt11align_val_t(size, alignment);
 }
-OPERATOR void *pm___ZnwmRKSt9nothrow_t(size_t size, const void *) noexcept
+OPERATOR void *pm___ZnwmRKSt9nothrow_t(size_t size, const void *)
 {
     return null_if_thrown(pm___Znwm, size);
 }
-OPERATOR void *pm___ZnamRKSt9nothrow_t(size_t size, const void *) noexcept
+OPERATOR void *pm___ZnamRKSt9nothrow_t(size_t size, const void *)
 {
     return null_if_thrown(pm___Znam, size);
 }
-OPERATOR void *pm___ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment,
-                                                      const void *) noexcept
+OPERATOR void *pm___ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *)
 {
     return null_if_thrown(pm___ZnwmSt11align_val_t, size, alignment);
 }
-OPERATOR void *pm___ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment,
-                                                      const void *) noexcept
+OPERATOR void *pm___ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *)
 {
     return null_if_thrown(pm___ZnamSt11align_val_t, size, alignment);
 }
 
-OPERATOR void pm___ZdlPv(void *p) noexcept
+OPERATOR void pm___ZdlPv(void *p)
 {
     pm__free(p);
 }
-OPERATOR void pm___ZdaPv(void *p) noexcept
+OPERATOR void pm___ZdaPv(void *p)
 {
     pm___ZdlPv(p);
 }
-OPERATOR void pm___ZdlPvm(void *p, size_t) noexcept
+OPERATOR void pm___ZdlPvm(void *p, size_t)
 {
     pm___ZdlPv(p);
 }
-OPERATOR void pm___ZdaPvm(void *p, size_t) noexcept
+OPERATOR void pm___ZdaPvm(void *p, size_t)
 {
     pm___ZdaPv(p);
 }
-OPERATOR void pm___ZdlPvRKSt9nothrow_t(void *p, const void *) noexcept
+OPERATOR void pm___ZdlPvRKSt9nothrow_t(void *p, const void *)
 {
     pm___ZdlPv(p);
 }
-OPERATOR void pm___ZdaPvRKSt9nothrow_t(void *p, const void *) noexcept
+OPERATOR void pm___ZdaPvRKSt9nothrow_t(void *p, const void *)
 {
     pm___ZdaPv(p);
 }
-OPERATOR void pm___ZdlPvSt11align_val_t(void *p, size_t) noexcept
+OPERATOR void pm___ZdlPvSt11align_val_t(void *p, size_t)
 {
     pm__free(p);
 }
-OPERATOR void pm___ZdaPvSt11align_val_t(void *p, size_t alignment) noexcept
+OPERATOR void pm___ZdaPvSt11align_val_t(void *p, size_t alignment)
 {
     pm___ZdlPvSt11align_val_t(p, alignment);
 }
-OPERATOR void pm___ZdlPvmSt11align_val_t(void *p, size_t, size_t alignment) noexcept
+OPERATOR void pm___ZdlPvmSt11align_val_t(void *p, size_t, size_t alignment)
 {
     pm___ZdlPvSt11align_val_t(p, alignment);
 }
-OPERATOR void pm___ZdaPvmSt11align_val_t(void *p, size_t, size_t alignment) noexcept
+OPERATOR void pm___ZdaPvmSt11align_val_t(void *p, size_t, size_t alignment)
 {
     pm___ZdaPvSt11align_val_t(p, alignment);
 }
-OPERATOR void pm___ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t alignment,
-                                                      const void *) noexcept
+OPERATOR void pm___ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t alignment, const void *)
 {
     pm___ZdlPvSt11align_val_t(p, alignment);
 }
-OPERATOR void pm___ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t alignment,
-                                                      const void *) noexcept
+OPERATOR void pm___ZdaPvSt11align_val_tRKSt9nothrow_t(void *p, size_t alignment, const void *)
 {
     pm___ZdaPvSt11align_val_t(p, alignment);
 }
