@@ -135,6 +135,14 @@ static int keep_what_others_lead_to(struct detaching *s)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
+/* The allocator does not know what an object was aligned to on purpose, but places it and has its
+ * size accordingly. */
+static uint64_t alignment_of(const struct member *m)
+{
+    uint64_t both = m->start | m->size | PM_PAGE;
+    return both & -both;
+}
+
 static int copy_all(struct detaching *s)
 {
     for (uint64_t i = 0; i < s->members.count; i++) {
@@ -142,7 +150,7 @@ static int copy_all(struct detaching *s)
         if (m->kept)
             continue;
         const char *from = s->a->c->base + m->start;
-        char *to = heap_allocate(m->size);
+        char *to = heap_allocate_aligned(alignment_of(m), m->size);
         if (!to)
             return no_memory(s);
         m->to = to;

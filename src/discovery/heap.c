@@ -34,11 +34,24 @@ static uint32_t rooms[SIZES]; /* lists of spans */
 static uint8_t size_of_granules[HEAP_SMALL_MAX / HEAP_GRANULE + 1];
 static uint16_t granules_of_size[SIZES];
 static uint8_t *live;     /* a byte for each granule: 0, or bytes behind the object, at most 127 */
-#define MOVES 128         /* in such a byte: the object is moving */
+#define ALIGNED 1         /* such a byte: a trailer ends the object's memory */
+#define MOVES   128       /* in such a byte: the object is moving */
 static uint32_t *written; /* cards */
 static _Atomic uint32_t written_count;
 static pthread_key_t cache_key;
 static _Thread_local struct cache *cache;
+
+/* What an aligned small object was asked for with. */
+struct trailer {
+    uint32_t size, alignment;
+};
+static_assert(sizeof(struct trailer) <= HEAP_SLACK && ALIGNED < HEAP_SLACK,
+              "a trailer is within the slack, and told from it");
+
+static inline struct trailer *trailer_of(char *start, uint64_t bytes)
+{
+    return (struct trailer *)(start + bytes) - 1;
+}
 
 static inline uint8_t *live_at(const void *start)
 {
@@ -303,6 +316,7 @@ static void *allocate_large(size_t size, size_t alignment)
     if (first) {
         spans[first].count = count;
         spans[first].bytes = size;
+        spans[first].alignment = alignment;
     }
     lock_release(&heap_lock);
     if (first == 0)
@@ -346,7 +360,12 @@ void *heap_allocate_aligned(size_t alignment, size_t size)
         bytes = alignment;
         while (bytes < size + HEAP_SLACK)
             bytes *= 2;
-        return allocate_small((uint32_t)(bytes / HEAP_GRANULE), size);
+        char *p = allocate_small((uint32_t)(bytes / HEAP_GRANULE), size);
+        if (p) {
+            *trailer_of(p, bytes) = (struct trailer){(uint32_t)size, (uint32_t)alignment};
+            *live_at(p) = ALIGNED;
+        }
+        return p;
     }
     return allocate_large(size, alignment);
 }
@@ -370,7 +389,7 @@ enum heap_state heap_find(const void *address, struct heap_object *object)
         return HEAP_FREE;
     if (s->use == SPAN_LARGE) {
         s = &spans[s->first];
-        *object = (struct heap_object){span_start(s->first), s->bytes, s->moving > 0};
+        *object = (struct heap_object){span_start(s->first), s->bytes, s->alignment, s->moving > 0};
         return HEAP_LIVE;
     }
     uint64_t granule = (uint64_t)span_index(s, address) * s->granules;
@@ -378,8 +397,12 @@ enum heap_state heap_find(const void *address, struct heap_object *object)
     if (granule >= s->carved)
         return HEAP_NONE;
     uint8_t is_live = *live_at(start), slack = is_live & (MOVES - 1);
-    *object =
-        (struct heap_object){start, s->granules * (uint64_t)HEAP_GRANULE - slack, is_live & MOVES};
+    uint64_t bytes = s->granules * (uint64_t)HEAP_GRANULE;
+    *object = (struct heap_object){start, bytes - slack, HEAP_GRANULE, is_live & MOVES};
+    if (slack == ALIGNED) {
+        object->size = trailer_of(start, bytes)->size;
+        object->alignment = trailer_of(start, bytes)->alignment;
+    }
     return is_live ? HEAP_LIVE : HEAP_FREE;
 }
 

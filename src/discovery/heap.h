@@ -11,7 +11,8 @@
  * runs of spans. A thread has a cache of free objects of each size; a lock guards the rest.
  *
  * An object's memory is at least 8 bytes longer than what was asked for, as with glibc. So a pointer
- * to one past its end leads to it, and not to its neighbour.
+ * to one past its end leads to it, and not to its neighbour. Of an aligned object these 8 bytes say how
+ * it is aligned, for it must be so wherever it moves.
  *
  * Invariants
  *  H1  The kinds of free memory are KIND_DATA.
@@ -61,8 +62,9 @@ enum heap_state {
 
 struct heap_object {
     char *start;
-    uint64_t size; /* asked for, or little more */
-    bool moves;    /* heap_set_moves() */
+    uint64_t size;      /* asked for, or little more */
+    uint64_t alignment; /* asked for, or HEAP_GRANULE */
+    bool moves;         /* heap_set_moves() */
 };
 
 /* What an address of the heap leads to, be it one past an object's end. */

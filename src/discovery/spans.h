@@ -26,7 +26,8 @@ struct span {
     bool has_room;     /* it is on its size's list */
     void *list;        /* free objects, each beginning with a pointer to the next */
     /* of a large one */
-    uint64_t bytes; /* asked for */
+    uint64_t bytes;     /* asked for */
+    uint64_t alignment; /* asked for, or HEAP_GRANULE */
     /* of both */
     uint32_t moving; /* objects, see heap_set_moves() */
 };
