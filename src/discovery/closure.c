@@ -28,13 +28,16 @@ static int no_memory(const struct discovery *d)
 
 /* The word that leads to what cannot move: of the container, or of an object that would. */
 struct owner {
-    const uint64_t *word;
+    const uint64_t *word;    /* NULL: the new root itself does */
     const struct move *move; /* NULL: the container's */
 };
 
 static int refuse(const struct discovery *d, struct owner o, uint64_t value, const char *what)
 {
     char object[OBJECT_TEXT] = "";
+    if (!o.word)
+        return pm__fail(EINVAL, "%s: the new root %#" PRIx64 " %s", container_of(d)->path, value,
+                        what);
     uint64_t offset = offset_of(d, o.word);
     if (!o.move) {
         txn_describe_object(d->map->a->t, offset, " in ", object);
@@ -56,7 +59,7 @@ static int add(struct discovery *d, struct heap_object *object)
     if (!m)
         return no_memory(d);
     uint64_t size = max_u64(object->size, 1);
-    char *to = allocator_allocate(d->map->a, size, FORMAT_GRANULARITY_MIN);
+    char *to = allocator_allocate(d->map->a, size, object->alignment);
     if (!to) {
         d->moves.count--;
         return -1;
@@ -135,7 +138,7 @@ int closure_gather(struct discovery *d)
         result = follow(d, (struct owner){.word = word}, word, kind, &ignored);
     }
     if (result == 0 && root)
-        result = follow(d, (struct owner){.word = &root}, &root, KIND_POINTER, &ignored);
+        result = follow(d, (struct owner){.word = NULL}, &root, KIND_POINTER, &ignored);
     for (uint64_t i = 0; i < d->moves.count && result == 0; i++)
         result = gather_from(d, i);
     return result;
@@ -170,6 +173,16 @@ static void redirect(void *context, uint64_t *word, const struct heap_object *ob
         r->result = change(r->d, word, moved_value(r->d, *word, object));
 }
 
+/* An excluded field is not followed, but may lead to what moves for other reasons. */
+static void redirect_excluded(void *context, uint64_t *field)
+{
+    struct redirection *r = context;
+    struct heap_object object;
+    if (!heap_contains(field) && heap_contains((void *)*field) &&
+        heap_find((void *)*field, &object) == HEAP_LIVE && object.moves && r->result == 0)
+        r->result = change(r->d, field, moved_value(r->d, *field, &object));
+}
+
 ON_ANY_STACK static void redirect_range(void *context, struct roots_range range)
 {
     struct redirection *r = context;
@@ -197,6 +210,7 @@ int closure_redirect(struct discovery *d, const struct roots_range *stack)
     for (uint64_t i = 0; i < d->moves.count && exclusions_any(); i++)
         exclusions_move(move_at(d, i)->from.start, move_at(d, i)->from.size, move_at(d, i)->to);
     redirect_words(&r);
+    exclusions_each(redirect_excluded, &r);
     if (!references_refresh(redirect, &r) && r.result == 0)
         r.result = no_memory(d);
     for (uint64_t i = 0; i < d->moves.count && r.result == 0; i++) {

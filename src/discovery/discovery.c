@@ -49,19 +49,33 @@ static const char *path_of(const struct discovery *d)
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
+static bool is_moving(const void *value)
+{
+    struct heap_object object;
+    return heap_contains(value) && heap_find(value, &object) == HEAP_LIVE && object.moves;
+}
+
+#define SHARED                                                                                     \
+    "leads to a malloc'ed object that another container leads to as well, which is being "         \
+    "committed; an object can be in one only"
+
 /* Another container may lead to what moves to this one: it could never be committed. */
 static int find_shared(void *context, uint64_t offset)
 {
     const struct container *c = context;
-    struct heap_object object;
-    const void *value = *(void **)(c->base + offset);
-    if (heap_find(value, &object) != HEAP_LIVE || !object.moves)
+    uint64_t *word = (uint64_t *)(c->base + offset);
+    if (!is_moving((void *)*word) || (exclusions_any() && exclusions_have(word)))
         return 0;
-    return pm__fail(EINVAL,
-                    "%s: offset %" PRIu64 ": the pointer %p leads to a malloc'ed object that "
-                    "another container leads to as well, which is being committed; an object can "
-                    "be in one only",
-                    c->path, offset, value);
+    return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 " " SHARED, c->path,
+                    offset, *word);
+}
+
+static int check_other(const struct discovery *other)
+{
+    if (is_moving(other->root))
+        return pm__fail(EINVAL, "%s: the new root %p " SHARED, path_of(other), other->root);
+    return txn_find_pointers(other->map->a->t, VOLATILE_BASE, VOLATILE_SIZE, find_shared,
+                             other->map->a->c);
 }
 
 static int check_others(const struct discovery *d)
@@ -70,8 +84,7 @@ static int check_others(const struct discovery *d)
     lock_acquire(&list_lock);
     for (struct discovery *other = first; other && result == 0; other = other->next)
         if (other != d)
-            result = txn_find_pointers(other->map->a->t, VOLATILE_BASE, VOLATILE_SIZE, find_shared,
-                                       other->map->a->c);
+            result = check_other(other);
     lock_release(&list_lock);
     return result;
 }
@@ -106,7 +119,7 @@ static int commit_hiding(struct discovery *d, uint64_t *epoch)
         return allocator_commit(a, epoch);
     exclusions_hide(a->t);
     int result = allocator_commit(a, epoch);
-    exclusions_show(a->t);
+    exclusions_show(a->t, result == 0);
     return result;
 }
 

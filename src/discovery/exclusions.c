@@ -7,7 +7,8 @@
 
 struct exclusion {
     uint64_t *field;
-    uint64_t value; /* of one in a container: what it was at its last commit */
+    uint64_t value;  /* of one in a container: what it was at its last commit */
+    uint64_t hidden; /* what it is, while a commit hides it */
 };
 
 _Atomic uint32_t exclusions_count;
@@ -80,6 +81,14 @@ void exclusions_move(const void *from, uint64_t bytes, const void *to)
     lock_release(&exclusions_lock);
 }
 
+void exclusions_each(void (*visit)(void *context, uint64_t *field), void *context)
+{
+    lock_acquire(&exclusions_lock);
+    for (uint64_t i = 0; i < list.count; i++)
+        visit(context, at(i)->field);
+    lock_release(&exclusions_lock);
+}
+
 /* As a store of compiled code. */
 static void store(struct txn *t, uint64_t *field, uint64_t value)
 {
@@ -94,8 +103,8 @@ void exclusions_hide(struct txn *t)
     lock_acquire(&exclusions_lock);
     for (uint64_t i = 0; i < list.count; i++)
         if (container_holds(t->c, at(i)->field)) {
-            at(i)->value = *at(i)->field;
-            if (at(i)->value)
+            at(i)->hidden = *at(i)->field;
+            if (at(i)->hidden)
                 store(t, at(i)->field, 0);
         }
     lock_release(&exclusions_lock);
@@ -110,16 +119,21 @@ void exclusions_restore(struct allocator *a)
         if (container_holds(a->c, at(i)->field) &&
             !allocator_object_at(a, at(i)->field, &start, &size))
             drop(i);
+        else if (container_holds(a->c, at(i)->field) && at(i)->value)
+            store(a->t, at(i)->field, at(i)->value);
     lock_release(&exclusions_lock);
     lock_release(&a->lock);
-    exclusions_show(a->t);
 }
 
-void exclusions_show(struct txn *t)
+void exclusions_show(struct txn *t, bool is_committed)
 {
     lock_acquire(&exclusions_lock);
     for (uint64_t i = 0; i < list.count; i++)
-        if (container_holds(t->c, at(i)->field) && at(i)->value)
-            store(t, at(i)->field, at(i)->value);
+        if (container_holds(t->c, at(i)->field)) {
+            if (is_committed)
+                at(i)->value = at(i)->hidden;
+            if (at(i)->hidden)
+                store(t, at(i)->field, at(i)->hidden);
+        }
     lock_release(&exclusions_lock);
 }

@@ -25,9 +25,13 @@ bool exclusions_have(const uint64_t *field);
 /* [from, from + bytes) is at `to` from now on; or, if that is NULL, holds no fields any more. */
 void exclusions_move(const void *from, uint64_t bytes, const void *to);
 
-/* Have the fields in a container be NULL for its commit, or be what they were before that. */
+/* Call `visit` for each. */
+void exclusions_each(void (*visit)(void *context, uint64_t *field), void *context);
+
+/* Have the fields in a container be NULL for its commit; then be what they were before that, which a
+ * rollback brings back if they are committed. */
 void exclusions_hide(struct txn *t);
-void exclusions_show(struct txn *t);
+void exclusions_show(struct txn *t, bool is_committed);
 
 /* After a rollback: those in a container are as at its last commit, if their objects are there. */
 void exclusions_restore(struct allocator *a);

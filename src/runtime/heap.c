@@ -117,7 +117,7 @@ void *pm__realloc(void *p, size_t size)
     if (!heap_contains(p))
         return realloc(p, size);
     if (size == 0) { /* as glibc */
-        heap_free(p);
+        pm__free(p);
         return NULL;
     }
     size_t bytes = min_u64(heap_size(p), size);

@@ -288,6 +288,13 @@ TEST_CASE_METHOD(Fixture, "what cannot be moved fails the commit, which can be m
         fails(EINVAL, {path.c_str(), "freed"});
         put(r->first->next->other, nullptr);
     }
+    SECTION("what is to be another container's root")
+    {
+        test::Container d = test::open(directory / "d.pm", how());
+        REQUIRE_OK(pm_setroot(d.get(), n, 0));
+        fails(EINVAL, {"d.pm", "new root", "another container"});
+        REQUIRE(pm_getroot(d.get()) == n);
+    }
     SECTION("what another container leads to")
     {
         test::Container d = test::open(directory / "d.pm", how());
@@ -471,6 +478,107 @@ TEST_CASE_METHOD(Fixture, "fields that are left out")
         pm__free(outside);
     }
     free(foreign);
+}
+
+TEST_CASE_METHOD(Fixture, "fields that are left out follow what moves for others")
+{
+    Node *n = push(r, 1, nullptr), *on_heap = make(9, 0, nullptr);
+    put(n->other, n); // of what moves
+    put(on_heap->other, n);
+    for (Node *node : {n, on_heap})
+        REQUIRE_OK(pm_exclude(&node->other));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    Node *first = r->first;
+    REQUIRE(pm_contains(c.get(), first));
+    REQUIRE(first->other == first);
+    REQUIRE(on_heap->other == first);
+    Node *second = push(r, 1, nullptr);
+    put(first->other, second); // of what is there already
+    SECTION("of the same container")
+    {
+        REQUIRE_OK(pm_commit(c.get()));
+        second = r->first;
+        REQUIRE(pm_contains(c.get(), second));
+        REQUIRE(first->other == second);
+    }
+    SECTION("of another")
+    {
+        test::Container d = test::open(directory / "d.pm", how());
+        Root *rd = root(d.get());
+        Node *owner = push(rd, 0, nullptr);
+        REQUIRE_OK(pm_exclude(&owner->other));
+        REQUIRE_OK(pm_commit(d.get()));
+        rd = root(d.get());
+        owner = rd->first;
+        put(owner->other, second);
+        REQUIRE_OK(pm_commit(c.get()));
+        second = r->first;
+        REQUIRE(pm_contains(c.get(), second));
+        REQUIRE(owner->other == second);
+        REQUIRE_OK(pm_commit(d.get()));
+        REQUIRE(owner->other == second);
+    }
+    SECTION("unless the commit fails; a rollback then knows what was committed")
+    {
+        REQUIRE_OK(pm_commit(c.get()));
+        second = r->first;
+        put(first->other, on_heap);
+        void *foreign = malloc(8);
+        put(second->inside, static_cast<uint64_t *>(foreign));
+        fails(EINVAL, {"leads out of the container"});
+        REQUIRE(first->other == on_heap);
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(first->other == second);
+        free(foreign);
+    }
+    pm__free(on_heap);
+}
+
+TEST_CASE_METHOD(Fixture, "aligned objects stay so")
+{
+    const size_t alignment = GENERATE(32, 64, 1024, 4096, 16384, 65536);
+    const size_t size = GENERATE(8, 32, 64, 1000, 20000, 70000);
+    CAPTURE(alignment, size);
+    char **all = compiled::make<char *>(9 * sizeof(char *));
+    for (int i = 0; i < 8; i++) {
+        auto *p = static_cast<char *>(pm__memalign(alignment, size));
+        memset(p, i, size);
+        put(all[i], p);
+        heap_object object{};
+        REQUIRE(heap_find(p + size, &object) == HEAP_LIVE);
+        REQUIRE(object.start == p);
+        REQUIRE(object.size == size);
+    }
+    REQUIRE_OK(pm_setroot(c.get(), all, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    all = static_cast<char **>(pm_getroot(c.get()));
+    for (int i = 0; i < 8; i++) {
+        REQUIRE(pm_contains(c.get(), all[i]));
+        REQUIRE(reinterpret_cast<uintptr_t>(all[i]) % alignment == 0);
+        REQUIRE(all[i][0] == i);
+        REQUIRE(all[i][size - 1] == i);
+    }
+    char *last = all[7];
+    put(all[7], static_cast<char *>(nullptr));
+    auto *out = static_cast<char *>(pm_detach(last));
+    REQUIRE(out);
+    REQUIRE(reinterpret_cast<uintptr_t>(out) % std::min<size_t>(alignment, 4096) == 0);
+    pm__free(out);
+    REQUIRE_OK(pm_setroot(c.get(), nullptr, 0));
+}
+
+TEST_CASE_METHOD(Fixture, "a root that has been freed is named")
+{
+    auto *again = compiled::make<Root>();
+    REQUIRE_OK(pm_setroot(c.get(), again, 0));
+    pm__free(again);
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"new root", "freed"}));
+    REQUIRE_OK(pm_setroot(c.get(), r, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    commit();
 }
 
 TEST_CASE_METHOD(Fixture, "what cannot be left out")
