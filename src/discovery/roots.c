@@ -142,6 +142,7 @@ static struct roots_range words_of(void *address, size_t size)
 
 void roots_variables(void (*look)(void *context, struct roots_range range), void *context)
 {
+    look(context, words_of(&pm__strtok_rest, sizeof pm__strtok_rest));
     lock_acquire(&modules_lock);
     for (uint64_t i = 0; i < modules.count; i++) {
         const struct pm__roots *m = *module_at(i);

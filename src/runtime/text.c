@@ -6,6 +6,7 @@
 #undef _FORTIFY_SOURCE
 
 #include "runtime/announce.h"
+#include "runtime/heap.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,11 +72,12 @@ VARIADIC(pm____snprintf_chk, (char *p, size_t n, int flag, size_t room, const ch
          pm____vsnprintf_chk(p, n, flag, room, format, list))
 
 /* libc's strtok() hides where it is, so this one keeps its own place: a thread's. */
+_Thread_local char *pm__strtok_rest;
+
 EXPORT char *pm__strtok_r(char *s, const char *set, char **rest);
 
 EXPORT char *pm__strtok(char *s, const char *set);
 EXPORT char *pm__strtok(char *s, const char *set)
 {
-    static _Thread_local char *rest;
-    return pm__strtok_r(s, set, &rest);
+    return pm__strtok_r(s, set, &pm__strtok_rest);
 }

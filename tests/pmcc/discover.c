@@ -484,3 +484,19 @@ CASE(frees_what_has_moved)
     keep_changes(c);
     assert(pm_close(c) == 0);
 }
+
+CASE(commits_between_tokens)
+{
+    pm_container *c = fresh(0);
+    char **text = malloc(sizeof *text);
+    *text = strdup("some words in a text");
+    int words = 0;
+    assert(pm_setroot(c, text, 0) == 0);
+    for (char *word = strtok(*text, " "); word; word = strtok(NULL, " ")) {
+        keep_changes(c);
+        assert(pm_contains(c, word));
+        words++;
+    }
+    assert(words == 5 && strcmp(*text, "some") == 0);
+    assert(pm_close(c) == 0);
+}
