@@ -22,7 +22,7 @@ function(pmcc_instrument target)
   if("DISCOVER" IN_LIST ARGN)
     target_compile_options(${target} PRIVATE -fplugin=$<TARGET_FILE:pmcc-pass>
       "SHELL:-Xclang -mllvm -Xclang -pm-discover" "SHELL:-Xclang -mllvm -Xclang -disable-lsr"
-      -D_GLIBCXX_EXTERN_TEMPLATE=0)
+      "SHELL:-include ${PROJECT_SOURCE_DIR}/include/libpm_discover.h")
     target_link_libraries(${target} PRIVATE pm_discover pm_static)
   endif()
   # A new plugin makes every object stale. The property knows no generator expressions.

@@ -239,7 +239,8 @@ void Collector::assembly(CallBase &call)
     }
 }
 
-/* setjmp() and its like, and getcontext(): no wrapper can stand for them. */
+/* setjmp() and its like, and getcontext(): no wrapper can stand for them. What was in registers may
+ * be pointers: a copy of what is there already is such words whose values tell. */
 void Collector::returns_twice(CallBase &call)
 {
     if (call.arg_empty() || !call.getArgOperand(0)->getType()->isPointerTy())
@@ -247,6 +248,7 @@ void Collector::returns_twice(CallBase &call)
     const Function *callee = call.getCalledFunction();
     bool is_context = callee && callee->getName() == "getcontext";
     bytes(call.getArgOperand(0), is_context ? sizeof(ucontext_t) : sizeof(jmp_buf));
+    writes_.back().from = call.getArgOperand(0);
 }
 
 } // namespace

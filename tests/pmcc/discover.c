@@ -340,6 +340,31 @@ CASE(finds_what_longjmp_brings_back)
     assert(pm_close(c) == 0);
 }
 
+/* More than a function keeps on the stack: the rest is in registers, and so in the buffer. */
+static __attribute__((noinline)) long jump(pm_container *c, jmp_buf *state, struct node *a,
+                                           struct node *b, struct node *d, struct node *e)
+{
+    if (setjmp(*state) == 0) {
+        keep_changes(c);
+        longjmp(*state, 1);
+    }
+    assert(pm_contains(c, a) && pm_contains(c, b) && pm_contains(c, d) && pm_contains(c, e));
+    return a->number + b->number + d->number + e->number;
+}
+
+CASE(finds_what_longjmp_brings_back_from_the_heap)
+{
+    pm_container *c = fresh(0);
+    struct node *list = make_list(1);
+    keep_all(c, list);
+    struct node *more = make_list(4);
+    list->next = more;
+    jmp_buf *state = malloc(sizeof *state);
+    assert(jump(c, state, more, more->next, more->next->next, more->next->next->next) == 6);
+    free(state);
+    assert(pm_close(c) == 0);
+}
+
 /* Text, in memory that libc would allocate. */
 struct line {
     struct line *next;

@@ -47,7 +47,7 @@ void check_nodes(pm_container *c, const Node *node, int n)
 {
     for (int i = 0; i < n; i++, node = node->next.get()) {
         assert(pm_contains(c, node) && node->value() == (i % 2 ? 2 * i : i));
-        assert(pm_contains(c, node->name.data()) && node->name.starts_with("a name that"));
+        assert(pm_contains(c, node->name.data()) && node->name.find("a name that") == 0);
         assert(node->brief == "brief" && pm_contains(c, node->brief.data()));
         assert(node->others.size() == size_t(n - 1 - i));
         const Node *other = node->next.get();
