@@ -19,6 +19,8 @@ char letter_of(const Type *type)
         return 'v';
     if (type->isPointerTy())
         return 'p';
+    if (type->isIntegerTy(1))
+        return 'b';
     if (type->isIntegerTy(32))
         return 'i';
     if (type->isIntegerTy(64))

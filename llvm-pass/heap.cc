@@ -2,9 +2,7 @@
 #include "calls.h"
 #include "discover.h"
 
-#include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/GlobalAlias.h>
-#include <llvm/IR/InstrTypes.h>
 
 using namespace llvm;
 
@@ -26,29 +24,6 @@ constexpr const char *operators[] = {
 #define OPERATOR(name, type) #name,
 #include "runtime/allocations.def"
 };
-
-/* What libstdc++ does inside to nodes of list, and of map, set and their kin. */
-constexpr const char *linking[] = {
-    "_ZNSt8__detail15_List_node_base7_M_hookEPS0_",
-    "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_",
-};
-
-/* Nothing else would say so: what such a container holds would stay behind. */
-void warn_of_unseen_links(Module &module)
-{
-    for (const char *name : linking) {
-        Function *function = module.getFunction(name);
-        if (!function || !function->isDeclaration())
-            continue;
-        for (User *user : function->users())
-            if (auto *call = dyn_cast<CallBase>(user))
-                module.getContext().diagnose(DiagnosticInfoUnsupported(
-                    *call->getFunction(),
-                    "libstdc++ links nodes of std::list, std::map and std::set where pmcc does not "
-                    "see it; what they hold cannot be discovered",
-                    call->getDebugLoc(), DS_Warning));
-    }
-}
 
 /*
  * A program that replaces an operator means all calls, those of other modules too, which are sent
@@ -89,7 +64,6 @@ bool is_discovered(const Module &module)
 bool route_allocations(Module &module, bool optnone_only)
 {
     bool changed = route_calls(module, allocations, optnone_only);
-    warn_of_unseen_links(module);
     return (!optnone_only && replace_operators(module)) || changed;
 }
 

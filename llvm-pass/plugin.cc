@@ -81,7 +81,11 @@ bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_on
 {
     auto &analyses = modules.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
     const bool anchoring = is_discovered(module) && !optnone_only;
-    bool changed = is_discovered(module) && route_allocations(module, optnone_only);
+    bool changed = false;
+    if (is_discovered(module)) {
+        changed |= route_allocations(module, optnone_only);
+        changed |= route_links(module, optnone_only);
+    }
     Emitter emitter(module);
     for (Function &function : module) {
         if (function.isDeclaration() || function.hasAvailableExternallyLinkage() ||

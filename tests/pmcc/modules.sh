@@ -247,23 +247,3 @@ for lto in -fno-lto -flto=full -flto=thin; do
         ./program || fail "an operator was not called"
     done
 done
-
-# Nodes that libstdc++ links by itself.
-cat >nodes.cc <<'END'
-#include <list>
-#include <set>
-#ifdef LIST
-void add(std::list<int> &list) { list.push_back(1); }
-#else
-void add(std::set<int> &set) { set.insert(1); }
-#endif
-END
-for kind in LIST SET; do
-    for level in -O0 -O2; do
-        step="$kind $level"
-        "$pmxx" --discover $level -D$kind -c nodes.cc 2>output
-        grep -q "cannot be discovered" output || fail "no warning of what libstdc++ links"
-        "$pmxx" $level -D$kind -c nodes.cc 2>output
-        [ ! -s output ] || fail "a warning without --discover"
-    done
-done
