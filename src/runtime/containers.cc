@@ -88,8 +88,8 @@ CONTAINER void pm___ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0
     for (const TreeNode *p = parent; p != header && is_red(p);) {
         const TreeNode *grandparent = p->_M_parent, *uncle = sibling(p, grandparent);
         announce_node(grandparent);
-        if (!is_red(uncle)) { /* two rotations, down to the children of a child of p */
-            announce_tree(p, 3);
+        if (!is_red(uncle)) { /* two rotations; all below p's children has been announced */
+            announce_tree(p, 2);
             announce_node(grandparent->_M_parent);
             break;
         }

@@ -16,7 +16,7 @@
 namespace
 {
 
-constexpr int keys = 700, commits = 400, changes = 8, commits_between_openings = 40;
+constexpr int keys = 700, commits = 2000, changes = 8, commits_between_openings = 20;
 
 using Random = std::minstd_rand;
 
@@ -69,7 +69,7 @@ struct TreesModel {
     void change(Trees &trees, Random &random)
     {
         int key = below(random, keys);
-        switch (below(random, 3)) {
+        switch (below(random, 4)) {
         case 0:
             if ((in_map[key] = !in_map[key]))
                 trees.map.emplace(key, name_of(key));
@@ -81,6 +81,13 @@ struct TreesModel {
                 trees.set.insert(name_of(key));
             else
                 assert(trees.set.erase(name_of(key)) == 1);
+            break;
+        case 2: // the first or the last, which the header leads to
+            if (!trees.multimap.empty()) {
+                auto end = key % 2 ? trees.multimap.begin() : std::prev(trees.multimap.end());
+                in_multimap[end->first]--;
+                trees.multimap.erase(end);
+            }
             break;
         default:
             if (in_multimap[key] < 3)
@@ -201,6 +208,7 @@ void change_and_compare(Kept *kept, Model model, int changes_each)
 
 CASE(finds_trees)
 {
+    change_and_compare(new Trees, TreesModel(), 1);
     change_and_compare(new Trees, TreesModel(), changes);
 }
 
