@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,8 @@ void declare(Item &item)
     for (Item *&other : item.friends)
         has_pointer(&other);
     has_pointer(&item.best);
+    /* Behind its pointer and flag it has what was on the stack, which may look like a pointer. */
+    memset(reinterpret_cast<char *>(&item.best) + sizeof(Item *) + 1, 0, sizeof(Item *) - 1);
     has_pointer(&item.owned);
     has_pointer(&item.pair);
 }
