@@ -100,7 +100,7 @@ int pm__pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void
 #pragma GCC visibility pop
 
 /* Where the calling thread's strtok() goes on: a pointer of the program's. text.c. */
-extern _Thread_local char *pm__strtok_rest
+extern __thread char *pm__strtok_rest
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 extern const char pm__thread_begin[] __attribute__((visibility("hidden")));
