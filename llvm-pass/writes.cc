@@ -6,6 +6,7 @@
 
 #include "base/marks.h"
 #include "kinds.h"
+#include "layouts.h"
 
 #include <csetjmp>
 #include <llvm/ADT/Sequence.h>
@@ -74,6 +75,9 @@ class Collector
 
     void copy(Value *pointer, Value *from, Value *length, Align align)
     {
+        auto *constant = dyn_cast<ConstantInt>(length);
+        if (constant && copy_variable(pointer, from, constant->getZExtValue(), align))
+            return;
         size_t count = writes_.size();
         bytes(pointer, length, align);
         if (writes_.size() > count)
@@ -104,6 +108,7 @@ class Collector
     }
 
     void add_kinds(Type *type, uint64_t offset, uint64_t &kinds);
+    bool copy_variable(Value *pointer, const Value *from, uint64_t size, Align align);
     bool x86_intrinsic(IntrinsicInst &call);
     Value *sign_bits(Value *vector);
     void x86_scatter(IntrinsicInst &call);
@@ -126,6 +131,26 @@ void Collector::add_kinds(Type *type, uint64_t offset, uint64_t &kinds)
     } else if (offset % 8 == 0) {
         kinds |= repeat(kind_of_type(type), layout_.getTypeStoreSize(type)) << offset;
     }
+}
+
+/* By lines. None of it is in the arena, so there is no kind to ask for. */
+bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, Align align)
+{
+    SmallBitVector words = pointer_words(from, size, layout_);
+    if (words.empty())
+        return false;
+    for (uint64_t done = 0; done < size; done += kinds_size_max) {
+        Value *part = pointer;
+        if (done > 0)
+            part = IRBuilder<>(&at_).CreateConstGEP1_64(Type::getInt8Ty(at_.getContext()), pointer,
+                                                        done);
+        uint64_t bytes_left = std::min(size - done, kinds_size_max);
+        bytes(part, bytes_left, commonAlignment(align, done));
+        for (uint64_t word = 0; word < bytes_left / 8; word++)
+            if (words[done / 8 + word])
+                writes_.back().kinds |= uint64_t(KIND_BY_VALUE) << 8 * word;
+    }
+    return true;
 }
 
 /* AVX's masks are the sign bits of the lanes. */

@@ -77,6 +77,50 @@ static const char *check_trees(pm_container *c)
     return wrong || count == 200 * STEPS ? wrong : "all nodes";
 }
 
+/* ---- padding, in which the stack has left an address ------------------------------------------ */
+
+struct padded {
+    struct padded *next;
+    int number; /* with the padding it would look like a pointer */
+    struct padded *also;
+    long same; /* as `number` */
+};
+
+/* Where the next function has its variables. */
+NOINLINE static void leave_on_stack(const void *address)
+{
+    const void *volatile words[64];
+    for (int i = 0; i < 64; i++)
+        words[i] = address;
+}
+
+NOINLINE static void set_padded(struct padded *p, struct padded *next, int number)
+{
+    *p = (struct padded){.next = next, .number = number};
+}
+
+STRUCTURE(padded)
+static void build_padded(pm_container *c, int step)
+{
+    struct padded **root = root_bytes(c, step, sizeof *root);
+    if (step == 0)
+        has_pointer(root);
+    for (int i = 0; i < 50; i++) {
+        struct padded *p = make(c, PM_TYPE(struct padded, next, also), 1);
+        leave_on_stack(p);
+        set_padded(p, *root, (int)(uintptr_t)p);
+        p->same = p->number;
+        *root = p;
+    }
+}
+static const char *check_padded(pm_container *c)
+{
+    int count = 0;
+    for (const struct padded *p = *(struct padded **)pm_getroot(c); p; p = p->next, count++)
+        REQUIRE_THAT_IT_HAS(p->number == p->same);
+    return count == 50 * STEPS ? NULL : "all of them";
+}
+
 /* ---- the middle of an object, and one past its end ------------------------------------------- */
 
 struct range {

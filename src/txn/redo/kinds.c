@@ -64,14 +64,24 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
 
 /* ---- at commit ------------------------------------------------------------------------------- */
 
-/* Those of some words that lead into the container, or a module. -1: pm__fail(). */
+/* Where objects are, and just behind: numbers look like addresses of the first pages sooner than of
+ * others. */
+static bool leads_to_data(const struct txn *t, uint64_t value)
+{
+    uint64_t offset = value - (uintptr_t)t->c->base;
+    return container_is_led_into(t->c, value) && offset > 0 &&
+           (segments_page_is_data(t, (uint32_t)(offset >> PM_PAGE_SHIFT)) ||
+            segments_page_is_data(t, (uint32_t)((offset - 1) >> PM_PAGE_SHIFT)));
+}
+
+/* Those of some words that lead to objects, or into a module. -1: pm__fail(). */
 static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
 {
     const uint64_t *words = line_words(t, line);
     int pointers = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        int leads = container_is_led_into(t->c, words[i]);
+        int leads = leads_to_data(t, words[i]);
         if (!leads && foreign_is_address(words[i]))
             leads = modules_adopt(t, words[i]);
         if (leads < 0)

@@ -1,0 +1,21 @@
+/*
+ * What the words of a variable may hold, by its type. A copy of a struct copies its padding too, in
+ * which a stack has left whatever was there, often the upper half of an address: with an int before
+ * it that looks like a pointer by its value. The type says that it is none.
+ */
+#pragma once
+
+#include <llvm/ADT/SmallBitVector.h>
+#include <llvm/IR/DataLayout.h>
+
+namespace pmcc
+{
+
+/**
+ * The words of [from, from + size) that may hold a pointer, if `from` lies in a variable whose type
+ * is known: on the stack, global, or passed by value. Empty if not.
+ */
+llvm::SmallBitVector pointer_words(const llvm::Value *from, uint64_t size,
+                                   const llvm::DataLayout &layout);
+
+} // namespace pmcc
