@@ -64,7 +64,8 @@ static int is_current(struct dl_phdr_info *info, size_t size, void *context)
     return info->dlpi_adds == list->adds && info->dlpi_subs == list->subs ? 1 : -1;
 }
 
-void loaded_refresh(struct loaded_list *list)
+/* Bring the list up to date. */
+static void refresh(struct loaded_list *list)
 {
     if (list->adds > 0 && dl_iterate_phdr(is_current, list) == 1)
         return;
@@ -72,16 +73,23 @@ void loaded_refresh(struct loaded_list *list)
     dl_iterate_phdr(add, list);
 }
 
-const struct loaded *loaded_at(const struct loaded_list *list, uint64_t address)
+/* The dynamic linker leaves it to the kernel where libraries go, which puts none below. The program
+ * itself may be there, and stays. */
+#define LIBRARIES_BEGIN (UINT64_C(1) << 32)
+
+const struct loaded *loaded_at(struct loaded_list *list, uint64_t address)
 {
+    if (address >= LIBRARIES_BEGIN || list->adds == 0)
+        refresh(list);
     for (uint32_t i = 0; i < list->count; i++)
         if (address - list->module[i].start < list->module[i].size)
             return &list->module[i];
     return NULL;
 }
 
-const struct loaded *loaded_with_id(const struct loaded_list *list, uint64_t id)
+const struct loaded *loaded_with_id(struct loaded_list *list, uint64_t id)
 {
+    refresh(list);
     for (uint32_t i = 0; i < list->count; i++)
         if (list->module[i].id == id)
             return &list->module[i];

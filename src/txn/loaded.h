@@ -12,18 +12,16 @@ struct loaded {
 /* More than these are as if they were not there. */
 #define LOADED_MAX 256
 
-/* As of the dynamic linker's last change. Zero at first; not thread-safe. */
+/* As of the dynamic linker's last change that mattered. Zero at first; not thread-safe. */
 struct loaded_list {
     struct loaded module[LOADED_MAX];
     uint32_t count;
     unsigned long long adds, subs; /* of the dynamic linker, when it was made */
 };
 
-/* Bring the list up to date; some 50 ns if it is. */
-void loaded_refresh(struct loaded_list *list);
-
-/* The one that has an address, or a build-id; NULL if there is none. */
-const struct loaded *loaded_at(const struct loaded_list *list, uint64_t address);
-const struct loaded *loaded_with_id(const struct loaded_list *list, uint64_t id);
+/* The one that has an address, or a build-id, now; NULL if there is none. Asking the dynamic linker
+ * takes some 50 ns, which small numbers do not cost. */
+const struct loaded *loaded_at(struct loaded_list *list, uint64_t address);
+const struct loaded *loaded_with_id(struct loaded_list *list, uint64_t id);
 
 #endif

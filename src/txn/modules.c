@@ -83,7 +83,6 @@ static void load(struct txn *t, uint32_t i)
     *k = (struct module){
         .id = seal_payload(e->id), .home = seal_payload(e->base), .size = seal_payload(e->size)};
     m->end = i + 1;
-    loaded_refresh(&m->list);
     const struct loaded *l = loaded_with_id(&m->list, k->id);
     k->loaded = l && l->size == k->size;
     k->view = k->loaded ? l->start : t->c->moved ? nowhere(i) : k->home;
@@ -229,14 +228,12 @@ static bool replaces(const struct modules *m, const struct loaded *l)
 
 bool modules_may_adopt(struct modules *m, uint64_t value)
 {
-    loaded_refresh(&m->list);
     return loaded_at(&m->list, value) || modules_know(m, value);
 }
 
 int modules_adopt(struct txn *t, uint64_t value)
 {
     struct modules *m = &t->modules;
-    loaded_refresh(&m->list);
     const struct loaded *l = loaded_at(&m->list, value);
     if (!l)
         return modules_know(m, value); /* of one that is not loaded */
