@@ -1,5 +1,5 @@
 /*
- * The tables of src/runtime/heap.h: an entry for each variable that can hold a pointer, and for each
+ * The tables of src/base/roots.h: an entry for each variable that can hold a pointer, and for each
  * function, in a section of its own name. Linkers join the sections and say where they begin and
  * end; src/runtime/register.c hands them to libpm.
  *

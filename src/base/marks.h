@@ -61,6 +61,12 @@
 #define KIND_POINTER  1 /* by its type, or made of a pointer by arithmetic */
 #define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
 
+/* The kinds of a word in the arena and of those behind it. */
+static inline uint8_t *kinds_of(const void *word)
+{
+    return (uint8_t *)KINDS_TABLE + (((uintptr_t)word - ARENA_HINT) >> KINDS_WORD_SHIFT);
+}
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -150,7 +150,7 @@ void arena_give_back(uint64_t base, uint64_t size)
 {
     /* Whoever comes next has marked nothing; else the addresses are not for use again. */
     void *marks = (void *)(MARKS_TABLE + ((base - ARENA_HINT) >> MARKS_LINE_SHIFT));
-    void *kinds = (void *)(KINDS_TABLE + ((base - ARENA_HINT) >> KINDS_WORD_SHIFT));
+    void *kinds = kinds_of((void *)base);
     if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0 ||
         map_clear_table(kinds, size >> KINDS_WORD_SHIFT) != 0)
         return;

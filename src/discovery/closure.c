@@ -19,6 +19,12 @@ static uint64_t offset_of(const struct discovery *d, const void *p)
     return (uint64_t)((const char *)p - container_of(d)->base);
 }
 
+/* A word of the container that was found to lead to the heap. */
+static uint64_t *word_at(const struct discovery *d, uint64_t i)
+{
+    return (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
+}
+
 static int no_memory(const struct discovery *d)
 {
     return pm__fail(ENOMEM, "%s: no memory to note what moves; nothing has", container_of(d)->path);
@@ -66,9 +72,8 @@ static int add(struct discovery *d, struct heap_object *object)
     }
     txn_mark_range(t, offset_of(d, to), size);
     memcpy(to, object->start, object->size);
-    uint8_t *kinds = (uint8_t *)KINDS_TABLE + (((uintptr_t)to - ARENA_HINT) >> KINDS_WORD_SHIFT);
     for (uint64_t i = 0; i < divide_up(size, sizeof(uint64_t)); i++)
-        kinds[i] = heap_kinds(object->start)[i] & KIND_MASK;
+        kinds_of(to)[i] = kinds_of(object->start)[i] & KIND_MASK;
     *m = (struct move){*object, to, *(uint64_t *)object->start};
     *(uint64_t *)object->start = d->moves.count - 1;
     heap_set_moves(object, true);
@@ -113,7 +118,7 @@ static int follow(struct discovery *d, struct owner o, uint64_t *word, uint8_t k
 static int gather_from(struct discovery *d, uint64_t i)
 {
     uint64_t words = divide_up(move_at(d, i)->from.size, sizeof(uint64_t));
-    const uint8_t *kinds = heap_kinds(move_at(d, i)->from.start);
+    const uint8_t *kinds = kinds_of(move_at(d, i)->from.start);
     for (uint64_t k = 0; k < words; k++) {
         uint8_t kind = kinds[k] & KIND_MASK;
         if (kind == KIND_DATA)
@@ -133,7 +138,7 @@ int closure_gather(struct discovery *d)
     uint64_t ignored, root = (uint64_t)d->root;
     int result = 0;
     for (uint64_t i = 0; i < d->words.count && result == 0; i++) {
-        uint64_t *word = (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
+        uint64_t *word = word_at(d, i);
         uint8_t kind = (uint8_t)txn_kinds_at(word, 1);
         result = follow(d, (struct owner){.word = word}, word, kind, &ignored);
     }
@@ -154,54 +159,44 @@ struct redirection {
 /* This reaches also between what a sanitizer knows of on the stack; so do those below. */
 #define ON_ANY_STACK __attribute__((no_sanitize("address")))
 
-ON_ANY_STACK static int change(struct discovery *d, uint64_t *word, uint64_t value)
+ON_ANY_STACK static void change(struct redirection *r, uint64_t *word,
+                                const struct heap_object *object)
 {
-    struct change *c = vector_push(&d->changes, sizeof *c);
-    if (!c)
-        return no_memory(d);
-    *c = (struct change){word, *word};
-    *word = value;
-    return 0;
+    struct change *c = r->result == 0 ? vector_push(&r->d->changes, sizeof *c) : NULL;
+    if (c) {
+        *c = (struct change){word, *word};
+        *word = moved_value(r->d, *word, object);
+    } else if (r->result == 0) {
+        r->result = no_memory(r->d);
+    }
 }
 
-static void redirect(void *context, uint64_t *word, const struct heap_object *object)
+ON_ANY_STACK static void change_if_led_to_moving(struct redirection *r, uint64_t *word)
 {
-    struct redirection *r = context;
-    if (heap_moves(word))
-        return; /* its copy has been */
-    if (r->result == 0)
-        r->result = change(r->d, word, moved_value(r->d, *word, object));
+    struct heap_object object;
+    if (heap_find_moving((void *)*word, &object))
+        change(r, word, &object);
+}
+
+/* The copies of what moves are right already. */
+static void redirect_reference(void *context, uint64_t *word, const struct heap_object *object)
+{
+    struct heap_object owner;
+    if (!heap_find_moving(word, &owner))
+        change(context, word, object);
 }
 
 /* An excluded field is not followed, but may lead to what moves for other reasons. */
 static void redirect_excluded(void *context, uint64_t *field)
 {
-    struct redirection *r = context;
-    struct heap_object object;
-    if (!heap_contains(field) && heap_contains((void *)*field) &&
-        heap_find((void *)*field, &object) == HEAP_LIVE && object.moves && r->result == 0)
-        r->result = change(r->d, field, moved_value(r->d, *field, &object));
+    if (!heap_contains(field))
+        change_if_led_to_moving(context, field);
 }
 
 ON_ANY_STACK static void redirect_range(void *context, struct roots_range range)
 {
-    struct redirection *r = context;
-    struct heap_object object;
     for (uint64_t *word = range.first; word < range.end; word++)
-        if (heap_contains((void *)*word) && heap_find((void *)*word, &object) == HEAP_LIVE &&
-            object.moves && r->result == 0)
-            r->result = change(r->d, word, moved_value(r->d, *word, &object));
-}
-
-static void redirect_words(struct redirection *r)
-{
-    struct discovery *d = r->d;
-    struct heap_object object;
-    for (uint64_t i = 0; i < d->words.count && r->result == 0; i++) {
-        uint64_t *word = (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
-        if (heap_find((void *)*word, &object) == HEAP_LIVE && object.moves)
-            r->result = change(d, word, moved_value(d, *word, &object));
-    }
+        change_if_led_to_moving(context, word);
 }
 
 int closure_redirect(struct discovery *d, const struct roots_range *stack)
@@ -209,13 +204,14 @@ int closure_redirect(struct discovery *d, const struct roots_range *stack)
     struct redirection r = {d, 0};
     for (uint64_t i = 0; i < d->moves.count && exclusions_any(); i++)
         exclusions_move(move_at(d, i)->from.start, move_at(d, i)->from.size, move_at(d, i)->to);
-    redirect_words(&r);
+    for (uint64_t i = 0; i < d->words.count; i++)
+        change_if_led_to_moving(&r, word_at(d, i));
     exclusions_each(redirect_excluded, &r);
-    if (!references_refresh(redirect, &r) && r.result == 0)
+    if (!references_refresh(redirect_reference, &r) && r.result == 0)
         r.result = no_memory(d);
     for (uint64_t i = 0; i < d->moves.count && r.result == 0; i++) {
         struct heap_object object = move_at(d, i)->from;
-        references_of(&object, redirect, &r);
+        references_of(&object, redirect_reference, &r);
     }
     roots_variables(redirect_range, &r);
     redirect_range(&r, *stack);

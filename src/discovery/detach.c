@@ -7,6 +7,7 @@
 #include "discovery/detach.h"
 
 #include "base/error.h"
+#include "discovery/cards.h"
 #include "discovery/check.h"
 #include "discovery/exclusions.h"
 #include "discovery/heap.h"
@@ -155,9 +156,9 @@ static int copy_all(struct detaching *s)
             return no_memory(s);
         m->to = to;
         memcpy(to, from, m->size);
-        heap_mark(to, m->size);
+        cards_mark(to, m->size);
         for (uint64_t at = 0; at + sizeof(uint64_t) <= m->size; at += sizeof(uint64_t))
-            heap_set_kind(to + at, sizeof(uint64_t), (uint8_t)txn_kinds_at(from + at, 1));
+            cards_set_kind(to + at, sizeof(uint64_t), (uint8_t)txn_kinds_at(from + at, 1));
     }
     return 0;
 }
@@ -186,12 +187,12 @@ __attribute__((no_sanitize("address"))) static void redirect_range(void *context
 static void redirect_heap(struct detaching *s)
 {
     for (struct heap_object object = {.start = NULL}; heap_next(&object);) {
-        const uint8_t *kinds = heap_kinds(object.start);
+        const uint8_t *kinds = kinds_of(object.start);
         for (uint64_t i = 0; i < object.size / sizeof(uint64_t); i++) {
             uint64_t *word = (uint64_t *)object.start + i;
             if (kinds[i] != KIND_DATA && container_holds(s->a->c, (void *)*word)) {
                 redirect_range(s, (struct roots_range){word, word + 1});
-                heap_mark(word, sizeof *word);
+                cards_mark(word, sizeof *word);
             }
         }
     }

@@ -49,12 +49,6 @@ static const char *path_of(const struct discovery *d)
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-static bool is_moving(const void *value)
-{
-    struct heap_object object;
-    return heap_contains(value) && heap_find(value, &object) == HEAP_LIVE && object.moves;
-}
-
 #define SHARED                                                                                     \
     "leads to a malloc'ed object that another container leads to as well, which is being "         \
     "committed; an object can be in one only"
@@ -64,7 +58,8 @@ static int find_shared(void *context, uint64_t offset)
 {
     const struct container *c = context;
     uint64_t *word = (uint64_t *)(c->base + offset);
-    if (!is_moving((void *)*word) || (exclusions_any() && exclusions_have(word)))
+    struct heap_object object;
+    if (!heap_find_moving((void *)*word, &object) || (exclusions_any() && exclusions_have(word)))
         return 0;
     return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 " " SHARED, c->path,
                     offset, *word);
@@ -72,7 +67,8 @@ static int find_shared(void *context, uint64_t offset)
 
 static int check_other(const struct discovery *other)
 {
-    if (is_moving(other->root))
+    struct heap_object object;
+    if (heap_find_moving(other->root, &object))
         return pm__fail(EINVAL, "%s: the new root %p " SHARED, path_of(other), other->root);
     return txn_find_pointers(other->map->a->t, VOLATILE_BASE, VOLATILE_SIZE, find_shared,
                              other->map->a->c);
@@ -128,7 +124,7 @@ static int commit_root(struct discovery *d, uint64_t *epoch)
 {
     struct allocator *a = d->map->a;
     struct heap_object object;
-    if (!d->root || heap_find(d->root, &object) != HEAP_LIVE || !object.moves)
+    if (!heap_find_moving(d->root, &object))
         return commit_hiding(d, epoch);
     uint64_t size;
     void *old = allocator_root_object(a, &size);

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/panic.h"
 #include "container/container.h"
+#include "discovery/cards.h"
 #include "discovery/spans.h"
 
 #include <errno.h>
@@ -33,13 +34,13 @@ static struct lock heap_lock; /* guards spans and `rooms` */
 static uint32_t rooms[SIZES]; /* lists of spans */
 static uint8_t size_of_granules[HEAP_SMALL_MAX / HEAP_GRANULE + 1];
 static uint16_t granules_of_size[SIZES];
-static uint8_t *live;     /* a byte for each granule: 0, or bytes behind the object, at most 127 */
-#define ALIGNED 1         /* such a byte: a trailer ends the object's memory */
-#define MOVES   128       /* in such a byte: the object is moving */
-static uint32_t *written; /* cards */
-static _Atomic uint32_t written_count;
+static uint8_t *live; /* a byte for each granule: 0, or how many behind the object, at most 127 */
 static pthread_key_t cache_key;
 static _Thread_local struct cache *cache;
+
+/* What such a byte says besides. */
+#define ALIGNED 1   /* the whole of it: a trailer ends the object's memory */
+#define MOVES   128 /* a bit of it: the object is moving */
 
 /* What an aligned small object was asked for with. */
 struct trailer {
@@ -56,11 +57,6 @@ static inline struct trailer *trailer_of(char *start, uint64_t bytes)
 static inline uint8_t *live_at(const void *start)
 {
     return live + ((uintptr_t)start - VOLATILE_BASE) / HEAP_GRANULE;
-}
-
-static inline uint8_t *kinds_at(const void *word)
-{
-    return (uint8_t *)(uintptr_t)heap_kinds(word);
 }
 
 /* ---- once, and once a thread ----------------------------------------------------------------- */
@@ -106,8 +102,8 @@ static int map_heap(void)
         error = inherit(MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT),
                         VOLATILE_SIZE >> MARKS_LINE_SHIFT);
     if (error == 0)
-        error = inherit((uintptr_t)heap_kinds((void *)VOLATILE_BASE),
-                        VOLATILE_SIZE >> KINDS_WORD_SHIFT);
+        error =
+            inherit((uintptr_t)kinds_of((void *)VOLATILE_BASE), VOLATILE_SIZE >> KINDS_WORD_SHIFT);
     return error;
 }
 
@@ -118,9 +114,8 @@ static void start(void)
 {
     spans = map_inherited_table(SPANS * sizeof *spans);
     live = map_inherited_table(VOLATILE_SIZE / HEAP_GRANULE);
-    written = map_inherited_table((VOLATILE_SIZE >> HEAP_CARD_SHIFT) * sizeof *written);
     choose_sizes();
-    is_on = spans && live && written && map_heap() == 0 &&
+    is_on = spans && live && cards_start() && map_heap() == 0 &&
             pthread_atfork(before_fork, after_fork, after_fork) == 0 &&
             pthread_key_create(&cache_key, give_back_cache) == 0;
     if (!is_on)
@@ -200,8 +195,7 @@ static void *take_object(uint32_t span, uint32_t size)
     return p;
 }
 
-/* The next thread's cache is nobody's; its stores are the application's first to these objects, and
- * mark their cards. */
+/* Get objects from the spans, half of what the bin may have. */
 static bool fill(struct bin *bin, uint32_t size)
 {
     lock_acquire(&heap_lock);
@@ -289,7 +283,7 @@ static bool free_small(const struct span *s, void *p)
     if ((uintptr_t)p % HEAP_GRANULE || *is_live == 0 || !k)
         return false;
     *is_live = 0;
-    forget_kinds(kinds_at(p), s->granules);
+    forget_kinds(kinds_of(p), s->granules);
     uint32_t size = size_of_granules[s->granules];
     struct bin *bin = &k->bins[size];
     *(void **)p = bin->list;
@@ -331,8 +325,8 @@ static bool free_large(struct span *s, void *p)
         return false;
     uint64_t bytes = (uint64_t)count << HEAP_SPAN_SHIFT;
     /* Both tell only what is no loss: memory that stays, or is locked. */
-    if (madvise(kinds_at(p), bytes >> KINDS_WORD_SHIFT, MADV_DONTNEED) != 0)
-        memset(kinds_at(p), KIND_DATA, bytes >> KINDS_WORD_SHIFT);
+    if (madvise(kinds_of(p), bytes >> KINDS_WORD_SHIFT, MADV_DONTNEED) != 0)
+        memset(kinds_of(p), KIND_DATA, bytes >> KINDS_WORD_SHIFT);
     (void)madvise(p, bytes, MADV_DONTNEED);
     lock_acquire(&heap_lock);
     spans_give(first, count);
@@ -415,13 +409,14 @@ void heap_set_moves(const struct heap_object *object, bool moves)
         *is_live = (uint8_t)((*is_live & (MOVES - 1)) | (moves ? MOVES : 0));
 }
 
-bool heap_moves(const void *address)
+bool heap_find_moving(const void *address, struct heap_object *object)
 {
-    const struct span *s = spans ? &spans[span_of(address)] : NULL;
-    struct heap_object object;
-    if (!s || (s->use == SPAN_LARGE ? spans[s->first].moving : s->moving) == 0)
+    if (!spans || !heap_contains(address))
         return false;
-    return heap_find(address, &object) == HEAP_LIVE && object.moves;
+    const struct span *s = &spans[span_of(address)];
+    if ((s->use == SPAN_LARGE ? spans[s->first].moving : s->moving) == 0)
+        return false;
+    return heap_find(address, object) == HEAP_LIVE && object->moves;
 }
 
 bool heap_next(struct heap_object *object)
@@ -445,44 +440,4 @@ bool heap_next(struct heap_object *object)
         address = span_start(span = next);
     }
     return false;
-}
-
-/* ---- what is stored -------------------------------------------------------------------------- */
-
-#define CARD_MARKED (UINT64_C(0x0101010101010101) * (MARK_LINE | MARK_KINDS))
-static_assert(HEAP_CARD >> MARKS_LINE_SHIFT == sizeof(uint64_t),
-              "the marks of a card are one word");
-static_assert(VOLATILE_SIZE >> HEAP_CARD_SHIFT <= UINT32_MAX, "cards can be counted");
-
-static uint64_t *card_marks(uint64_t card)
-{
-    return (uint64_t *)(MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT)) + card;
-}
-
-void heap_mark(const void *address, size_t size)
-{
-    uint64_t offset = (uintptr_t)address - VOLATILE_BASE;
-    if (!spans || size == 0 || size > VOLATILE_SIZE - offset)
-        return;
-    for (uint64_t card = offset >> HEAP_CARD_SHIFT; card <= (offset + size - 1) >> HEAP_CARD_SHIFT;
-         card++)
-        if (__atomic_exchange_n(card_marks(card), CARD_MARKED, __ATOMIC_ACQ_REL) == 0)
-            written[atomic_fetch_add(&written_count, 1)] = (uint32_t)card;
-}
-
-void heap_set_kind(const void *address, size_t size, uint8_t kind)
-{
-    uintptr_t first = align_down((uintptr_t)address, sizeof(uint64_t));
-    if (size > 0 && size <= VOLATILE_BASE + VOLATILE_SIZE - (uintptr_t)address)
-        memset(kinds_at((void *)first), kind,
-               divide_up((uintptr_t)address + size - first, sizeof(uint64_t)));
-}
-
-char *heap_take_written(void)
-{
-    if (atomic_load(&written_count) == 0)
-        return NULL;
-    uint32_t card = written[atomic_fetch_sub(&written_count, 1) - 1];
-    __atomic_store_n(card_marks(card), 0, __ATOMIC_RELEASE);
-    return (char *)VOLATILE_BASE + ((uint64_t)card << HEAP_CARD_SHIFT);
 }

@@ -4,7 +4,7 @@
  *
  *   - whether an address is volatile memory of ours is one subtraction and one comparison
  *   - the marks which such code makes anyway (base/marks.h) tell what was stored there, and the
- *     kinds which words are pointers: nothing else need be done at a store
+ *     kinds which words are pointers: nothing else need be done at a store (cards.h)
  *   - the object that an address is in is looked up in a table of spans
  *
  * Small objects lie in spans of 64 KiB, each of one size, as in a container's slabs; larger ones in
@@ -16,12 +16,9 @@
  *
  * Invariants
  *  H1  The kinds of free memory are KIND_DATA.
- *  H2  The marks of a card, which is 512 bytes, are all set or all clear, and it is on the list of
- *      written cards if they are set (but for a moment within heap_mark()).
- *  H3  A byte of `live` is not 0 where a small object begins that is allocated, and nowhere else.
+ *  H2  A byte of `live` is not 0 where a small object begins that is allocated, and nowhere else.
  *
- * Ideas: size-segregated spans and thread caches, Ghemawat and Menage, TCMalloc; glibc's tcache;
- * card marking, Wilson and Moher, OOPSLA 1989.
+ * Ideas: size-segregated spans and thread caches, Ghemawat and Menage, TCMalloc; glibc's tcache.
  */
 #ifndef PM_DISCOVERY_HEAP_H
 #define PM_DISCOVERY_HEAP_H
@@ -37,8 +34,6 @@
 #define HEAP_SLACK      8 /* bytes behind each object, at least */
 #define HEAP_SPAN_SHIFT 16
 #define HEAP_SPAN       (UINT64_C(1) << HEAP_SPAN_SHIFT)
-#define HEAP_CARD_SHIFT 9 /* of what is noted of stores */
-#define HEAP_CARD       (UINT64_C(1) << HEAP_CARD_SHIFT)
 #define HEAP_SMALL_MAX  (UINT64_C(32) << 10) /* of a small object, its slack included */
 
 static inline bool heap_contains(const void *address)
@@ -73,27 +68,12 @@ enum heap_state heap_find(const void *address, struct heap_object *object);
 /* Note of a live object that it is moving to a container, or is not after all. */
 void heap_set_moves(const struct heap_object *object, bool moves);
 
-/* Whether an address of the heap is in an object that moves. Where none in its span does that costs
- * no look at the object's own byte, which is seldom in the cache. */
-bool heap_moves(const void *address);
+/* Whether an address, be it of the heap or not, leads to an object that moves, and to which. Where
+ * none in its span does that costs no look at the object's own byte, which is seldom in the cache. */
+bool heap_find_moving(const void *address, struct heap_object *object);
 
 /* The live object behind the one that begins at object->start; the first if that is NULL. False if
  * there are no more. Linear in what it passes; nobody else uses the heap. */
 bool heap_next(struct heap_object *object);
-
-/* Code is about to store to [address, address + size) of the heap. Thread-safe, signal-safe. */
-void heap_mark(const void *address, size_t size);
-
-/* The words of a range of the heap get this kind. */
-void heap_set_kind(const void *address, size_t size, uint8_t kind);
-
-static inline const uint8_t *heap_kinds(const void *word)
-{
-    return (const uint8_t *)KINDS_TABLE + (((uintptr_t)word - ARENA_HINT) >> KINDS_WORD_SHIFT);
-}
-
-/* Take a card off the list of those that have been written to: NULL when there are no more. Stores
- * from now on list it again. */
-char *heap_take_written(void);
 
 #endif

@@ -1,6 +1,7 @@
 #include "discovery/references.h"
 
 #include "backend/backend.h"
+#include "discovery/cards.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void chain(uint32_t i)
 
 static uint8_t *kind_of(const struct entry *e)
 {
-    return (uint8_t *)(uintptr_t)heap_kinds((void *)e->word);
+    return kinds_of((void *)e->word);
 }
 
 /* Whether the word still leads where it is remembered to. */
@@ -104,7 +105,7 @@ static bool remember(uint64_t object, uint64_t word)
 static bool look(uint64_t *word, references_found *found, void *context)
 {
     struct heap_object object;
-    uint8_t *kind = (uint8_t *)(uintptr_t)heap_kinds(word);
+    uint8_t *kind = kinds_of(word);
     if (*kind & KIND_REMEMBERED || !heap_contains((void *)*word) ||
         heap_find((void *)*word, &object) != HEAP_LIVE)
         return true;
@@ -120,8 +121,8 @@ static bool look(uint64_t *word, references_found *found, void *context)
 
 static bool look_at_card(char *card, references_found *found, void *context)
 {
-    const uint8_t *kinds = heap_kinds(card);
-    for (uint32_t line = 0; line < HEAP_CARD / PM_LINE; line++) {
+    const uint8_t *kinds = kinds_of(card);
+    for (uint32_t line = 0; line < CARD / PM_LINE; line++) {
         uint64_t all;
         memcpy(&all, kinds + line * PM_LINE_WORDS, sizeof all);
         for (uint64_t *word = (uint64_t *)(card + line * PM_LINE); all; all >>= 8, word++)
@@ -133,9 +134,9 @@ static bool look_at_card(char *card, references_found *found, void *context)
 
 bool references_refresh(references_found *found, void *context)
 {
-    for (char *card; (card = heap_take_written()) != NULL;)
+    for (char *card; (card = cards_take()) != NULL;)
         if (!look_at_card(card, found, context)) {
-            heap_mark(card, HEAP_CARD);
+            cards_mark(card, CARD);
             return false;
         }
     return true;
@@ -170,8 +171,8 @@ void references_forget(const struct heap_object *object)
 
 void references_renew(const void *from, uint64_t bytes)
 {
-    uint8_t *kind = (uint8_t *)(uintptr_t)heap_kinds(from);
-    heap_mark(from, bytes);
+    uint8_t *kind = kinds_of(from);
+    cards_mark(from, bytes);
     for (uint64_t i = 0; i < divide_up(bytes, sizeof(uint64_t)); i++)
         kind[i] &= KIND_MASK;
 }

@@ -3,8 +3,8 @@
 
 #include "base/bits.h"
 #include "base/lock.h"
+#include "base/roots.h"
 #include "base/vector.h"
-#include "runtime/heap.h"
 
 #include <pthread.h>
 

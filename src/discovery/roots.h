@@ -1,6 +1,6 @@
 /*
  * Where a program keeps pointers besides the heap and its containers: in variables of its modules,
- * and on the stack. Modules tell of the first (runtime/heap.h). The stack tells nothing, so each of
+ * and on the stack. Modules tell of the first (base/roots.h). The stack tells nothing, so each of
  * its aligned words counts that leads into the heap: no number looks like that by chance, for the
  * heap is 2^-24 of what 64 bits can say; and a word that nobody uses any more does no harm.
  *

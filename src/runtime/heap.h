@@ -5,8 +5,7 @@
  *   allocation   in the place of libc's functions of the same name: results, errno and null arguments
  *                are as theirs. The pass sends the calls here (allocations.def). Thread-safe,
  *                not async-signal-safe.
- *   roots        tables that the pass makes in each translation unit; the linker joins them, and
- *                a constructor registers them once for each program or shared object
+ *   roots        tables of variables and functions (base/roots.h)
  *   threads      begin in a frame that whoever walks the stack knows
  *
  * Memory from here is the caller's to free, with pm__free() or, since the program's free() is
@@ -14,6 +13,8 @@
  */
 #ifndef PM_RUNTIME_HEAP_H
 #define PM_RUNTIME_HEAP_H
+
+#include "base/roots.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -55,56 +56,12 @@ int pm__vasprintf(char **result, const char *format, va_list list);
 ssize_t pm__getline(char **line, size_t *size, FILE *file);
 ssize_t pm__getdelim(char **line, size_t *size, int end, FILE *file);
 
-/* ---- roots outside the heap: src/discovery/ -------------------------------------------------- */
-
-/* A variable that can hold pointers, and lives as long as its program or shared object. Section
- * pm_globals. */
-struct pm__global {
-    void *address;
-    size_t size; /* bytes */
-};
-
-/* A variable of which each thread has its own. Section pm_locals. */
-struct pm__local {
-    void *(*address)(void); /* the calling thread's */
-    size_t size;            /* bytes */
-};
-
-/* A function that keeps its frame pointer, so that its frame and its caller's are found. Section
- * pm_functions. */
-struct pm__function {
-    void *start;  /* where its unwind information starts, too */
-    size_t flags; /* PM__FUNCTION_* */
-};
-
-#define PM__FUNCTION_MAIN ((size_t)1) /* main(): nothing beyond its frame is the program's */
-
-/* The three tables of a program or a shared object. A table without entries may be null, null. */
-struct pm__roots {
-    const struct pm__global *globals, *globals_end;
-    const struct pm__local *locals, *locals_end;
-    const struct pm__function *functions, *functions_end;
-};
-
-/* A constructor's call, before those of the program, and a destructor's when it ends or is
- * dlclosed, after those of the program. `roots` stays readable in between. Thread-safe. */
-void pm__register(const struct pm__roots *roots);
-void pm__unregister(const struct pm__roots *roots);
-
 /* ---- threads: thread.c, thread_entry.S ------------------------------------------------------- */
 
-/* As pthread_create(). A walk up the thread's stack ends at the frame that returns to between these
- * two addresses: it is `start`'s. */
+/* As pthread_create(). The thread begins in a frame that whoever walks its stack knows. */
 int pm__pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
                        void *argument);
 #pragma GCC visibility pop
-
-/* Where the calling thread's strtok() goes on: a pointer of the program's. text.c. */
-extern __thread char *pm__strtok_rest
-    __attribute__((visibility("hidden"), tls_model("initial-exec")));
-
-extern const char pm__thread_begin[] __attribute__((visibility("hidden")));
-extern const char pm__thread_end[] __attribute__((visibility("hidden")));
 
 #ifdef __cplusplus
 }

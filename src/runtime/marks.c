@@ -3,6 +3,7 @@
  * words copied are pointers if that is what they hold. mark_entry.S calls these.
  */
 #include "container/container.h"
+#include "discovery/cards.h"
 #include "discovery/heap.h"
 #include "txn/txn.h"
 
@@ -21,7 +22,7 @@ struct place {
 void runtime_mark(const void *address)
 {
     if (heap_contains(address)) {
-        heap_mark(address, 1);
+        cards_mark(address, 1);
         return;
     }
     struct container *c = arena_find(address);
@@ -44,7 +45,7 @@ static struct place mark(const void *address, size_t size)
 void runtime_mark_range(const void *address, size_t size)
 {
     if (heap_contains(address))
-        heap_mark(address, size);
+        cards_mark(address, size);
     else
         mark(address, size);
 }
@@ -52,8 +53,8 @@ void runtime_mark_range(const void *address, size_t size)
 /* Mark a range of the heap whose words are all of this kind now. */
 static void mark_heap(const void *address, size_t size, uint8_t kind)
 {
-    heap_mark(address, size);
-    heap_set_kind(address, size, kind);
+    cards_mark(address, size);
+    cards_set_kind(address, size, kind);
 }
 
 void runtime_mark_data(const void *address, size_t size)

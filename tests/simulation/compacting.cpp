@@ -9,14 +9,13 @@ namespace simulation
 // Cells of a transaction: some steps of a compaction.
 constexpr uint64_t CELLS = 120;
 
-Compacting::Compacting(const Setup &setup) : Program(setup)
+Compacting::Compacting(const Setup &setup) : Repeating(setup)
 {
     options_.flags |= PM_MOVABLE;
     options_.granularity = 1024; // slabs of a few cells
     web::recorded = setup.mode == "stores";
 }
 
-// How many commits the container has.
 uint64_t Compacting::check(pm_container *c)
 {
     const web::Root *root = web::root(c);
@@ -28,7 +27,7 @@ uint64_t Compacting::check(pm_container *c)
     return commits;
 }
 
-void Compacting::change(pm_container *c, uint64_t commits) const
+void Compacting::change(pm_container *c, uint64_t commits)
 {
     web::Random random(sim::mix(setup_.seed) + commits);
     if (!web::root(c))
@@ -39,28 +38,12 @@ void Compacting::change(pm_container *c, uint64_t commits) const
 }
 
 // Every second transaction is committed by the compaction.
-void Compacting::run(sim::Session &session)
+void Compacting::commit(pm_container *c, uint64_t commits)
 {
-    Container c(pm_open(session.paths()[0].c_str(), &options_));
-    require(c != nullptr, "pm_open");
-    uint64_t commits = check(c.get());
-    session.found(0, commits);
-    for (uint64_t n = 0; n < session.more; n++) {
-        change(c.get(), commits);
-        session.tick();
-        session.begun(0, commits + 1);
-        if (commits % 2 == 0)
-            require(pm_commit(c.get()) == 0, "pm_commit");
-        else
-            require(pm_compact(c.get(), nullptr, nullptr, nullptr) == 0, "pm_compact");
-        session.returned(0, ++commits);
-    }
-    if (session.more > 0)
-        check(c.get());
-    if (!session.close)
-        session.end();
+    if (commits % 2 == 0)
+        Repeating::commit(c, commits);
     else
-        require(pm_close(c.release()) == 0, "pm_close");
+        require(pm_compact(c, nullptr, nullptr, nullptr) == 0, "pm_compact");
 }
 
 } // namespace simulation

@@ -7,15 +7,15 @@
 namespace simulation
 {
 
-class Compacting : public Program
+class Compacting : public Repeating
 {
   public:
     explicit Compacting(const Setup &setup);
-    void run(sim::Session &session) override;
 
   private:
-    uint64_t check(pm_container *c);
-    void change(pm_container *c, uint64_t commits) const;
+    uint64_t check(pm_container *c) override;
+    void change(pm_container *c, uint64_t commits) override;
+    void commit(pm_container *c, uint64_t commits) override;
 };
 
 } // namespace simulation

@@ -13,14 +13,13 @@ using compiled::put;
 // Nodes of a transaction.
 constexpr uint64_t NODES = 12;
 
-Discovering::Discovering(const Setup &setup) : Program(setup)
+Discovering::Discovering(const Setup &setup) : Repeating(setup)
 {
     options_.flags |= PM_DISCOVER | PM_VOUCHED;
     options_.engine = PM_ENGINE_AUTO;
     options_.tracker = PM_TRACKER_STORES;
 }
 
-// How many commits the container has.
 uint64_t Discovering::check(pm_container *c)
 {
     const auto *root = static_cast<discovered::Root *>(pm_getroot(c));
@@ -32,7 +31,7 @@ uint64_t Discovering::check(pm_container *c)
     return commits;
 }
 
-void Discovering::change(pm_container *c, uint64_t commits) const
+void Discovering::change(pm_container *c, uint64_t commits)
 {
     std::mt19937_64 random(sim::mix(setup_.seed) + commits);
     discovered::Root *root = discovered::root(c);
@@ -46,27 +45,6 @@ void Discovering::change(pm_container *c, uint64_t commits) const
         put(root->first->next->inside, discovered::inside_of(root->first));
     }
     put(root->commits, root->commits + 1);
-}
-
-void Discovering::run(sim::Session &session)
-{
-    Container c(pm_open(session.paths()[0].c_str(), &options_));
-    require(c != nullptr, "pm_open");
-    uint64_t commits = check(c.get());
-    session.found(0, commits);
-    for (uint64_t n = 0; n < session.more; n++) {
-        change(c.get(), commits);
-        session.tick();
-        session.begun(0, commits + 1);
-        require(pm_commit(c.get()) == 0, "pm_commit");
-        session.returned(0, ++commits);
-    }
-    if (session.more > 0)
-        check(c.get());
-    if (!session.close)
-        session.end();
-    else
-        require(pm_close(c.release()) == 0, "pm_close");
 }
 
 } // namespace simulation

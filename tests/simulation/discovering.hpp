@@ -8,15 +8,14 @@
 namespace simulation
 {
 
-class Discovering : public Program
+class Discovering : public Repeating
 {
   public:
     explicit Discovering(const Setup &setup);
-    void run(sim::Session &session) override;
 
   private:
-    uint64_t check(pm_container *c);
-    void change(pm_container *c, uint64_t commits) const;
+    uint64_t check(pm_container *c) override;
+    void change(pm_container *c, uint64_t commits) override;
 
     const compiled::Module module_;
 };

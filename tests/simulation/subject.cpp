@@ -45,6 +45,32 @@ Program::Program(const Setup &setup) : setup_(setup)
     options_.concurrent_stores = setup.concurrent;
 }
 
+void Repeating::commit(pm_container *c, uint64_t)
+{
+    require(pm_commit(c) == 0, "pm_commit");
+}
+
+void Repeating::run(sim::Session &session)
+{
+    Container c(pm_open(session.paths()[0].c_str(), &options_));
+    require(c != nullptr, "pm_open");
+    uint64_t commits = check(c.get());
+    session.found(0, commits);
+    for (uint64_t n = 0; n < session.more; n++) {
+        change(c.get(), commits);
+        session.tick();
+        session.begun(0, commits + 1);
+        commit(c.get(), commits);
+        session.returned(0, ++commits);
+    }
+    if (session.more > 0)
+        check(c.get());
+    if (!session.close)
+        session.end();
+    else
+        require(pm_close(c.release()) == 0, "pm_close");
+}
+
 Subject::Subject(const Setup &setup) : Program(setup), tickets_(setup.containers)
 {
     for (unsigned i = 0; i < setup.containers; i++)

@@ -48,6 +48,20 @@ class Program : public sim::Subject
     uint64_t checks_ = 0;
 };
 
+// A program that changes one container and commits it, again and again.
+class Repeating : public Program
+{
+  public:
+    using Program::Program;
+    void run(sim::Session &session) override;
+
+  protected:
+    // That the container is whole. How many commits it has.
+    virtual uint64_t check(pm_container *c) = 0;
+    virtual void change(pm_container *c, uint64_t commits) = 0;
+    virtual void commit(pm_container *c, uint64_t commits);
+};
+
 class Subject : public Program
 {
   public:

@@ -139,20 +139,20 @@ TEST_CASE("contents and kinds go along with a larger object, and kinds end with 
     auto *p = compiled::make<Pair>();
     compiled::put(p->pointer, p);
     compiled::put(p->number, 17);
-    REQUIRE(heap_kinds(&p->pointer)[0] == KIND_POINTER);
-    REQUIRE(heap_kinds(&p->number)[0] == KIND_DATA);
+    REQUIRE(kinds_of(&p->pointer)[0] == KIND_POINTER);
+    REQUIRE(kinds_of(&p->number)[0] == KIND_DATA);
     auto *q = static_cast<Pair *>(pm__realloc(p, 5000));
     REQUIRE(q->pointer == p);
     REQUIRE(q->number == 17);
-    REQUIRE(heap_kinds(&q->pointer)[0] != KIND_DATA);
-    REQUIRE(heap_kinds(p)[0] == KIND_DATA);
-    const uint8_t *kinds = heap_kinds(q);
+    REQUIRE(kinds_of(&q->pointer)[0] != KIND_DATA);
+    REQUIRE(kinds_of(p)[0] == KIND_DATA);
+    const uint8_t *kinds = kinds_of(q);
     pm__free(q);
     REQUIRE(std::all_of(kinds, kinds + 5000 / 8, [](uint8_t k) { return k == KIND_DATA; }));
     auto *large = static_cast<Pair **>(pm__malloc(1 << 20));
     compiled::put(large[100000], p);
     pm__free(large);
-    REQUIRE(heap_kinds(&large[100000])[0] == KIND_DATA);
+    REQUIRE(kinds_of(&large[100000])[0] == KIND_DATA);
 }
 
 TEST_CASE("what is no object cannot be freed")

@@ -132,8 +132,7 @@ static inline uint8_t redo_marked(const struct txn *t)
 /* The kinds of a line's words. */
 static inline uint8_t *redo_kinds(const struct txn *t, uint64_t line)
 {
-    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> KINDS_WORD_SHIFT;
-    return (uint8_t *)KINDS_TABLE + first + line * PM_LINE_WORDS;
+    return kinds_of(t->c->base + line * PM_LINE);
 }
 
 /* A line of the view as home has it; in a moved container it is made in `image`. */

@@ -1,0 +1,53 @@
+#include "discovery/cards.h"
+
+#include "backend/backend.h"
+#include "base/bits.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define CARD_MARKED (UINT64_C(0x0101010101010101) * (MARK_LINE | MARK_KINDS))
+static_assert(CARD >> MARKS_LINE_SHIFT == sizeof(uint64_t), "the marks of a card are one word");
+static_assert(VOLATILE_SIZE >> CARD_SHIFT <= UINT32_MAX, "cards can be counted");
+
+static uint32_t *written; /* cards */
+static _Atomic uint32_t written_count;
+
+bool cards_start(void)
+{
+    written = map_inherited_table((VOLATILE_SIZE >> CARD_SHIFT) * sizeof *written);
+    return written;
+}
+
+static uint64_t *card_marks(uint64_t card)
+{
+    return (uint64_t *)(MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT)) + card;
+}
+
+void cards_mark(const void *address, size_t size)
+{
+    uint64_t offset = (uintptr_t)address - VOLATILE_BASE;
+    if (!written || size == 0 || size > VOLATILE_SIZE - offset)
+        return;
+    for (uint64_t card = offset >> CARD_SHIFT; card <= (offset + size - 1) >> CARD_SHIFT; card++)
+        if (__atomic_exchange_n(card_marks(card), CARD_MARKED, __ATOMIC_ACQ_REL) == 0)
+            written[atomic_fetch_add(&written_count, 1)] = (uint32_t)card;
+}
+
+void cards_set_kind(const void *address, size_t size, uint8_t kind)
+{
+    uintptr_t first = align_down((uintptr_t)address, sizeof(uint64_t));
+    if (size > 0 && size <= VOLATILE_BASE + VOLATILE_SIZE - (uintptr_t)address)
+        memset(kinds_of((void *)first), kind,
+               divide_up((uintptr_t)address + size - first, sizeof(uint64_t)));
+}
+
+char *cards_take(void)
+{
+    if (atomic_load(&written_count) == 0)
+        return NULL;
+    uint32_t card = written[atomic_fetch_sub(&written_count, 1) - 1];
+    __atomic_store_n(card_marks(card), 0, __ATOMIC_RELEASE);
+    return (char *)VOLATILE_BASE + ((uint64_t)card << CARD_SHIFT);
+}

@@ -1,0 +1,36 @@
+/*
+ * What is noted of stores to the volatile heap: which *cards*, of 512 bytes, have been written to since
+ * somebody last took them, and of each word its kind. The tables are those of base/marks.h.
+ *
+ * Invariants
+ *  C1  The marks of a card are all set or all clear, and it is on the list of written cards if they
+ *      are set (but for a moment within cards_mark()).
+ *
+ * Idea: card marking, Wilson and Moher, OOPSLA 1989.
+ */
+#ifndef PM_DISCOVERY_CARDS_H
+#define PM_DISCOVERY_CARDS_H
+
+#include "base/marks.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CARD_SHIFT 9
+#define CARD       (UINT64_C(1) << CARD_SHIFT)
+
+/* Once, before anything else here. False if there is no address space. */
+bool cards_start(void);
+
+/* Code is about to store to [address, address + size) of the heap. Thread-safe, signal-safe. */
+void cards_mark(const void *address, size_t size);
+
+/* The words of a range of the heap get this kind. */
+void cards_set_kind(const void *address, size_t size, uint8_t kind);
+
+/* Take a card off the list of those that have been written to: NULL when there are no more. Stores
+ * from now on list it again. */
+char *cards_take(void);
+
+#endif
