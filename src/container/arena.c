@@ -159,10 +159,12 @@ void arena_give_back(uint64_t base, uint64_t size)
     pthread_mutex_unlock(&arena_lock);
 }
 
+/* An address whose lower half is no small number, if there is one: behind the upper half, which padding
+ * may hold, an int would look like a pointer into the container. */
 uint64_t arena_choose(uint64_t size, uint64_t random)
 {
     pthread_mutex_lock(&arena_lock);
-    uint64_t first = search(random, SLOTS, slot_count(size));
+    uint64_t first = search((random & ~UINT64_C(3)) | 1, SLOTS, slot_count(size));
     pthread_mutex_unlock(&arena_lock);
     return first < SLOTS ? arena_base + (first << ARENA_SLOT_SHIFT) : 0;
 }

@@ -34,7 +34,7 @@ struct span {
 
 #define SPANS (VOLATILE_SIZE >> HEAP_SPAN_SHIFT)
 
-extern struct span *spans; /* SPANS entries; the first stays unused */
+extern struct span *spans; /* SPANS entries; those at first stay unused */
 
 static inline char *span_start(uint32_t span)
 {

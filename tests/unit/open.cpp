@@ -479,3 +479,14 @@ TEST_CASE("a container never is standard error")
     REQUIRE_CLEAN(test::run("prints_without_stderr", {path}));
     REQUIRE_OK(pm_check(test::open(path, test::options()).get()));
 }
+
+TEST_CASE("no small number behind half an address leads into a new container")
+{
+    test::Directory directory;
+    for (int i = 0; i < 8; i++) {
+        test::Container c =
+            test::open(directory / std::to_string(i), test::small(PM_CREATE | PM_MOVABLE));
+        auto base = reinterpret_cast<uintptr_t>(test::stats(c.get()).base);
+        REQUIRE(base % (UINT64_C(1) << 32) == UINT64_C(1) << 30);
+    }
+}
