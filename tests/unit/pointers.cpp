@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 
+using test::base_of;
 using test::mapped;
 using test::offset_of;
 using test::Offsets;
@@ -392,6 +393,34 @@ TEST_CASE("freeing a large object forgets what was stored there", "[stores]")
         REQUIRE_OK(pm_commit(c.get()));
         REQUIRE(mapped(c.get()).empty());
     }
+}
+
+// The pass cannot tell what it is.
+[[gnu::noinline]] static void put_number(uint64_t *to, uint64_t number)
+{
+    *to = number;
+}
+
+TEST_CASE("a number of unknown origin is a pointer if it leads to where objects are", "[stores]")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    const auto base = reinterpret_cast<uint64_t>(base_of(c.get()));
+    auto *words = static_cast<uint64_t *>(pm_malloc(c.get(), 8 * sizeof(uint64_t)));
+    const size_t bytes = 3 << 20; // whole segments
+    const auto large = reinterpret_cast<uint64_t>(pm_malloc(c.get(), bytes));
+    const uint64_t elsewhere[] = {base - 1, base, base + FORMAT_TABLE, base + bytes * 100};
+    const uint64_t objects[] = {reinterpret_cast<uint64_t>(words), large, large + bytes - 1,
+                                large + bytes};
+    for (int i = 0; i < 4; i++) {
+        put_number(words + i, elsewhere[i]);
+        put_number(words + 4 + i, objects[i]);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    Offsets expected;
+    for (int i = 4; i < 8; i++)
+        expected.insert(offset_of(c.get(), words + i));
+    REQUIRE(mapped(c.get()) == expected);
 }
 
 TEST_CASE("sorting carries pointers along", "[stores]")
