@@ -163,8 +163,9 @@ void arena_give_back(uint64_t base, uint64_t size)
  * may hold, an int would look like a pointer into the container. */
 uint64_t arena_choose(uint64_t size, uint64_t random)
 {
+    uint64_t start = random % (SLOTS - VOLATILE_SLOTS) / 4 * 4 + 1; /* at 1 GiB of each 4 */
     pthread_mutex_lock(&arena_lock);
-    uint64_t first = search((random & ~UINT64_C(3)) | 1, SLOTS, slot_count(size));
+    uint64_t first = search(start, SLOTS, slot_count(size));
     pthread_mutex_unlock(&arena_lock);
     return first < SLOTS ? arena_base + (first << ARENA_SLOT_SHIFT) : 0;
 }

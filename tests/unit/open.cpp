@@ -483,7 +483,7 @@ TEST_CASE("a container never is standard error")
 TEST_CASE("no small number behind half an address leads into a new container")
 {
     test::Directory directory;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 100; i++) {
         test::Container c =
             test::open(directory / std::to_string(i), test::small(PM_CREATE | PM_MOVABLE));
         auto base = reinterpret_cast<uintptr_t>(test::stats(c.get()).base);
