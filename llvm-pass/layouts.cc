@@ -16,24 +16,14 @@ constexpr uint64_t word_size = 8;
 /* Larger variables are looked at by value. */
 constexpr uint64_t size_limit = 4096;
 
-/* What is smaller than a pointer is none. Unions have the type of one of their members: of the others
- * nobody knows. */
-void add(Type *type, uint64_t offset, const DataLayout &layout, SmallBitVector &words)
+/* Unions have the type of one of their members: of the others nobody knows. In an array of numbers
+ * there may be anything. */
+bool says_what_is_in_it(Type *type)
 {
-    uint64_t size = layout.getTypeAllocSize(type);
+    if (auto *array = dyn_cast<ArrayType>(type))
+        return array->getElementType()->isAggregateType();
     auto *record = dyn_cast<StructType>(type);
-    auto *array = dyn_cast<ArrayType>(type);
-    if (record && record->hasName() && !record->getName().starts_with("union.")) {
-        const StructLayout *fields = layout.getStructLayout(record);
-        for (unsigned i = 0; i < record->getNumElements(); i++)
-            add(record->getElementType(i), offset + fields->getElementOffset(i), layout, words);
-    } else if (array && array->getElementType()->isAggregateType()) {
-        uint64_t step = layout.getTypeAllocSize(array->getElementType());
-        for (uint64_t i = 0; i < array->getNumElements(); i++)
-            add(array->getElementType(), offset + i * step, layout, words);
-    } else if (size >= word_size) {
-        words.set(offset / word_size, divideCeil(offset + size, word_size));
-    }
+    return record && record->hasName() && !record->getName().starts_with("union.");
 }
 
 StructType *type_of(const Value *variable)
@@ -50,6 +40,23 @@ StructType *type_of(const Value *variable)
 
 } // namespace
 
+void visit_parts(Type *type, uint64_t offset, const DataLayout &layout,
+                 function_ref<bool(Type *, uint64_t)> visit)
+{
+    if (!visit(type, offset))
+        return;
+    if (auto *record = dyn_cast<StructType>(type)) {
+        const StructLayout *fields = layout.getStructLayout(record);
+        for (unsigned i = 0; i < record->getNumElements(); i++)
+            visit_parts(record->getElementType(i), offset + fields->getElementOffset(i), layout,
+                        visit);
+    } else if (auto *array = dyn_cast<ArrayType>(type)) {
+        uint64_t step = layout.getTypeAllocSize(array->getElementType());
+        for (uint64_t i = 0; i < array->getNumElements(); i++)
+            visit_parts(array->getElementType(), offset + i * step, layout, visit);
+    }
+}
+
 SmallBitVector pointer_words(const Value *from, uint64_t size, const DataLayout &layout)
 {
     APInt offset(64, 0);
@@ -62,7 +69,14 @@ SmallBitVector pointer_words(const Value *from, uint64_t size, const DataLayout 
     if (all > size_limit || start > all || size > all - start)
         return {};
     SmallBitVector words(divideCeil(all, word_size));
-    add(type, 0, layout, words);
+    visit_parts(type, 0, layout, [&](Type *part, uint64_t at) {
+        if (says_what_is_in_it(part))
+            return true;
+        uint64_t bytes = layout.getTypeAllocSize(part);
+        if (bytes >= word_size) // what is smaller than a pointer is none
+            words.set(at / word_size, divideCeil(at + bytes, word_size));
+        return false;
+    });
     words >>= start / word_size;
     words.resize(divideCeil(size, word_size));
     return words;

@@ -45,8 +45,14 @@ class Collector
     void bytes(Value *pointer, Type *type, Align align)
     {
         bytes(pointer, layout_.getTypeStoreSize(type), align);
-        if (writes_.back().size <= kinds_size_max)
-            add_kinds(type, 0, writes_.back().kinds);
+        if (writes_.back().size > kinds_size_max)
+            return;
+        visit_parts(type, 0, layout_, [&](Type *part, uint64_t at) {
+            if (!part->isAggregateType() && at % 8 == 0)
+                writes_.back().kinds |= repeat(kind_of_type(part), layout_.getTypeStoreSize(part))
+                                        << at;
+            return part->isAggregateType();
+        });
     }
 
     void value(Value *pointer, Value *value, Align align)
@@ -107,7 +113,6 @@ class Collector
         return kinds;
     }
 
-    void add_kinds(Type *type, uint64_t offset, uint64_t &kinds);
     bool copy_variable(Value *pointer, const Value *from, uint64_t size, Align align);
     bool x86_intrinsic(IntrinsicInst &call);
     Value *sign_bits(Value *vector);
@@ -117,21 +122,6 @@ class Collector
     const DataLayout &layout_;
     SmallVectorImpl<Write> &writes_;
 };
-
-void Collector::add_kinds(Type *type, uint64_t offset, uint64_t &kinds)
-{
-    if (auto *record = dyn_cast<StructType>(type)) {
-        const StructLayout *fields = layout_.getStructLayout(record);
-        for (unsigned i = 0; i < record->getNumElements(); i++)
-            add_kinds(record->getElementType(i), offset + fields->getElementOffset(i), kinds);
-    } else if (auto *array = dyn_cast<ArrayType>(type)) {
-        uint64_t step = layout_.getTypeAllocSize(array->getElementType());
-        for (uint64_t i = 0; i < array->getNumElements(); i++)
-            add_kinds(array->getElementType(), offset + i * step, kinds);
-    } else if (offset % 8 == 0) {
-        kinds |= repeat(kind_of_type(type), layout_.getTypeStoreSize(type)) << offset;
-    }
-}
 
 /* By lines. None of it is in the arena, so there is no kind to ask for. */
 bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, Align align)
@@ -144,9 +134,9 @@ bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, 
         if (done > 0)
             part = IRBuilder<>(&at_).CreateConstGEP1_64(Type::getInt8Ty(at_.getContext()), pointer,
                                                         done);
-        uint64_t bytes_left = std::min(size - done, kinds_size_max);
-        bytes(part, bytes_left, commonAlignment(align, done));
-        for (uint64_t word = 0; word < bytes_left / 8; word++)
+        uint64_t part_size = std::min(size - done, kinds_size_max);
+        bytes(part, part_size, commonAlignment(align, done));
+        for (uint64_t word = 0; word < part_size / 8; word++)
             if (words[done / 8 + word])
                 writes_.back().kinds |= uint64_t(KIND_BY_VALUE) << 8 * word;
     }

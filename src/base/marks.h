@@ -61,6 +61,12 @@
 #define KIND_POINTER  1 /* by its type, or made of a pointer by arithmetic */
 #define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
 
+/* The mark of the line of an address in the arena, and those of the lines behind it. */
+static inline uint8_t *mark_of(const void *address)
+{
+    return (uint8_t *)MARKS_TABLE + (((uintptr_t)address - ARENA_HINT) >> MARKS_LINE_SHIFT);
+}
+
 /* The kinds of a word in the arena and of those behind it. */
 static inline uint8_t *kinds_of(const void *word)
 {

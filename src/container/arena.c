@@ -122,11 +122,13 @@ bool arena_take(uint64_t base, uint64_t size, struct container *owner)
 
 /* The first run of free slots from a random place on, round and round, that does not touch slots
  * [from, from + count), nor those of a volatile heap in this or another run; SLOTS if there is none.
- * The lock is held. */
+ * It begins where the lower half of an address is no small number: behind the upper half, which padding
+ * may hold, an int would look like a pointer to what is there. The lock is held. */
 static uint64_t search(uint64_t random, uint64_t from, uint64_t count)
 {
+    uint64_t start = random % (SLOTS - VOLATILE_SLOTS) / 4 * 4 + 1; /* at 1 GiB of each 4 */
     for (uint64_t i = 0; i < SLOTS; i++) {
-        uint64_t first = (random + i) % SLOTS;
+        uint64_t first = (start + i) % SLOTS;
         bool apart = first + count <= from || first >= from + count;
         if (apart && first + count <= SLOTS - VOLATILE_SLOTS && slots_are_free(first, count))
             return first;
@@ -149,7 +151,7 @@ uint64_t arena_take_elsewhere(uint64_t base, uint64_t size, uint64_t random,
 void arena_give_back(uint64_t base, uint64_t size)
 {
     /* Whoever comes next has marked nothing; else the addresses are not for use again. */
-    void *marks = (void *)(MARKS_TABLE + ((base - ARENA_HINT) >> MARKS_LINE_SHIFT));
+    void *marks = mark_of((void *)base);
     void *kinds = kinds_of((void *)base);
     if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0 ||
         map_clear_table(kinds, size >> KINDS_WORD_SHIFT) != 0)
@@ -159,13 +161,10 @@ void arena_give_back(uint64_t base, uint64_t size)
     pthread_mutex_unlock(&arena_lock);
 }
 
-/* An address whose lower half is no small number, if there is one: behind the upper half, which padding
- * may hold, an int would look like a pointer into the container. */
 uint64_t arena_choose(uint64_t size, uint64_t random)
 {
-    uint64_t start = random % (SLOTS - VOLATILE_SLOTS) / 4 * 4 + 1; /* at 1 GiB of each 4 */
     pthread_mutex_lock(&arena_lock);
-    uint64_t first = search(start, SLOTS, slot_count(size));
+    uint64_t first = search(random, SLOTS, slot_count(size));
     pthread_mutex_unlock(&arena_lock);
     return first < SLOTS ? arena_base + (first << ARENA_SLOT_SHIFT) : 0;
 }

@@ -22,7 +22,7 @@ bool cards_start(void)
 
 static uint64_t *card_marks(uint64_t card)
 {
-    return (uint64_t *)(MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT)) + card;
+    return (uint64_t *)mark_of((void *)VOLATILE_BASE) + card;
 }
 
 void cards_mark(const void *address, size_t size)

@@ -99,8 +99,8 @@ static int map_heap(void)
         return -ENOMEM;
     int error = map_inherited((void *)VOLATILE_BASE, VOLATILE_SIZE);
     if (error == 0)
-        error = inherit(MARKS_TABLE + ((VOLATILE_BASE - ARENA_HINT) >> MARKS_LINE_SHIFT),
-                        VOLATILE_SIZE >> MARKS_LINE_SHIFT);
+        error =
+            inherit((uintptr_t)mark_of((void *)VOLATILE_BASE), VOLATILE_SIZE >> MARKS_LINE_SHIFT);
     if (error == 0)
         error =
             inherit((uintptr_t)kinds_of((void *)VOLATILE_BASE), VOLATILE_SIZE >> KINDS_WORD_SHIFT);
@@ -421,7 +421,7 @@ bool heap_find_moving(const void *address, struct heap_object *object)
 
 bool heap_next(struct heap_object *object)
 {
-    const char *address = object->start ? object->start + 1 : (char *)VOLATILE_BASE;
+    const char *address = object->start ? object->start + 1 : span_start(SPANS_FIRST);
     uint32_t span = span_of(address), end = spans ? spans_end() : 0;
     while (span < end) {
         const struct span *s = &spans[span];

@@ -1,11 +1,7 @@
 #include "discovery/spans.h"
 
-/* Addresses whose lower half is no small number: behind the upper half of one, which padding may
- * hold, an int would lead to what is there. */
-#define FIRST ((uint32_t)(UINT64_C(0x60000000) >> HEAP_SPAN_SHIFT))
-
 struct span *spans;
-static uint32_t end = FIRST;
+static uint32_t end = SPANS_FIRST;
 static uint32_t free_runs; /* a list */
 
 uint32_t spans_end(void)

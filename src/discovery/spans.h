@@ -34,7 +34,11 @@ struct span {
 
 #define SPANS (VOLATILE_SIZE >> HEAP_SPAN_SHIFT)
 
-extern struct span *spans; /* SPANS entries; those at first stay unused */
+/* Those before stay unused. From here on the lower half of an address is no small number: behind the
+ * upper half of one, which padding may hold, an int would lead to what is there. */
+#define SPANS_FIRST ((uint32_t)(UINT64_C(0x60000000) >> HEAP_SPAN_SHIFT))
+
+extern struct span *spans; /* SPANS entries */
 
 static inline char *span_start(uint32_t span)
 {

@@ -23,8 +23,7 @@ static inline bool in_arena(const volatile void *p)
 /* The kind of a marked word in the arena, as compiled code says it. */
 static inline void set_kind(const void *word, uint8_t kind)
 {
-    uint64_t line = ((uintptr_t)word - ARENA_HINT) >> MARKS_LINE_SHIFT;
-    if (((const uint8_t *)MARKS_TABLE)[line] & MARK_KINDS)
+    if (*mark_of(word) & MARK_KINDS)
         *kinds_of(word) = kind;
 }
 

@@ -34,8 +34,7 @@ void announce_word(const void *word, uint8_t kind)
 {
     if (!in_arena(word))
         return;
-    uint64_t line = (reinterpret_cast<uintptr_t>(word) - ARENA_HINT) >> MARKS_LINE_SHIFT;
-    if (!reinterpret_cast<const uint8_t *>(MARKS_TABLE)[line])
+    if (*mark_of(word) == 0)
         pm__mark(word);
     set_kind(word, kind);
 }

@@ -3,7 +3,7 @@
 #ifndef TESTS_COMPILED_HPP
 #define TESTS_COMPILED_HPP
 
-#include "base/marks.h"
+#include "runtime/announce.h"
 #include "runtime/heap.h"
 
 #include <cstdint>
@@ -29,12 +29,9 @@ struct Module {
 // A store: announced, and whether it is a pointer.
 template <class T> void put(T &field, std::type_identity_t<T> value)
 {
-    const uint64_t offset = reinterpret_cast<uintptr_t>(&field) - ARENA_HINT;
-    if (offset < ARENA_SIZE) {
+    if (in_arena(&field)) {
         pm__mark_range(&field, sizeof field);
-        if (reinterpret_cast<uint8_t *>(MARKS_TABLE)[offset >> MARKS_LINE_SHIFT] & MARK_KINDS)
-            reinterpret_cast<uint8_t *>(KINDS_TABLE)[offset >> KINDS_WORD_SHIFT] =
-                std::is_pointer_v<T> ? KIND_POINTER : KIND_DATA;
+        set_kind(&field, std::is_pointer_v<T> ? KIND_POINTER : KIND_DATA);
     }
     field = value;
 }

@@ -480,13 +480,23 @@ TEST_CASE("a container never is standard error")
     REQUIRE_OK(pm_check(test::open(path, test::options()).get()));
 }
 
-TEST_CASE("no small number behind half an address leads into a new container")
+static uint32_t lower_half_of_base(const test::Container &c)
+{
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(test::stats(c.get()).base));
+}
+
+TEST_CASE(
+    "no small number behind half an address leads into a new container or a copy opened elsewhere")
 {
     test::Directory directory;
     for (int i = 0; i < 100; i++) {
         test::Container c =
             test::open(directory / std::to_string(i), test::small(PM_CREATE | PM_MOVABLE));
-        auto base = reinterpret_cast<uintptr_t>(test::stats(c.get()).base);
-        REQUIRE(base % (UINT64_C(1) << 32) == UINT64_C(1) << 30);
+        REQUIRE(lower_half_of_base(c) == 1 << 30);
     }
+    std::filesystem::copy_file(directory / "0", directory / "copy");
+    test::Container original = test::open(directory / "0", test::options());
+    test::Container copy = test::open(directory / "copy", test::options(PM_MOVABLE));
+    REQUIRE(test::stats(copy.get()).base != test::stats(original.get()).base);
+    REQUIRE(lower_half_of_base(copy) == 1 << 30);
 }

@@ -119,8 +119,7 @@ struct redo {
 /* The byte of a line of the file in the table of marks. */
 static inline uint8_t *redo_mark(const struct txn *t, uint64_t line)
 {
-    uint64_t first = ((uintptr_t)t->c->base - ARENA_HINT) >> MARKS_LINE_SHIFT;
-    return (uint8_t *)MARKS_TABLE + first + line;
+    return mark_of(t->c->base + line * PM_LINE);
 }
 
 /* The byte that says that a line is marked. */
