@@ -55,6 +55,7 @@ struct slab {
     uint32_t hint;           /* word of the bitmap */
     uint32_t next, previous; /* in the list of its class; segments, or SLAB_NONE */
     struct slab *next_touched;
+    uint64_t first_line, last_line; /* of slots that the open transaction gave out or took back */
     bool loaded, listed, touched;
 };
 

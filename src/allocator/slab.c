@@ -17,9 +17,19 @@ static void touch(struct allocator *a, struct slab *s)
 {
     if (!s->touched) {
         s->touched = true;
+        s->first_line = UINT64_MAX;
+        s->last_line = 0;
         s->next_touched = a->touched;
         a->touched = s;
     }
+}
+
+/* Slots [first, end) are being given out or taken back. */
+static void touch_slots(struct allocator *a, struct slab *s, uint32_t first, uint32_t end)
+{
+    touch(a, s);
+    s->first_line = min_u64(s->first_line, slot_offset(a, s, first) / PM_LINE);
+    s->last_line = max_u64(s->last_line, (slot_offset(a, s, end) - 1) / PM_LINE);
 }
 
 /* The list head of the slab's class, or NULL: a size that an older libpm had a class for. */
@@ -147,8 +157,9 @@ uint32_t slab_take(struct allocator *a, struct slab *s)
         if (free && seal_is_valid(shadow[w])) { /* what is damaged must not be sealed again */
             journal_set(&a->t->journal, &s->bitmap, w,
                         seal(seal_payload(shadow[w]) | (free & -free)));
-            touch(a, s);
-            return w * BITMAP_SLOTS + (uint32_t)__builtin_ctzll(free);
+            uint32_t slot = w * BITMAP_SLOTS + (uint32_t)__builtin_ctzll(free);
+            touch_slots(a, s, slot, slot + 1);
+            return slot;
         }
     }
     s->hint = s->bitmap.words;
@@ -160,7 +171,7 @@ void slab_take_all(struct allocator *a, struct slab *s, uint32_t first, uint32_t
     for (uint32_t w = first / BITMAP_SLOTS; w * BITMAP_SLOTS < end; w++)
         journal_set(&a->t->journal, &s->bitmap, w,
                     seal(seal_payload(shadow_bits(a, s)[w]) | bitmap_mask(w, first, end)));
-    touch(a, s);
+    touch_slots(a, s, first, end);
 }
 
 uint32_t slab_room(const struct allocator *a, const struct slab *s, uint32_t first, uint32_t most)
@@ -196,7 +207,7 @@ void slab_put(struct allocator *a, struct slab *s, uint32_t slot)
     uint32_t w = slot / BITMAP_SLOTS;
     uint64_t bit = UINT64_C(1) << slot % BITMAP_SLOTS;
     journal_set(&a->t->journal, &s->bitmap, w, seal(seal_payload(shadow_bits(a, s)[w]) & ~bit));
-    touch(a, s);
+    touch_slots(a, s, slot, slot + 1);
     if (!(home_bits(a, s)[w] & bit)) { /* allocated in this transaction: free at once */
         if (w < s->hint)
             s->hint = w;
@@ -249,24 +260,15 @@ static bool is_large(uint64_t word)
     return segment_kind(word) == SEGMENT_LARGE || segment_kind(word) == SEGMENT_MORE;
 }
 
-/* Whether a bit of slots [first, last] may differ between home and shadow. */
-static bool may_have_changed(const struct slab *s, uint32_t first, uint32_t last)
+/* Whether objects on these lines may have come or gone. */
+static inline bool may_have_changed(const struct slab *s, uint64_t first, uint64_t last)
 {
-    return first < s->bitmap.high * BITMAP_SLOTS && last >= s->bitmap.low * BITMAP_SLOTS;
+    return s->touched && first <= s->last_line && last >= s->first_line;
 }
 
-unsigned slab_line_liveness(void *allocator, uint64_t line)
+static unsigned liveness_of_slots(const struct slab *s, const struct allocator *a, uint64_t offset,
+                                  bool was_slab, bool is_slab)
 {
-    struct allocator *a = allocator;
-    uint64_t offset = line * PM_LINE;
-    uint32_t segment = (uint32_t)(offset >> a->c->segment_shift);
-    uint64_t old = home_table(a->c)[segment], word = shadow_table(a->c)[segment];
-    bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
-    if (!was_slab && !is_slab)
-        return (is_large(old) ? LIVE_BEFORE : 0u) | (is_large(word) ? LIVE_AFTER : 0u);
-
-    /* A segment does not change hands within a transaction, so both are of one slab. */
-    const struct slab *s = slab_of(a, segment);
     uint32_t within = (uint32_t)(offset & (a->c->segment_size - 1));
     if (within < s->shape.header_bytes)
         return 0;
@@ -277,10 +279,33 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
         last = s->shape.objects - 1;
     if (first > last)
         return 0;
-    bool is = bitmap_any_of_few(shadow_bits(a, s), first, last - first + 1), was = is;
-    if (may_have_changed(s, first, last)) /* else the same (J1) */
-        was = bitmap_any_of_few(home_bits(a, s), first, last - first + 1);
-    return (was && was_slab ? LIVE_BEFORE : 0u) | (is && is_slab ? LIVE_AFTER : 0u);
+    bool was = was_slab && bitmap_any_of_few(home_bits(a, s), first, last - first + 1);
+    bool is = is_slab && bitmap_any_of_few(shadow_bits(a, s), first, last - first + 1);
+    return (was ? LIVE_BEFORE : 0u) | (is ? LIVE_AFTER : 0u);
+}
+
+/* Where something was allocated or freed. */
+static unsigned liveness_of_changed(struct allocator *a, uint64_t offset, uint64_t old,
+                                    uint64_t word)
+{
+    bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
+    if (!was_slab && !is_slab)
+        return (is_large(old) ? LIVE_BEFORE : 0u) | (is_large(word) ? LIVE_AFTER : 0u);
+    /* A segment does not change hands within a transaction, so both are of one slab. */
+    const struct slab *s = slab_of(a, (uint32_t)(offset >> a->c->segment_shift));
+    return liveness_of_slots(s, a, offset, was_slab, is_slab);
+}
+
+unsigned slab_line_liveness(void *allocator, uint64_t line)
+{
+    struct allocator *a = allocator;
+    uint64_t offset = line * PM_LINE;
+    uint32_t segment = (uint32_t)(offset >> a->c->segment_shift);
+    uint64_t old = home_table(a->c)[segment], word = shadow_table(a->c)[segment];
+    const struct slab *s = &a->slabs[segment];
+    if (old == word && !may_have_changed(s, line, line))
+        return segment_is_data(word) ? LIVE_BEFORE | LIVE_AFTER : 0;
+    return liveness_of_changed(a, offset, old, word);
 }
 
 /* The lines of a page on which bytes [from, end) of the slots' area are, which begins at `data`
@@ -313,7 +338,7 @@ static uint64_t used_lines(const struct allocator *a, const struct slab *s, cons
 struct page_liveness slab_page_liveness(void *allocator, uint32_t page)
 {
     struct allocator *a = allocator;
-    uint32_t segment = page / pages_per_segment(a->c), first, end;
+    uint32_t segment = page / pages_per_segment(a->c);
     uint64_t old = home_table(a->c)[segment], word = shadow_table(a->c)[segment];
     bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
     if (!was_slab && !is_slab)
@@ -324,9 +349,8 @@ struct page_liveness slab_page_liveness(void *allocator, uint32_t page)
     const struct slab *s = slab_of(a, segment);
     if (page % pages_per_segment(a->c) < s->shape.header_bytes >> PM_PAGE_SHIFT)
         return (struct page_liveness){0, 0};
-    slots_of_page(a, s, page, &first, &end);
     uint64_t is = used_lines(a, s, shadow_bits(a, s), page), was = is;
-    if (first < end && may_have_changed(s, first, end - 1)) /* else the same (J1) */
+    if (may_have_changed(s, page * PM_PAGE_LINES, (page + 1) * PM_PAGE_LINES - 1))
         was = used_lines(a, s, home_bits(a, s), page);
     return (struct page_liveness){was_slab ? was : 0, is_slab ? is : 0};
 }
@@ -335,7 +359,8 @@ void slab_note_pages(struct allocator *a, struct slab *s)
 {
     const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);
     uint32_t noted = 0; /* pages below were looked at; slots come in order of address */
-    for (uint32_t w = s->bitmap.low; w < s->bitmap.high; w++) {
+    for (uint32_t n = 0, end = journal_candidates(&s->bitmap); n < end; n++) {
+        uint32_t w = journal_candidate(&s->bitmap, n);
         uint64_t changed = seal_payload(home[w] ^ shadow[w]);
         if (home[w] & changed) { /* slots that can be given out again after the commit */
             if (w < s->hint)

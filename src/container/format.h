@@ -240,6 +240,7 @@ static inline struct slab_shape slab_shape(uint64_t segment_size, uint32_t objec
  */
 
 #define MAP_WORD_BYTES     (SEAL_BITS * 8u) /* of data that a word of the map speaks for */
+#define MAP_WORD_LINES     (MAP_WORD_BYTES / PM_LINE)
 #define MAP_GROUP_SEGMENTS SEAL_BITS
 
 static inline uint32_t format_map_groups(uint64_t segments)

@@ -95,7 +95,7 @@ static void forget_freed(void *context, uint64_t offset, uint64_t bytes)
 }
 
 /* For pointer_upcalls; below. */
-static uint64_t mapped_of_lines(void *context, uint64_t line, uint32_t *lines);
+static struct mapped_lines lines_of_group(void *context, uint64_t line);
 static int map_line(void *context, uint64_t line, uint8_t words);
 
 /* For allocator_upcalls; at the end of this file. */
@@ -144,7 +144,7 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
     }
     find_maps(map);
     a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
-    a->t->pointers = (struct pointer_upcalls){map, mapped_of_lines, map_line};
+    a->t->pointers = (struct pointer_upcalls){map, lines_of_group, map_line};
     return 0;
 }
 
@@ -239,11 +239,13 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
 
 static_assert(MAP_WORD_BYTES % PM_LINE == 0, "all words of a line are in one word of the map");
 
-static uint64_t mapped_of_lines(void *context, uint64_t line, uint32_t *lines)
+static struct mapped_lines lines_of_group(void *context, uint64_t line)
 {
-    struct place at = place_of(context, line * PM_LINE);
-    *lines = ((uint32_t)SEAL_BITS - at.bit) / PM_LINE_WORDS;
-    return seal_payload(word_at(context, at)) >> at.bit;
+    uint32_t group = place_of(context, line * PM_LINE).group;
+    uint64_t first = offset_of(context, (struct place){.group = group}) / PM_LINE;
+    uint64_t next = offset_of(context, (struct place){.group = group + 1}) / PM_LINE;
+    const uint64_t *words = words_of(context, group);
+    return (struct mapped_lines){words, first, words ? next - first : 0};
 }
 
 static int map_line(void *context, uint64_t line, uint8_t words)

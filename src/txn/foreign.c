@@ -23,29 +23,12 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
     return 0;
 }
 
-/* One that leads out: 1 if it may stay, 0 if it is none for the next run, -1 if it is an error. */
-static int check(struct txn *t, uint64_t offset, uint64_t value)
+int foreign_check_value(struct txn *t, uint64_t offset, uint64_t value)
 {
     int adopted = modules_adopt(t, value);
     if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_address(value))
         return adopted;
     return leads_out(t, offset, value);
-}
-
-int foreign_check(struct txn *t, uint64_t line, uint8_t *words)
-{
-    const uint64_t *values = (const uint64_t *)(t->c->base + line * PM_LINE);
-    for (unsigned left = *words; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        if (values[i] == 0 || container_is_led_into(t->c, values[i]))
-            continue;
-        int stays = check(t, line * PM_LINE + i * sizeof *values, values[i]);
-        if (stays < 0)
-            return -1;
-        if (stays == 0)
-            *words &= (uint8_t)~(1u << i);
-    }
-    return 0;
 }
 
 static int check_page(struct txn *t, uint32_t page)
@@ -56,13 +39,10 @@ static int check_page(struct txn *t, uint32_t page)
         return pm__fail_system(-error,
                                "%s: offset %llu: cannot open the page, to check its pointers",
                                t->c->path, (unsigned long long)(line * PM_LINE));
-    while (line < end && result == 0) {
-        uint32_t lines;
-        uint64_t mapped = t->pointers.mapped(t->pointers.context, line, &lines);
-        for (; lines > 0 && line < end && result == 0; lines--, line++, mapped >>= PM_LINE_WORDS) {
-            uint8_t words = (uint8_t)mapped;
-            result = foreign_check(t, line, &words);
-        }
+    struct mapped_lines known = {0};
+    for (; line < end && result == 0; line++) {
+        uint8_t words = txn_mapped(t, line, &known);
+        result = foreign_check(t, line, &words);
     }
     return result;
 }

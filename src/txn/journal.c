@@ -12,6 +12,20 @@ static void enlist(struct journal *journal, struct journal_region *region)
     }
 }
 
+static void add_candidate(struct journal_region *region, uint32_t index)
+{
+    uint32_t n = region->few_count;
+    while (n > 0 && region->few[n - 1] >= index)
+        n--;
+    if (n < region->few_count && region->few[n] == index)
+        return;
+    region->many = region->few_count == JOURNAL_FEW;
+    if (region->many)
+        return;
+    memmove(&region->few[n + 1], &region->few[n], (region->few_count++ - n) * sizeof *region->few);
+    region->few[n] = index;
+}
+
 void journal_set(struct journal *journal, struct journal_region *region, uint32_t index,
                  uint64_t value)
 {
@@ -24,6 +38,8 @@ void journal_set(struct journal *journal, struct journal_region *region, uint32_
     } else if (index >= region->high) {
         region->high = index + 1;
     }
+    if (!region->many)
+        add_candidate(region, index);
     shadow_word(journal->c, region->offset)[index] = value;
     __builtin_prefetch(home_word(journal->c, region->offset) + index, 1); /* for the commit */
 }
@@ -48,8 +64,10 @@ struct journal_counts journal_count(const struct journal *journal)
         if (r->obsolete)
             continue;
         counts.clears += r->clear;
-        for (uint32_t i = r->low; i < r->high; i++)
+        for (uint32_t n = 0, end = journal_candidates(r); n < end; n++) {
+            uint32_t i = journal_candidate(r, n);
             counts.words += shadow[i] != home[i];
+        }
     }
     return counts;
 }
@@ -64,9 +82,11 @@ void journal_collect(const struct journal *journal, struct record_clear *clears,
             continue;
         if (r->clear)
             *clears++ = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
-        for (uint32_t i = r->low; i < r->high; i++)
+        for (uint32_t n = 0, end = journal_candidates(r); n < end; n++) {
+            uint32_t i = journal_candidate(r, n);
             if (shadow[i] != home[i])
                 *words++ = (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
+        }
     }
 }
 
@@ -124,7 +144,8 @@ static void unchain(struct journal *journal, bool restore)
                    home_word(journal->c, r->offset) + r->low,
                    (r->high - r->low) * sizeof(uint64_t));
         r->low = r->high = 0;
-        r->clear = r->obsolete = false;
+        r->few_count = 0;
+        r->many = r->clear = r->obsolete = false;
         r->next = NULL;
         r = next;
     }

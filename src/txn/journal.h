@@ -6,12 +6,15 @@
  * way.
  *
  * Words come in *regions*, each a contiguous array. A region remembers the range of its words that
- * the transaction may have changed; the journal chains the regions that have one.
+ * the transaction may have changed, and which they are while they are few, for they may be far apart;
+ * the journal chains the regions that have some.
  *
  * Invariants
  *  J1  Outside [low, high) of its dirty range a region's shadow equals home.
- *  J2  A region is in the chain if and only if its dirty range is not empty or `clear` is set.
- *  J3  Home's words change only in journal_apply(), for segments free at the last commit in
+ *  J2  While a region has not `many`, the words whose shadow differs from home are among its `few`,
+ *      which are in ascending order.
+ *  J3  A region is in the chain if and only if its dirty range is not empty or `clear` is set.
+ *  J4  Home's words change only in journal_apply(), for segments free at the last commit in
  *      journal_clear(), and for log segments (segments.c).
  */
 #ifndef PM_TXN_JOURNAL_H
@@ -19,12 +22,17 @@
 
 #include "container/container.h"
 
+#define JOURNAL_FEW 4
+
 struct journal_region {
     uint64_t offset; /* of the first word in the file */
     uint32_t words;
-    uint32_t low, high; /* dirty range, in words; empty: low == high */
-    bool clear;         /* new in this transaction: home is zeroed before words are applied */
-    bool obsolete;      /* its segment is given back with this commit: nothing to record */
+    uint32_t low, high;        /* dirty range, in words; empty: low == high */
+    uint32_t few[JOURNAL_FEW]; /* words that may have changed */
+    uint8_t few_count;
+    bool many;     /* more than that may have: all in the range */
+    bool clear;    /* new in this transaction: home is zeroed before words are applied */
+    bool obsolete; /* its segment is given back with this commit: nothing to record */
     struct journal_region *next;
 };
 
@@ -32,6 +40,17 @@ struct journal {
     struct container *c;
     struct journal_region *dirty;
 };
+
+/* How many words of a region may have changed, and which the n-th is: in ascending order. */
+static inline uint32_t journal_candidates(const struct journal_region *r)
+{
+    return r->many ? r->high - r->low : r->few_count;
+}
+
+static inline uint32_t journal_candidate(const struct journal_region *r, uint32_t n)
+{
+    return r->many ? r->low + n : r->few[n];
+}
 
 /* Changes counted or written out for a record. */
 struct journal_counts {

@@ -63,7 +63,8 @@ struct page_liveness {
 
 struct txn_upcalls {
     void *context;
-    /* Whether any object touches the line: enum liveness. */
+    /* Whether any object touches the line: enum liveness. Where the open transaction has allocated
+     * and freed nothing, the answer may be that there always was and is one. */
     unsigned (*line_liveness)(void *context, uint64_t line);
     /* The same for all lines of a page, a bit each, the first in bit 0. */
     struct page_liveness (*page_liveness)(void *context, uint32_t page);
@@ -71,12 +72,18 @@ struct txn_upcalls {
     bool (*object_at)(void *context, uint64_t offset, uint64_t *start, uint64_t *size);
 };
 
+/* Words of the pointer map: for how many lines they speak, from which on. */
+struct mapped_lines {
+    const uint64_t *words; /* MAP_WORD_LINES lines each, sealed; NULL if nothing is mapped */
+    uint64_t first, lines;
+};
+
 /* What txn asks those who keep the map of pointers. */
 struct pointer_upcalls {
     void *context;
-    /* Which words from a line on are mapped, a bit each, the first in bit 0; of `*lines` lines, at
-     * most 7. Needs no lock if nobody frees the object. */
-    uint64_t (*mapped)(void *context, uint64_t line, uint32_t *lines);
+    /* The words that speak for a line and those around it; for no lines if there are none yet. They
+     * stay where they are until the map is compacted. */
+    struct mapped_lines (*mapped)(void *context, uint64_t line);
     /* Have these mapped and no others; the allocator's lock is held, but not the page lock. 0, or
      * -1 with a message when there is no room for a map. */
     int (*map)(void *context, uint64_t line, uint8_t words);
@@ -138,6 +145,19 @@ struct txn {
     struct recovery_report recovery;
     uint64_t commits, faults, touches, pages_logged, pages_ahead, lines_logged, bytes_fresh;
 };
+
+/* Which words of a line are mapped, a bit each, the first in bit 0. Needs no lock if nobody frees the
+ * object. `known`: of lines asked for before, or zero. */
+static inline uint8_t txn_mapped(const struct txn *t, uint64_t line, struct mapped_lines *known)
+{
+    if (line - known->first >= known->lines)
+        *known = t->pointers.mapped(t->pointers.context, line);
+    if (!known->words)
+        return 0;
+    uint32_t at = (uint32_t)(line - known->first);
+    uint64_t word = __atomic_load_n(&known->words[at / MAP_WORD_LINES], __ATOMIC_RELAXED);
+    return (uint8_t)(word >> at % MAP_WORD_LINES * PM_LINE_WORDS);
+}
 
 /*
  * Recover the container that container_open() opened, complete its mappings, begin an epoch. -1

@@ -1,5 +1,7 @@
 // Allocation: sizes, alignments, bad pointers, and what belongs to a transaction.
 #include "common/fixture.hpp"
+#include "container/format.h"
+#include "txn/journal.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -793,4 +795,38 @@ TEST_CASE_METHOD(Fixture, "against a model, at random")
     commit();
     REQUIRE(agrees());
     check();
+}
+
+// A region of journaled words remembers up to JOURNAL_FEW that a transaction changes, and beyond that
+// their range only.
+TEST_CASE_METHOD(Fixture, "words of a bitmap are all recorded, be they few or many")
+{
+    std::set<char *> objects;
+    while (objects.size() < 20 * BITMAP_SLOTS)
+        objects.insert(allocate(32));
+    std::vector<char *> slots(objects.begin(), objects.end()); // upwards, in one slab
+    REQUIRE(slots.back() - slots.front() == static_cast<ptrdiff_t>(32 * (slots.size() - 1)));
+    commit();
+    uint32_t column = 0;
+    for (uint32_t words : {JOURNAL_FEW - 1, JOURNAL_FEW, JOURNAL_FEW + 1, 3 * JOURNAL_FEW})
+        for (uint32_t step : {1, 7, 19}) { // upwards, here and there, downwards
+            INFO(words << " words, every " << step << "th");
+            std::set<char *> freed;
+            for (uint32_t i = 0; i < words; i++)
+                for (uint32_t twice : {0, 1}) // in a word
+                    freed.insert(slots[(i + 1) * step % 20 * BITMAP_SLOTS + column + twice]);
+            for (bool stays : {false, true}) {
+                for (char *p : freed)
+                    REQUIRE_OK(pm_free(p));
+                REQUIRE_OK(stays ? pm_commit(c.get()) : pm_rollback(c.get()));
+                check();
+                reopen();
+                for (char *p : slots)
+                    if (objects.count(p))
+                        REQUIRE((pm_usable_size(p) == 0) == (stays && freed.count(p)));
+            }
+            for (char *p : freed)
+                objects.erase(p);
+            column += 2;
+        }
 }

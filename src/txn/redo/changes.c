@@ -9,7 +9,8 @@
  *                             for one more page in the round costs more than some lines of log; and
  *                             not in a moved container, where they are not to be copied as they are
  *   not live after            nobody's; under `stores` the view gets home's contents back, so that
- *                             the audit will not take them for stores that escaped
+ *                             the audit will not take them for stores that escaped. (What was free
+ *                             already and was stored to all the same may be logged instead.)
  *
  * A fresh line counts even if it equals home (redo 7): free space may hold what a torn commit wrote
  * there, which a mere process crash left in the cache only. If the program repeats that very commit
@@ -149,11 +150,11 @@ void redo_collect(struct txn *t)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);
 }
 
-static inline void clear_marks(struct txn *t, uint64_t line, uint64_t lines)
+static inline void clear_marks(uint8_t *marks, uint8_t *kinds, uint64_t line, uint64_t lines)
 {
-    memset(redo_mark(t, line), 0, lines);
-    if (t->kinds)
-        memset(redo_kinds(t, line), KIND_DATA, lines * PM_LINE_WORDS);
+    memset(marks + line, 0, lines);
+    if (kinds)
+        memset(kinds + line * PM_LINE_WORDS, KIND_DATA, lines * PM_LINE_WORDS);
 }
 
 void redo_clear_marks(struct txn *t)
@@ -161,9 +162,10 @@ void redo_clear_marks(struct txn *t)
     struct redo *r = t->redo;
     if (!t->stores)
         return;
+    uint8_t *marks = redo_mark(t, 0), *kinds = t->kinds ? redo_kinds(t, 0) : NULL;
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
-        clear_marks(t, r->marked[i], 1);
+        clear_marks(marks, kinds, r->marked[i], 1);
     r->marked_count = 0;
     for (uint32_t i = 0; i < t->pages.count; i++)
-        clear_marks(t, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);
+        clear_marks(marks, kinds, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);
 }

@@ -100,27 +100,13 @@ static int write_record(struct txn *t, const struct words *w)
         .runs = (uint32_t)ch->run_count,
     };
     redo_log_begin(t, &head);
-    for (uint64_t i = 0; i < w->counts.clears; i++)
-        redo_log_put(t, &w->clears[i], sizeof *w->clears);
-    for (uint64_t i = 0; i < w->counts.words; i++)
-        redo_log_put(t, &w->words[i], sizeof *w->words);
-    for (uint64_t i = 0; i < ch->fresh_count; i++)
-        redo_log_put(t, &ch->fresh[i], sizeof *ch->fresh);
-    for (uint64_t i = 0; i < ch->run_count; i++)
-        redo_log_put(t, &ch->runs[i], sizeof *ch->runs);
+    redo_log_put(t, w->clears, w->counts.clears * sizeof *w->clears);
+    redo_log_put(t, w->words, w->counts.words * sizeof *w->words);
+    redo_log_put(t, ch->fresh, ch->fresh_count * sizeof *ch->fresh);
+    redo_log_put(t, ch->runs, ch->run_count * sizeof *ch->runs);
     for (uint64_t i = 0; i < ch->run_count; i++)
         log_lines(t, ch->runs[i]);
     return redo_log_end(t);
-}
-
-/* Home has got something: on a file it is queued, else written back with the next round. */
-static void note_unwritten(struct txn *t, uint64_t offset, uint64_t bytes)
-{
-    struct redo *r = t->redo;
-    if (redo_on_file(t) || r->unwritten_count == UNWRITTEN_MAX)
-        medium_write_back(&t->c->medium, t->c->home + offset, bytes);
-    else
-        r->unwritten[r->unwritten_count++] = (struct range){offset, bytes};
 }
 
 void redo_write_back(struct txn *t)
@@ -132,7 +118,17 @@ void redo_write_back(struct txn *t)
     r->unwritten_count = 0;
 }
 
-/* The record is written, and durable but for a file: home gets what it has. */
+/* Home has got something, which is written back later. */
+static inline void note_unwritten(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    struct redo *r = t->redo;
+    if (r->unwritten_count == UNWRITTEN_MAX)
+        redo_write_back(t);
+    r->unwritten[r->unwritten_count++] = (struct range){offset, bytes};
+}
+
+/* The record is written, and durable but for a file: home gets what it has. On a file that is queued
+ * at once; else it is written back with the next round. */
 static void apply(struct txn *t, const struct words *w)
 {
     const struct changes *ch = &t->redo->changes;
@@ -149,6 +145,8 @@ static void apply(struct txn *t, const struct words *w)
         note_unwritten(t, offset, bytes);
     }
     t->lines_logged += ch->lines;
+    if (redo_on_file(t))
+        redo_write_back(t);
 }
 
 /* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. A page

@@ -23,8 +23,10 @@
 #include "txn/foreign.h"
 
 /* Data whose kinds fill a page of the table, and as much as is rather given back than stored to. */
-#define KINDS_PAGE (PM_PAGE << KINDS_WORD_SHIFT)
-#define FORGET_MIN (UINT64_C(1) << 20)
+#define KINDS_PAGE    (PM_PAGE << KINDS_WORD_SHIFT)
+#define FORGET_MIN    (UINT64_C(1) << 20)
+
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 struct line_kinds {
     uint8_t pointers, by_value; /* a bit a word */
@@ -36,7 +38,7 @@ static uint8_t gather(uint64_t bytes)
     return (uint8_t)((bytes & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56);
 }
 
-static struct line_kinds line_kinds(const struct txn *t, uint64_t line)
+static inline struct line_kinds line_kinds(const struct txn *t, uint64_t line)
 {
     uint64_t kinds;
     memcpy(&kinds, redo_kinds(t, line), sizeof kinds);
@@ -49,17 +51,29 @@ static const uint64_t *line_words(const struct txn *t, uint64_t line)
     return (const uint64_t *)(t->c->base + line * PM_LINE);
 }
 
-/* Those of some words that are as they were, or zero. */
-static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
+static uint8_t unchanged_of_moved(const struct txn *t, uint64_t line, uint8_t candidates)
 {
     const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
-    uint8_t words = 0;
+    unsigned words = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        uint64_t before = t->moved ? moved_to_view(t, was[i]) : was[i];
-        words |= (uint8_t)((now[i] == before || now[i] == 0) << i);
+        int i = __builtin_ctz(left);
+        words |= (unsigned)(now[i] == moved_to_view(t, was[i]) || now[i] == 0) << i;
     }
-    return words;
+    return (uint8_t)words;
+}
+
+/* Those of some words that are as they were, or zero. */
+ALWAYS_INLINE uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
+{
+    if (t->moved)
+        return unchanged_of_moved(t, line, candidates);
+    const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
+    unsigned words = 0;
+    for (unsigned left = candidates; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        words |= (unsigned)((now[i] == was[i]) | (now[i] == 0)) << i;
+    }
+    return (uint8_t)words;
 }
 
 /* ---- at commit ------------------------------------------------------------------------------- */
@@ -91,16 +105,15 @@ static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
     return pointers;
 }
 
-/* `foreign`: others have stored there too. */
-static int map_line(struct txn *t, uint64_t line, bool foreign)
+/* `foreign`: others have stored there too. `known`: struct mapped_lines. */
+ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *known)
 {
     struct line_kinds kinds = line_kinds(t, line);
-    uint32_t lines;
-    uint8_t was = (uint8_t)t->pointers.mapped(t->pointers.context, line, &lines);
+    uint8_t was = txn_mapped(t, line, known);
     uint8_t is = kinds.pointers, others = was & (uint8_t)~kinds.pointers;
     if (foreign_check(t, line, &is) != 0)
         return -1;
-    int by_value = pointers_by_value(t, line, kinds.by_value);
+    int by_value = kinds.by_value ? pointers_by_value(t, line, kinds.by_value) : 0;
     if (by_value < 0)
         return -1;
     is |= (uint8_t)by_value;
@@ -132,40 +145,44 @@ static int visit_page(struct txn *t, const struct page_entry *entry, line_visito
     return result;
 }
 
-static inline int visit_lines(struct txn *t, line_visitor *visit, void *context)
+static int visit_listed(struct txn *t, line_visitor *visit, void *context)
 {
-    const struct redo *r = t->redo;
     int result = 0;
     for (uint32_t i = 0; i < t->pages.count && result == 0; i++)
         result = visit_page(t, &t->pages.opened[i], visit, context);
+    return result;
+}
+
+/* Inline with the visitor: most transactions mark a few lines, and each is a commit's loop. */
+ALWAYS_INLINE int visit_lines(struct txn *t, line_visitor *visit, void *context)
+{
+    const struct redo *r = t->redo;
+    const uint8_t *marks = redo_mark(t, 0), *flags = t->pages.flags;
+    int result = t->pages.count > 0 ? visit_listed(t, visit, context) : 0;
     for (uint64_t i = 0, n = r->marked_count; i < n && result == 0; i++) {
         uint64_t line = r->marked[i];
-        if (!(t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED))
-            result = visit(t, line, *redo_mark(t, line) & MARK_FOREIGN, context);
+        if (!(flags[line / PM_PAGE_LINES] & PAGE_LISTED))
+            result = visit(t, line, marks[line] & MARK_FOREIGN, context);
     }
     return result;
 }
 
-static int map_visited(struct txn *t, uint64_t line, bool foreign, void *context)
-{
-    (void)context;
-    return map_line(t, line, foreign);
-}
-
 int redo_map_pointers(struct txn *t)
 {
-    return t->kinds ? visit_lines(t, map_visited, NULL) : 0;
+    struct mapped_lines known = {0};
+    return t->kinds ? visit_lines(t, map_line, &known) : 0;
 }
 
 struct search {
     uint64_t low, size;
+    struct mapped_lines known;
     txn_found *found;
     void *context;
 };
 
 static int search_line(struct txn *t, uint64_t line, bool foreign, void *context)
 {
-    const struct search *s = context;
+    struct search *s = context;
     const uint64_t *words = line_words(t, line);
     unsigned within = 0;
     (void)foreign;
@@ -174,9 +191,7 @@ static int search_line(struct txn *t, uint64_t line, bool foreign, void *context
     if (within == 0)
         return 0;
     struct line_kinds kinds = line_kinds(t, line);
-    uint32_t lines;
-    uint64_t mapped = t->pointers.mapped(t->pointers.context, line, &lines);
-    within &= kinds.pointers | kinds.by_value | mapped;
+    within &= kinds.pointers | kinds.by_value | txn_mapped(t, line, &s->known);
     for (; within; within &= within - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(within);
         if (s->found(s->context, line * PM_LINE + i * sizeof *words) != 0)
@@ -187,7 +202,7 @@ static int search_line(struct txn *t, uint64_t line, bool foreign, void *context
 
 int txn_find_pointers(struct txn *t, uint64_t low, uint64_t size, txn_found *found, void *context)
 {
-    struct search search = {low, size, found, context};
+    struct search search = {low, size, {0}, found, context};
     return t->kinds ? visit_lines(t, search_line, &search) : 0;
 }
 
@@ -268,13 +283,12 @@ static void copy_kinds(uint8_t *to, const void *from, uint64_t words)
         memset(to, KIND_BY_VALUE, words);
         return;
     }
-    uint64_t word = (uint64_t)((const char *)from - t->c->base) / sizeof(uint64_t), mapped = 0;
-    uint32_t lines = 0;
-    for (uint64_t n; words > 0; to += n, word += n, words -= n, lines--, mapped >>= PM_LINE_WORDS) {
-        if (lines == 0)
-            mapped = t->pointers.mapped(t->pointers.context, word / PM_LINE_WORDS, &lines);
+    uint64_t word = (uint64_t)((const char *)from - t->c->base) / sizeof(uint64_t);
+    struct mapped_lines known = {0};
+    for (uint64_t n; words > 0; to += n, word += n, words -= n) {
+        uint64_t line = word / PM_LINE_WORDS;
         uint64_t kinds =
-            kinds_now(t, word / PM_LINE_WORDS, (uint8_t)mapped) >> 8 * (word % PM_LINE_WORDS);
+            kinds_now(t, line, txn_mapped(t, line, &known)) >> 8 * (word % PM_LINE_WORDS);
         n = min_u64(words, PM_LINE_WORDS - word % PM_LINE_WORDS);
         memcpy(to, &kinds, sizeof kinds);
     }

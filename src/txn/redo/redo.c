@@ -94,23 +94,29 @@ static uint64_t next_mark(struct redo *r)
     return n;
 }
 
+/* Before the first mark on a page; whether there is to be one. Out of line, for it needs registers
+ * that txn_mark() would have to save each time. */
+__attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
+{
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
+    if (!t->stores) { /* stores fault here, so no mark is needed, now or later */
+        memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), MARK_LINE, PM_PAGE_LINES);
+        return false;
+    }
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    bool data = segments_page_is_data(t, page);
+    int error = data ? open_if_closed(t, page) : 0;
+    lock_release_masked(&t->lock, &saved);
+    return data && error == 0; /* else the store will fault, and be served or reported */
+}
+
 void txn_mark(struct txn *t, uint64_t line)
 {
     struct redo *r = t->redo;
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
-    if (!t->stores) { /* stores fault here, so no mark is needed, now or later */
-        memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), MARK_LINE, PM_PAGE_LINES);
+    if (!(t->stores && page_has(&t->pages, page, PAGE_OPEN)) && !open_to_mark(t, line))
         return;
-    }
-    if (!page_has(&t->pages, page, PAGE_OPEN)) {
-        sigset_t saved;
-        lock_acquire_masked(&t->lock, &saved);
-        bool data = segments_page_is_data(t, page);
-        int error = data ? open_if_closed(t, page) : 0;
-        lock_release_masked(&t->lock, &saved);
-        if (!data || error != 0) /* the store will fault, and be served or reported */
-            return;
-    }
     if (t->pages.heat[page] == 0)
         t->pages.heat[page] = 1;
     __builtin_prefetch(t->c->home + line * PM_LINE);
