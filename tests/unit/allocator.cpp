@@ -1,7 +1,6 @@
 // Allocation: sizes, alignments, bad pointers, and what belongs to a transaction.
 #include "common/fixture.hpp"
 #include "container/format.h"
-#include "txn/journal.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -797,8 +796,8 @@ TEST_CASE_METHOD(Fixture, "against a model, at random")
     check();
 }
 
-// A region of journaled words remembers up to JOURNAL_FEW that a transaction changes, and beyond that
-// their range only.
+// A region of journaled words remembers up to JOURNAL_FEW (txn/journal.h) that a transaction changes, and
+// beyond that their range only.
 TEST_CASE_METHOD(Fixture, "words of a bitmap are all recorded, be they few or many")
 {
     std::set<char *> objects;
@@ -808,7 +807,7 @@ TEST_CASE_METHOD(Fixture, "words of a bitmap are all recorded, be they few or ma
     REQUIRE(slots.back() - slots.front() == static_cast<ptrdiff_t>(32 * (slots.size() - 1)));
     commit();
     uint32_t column = 0;
-    for (uint32_t words : {JOURNAL_FEW - 1, JOURNAL_FEW, JOURNAL_FEW + 1, 3 * JOURNAL_FEW})
+    for (uint32_t words : {3, 4, 5, 12})
         for (uint32_t step : {1, 7, 19}) { // upwards, here and there, downwards
             INFO(words << " words, every " << step << "th");
             std::set<char *> freed;
