@@ -266,9 +266,16 @@ static inline bool may_have_changed(const struct slab *s, uint64_t first, uint64
     return s->touched && first <= s->last_line && last >= s->first_line;
 }
 
-static unsigned liveness_of_slots(const struct slab *s, const struct allocator *a, uint64_t offset,
-                                  bool was_slab, bool is_slab)
+/* Where something was allocated or freed. */
+static unsigned liveness_of_changed(struct allocator *a, uint64_t offset, uint64_t old,
+                                    uint64_t word)
 {
+    bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
+    if (!was_slab && !is_slab)
+        return (is_large(old) ? LIVE_BEFORE : 0u) | (is_large(word) ? LIVE_AFTER : 0u);
+
+    /* A segment does not change hands within a transaction, so both are of one slab. */
+    const struct slab *s = slab_of(a, (uint32_t)(offset >> a->c->segment_shift));
     uint32_t within = (uint32_t)(offset & (a->c->segment_size - 1));
     if (within < s->shape.header_bytes)
         return 0;
@@ -282,18 +289,6 @@ static unsigned liveness_of_slots(const struct slab *s, const struct allocator *
     bool was = was_slab && bitmap_any_of_few(home_bits(a, s), first, last - first + 1);
     bool is = is_slab && bitmap_any_of_few(shadow_bits(a, s), first, last - first + 1);
     return (was ? LIVE_BEFORE : 0u) | (is ? LIVE_AFTER : 0u);
-}
-
-/* Where something was allocated or freed. */
-static unsigned liveness_of_changed(struct allocator *a, uint64_t offset, uint64_t old,
-                                    uint64_t word)
-{
-    bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
-    if (!was_slab && !is_slab)
-        return (is_large(old) ? LIVE_BEFORE : 0u) | (is_large(word) ? LIVE_AFTER : 0u);
-    /* A segment does not change hands within a transaction, so both are of one slab. */
-    const struct slab *s = slab_of(a, (uint32_t)(offset >> a->c->segment_shift));
-    return liveness_of_slots(s, a, offset, was_slab, is_slab);
 }
 
 unsigned slab_line_liveness(void *allocator, uint64_t line)

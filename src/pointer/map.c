@@ -241,11 +241,10 @@ static_assert(MAP_WORD_BYTES % PM_LINE == 0, "all words of a line are in one wor
 
 static struct mapped_lines lines_of_group(void *context, uint64_t line)
 {
+    uint64_t lines = MAP_GROUP_SEGMENTS * (container_of(context)->segment_size / PM_LINE);
     uint32_t group = place_of(context, line * PM_LINE).group;
-    uint64_t first = offset_of(context, (struct place){.group = group}) / PM_LINE;
-    uint64_t next = offset_of(context, (struct place){.group = group + 1}) / PM_LINE;
     const uint64_t *words = words_of(context, group);
-    return (struct mapped_lines){words, first, words ? next - first : 0};
+    return (struct mapped_lines){words, group * lines, words ? lines : 0};
 }
 
 static int map_line(void *context, uint64_t line, uint8_t words)

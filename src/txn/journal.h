@@ -22,6 +22,7 @@
 
 #include "container/container.h"
 
+/* A small transaction changes no more words of a region. */
 #define JOURNAL_FEW 4
 
 struct journal_region {

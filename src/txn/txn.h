@@ -82,7 +82,7 @@ struct mapped_lines {
 struct pointer_upcalls {
     void *context;
     /* The words that speak for a line and those around it; for no lines if there are none yet. They
-     * stay where they are until the map is compacted. */
+     * stay where they are but for rollback, clearing and compaction. */
     struct mapped_lines (*mapped)(void *context, uint64_t line);
     /* Have these mapped and no others; the allocator's lock is held, but not the page lock. 0, or
      * -1 with a message when there is no room for a map. */

@@ -51,29 +51,17 @@ static const uint64_t *line_words(const struct txn *t, uint64_t line)
     return (const uint64_t *)(t->c->base + line * PM_LINE);
 }
 
-static uint8_t unchanged_of_moved(const struct txn *t, uint64_t line, uint8_t candidates)
-{
-    const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
-    unsigned words = 0;
-    for (unsigned left = candidates; left; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        words |= (unsigned)(now[i] == moved_to_view(t, was[i]) || now[i] == 0) << i;
-    }
-    return (uint8_t)words;
-}
-
 /* Those of some words that are as they were, or zero. */
-ALWAYS_INLINE uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
+static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
 {
-    if (t->moved)
-        return unchanged_of_moved(t, line, candidates);
     const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
-    unsigned words = 0;
+    uint8_t words = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        words |= (unsigned)((now[i] == was[i]) | (now[i] == 0)) << i;
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        uint64_t before = t->moved ? moved_to_view(t, was[i]) : was[i];
+        words |= (uint8_t)((now[i] == before || now[i] == 0) << i);
     }
-    return (uint8_t)words;
+    return words;
 }
 
 /* ---- at commit ------------------------------------------------------------------------------- */
@@ -153,7 +141,7 @@ static int visit_listed(struct txn *t, line_visitor *visit, void *context)
     return result;
 }
 
-/* Inline with the visitor: most transactions mark a few lines, and each is a commit's loop. */
+/* Inline with its visitor: a commit of a few lines spends a noticeable part of its time here. */
 ALWAYS_INLINE int visit_lines(struct txn *t, line_visitor *visit, void *context)
 {
     const struct redo *r = t->redo;
