@@ -150,7 +150,7 @@ static uint32_t aligned_class(const struct allocator *a, uint64_t size, uint64_t
         size = align_up(size, alignment);
         class = class_of(a->c, size, object_size);
         size = (uint64_t)*object_size + 1;
-    } while (class != CLASS_LARGE && *object_size % alignment != 0);
+    } while (class != CLASS_LARGE && (*object_size & (alignment - 1)) != 0);
     return class;
 }
 
@@ -312,7 +312,7 @@ static void prepare_commit(struct allocator *a)
         uint64_t word = shadow[s->segment];
         if (segment_kind(word) != SEGMENT_SLAB)
             continue;
-        if (!slab_is_alone(a, s) && slab_is_empty(a, s)) {
+        if (slab_is_empty(a, s) && !slab_is_alone(a, s)) {
             slab_give_back(a, s);
         } else {
             slab_note_pages(a, s);

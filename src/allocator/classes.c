@@ -11,7 +11,7 @@ static uint32_t geometric(uint64_t granules, uint64_t *rounded)
         return (uint32_t)granules - 1;
     }
     uint32_t shift = (uint32_t)(63 - __builtin_clzll(granules - 1)) - 3; /* log2(STEPS) */
-    uint64_t step = divide_up(granules, UINT64_C(1) << shift); /* STEPS + 1 ... 2 * STEPS */
+    uint64_t step = ((granules - 1) >> shift) + 1; /* STEPS + 1 ... 2 * STEPS */
     *rounded = step << shift;
     return STEPS - 1 + shift * STEPS + (uint32_t)(step - STEPS);
 }
@@ -31,8 +31,10 @@ uint32_t class_of(const struct container *c, uint64_t size, uint32_t *object_siz
 {
     uint64_t g = c->granularity, rounded;
     if (size <= c->segment_size / 8) {
-        uint32_t class = geometric(divide_up(size, g), &rounded);
-        *object_size = (uint32_t)(rounded * g);
+        /* g is a power of two, by which dividing would take longer than all the rest. */
+        uint32_t shift = (uint32_t)__builtin_ctzll(g);
+        uint32_t class = geometric(align_up(size, g) >> shift, &rounded);
+        *object_size = (uint32_t)(rounded << shift);
         return class;
     }
     uint64_t room = c->segment_size - PM_PAGE; /* such slabs have one page of bitmap */

@@ -14,16 +14,17 @@ static void enlist(struct journal *journal, struct journal_region *region)
 
 static void add_candidate(struct journal_region *region, uint32_t index)
 {
-    uint32_t n = region->few_count;
-    while (n > 0 && region->few[n - 1] >= index)
-        n--;
-    if (n < region->few_count && region->few[n] == index)
-        return;
-    region->many = region->few_count == JOURNAL_FEW;
+    uint32_t *few = region->few, n = region->few_count;
+    for (uint32_t i = 0; i < n; i++)
+        if (few[i] == index)
+            return;
+    region->many = n == JOURNAL_FEW;
     if (region->many)
         return;
-    memmove(&region->few[n + 1], &region->few[n], (region->few_count++ - n) * sizeof *region->few);
-    region->few[n] = index;
+    for (; n > 0 && few[n - 1] > index; n--)
+        few[n] = few[n - 1];
+    few[n] = index;
+    region->few_count++;
 }
 
 void journal_set(struct journal *journal, struct journal_region *region, uint32_t index,

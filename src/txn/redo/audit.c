@@ -32,6 +32,8 @@ static bool is_as_home(const struct txn *t, uint64_t offset)
 
 static bool line_is_as_home(const struct txn *t, uint64_t line)
 {
+    if (!redo_line_differs(t, line))
+        return true;
     uint64_t offset = line * PM_LINE, end = offset + PM_LINE;
     while (offset < end && is_as_home(t, offset))
         offset += sizeof(uint64_t);

@@ -30,18 +30,6 @@
 #define SORT_MIN      (1 << 16)
 #define DENSE_MIN     (PM_PAGE_LINES / 2)
 
-typedef uint64_t words8 __attribute__((vector_size(PM_LINE), aligned(PM_LINE)));
-
-/* About 3 ns for lines in the cache. */
-static inline bool line_differs(const struct txn *t, uint64_t line)
-{
-    _Alignas(PM_LINE) char image[PM_LINE];
-    const words8 *view = (const words8 *)redo_line(t, line, image);
-    const words8 *home = (const words8 *)(t->c->home + line * PM_LINE);
-    words8 d = *view ^ *home;
-    return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
-}
-
 static void add_logged(struct changes *ch, uint64_t line)
 {
     if (ch->run_count > 0) {
@@ -80,7 +68,7 @@ static void add_live(struct txn *t, uint64_t line, bool before)
 
 static void collect_line(struct txn *t, uint64_t line)
 {
-    bool differs = line_differs(t, line);
+    bool differs = redo_line_differs(t, line);
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
     if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
         add_live(t, line, live & LIVE_BEFORE);
@@ -93,7 +81,7 @@ static bool collect_page(struct txn *t, uint32_t page)
 {
     uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = 0;
     for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
-        differing |= (uint64_t)line_differs(t, first + i) << i;
+        differing |= (uint64_t)redo_line_differs(t, first + i) << i;
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
     if (redo_on_file(t) && !t->moved && live.before == 0 &&
@@ -165,7 +153,8 @@ void redo_clear_marks(struct txn *t)
     uint8_t *marks = redo_mark(t, 0), *kinds = t->kinds ? redo_kinds(t, 0) : NULL;
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
         clear_marks(marks, kinds, r->marked[i], 1);
-    r->marked_count = 0;
+    /* Not exchanged: that would wait for home's stores, see base/lock.h. */
+    atomic_store_explicit(&r->marked_count, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < t->pages.count; i++)
         clear_marks(marks, kinds, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);
 }
