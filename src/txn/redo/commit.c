@@ -5,9 +5,11 @@
  *   1  find what has changed; look for stores that escaped
  *   2  make room in the log
  *   3  fresh lines go straight home, the record to the log
- *   4  pmem: fence. On a file wait() does that, later, for several commits at once
- *   5  home gets lines and words; marks are cleared; cold pages are closed
- *   6  what home got is written back by the next commit, in the round whose fence will wait for it.
+ *   4  what need not wait for the record is done while it is on its way: marks are cleared, and it is
+ *      noted what home will get
+ *   5  pmem: fence. On a file wait() does that, later, for several commits at once
+ *   6  home gets lines and words; cold pages are closed
+ *   7  what home got is written back by the next commit, in the round whose fence will wait for it.
  *      Done at once it would be no more durable; but the next locked instruction would wait, which
  *      costs as much as a fence, and lines that the next commit compares would be out of the cache
  */
@@ -109,44 +111,75 @@ static int write_record(struct txn *t, const struct words *w)
     return redo_log_end(t);
 }
 
+static inline void write_back(struct txn *t, struct range range)
+{
+    medium_write_back(&t->c->medium, t->c->home + range.offset, range.bytes);
+}
+
 void redo_write_back(struct txn *t)
 {
     struct redo *r = t->redo;
     for (uint32_t i = 0; i < r->unwritten_count; i++)
-        medium_write_back(&t->c->medium, t->c->home + r->unwritten[i].offset,
-                          r->unwritten[i].bytes);
+        write_back(t, r->unwritten[i]);
     r->unwritten_count = 0;
 }
 
-/* Home has got something, which is written back later. */
-static inline void note_unwritten(struct txn *t, uint64_t offset, uint64_t bytes)
+static inline void note_unwritten(struct txn *t, struct range range)
 {
-    struct redo *r = t->redo;
-    if (r->unwritten_count == UNWRITTEN_MAX)
-        redo_write_back(t);
-    r->unwritten[r->unwritten_count++] = (struct range){offset, bytes};
+    t->redo->unwritten[t->redo->unwritten_count++] = range;
 }
 
-/* The record is written, and durable but for a file: home gets what it has. On a file that is queued
- * at once; else it is written back with the next round. */
+/* With all of home that the commit changes, but for what is fresh. */
+static inline void for_each_change(struct txn *t, const struct words *w,
+                                   void (*visit)(struct txn *t, struct range range))
+{
+    const struct changes *ch = &t->redo->changes;
+    for (uint64_t i = 0; i < w->counts.clears; i++)
+        visit(t, (struct range){w->clears[i].offset, w->clears[i].bytes});
+    for (uint64_t i = 0; i < w->counts.words; i++) /* one of a line speaks for those beside it */
+        if (i == 0 || w->words[i].offset / PM_LINE != w->words[i - 1].offset / PM_LINE)
+            visit(t, (struct range){align_down(w->words[i].offset, PM_LINE), PM_LINE});
+    for (uint64_t i = 0; i < ch->run_count; i++)
+        visit(t, (struct range){run_line(ch->runs[i]) * PM_LINE, run_count(ch->runs[i]) * PM_LINE});
+}
+
+/* Give back memory that a large transaction needed. */
+static void trim(const void *table, uint64_t bytes)
+{
+    if (bytes > CHANGES_KEPT)
+        madvise((char *)table + CHANGES_KEPT, align_up(bytes - CHANGES_KEPT, PM_PAGE),
+                MADV_DONTNEED);
+}
+
+/* Whether the next round can write back what this one changes. On a file it is queued at once. */
+static bool written_back_later(const struct txn *t, const struct words *w)
+{
+    return !redo_on_file(t) &&
+           w->counts.clears + w->counts.words + t->redo->changes.run_count <= UNWRITTEN_MAX;
+}
+
+/* The record is written and on its way to the medium: meanwhile, what need not wait for it. */
+static void leave_transaction(struct txn *t, const struct words *w)
+{
+    struct redo *r = t->redo;
+    uint64_t marked = r->marked_count;
+    if (written_back_later(t, w))
+        for_each_change(t, w, note_unwritten);
+    journal_finish(&t->journal);
+    redo_clear_marks(t);
+    trim(r->marked, marked * sizeof *r->marked);
+}
+
+/* The record is written, and durable but for a file: home gets what it has. */
 static void apply(struct txn *t, const struct words *w)
 {
     const struct changes *ch = &t->redo->changes;
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    for (uint64_t i = 0; i < w->counts.clears; i++)
-        note_unwritten(t, w->clears[i].offset, w->clears[i].bytes);
-    for (uint64_t i = 0; i < w->counts.words; i++)
-        if (i == 0 || w->words[i].offset / PM_LINE != w->words[i - 1].offset / PM_LINE)
-            note_unwritten(t, align_down(w->words[i].offset, PM_LINE), PM_LINE);
-    for (uint64_t i = 0; i < ch->run_count; i++) {
-        uint64_t offset = run_line(ch->runs[i]) * PM_LINE;
-        uint64_t bytes = run_count(ch->runs[i]) * PM_LINE;
+    for (uint64_t i = 0; i < ch->run_count; i++)
         carry_home(t, ch->runs[i]);
-        note_unwritten(t, offset, bytes);
-    }
     t->lines_logged += ch->lines;
-    if (redo_on_file(t))
-        redo_write_back(t);
+    if (!written_back_later(t, w))
+        for_each_change(t, w, write_back);
 }
 
 /* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. A page
@@ -182,27 +215,15 @@ static void cool_pages(struct txn *t)
     pages_trim(p, peak);
 }
 
-/* Give back memory that a large transaction needed. */
-static void trim(const void *table, uint64_t bytes)
-{
-    if (bytes > CHANGES_KEPT)
-        madvise((char *)table + CHANGES_KEPT, align_up(bytes - CHANGES_KEPT, PM_PAGE),
-                MADV_DONTNEED);
-}
-
 static void finish(struct txn *t, const struct words *w)
 {
     struct redo *r = t->redo;
-    uint64_t marked = r->marked_count;
     uint64_t words = w->counts.clears * sizeof *w->clears + w->counts.words * sizeof *w->words;
     apply(t, w);
-    journal_finish(&t->journal);
-    redo_clear_marks(t);
     segments_close_freed(t, w->words, w->counts.words);
     if (t->moved)
         moved_note(t, w->words, w->counts.words);
     cool_pages(t);
-    trim(r->marked, marked * sizeof *r->marked);
     trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
     trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);
     trim(t->record, words);
@@ -276,6 +297,7 @@ int redo_commit(struct txn *t)
         redo_log_unshrink(t);
         return cannot_write(t, total, error);
     }
+    leave_transaction(t, &w);
     seal_record(t);
     finish(t, &w);
     if (redo_on_file(t))

@@ -67,7 +67,7 @@ struct range {
 /* Records that are written without a fence between them, at most. */
 #define ROUND_MAX 1024
 
-/* A larger commit writes some back at once. */
+/* A larger commit writes all back at once. */
 #define UNWRITTEN_MAX 256
 
 /* Where the next record goes, and which segments of the log are void. */
