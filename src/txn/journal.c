@@ -73,22 +73,25 @@ struct journal_counts journal_count(const struct journal *journal)
     return counts;
 }
 
-void journal_collect(const struct journal *journal, struct record_clear *clears,
-                     struct record_word *words)
+struct journal_counts journal_collect(const struct journal *journal, struct record_clear *clears,
+                                      struct record_word *words)
 {
+    struct journal_counts counts = {0, 0};
     for (const struct journal_region *r = journal->dirty; r; r = r->next) {
         const uint64_t *shadow = shadow_word(journal->c, r->offset);
         const uint64_t *home = home_word(journal->c, r->offset);
         if (r->obsolete)
             continue;
         if (r->clear)
-            *clears++ = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
+            clears[counts.clears++] = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
         for (uint32_t n = 0, end = journal_candidates(r); n < end; n++) {
             uint32_t i = journal_candidate(r, n);
             if (shadow[i] != home[i])
-                *words++ = (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
+                words[counts.words++] =
+                    (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
         }
     }
+    return counts;
 }
 
 void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,

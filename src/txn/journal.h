@@ -70,9 +70,10 @@ void journal_clear(struct journal *journal, struct journal_region *region);
 
 struct journal_counts journal_count(const struct journal *journal);
 
-/* Write the changes to arrays with room for journal_count(); nothing is applied yet. */
-void journal_collect(const struct journal *journal, struct record_clear *clears,
-                     struct record_word *words);
+/* Write the changes to arrays with room for journal_count(), which is returned; nothing is applied
+ * yet. */
+struct journal_counts journal_collect(const struct journal *journal, struct record_clear *clears,
+                                      struct record_word *words);
 
 /* Store changes to home; and queue their lines for write-back, before the next round ends. */
 void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,

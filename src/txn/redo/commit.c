@@ -51,26 +51,24 @@ static int write_fresh(struct txn *t)
     return 0;
 }
 
-/* The journaled words of a record, in the transaction's buffer. */
+/* The journaled words of a record. */
 struct words {
     struct record_clear *clears;
-    struct record_word *words;
+    struct record_word *words; /* in the transaction's buffer */
     struct journal_counts counts;
 };
 
-static struct words collect_words(struct txn *t, struct journal_counts counts)
+static struct words collect_words(struct txn *t)
 {
-    struct words w = {.counts = counts};
-    w.clears = (struct record_clear *)t->record;
-    w.words = (struct record_word *)(w.clears + w.counts.clears);
-    journal_collect(&t->journal, w.clears, w.words);
+    struct words w = {.clears = t->redo->changes.clears, .words = (struct record_word *)t->record};
+    w.counts = journal_collect(&t->journal, w.clears, w.words);
     return w;
 }
 
-static uint64_t stream_bytes(const struct txn *t, struct journal_counts counts)
+static uint64_t stream_bytes(const struct txn *t, const struct words *w)
 {
     const struct changes *ch = &t->redo->changes;
-    return redo_stream_bytes(counts.clears, counts.words, ch->fresh_count, ch->run_count,
+    return redo_stream_bytes(w->counts.clears, w->counts.words, ch->fresh_count, ch->run_count,
                              ch->lines);
 }
 
@@ -95,7 +93,7 @@ static int write_record(struct txn *t, const struct words *w)
     struct redo_part head = {
         .epoch = t->epoch,
         .fenced = atomic_load(&t->redo->durable),
-        .total = stream_bytes(t, w->counts),
+        .total = stream_bytes(t, w),
         .clears = (uint32_t)w->counts.clears,
         .words = (uint32_t)w->counts.words,
         .fresh = (uint32_t)ch->fresh_count,
@@ -218,7 +216,6 @@ static void cool_pages(struct txn *t)
 static void finish(struct txn *t, const struct words *w)
 {
     struct redo *r = t->redo;
-    uint64_t words = w->counts.clears * sizeof *w->clears + w->counts.words * sizeof *w->words;
     apply(t, w);
     segments_close_freed(t, w->words, w->counts.words);
     if (t->moved)
@@ -226,7 +223,8 @@ static void finish(struct txn *t, const struct words *w)
     cool_pages(t);
     trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
     trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);
-    trim(t->record, words);
+    trim(w->clears, w->counts.clears * sizeof *w->clears);
+    trim(w->words, w->counts.words * sizeof *w->words);
     if (r->changes.fresh_count > 0)
         r->newest_fresh = t->epoch;
     t->epoch++;
@@ -269,8 +267,8 @@ int redo_commit(struct txn *t)
     redo_collect(t);
     if (t->stores && redo_audit(t) != 0)
         return -1;
-    struct journal_counts counts = journal_count(&t->journal);
-    uint64_t total = stream_bytes(t, counts);
+    struct words w = collect_words(t);
+    uint64_t total = stream_bytes(t, &w);
     if (total == 0) {
         redo_clear_marks(t);
         cool_pages(t);
@@ -287,8 +285,8 @@ int redo_commit(struct txn *t)
         error = redo_sync(t, t->epoch - ROUND_MAX);
     if (error != 0)
         return cannot_write(t, total, error);
-    counts.words += redo_log_shrink(t, most);
-    struct words w = collect_words(t, counts);
+    if (redo_log_shrink(t, most) > 0)
+        w = collect_words(t);
     redo_write_back(t); /* from here on reading home's lines would wait for the medium */
     error = write_fresh(t);
     if (error == 0)

@@ -30,7 +30,8 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         .audit = options->audit,
         .marked = map_table(lines_max(t->c) * sizeof *r->marked),
         .changes = {.runs = map_table(lines_max(t->c) * sizeof *r->changes.runs),
-                    .fresh = map_table(lines_max(t->c) * sizeof *r->changes.fresh)},
+                    .fresh = map_table(lines_max(t->c) * sizeof *r->changes.fresh),
+                    .clears = map_table(t->c->segments_max * sizeof *r->changes.clears)},
         .private_max = options->private_max >> PM_PAGE_SHIFT,
         .committed = t->epoch - 1,
         .durable = t->epoch - 1,
@@ -45,7 +46,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         queue_set_epoch(&t->c->medium, t->epoch);
     }
     if (r->marked == MAP_FAILED || r->changes.runs == MAP_FAILED ||
-        r->changes.fresh == MAP_FAILED || redo_log_load(t) != 0)
+        r->changes.fresh == MAP_FAILED || r->changes.clears == MAP_FAILED || redo_log_load(t) != 0)
         return pm__fail_system(ENOMEM, "%s: no address space for its tables", t->c->path);
     return 0;
 }
@@ -65,6 +66,7 @@ static void redo_unload(struct txn *t)
     unmap(r->marked, lines_max(t->c) * sizeof *r->marked);
     unmap(r->changes.runs, lines_max(t->c) * sizeof *r->changes.runs);
     unmap(r->changes.fresh, lines_max(t->c) * sizeof *r->changes.fresh);
+    unmap(r->changes.clears, t->c->segments_max * sizeof *r->changes.clears);
     pthread_mutex_destroy(&r->sync_lock);
     pthread_cond_destroy(&r->synced);
     free(r);

@@ -51,13 +51,14 @@
 #include <pthread.h>
 #include <string.h>
 
-/* What a commit has found: tables with room for every line of the container. */
+/* What a commit has found: tables with room for every line of the container, or every segment. */
 struct changes {
     uint64_t *runs; /* redo_run(), of lines to log */
     uint64_t run_count;
     uint64_t lines; /* in all runs */
     struct redo_fresh *fresh;
     uint64_t fresh_count;
+    struct record_clear *clears; /* one a segment at most */
 };
 
 struct range {
