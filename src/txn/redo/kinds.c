@@ -83,8 +83,10 @@ static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
     int pointers = 0;
     for (unsigned left = candidates; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
+        if (!foreign_is_address(words[i]))
+            continue;
         int leads = leads_to_data(t, words[i]);
-        if (!leads && foreign_is_address(words[i]))
+        if (!leads)
             leads = modules_adopt(t, words[i]);
         if (leads < 0)
             return -1;
