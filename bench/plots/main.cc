@@ -145,8 +145,9 @@ class Writer
             for (const auto &[structure, peers] : panels) {
                 script << "set title '" << structure << "'\n";
                 plot(script, name + "-" + structure, peers, [](const Peer &peer, size_t column) {
-                    return "1:" + std::to_string(column) + " with linespoints lw 2 pt " +
-                           std::to_string(peer.point) + " lc rgb '" + peer.colour + "'";
+                    return "(strcol(1) + 0):" + std::to_string(column) + // for labels are quoted
+                           " with linespoints lw 2 pt " + std::to_string(peer.point) + " lc rgb '" +
+                           peer.colour + "'";
                 });
             }
             script << "unset multiplot\n";
