@@ -70,8 +70,8 @@ void journal_clear(struct journal *journal, struct journal_region *region);
 
 struct journal_counts journal_count(const struct journal *journal);
 
-/* Write the changes to arrays with room for journal_count(), which is returned; nothing is applied
- * yet. */
+/* Write the changes to arrays with room for all of them, and return how many there were; nothing is
+ * applied yet. */
 struct journal_counts journal_collect(const struct journal *journal, struct record_clear *clears,
                                       struct record_word *words);
 
@@ -88,7 +88,8 @@ void journal_forget_new_obsolete(struct journal *journal);
  * home; unless home is a copy. Its words must have pages of their own. */
 void journal_trim(struct journal *journal, const struct journal_region *region);
 
-/* All regions are clean from now on: after a commit applied the changes. */
+/* All regions are clean from now on: a commit has applied the changes, or has collected them and will
+ * before anybody else sees the journal. */
 void journal_finish(struct journal *journal);
 
 /* Take the shadow back to home. */

@@ -199,6 +199,30 @@ TEST_CASE_METHOD(Fixture, "a commit with nothing changed is none")
     commit_without_round();
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "what home got is written back once: by the next commit, or at once if it is much",
+                 "[redo]")
+{
+    const uint64_t deferred_most = 256; // UNWRITTEN_MAX
+    auto flushed_by_storing = [&](uint64_t lines, uint64_t value) {
+        struct pm_stats before = stats();
+        for (uint64_t i = 0; i < lines; i++)
+            word(i) = value; // a line of each page, so that none is beside another
+        commit_in_one_round();
+        return stats().lines_flushed - before.lines_flushed;
+    };
+    uint64_t value = 1;
+    flushed_by_storing(1, value);
+    for (uint64_t lines :
+         {deferred_most - 1, deferred_most, deferred_most + 1, 3 * deferred_most}) {
+        CAPTURE(lines);
+        bool deferred = lines <= deferred_most;
+        value += 2;
+        REQUIRE(flushed_by_storing(lines, value) == 1 + (deferred ? 0 : lines));
+        REQUIRE(flushed_by_storing(1, value + 1) == (deferred ? lines : 0));
+    }
+}
+
 TEST_CASE_METHOD(Fixture, "at most one round for each fault, and one fault for each page")
 {
     std::mt19937 random(2);

@@ -153,7 +153,7 @@ void redo_clear_marks(struct txn *t)
     uint8_t *marks = redo_mark(t, 0), *kinds = t->kinds ? redo_kinds(t, 0) : NULL;
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
         clear_marks(marks, kinds, r->marked[i], 1);
-    /* Not exchanged: that would wait for home's stores, see base/lock.h. */
+    /* Not exchanged: that would wait for the record on its way to the medium. */
     atomic_store_explicit(&r->marked_count, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < t->pages.count; i++)
         clear_marks(marks, kinds, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);

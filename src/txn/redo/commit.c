@@ -9,14 +9,15 @@
  *      noted what home will get
  *   5  pmem: fence. On a file wait() does that, later, for several commits at once
  *   6  home gets lines and words; cold pages are closed
- *   7  what home got is written back by the next commit, in the round whose fence will wait for it.
- *      Done at once it would be no more durable; but the next locked instruction would wait, which
- *      costs as much as a fence, and lines that the next commit compares would be out of the cache
+ *   7  what home got is written back by the next commit, in the round whose fence will wait for it,
+ *      or if it is much at once: which makes it no more durable, but the next locked instruction, or
+ *      fence, waits for it, and lines that the next commit compares are out of the cache
  */
 #include "txn/redo/redo.h"
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -124,6 +125,7 @@ void redo_write_back(struct txn *t)
 
 static inline void note_unwritten(struct txn *t, struct range range)
 {
+    assert(t->redo->unwritten_count < UNWRITTEN_MAX);
     t->redo->unwritten[t->redo->unwritten_count++] = range;
 }
 

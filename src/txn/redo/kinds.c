@@ -85,9 +85,7 @@ static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
         uint32_t i = (uint32_t)__builtin_ctz(left);
         if (!foreign_is_address(words[i]))
             continue;
-        int leads = leads_to_data(t, words[i]);
-        if (!leads)
-            leads = modules_adopt(t, words[i]);
+        int leads = leads_to_data(t, words[i]) ? 1 : modules_adopt(t, words[i]);
         if (leads < 0)
             return -1;
         pointers |= leads << i;

@@ -119,8 +119,6 @@ static uint64_t stream_in(uint64_t room, uint64_t left)
 static uint32_t segments_needed(const struct txn *t, uint64_t total)
 {
     uint64_t size = t->c->segment_size;
-    if (total <= part_bytes(size - t->redo->log.end, total)) /* most records are one part */
-        return 0;
     uint64_t left = total - stream_in(size - t->redo->log.end, total);
     return left == 0 ? 0 : (uint32_t)divide_up(left, stream_in(size, UINT64_MAX));
 }

@@ -92,7 +92,8 @@ struct redo {
     uint64_t *marked; /* lines marked in this transaction */
     _Atomic uint64_t marked_count;
     struct changes changes;
-    struct range unwritten[UNWRITTEN_MAX]; /* of home: what the last commit stored there */
+    struct range unwritten
+        [UNWRITTEN_MAX]; /* of home: what the last commit stored there, if it was not too much */
     uint32_t unwritten_count;
     struct redo_log log;
     uint64_t private_max; /* pages of the view that may have copies */
@@ -196,10 +197,10 @@ void redo_evict(struct txn *t);
 
 /* ---- changes.c ------------------------------------------------------------------------------- */
 
-/* Fill in `changes`. Page lock, and the allocator's. */
+/* Fill in `changes`, but for clears. Page lock, and the allocator's. */
 void redo_collect(struct txn *t);
 
-/* Forget marks and list: the view is home. */
+/* Forget marks, those of listed pages too: the view is home, or a commit has found what is not. */
 void redo_clear_marks(struct txn *t);
 
 /* ---- kinds.c --------------------------------------------------------------------------------- */
