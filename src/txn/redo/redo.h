@@ -92,8 +92,8 @@ struct redo {
     uint64_t *marked; /* lines marked in this transaction */
     _Atomic uint64_t marked_count;
     struct changes changes;
-    struct range unwritten
-        [UNWRITTEN_MAX]; /* of home: what the last commit stored there, if it was not too much */
+    /* Of home: what the last commit stored there, if it was not too much. */
+    struct range unwritten[UNWRITTEN_MAX];
     uint32_t unwritten_count;
     struct redo_log log;
     uint64_t private_max; /* pages of the view that may have copies */
