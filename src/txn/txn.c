@@ -59,6 +59,16 @@ static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t 
     return false;
 }
 
+/* Where to stop looking for words that are wrong: as a rule nothing but zeros follows the file's
+ * segments, of which the first shows whether a large object was cut off. */
+static uint32_t table_end(const struct container *c, uint32_t segments)
+{
+    uint64_t beyond = 0;
+    for (uint32_t i = segments; i < c->segments_max; i++)
+        beyond |= home_table(c)[i];
+    return beyond != 0 ? c->segments_max : (uint32_t)min_u64(segments + 1, c->segments_max);
+}
+
 /*
  * The segment table as the medium has it, so that whoever computes with its words is safe. Before
  * recovery the words of a commit may be there in part, so each is only looked at by itself.
@@ -66,7 +76,7 @@ static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t 
 static int check_table(const struct container *c, bool recovered)
 {
     uint32_t segments = atomic_load(&c->segments), run = 0, run_first = 0;
-    for (uint32_t i = 0; i < c->segments_max; i++) {
+    for (uint32_t i = 0, end = table_end(c, segments); i < end; i++) {
         uint64_t word = home_table(c)[i], offset = FORMAT_TABLE + i * sizeof word;
         if (i >= segments && (word != 0 || run > 0))
             return pm__fail(EBADMSG,
