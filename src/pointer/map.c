@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PAGE_WORDS ((uint32_t)(PM_PAGE / sizeof(uint64_t)))
-
 /* A bit of the map. */
 struct place {
     uint32_t group;
@@ -58,6 +56,11 @@ static uint64_t pages_count(const struct pointer_map *map)
     return (uint64_t)map->groups * pages_per_segment(container_of(map));
 }
 
+static struct journal_region *pages_of(const struct pointer_map *map, uint32_t group)
+{
+    return &map->pages[(uint64_t)group * pages_per_segment(container_of(map))];
+}
+
 /* Where the journal finds the words of a group's map. */
 static void place_regions(struct pointer_map *map, uint32_t group)
 {
@@ -67,8 +70,8 @@ static void place_regions(struct pointer_map *map, uint32_t group)
     map->zeroed[group] = (struct journal_region){
         .offset = offset, .words = (uint32_t)(c->segment_size / sizeof(uint64_t))};
     for (uint32_t i = 0; i < n; i++)
-        map->pages[(uint64_t)group * n + i] =
-            (struct journal_region){.offset = offset + i * PM_PAGE, .words = PAGE_WORDS};
+        pages_of(map, group)[i] =
+            (struct journal_region){.offset = offset + i * PM_PAGE, .words = MAP_PAGE_WORDS};
 }
 
 /* For allocator_upcalls: the table is another one now, and every region is clean. */
@@ -96,7 +99,7 @@ static void forget_freed(void *context, uint64_t offset, uint64_t bytes)
 
 /* For pointer_upcalls; below. */
 static struct mapped_lines lines_of_group(void *context, uint64_t line);
-static int map_line(void *context, uint64_t line, uint8_t words);
+static int make_lines(void *context, uint64_t line);
 
 /* For allocator_upcalls; at the end of this file. */
 static int check_maps(void *context);
@@ -126,9 +129,7 @@ static int make_map(struct pointer_map *map, uint32_t group)
 
 static void set_word(struct pointer_map *map, struct place at, uint64_t payload)
 {
-    uint64_t page =
-        (uint64_t)at.group * pages_per_segment(container_of(map)) + at.word / PAGE_WORDS;
-    journal_set(&map->a->t->journal, &map->pages[page], at.word % PAGE_WORDS, seal(payload));
+    txn_set_map_word(map->a->t, pages_of(map, at.group), at.word, payload);
 }
 
 int pointer_map_open(struct pointer_map *map, struct allocator *a)
@@ -144,7 +145,7 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
     }
     find_maps(map);
     a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
-    a->t->pointers = (struct pointer_upcalls){map, lines_of_group, map_line};
+    a->t->pointers = (struct pointer_upcalls){map, lines_of_group, make_lines};
     return 0;
 }
 
@@ -241,22 +242,16 @@ static_assert(MAP_WORD_BYTES % PM_LINE == 0, "all words of a line are in one wor
 
 static struct mapped_lines lines_of_group(void *context, uint64_t line)
 {
-    uint64_t lines = MAP_GROUP_SEGMENTS * (container_of(context)->segment_size / PM_LINE);
-    uint32_t group = place_of(context, line * PM_LINE).group;
-    const uint64_t *words = words_of(context, group);
-    return (struct mapped_lines){words, group * lines, words ? lines : 0};
+    const struct pointer_map *map = context;
+    uint64_t lines = MAP_GROUP_SEGMENTS * (container_of(map)->segment_size / PM_LINE);
+    uint32_t group = place_of(map, line * PM_LINE).group;
+    const uint64_t *words = words_of(map, group);
+    return (struct mapped_lines){words, group * lines, words ? lines : 0, pages_of(map, group)};
 }
 
-static int map_line(void *context, uint64_t line, uint8_t words)
+static int make_lines(void *context, uint64_t line)
 {
-    struct pointer_map *map = context;
-    struct place at = place_of(map, line * PM_LINE);
-    if (map->segment[at.group] == 0 && make_map(map, at.group) != 0)
-        return -1;
-    uint64_t others =
-        seal_payload(word_at(map, at)) & ~bits_between(at.bit, at.bit + PM_LINE_WORDS);
-    set_word(map, at, others | (uint64_t)words << at.bit);
-    return 0;
+    return make_map(context, place_of(context, line * PM_LINE).group);
 }
 
 int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes)

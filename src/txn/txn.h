@@ -76,7 +76,11 @@ struct txn_upcalls {
 struct mapped_lines {
     const uint64_t *words; /* MAP_WORD_LINES lines each, sealed; NULL if nothing is mapped */
     uint64_t first, lines;
+    struct journal_region *pages; /* of the words: MAP_PAGE_WORDS each */
 };
+
+/* The journal takes a page of the map as a region. */
+#define MAP_PAGE_WORDS (PM_PAGE / sizeof(uint64_t))
 
 /* What txn asks those who keep the map of pointers. */
 struct pointer_upcalls {
@@ -84,9 +88,9 @@ struct pointer_upcalls {
     /* The words that speak for a line and those around it; for no lines if there are none yet. They
      * stay where they are but for rollback, clearing and compaction. */
     struct mapped_lines (*mapped)(void *context, uint64_t line);
-    /* Have these mapped and no others; the allocator's lock is held, but not the page lock. 0, or
-     * -1 with a message when there is no room for a map. */
-    int (*map)(void *context, uint64_t line, uint8_t words);
+    /* Make those words, of which there are none yet; the allocator's lock is held, but not the page
+     * lock. 0, or -1 with a message when there is no room for a map. */
+    int (*make)(void *context, uint64_t line);
 };
 
 /* What becomes of a commit with a pointer that leads out of the container: enum
@@ -146,6 +150,17 @@ struct txn {
     uint64_t commits, faults, touches, pages_logged, pages_ahead, lines_logged, bytes_fresh;
 };
 
+/* Where the bits of a line are. */
+struct mapped_place {
+    uint32_t word, shift;
+};
+
+static inline struct mapped_place mapped_place(const struct mapped_lines *known, uint64_t line)
+{
+    uint32_t at = (uint32_t)(line - known->first);
+    return (struct mapped_place){at / MAP_WORD_LINES, at % MAP_WORD_LINES * PM_LINE_WORDS};
+}
+
 /* Which words of a line are mapped, a bit each, the first in bit 0. Needs no lock if nobody frees the
  * object. `known`: of lines asked for before, or zero. */
 static inline uint8_t txn_mapped(const struct txn *t, uint64_t line, struct mapped_lines *known)
@@ -154,9 +169,15 @@ static inline uint8_t txn_mapped(const struct txn *t, uint64_t line, struct mapp
         *known = t->pointers.mapped(t->pointers.context, line);
     if (!known->words)
         return 0;
-    uint32_t at = (uint32_t)(line - known->first);
-    uint64_t word = __atomic_load_n(&known->words[at / MAP_WORD_LINES], __ATOMIC_RELAXED);
-    return (uint8_t)(word >> at % MAP_WORD_LINES * PM_LINE_WORDS);
+    struct mapped_place at = mapped_place(known, line);
+    return (uint8_t)(__atomic_load_n(&known->words[at.word], __ATOMIC_RELAXED) >> at.shift);
+}
+
+/* Change word `word` of those that `pages` are the regions of. The allocator's lock. */
+static inline void txn_set_map_word(struct txn *t, struct journal_region *pages, uint32_t word,
+                                    uint64_t payload)
+{
+    journal_set(&t->journal, &pages[word / MAP_PAGE_WORDS], word % MAP_PAGE_WORDS, seal(payload));
 }
 
 /*

@@ -27,13 +27,14 @@
 #define FORGET_MIN    (UINT64_C(1) << 20)
 
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
+#define OUT_OF_LINE   __attribute__((noinline)) static /* what is rare must not cost registers */
 
 struct line_kinds {
     uint8_t pointers, by_value; /* a bit a word */
 };
 
 /* Bit 0 of each byte. */
-static uint8_t gather(uint64_t bytes)
+static inline uint8_t gather(uint64_t bytes)
 {
     return (uint8_t)((bytes & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56);
 }
@@ -46,22 +47,40 @@ static inline struct line_kinds line_kinds(const struct txn *t, uint64_t line)
                                .by_value = gather(kinds / KIND_BY_VALUE)};
 }
 
-static const uint64_t *line_words(const struct txn *t, uint64_t line)
+static inline const uint64_t *line_words(const struct txn *t, uint64_t line)
 {
     return (const uint64_t *)(t->c->base + line * PM_LINE);
 }
 
-/* Those of some words that are as they were, or zero. */
-static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t candidates)
+static inline bool is_unchanged(uint64_t now, uint64_t was)
 {
+    return now == was || now == 0;
+}
+
+/* Those of some mapped words that are as they were, or zero. */
+OUT_OF_LINE uint8_t unchanged_of(const struct txn *t, uint64_t line, uint8_t mapped)
+{
+    _Alignas(PM_LINE) char image[PM_LINE];
+    const uint64_t *now = (const uint64_t *)redo_line(t, line, image);
+    const uint64_t *was = home_word(t->c, line * PM_LINE);
+    unsigned words = 0;
+    for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
+        words |= (unsigned)is_unchanged(now[i], was[i]) << i;
+    return words & mapped;
+}
+
+/* The same: as a rule all of them. */
+static inline uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
+{
+    if (t->moved)
+        return unchanged_of(t, line, mapped);
     const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
-    uint8_t words = 0;
-    for (unsigned left = candidates; left; left &= left - 1) {
+    for (unsigned left = mapped; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        uint64_t before = t->moved ? moved_to_view(t, was[i]) : was[i];
-        words |= (uint8_t)((now[i] == before || now[i] == 0) << i);
+        if (!is_unchanged(now[i], was[i]))
+            return unchanged_of(t, line, mapped);
     }
-    return words;
+    return mapped;
 }
 
 /* ---- at commit ------------------------------------------------------------------------------- */
@@ -77,15 +96,15 @@ static bool leads_to_data(const struct txn *t, uint64_t value)
 }
 
 /* Those of some words that lead to objects, or into a module. -1: pm__fail(). */
-static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
+OUT_OF_LINE int leading(struct txn *t, uint64_t line, unsigned words)
 {
-    const uint64_t *words = line_words(t, line);
+    const uint64_t *values = line_words(t, line);
     int pointers = 0;
-    for (unsigned left = candidates; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        if (!foreign_is_address(words[i]))
+    for (; words; words &= words - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(words);
+        if (!foreign_is_address(values[i]))
             continue;
-        int leads = leads_to_data(t, words[i]) ? 1 : modules_adopt(t, words[i]);
+        int leads = leads_to_data(t, values[i]) ? 1 : modules_adopt(t, values[i]);
         if (leads < 0)
             return -1;
         pointers |= leads << i;
@@ -93,26 +112,67 @@ static int pointers_by_value(struct txn *t, uint64_t line, uint8_t candidates)
     return pointers;
 }
 
-/* `foreign`: others have stored there too. `known`: struct mapped_lines. */
-ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *known)
+/* The same: often none is an address. */
+static inline int pointers_by_value(struct txn *t, uint64_t line, uint8_t words)
 {
+    const uint64_t *values = line_words(t, line);
+    for (unsigned left = words; left; left &= left - 1)
+        if (foreign_is_address(values[__builtin_ctz(left)]))
+            return leading(t, line, words);
+    return 0;
+}
+
+/* Whether foreign_check() has nothing to look at. */
+static inline bool all_lead_home(const struct txn *t, uint64_t line, uint8_t pointers)
+{
+    const uint64_t *words = line_words(t, line), base = (uintptr_t)t->c->base, max = t->c->max_size;
+    for (unsigned left = pointers; left; left &= left - 1) {
+        uint64_t value = words[__builtin_ctz(left)];
+        if (value != 0 && value - base > max)
+            return false;
+    }
+    return true;
+}
+
+/* Those of some pointers that may be mapped: where others have stored, who tell no kinds. -1:
+ * pm__fail(). */
+OUT_OF_LINE int declared(struct txn *t, uint64_t line, uint8_t words)
+{
+    return foreign_check(t, line, &words) == 0 ? words : -1;
+}
+
+OUT_OF_LINE int make_map(struct txn *t, uint64_t line, struct mapped_lines *known)
+{
+    if (t->pointers.make(t->pointers.context, line) != 0)
+        return -1;
+    *known = t->pointers.mapped(t->pointers.context, line);
+    return 0;
+}
+
+/* `foreign`: others have stored there too. `known`: struct mapped_lines. */
+ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *context)
+{
+    struct mapped_lines *known = context;
     struct line_kinds kinds = line_kinds(t, line);
     uint8_t was = txn_mapped(t, line, known);
-    uint8_t is = kinds.pointers, others = was & (uint8_t)~kinds.pointers;
-    if (foreign_check(t, line, &is) != 0)
+    int is = kinds.pointers, by_value = 0, others = was & ~is;
+    if (!all_lead_home(t, line, kinds.pointers))
+        is = declared(t, line, kinds.pointers);
+    if (kinds.by_value)
+        by_value = pointers_by_value(t, line, kinds.by_value);
+    if (others && foreign)
+        others = declared(t, line, (uint8_t)(others & ~kinds.by_value));
+    else if (others)
+        others = unchanged(t, line, (uint8_t)others);
+    is |= by_value | others;
+    if (is == was)
+        return 0;
+    if (is < 0 || (!known->words && make_map(t, line, known) != 0))
         return -1;
-    int by_value = kinds.by_value ? pointers_by_value(t, line, kinds.by_value) : 0;
-    if (by_value < 0)
-        return -1;
-    is |= (uint8_t)by_value;
-    if (foreign) {
-        others &= (uint8_t)~kinds.by_value;
-        uint8_t declared = others;
-        if (foreign_check(t, line, &declared) != 0)
-            return -1;
-    }
-    is |= foreign ? others : unchanged(t, line, others);
-    return is == was ? 0 : t->pointers.map(t->pointers.context, line, is);
+    struct mapped_place at = mapped_place(known, line);
+    uint64_t rest = seal_payload(known->words[at.word]) & ~((uint64_t)UINT8_MAX << at.shift);
+    txn_set_map_word(t, known->pages, at.word, rest | (uint64_t)is << at.shift);
+    return 0;
 }
 
 /* What is done with a line that has been stored to; not 0 ends it. */
@@ -155,10 +215,15 @@ ALWAYS_INLINE int visit_lines(struct txn *t, line_visitor *visit, void *context)
     return result;
 }
 
-int redo_map_pointers(struct txn *t)
+OUT_OF_LINE int map_lines(struct txn *t)
 {
     struct mapped_lines known = {0};
-    return t->kinds ? visit_lines(t, map_line, &known) : 0;
+    return visit_lines(t, map_line, &known);
+}
+
+int redo_map_pointers(struct txn *t)
+{
+    return t->kinds ? map_lines(t) : 0;
 }
 
 struct search {
