@@ -7,12 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-static size_t slabs_bytes(const struct allocator *a)
-{
-    return a->c->segments_max * sizeof *a->slabs;
-}
 
 /* Make the lists from the segment table, lowest segments first. */
 static void rebuild_lists(struct allocator *a)
@@ -72,11 +66,9 @@ int allocator_open(struct allocator *a, struct txn *t)
     *a = (struct allocator){.t = t, .c = t->c, .classes = class_count(t->c)};
     if (check_root_words(a) != 0)
         return -1;
-    a->slabs = map_table(slabs_bytes(a));
+    a->slabs = tables_take(&a->c->tables, a->c->segments_max * sizeof *a->slabs);
     a->first = malloc(a->classes * sizeof *a->first);
-    if (a->slabs == MAP_FAILED || !a->first) {
-        if (a->slabs != MAP_FAILED)
-            munmap(a->slabs, slabs_bytes(a));
+    if (!a->slabs || !a->first) {
         free(a->first);
         return pm__fail_system(ENOMEM, "%s: no memory for the allocator's tables", a->c->path);
     }
@@ -87,7 +79,6 @@ int allocator_open(struct allocator *a, struct txn *t)
 
 void allocator_close(struct allocator *a)
 {
-    munmap(a->slabs, slabs_bytes(a));
     free(a->first);
 }
 

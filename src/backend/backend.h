@@ -25,6 +25,7 @@ struct medium_counts {
 };
 
 struct medium;
+struct tables;
 struct write_queue;
 
 /* How one kind of memory becomes durable. All [handler]; those that can fail return -errno. */
@@ -89,9 +90,9 @@ int medium_sync_length(struct medium *medium);
 
 /*
  * Turn an ordinary file's medium into medium_file. Home must be mapped privately, at
- * `medium->home`, up to `max_size`. -errno
+ * `medium->home`, up to `max_size`. Its tables are taken from `tables`, which must outlive it. -errno
  */
-int queue_create(struct medium *medium, uint64_t max_size);
+int queue_create(struct medium *medium, struct tables *tables, uint64_t max_size);
 void queue_destroy(struct medium *medium);
 
 /* Home changes from now on belong to this epoch. */
@@ -131,6 +132,18 @@ void *map_table(size_t size);
 
 /* The same at an address, and nowhere else. -errno */
 int map_table_at(void *address, size_t size);
+
+/* Such tables, all given back at once. One thread at a time. */
+struct tables {
+    char *start;
+    size_t size, taken;
+};
+
+int tables_open(struct tables *tables, size_t size); /* -errno */
+void tables_close(struct tables *tables);            /* whether open or not */
+
+/* The next, at the start of a page; NULL if there is not so much left. */
+void *tables_take(struct tables *tables, size_t size);
 
 /* Zeroed memory that a child of fork(2) has too: in the place of what was reserved, -errno; or
  * anywhere, NULL with errno. */

@@ -160,20 +160,20 @@ const struct medium_ops medium_file = {
     .sync_length = file_fence, /* fdatasync(2) includes it */
 };
 
-int queue_create(struct medium *medium, uint64_t max_size)
+int queue_create(struct medium *medium, struct tables *tables, uint64_t max_size)
 {
     struct write_queue *q = malloc(sizeof *q);
     if (!q)
         return -ENOMEM;
     uint64_t n = max_size >> PM_PAGE_SHIFT;
     *q = (struct write_queue){.pages_max = n,
-                              .states = map_table(n),
-                              .changed = map_table(n * sizeof *q->changed),
-                              .queue = map_table(n * sizeof *q->queue),
+                              .states = tables_take(tables, n),
+                              .changed = tables_take(tables, n * sizeof *q->changed),
+                              .queue = tables_take(tables, n * sizeof *q->queue),
                               .syncing = PTHREAD_MUTEX_INITIALIZER};
     medium->queue = q;
     medium->ops = &medium_file;
-    if (q->states != MAP_FAILED && q->changed != MAP_FAILED && q->queue != MAP_FAILED)
+    if (q->states && q->changed && q->queue)
         return 0;
     queue_destroy(medium);
     return -ENOMEM;
@@ -184,12 +184,6 @@ void queue_destroy(struct medium *medium)
     struct write_queue *q = medium->queue;
     if (!q)
         return;
-    if (q->states != MAP_FAILED)
-        munmap(q->states, q->pages_max);
-    if (q->changed != MAP_FAILED)
-        munmap(q->changed, q->pages_max * sizeof *q->changed);
-    if (q->queue != MAP_FAILED)
-        munmap(q->queue, q->pages_max * sizeof *q->queue);
     pthread_mutex_destroy(&q->syncing);
     free(q);
     medium->queue = NULL;

@@ -59,8 +59,9 @@ struct container {
     bool moved;     /* the view has other addresses than home's pointers mean, page by page */
     int view_fd;    /* of its memory then */
     struct medium medium;
-    char *path;  /* as given; owned */
-    void *upper; /* the transaction layer's, for the SIGSEGV handler */
+    struct tables tables; /* all layers' */
+    char *path;           /* as given; owned */
+    void *upper;          /* the transaction layer's, for the SIGSEGV handler */
     struct format_header header;
 };
 

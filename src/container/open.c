@@ -211,13 +211,23 @@ int container_make_private(struct container *c)
     if (!c->medium.ops->power_safe) {
         error = map_private(c, c->home);
         if (error == 0)
-            error = queue_create(&c->medium, c->max_size);
+            error = queue_create(&c->medium, &c->tables, c->max_size);
         if (error == 0)
             error = map_home_from(c, 0, container_bytes(c));
     }
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     return 0;
+}
+
+/* Enough for all layers: the tables of a page and its lines have less than 3 KiB for it, and those
+ * of the rest are some pages. What is not taken costs nothing. */
+#define TABLES_BASE (UINT64_C(1) << 20)
+
+static int open_tables(struct container *c)
+{
+    int error = tables_open(&c->tables, c->max_size + TABLES_BASE);
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: no address space for its tables", c->path);
 }
 
 int container_open(struct container *c, const char *path, const struct container_options *options)
@@ -230,7 +240,7 @@ int container_open(struct container *c, const char *path, const struct container
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
-        map_home(c, options) != 0) {
+        map_home(c, options) != 0 || open_tables(c) != 0) {
         int error = errno;
         container_discard(c);
         errno = error;
@@ -278,6 +288,7 @@ void container_close(struct container *c)
     if (c->shadow && c->shadow != c->home)
         munmap(c->shadow, c->max_size);
     queue_destroy(&c->medium);
+    tables_close(&c->tables);
     if (c->view_fd >= 0)
         close(c->view_fd);
     if (c->fd >= 0) {

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* A bit of the map. */
 struct place {
@@ -49,11 +48,6 @@ static uint64_t word_at(const struct pointer_map *map, struct place at)
 {
     const uint64_t *words = words_of(map, at.group);
     return words ? __atomic_load_n(&words[at.word], __ATOMIC_RELAXED) : 0;
-}
-
-static uint64_t pages_count(const struct pointer_map *map)
-{
-    return (uint64_t)map->groups * pages_per_segment(container_of(map));
 }
 
 static struct journal_region *pages_of(const struct pointer_map *map, uint32_t group)
@@ -134,11 +128,13 @@ static void set_word(struct pointer_map *map, struct place at, uint64_t payload)
 
 int pointer_map_open(struct pointer_map *map, struct allocator *a)
 {
+    struct tables *tables = &a->c->tables;
     *map = (struct pointer_map){.a = a, .groups = format_map_groups(a->c->segments_max)};
+    uint64_t pages = (uint64_t)map->groups * pages_per_segment(a->c);
     map->segment = malloc(map->groups * sizeof *map->segment);
-    map->pages = map_table(pages_count(map) * sizeof *map->pages);
-    map->zeroed = map_table(map->groups * sizeof *map->zeroed);
-    if (!map->segment || map->pages == MAP_FAILED || map->zeroed == MAP_FAILED) {
+    map->pages = tables_take(tables, pages * sizeof *map->pages);
+    map->zeroed = tables_take(tables, map->groups * sizeof *map->zeroed);
+    if (!map->segment || !map->pages || !map->zeroed) {
         pointer_map_close(map);
         return pm__fail_system(ENOMEM, "%s: no memory for the tables of its pointer map",
                                a->c->path);
@@ -152,10 +148,6 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
 void pointer_map_close(struct pointer_map *map)
 {
     free(map->segment);
-    if (map->pages != MAP_FAILED)
-        munmap(map->pages, pages_count(map) * sizeof *map->pages);
-    if (map->zeroed != MAP_FAILED)
-        munmap(map->zeroed, map->groups * sizeof *map->zeroed);
 }
 
 int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)

@@ -6,12 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-static size_t segments_table_bytes(const struct container *c)
-{
-    return align_up(c->segments_max * sizeof(uint32_t), PM_PAGE);
-}
 
 static int compare_order(const void *a, const void *b, void *table)
 {
@@ -20,19 +14,23 @@ static int compare_order(const void *a, const void *b, void *table)
     return (x > y) - (x < y);
 }
 
-int log_load(struct log *log, struct container *c)
+int log_open(struct log *log, struct container *c)
 {
     *log = (struct log){.c = c, .segment_slots = log_segment_slots(c->segment_size)};
+    for (int h = 0; h < 2; h++)
+        log->half[h].segments = tables_take(&c->tables, c->segments_max * sizeof(uint32_t));
+    return log->half[0].segments && log->half[1].segments ? 0 : -ENOMEM;
+}
+
+int log_load(struct log *log)
+{
+    uint64_t *table = home_table(log->c);
+    uint32_t segments = atomic_load(&log->c->segments);
     for (int h = 0; h < 2; h++) {
-        log->half[h].segments = map_table(segments_table_bytes(c));
-        if (log->half[h].segments == MAP_FAILED) {
-            log->half[h].segments = NULL;
-            log_unload(log);
-            return -ENOMEM;
-        }
+        struct log_half *half = &log->half[h];
+        memset(half->segments, 0, half->count * sizeof *half->segments);
+        *half = (struct log_half){.segments = half->segments};
     }
-    uint64_t *table = home_table(c);
-    uint32_t segments = atomic_load(&c->segments);
     for (uint32_t i = 0; i < segments; i++)
         if (segment_kind(table[i]) == SEGMENT_LOG) {
             struct log_half *half = &log->half[segment_log_half(table[i])];
@@ -40,23 +38,13 @@ int log_load(struct log *log, struct container *c)
         }
     for (int h = 0; h < 2; h++) {
         struct log_half *half = &log->half[h];
-        if (half->count == 0) {
-            log_unload(log);
+        if (half->count == 0)
             return -EBADMSG;
-        }
         qsort_r(half->segments, half->count, sizeof *half->segments, compare_order, table);
         half->order = segment_argument(table[half->segments[half->count - 1]]) + 1;
         half->peak = half->count;
     }
     return 0;
-}
-
-void log_unload(struct log *log)
-{
-    for (int h = 0; h < 2; h++)
-        if (log->half[h].segments)
-            munmap(log->half[h].segments, segments_table_bytes(log->c));
-    *log = (struct log){.c = NULL};
 }
 
 void log_restart(struct log *log)

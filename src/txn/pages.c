@@ -24,27 +24,10 @@ int pages_load(struct pages *pages, struct container *c)
 {
     uint64_t n = pages_max(c);
     *pages = (struct pages){.c = c, .sequel = UINT32_MAX};
-    pages->flags = map_table(n);
-    pages->heat = map_table(n);
-    pages->opened = map_table(n * sizeof *pages->opened);
-    if (pages->flags != MAP_FAILED && pages->heat != MAP_FAILED && pages->opened != MAP_FAILED)
-        return 0;
-    pages_unload(pages);
-    return -ENOMEM;
-}
-
-void pages_unload(struct pages *pages)
-{
-    if (!pages->c)
-        return;
-    uint64_t n = pages_max(pages->c);
-    if (pages->flags != MAP_FAILED)
-        munmap(pages->flags, n);
-    if (pages->heat != MAP_FAILED)
-        munmap(pages->heat, n);
-    if (pages->opened != MAP_FAILED)
-        munmap(pages->opened, n * sizeof *pages->opened);
-    *pages = (struct pages){.c = NULL};
+    pages->flags = tables_take(&c->tables, n);
+    pages->heat = tables_take(&c->tables, n);
+    pages->opened = tables_take(&c->tables, n * sizeof *pages->opened);
+    return pages->flags && pages->heat && pages->opened ? 0 : -ENOMEM;
 }
 
 static int protect(struct pages *pages, uint32_t first, uint32_t count, int protection)

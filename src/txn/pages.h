@@ -63,7 +63,6 @@ struct pages {
 };
 
 int pages_load(struct pages *pages, struct container *c);
-void pages_unload(struct pages *pages);
 
 static inline char *page_home(const struct pages *pages, uint32_t page)
 {

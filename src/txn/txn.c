@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static uint64_t notes_bytes(const struct container *c)
 {
@@ -92,37 +91,26 @@ static int check_table(const struct container *c, bool recovered)
     return 0;
 }
 
-static int no_tables(const struct container *c)
-{
-    return pm__fail_system(ENOMEM, "%s: no address space for its tables", c->path);
-}
-
 static int load_log(struct txn *t)
 {
-    int error = log_load(&t->log, t->c);
-    if (error == -EBADMSG)
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: a half of the log is missing; restore the file "
-                        "from a backup",
-                        t->c->path, (unsigned long long)FORMAT_TABLE);
-    return error == 0 ? 0 : no_tables(t->c);
+    if (log_load(&t->log) == 0)
+        return 0;
+    return pm__fail(EBADMSG,
+                    "%s: offset %llu: a half of the log is missing; restore the file from a backup",
+                    t->c->path, (unsigned long long)FORMAT_TABLE);
 }
 
 static int load_tables(struct txn *t)
 {
     struct container *c = t->c;
-    if (pages_load(&t->pages, c) != 0)
-        return no_tables(c);
-    if (load_log(t) != 0)
-        return -1;
-    t->notes = map_table(notes_bytes(c));
-    t->record = map_table(record_bytes(c));
-    if (t->notes == MAP_FAILED || t->record == MAP_FAILED)
-        return no_tables(c);
+    t->notes = tables_take(&c->tables, notes_bytes(c));
+    t->record = tables_take(&c->tables, record_bytes(c));
+    if (!t->notes || !t->record || pages_load(&t->pages, c) != 0 || log_open(&t->log, c) != 0)
+        return pm__fail_system(ENOMEM, "%s: no address space for its tables", c->path);
     t->table = (struct journal_region){.offset = FORMAT_TABLE, .words = c->segments_max};
     t->root = (struct journal_region){
         .offset = FORMAT_STATE + offsetof(struct format_state, root_offset), .words = 2};
-    return 0;
+    return load_log(t);
 }
 
 int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
@@ -135,12 +123,9 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                       .stores = stores,
                       .kinds = stores && c->vouched,
                       .foreign = options->foreign,
-                      .journal = {.c = c},
-                      .notes = MAP_FAILED,
-                      .record = MAP_FAILED};
+                      .journal = {.c = c}};
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */
-        log_unload(&t->log);
         if (check_table(c, true) == 0 && load_log(t) == 0 && modules_load(t) == 0 &&
             options->recovered(c) == 0 && container_map_rest(c) == 0 &&
             (!c->moved || moved_load(t, options->private_max) == 0) &&
@@ -214,13 +199,6 @@ void txn_unload(struct txn *t)
     t->c->upper = NULL;
     t->engine->unload(t);
     moved_unload(t);
-    pages_unload(&t->pages);
-    if (t->log.c)
-        log_unload(&t->log);
-    if (t->notes != MAP_FAILED)
-        munmap(t->notes, notes_bytes(t->c));
-    if (t->record != MAP_FAILED)
-        munmap(t->record, record_bytes(t->c));
 }
 
 /* ---- what is the same for both engines ------------------------------------------------------- */

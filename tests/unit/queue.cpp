@@ -28,12 +28,14 @@ class Queue
             mmap(nullptr, pages * PM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, medium_.fd, 0);
         REQUIRE((medium_.fd >= 0 && home != MAP_FAILED));
         medium_.home = static_cast<char *>(home);
-        REQUIRE(queue_create(&medium_, pages * PM_PAGE) == 0);
+        REQUIRE(tables_open(&tables_, 64 * pages + 4 * PM_PAGE) == 0);
+        REQUIRE(queue_create(&medium_, &tables_, pages * PM_PAGE) == 0);
         queue_set_epoch(&medium_, epoch_);
     }
     ~Queue()
     {
         queue_destroy(&medium_);
+        tables_close(&tables_);
         munmap(medium_.home, pages_ * PM_PAGE);
         close(medium_.fd);
     }
@@ -80,6 +82,7 @@ class Queue
     test::Directory directory_;
     std::string path_ = directory_ / "file";
     struct medium medium_{};
+    struct tables tables_{};
 };
 
 } // namespace

@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* On a file the log may take so much before pages of home must follow, but no more than this share
  * of the container. */
@@ -37,26 +36,19 @@
 /* Segments that stay in the log, besides those that recent records needed. */
 #define KEPT_MIN 2
 
-static uint64_t table_bytes(const struct txn *t)
-{
-    return t->c->segments_max * sizeof(uint64_t);
-}
-
 int redo_log_load(struct txn *t)
 {
     struct redo_log *log = &t->redo->log;
     *log = (struct redo_log){.segment = t->log.half[0].segments[0],
-                             .newest = map_table(table_bytes(t)),
+                             .newest =
+                                 tables_take(&t->c->tables, t->c->segments_max * sizeof(uint64_t)),
                              .stage = aligned_alloc(PM_LINE, REDO_PART_MAX)};
-    return log->newest != MAP_FAILED && log->stage ? 0 : -ENOMEM;
+    return log->newest && log->stage ? 0 : -ENOMEM;
 }
 
 void redo_log_unload(struct txn *t)
 {
-    struct redo_log *log = &t->redo->log;
-    if (log->newest && log->newest != MAP_FAILED)
-        munmap(log->newest, table_bytes(t));
-    free(log->stage);
+    free(t->redo->log.stage);
 }
 
 /* ---- space ----------------------------------------------------------------------------------- */

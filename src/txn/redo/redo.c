@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/single_threaded.h>
 #include <time.h>
 
@@ -22,16 +21,17 @@ static uint64_t lines_max(const struct container *c)
 
 static int redo_load(struct txn *t, const struct txn_options *options)
 {
+    struct tables *tables = &t->c->tables;
     struct redo *r = calloc(1, sizeof *r);
     if (!r)
         return pm__fail_system(ENOMEM, "%s: no memory for the redo engine", t->c->path);
     t->redo = r;
     *r = (struct redo){
         .audit = options->audit,
-        .marked = map_table(lines_max(t->c) * sizeof *r->marked),
-        .changes = {.runs = map_table(lines_max(t->c) * sizeof *r->changes.runs),
-                    .fresh = map_table(lines_max(t->c) * sizeof *r->changes.fresh),
-                    .clears = map_table(t->c->segments_max * sizeof *r->changes.clears)},
+        .marked = tables_take(tables, lines_max(t->c) * sizeof *r->marked),
+        .changes = {.runs = tables_take(tables, lines_max(t->c) * sizeof *r->changes.runs),
+                    .fresh = tables_take(tables, lines_max(t->c) * sizeof *r->changes.fresh),
+                    .clears = tables_take(tables, t->c->segments_max * sizeof *r->changes.clears)},
         .private_max = options->private_max >> PM_PAGE_SHIFT,
         .committed = t->epoch - 1,
         .durable = t->epoch - 1,
@@ -45,16 +45,10 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         queue_forget(&t->c->medium, t->c->home, container_bytes(t->c)); /* what recovery made */
         queue_set_epoch(&t->c->medium, t->epoch);
     }
-    if (r->marked == MAP_FAILED || r->changes.runs == MAP_FAILED ||
-        r->changes.fresh == MAP_FAILED || r->changes.clears == MAP_FAILED || redo_log_load(t) != 0)
+    if (!r->marked || !r->changes.runs || !r->changes.fresh || !r->changes.clears ||
+        redo_log_load(t) != 0)
         return pm__fail_system(ENOMEM, "%s: no address space for its tables", t->c->path);
     return 0;
-}
-
-static void unmap(void *table, size_t size)
-{
-    if (table != MAP_FAILED)
-        munmap(table, size);
 }
 
 static void redo_unload(struct txn *t)
@@ -63,10 +57,6 @@ static void redo_unload(struct txn *t)
     if (!r)
         return;
     redo_log_unload(t);
-    unmap(r->marked, lines_max(t->c) * sizeof *r->marked);
-    unmap(r->changes.runs, lines_max(t->c) * sizeof *r->changes.runs);
-    unmap(r->changes.fresh, lines_max(t->c) * sizeof *r->changes.fresh);
-    unmap(r->changes.clears, t->c->segments_max * sizeof *r->changes.clears);
     pthread_mutex_destroy(&r->sync_lock);
     pthread_cond_destroy(&r->synced);
     free(r);
