@@ -4,10 +4,14 @@
 #include "allocator/allocator.h"
 #include "sim/recorder.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The function and who stands in for it, of the type that its header says. */
+#define WRAPPED(name) __typeof__(name) __real_##name, __wrap_##name
 
 /* ---- persistent memory, or what stands in for it --------------------------------------------- */
 
@@ -52,9 +56,8 @@ static const struct medium_ops recorded_pmem = {"pmem", true,  write_back, publi
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-int __real_container_open(struct container *c, const char *path,
-                          const struct container_options *options);
-int __real_container_delete(const char *path);
+WRAPPED(container_open);
+WRAPPED(container_delete);
 
 int __wrap_container_open(struct container *c, const char *path,
                           const struct container_options *options)
@@ -78,15 +81,15 @@ int __wrap_container_delete(const char *path)
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-int __real_allocator_commit(struct allocator *a);
-int __real_txn_wait(struct txn *t, uint64_t epoch);
+WRAPPED(allocator_commit);
+WRAPPED(txn_wait);
 
-int __wrap_allocator_commit(struct allocator *a)
+int __wrap_allocator_commit(struct allocator *a, uint64_t *epoch)
 {
-    int result = __real_allocator_commit(a);
+    int result = __real_allocator_commit(a, epoch);
     if (result == 0)
         recorder_note(a->c->fd, a->c->medium.ops->power_safe ? STREAM_COMMITTED : STREAM_UNSAFE,
-                      a->t->epoch - 1);
+                      *epoch);
     return result;
 }
 
@@ -100,12 +103,12 @@ int __wrap_txn_wait(struct txn *t, uint64_t epoch)
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
-int __real_ftruncate(int fd, off_t size);
-int __real_fallocate(int fd, int mode, off_t offset, off_t size);
-ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
-int __real_fsync(int fd);
-int __real_fdatasync(int fd);
-int __real_close(int fd);
+WRAPPED(ftruncate);
+WRAPPED(fallocate);
+WRAPPED(pwrite);
+WRAPPED(fsync);
+WRAPPED(fdatasync);
+WRAPPED(close);
 
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
