@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -135,7 +136,8 @@ const struct medium_ops *__wrap_medium_of(int fd, const void *, size_t, bool)
     if (before != "-") { // what is in the page cache only was written just now
         std::string all = p.durable;
         std::ifstream in(before, std::ios::binary);
-        p.durable.assign(std::istreambuf_iterator<char>(in), {});
+        p.durable.resize(std::filesystem::file_size(before));
+        in.read(p.durable.data(), (std::streamsize)p.durable.size());
         for (size_t at = 0; at < all.size(); at += SECTOR)
             if (p.durable.compare(std::min(at, p.durable.size()), SECTOR, all, at, SECTOR) != 0)
                 p.pending.push_back({at, all.substr(at, SECTOR)});
