@@ -21,7 +21,7 @@ struct medium_counts {
     uint64_t rounds;        /* batches ended by medium_fence() */
     uint64_t fences;        /* store fences executed */
     uint64_t lines_flushed; /* cache lines written back */
-    uint64_t bytes_copied;  /* bytes copied past the cache */
+    uint64_t bytes_copied;  /* bytes copied, most of them past the cache */
 };
 
 struct medium;
@@ -73,6 +73,9 @@ int medium_publish(struct medium *medium, const void *address, size_t size);
 
 /* Copy past the cache; durable with the next fence. [handler] -errno: some of it may be there */
 int medium_copy(struct medium *medium, void *to, const void *from, size_t size);
+
+/* The same of a few lines, where they are in the cache already. Not of medium_file. */
+void medium_copy_cached(struct medium *medium, void *to, const void *from, size_t size);
 
 /* End the round: when it returns 0, all that was queued for it is durable. [handler] -errno */
 int medium_fence(struct medium *medium);
