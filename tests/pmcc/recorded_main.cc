@@ -301,6 +301,29 @@ TEST_CASE("a reservation has room for the map of what will be stored")
     REQUIRE(mapped(c.get()).size() == 1);
 }
 
+TEST_CASE("a declared pointer stays declared, wherever code that tells no kinds has it lead")
+{
+    test::Directory directory;
+    pm_options options = how(Way::Pass);
+    options.foreign_pointers = GENERATE(PM_FOREIGN_ERROR, PM_FOREIGN_IGNORE);
+    test::Container c = test::open(directory / "c.pm", options);
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    Offsets pointer{offset_of(c.get(), &holder->pointer)};
+    REQUIRE(mapped(c.get()) == pointer);
+    REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
+    holder->pointer = &options;
+    bool fails = options.foreign_pointers == PM_FOREIGN_ERROR;
+    REQUIRE(pm_commit(c.get()) == (fails ? -1 : 0));
+    REQUIRE(mapped(c.get()) == pointer);
+    REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
+    holder->pointer = holder;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == pointer);
+}
+
 TEST_CASE("a rollback forgets what was stored, and marks of the program's own count as stores")
 {
     test::Directory directory;

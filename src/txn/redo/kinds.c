@@ -134,9 +134,8 @@ static inline bool all_lead_home(const struct txn *t, uint64_t line, uint8_t poi
     return true;
 }
 
-/* Those of some pointers that may be mapped: where others have stored, who tell no kinds. -1:
- * pm__fail(). */
-OUT_OF_LINE int declared(struct txn *t, uint64_t line, uint8_t words)
+/* Those of some pointers that lead where they may. -1: pm__fail(). */
+OUT_OF_LINE int lasting(struct txn *t, uint64_t line, uint8_t words)
 {
     return foreign_check(t, line, &words) == 0 ? words : -1;
 }
@@ -157,13 +156,16 @@ ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *con
     uint8_t was = txn_mapped(t, line, known);
     int is = kinds.pointers, by_value = 0, others = was & ~is;
     if (!all_lead_home(t, line, kinds.pointers))
-        is = declared(t, line, kinds.pointers);
+        is = lasting(t, line, kinds.pointers);
     if (kinds.by_value)
         by_value = pointers_by_value(t, line, kinds.by_value);
-    if (others && foreign)
-        others = declared(t, line, (uint8_t)(others & ~kinds.by_value));
-    else if (others)
+    if (foreign) { /* whatever they lead to now, they stay declared, if that is no error */
+        others &= ~kinds.by_value;
+        if (lasting(t, line, (uint8_t)others) < 0)
+            return -1;
+    } else if (others) {
         others = unchanged(t, line, (uint8_t)others);
+    }
     is |= by_value | others;
     if (is == was)
         return 0;
