@@ -68,10 +68,8 @@ int allocator_open(struct allocator *a, struct txn *t)
         return -1;
     a->slabs = tables_take(&a->c->tables, a->c->segments_max * sizeof *a->slabs);
     a->first = malloc(a->classes * sizeof *a->first);
-    if (!a->slabs || !a->first) {
-        free(a->first);
+    if (!a->first)
         return pm__fail_system(ENOMEM, "%s: no memory for the allocator's tables", a->c->path);
-    }
     rebuild_lists(a);
     t->upcalls = (struct txn_upcalls){a, slab_line_liveness, slab_page_liveness, object_at};
     return 0;

@@ -151,13 +151,27 @@ static bool must_be_moved(const pm_container *c)
     return modules_are_displaced(&c->txn.modules) && !c->container.moved;
 }
 
+/*
+ * What all layers have tables for: pages, of which redo has some 2.8 KiB for each, most of it for the
+ * lines, and undo 0.3 KiB; and some tables of a page or so. (tables_take() asserts that this is enough.)
+ */
+static int open_tables(struct container *c, const struct engine *engine)
+{
+    uint64_t base = UINT64_C(1) << 20;
+    uint64_t pages = engine->in_place ? c->max_size / 8 : c->max_size / 4 * 3;
+    int error = tables_open(&c->tables, base + pages);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: no address space for its tables", c->path);
+    return 0;
+}
+
 static int open_layers(pm_container *c, const char *path, const struct pm_options *options,
                        const struct container_options *translated)
 {
     if (container_open(&c->container, path, translated) != 0)
         return -1;
     struct txn_options how;
-    if (choose_engine(c, options, &how) == 0 &&
+    if (choose_engine(c, options, &how) == 0 && open_tables(&c->container, how.engine) == 0 &&
         (how.engine->in_place || container_make_private(&c->container) == 0) &&
         txn_open(&c->txn, &c->container, &how) == 0) {
         bool allocator = allocator_open(&c->allocator, &c->txn) == 0;

@@ -20,7 +20,7 @@
 struct medium_counts {
     uint64_t rounds;        /* batches ended by medium_fence() */
     uint64_t fences;        /* store fences executed */
-    uint64_t lines_flushed; /* cache lines written back */
+    uint64_t lines_flushed; /* cache lines written back, but for those copied */
     uint64_t bytes_copied;  /* bytes copied, most of them past the cache */
 };
 
@@ -145,7 +145,7 @@ struct tables {
 int tables_open(struct tables *tables, size_t size); /* -errno */
 void tables_close(struct tables *tables);            /* whether open or not */
 
-/* The next, at the start of a page; NULL if there is not so much left. */
+/* The next, at the start of a page. There must be so much left. */
 void *tables_take(struct tables *tables, size_t size);
 
 /* Zeroed memory that a child of fork(2) has too: in the place of what was reserved, -errno; or

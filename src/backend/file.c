@@ -173,10 +173,7 @@ int queue_create(struct medium *medium, struct tables *tables, uint64_t max_size
                               .syncing = PTHREAD_MUTEX_INITIALIZER};
     medium->queue = q;
     medium->ops = &medium_file;
-    if (q->states && q->changed && q->queue)
-        return 0;
-    queue_destroy(medium);
-    return -ENOMEM;
+    return 0;
 }
 
 void queue_destroy(struct medium *medium)

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -21,11 +22,9 @@ int tables_open(struct tables *tables, size_t size)
 
 void *tables_take(struct tables *tables, size_t size)
 {
-    size = align_up(size, PM_PAGE);
-    if (size > tables->size - tables->taken)
-        return NULL;
     void *table = tables->start + tables->taken;
-    tables->taken += size;
+    tables->taken += align_up(size, PM_PAGE);
+    assert(tables->taken <= tables->size);
     return table;
 }
 

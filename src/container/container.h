@@ -59,7 +59,7 @@ struct container {
     bool moved;     /* the view has other addresses than home's pointers mean, page by page */
     int view_fd;    /* of its memory then */
     struct medium medium;
-    struct tables tables; /* all layers' */
+    struct tables tables; /* all layers', who opens it opens them; closed with it */
     char *path;           /* as given; owned */
     void *upper;          /* the transaction layer's, for the SIGSEGV handler */
     struct format_header header;

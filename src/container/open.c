@@ -220,16 +220,6 @@ int container_make_private(struct container *c)
     return 0;
 }
 
-/* Enough for all layers: the tables of a page and its lines have less than 3 KiB for it, and those
- * of the rest are some pages. What is not taken costs nothing. */
-#define TABLES_BASE (UINT64_C(1) << 20)
-
-static int open_tables(struct container *c)
-{
-    int error = tables_open(&c->tables, c->max_size + TABLES_BASE);
-    return error == 0 ? 0 : pm__fail_system(-error, "%s: no address space for its tables", c->path);
-}
-
 int container_open(struct container *c, const char *path, const struct container_options *options)
 {
     *c = (struct container){.fd = -1,
@@ -240,7 +230,7 @@ int container_open(struct container *c, const char *path, const struct container
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
-        map_home(c, options) != 0 || open_tables(c) != 0) {
+        map_home(c, options) != 0) {
         int error = errno;
         container_discard(c);
         errno = error;

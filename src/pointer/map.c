@@ -134,11 +134,9 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
     map->segment = malloc(map->groups * sizeof *map->segment);
     map->pages = tables_take(tables, pages * sizeof *map->pages);
     map->zeroed = tables_take(tables, map->groups * sizeof *map->zeroed);
-    if (!map->segment || !map->pages || !map->zeroed) {
-        pointer_map_close(map);
+    if (!map->segment)
         return pm__fail_system(ENOMEM, "%s: no memory for the tables of its pointer map",
                                a->c->path);
-    }
     find_maps(map);
     a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
     a->t->pointers = (struct pointer_upcalls){map, lines_of_group, make_lines};

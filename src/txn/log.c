@@ -14,12 +14,11 @@ static int compare_order(const void *a, const void *b, void *table)
     return (x > y) - (x < y);
 }
 
-int log_open(struct log *log, struct container *c)
+void log_open(struct log *log, struct container *c)
 {
     *log = (struct log){.c = c, .segment_slots = log_segment_slots(c->segment_size)};
     for (int h = 0; h < 2; h++)
         log->half[h].segments = tables_take(&c->tables, c->segments_max * sizeof(uint32_t));
-    return log->half[0].segments && log->half[1].segments ? 0 : -ENOMEM;
 }
 
 int log_load(struct log *log)

@@ -16,8 +16,7 @@
 #include "container/container.h"
 
 struct log_half {
-    uint32_t
-        *segments; /* by order; a table of segments_max entries; zero behind `count` at first */
+    uint32_t *segments; /* by order; room for segments_max; at first zeros behind `count` */
     uint32_t count;
     uint32_t order;  /* that the next segment will get */
     uint32_t next;   /* slot */
@@ -31,9 +30,9 @@ struct log {
     struct log_half half[2];
 };
 
-/* Make the tables of a zeroed log; -errno. Read the halves from home's segment table, as often as
- * that changes; EBADMSG if a half has no segment. */
-int log_open(struct log *log, struct container *c);
+/* Make its tables. Read the halves from home's segment table, as often as that changes; -EBADMSG if a
+ * half has no segment. */
+void log_open(struct log *log, struct container *c);
 int log_load(struct log *log);
 
 /* Begin anew on a log that is void. */

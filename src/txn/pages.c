@@ -20,14 +20,13 @@ static uint64_t pages_max(const struct container *c)
     return c->max_size >> PM_PAGE_SHIFT;
 }
 
-int pages_load(struct pages *pages, struct container *c)
+void pages_load(struct pages *pages, struct container *c)
 {
     uint64_t n = pages_max(c);
     *pages = (struct pages){.c = c, .sequel = UINT32_MAX};
     pages->flags = tables_take(&c->tables, n);
     pages->heat = tables_take(&c->tables, n);
     pages->opened = tables_take(&c->tables, n * sizeof *pages->opened);
-    return pages->flags && pages->heat && pages->opened ? 0 : -ENOMEM;
 }
 
 static int protect(struct pages *pages, uint32_t first, uint32_t count, int protection)

@@ -62,7 +62,8 @@ struct pages {
     uint64_t private_count;    /* pages that are PRIVATE or FIXED */
 };
 
-int pages_load(struct pages *pages, struct container *c);
+/* With all pages closed, and tables for them. */
+void pages_load(struct pages *pages, struct container *c);
 
 static inline char *page_home(const struct pages *pages, uint32_t page)
 {

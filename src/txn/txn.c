@@ -20,7 +20,7 @@ static uint64_t notes_bytes(const struct container *c)
 /* A record of everything: each page listed, each word of each bitmap and pointer map changed. */
 static uint64_t record_bytes(const struct container *c)
 {
-    uint64_t words = bitmap_words(c->max_size / FORMAT_GRANULARITY_MIN) +
+    uint64_t words = divide_up(c->max_size / FORMAT_GRANULARITY_MIN, BITMAP_SLOTS) +
                      divide_up(c->max_size, MAP_WORD_BYTES) + c->segments_max + MODULES_WORDS;
     return log_record_bytes(c->segments_max, words, c->max_size >> PM_PAGE_SHIFT);
 }
@@ -105,8 +105,8 @@ static int load_tables(struct txn *t)
     struct container *c = t->c;
     t->notes = tables_take(&c->tables, notes_bytes(c));
     t->record = tables_take(&c->tables, record_bytes(c));
-    if (!t->notes || !t->record || pages_load(&t->pages, c) != 0 || log_open(&t->log, c) != 0)
-        return pm__fail_system(ENOMEM, "%s: no address space for its tables", c->path);
+    pages_load(&t->pages, c);
+    log_open(&t->log, c);
     t->table = (struct journal_region){.offset = FORMAT_TABLE, .words = c->segments_max};
     t->root = (struct journal_region){
         .offset = FORMAT_STATE + offsetof(struct format_state, root_offset), .words = 2};

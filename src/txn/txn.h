@@ -197,7 +197,7 @@ int txn_close(struct txn *t);
  */
 int txn_shrink(struct txn *t);
 
-/* Release the tables only, for a read-only container or a failed open. */
+/* Release what is not the container's only, for one that is read-only or a failed open. */
 void txn_unload(struct txn *t);
 
 /*

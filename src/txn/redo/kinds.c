@@ -155,13 +155,13 @@ ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *con
     struct line_kinds kinds = line_kinds(t, line);
     uint8_t was = txn_mapped(t, line, known);
     int is = kinds.pointers, by_value = 0, others = was & ~is;
-    if (!all_lead_home(t, line, kinds.pointers))
-        is = lasting(t, line, kinds.pointers);
-    if (kinds.by_value)
-        by_value = pointers_by_value(t, line, kinds.by_value);
+    if (!all_lead_home(t, line, kinds.pointers) && (is = lasting(t, line, kinds.pointers)) < 0)
+        return -1;
+    if (kinds.by_value && (by_value = pointers_by_value(t, line, kinds.by_value)) < 0)
+        return -1;
     if (foreign) { /* whatever they lead to now, they stay declared, if that is no error */
         others &= ~kinds.by_value;
-        if (lasting(t, line, (uint8_t)others) < 0)
+        if (others && lasting(t, line, (uint8_t)others) < 0)
             return -1;
     } else if (others) {
         others = unchanged(t, line, (uint8_t)others);
@@ -169,7 +169,7 @@ ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *con
     is |= by_value | others;
     if (is == was)
         return 0;
-    if (is < 0 || (!known->words && make_map(t, line, known) != 0))
+    if (!known->words && make_map(t, line, known) != 0)
         return -1;
     struct mapped_place at = mapped_place(known, line);
     uint64_t rest = seal_payload(known->words[at.word]) & ~((uint64_t)UINT8_MAX << at.shift);

@@ -18,6 +18,8 @@
 #define _GNU_SOURCE
 #include "txn/redo/redo.h"
 
+#include "base/error.h"
+
 #include "base/checksum.h"
 #include "txn/recovery.h"
 
@@ -43,7 +45,7 @@ int redo_log_load(struct txn *t)
                              .newest =
                                  tables_take(&t->c->tables, t->c->segments_max * sizeof(uint64_t)),
                              .stage = aligned_alloc(PM_LINE, REDO_PART_MAX)};
-    return log->newest && log->stage ? 0 : -ENOMEM;
+    return log->stage ? 0 : pm__fail_system(ENOMEM, "%s: no memory for its log", t->c->path);
 }
 
 void redo_log_unload(struct txn *t)

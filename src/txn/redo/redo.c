@@ -45,10 +45,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         queue_forget(&t->c->medium, t->c->home, container_bytes(t->c)); /* what recovery made */
         queue_set_epoch(&t->c->medium, t->epoch);
     }
-    if (!r->marked || !r->changes.runs || !r->changes.fresh || !r->changes.clears ||
-        redo_log_load(t) != 0)
-        return pm__fail_system(ENOMEM, "%s: no address space for its tables", t->c->path);
-    return 0;
+    return redo_log_load(t);
 }
 
 static void redo_unload(struct txn *t)

@@ -219,6 +219,7 @@ int redo_audit(struct txn *t);
 
 /* ---- log.c ----------------------------------------------------------------------------------- */
 
+/* -1 with a message. */
 int redo_log_load(struct txn *t);
 void redo_log_unload(struct txn *t);
 
