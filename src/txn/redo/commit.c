@@ -84,7 +84,7 @@ static uint64_t stream_bytes(const struct txn *t, const struct words *w)
                              ch->lines);
 }
 
-/* Of the view, as carry_home(): see tests/tsan.supp. */
+/* Of the view, as write_fresh() and carry_home(): see tests/tsan.supp. */
 static inline void log_lines(struct txn *t, uint64_t run)
 {
     char image[PM_LINE];
