@@ -23,12 +23,30 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
     return 0;
 }
 
-int foreign_check_value(struct txn *t, uint64_t offset, uint64_t value)
+/* Of one that leads out: 1 if it may stay, 0 if it is none for the next run, -1 with a message if it
+ * is an error. */
+static int check_value(struct txn *t, uint64_t offset, uint64_t value)
 {
     int adopted = modules_adopt(t, value);
     if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_address(value))
         return adopted;
     return leads_out(t, offset, value);
+}
+
+int foreign_check_each(struct txn *t, uint64_t line, uint8_t *words)
+{
+    const uint64_t *values = (const uint64_t *)(t->c->base + line * PM_LINE);
+    for (unsigned left = *words; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        if (foreign_leads_home(t->c, values[i]))
+            continue;
+        int stays = check_value(t, line * PM_LINE + i * sizeof *values, values[i]);
+        if (stays < 0)
+            return -1;
+        if (stays == 0)
+            *words &= (uint8_t)~(1u << i);
+    }
+    return 0;
 }
 
 static int check_page(struct txn *t, uint32_t page)

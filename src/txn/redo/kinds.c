@@ -122,24 +122,6 @@ static inline int pointers_by_value(struct txn *t, uint64_t line, uint8_t words)
     return 0;
 }
 
-/* Whether foreign_check() has nothing to look at. */
-static inline bool all_lead_home(const struct txn *t, uint64_t line, uint8_t pointers)
-{
-    const uint64_t *words = line_words(t, line), base = (uintptr_t)t->c->base, max = t->c->max_size;
-    for (unsigned left = pointers; left; left &= left - 1) {
-        uint64_t value = words[__builtin_ctz(left)];
-        if (value != 0 && value - base > max)
-            return false;
-    }
-    return true;
-}
-
-/* Those of some pointers that lead where they may. -1: pm__fail(). */
-OUT_OF_LINE int lasting(struct txn *t, uint64_t line, uint8_t words)
-{
-    return foreign_check(t, line, &words) == 0 ? words : -1;
-}
-
 OUT_OF_LINE int make_map(struct txn *t, uint64_t line, struct mapped_lines *known)
 {
     if (t->pointers.make(t->pointers.context, line) != 0)
@@ -154,19 +136,21 @@ ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *con
     struct mapped_lines *known = context;
     struct line_kinds kinds = line_kinds(t, line);
     uint8_t was = txn_mapped(t, line, known);
-    int is = kinds.pointers, by_value = 0, others = was & ~is;
-    if (!all_lead_home(t, line, kinds.pointers) && (is = lasting(t, line, kinds.pointers)) < 0)
+    uint8_t is = kinds.pointers, others = was & (uint8_t)~is;
+    if (foreign_check(t, line, &is) != 0)
         return -1;
-    if (kinds.by_value && (by_value = pointers_by_value(t, line, kinds.by_value)) < 0)
+    int by_value = kinds.by_value ? pointers_by_value(t, line, kinds.by_value) : 0;
+    if (by_value < 0)
         return -1;
     if (foreign) { /* whatever they lead to now, they stay declared, if that is no error */
-        others &= ~kinds.by_value;
-        if (others && lasting(t, line, (uint8_t)others) < 0)
+        others &= (uint8_t)~kinds.by_value;
+        uint8_t declared = others;
+        if (foreign_check(t, line, &declared) != 0)
             return -1;
     } else if (others) {
-        others = unchanged(t, line, (uint8_t)others);
+        others = unchanged(t, line, others);
     }
-    is |= by_value | others;
+    is |= (uint8_t)by_value | others;
     if (is == was)
         return 0;
     if (!known->words && make_map(t, line, known) != 0)

@@ -18,9 +18,8 @@
 #define _GNU_SOURCE
 #include "txn/redo/redo.h"
 
-#include "base/error.h"
-
 #include "base/checksum.h"
+#include "base/error.h"
 #include "txn/recovery.h"
 
 #include <assert.h>
