@@ -179,7 +179,7 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     builder.SetInsertPoint(at->getParent(), at->getParent()->begin());
     PHINode *kinds = builder.CreatePHI(builder.getInt64Ty(), 2);
     kinds->addIncoming(known, then->getParent());
-    kinds->addIncoming(builder.getInt64(KIND_BY_VALUE * UINT64_C(0x0101010101010101)),
+    kinds->addIncoming(builder.getInt64(KIND_BY_VALUE * KIND_EACH),
                        then->getParent()->getSinglePredecessor());
     return kinds;
 }
@@ -203,6 +203,16 @@ void Emitter::prepare(ArrayRef<Write> writes)
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
 }
 
+/* The kinds of a write as the table has them. */
+static uint64_t kinds_told(const Write &write)
+{
+    uint64_t kinds = write.kinds;
+    for (unsigned at = 0; at < 64; at += 8)
+        if ((kinds >> at & UINT8_MAX) == 0)
+            kinds |= uint64_t(KIND_DATA) << at;
+    return kinds;
+}
+
 /*
  * A byte for each word that is stored to. What is not aligned touches one more word, and is data:
  * the map has no place for it.
@@ -212,7 +222,7 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
     at = if_kinds_wanted(at, pointer);
     IRBuilder<> builder(at);
     unsigned words = divideCeil(write.size, word_size);
-    Value *kinds = builder.getInt64(write.kinds);
+    Value *kinds = builder.getInt64(kinds_told(write));
     if (write.loaded) {
         auto known = loaded_.find(write.loaded);
         kinds = known != loaded_.end() ? known->second : kinds_of_loaded(at, write.loaded);
@@ -223,7 +233,7 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
     if (!is_within) {
         Value *odd = builder.CreateAnd(address, builder.getInt64(word_size - 1));
         Value *is_aligned = builder.CreateICmpEQ(odd, builder.getInt64(0));
-        kinds = builder.CreateSelect(is_aligned, kinds, builder.getInt64(0));
+        kinds = builder.CreateSelect(is_aligned, kinds, builder.getInt64(KIND_DATA * KIND_EACH));
     }
     auto store = [&](Value *value, Value *where) {
         Value *bytes = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, where);

@@ -105,7 +105,7 @@ class Collector
     static uint64_t repeat(Origin::Kind origin, uint64_t size)
     {
         uint64_t kind = origin == Origin::Pointer ? KIND_POINTER
-                        : origin == Origin::Data  ? KIND_DATA
+                        : origin == Origin::Data  ? 0
                                                   : KIND_BY_VALUE;
         uint64_t kinds = 0;
         for (uint64_t word = 0; word < divideCeil(size, 8); word++)

@@ -10,7 +10,7 @@
  *
  * What it writes is, by words of 8 bytes,
  *
- *   `kinds`      a constant, a byte a word, of at most 8; of every lane alike
+ *   `kinds`      a constant, a byte a word, of at most 8, and 0 for data; of every lane alike
  *   `loaded`     what that instruction has loaded, up to 64 bytes
  *   `from`       a copy of the memory there
  *   data         if it is none of these but larger

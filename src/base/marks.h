@@ -56,10 +56,14 @@
 #endif
 #define KINDS_SIZE (ARENA_SIZE >> KINDS_WORD_SHIFT)
 
-/* What a word's byte says. */
-#define KIND_DATA     0
+/* What a word's byte says: nothing was stored there, or one of these. */
+#define KIND_NONE     0
 #define KIND_POINTER  1 /* by its type, or made of a pointer by arithmetic */
 #define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
+#define KIND_DATA     4
+
+/* Times a kind: that of every word of a line. */
+#define KIND_EACH UINT64_C(0x0101010101010101)
 
 /* The mark of the line of an address in the arena, and those of the lines behind it. */
 static inline uint8_t *mark_of(const void *address)

@@ -190,7 +190,8 @@ static void redirect_heap(struct detaching *s)
         const uint8_t *kinds = kinds_of(object.start);
         for (uint64_t i = 0; i < object.size / sizeof(uint64_t); i++) {
             uint64_t *word = (uint64_t *)object.start + i;
-            if (kinds[i] != KIND_DATA && container_holds(s->a->c, (void *)*word)) {
+            if (kinds[i] & (KIND_POINTER | KIND_BY_VALUE) &&
+                container_holds(s->a->c, (void *)*word)) {
                 redirect_range(s, (struct roots_range){word, word + 1});
                 cards_mark(word, sizeof *word);
             }

@@ -269,11 +269,11 @@ static void *allocate_small(uint32_t granules, size_t size)
 static void forget_kinds(uint8_t *kinds, uint32_t granules)
 {
     if (granules > 8) {
-        memset(kinds, KIND_DATA, granules * (size_t)2);
+        memset(kinds, KIND_NONE, granules * (size_t)2);
         return;
     }
     for (uint32_t i = 0; i < granules; i++)
-        memset(kinds + i * (size_t)2, KIND_DATA, 2);
+        memset(kinds + i * (size_t)2, KIND_NONE, 2);
 }
 
 static bool free_small(const struct span *s, void *p)
@@ -326,7 +326,7 @@ static bool free_large(struct span *s, void *p)
     uint64_t bytes = (uint64_t)count << HEAP_SPAN_SHIFT;
     /* Both tell only what is no loss: memory that stays, or is locked. */
     if (madvise(kinds_of(p), bytes >> KINDS_WORD_SHIFT, MADV_DONTNEED) != 0)
-        memset(kinds_of(p), KIND_DATA, bytes >> KINDS_WORD_SHIFT);
+        memset(kinds_of(p), KIND_NONE, bytes >> KINDS_WORD_SHIFT);
     (void)madvise(p, bytes, MADV_DONTNEED);
     lock_acquire(&heap_lock);
     spans_give(first, count);

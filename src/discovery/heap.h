@@ -15,7 +15,7 @@
  * it is aligned, for it must be so wherever it moves.
  *
  * Invariants
- *  H1  The kinds of free memory are KIND_DATA.
+ *  H1  The kinds of free memory are KIND_NONE.
  *  H2  A byte of `live` is not 0 where a small object begins that is allocated, and nowhere else.
  *
  * Ideas: size-segregated spans and thread caches, Ghemawat and Menage, TCMalloc; glibc's tcache.

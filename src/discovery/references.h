@@ -19,8 +19,8 @@
 #include "discovery/heap.h"
 
 /* With the kind of a word of the heap: it is remembered for what it holds. A store takes it away. */
-#define KIND_REMEMBERED 4
-#define KIND_MASK       3
+#define KIND_REMEMBERED 8
+#define KIND_MASK       7
 
 /* Told of a word that leads to an object that moves: of one that is moving itself too. */
 typedef void references_found(void *context, uint64_t *word, const struct heap_object *object);

@@ -88,7 +88,7 @@ static void forget_freed(void *context, uint64_t offset, uint64_t bytes)
 {
     const struct pointer_map *map = context;
     pointer_map_clear(context, offset, bytes);
-    txn_set_kind(map->a->t, offset, bytes, KIND_DATA);
+    txn_set_kind(map->a->t, offset, bytes, KIND_NONE);
 }
 
 /* For pointer_upcalls; below. */

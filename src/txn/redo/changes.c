@@ -142,7 +142,7 @@ static inline void clear_marks(uint8_t *marks, uint8_t *kinds, uint64_t line, ui
 {
     memset(marks + line, 0, lines);
     if (kinds)
-        memset(kinds + line * PM_LINE_WORDS, KIND_DATA, lines * PM_LINE_WORDS);
+        memset(kinds + line * PM_LINE_WORDS, KIND_NONE, lines * PM_LINE_WORDS);
 }
 
 void redo_clear_marks(struct txn *t)

@@ -7,16 +7,18 @@
  *                                 at all, as -1; what leads elsewhere will not be there tomorrow
  *   stored as we know not what    mapped if it leads into the container, or into a module
  *   changed to something else     not mapped
- *   unchanged, or zero now        as it was. Zero needs no moving either way, and a field that is
- *                                 NULL now and then is not logged each time
+ *   not stored to, or with what   as it was. Zero needs no moving either way, and a field that is
+ *   was there, or zero            NULL now and then is not logged each time
  *
  * A fresh line is no exception: nothing of it was mapped, for freeing an object unmaps its words.
  * What was changed by stores that tell no kinds (pm_dirty(), or a page fault) stays as it was, so
  * that declared pointers stay declared.
  *
  * Invariants
- *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_DATA, which is 0.
+ *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_NONE, which is 0.
  *  K2  What is mapped explicitly in a marked line has a kind too: pm_mark_pointer() is a store here.
+ *  K3  A word of KIND_NONE has not been stored to by code that tells kinds; but on a LISTED page it may
+ *      have been, data. So there it is looked at.
  */
 #include "txn/redo/redo.h"
 
@@ -29,22 +31,23 @@
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 #define OUT_OF_LINE   __attribute__((noinline)) static /* what is rare must not cost registers */
 
-struct line_kinds {
-    uint8_t pointers, by_value; /* a bit a word */
-};
-
 /* Bit 0 of each byte. */
 static inline uint8_t gather(uint64_t bytes)
 {
-    return (uint8_t)((bytes & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56);
+    return (uint8_t)((bytes & KIND_EACH) * UINT64_C(0x0102040810204080) >> 56);
 }
 
-static inline struct line_kinds line_kinds(const struct txn *t, uint64_t line)
+/* Those of a line's words that are of a kind, or of one of two; a bit each. */
+static inline uint8_t words_of(uint64_t kinds, uint8_t one, uint8_t other)
+{
+    return gather(kinds / one | kinds / other);
+}
+
+static inline uint64_t line_kinds(const struct txn *t, uint64_t line)
 {
     uint64_t kinds;
     memcpy(&kinds, redo_kinds(t, line), sizeof kinds);
-    return (struct line_kinds){.pointers = gather(kinds / KIND_POINTER),
-                               .by_value = gather(kinds / KIND_BY_VALUE)};
+    return kinds;
 }
 
 static inline const uint64_t *line_words(const struct txn *t, uint64_t line)
@@ -52,35 +55,16 @@ static inline const uint64_t *line_words(const struct txn *t, uint64_t line)
     return (const uint64_t *)(t->c->base + line * PM_LINE);
 }
 
-static inline bool is_unchanged(uint64_t now, uint64_t was)
-{
-    return now == was || now == 0;
-}
-
 /* Those of some mapped words that are as they were, or zero. */
-OUT_OF_LINE uint8_t unchanged_of(const struct txn *t, uint64_t line, uint8_t mapped)
+static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
     const uint64_t *now = (const uint64_t *)redo_line(t, line, image);
     const uint64_t *was = home_word(t->c, line * PM_LINE);
     unsigned words = 0;
     for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
-        words |= (unsigned)is_unchanged(now[i], was[i]) << i;
+        words |= (unsigned)(now[i] == was[i] || now[i] == 0) << i;
     return words & mapped;
-}
-
-/* The same: as a rule all of them. */
-static inline uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
-{
-    if (t->moved)
-        return unchanged_of(t, line, mapped);
-    const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
-    for (unsigned left = mapped; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
-        if (!is_unchanged(now[i], was[i]))
-            return unchanged_of(t, line, mapped);
-    }
-    return mapped;
 }
 
 /* ---- at commit ------------------------------------------------------------------------------- */
@@ -96,7 +80,7 @@ static bool leads_to_data(const struct txn *t, uint64_t value)
 }
 
 /* Those of some words that lead to objects, or into a module. -1: pm__fail(). */
-OUT_OF_LINE int leading(struct txn *t, uint64_t line, unsigned words)
+static int leading(struct txn *t, uint64_t line, unsigned words)
 {
     const uint64_t *values = line_words(t, line);
     int pointers = 0;
@@ -112,60 +96,97 @@ OUT_OF_LINE int leading(struct txn *t, uint64_t line, unsigned words)
     return pointers;
 }
 
-/* The same: often none is an address. */
-static inline int pointers_by_value(struct txn *t, uint64_t line, uint8_t words)
-{
-    const uint64_t *values = line_words(t, line);
-    for (unsigned left = words; left; left &= left - 1)
-        if (foreign_is_address(values[__builtin_ctz(left)]))
-            return leading(t, line, words);
-    return 0;
-}
+/* How a line came to be looked at: what is told of its words may not be all. */
+#define VISIT_FOREIGN 1u /* others, who tell no kinds, have stored there too */
+#define VISIT_LISTED  2u /* its page is, K3 */
 
-OUT_OF_LINE int make_map(struct txn *t, uint64_t line, struct mapped_lines *known)
+/* Which words of a line are pointers now, of which `was` were mapped. -1: pm__fail(). */
+OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned visit)
 {
-    if (t->pointers.make(t->pointers.context, line) != 0)
-        return -1;
-    *known = t->pointers.mapped(t->pointers.context, line);
-    return 0;
-}
-
-/* `foreign`: others have stored there too. `known`: struct mapped_lines. */
-ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, bool foreign, void *context)
-{
-    struct mapped_lines *known = context;
-    struct line_kinds kinds = line_kinds(t, line);
-    uint8_t was = txn_mapped(t, line, known);
-    uint8_t is = kinds.pointers, others = was & (uint8_t)~is;
+    uint64_t kinds = line_kinds(t, line);
+    uint8_t is = gather(kinds / KIND_POINTER), by_value = gather(kinds / KIND_BY_VALUE);
+    uint8_t others = was & (uint8_t)~is;
     if (foreign_check(t, line, &is) != 0)
         return -1;
-    int by_value = kinds.by_value ? pointers_by_value(t, line, kinds.by_value) : 0;
-    if (by_value < 0)
+    int leads = leading(t, line, by_value);
+    if (leads < 0)
         return -1;
-    if (foreign) { /* whatever they lead to now, they stay declared, if that is no error */
-        others &= (uint8_t)~kinds.by_value;
+    if (visit &
+        VISIT_FOREIGN) { /* wherever they lead now, they stay declared, if that is no error */
+        others &= (uint8_t)~by_value;
         uint8_t declared = others;
         if (foreign_check(t, line, &declared) != 0)
             return -1;
-    } else if (others) {
-        others = unchanged(t, line, others);
+    } else {
+        uint8_t stored = words_of(kinds, KIND_BY_VALUE, KIND_DATA);
+        uint8_t asked = visit & VISIT_LISTED ? others : others & stored;
+        others = (others & (uint8_t)~asked) | unchanged(t, line, asked);
     }
-    is |= (uint8_t)by_value | others;
-    if (is == was)
-        return 0;
-    if (!known->words && make_map(t, line, known) != 0)
+    return is | leads | others;
+}
+
+/* The same, or -1 if it takes more than a glance: pointers lead home, other words that were stored are
+ * no addresses, and were not mapped. */
+static inline int pointers_at_a_glance(const struct container *c, const uint64_t *words,
+                                       uint64_t kinds, uint8_t was)
+{
+    uint64_t pointers = kinds & KIND_POINTER * KIND_EACH,
+             by_value = kinds & KIND_BY_VALUE * KIND_EACH;
+    for (uint64_t left = pointers; left; left &= left - 1)
+        if (!foreign_leads_home(c, words[__builtin_ctzll(left) / 8]))
+            return -1;
+    for (uint64_t left = by_value; left; left &= left - 1)
+        if (foreign_is_address(words[__builtin_ctzll(left) / 8]))
+            return -1;
+    uint8_t is = gather(pointers), others = was & (uint8_t)~is;
+    if (others && others & words_of(kinds, KIND_BY_VALUE, KIND_DATA))
         return -1;
+    return is | others;
+}
+
+/* Have the map say which words of a line are pointers. */
+OUT_OF_LINE int set_mapped(struct txn *t, uint64_t line, int is, struct mapped_lines *known)
+{
+    if (!known->words) {
+        if (t->pointers.make(t->pointers.context, line) != 0)
+            return -1;
+        *known = t->pointers.mapped(t->pointers.context, line);
+    }
     struct mapped_place at = mapped_place(known, line);
     uint64_t rest = seal_payload(known->words[at.word]) & ~((uint64_t)UINT8_MAX << at.shift);
     txn_set_map_word(t, known->pages, at.word, rest | (uint64_t)is << at.shift);
     return 0;
 }
 
+/* The tables, of the first line; and what is known of the map. */
+struct mapping {
+    const char *view;
+    const uint8_t *kinds;
+    struct mapped_lines known;
+};
+
+ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, unsigned visit, void *context)
+{
+    struct mapping *m = context;
+    uint8_t was = txn_mapped(t, line, &m->known);
+    int is = -1;
+    if (visit == 0) {
+        uint64_t kinds;
+        memcpy(&kinds, m->kinds + line * PM_LINE_WORDS, sizeof kinds);
+        is = pointers_at_a_glance(t->c, (const uint64_t *)(m->view + line * PM_LINE), kinds, was);
+    }
+    if (is < 0)
+        is = pointers_of(t, line, was, visit);
+    if (is == was)
+        return 0;
+    return is < 0 ? -1 : set_mapped(t, line, is, &m->known);
+}
+
 /* What is done with a line that has been stored to; not 0 ends it. */
-typedef int line_visitor(struct txn *t, uint64_t line, bool foreign, void *context);
+typedef int line_visitor(struct txn *t, uint64_t line, unsigned visit, void *context);
 
 /* A page that is listed since a store faulted there is all foreign. */
-static int visit_page(struct txn *t, const struct page_entry *entry, line_visitor *visit,
+static int visit_page(struct txn *t, const struct page_entry *entry, line_visitor *visitor,
                       void *context)
 {
     bool announced = entry->sum != 0;
@@ -173,38 +194,41 @@ static int visit_page(struct txn *t, const struct page_entry *entry, line_visito
     int result = 0;
     for (uint64_t line = first; line < first + PM_PAGE_LINES && result == 0; line++) {
         uint8_t mark = *redo_mark(t, line);
+        unsigned foreign = !announced || mark & MARK_FOREIGN ? VISIT_FOREIGN : 0;
         if (mark != 0 || !announced)
-            result = visit(t, line, !announced || mark & MARK_FOREIGN, context);
+            result = visitor(t, line, VISIT_LISTED | foreign, context);
     }
     return result;
 }
 
-static int visit_listed(struct txn *t, line_visitor *visit, void *context)
+static int visit_listed(struct txn *t, line_visitor *visitor, void *context)
 {
     int result = 0;
     for (uint32_t i = 0; i < t->pages.count && result == 0; i++)
-        result = visit_page(t, &t->pages.opened[i], visit, context);
+        result = visit_page(t, &t->pages.opened[i], visitor, context);
     return result;
 }
 
 /* Inline with its visitor: a commit of a few lines spends a noticeable part of its time here. */
-ALWAYS_INLINE int visit_lines(struct txn *t, line_visitor *visit, void *context)
+ALWAYS_INLINE int visit_lines(struct txn *t, line_visitor *visitor, void *context)
 {
-    const struct redo *r = t->redo;
     const uint8_t *marks = redo_mark(t, 0), *flags = t->pages.flags;
-    int result = t->pages.count > 0 ? visit_listed(t, visit, context) : 0;
-    for (uint64_t i = 0, n = r->marked_count; i < n && result == 0; i++) {
-        uint64_t line = r->marked[i];
-        if (!(flags[line / PM_PAGE_LINES] & PAGE_LISTED))
-            result = visit(t, line, marks[line] & MARK_FOREIGN, context);
+    const uint64_t *marked = t->redo->marked;
+    int result = t->pages.count > 0 ? visit_listed(t, visitor, context) : 0;
+    for (uint64_t i = 0, n = t->redo->marked_count; i < n && result == 0; i++) {
+        uint64_t line = marked[i];
+        if (flags[line / PM_PAGE_LINES] & PAGE_LISTED)
+            continue;
+        result = marks[line] & MARK_FOREIGN ? visitor(t, line, VISIT_FOREIGN, context)
+                                            : visitor(t, line, 0, context);
     }
     return result;
 }
 
 OUT_OF_LINE int map_lines(struct txn *t)
 {
-    struct mapped_lines known = {0};
-    return visit_lines(t, map_line, &known);
+    struct mapping m = {t->c->base, redo_kinds(t, 0), {0}};
+    return visit_lines(t, map_line, &m);
 }
 
 int redo_map_pointers(struct txn *t)
@@ -219,18 +243,18 @@ struct search {
     void *context;
 };
 
-static int search_line(struct txn *t, uint64_t line, bool foreign, void *context)
+static int search_line(struct txn *t, uint64_t line, unsigned visit, void *context)
 {
     struct search *s = context;
     const uint64_t *words = line_words(t, line);
     unsigned within = 0;
-    (void)foreign;
+    (void)visit;
     for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
         within |= (unsigned)(words[i] - s->low < s->size) << i;
     if (within == 0)
         return 0;
-    struct line_kinds kinds = line_kinds(t, line);
-    within &= kinds.pointers | kinds.by_value | txn_mapped(t, line, &s->known);
+    uint64_t kinds = line_kinds(t, line);
+    within &= words_of(kinds, KIND_POINTER, KIND_BY_VALUE) | txn_mapped(t, line, &s->known);
     for (; within; within &= within - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(within);
         if (s->found(s->context, line * PM_LINE + i * sizeof *words) != 0)
@@ -294,14 +318,12 @@ static uint64_t spread(uint8_t bits)
 static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped)
 {
     uint8_t mark = *redo_mark(t, line);
-    uint64_t kinds = 0;
-    if (!mark)
-        return spread(mapped) * KIND_POINTER;
-    memcpy(&kinds, redo_kinds(t, line), sizeof kinds);
-    mapped &= (uint8_t)~(gather(kinds / KIND_POINTER) | gather(kinds / KIND_BY_VALUE));
-    if (mapped && !(mark & MARK_FOREIGN))
+    uint64_t kinds = mark ? line_kinds(t, line) & (KIND_POINTER | KIND_BY_VALUE) * KIND_EACH : 0;
+    mapped &= (uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE);
+    if (mapped && mark && !(mark & MARK_FOREIGN))
         mapped = unchanged(t, line, mapped);
-    return kinds | spread(mapped) * KIND_POINTER;
+    kinds |= spread(mapped) * KIND_POINTER;
+    return kinds | spread((uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE)) * KIND_DATA;
 }
 
 /* The container that has words at `address`, if it knows their kinds. */
