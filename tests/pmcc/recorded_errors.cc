@@ -1,6 +1,7 @@
 #include "recorded_errors.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <sys/mman.h>
 
@@ -49,6 +50,17 @@ void store_foreign(Holder *holder, Foreign what, pm_container *other)
 void store_pointer(Holder *holder, void *pointer)
 {
     holder->pointer = pointer;
+}
+
+void store_pointers(void **words, size_t count, void *pointer)
+{
+    for (size_t i = 0; i < count; i++)
+        words[i] = pointer;
+}
+
+void fill(void *words, int byte, size_t bytes)
+{
+    memset(words, byte, bytes);
 }
 
 void store_number(Holder *holder, long number)

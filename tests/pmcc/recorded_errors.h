@@ -2,6 +2,7 @@
 #ifndef TEST_PMCC_RECORDED_ERRORS_H
 #define TEST_PMCC_RECORDED_ERRORS_H
 
+#include <cstddef>
 #include <libpm.h>
 
 enum class Foreign { Stack, Heap, Function, Constant, Container, VirtualTable, Mapped };
@@ -15,6 +16,8 @@ struct Holder {
 void store_foreign(Holder *holder, Foreign what, pm_container *other);
 
 void store_pointer(Holder *holder, void *pointer);
+void store_pointers(void **words, size_t count, void *pointer);
+void fill(void *words, int byte, size_t bytes);
 /** As a result of arithmetic, not of a pointer. */
 void store_number(Holder *holder, long number);
 

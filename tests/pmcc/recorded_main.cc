@@ -324,6 +324,28 @@ TEST_CASE("a declared pointer stays declared, wherever code that tells no kinds 
     REQUIRE(mapped(c.get()) == pointer);
 }
 
+TEST_CASE("bytes over pointers are none, in a line, in pages, and in more than has kinds")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    size_t count = GENERATE(6, 8, 3 * 4096 / 8, ((1 << 20) + (3 << 15)) / 8);
+    auto **words = static_cast<void **>(make_bytes(c.get(), count * sizeof(void *)));
+    uint64_t first = offset_of(c.get(), words), last = first + (count - 1) * sizeof(void *);
+    size_t inner = (count - 2) * sizeof(void *);
+    auto map_after = [&](int byte) {
+        fill(words + 1, byte, inner);
+        REQUIRE_OK(pm_commit(c.get()));
+        return test::mapped(c.get());
+    };
+    store_pointers(words, count, words);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::mapped(c.get()).size() == count);
+    REQUIRE(map_after(0).size() == count);
+    REQUIRE((map_after(0x5a) == Offsets{first, last})); // too many to be printed
+    store_pointers(words, count, words); // not by the next commit
+    REQUIRE((map_after(0x5a) == Offsets{first, last}));
+}
+
 TEST_CASE("a rollback forgets what was stored, and marks of the program's own count as stores")
 {
     test::Directory directory;
