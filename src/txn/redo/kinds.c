@@ -319,6 +319,8 @@ static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t map
 {
     uint8_t mark = *redo_mark(t, line);
     uint64_t kinds = mark ? line_kinds(t, line) & (KIND_POINTER | KIND_BY_VALUE) * KIND_EACH : 0;
+    if (!kinds && !mapped) /* as a rule of what is moved by the bulk */
+        return KIND_DATA * KIND_EACH;
     mapped &= (uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE);
     if (mapped && mark && !(mark & MARK_FOREIGN))
         mapped = unchanged(t, line, mapped);
