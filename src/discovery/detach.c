@@ -63,7 +63,8 @@ static int visit_pointers(struct detaching *s, uint64_t start, uint64_t size, vi
     int result = 0;
     for (uint64_t i = 0, end = size / sizeof(uint64_t); i < end && result == 0;
          i += PM_LINE_WORDS) {
-        uint64_t kinds = txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i));
+        uint64_t kinds = txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i)) &
+                         (KIND_POINTER | KIND_BY_VALUE) * KIND_EACH;
         for (uint64_t k = i; kinds && result == 0; kinds >>= 8, k++)
             if (kinds & UINT8_MAX)
                 result = visit(s, words + k);

@@ -10,8 +10,9 @@
  * have been freed: so whoever asks compares.
  *
  * Invariants
- *  N1  A word of a live object that leads to the heap, and has a kind, is on a written card, or is
- *      remembered for the object that it leads to and its kind has KIND_REMEMBERED.
+ *  N1  A word of a live object that leads to the heap, and has the kind of a pointer or is one by value,
+ *      is on a written card, or is remembered for the object that it leads to and its kind has
+ *      KIND_REMEMBERED.
  */
 #ifndef PM_DISCOVERY_REFERENCES_H
 #define PM_DISCOVERY_REFERENCES_H

@@ -265,7 +265,7 @@ void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes);
  * Kinds (base/marks.h), where `t->kinds`; elsewhere these do nothing, and pointers are those
  * mapped.
  *
- * txn_set_kind     the marked words of a range are data, or pointers
+ * txn_set_kind     the marked words of a range are data, or pointers, or free
  * txn_copy_kinds   memory at `from`, in a container or not, is about to be copied to the range,
  *                  which is marked: its whole words get the kinds of those there
  * txn_mark_foreign the range is marked, and will be stored to by code that tells no kinds

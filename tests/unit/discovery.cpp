@@ -612,9 +612,12 @@ TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
     REQUIRE(test::failed_with(EINVAL, {"offset", "to be detached"}));
     put(r->first->other, nullptr);
     put(r->first->inside, nullptr);
+    uint64_t number = r->first->number;
+    put(r->first->number, reinterpret_cast<uint64_t>(top)); // which is no pointer
     Node *volatile local = top;
     auto *out = static_cast<Node *>(pm_detach(top));
     REQUIRE(out);
+    put(r->first->number, number);
     REQUIRE(heap_contains(out));
     REQUIRE(local == out);
     REQUIRE(holder->node == out->next);

@@ -289,7 +289,7 @@ void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
         return;
     uint64_t end = offset + bytes;
     uint64_t from = align_up(offset, KINDS_PAGE), to = align_down(end, KINDS_PAGE);
-    if (kind == KIND_DATA && bytes >= FORGET_MIN &&
+    if (kind != KIND_POINTER && bytes >= FORGET_MIN &&
         map_clear_table(redo_kinds(t, from / PM_LINE), (to - from) >> KINDS_WORD_SHIFT) == 0) {
         set_kind(t, offset, from - offset, kind);
         set_kind(t, to, end - to, kind);
