@@ -342,7 +342,7 @@ TEST_CASE("bytes over pointers are none, in a line, in pages, and in more than h
     REQUIRE(test::mapped(c.get()).size() == count);
     REQUIRE(map_after(0).size() == count);
     REQUIRE((map_after(0x5a) == Offsets{first, last})); // too many to be printed
-    store_pointers(words, count, words); // not by the next commit
+    store_pointers(words, count, words);                // not by the next commit
     REQUIRE((map_after(0x5a) == Offsets{first, last}));
 }
 
