@@ -593,6 +593,62 @@ TEST_CASE_METHOD(Fixture, "what cannot be left out")
     REQUIRE(test::failed_with(EINVAL, {"not excluded"}));
 }
 
+TEST_CASE_METHOD(Fixture, "without memory to note what leaves, nothing does")
+{
+    Node *top = make(0, 1, push(r, 1, nullptr)), *holds = push(r, 1, nullptr);
+    for (int i = 0; i < 200; i++) {
+        Node *n = make(0, 1, nullptr);
+        put(n->next, top);
+        top = n;
+    }
+    put(holds->other, top);
+    put(holds->inside, inside_of(top));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    top = r->first->other;
+    put(r->first->other, nullptr);
+    put(r->first->inside, nullptr);
+    const uint64_t before = objects();
+    Node *out = nullptr;
+    int failures = 0;
+    for (; !out; failures += !out) {
+        granted = failures;
+        out = static_cast<Node *>(pm_detach(top));
+        const int error = errno;
+        granted = -1;
+        REQUIRE((out || error == ENOMEM));
+        REQUIRE((out || (objects() == before && pm_contains(c.get(), top->next))));
+    }
+    REQUIRE(failures > 2);
+    commit();
+    REQUIRE(objects() == before - 201);
+    for (Node *next; out; out = next) {
+        next = out->next;
+        pm__free(out);
+    }
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "what is opened for reading, or does not discover, excludes and detaches nothing")
+{
+    push(r, 0, nullptr);
+    commit();
+    REQUIRE(pm_set_current(c.get()) == 0);
+    c.reset(); // and is nobody's current one any more
+    c = test::open(path, test::small(PM_READONLY));
+    auto *closed = static_cast<Root *>(pm_getroot(c.get()));
+    REQUIRE(pm_exclude(&closed->first) == -1);
+    REQUIRE(test::failed_with(EROFS, {"PM_READONLY"}));
+    REQUIRE_FALSE(pm_detach(closed->first));
+    REQUIRE(test::failed_with(EROFS, {"PM_READONLY"}));
+    REQUIRE(pm_set_current(c.get()) == -1);
+    REQUIRE(test::failed_with(EROFS, {"PM_READONLY"}));
+    c.reset();
+    c = test::open(path, test::small(PM_MOVABLE));
+    REQUIRE_FALSE(pm_detach(root(c.get())->first));
+    REQUIRE(test::failed_with(EINVAL, {"PM_DISCOVER"}));
+}
+
 TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
 {
     Node *shared = push(r, 1, nullptr); // the list leads to it, too
