@@ -466,6 +466,28 @@ CASE(sees_another_thread)
     check_list(container, list, 3);
     assert(pm_close(container) == 0);
 }
+static void *commit_after(void *main_thread)
+{
+    assert(pthread_join(*(pthread_t *)main_thread, NULL) == 0);
+    keep_changes(container);
+    exit(pm_close(container) == 0 ? 0 : 1);
+}
+/* The kernel lists a thread for a moment after it has ended, and the first one as long as the process,
+ * which here is another process's. */
+CASE(counts_no_thread_that_has_ended)
+{
+    static pthread_t main_thread;
+    if (!getenv("FIRST_THREAD_ENDS")) {
+        assert(system("FIRST_THREAD_ENDS=1 /proc/$PPID/exe counts_no_thread_that_has_ended") == 0);
+        return;
+    }
+    container = fresh(0);
+    assert(pm_setroot(container, make_list(3), 0) == 0);
+    main_thread = pthread_self();
+    pthread_t thread;
+    assert(pthread_create(&thread, NULL, commit_after, &main_thread) == 0);
+    pthread_exit(NULL);
+}
 CASE(is_told_that_threads_hold_nothing)
 {
     container = fresh(PM_VOUCHED);

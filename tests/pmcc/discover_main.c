@@ -49,13 +49,18 @@ __attribute__((noinline)) void keep_all(pm_container *c, void *root)
     keep_changes(c);
 }
 
+static void remove_file(void)
+{
+    unlink(path);
+}
+
 int main(int count, char **names)
 {
-    assert(close(mkstemp(path)) == 0);
+    assert(close(mkstemp(path)) == 0 && atexit(remove_file) == 0);
     for (const struct test_case *t = cases; t; t = t->next)
         if (count == 1 || strcmp(names[1], t->name) == 0) {
             fprintf(stderr, "%s\n", t->name);
             t->run();
         }
-    return unlink(path);
+    return 0;
 }
