@@ -13,6 +13,28 @@ die() {
     exit 1
 }
 
+# start LOG COMMAND...: run a command beside what follows, its output in a file; one at a time. It has a
+# process group of its own, which ends when the script does.
+started=
+start() {
+    local log=$1
+    shift
+    set -m
+    "$@" >"$log" 2>&1 &
+    started=$!
+    set +m
+    trap '[[ ! $started ]] || kill -- "-$started" 2>/dev/null || true' EXIT
+    trap 'exit 1' TERM INT
+}
+
+# finish: wait for what was started, and have its status.
+finish() {
+    local status=0
+    wait "$started" || status=$?
+    started=
+    return "$status"
+}
+
 # need_packages PACKAGE...: install the Debian packages that are missing. As root, or with sudo.
 # Touches neither the network nor sudo when all are there.
 need_packages() {

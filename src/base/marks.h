@@ -62,6 +62,9 @@
 #define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
 #define KIND_DATA     4
 
+/* Any of those that a pointer may have. */
+#define KIND_MAY_POINT (KIND_POINTER | KIND_BY_VALUE)
+
 /* Times a kind: that of every word of a line. */
 #define KIND_EACH UINT64_C(0x0101010101010101)
 

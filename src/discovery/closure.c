@@ -121,7 +121,7 @@ static int gather_from(struct discovery *d, uint64_t i)
     const uint8_t *kinds = kinds_of(move_at(d, i)->from.start);
     for (uint64_t k = 0; k < words; k++) {
         uint8_t kind = kinds[k] & KIND_MASK;
-        if (kind == KIND_NONE || kind == KIND_DATA)
+        if (!(kind & KIND_MAY_POINT))
             continue;
         const struct move *m = move_at(d, i);
         uint64_t *word = (uint64_t *)m->to + k;

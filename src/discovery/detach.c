@@ -63,8 +63,8 @@ static int visit_pointers(struct detaching *s, uint64_t start, uint64_t size, vi
     int result = 0;
     for (uint64_t i = 0, end = size / sizeof(uint64_t); i < end && result == 0;
          i += PM_LINE_WORDS) {
-        uint64_t kinds = txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i)) &
-                         (KIND_POINTER | KIND_BY_VALUE) * KIND_EACH;
+        uint64_t kinds =
+            txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i)) & KIND_MAY_POINT * KIND_EACH;
         for (uint64_t k = i; kinds && result == 0; kinds >>= 8, k++)
             if (kinds & UINT8_MAX)
                 result = visit(s, words + k);
@@ -191,8 +191,7 @@ static void redirect_heap(struct detaching *s)
         const uint8_t *kinds = kinds_of(object.start);
         for (uint64_t i = 0; i < object.size / sizeof(uint64_t); i++) {
             uint64_t *word = (uint64_t *)object.start + i;
-            if (kinds[i] & (KIND_POINTER | KIND_BY_VALUE) &&
-                container_holds(s->a->c, (void *)*word)) {
+            if (kinds[i] & KIND_MAY_POINT && container_holds(s->a->c, (void *)*word)) {
                 redirect_range(s, (struct roots_range){word, word + 1});
                 cards_mark(word, sizeof *word);
             }

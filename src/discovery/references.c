@@ -125,7 +125,7 @@ static bool look_at_card(char *card, references_found *found, void *context)
     for (uint32_t line = 0; line < CARD / PM_LINE; line++) {
         uint64_t all;
         memcpy(&all, kinds + line * PM_LINE_WORDS, sizeof all);
-        all &= KIND_EACH * (KIND_POINTER | KIND_BY_VALUE);
+        all &= KIND_MAY_POINT * KIND_EACH;
         for (uint64_t *word = (uint64_t *)(card + line * PM_LINE); all; all >>= 8, word++)
             if (all & UINT8_MAX && !look(word, found, context))
                 return false;

@@ -33,7 +33,7 @@ static int check_value(struct txn *t, uint64_t offset, uint64_t value)
     return leads_out(t, offset, value);
 }
 
-int foreign_check_each(struct txn *t, uint64_t line, uint8_t *words)
+int foreign_check(struct txn *t, uint64_t line, uint8_t *words)
 {
     const uint64_t *values = (const uint64_t *)(t->c->base + line * PM_LINE);
     for (unsigned left = *words; left; left &= left - 1) {

@@ -14,9 +14,6 @@ static inline bool foreign_is_address(uint64_t value)
     return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
 }
 
-/* The same as foreign_check() below, which is all that others need. */
-int foreign_check_each(struct txn *t, uint64_t line, uint8_t *words);
-
 /* Whether it is none, or leads where it will in the next run too. */
 static inline bool foreign_leads_home(const struct container *c, uint64_t value)
 {
@@ -24,16 +21,8 @@ static inline bool foreign_leads_home(const struct container *c, uint64_t value)
 }
 
 /* Look at some words of a line of the view, which hold pointers, a bit each: those that lead out, and
- * not into a module, are taken from `words`. -1 with a message if that is an error. Inline while all
- * lead home, as nearly always. */
-static inline int foreign_check(struct txn *t, uint64_t line, uint8_t *words)
-{
-    const uint64_t *values = (const uint64_t *)(t->c->base + line * PM_LINE);
-    for (unsigned left = *words; left; left &= left - 1)
-        if (!foreign_leads_home(t->c, values[__builtin_ctz(left)]))
-            return foreign_check_each(t, line, words);
-    return 0;
-}
+ * not into a module, are taken from `words`. -1 with a message if that is an error. */
+int foreign_check(struct txn *t, uint64_t line, uint8_t *words);
 
 /* Where code does not tell what it stores: look at all mapped words of pages that the transaction may
  * have stored to. -1 as above. */

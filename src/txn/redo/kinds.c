@@ -111,8 +111,8 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     int leads = leading(t, line, by_value);
     if (leads < 0)
         return -1;
-    if (visit &
-        VISIT_FOREIGN) { /* wherever they lead now, they stay declared, if that is no error */
+    if (visit & VISIT_FOREIGN) {
+        /* Wherever they lead now, they stay declared, if that is no error. */
         others &= (uint8_t)~by_value;
         uint8_t declared = others;
         if (foreign_check(t, line, &declared) != 0)
@@ -318,7 +318,7 @@ static uint64_t spread(uint8_t bits)
 static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped)
 {
     uint8_t mark = *redo_mark(t, line);
-    uint64_t kinds = mark ? line_kinds(t, line) & (KIND_POINTER | KIND_BY_VALUE) * KIND_EACH : 0;
+    uint64_t kinds = mark ? line_kinds(t, line) & KIND_MAY_POINT * KIND_EACH : 0;
     if (!kinds && !mapped) /* as a rule of what is moved by the bulk */
         return KIND_DATA * KIND_EACH;
     mapped &= (uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE);
