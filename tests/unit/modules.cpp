@@ -49,10 +49,12 @@ pm_options may_move()
 
 using Version = int (*)(int);
 
-Version load(const std::string &library)
+Version load(const std::string &library, void **to_close = nullptr)
 {
     void *handle = dlopen(library.c_str(), RTLD_NOW);
     CHILD_REQUIRE(handle);
+    if (to_close)
+        *to_close = handle;
     auto version = reinterpret_cast<Version>(dlsym(handle, "module_version"));
     CHILD_REQUIRE(version);
     return version;
@@ -166,6 +168,23 @@ CHILD_PROCESS(drops_the_pointer)
 namespace
 {
 
+// Copies of a library, each a version of its own: names of the first `count`.
+std::vector<std::string> versions(const test::Directory &directory, int count)
+{
+    std::string library = test::read_file(MODULE_1);
+    const char id[] = {4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0};
+    size_t at = library.find(std::string(id, sizeof id));
+    REQUIRE(at != std::string::npos);
+    std::vector<std::string> names;
+    for (int version = 0; version < count; version++) {
+        names.push_back(directory / ("v" + std::to_string(version) + ".so"));
+        library[at + sizeof id] = (char)version;
+        library[at + sizeof id + 1] = 77;
+        test::write_file(names.back(), library);
+    }
+    return names;
+}
+
 struct Fixture {
     test::Directory directory;
     std::string path = directory / "c.pm";
@@ -265,20 +284,134 @@ CHILD_PROCESS(lives_through_versions)
 TEST_CASE_METHOD(Fixture, "a table has room for more versions than it has entries")
 {
     make(MODULE_1);
-    std::string library = test::read_file(MODULE_1);
-    const char id[] = {4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0};
-    size_t at = library.find(std::string(id, sizeof id));
-    REQUIRE(at != std::string::npos);
-    for (int version = 0; version < 2 * FORMAT_MODULES_MAX; version++) {
-        std::string other = directory / ("v" + std::to_string(version) + ".so");
-        library[at + sizeof id] = (char)version;
-        library[at + sizeof id + 1] = 77;
-        test::write_file(other, library);
-        test::Ended ended = test::run("lives_through_versions", {path, other});
-        INFO(version << ": " << ended.errors);
+    std::vector<std::string> libraries = versions(directory, 2 * FORMAT_MODULES_MAX);
+    for (const std::string &library : libraries) {
+        test::Ended ended = test::run("lives_through_versions", {path, library});
+        INFO(library << ": " << ended.errors);
         REQUIRE(test::exited(ended.status));
     }
-    use(directory / ("v" + std::to_string(2 * FORMAT_MODULES_MAX - 1) + ".so"), "1");
+    use(libraries.back(), "1");
+}
+
+struct Slot {
+    Version version;
+};
+
+// arguments: path, "make", "use" or "clear", libraries: one pointer into each, of which one is too many
+CHILD_PROCESS(fills_the_table)
+{
+    std::vector<Version> loaded;
+    for (size_t i = 2; i < arguments.size(); i++)
+        loaded.push_back(load(arguments[i]));
+    test::Container c = test::open(arguments[0], may_move());
+    auto *slots = static_cast<Slot *>(pm_getroot(c.get()));
+    if (arguments[1] == "make") {
+        slots =
+            static_cast<Slot *>(pm_malloc_typed(c.get(), PM_TYPE(Slot, version), loaded.size()));
+        CHILD_REQUIRE(slots && pm_setroot(c.get(), slots, 0) == 0);
+        for (size_t i = 0; i < loaded.size(); i++)
+            slots[i].version = loaded[i];
+        CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == ENOSPC);
+        CHILD_REQUIRE(strstr(pm_errormsg(), "no room in the table of modules"));
+        slots[loaded.size() - 1].version = nullptr;
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    }
+    for (size_t i = 0; i < loaded.size(); i++)
+        CHILD_REQUIRE(slots[i].version == (i + 1 < loaded.size() ? loaded[i] : nullptr));
+    if (arguments[1] == "clear") {
+        for (size_t i = 0; i < loaded.size(); i++)
+            slots[i].version = nullptr;
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    }
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+// arguments: path. The first commit that would take a place fails.
+CHILD_PROCESS(takes_a_place)
+{
+    int local = 0;
+    Version other = load(MODULE_2);
+    test::Container c = test::open(arguments[0], may_move());
+    auto *slots = static_cast<Slot *>(pm_getroot(c.get()));
+    slots[0].version = other;
+    slots[1].version = reinterpret_cast<Version>(&local);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EINVAL);
+    CHILD_REQUIRE(pm_rollback(c.get()) == 0 && !slots[0].version);
+    slots[0].version = other;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0 && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, and then others")
+{
+    std::vector<std::string> arguments = {path, ""};
+    for (const std::string &library : versions(directory, FORMAT_MODULES_MAX + 1))
+        arguments.push_back(library);
+    for (const char *what : {"make", "use", "clear"}) {
+        arguments[1] = what;
+        test::Ended ended = test::run("fills_the_table", arguments);
+        INFO(what << ": " << ended.errors);
+        REQUIRE(test::exited(ended.status));
+    }
+    test::Ended ended = test::run("takes_a_place", {path});
+    INFO(ended.errors);
+    REQUIRE(test::exited(ended.status));
+}
+
+// arguments: path, and whether the pointer into the first is "corrected" or left
+CHILD_PROCESS(loads_another_in_its_place)
+{
+    void *handle;
+    test::Container c = test::open(arguments[0], may_move());
+    auto *slots = static_cast<Slot *>(pm_malloc_typed(c.get(), PM_TYPE(Slot, version), 2));
+    CHILD_REQUIRE(slots && pm_setroot(c.get(), slots, 0) == 0);
+    auto first = (uintptr_t)load(MODULE_1, &handle);
+    slots[0].version = reinterpret_cast<Version>(first);
+    slots[1].version = nullptr;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(dlclose(handle) == 0);
+    Version second = load(MODULE_2);
+    CHILD_REQUIRE((uintptr_t)second == first); // as the kernel chooses addresses
+    slots[1].version = second;
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EINVAL);
+    CHILD_REQUIRE(strstr(pm_errormsg(), "another, into which") &&
+                  strstr(pm_errormsg(), "open the container anew"));
+    CHILD_REQUIRE(pm_rollback(c.get()) == 0);
+    pm_options how = may_move();
+    if (arguments[1] == "corrected") {
+        slots[0].version = nullptr;
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    } else { // they can be told apart where it is opened anew
+        how.foreign_pointers = PM_FOREIGN_IGNORE;
+    }
+    c.reset();
+    c = test::open(arguments[0], how);
+    slots = static_cast<Slot *>(pm_getroot(c.get()));
+    slots[1].version = second;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0 && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+// arguments: path, as above
+CHILD_PROCESS(has_both)
+{
+    Version second = load(MODULE_2), first = load(MODULE_1);
+    test::Container c = test::open(arguments[0], may_move());
+    auto *slots = static_cast<Slot *>(pm_getroot(c.get()));
+    CHILD_REQUIRE(slots[0].version == (arguments[1] == "corrected" ? nullptr : first));
+    CHILD_REQUIRE(slots[1].version == second && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "a library that lies where another did")
+{
+    const char *how = GENERATE("corrected", "left");
+    for (const char *child : {"loads_another_in_its_place", "has_both"}) {
+        test::Ended ended = test::run(child, {path, how});
+        INFO(ended.errors);
+        REQUIRE(test::exited(ended.status));
+    }
 }
 
 // arguments: path. By copies from outside, of which the pass sees only bytes.
