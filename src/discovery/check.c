@@ -57,10 +57,10 @@ static bool is_alone(void)
         return true;
     for (;;) {
         struct stat tasks;
-        bool first_has_ended = gettid() != getpid() && is_exiting(getpid());
+        nlink_t expected = gettid() != getpid() && is_exiting(getpid()) ? 2 : 1;
         if (stat(TASKS, &tasks) != 0)
             return false;
-        if (tasks.st_nlink - 2 == 1 + first_has_ended)
+        if (tasks.st_nlink - 2 == expected) /* . and .. */
             return true;
         if (another_runs())
             return false;

@@ -58,32 +58,33 @@ static uint64_t keep_true(void)
     return left;
 }
 
-/* Drop what is not true any more, and let the table have twice what is left. */
+/* Drop what is not true any more, and let the table have room for twice what is left, or leave it what it
+ * has. Whether there is any. */
 static bool rebuild(void)
 {
     uint64_t left = keep_true();
     uint64_t wanted = 1024;
     while (wanted < 2 * left)
         wanted *= 2;
-    void *table = wanted > UINT32_MAX ? NULL : realloc(entries, wanted * sizeof *entries);
-    uint32_t *fresh = table ? calloc(wanted, sizeof *fresh) : NULL;
-    if (table)
+    /* First what leaves the table as it is: its room is that of both, or remains. */
+    uint32_t *fresh = wanted > UINT32_MAX ? NULL : calloc(wanted, sizeof *fresh);
+    void *table = fresh ? realloc(entries, wanted * sizeof *entries) : NULL;
+    if (table) {
         entries = table;
-    bool grown = fresh != NULL;
-    if (grown) {
         free(buckets);
         buckets = fresh;
         room = wanted;
-    } else if (room > 0) { /* what is left fits where it was */
-        memset(buckets, 0, room * sizeof *buckets);
-        grown = left < room;
+    } else {
+        free(fresh);
+        if (room > 0)
+            memset(buckets, 0, room * sizeof *buckets);
     }
     entry_count = left;
     used = left - 1;
     free_list = 0;
     for (uint32_t i = 1; i < entry_count; i++)
         chain(i);
-    return grown;
+    return left < room;
 }
 
 static bool remember(uint64_t object, uint64_t word)

@@ -317,6 +317,24 @@ TEST_CASE_METHOD(Fixture, "what cannot be moved fails the commit, which can be m
     REQUIRE(r->count == 2);
 }
 
+TEST_CASE_METHOD(Fixture, "containers are forgotten as they are closed, in any order")
+{
+    test::Container d = test::open(directory / "d.pm", how()),
+                    e = test::open(directory / "e.pm", how());
+    c.reset();
+    push(root(e.get()), 0, nullptr);
+    REQUIRE_OK(pm_commit(e.get()));
+    d.reset();
+    c = test::open(path, how());
+    r = root(c.get());
+    Node *n = push(r, 0, nullptr);
+    put(root(e.get())->first->other, n);
+    REQUIRE(pm_commit(c.get()) == -1); // the one that is left is asked
+    REQUIRE(test::failed_with(EINVAL, {"e.pm", "in one only"}));
+    put(root(e.get())->first->other, nullptr);
+    commit();
+}
+
 TEST_CASE_METHOD(Fixture, "a container that is full takes all or nothing")
 {
     push(r, 0, nullptr);
@@ -340,7 +358,9 @@ TEST_CASE_METHOD(Fixture, "a container that is full takes all or nothing")
 TEST_CASE_METHOD(Fixture, "without memory to note what moves, nothing does")
 {
     push(r, 0, nullptr);
-    commit();
+    if (GENERATE(true, false)) // the root moves with the others otherwise
+        commit();
+    const Root *const before_all = r;
     for (int i = 0; i < 3000; i++)
         push(r, 0, r->first);
     put(holder->node, r->first);
@@ -357,6 +377,7 @@ TEST_CASE_METHOD(Fixture, "without memory to note what moves, nothing does")
             break;
         REQUIRE(error == ENOMEM);
         REQUIRE(objects() == before);
+        REQUIRE(pm_getroot(c.get()) == before_all);
         REQUIRE(r->first == first);
         REQUIRE(holder->node == first);
         REQUIRE(heap_contains(holder->inside));
@@ -365,6 +386,61 @@ TEST_CASE_METHOD(Fixture, "without memory to note what moves, nothing does")
     commit();
     REQUIRE(holder->node == r->first);
     REQUIRE(holder->inside == inside_of(r->first->next));
+}
+
+TEST_CASE_METHOD(Fixture, "without memory to remember what leads where, nothing moves")
+{
+    std::vector<Node *> leading;
+    for (uint64_t i = 0; i < 3000; i++)
+        put(leading.emplace_back(make(i, 0, nullptr))->end, nullptr); // which would lead to itself
+    Node *target = make(0, 5, nullptr);
+    auto lead = [&](size_t from, size_t end, Node *to) {
+        for (; from < end; from++)
+            put(leading[from]->other, to);
+    };
+    Node *const n = push(r, 0, nullptr); // which moves
+    put(holder->node, n);
+    lead(0, leading.size(), target);
+    int failures = 0;
+    for (;; failures++) {
+        granted = failures;
+        const bool done = pm_commit(c.get()) == 0;
+        const int error = errno;
+        granted = -1;
+        if (done)
+            break;
+        REQUIRE(error == ENOMEM);
+        REQUIRE(pm_getroot(c.get()) == r);
+        REQUIRE((r->first == n && holder->node == n && heap_contains(n)));
+    }
+    REQUIRE(failures > 2);
+    r = root(c.get());
+    REQUIRE(holder->node == r->first);
+    // When little of what is remembered is true, the table may be smaller; whether or not there is
+    // memory for that, there is room for what comes.
+    for (int calls = 0; calls < 4; calls++) {
+        lead(0, leading.size(), target);
+        push(r, 0, nullptr); // so that there is something to look for
+        commit();
+        lead(0, leading.size(), nullptr);
+        for (int more = 0; more < 50; more++) {
+            lead(0, 100, target);
+            push(r, 0, nullptr);
+            granted = calls;
+            const bool done = pm_commit(c.get()) == 0;
+            granted = -1;
+            REQUIRE((done || errno == ENOMEM));
+            commit();
+        }
+    }
+    put(r->first->other, target);
+    put(r->first->inside, inside_of(target));
+    commit();
+    REQUIRE(pm_contains(c.get(), r->first->other));
+    for (size_t i = 0; i < leading.size(); i++)
+        REQUIRE(leading[i]->other == (i < 100 ? r->first->other : nullptr));
+    for (Node *node : leading)
+        pm__free(node);
 }
 
 TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the heap alone")
@@ -533,6 +609,19 @@ TEST_CASE_METHOD(Fixture, "fields that are left out follow what moves for others
         free(foreign);
     }
     pm__free(on_heap);
+}
+
+TEST_CASE_METHOD(Fixture, "fields of objects that a rollback takes back are left out no more")
+{
+    commit();
+    auto *n = static_cast<Node *>(pm_malloc(c.get(), sizeof(Node)));
+    REQUIRE(n);
+    REQUIRE_OK(pm_exclude(&n->other));
+    REQUIRE_OK(pm_exclude(&r->first));
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(pm_include(&n->other) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"not excluded"}));
+    REQUIRE_OK(pm_include(&r->first));
 }
 
 TEST_CASE_METHOD(Fixture, "aligned objects stay so")

@@ -11,6 +11,7 @@ extern "C" {
 #include <csignal>
 #include <map>
 #include <random>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <vector>
@@ -155,6 +156,34 @@ TEST_CASE("contents and kinds go along with a larger object, and kinds end with 
     compiled::put(large[100000], p);
     pm__free(large);
     REQUIRE(kinds_of(&large[100000])[0] == KIND_NONE);
+    large = static_cast<Pair **>(pm__malloc(1 << 20)); // and where the kernel keeps memory
+    compiled::put(large[100000], p);
+    REQUIRE(mlock(kinds_of(&large[100000]), 1) == 0);
+    pm__free(large);
+    REQUIRE(kinds_of(&large[100000])[0] == KIND_NONE);
+    REQUIRE(munlock(kinds_of(&large[100000]), 1) == 0);
+}
+
+TEST_CASE("sizes of arrays, and of what is there, as libc has them")
+{
+    auto *p = static_cast<char *>(pm__reallocarray(nullptr, 10, 100));
+    REQUIRE(heap_contains(p));
+    memset(p, 'p', 1000);
+    REQUIRE(pm__malloc_usable_size(p) >= 1000);
+    REQUIRE_FALSE(pm__reallocarray(p, SIZE_MAX / 2, 3));
+    REQUIRE(errno == ENOMEM);
+    p = static_cast<char *>(pm__reallocarray(p, 100, 100));
+    REQUIRE(std::all_of(p, p + 1000, [](char c) { return c == 'p'; }));
+    REQUIRE_FALSE(pm__realloc(p, 0));
+    heap_object object{};
+    REQUIRE(heap_find(p, &object) == HEAP_FREE);
+    void *libc = malloc(10);
+    REQUIRE(pm__malloc_usable_size(libc) >= 10);
+    free(libc);
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small());
+    void *durable = pm_malloc(c.get(), 50);
+    REQUIRE(pm__malloc_usable_size(durable) == pm_usable_size(durable));
 }
 
 TEST_CASE("what is no object cannot be freed")
@@ -164,6 +193,8 @@ TEST_CASE("what is no object cannot be freed")
         int status = test::in_child([&] { pm__free(wrong); });
         REQUIRE(test::killed(status, SIGABRT));
     }
+    int status = test::in_child([&] { (void)pm__realloc(p + 16, 200); });
+    REQUIRE(test::killed(status, SIGABRT));
     pm__free(p);
     REQUIRE(test::killed(test::in_child([&] { pm__free(p); }), SIGABRT));
     pm__free(large);
