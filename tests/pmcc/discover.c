@@ -488,6 +488,15 @@ CASE(counts_no_thread_that_has_ended)
     assert(pthread_create(&thread, NULL, commit_after, &main_thread) == 0);
     pthread_exit(NULL);
 }
+CASE(says_that_a_thread_cannot_begin)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    assert(pthread_attr_init(&attributes) == 0);
+    assert(pthread_attr_setstacksize(&attributes, (size_t)1 << 47) == 0);
+    assert(pthread_create(&thread, &attributes, commit_in_thread, NULL) == EAGAIN);
+    assert(pthread_attr_destroy(&attributes) == 0);
+}
 CASE(is_told_that_threads_hold_nothing)
 {
     container = fresh(PM_VOUCHED);

@@ -48,8 +48,9 @@ CHILD_PROCESS(is_audited)
     foreign_store(missed, 78);
     CHILD_REQUIRE(pm_dirty((void *)missed, 8) == 0); // announced, even if late
     CHILD_REQUIRE(pm_commit(c.get()) == 0);
-    foreign_store(missed, 79);
+    foreign_store(missed, 78 | 1 << 24); // the first byte that differs is named
     CHILD_REQUIRE(pm_commit(c.get()) == -1);
+    CHILD_REQUIRE(failed_with(EFAULT, {"byte 12755 "}));
     CHILD_REQUIRE(pm_rollback(c.get()) == 0);
     CHILD_REQUIRE(*missed == 78);
     foreign_store(missed, 80);

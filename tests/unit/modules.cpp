@@ -489,9 +489,11 @@ TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit"
     pm_options how = may_move();
     int local = 0;
     auto *heap = new int;
-    for (int *foreign : {&local, heap}) {
-        test::Container c = test::open(directory / std::to_string(foreign == heap), how);
-        auto **p = static_cast<int **>(pm_calloc(c.get(), 4, 8));
+    for (void *foreign : {static_cast<void *>(&local), static_cast<void *>(heap),
+                          reinterpret_cast<void *>(load(MODULE_WITHOUT_ID))}) {
+        std::filesystem::remove(path);
+        test::Container c = test::open(path, how);
+        auto **p = static_cast<void **>(pm_calloc(c.get(), 4, 8));
         REQUIRE(p);
         REQUIRE_OK(pm_mark_pointer(p + 2));
         p[2] = foreign;

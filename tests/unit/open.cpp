@@ -297,6 +297,15 @@ TEST_CASE("options out of range")
     REQUIRE(failed_with(ENOSPC));
 }
 
+TEST_CASE("PM_DISCOVER needs a program that can be looked at")
+{
+    test::Directory directory;
+    const pm_options o = test::small(PM_CREATE | PM_DISCOVER);
+    REQUIRE_FALSE(pm_open((directory / "c.pm").c_str(), &o));
+    REQUIRE(test::failed_with(ENOTSUP, {"c.pm", "pmcc --discover"}));
+    REQUIRE_FALSE(std::filesystem::exists(directory / "c.pm"));
+}
+
 TEST_CASE("the limits of the options work")
 {
     test::Directory directory;
