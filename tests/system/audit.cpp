@@ -117,6 +117,25 @@ TEST_CASE("a foreign store to a page that nobody marked faults and is committed"
         reopen_and_require(path, 20, line, line + 4);
 }
 
+TEST_CASE("a foreign store to a declared pointer is asked where it leads", "[stores]")
+{
+    test::Directory directory;
+    const pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    test::Container c = test::open(directory / "c.pm", how);
+    auto *p = static_cast<uint64_t *>(pm_calloc(c.get(), 8, sizeof(uint64_t)));
+    REQUIRE((p && pm_setroot(c.get(), p, 0) == 0 && pm_mark_pointer(p + 2) == 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(directory / "c.pm", how); // nothing is open, so the store faults
+    p = static_cast<uint64_t *>(pm_getroot(c.get()));
+    foreign_store(p + 2, (uintptr_t)&directory);
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(failed_with(EINVAL, {"byte 16 of the object", "leads out of the container"}));
+    foreign_store(p + 2, (uintptr_t)(p + 7));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(p, p + 8) == reinterpret_cast<void **>(p + 2));
+}
+
 // A line has the end of an object, and space that is free.
 CHILD_PROCESS(stores_behind_an_object)
 {

@@ -184,6 +184,8 @@ TEST_CASE("sizes of arrays, and of what is there, as libc has them")
     test::Container c = test::open(directory / "c.pm", test::small());
     void *durable = pm_malloc(c.get(), 50);
     REQUIRE(pm__malloc_usable_size(durable) == pm_usable_size(durable));
+    const int status = test::in_child([&] { pm__free(durable); }); // which has no container
+    REQUIRE(test::killed(status, SIGABRT));
 }
 
 TEST_CASE("what is no object cannot be freed")

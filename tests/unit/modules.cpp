@@ -373,11 +373,17 @@ CHILD_PROCESS(loads_another_in_its_place)
     CHILD_REQUIRE(dlclose(handle) == 0);
     Version second = load(MODULE_2);
     CHILD_REQUIRE((uintptr_t)second == first); // as the kernel chooses addresses
-    slots[1].version = second;
-    CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EINVAL);
-    CHILD_REQUIRE(strstr(pm_errormsg(), "another, into which") &&
-                  strstr(pm_errormsg(), "open the container anew"));
-    CHILD_REQUIRE(pm_rollback(c.get()) == 0);
+    const Slot from = {second};
+    for (bool as_bytes : {false, true}) {
+        if (as_bytes)
+            memcpy(&slots[1], &from, sizeof from);
+        else
+            slots[1].version = second;
+        CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EINVAL);
+        CHILD_REQUIRE(strstr(pm_errormsg(), "another, into which") &&
+                      strstr(pm_errormsg(), "open the container anew"));
+        CHILD_REQUIRE(pm_rollback(c.get()) == 0 && !slots[1].version);
+    }
     pm_options how = may_move();
     if (arguments[1] == "corrected") {
         slots[0].version = nullptr;
