@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 #
-# What the scripts beside this file share. Source it; it defines functions and changes nothing.
+# What the scripts beside this file share. Source it; it defines functions, and `started`.
 
 # step TEXT: say what comes next, with the seconds since the script began.
 step() {
@@ -14,7 +14,7 @@ die() {
 }
 
 # start LOG COMMAND...: run a command beside what follows, its output in a file; one at a time. It has a
-# process group of its own, which ends when the script does.
+# process group of its own, which ends when the script does, for which it takes the script's EXIT trap.
 started=
 start() {
     local log=$1
@@ -24,7 +24,6 @@ start() {
     started=$!
     set +m
     trap '[[ ! $started ]] || kill -- "-$started" 2>/dev/null || true' EXIT
-    trap 'exit 1' TERM INT
 }
 
 # finish: wait for what was started, and have its status.

@@ -6,66 +6,83 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TASKS      "/proc/self/task"
 #define PF_EXITING 0x4 /* of the kernel's linux/sched.h, as proc(5) shows it */
 
-/* Whether a thread will run no code of the program any more. Where the kernel does not tell: no. */
-static bool is_exiting(long thread)
+/* A thread's flags, as its `stat` has them. An errno value: ENOENT or ESRCH if it is no more. */
+static int read_flags(const char *path, unsigned *flags)
 {
-    char path[64], text[512] = "";
-    snprintf(path, sizeof path, TASKS "/%ld/stat", thread);
+    char text[512];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return errno == ENOENT || errno == ESRCH;
+        return errno;
     ssize_t length = read(fd, text, sizeof text - 1);
+    int error = length < 0 ? errno : 0;
     close(fd);
-    if (length < 0)
-        return errno == ESRCH;
+    if (error != 0)
+        return error;
+    text[length] = '\0';
     const char *after_name = strrchr(text, ')'); /* which may hold anything */
-    unsigned flags;
-    return after_name && sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-           flags & PF_EXITING;
+    return after_name && sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %u", flags) == 1 ? 0
+                                                                                        : EINVAL;
 }
 
+/* Ids are not compared: those of /proc may be another pid namespace's. */
 static bool another_runs(void)
 {
     DIR *tasks = opendir(TASKS);
     if (!tasks)
         return true;
-    bool found = false;
-    for (const struct dirent *task; !found && (task = readdir(tasks));) {
-        long thread = strtol(task->d_name, NULL, 10);
-        found = thread != 0 && thread != gettid() && !is_exiting(thread);
+    uint32_t running = 0;
+    for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        if (task->d_name[0] == '.')
+            continue;
+        char path[sizeof TASKS + sizeof task->d_name + sizeof "//stat"];
+        snprintf(path, sizeof path, TASKS "/%s/stat", task->d_name);
+        unsigned flags = 0;
+        int error = read_flags(path, &flags);
+        running += error != 0 ? error != ENOENT && error != ESRCH : !(flags & PF_EXITING);
     }
     closedir(tasks);
-    return found;
+    return running > 1;
+}
+
+static bool first_thread_has_ended(void)
+{
+    unsigned flags;
+    return read_flags("/proc/self/stat", &flags) == 0 && flags & PF_EXITING;
+}
+
+static uint64_t count_threads(void)
+{
+    struct stat tasks;
+    return stat(TASKS, &tasks) == 0 ? tasks.st_nlink - 2 : 0; /* less . and .. */
 }
 
 /* pthread_join() returns some time before the kernel forgets the thread, which is not to be taken for
- * another one: it is waited for. The process's first one is not forgotten before the process ends. */
+ * another one: it is waited for, a second at most, for with a debugger it may take long. The
+ * process's first one is not forgotten before the process ends: so if it has ended, and there are two
+ * after that, they are it and the caller. */
 static bool is_alone(void)
 {
+    enum { WAITS = 5000 };
     if (__libc_single_threaded)
         return true;
-    for (;;) {
-        struct stat tasks;
-        nlink_t expected = gettid() != getpid() && is_exiting(getpid()) ? 2 : 1;
-        if (stat(TASKS, &tasks) != 0)
-            return false;
-        if (tasks.st_nlink - 2 == expected) /* . and .. */
+    for (uint32_t i = 0; i < WAITS; i++) {
+        if (count_threads() == 1 || (first_thread_has_ended() && count_threads() == 2))
             return true;
         if (another_runs())
             return false;
-        sched_yield();
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
+    return false;
 }
 
 int check_alone(const struct discovery *d, const struct frame *program, struct roots_range *stack)

@@ -473,7 +473,7 @@ static void *commit_after(void *main_thread)
     exit(pm_close(container) == 0 ? 0 : 1);
 }
 /* The kernel lists a thread for a moment after it has ended, and the first one as long as the process,
- * which here is another process's. */
+ * which is why this has a process of its own. */
 CASE(counts_no_thread_that_has_ended)
 {
     static pthread_t main_thread;

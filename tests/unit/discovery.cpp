@@ -341,13 +341,13 @@ TEST_CASE_METHOD(Fixture, "where the log has no room a new root does not move ei
     const int result = pm_commit(c.get());
     const int error = errno;
     setrlimit(RLIMIT_FSIZE, &before);
+    sigaction(SIGXFSZ, &signal_before, nullptr);
     REQUIRE((result == -1 && error == EFBIG));
     REQUIRE(pm_getroot(c.get()) == fresh);
     REQUIRE(fresh->first == r->first);
     const Root *const old = r;
     for (Node *n = r->first; n; n = n->next)
         put(words_of(n)[0], word(n, 0));
-    sigaction(SIGXFSZ, &signal_before, nullptr);
     commit();
     REQUIRE(r != old);
     REQUIRE(pm_contains(c.get(), r));

@@ -158,10 +158,13 @@ TEST_CASE("contents and kinds go along with a larger object, and kinds end with 
     REQUIRE(kinds_of(&large[100000])[0] == KIND_NONE);
     large = static_cast<Pair **>(pm__malloc(1 << 20)); // and where the kernel keeps memory
     compiled::put(large[100000], p);
-    REQUIRE(mlock(kinds_of(&large[100000]), 1) == 0);
+    const bool is_locked = mlock(kinds_of(&large[100000]), 1) == 0;
+    if (!is_locked)
+        WARN("this user may lock no memory, so it is not tested"); // nor has ASan an mlock()
     pm__free(large);
     REQUIRE(kinds_of(&large[100000])[0] == KIND_NONE);
-    REQUIRE(munlock(kinds_of(&large[100000]), 1) == 0);
+    if (is_locked)
+        REQUIRE(munlock(kinds_of(&large[100000]), 1) == 0);
 }
 
 TEST_CASE("sizes of arrays, and of what is there, as libc has them")

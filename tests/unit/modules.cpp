@@ -495,8 +495,10 @@ TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit"
     pm_options how = may_move();
     int local = 0;
     auto *heap = new int;
+    void *nameless = dlopen(MODULE_WITHOUT_ID, RTLD_NOW);
+    REQUIRE(nameless);
     for (void *foreign : {static_cast<void *>(&local), static_cast<void *>(heap),
-                          reinterpret_cast<void *>(load(MODULE_WITHOUT_ID))}) {
+                          dlsym(nameless, "module_version")}) {
         std::filesystem::remove(path);
         test::Container c = test::open(path, how);
         auto **p = static_cast<void **>(pm_calloc(c.get(), 4, 8));
