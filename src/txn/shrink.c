@@ -19,6 +19,8 @@
 #include "base/error.h"
 #include "txn/moved.h"
 
+#include <assert.h>
+
 /* Segments up to the last that is in use. */
 static uint32_t segments_used(const struct txn *t)
 {
@@ -48,8 +50,7 @@ static int cut_off(struct txn *t)
     if (error != 0)
         return error;
     pages_forget(&t->pages, page, pages);
-    if (end < t->free_hint)
-        t->free_hint = end;
+    assert(t->free_hint <= end); /* no segment below it is free */
     return container_shrink(t->c, end);
 }
 
