@@ -66,7 +66,7 @@ static bool rebuild(void)
     uint64_t wanted = 1024;
     while (wanted < 2 * left)
         wanted *= 2;
-    /* First what leaves the table as it is: its room is that of both, or remains. */
+    /* Buckets first: until there is memory for both, the table stays as it is, and as large. */
     uint32_t *fresh = wanted > UINT32_MAX ? NULL : calloc(wanted, sizeof *fresh);
     void *table = fresh ? realloc(entries, wanted * sizeof *entries) : NULL;
     if (table) {

@@ -67,6 +67,23 @@ struct Fixture {
         r = root(c.get());
         check(c.get());
     }
+    // Repeat what lacks memory, with one call more granted each time, until it has enough; what must
+    // hold after each failure is looked at.
+    template <class Attempt, class Check> void without_memory(Attempt is_done, Check look)
+    {
+        int failures = 0;
+        for (;; failures++) {
+            granted = failures;
+            const bool done = is_done();
+            const int error = errno;
+            granted = -1;
+            if (done)
+                break;
+            REQUIRE(error == ENOMEM);
+            look();
+        }
+        REQUIRE(failures > 2);
+    }
     uint64_t objects()
     {
         uint64_t n = 0;
@@ -401,24 +418,16 @@ TEST_CASE_METHOD(Fixture, "without memory to note what moves, nothing does")
         push(r, 0, r->first);
     put(holder->node, r->first);
     put(holder->inside, inside_of(r->first->next));
-    int failures = 0;
-    for (bool done = false; !done; failures += !done) {
-        const uint64_t before = objects();
-        Node *const first = r->first;
-        granted = failures;
-        done = pm_commit(c.get()) == 0;
-        const int error = errno;
-        granted = -1;
-        if (done)
-            break;
-        REQUIRE(error == ENOMEM);
-        REQUIRE(objects() == before);
-        REQUIRE(pm_getroot(c.get()) == before_all);
-        REQUIRE(r->first == first);
-        REQUIRE(holder->node == first);
-        REQUIRE(heap_contains(holder->inside));
-    }
-    REQUIRE(failures > 2);
+    const uint64_t before = objects();
+    Node *const first = r->first;
+    without_memory([&] { return pm_commit(c.get()) == 0; },
+                   [&] {
+                       REQUIRE(objects() == before);
+                       REQUIRE(pm_getroot(c.get()) == before_all);
+                       REQUIRE(r->first == first);
+                       REQUIRE(holder->node == first);
+                       REQUIRE(heap_contains(holder->inside));
+                   });
     commit();
     REQUIRE(holder->node == r->first);
     REQUIRE(holder->inside == inside_of(r->first->next));
@@ -438,18 +447,8 @@ TEST_CASE_METHOD(Fixture, "without memory to remember what leads where, nothing 
     lead(0, leading.size(), target);
     Node *const n = push(r, 0, nullptr); // which moves
     put(holder->node, n);                // and is found first, for this was written last
-    int failures = 0;
-    for (;; failures++) {
-        granted = failures;
-        const bool done = pm_commit(c.get()) == 0;
-        const int error = errno;
-        granted = -1;
-        if (done)
-            break;
-        REQUIRE(error == ENOMEM);
-        REQUIRE((r->first == n && holder->node == n));
-    }
-    REQUIRE(failures > 2);
+    without_memory([&] { return pm_commit(c.get()) == 0; },
+                   [&] { REQUIRE((r->first == n && holder->node == n)); });
     REQUIRE((pm_contains(c.get(), r->first) && holder->node == r->first));
     // When little of what is remembered is true, the table may be smaller; whether or not there is
     // memory for that, there is room for what comes.
@@ -734,16 +733,8 @@ TEST_CASE_METHOD(Fixture, "without memory to note what leaves, nothing does")
     put(r->first->inside, nullptr);
     const uint64_t before = objects();
     Node *out = nullptr;
-    int failures = 0;
-    for (; !out; failures += !out) {
-        granted = failures;
-        out = static_cast<Node *>(pm_detach(top));
-        const int error = errno;
-        granted = -1;
-        REQUIRE((out || error == ENOMEM));
-        REQUIRE((out || (objects() == before && pm_contains(c.get(), top->next))));
-    }
-    REQUIRE(failures > 2);
+    without_memory([&] { return (out = static_cast<Node *>(pm_detach(top))) != nullptr; },
+                   [&] { REQUIRE((objects() == before && pm_contains(c.get(), top->next))); });
     commit();
     REQUIRE(objects() == before - 201);
     for (Node *next; out; out = next) {

@@ -263,9 +263,7 @@ TEST_CASE_METHOD(Fixture, "a library that is missing, or another version of it")
     REQUIRE(lack(library, PM_FOREIGN_WARN).errors.find("module_version") != std::string::npos);
     REQUIRE(lack(library, PM_FOREIGN_IGNORE).output == "open\n");
     use(MODULE_1, "1"); // nothing is lost
-    test::Ended dropped = test::run("drops_the_pointer", {path, MODULE_1});
-    INFO(dropped.errors);
-    REQUIRE(test::exited(dropped.status));
+    REQUIRE_CLEAN(test::run("drops_the_pointer", {path, MODULE_1}));
     REQUIRE(lack(library, PM_FOREIGN_ERROR).output == "open\n"); // nobody needs it
 }
 
@@ -286,9 +284,8 @@ TEST_CASE_METHOD(Fixture, "a table has room for more versions than it has entrie
     make(MODULE_1);
     std::vector<std::string> libraries = versions(directory, 2 * FORMAT_MODULES_MAX);
     for (const std::string &library : libraries) {
-        test::Ended ended = test::run("lives_through_versions", {path, library});
-        INFO(library << ": " << ended.errors);
-        REQUIRE(test::exited(ended.status));
+        INFO(library);
+        REQUIRE_CLEAN(test::run("lives_through_versions", {path, library}));
     }
     use(libraries.back(), "1");
 }
@@ -350,13 +347,10 @@ TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, an
         arguments.push_back(library);
     for (const char *what : {"make", "use", "clear"}) {
         arguments[1] = what;
-        test::Ended ended = test::run("fills_the_table", arguments);
-        INFO(what << ": " << ended.errors);
-        REQUIRE(test::exited(ended.status));
+        INFO(what);
+        REQUIRE_CLEAN(test::run("fills_the_table", arguments));
     }
-    test::Ended ended = test::run("takes_a_place", {path});
-    INFO(ended.errors);
-    REQUIRE(test::exited(ended.status));
+    REQUIRE_CLEAN(test::run("takes_a_place", {path}));
 }
 
 // arguments: path, and whether the pointer into the first is "corrected" or left
@@ -414,9 +408,7 @@ TEST_CASE_METHOD(Fixture, "a library that lies where another did")
 {
     const char *how = GENERATE("corrected", "left");
     for (const char *child : {"loads_another_in_its_place", "has_both"}) {
-        test::Ended ended = test::run(child, {path, how});
-        INFO(ended.errors);
-        REQUIRE(test::exited(ended.status));
+        REQUIRE_CLEAN(test::run(child, {path, how}));
     }
 }
 
@@ -457,9 +449,7 @@ CHILD_PROCESS(follows_copied_pointers)
 TEST_CASE_METHOD(Fixture, "pointers that come by copies of structs from outside are recorded, too")
 {
     for (const char *child : {"copies_pointers", "follows_copied_pointers"}) {
-        test::Ended ended = test::run(child, {path});
-        INFO(ended.errors);
-        REQUIRE(test::exited(ended.status));
+        REQUIRE_CLEAN(test::run(child, {path}));
     }
 }
 
