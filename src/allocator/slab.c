@@ -266,9 +266,9 @@ static inline bool may_have_changed(const struct slab *s, uint64_t first, uint64
     return s->touched && first <= s->last_line && last >= s->first_line;
 }
 
-/* Where something was allocated or freed. */
-static unsigned liveness_of_changed(struct allocator *a, uint64_t offset, uint64_t old,
-                                    uint64_t word)
+/* Where something was allocated or freed. Out of line, so that other lines cost no registers. */
+__attribute__((noinline)) static unsigned liveness_of_changed(struct allocator *a, uint64_t offset,
+                                                              uint64_t old, uint64_t word)
 {
     bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
     if (!was_slab && !is_slab)

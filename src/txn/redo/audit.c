@@ -68,7 +68,9 @@ static void escaped(struct txn *t, uint64_t line)
 static uint64_t audit_page(struct txn *t, uint32_t page)
 {
     const uint8_t *marks = redo_mark(t, 0);
-    uint64_t found = 0;
+    uint64_t found = 0, offset = (uint64_t)page << PM_PAGE_SHIFT;
+    if (!t->moved && memcmp(t->c->base + offset, t->c->home + offset, PM_PAGE) == 0)
+        return 0; /* as a rule */
     for (uint64_t line = (uint64_t)page * PM_PAGE_LINES;
          line < (uint64_t)(page + 1) * PM_PAGE_LINES; line++) {
         if (marks[line] || line_is_as_home(t, line) ||
@@ -82,25 +84,30 @@ static uint64_t audit_page(struct txn *t, uint32_t page)
     return found;
 }
 
-int redo_audit(struct txn *t)
+/* The number of lines found; out of line, for it is rare. */
+__attribute__((noinline)) static uint64_t audit_pages(struct txn *t)
 {
     struct redo *r = t->redo;
-    if (!r->audit && t->commits % AUDIT_EVERY != 0)
-        return 0;
     const uint8_t *flags = t->pages.flags;
-    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
-    uint32_t look = r->audit ? end : AUDIT_LOOK;
+    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT), page = r->audit_hand;
+    uint32_t look = r->audit || end < AUDIT_LOOK ? end : AUDIT_LOOK;
     uint64_t found = 0;
     r->escaped = 0;
-    for (uint32_t i = 0; i < look && i < end; i++) {
-        r->audit_hand = r->audit_hand + 1 < end ? r->audit_hand + 1 : 0;
-        if ((flags[r->audit_hand] & (PAGE_OPEN | PAGE_LISTED)) != PAGE_OPEN)
+    for (uint32_t i = 0; i < look; i++) {
+        page = page + 1 < end ? page + 1 : 0;
+        if ((flags[page] & (PAGE_OPEN | PAGE_LISTED)) != PAGE_OPEN)
             continue;
-        found += audit_page(t, r->audit_hand);
+        found += audit_page(t, page);
         if (!r->audit)
             break;
     }
-    if (found == 0)
+    r->audit_hand = page;
+    return found;
+}
+
+int redo_audit(struct txn *t)
+{
+    if ((!t->redo->audit && t->commits % AUDIT_EVERY != 0) || audit_pages(t) == 0)
         return 0;
     errno = EFAULT; /* which saying so on stderr may have changed */
     return -1;

@@ -84,6 +84,13 @@ static uint64_t stream_bytes(const struct txn *t, const struct words *w)
                              ch->lines);
 }
 
+/* Many are empty. */
+static inline void log_table(struct txn *t, const void *table, uint64_t bytes)
+{
+    if (bytes > 0)
+        redo_log_put(t, table, bytes);
+}
+
 /* Of the view, as write_fresh() and carry_home(): see tests/tsan.supp. */
 static inline void log_lines(struct txn *t, uint64_t run)
 {
@@ -112,10 +119,10 @@ static int write_record(struct txn *t, const struct words *w)
         .runs = (uint32_t)ch->run_count,
     };
     redo_log_begin(t, &head);
-    redo_log_put(t, w->clears, w->counts.clears * sizeof *w->clears);
-    redo_log_put(t, w->words, w->counts.words * sizeof *w->words);
-    redo_log_put(t, ch->fresh, ch->fresh_count * sizeof *ch->fresh);
-    redo_log_put(t, ch->runs, ch->run_count * sizeof *ch->runs);
+    log_table(t, w->clears, w->counts.clears * sizeof *w->clears);
+    log_table(t, w->words, w->counts.words * sizeof *w->words);
+    log_table(t, ch->fresh, ch->fresh_count * sizeof *ch->fresh);
+    log_table(t, ch->runs, ch->run_count * sizeof *ch->runs);
     for (uint64_t i = 0; i < ch->run_count; i++)
         log_lines(t, ch->runs[i]);
     return redo_log_end(t);

@@ -108,11 +108,17 @@ static uint64_t stream_in(uint64_t room, uint64_t left)
     return taken;
 }
 
-/* Whole segments that a record needs after the rest of the current one. */
+/* What is left of the current segment. */
+static uint64_t room(const struct txn *t)
+{
+    return t->c->segment_size - t->redo->log.end;
+}
+
+/* Whole segments that a record needs after it. */
 static uint32_t segments_needed(const struct txn *t, uint64_t total)
 {
     uint64_t size = t->c->segment_size;
-    uint64_t left = total - stream_in(size - t->redo->log.end, total);
+    uint64_t left = total - stream_in(room(t), total);
     return left == 0 ? 0 : (uint32_t)divide_up(left, stream_in(size, UINT64_MAX));
 }
 
@@ -169,6 +175,8 @@ int redo_log_drain(struct txn *t)
 
 int redo_log_reserve(struct txn *t, uint64_t total)
 {
+    if (part_bytes(room(t), total) == total) /* as a rule it is one part, here */
+        return 0;
     uint32_t needed = segments_needed(t, total);
     bool drained = !redo_on_file(t);
     while (needed > 0 && count_void(t) < needed) {
@@ -212,22 +220,20 @@ uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, 
     return checksum_mix(checksum(part, sizeof *part + part->bytes, 0), c->seed, offset);
 }
 
-static uint64_t room(const struct txn *t)
-{
-    return t->c->segment_size - t->redo->log.end;
-}
-
-/* How much the next part will have, moving on to a void segment when this one is full. */
-static void set_target(struct txn *t)
+/* Begin the next part, in a void segment when this one is full. */
+static void begin_part(struct txn *t)
 {
     struct redo_log *log = &t->redo->log;
-    uint64_t left = log->total - log->written;
-    log->target = part_bytes(room(t), left);
-    if (log->target == 0) {
+    uint64_t left = log->total - log->written, bytes = part_bytes(room(t), left);
+    if (bytes == 0) {
         log->segment = find_void(t);
         log->end = 0;
-        log->target = part_bytes(room(t), left);
+        bytes = part_bytes(room(t), left);
     }
+    log->put = log->stage + sizeof(struct redo_part);
+    log->full = log->put + bytes;
+    /* Whole lines are cheaper to copy: zeros follow in the last. */
+    memset(log->stage + align_up(sizeof(struct redo_part) + bytes, PM_LINE) - PM_LINE, 0, PM_LINE);
 }
 
 void redo_log_begin(struct txn *t, const struct redo_part *head)
@@ -235,24 +241,22 @@ void redo_log_begin(struct txn *t, const struct redo_part *head)
     struct redo_log *log = &t->redo->log;
     log->head = *head;
     log->total = head->total;
-    log->staged = log->written = 0;
+    log->written = 0;
     log->error = 0;
     log->first_segment = log->segment;
     log->first_end = log->end;
-    set_target(t);
+    begin_part(t);
 }
 
-/* The stage is a part, or all that is left: write it. */
-static void flush(struct txn *t)
+void redo_log_flush(struct txn *t)
 {
     struct redo_log *log = &t->redo->log;
     struct redo_part *part = (struct redo_part *)log->stage;
     uint64_t at = ((uint64_t)log->segment << t->c->segment_shift) + log->end;
-    log->head.bytes = (uint32_t)log->staged;
+    uint64_t size = (uint64_t)(log->full - log->stage), padded = align_up(size, PM_LINE);
+    log->head.bytes = (uint32_t)(size - sizeof *part);
     log->head.checksum = 0;
     *part = log->head;
-    uint64_t size = sizeof *part + log->staged, padded = align_up(size, PM_LINE);
-    memset(log->stage + size, 0, padded - size); /* whole lines are cheaper to copy */
     part->checksum = redo_part_sum(t->c, part, at);
     int error = medium_copy(&t->c->medium, t->c->home + at, part, padded);
     if (log->error == 0)
@@ -262,23 +266,22 @@ static void flush(struct txn *t)
     log->head.number++;
     log->end += padded;
     log->since_write += padded;
-    log->written += log->staged;
-    log->staged = 0;
+    log->written += log->head.bytes;
     if (log->written < log->total)
-        set_target(t);
+        begin_part(t);
 }
 
 void redo_log_fill(struct txn *t, const void *from, uint64_t size)
 {
     struct redo_log *log = &t->redo->log;
     while (size > 0) {
-        uint64_t n = min_u64(size, log->target - log->staged);
-        memcpy(log->stage + sizeof(struct redo_part) + log->staged, from, n);
-        log->staged += n;
+        uint64_t n = min_u64(size, (uint64_t)(log->full - log->put));
+        memcpy(log->put, from, n);
+        log->put += n;
         from = (const char *)from + n;
         size -= n;
-        if (log->staged == log->target)
-            flush(t);
+        if (log->put == log->full)
+            redo_log_flush(t);
     }
 }
 

@@ -74,15 +74,15 @@ struct range {
 /* Where the next record goes, and which segments of the log are void. */
 struct redo_log {
     uint32_t segment;
-    uint64_t end;         /* bytes of it in use */
-    uint64_t *newest;     /* per segment of the container: newest epoch in it; 0: nothing */
-    uint64_t since_write; /* bytes logged since queue pages were last written */
-    uint32_t peak;        /* segments that recent commits needed, decaying */
-    char *stage;          /* a part as it is being made */
-    uint64_t staged, total, written; /* bytes of the stream: in the stage, in all, in parts */
-    uint64_t target;                 /* bytes that the part in the stage will have */
-    struct redo_part head;           /* of the next part */
-    uint32_t first_segment;          /* where the record being written began */
+    uint64_t end;            /* bytes of it in use */
+    uint64_t *newest;        /* per segment of the container: newest epoch in it; 0: nothing */
+    uint64_t since_write;    /* bytes logged since queue pages were last written */
+    uint32_t peak;           /* segments that recent commits needed, decaying */
+    char *stage;             /* a part as it is being made, */
+    char *put, *full;        /* where its next byte goes, and where it will end */
+    uint64_t total, written; /* bytes of the stream: in all, in parts */
+    struct redo_part head;   /* of the next part */
+    uint32_t first_segment;  /* where the record being written began */
     uint64_t first_end;
     int error; /* the first that writing it met */
 };
@@ -256,19 +256,22 @@ static inline uint64_t redo_stream_bytes(uint64_t clears, uint64_t words, uint64
            fresh * sizeof(struct redo_fresh) + runs * sizeof(uint64_t) + lines * PM_LINE;
 }
 
-/* The rest of redo_log_put(), for a piece with which a part is full. */
+/* Of redo_log_put(): write a part that is full; a piece with which one is more than full. */
+void redo_log_flush(struct txn *t);
 void redo_log_fill(struct txn *t, const void *bytes, uint64_t size);
 
-/* Inline, so that a piece whose size the compiler knows takes a few instructions. */
+/* Inline, so that a piece, whose size the compiler should know, takes a few instructions. */
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size)
 {
     struct redo_log *log = &t->redo->log;
-    if (size < log->target - log->staged) {
-        memcpy(log->stage + sizeof(struct redo_part) + log->staged, bytes, size);
-        log->staged += size;
-    } else {
+    if (size > (uint64_t)(log->full - log->put)) {
         redo_log_fill(t, bytes, size);
+        return;
     }
+    memcpy(log->put, bytes, size);
+    log->put += size;
+    if (log->put == log->full)
+        redo_log_flush(t);
 }
 
 /* The largest part, header included: it fits the smallest segment. */
