@@ -52,9 +52,9 @@ void append_structures(Commands &commands, const Plan &plan, size_t repetition,
                                                 {command("libpm_redo_faults")},
                                                 {command("pmemobj")}};
                 if (pmcc) {
-                    Plan::Command floor = command("floor");
-                    floor.floor_of = cell;
-                    groups.push_back({command("libpm_redo_stores"), floor});
+                    Plan::Command floor = command("floor"), by_hand = command("by_hand");
+                    floor.log_of = by_hand.log_of = cell;
+                    groups.push_back({command("libpm_redo_stores"), floor, by_hand});
                     groups.push_back({command("libpm_redo_stores_movable")});
                 }
                 append_in_turn(commands, groups, repetition);
@@ -181,17 +181,17 @@ std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &
 std::vector<std::string> words_of(const Plan::Command &command, Results &results)
 {
     auto words = command.words;
-    if (command.floor_of.empty())
+    if (command.log_of.empty())
         return words;
 
     words.push_back("--log-bytes");
     auto options = words.size();
     for (const Row &row : results.rows("log"))
-        if (std::equal(command.floor_of.begin(), command.floor_of.end(), row.labels.begin()))
+        if (std::equal(command.log_of.begin(), command.log_of.end(), row.labels.begin()))
             if (auto bytes = row.value("redo/stores"))
                 words.push_back(std::to_string(std::llround(*bytes)));
     if (words.size() == options)
-        throw std::runtime_error("the floor has no measured log to follow");
+        throw std::runtime_error("there is no measured log to follow");
     return words;
 }
 

@@ -26,8 +26,8 @@ struct Plan {
 
     struct Command {
         std::vector<std::string> words;
-        bool memory = true;                     // its files stand in for persistent memory
-        std::vector<std::string> floor_of = {}; // the cell whose log bytes are to be appended
+        bool memory = true;                   // its files stand in for persistent memory
+        std::vector<std::string> log_of = {}; // the cell whose log bytes are to be appended
     };
 
     size_t repetitions() const { return quick ? 3 : 5; }
@@ -36,8 +36,8 @@ struct Plan {
 };
 
 /**
- * The words to run. The floor of a cell of the structures writes as many bytes at each commit as
- * redo/stores did in that cell, which must have been measured before.
+ * The words to run. In a cell of the structures the floor, and the log by hand, write as many bytes at
+ * each commit as redo/stores did there, which must have been measured before.
  */
 std::vector<std::string> words_of(const Plan::Command &command, Results &results);
 

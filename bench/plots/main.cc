@@ -31,8 +31,9 @@ using Peers = std::vector<Peer>;
 
 /** In the order in which they are drawn; the colours are Okabe and Ito's. */
 const Peers memory_peers = {
-    {"malloc", "#999999", 1},      {"floor", "#56b4e9", 2},       {"redo/stores", "#0072b2", 7},
-    {"redo/faults", "#009e73", 5}, {"undo/faults", "#e69f00", 9}, {"libpmemobj", "#d55e00", 13},
+    {"malloc", "#999999", 1},      {"floor", "#56b4e9", 2},       {"by hand", "#cc79a7", 3},
+    {"redo/stores", "#0072b2", 7}, {"redo/faults", "#009e73", 5}, {"undo/faults", "#e69f00", 9},
+    {"libpmemobj", "#d55e00", 13},
 };
 const Peers file_peers = {
     {"redo/stores", "#0072b2", 7}, {"redo/stores, group", "#56b4e9", 6},
