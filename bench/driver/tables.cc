@@ -89,10 +89,10 @@ std::vector<Table> structure_tables()
     const std::string note =
         "ns per operation, with 1 and with 1000 operations in each durable commit. malloc makes "
         "nothing durable; the floor is malloc and, at each commit, as many bytes as redo/stores "
-        "logged copied past the cache into a file in memory, and one fence. By hand is what every "
-        "redo log does besides, for as many lines, in the cache: comparing, a checksum, storing "
-        "home "
-        "and writing that back; but neither finding out which lines, nor allocation, nor recovery.";
+        "logged copied past the cache into a file in memory, and one fence. By hand is a "
+        "straightforward redo log besides, of as many bytes, with lines that stay in the cache if "
+        "commits are small: it compares, makes a checksum, stores home and writes that back, but "
+        "has not to find out which lines, and knows no allocation nor recovery.";
     const std::vector<Target> targets = {
         {to_floor, 1.3, false, {"", "random", size, "1"}},
         {by_stores, 8, true, {"rbtree", "random", size, "1"}},

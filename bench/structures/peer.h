@@ -1,6 +1,6 @@
 /*
- * A peer: one way to keep the four example structures (malloc, the floor, the modes of libpm,
- * libpmemobj). Each measuring program links exactly one, because the volatile and the persistent
+ * A peer: one way to keep the four example structures (malloc, the floor, a log by hand, the
+ * modes of libpm, libpmemobj). Each measuring program links exactly one, because the volatile and the persistent
  * build of the examples are the same source and so have the same names.
  *
  * A peer that cannot do what is asked prints why and exits: a benchmark has no use for errors.
@@ -49,7 +49,8 @@ struct peer_counts {
 /** False if the peer does not count. */
 bool peer_read_counts(struct peer_counts *counts);
 
-/** Bytes that the floor shall log at each commit; whoever calls peer_apply() sets it beforehand. */
+/** Bytes that the floor, or a log by hand, shall log at each commit; whoever calls peer_apply() sets
+ * it beforehand. */
 extern size_t peer_log_bytes;
 
 /* For those who implement a peer. */

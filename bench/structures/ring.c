@@ -12,9 +12,11 @@ char *ring_open(const char *path, size_t more, char **source)
 {
     mapped = more + RING_BYTES;
     mapping = pmem_map_file(path, mapped, PMEM_FILE_CREATE | PMEM_FILE_EXCL, 0600, NULL, NULL);
-    outside = aligned_alloc(RING_LINE, RING_BYTES);
-    if (!mapping || !outside)
+    if (!mapping)
         peer_fail("the log", pmem_errormsg());
+    outside = aligned_alloc(RING_LINE, RING_BYTES);
+    if (!outside)
+        peer_fail("the log", "out of memory");
     memset(mapping, 0, mapped); /* so that no commit meets a page that is not there yet */
     memset(outside, 1, RING_BYTES);
     ring = mapping + more;

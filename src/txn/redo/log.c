@@ -276,6 +276,7 @@ void redo_log_fill(struct txn *t, const void *from, uint64_t size)
     struct redo_log *log = &t->redo->log;
     while (size > 0) {
         uint64_t n = min_u64(size, (uint64_t)(log->full - log->put));
+        assert(n > 0);
         memcpy(log->put, from, n);
         log->put += n;
         from = (const char *)from + n;
