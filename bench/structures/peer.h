@@ -1,7 +1,7 @@
 /*
- * A peer: one way to keep the four example structures (malloc, the floor, a log by hand, the
- * modes of libpm, libpmemobj). Each measuring program links exactly one, because the volatile and the persistent
- * build of the examples are the same source and so have the same names.
+ * A peer: one way to keep the four example structures (malloc, the floor, a log by hand, the modes
+ * of libpm, libpmemobj). Each measuring program links exactly one, because the volatile and the
+ * persistent build of the examples are the same source and so have the same names.
  *
  * A peer that cannot do what is asked prints why and exits: a benchmark has no use for errors.
  */

@@ -43,7 +43,7 @@ pm_container *store_open(const char *path)
 /* As a library would, and not by a call a line. */
 static bool differs(const char *a, const char *b)
 {
-    typedef uint64_t words8 __attribute__((vector_size(64), aligned(64)));
+    typedef uint64_t words8 __attribute__((vector_size(RING_LINE), aligned(RING_LINE)));
     words8 d = *(const words8 *)a ^ *(const words8 *)b;
     return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
 }
@@ -67,11 +67,12 @@ static void make_record(size_t bytes)
     uint64_t *numbers = (uint64_t *)(record + 1);
     char *contents = (char *)(numbers + count);
     uint64_t n = 0;
-    for (size_t line = first; line < first + count; line++)
-        if (differs(view + line * RING_LINE, home + line * RING_LINE))
-            numbers[n++] = line;
-    for (uint64_t i = 0; i < n; i++)
-        memcpy(contents + i * RING_LINE, view + numbers[i] * RING_LINE, RING_LINE);
+    for (size_t line = first; line < first + count; line++) {
+        if (!differs(view + line * RING_LINE, home + line * RING_LINE))
+            continue;
+        memcpy(contents + n * RING_LINE, view + line * RING_LINE, RING_LINE);
+        numbers[n++] = line;
+    }
     *record = (struct record){.commit = commits, .lines = n};
     record->checksum = XXH3_64bits(stage, bytes);
 }
@@ -88,13 +89,6 @@ void store_commit(pm_container *c)
     ring_append(stage, bytes);
     pmem_drain();
     memcpy(home + first * RING_LINE, view + first * RING_LINE, count * RING_LINE);
-}
-
-bool store_read_counts(pm_container *c, struct peer_counts *counts)
-{
-    (void)c;
-    (void)counts;
-    return false;
 }
 
 void store_close(pm_container *c)

@@ -16,13 +16,6 @@ void store_commit(pm_container *c)
     (void)c;
 }
 
-bool store_read_counts(pm_container *c, struct peer_counts *counts)
-{
-    (void)c;
-    (void)counts;
-    return false;
-}
-
 void store_close(pm_container *c)
 {
     (void)c;

@@ -84,7 +84,7 @@ static uint64_t stream_bytes(const struct txn *t, const struct words *w)
                              ch->lines);
 }
 
-/* Many are empty. */
+/* Many are empty, which no piece of the stream is to be. */
 static inline void log_table(struct txn *t, const void *table, uint64_t bytes)
 {
     if (bytes > 0)

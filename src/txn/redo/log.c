@@ -175,8 +175,6 @@ int redo_log_drain(struct txn *t)
 
 int redo_log_reserve(struct txn *t, uint64_t total)
 {
-    if (part_bytes(room(t), total) == total) /* as a rule it is one part, here */
-        return 0;
     uint32_t needed = segments_needed(t, total);
     bool drained = !redo_on_file(t);
     while (needed > 0 && count_void(t) < needed) {

@@ -48,6 +48,7 @@
 #include "txn/moved.h"
 #include "txn/txn.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -239,7 +240,8 @@ void redo_log_unshrink(struct txn *t);
  */
 int redo_log_drain(struct txn *t);
 
-/* Write a record: begin with its header's counts and total, put the stream piece by piece, end. */
+/* Write a record: begin with its header's counts and total, put the stream piece by piece, none of
+ * them empty, end. */
 void redo_log_begin(struct txn *t, const struct redo_part *head);
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size);
 /* 0, or -errno: then nothing of it counts, and the next record goes to the same place. */
@@ -260,10 +262,11 @@ static inline uint64_t redo_stream_bytes(uint64_t clears, uint64_t words, uint64
 void redo_log_flush(struct txn *t);
 void redo_log_fill(struct txn *t, const void *bytes, uint64_t size);
 
-/* Inline, so that a piece, whose size the compiler should know, takes a few instructions. */
+/* Inline, so that a piece whose size the compiler knows takes a few instructions. */
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size)
 {
     struct redo_log *log = &t->redo->log;
+    assert(size > 0); /* or a part might be written twice */
     if (size > (uint64_t)(log->full - log->put)) {
         redo_log_fill(t, bytes, size);
         return;
