@@ -110,6 +110,7 @@ void Explorer::repeat(const std::vector<Crash> &crashes)
         Cursor cursor(level(i).recording, level(i).memory, bounds);
         cursor.advance_to(crashes[i].event);
         bounds = cursor.bounds();
+        (void)is_news(cursor, crashes[i], i);
         strike(cursor, crashes[i], i, i + 1 < crashes.size());
         path_.push_back(crashes[i]);
     }
@@ -182,7 +183,7 @@ void Explorer::visit_some(size_t depth, std::vector<Bounds> bounds)
     }
 }
 
-// Makes the image of a power failure.
+// Makes the level's image, of a power failure.
 bool Explorer::is_news(const Cursor &cursor, const Crash &crash, size_t depth)
 {
     const Memory &memory = cursor.memory();
@@ -207,8 +208,8 @@ bool Explorer::is_news(const Cursor &cursor, const Crash &crash, size_t depth)
     return true;
 }
 
-// The crash, and what comes after it: recovery, checks, some transactions. Whether that was
-// recorded, as the next level.
+// The crash that is_news() was just asked about, and what comes after it: recovery, checks, some
+// transactions. Whether that was recorded, as the next level.
 bool Explorer::strike(Cursor &cursor, const Crash &crash, size_t depth, bool record)
 {
     const Memory &memory = cursor.memory();
@@ -216,12 +217,10 @@ bool Explorer::strike(Cursor &cursor, const Crash &crash, size_t depth, bool rec
     Image &image = level(depth).image;
     path_.push_back(crash);
     uint64_t hash = path_hash();
-    if (power) {
-        choose(memory, crash, image);
+    if (power)
         device_.load(memory, image);
-    } else {
+    else
         device_.load_newest(memory);
-    }
     Level &next = level(depth + 1);
     if (record) {
         next.recording.clear();
