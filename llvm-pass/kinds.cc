@@ -4,8 +4,11 @@
 
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/Operator.h>
+#include <llvm/IR/PatternMatch.h>
+#include <optional>
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace pmcc
 {
@@ -15,96 +18,202 @@ namespace
 /* As far back as is looked. */
 constexpr unsigned depth_limit = 12;
 
+/* What no pointer is: below the first page that a process has, or above the last. */
+constexpr uint64_t small_limit = 4096, address_limit = uint64_t(1) << 47;
+
+bool is_small(const APInt &value)
+{
+    return value.ult(small_limit) || value.ugt(-small_limit);
+}
+
+/* No origin: nothing that says what else it may be is in doubt for it. */
+using MaybeOrigin = std::optional<Origin>;
+
+MaybeOrigin join(MaybeOrigin a, MaybeOrigin b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return a->kind == b->kind && a->load == b->load ? a : Origin{Origin::ByValue};
+}
+
+/* Of a value in other lanes, or in some of them. */
+MaybeOrigin without_load(MaybeOrigin origin)
+{
+    return origin && origin->kind == Origin::Loaded ? Origin{Origin::ByValue} : origin;
+}
+
+/* Whether the type by which memory is read may be another than that by which it was written. Of a
+ * union, the optimiser makes one variable of one member's type, or two of which each is half of one. */
+bool is_of_union(const LoadInst &load)
+{
+    if (auto *variable = dyn_cast<AllocaInst>(load.getPointerOperand()))
+        if (any_of(variable->users(), [&](const User *user) {
+                auto *store = dyn_cast<StoreInst>(user);
+                return store && store->getValueOperand()->getType() != load.getType();
+            }))
+            return true;
+    const MDNode *tag = load.getMetadata(LLVMContext::MD_tbaa);
+    auto *access =
+        tag && tag->getNumOperands() > 1 ? dyn_cast<MDNode>(tag->getOperand(1)) : nullptr;
+    auto *name = access ? dyn_cast<MDString>(access->getOperand(0)) : nullptr;
+    return name && name->getString() == "omnipotent char";
+}
+
 class Search
 {
   public:
-    Origin of(Value *value, unsigned depth = 0);
+    Origin of(Value *value)
+    {
+        bool is_pointer = value->getType()->isPtrOrPtrVectorTy();
+        return look(value, 0).value_or(Origin{is_pointer ? Origin::Pointer : Origin::Data});
+    }
 
   private:
+    MaybeOrigin look(Value *value, unsigned depth);
+    MaybeOrigin of_constant(Constant &constant, unsigned depth);
+    MaybeOrigin of_phi(Operator &phi, unsigned depth);
+    MaybeOrigin of_operation(Operator &operation, unsigned depth);
+    MaybeOrigin of_half(Operator &operation, unsigned depth);
     Origin of_arithmetic(Operator &operation, unsigned depth);
-    Origin of_alternatives(ArrayRef<Value *> values, unsigned depth);
+    MaybeOrigin of_alternatives(iterator_range<User::op_iterator> values, unsigned depth);
+    bool is_rounding(Operator &operation, unsigned depth);
 
     SmallPtrSet<Value *, 8> phis_;
 };
 
-/* One that may be any of these. */
-Origin Search::of_alternatives(ArrayRef<Value *> values, unsigned depth)
+/* What a value of this type is if nobody knows where it comes from. */
+Origin unknown(Type *type)
 {
-    Origin result;
-    bool is_first = true;
-    for (Value *value : values) {
-        if (isa<Constant>(value) && !isa<ConstantExpr>(value)) // NULL, or what marks the end
-            continue;
-        Origin other = of(value, depth + 1);
-        if (!is_first && (other.kind != result.kind || other.load != result.load))
-            return {Origin::ByValue};
-        result = other;
-        is_first = false;
-    }
+    return {type->isPtrOrPtrVectorTy() ? Origin::Pointer : Origin::ByValue};
+}
+
+MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, unsigned depth)
+{
+    MaybeOrigin result;
+    for (Value *value : values)
+        result = join(result, look(value, depth + 1));
     return result;
+}
+
+/* Of a loop's variable: what it may begin with says it, unless it is a number, which may count. What was
+ * loaded on some ways only cannot be asked for. */
+MaybeOrigin Search::of_phi(Operator &phi, unsigned depth)
+{
+    if (!phis_.insert(&phi).second)
+        return phi.getType()->isIntOrIntVectorTy() && !phi.getType()->isIntegerTy(32)
+                   ? Origin{Origin::ByValue}
+                   : MaybeOrigin();
+    MaybeOrigin result;
+    bool is_complete = true;
+    for (Value *value : phi.operands()) {
+        MaybeOrigin origin = look(value, depth + 1);
+        is_complete &= origin.has_value();
+        result = join(result, origin);
+    }
+    return is_complete ? result : without_load(result);
+}
+
+/* NULL, and what marks an end, may stand for a pointer as well as for a number. */
+MaybeOrigin Search::of_constant(Constant &constant, unsigned depth)
+{
+    const APInt *number;
+    if (constant.isNullValue() || isa<UndefValue>(constant) ||
+        (match(&constant, m_APInt(number)) && is_small(*number)))
+        return {};
+    if (isa<ConstantVector>(constant))
+        return without_load(of_alternatives(constant.operands(), depth));
+    return Origin{constant.getType()->isPtrOrPtrVectorTy() ? Origin::Pointer : Origin::Data};
+}
+
+/* x / n * n, and with shifts: of a pointer, the object that it leads into. */
+bool Search::is_rounding(Operator &operation, unsigned depth)
+{
+    Value *rounded;
+    const APInt *by, *again;
+    if (!match(operation.getOperand(1), m_APInt(again)) ||
+        !(match(operation.getOperand(0), m_Shr(m_Value(rounded), m_APInt(by))) ||
+          match(operation.getOperand(0), m_IDiv(m_Value(rounded), m_APInt(by)))) ||
+        *by != *again)
+        return false;
+    MaybeOrigin origin = look(rounded, depth + 1);
+    return origin && origin->kind != Origin::Data;
 }
 
 /* add, sub, and, or, xor: what is left of a pointer is one, and so is what makes one. */
 Origin Search::of_arithmetic(Operator &operation, unsigned depth)
 {
-    Origin a = of(operation.getOperand(0), depth + 1), b = of(operation.getOperand(1), depth + 1);
-    auto *mask = dyn_cast<ConstantInt>(operation.getOperand(1));
-    if (operation.getOpcode() == Instruction::And && mask && mask->getValue().ult(ARENA_HINT))
+    Origin a = look(operation.getOperand(0), depth + 1).value_or(Origin{Origin::Data});
+    Origin b = look(operation.getOperand(1), depth + 1).value_or(Origin{Origin::Data});
+    const APInt *number = nullptr;
+    bool is_constant = match(operation.getOperand(1), m_APInt(number)) ||
+                       match(operation.getOperand(0), m_APInt(number));
+    if (operation.getOpcode() == Instruction::And && is_constant && number->ult(ARENA_HINT))
         return {Origin::Data}; // of a tagged pointer, the tag
-    if (b.kind == Origin::Data)
-        std::swap(a, b);
-    else if (a.kind != Origin::Data)
+    if (a.kind == Origin::Data && b.kind == Origin::Data)
+        return {Origin::Data};
+    if (a.kind != Origin::Data && b.kind != Origin::Data)
         return {Origin::ByValue}; // a distance, for instance
-    if (b.kind == Origin::Loaded && operation.getType()->isVectorTy())
-        return {Origin::Data}; // numbers: tags are not made by the vector
-    if (b.kind == Origin::Loaded && !isa<ConstantInt>(operation.getOperand(0)) &&
-        !isa<ConstantInt>(operation.getOperand(1)))
+    bool is_negated = operation.getOpcode() == Instruction::Sub && a.kind == Origin::Data;
+    if (a.kind == Origin::Data)
+        a = b;
+    if (is_negated ||
+        (a.kind == Origin::Loaded && (!is_constant || operation.getType()->isVectorTy())))
         return {Origin::ByValue};
-    return b;
+    switch (operation.getOpcode()) {
+    case Instruction::And:
+        return is_constant ? a : Origin{Origin::ByValue};
+    case Instruction::Xor:
+        return is_constant && is_small(*number) ? a : Origin{Origin::ByValue};
+    case Instruction::Or:
+        return !is_constant || is_small(*number) ? a : Origin{Origin::ByValue};
+    default:
+        return !is_constant || number->abs().ult(address_limit) ? a : Origin{Origin::ByValue};
+    }
 }
 
-Origin Search::of(Value *value, unsigned depth)
+MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
 {
-    Type *type = value->getType(), *scalar = type->getScalarType();
-    if (scalar->isPointerTy())
-        return {Origin::Pointer};
-    if (!scalar->isIntegerTy() || scalar->getIntegerBitWidth() < 64)
-        return {Origin::Data};
-    if (scalar->getIntegerBitWidth() % 64 != 0)
-        return {Origin::ByValue};
-    if (depth > depth_limit)
-        return {Origin::ByValue};
-    auto *operation = dyn_cast<Operator>(value);
-    if (!operation)
-        return {isa<Constant>(value) ? Origin::Data : Origin::ByValue};
-    switch (operation->getOpcode()) {
+    Type *type = operation.getType(), *scalar = type->getScalarType();
+    switch (operation.getOpcode()) {
+    case Instruction::PHI:
+        return of_phi(operation, depth);
+    case Instruction::Select:
+        return of_alternatives(drop_begin(operation.operands()), depth);
+    case Instruction::Freeze:
+        return look(operation.getOperand(0), depth + 1);
+    case Instruction::InsertElement:
+    case Instruction::ShuffleVector: {
+        User::op_iterator first = operation.op_begin();
+        return without_load(of_alternatives({first, first + 2}, depth));
+    }
+    case Instruction::ExtractElement:
+        return without_load(look(operation.getOperand(0), depth + 1));
     case Instruction::PtrToInt:
-        return {Origin::Pointer};
+        return scalar->isIntegerTy(64) ? look(operation.getOperand(0), depth + 1)
+                                       : Origin{Origin::ByValue};
+    case Instruction::IntToPtr:
+    case Instruction::BitCast: {
+        Type *from = operation.getOperand(0)->getType()->getScalarType();
+        if (from->isIntegerTy() && !from->isIntegerTy(64))
+            return Origin{Origin::ByValue};
+        MaybeOrigin origin = look(operation.getOperand(0), depth + 1);
+        bool is_doubtful = scalar->isPointerTy() && origin && origin->kind == Origin::Data;
+        return is_doubtful ? Origin{Origin::ByValue} : origin;
+    }
     case Instruction::Load:
-        return {Origin::Loaded, cast<LoadInst>(value)};
+        if (scalar->isIntegerTy())
+            return Origin{Origin::Loaded, &cast<LoadInst>(operation)};
+        return is_of_union(cast<LoadInst>(operation)) ? Origin{Origin::ByValue} : unknown(type);
     case Instruction::Add:
     case Instruction::Sub:
     case Instruction::And:
     case Instruction::Or:
     case Instruction::Xor:
-        return scalar->isIntegerTy(64) ? of_arithmetic(*operation, depth) : Origin{Origin::ByValue};
-    case Instruction::Select:
-        return of_alternatives({operation->getOperand(1), operation->getOperand(2)}, depth);
-    case Instruction::PHI: {
-        if (!phis_.insert(value).second)
-            return {Origin::ByValue};
-        SmallVector<Value *, 4> incoming(cast<PHINode>(value)->incoming_values());
-        return of_alternatives(incoming, depth);
-    }
-    case Instruction::Freeze:
-        return of(operation->getOperand(0), depth + 1);
-    case Instruction::InsertElement:
-    case Instruction::ShuffleVector:
-        return of_alternatives({operation->getOperand(0), operation->getOperand(1)}, depth).kind ==
-                       Origin::Pointer
-                   ? Origin{Origin::Pointer}
-                   : Origin{Origin::ByValue};
+        return scalar->isIntegerTy(64) ? of_arithmetic(operation, depth) : unknown(type);
     case Instruction::Mul:
+    case Instruction::Shl:
+        return scalar->isIntegerTy(64) && !is_rounding(operation, depth) ? Origin{Origin::Data}
+                                                                         : unknown(type);
     case Instruction::UDiv:
     case Instruction::SDiv:
     case Instruction::URem:
@@ -113,15 +222,66 @@ Origin Search::of(Value *value, unsigned depth)
     case Instruction::AShr:
     case Instruction::FPToSI:
     case Instruction::FPToUI:
-        return {Origin::Data};
-    case Instruction::Shl:
-        return {scalar->isIntegerTy(64) ? Origin::Data : Origin::ByValue};
+        return Origin{Origin::Data};
     case Instruction::ZExt:
     case Instruction::SExt:
-        return {scalar->isIntegerTy(64) ? Origin::Data : Origin::ByValue};
-    default:
-        return {Origin::ByValue};
+        return scalar->isIntegerTy(64) ? Origin{Origin::Data} : unknown(type);
+    case Instruction::ExtractValue:
+        return unknown(type);
+    default: // arithmetic, and what functions return
+        return scalar->isFloatingPointTy() ? Origin{Origin::Data} : unknown(type);
     }
+}
+
+/* Of half a word: where the optimiser made two variables of a union, what may be half a pointer is,
+ * with the other half, what its value tells. Who stores halves is another matter. */
+MaybeOrigin Search::of_half(Operator &operation, unsigned depth)
+{
+    switch (operation.getOpcode()) {
+    case Instruction::PHI:
+    case Instruction::Select:
+    case Instruction::Freeze:
+        return of_operation(operation, depth);
+    case Instruction::Load:
+        return Origin{is_of_union(cast<LoadInst>(operation)) ? Origin::ByValue : Origin::Data};
+    case Instruction::Trunc: {
+        if (depth == 0)
+            return Origin{Origin::Data};
+        Value *whole = operation.getOperand(0), *shifted;
+        if (match(whole, m_LShr(m_Value(shifted), m_SpecificInt(32))))
+            whole = shifted;
+        MaybeOrigin origin = look(whole, depth + 1);
+        return Origin{origin && origin->kind == Origin::Pointer ? Origin::ByValue : Origin::Data};
+    }
+    default:
+        return Origin{Origin::Data};
+    }
+}
+
+MaybeOrigin Search::look(Value *value, unsigned depth)
+{
+    Type *type = value->getType(), *scalar = type->getScalarType();
+    auto *operation = dyn_cast<Operator>(value);
+    if (operation && type->isIntegerTy(32) && depth <= depth_limit)
+        return of_half(*operation, depth);
+    bool is_word = scalar->isPointerTy() || scalar->isDoubleTy() ||
+                   (scalar->isIntegerTy() && scalar->getIntegerBitWidth() >= 64);
+    if (!is_word)
+        return Origin{Origin::Data};
+    if (depth > depth_limit || (scalar->isIntegerTy() && scalar->getIntegerBitWidth() % 64 != 0))
+        return unknown(type);
+    if (operation)
+        return of_operation(*operation, depth);
+    auto *constant = dyn_cast<Constant>(value);
+    return constant ? of_constant(*constant, depth) : unknown(type);
+}
+
+/* Words of 8 bytes, of those types that have an origin. */
+unsigned words_of(const Type *type)
+{
+    auto *vector = dyn_cast<FixedVectorType>(type);
+    unsigned lanes = vector ? vector->getNumElements() : 1, bits = type->getScalarSizeInBits();
+    return lanes * (bits == 0 ? 1 : bits / 64); // 0: a pointer
 }
 
 } // namespace
@@ -130,7 +290,8 @@ Origin origin_of(Value *value)
 {
     Origin origin = Search().of(value);
     /* What the kind of a word is can be asked for what was loaded as it is stored. */
-    if (origin.kind == Origin::Loaded && origin.load->getType() != value->getType())
+    if (origin.kind == Origin::Loaded &&
+        words_of(origin.load->getType()) != words_of(value->getType()))
         return {Origin::ByValue};
     return origin;
 }

@@ -1,13 +1,15 @@
 /*
  * What a store stores, as far as the pointer map is concerned: the kinds of src/base/marks.h.
  *
- * This looks at code that the optimiser is done with, where a pointer may be an integer: copies of
- * 8 bytes are loads and stores of i64. So it asks where a value comes from:
+ * This looks at code that the optimiser is done with, where types say little: copies of 8 bytes are
+ * loads and stores of i64, and a local union has become one variable of one of its types, by inttoptr
+ * or bitcast what it is not. So it asks where a value comes from:
  *
- *   a pointer by its type                                                              Pointer
- *   ptrtoint, and that with bits set or cleared or a distance added (tagged pointers)  Pointer
+ *   a pointer by its type, but for inttoptr                                            Pointer
+ *   ptrtoint, and that with small bits set or cleared or a distance added              Pointer
  *   a load of a word, and that with bits or a constant changed                   as the word loaded
- *   arguments, results, and whatever mixes the above                                by its value
+ *   arguments, results, doubles that were loaded, other changes of a pointer,
+ *     and whatever mixes the above                                                  by its value
  *   all other arithmetic, constants, numbers of less than 8 bytes                         Data
  */
 #pragma once

@@ -28,6 +28,14 @@ namespace
 constexpr uint64_t va_list_size = 24;
 constexpr uint64_t jump_buffer_size = 40; // of __builtin_setjmp: five words
 
+void warn_unknown(const CallBase &call, const Twine &what)
+{
+    call.getContext().diagnose(DiagnosticInfoUnsupported(
+        *call.getFunction(),
+        "pmcc does not know " + what + " writes; if it is in a container, call pm_dirty() before",
+        call.getDebugLoc(), DS_Warning));
+}
+
 class Collector
 {
   public:
@@ -57,12 +65,15 @@ class Collector
 
     void value(Value *pointer, Value *value, Align align)
     {
-        bytes(pointer, value->getType(), align);
-        Write &write = writes_.back();
-        if (value->getType()->isAggregateType() || write.size > kinds_size_max)
-            return;
+        if (value->getType()->isAggregateType())
+            return bytes(pointer, value->getType(), align);
         Origin origin = origin_of(value);
-        write.kinds = repeat(origin.kind, write.size);
+        uint64_t size = layout_.getTypeStoreSize(value->getType());
+        if (size > kinds_size_max && origin.kind != Origin::Data)
+            return by_lines(pointer, size, align, [&](uint64_t) { return origin.kind; });
+        bytes(pointer, size, align);
+        Write &write = writes_.back();
+        write.kinds = size > kinds_size_max ? 0 : repeat(origin.kind, size);
         if (origin.kind == Origin::Loaded)
             write.loaded = origin.load;
     }
@@ -90,10 +101,10 @@ class Collector
             writes_.back().from = from;
     }
 
-    void lanes(Write::Shape shape, Value *pointer, Value *mask, Type *data, Align align = Align(1))
+    void lanes(Write::Shape shape, Value *pointer, Value *mask, Value *data, Align align = Align(1))
     {
-        uint64_t lane = layout_.getTypeStoreSize(data->getScalarType());
-        uint64_t kinds = repeat(kind_of_type(data), lane);
+        uint64_t lane = layout_.getTypeStoreSize(data->getType()->getScalarType());
+        uint64_t kinds = repeat(origin_of(data).kind, lane);
         writes_.push_back({&at_, pointer, lane, nullptr, align, shape, mask, kinds});
     }
 
@@ -113,6 +124,8 @@ class Collector
         return kinds;
     }
 
+    void by_lines(Value *pointer, uint64_t size, Align align,
+                  function_ref<Origin::Kind(uint64_t word)> kind_of);
     bool copy_variable(Value *pointer, const Value *from, uint64_t size, Align align);
     bool x86_intrinsic(IntrinsicInst &call);
     Value *sign_bits(Value *vector);
@@ -123,12 +136,10 @@ class Collector
     SmallVectorImpl<Write> &writes_;
 };
 
-/* By lines. None of it is in the arena, so there is no kind to ask for. */
-bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, Align align)
+/* Several writes, so that kinds can be told of each word. */
+void Collector::by_lines(Value *pointer, uint64_t size, Align align,
+                         function_ref<Origin::Kind(uint64_t word)> kind_of)
 {
-    SmallBitVector words = pointer_words(from, size, layout_);
-    if (words.empty())
-        return false;
     for (uint64_t done = 0; done < size; done += kinds_size_max) {
         Value *part = pointer;
         if (done > 0)
@@ -137,9 +148,18 @@ bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, 
         uint64_t part_size = std::min(size - done, kinds_size_max);
         bytes(part, part_size, commonAlignment(align, done));
         for (uint64_t word = 0; word < part_size / 8; word++)
-            if (words[done / 8 + word])
-                writes_.back().kinds |= uint64_t(KIND_BY_VALUE) << 8 * word;
+            writes_.back().kinds |= repeat(kind_of(done / 8 + word), 8) << 8 * word;
     }
+}
+
+/* None of it is in the arena, so there is no kind to ask for. */
+bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, Align align)
+{
+    SmallBitVector words = pointer_words(from, size, layout_);
+    if (words.empty())
+        return false;
+    by_lines(pointer, size, align,
+             [&](uint64_t word) { return words[word] ? Origin::ByValue : Origin::Data; });
     return true;
 }
 
@@ -165,7 +185,7 @@ void Collector::x86_scatter(IntrinsicInst &call)
     Value *scale = builder.CreateZExt(call.getArgOperand(4), builder.getInt64Ty());
     index = builder.CreateMul(index, builder.CreateVectorSplat(count, scale));
     Value *pointers = builder.CreateGEP(builder.getInt8Ty(), call.getArgOperand(0), index);
-    lanes(Write::Scatter, pointers, mask, call.getArgOperand(3)->getType());
+    lanes(Write::Scatter, pointers, mask, call.getArgOperand(3));
 }
 
 bool Collector::x86_intrinsic(IntrinsicInst &call)
@@ -175,10 +195,10 @@ bool Collector::x86_intrinsic(IntrinsicInst &call)
         return false;
     if (name.starts_with("avx.maskstore.") || name.starts_with("avx2.maskstore.")) {
         Value *mask = call.getArgOperand(1);
-        lanes(Write::Lanes, call.getArgOperand(0), sign_bits(mask), mask->getType());
+        lanes(Write::Lanes, call.getArgOperand(0), sign_bits(mask), call.getArgOperand(2));
     } else if (name == "sse2.maskmov.dqu") {
         Value *mask = call.getArgOperand(1);
-        lanes(Write::Lanes, call.getArgOperand(2), sign_bits(mask), mask->getType());
+        lanes(Write::Lanes, call.getArgOperand(2), sign_bits(mask), call.getArgOperand(0));
     } else if (name.starts_with("avx512.mask.scatter")) {
         x86_scatter(call);
     } else if (name == "clzero") {
@@ -206,16 +226,13 @@ bool Collector::intrinsic(IntrinsicInst &call)
     }
     switch (call.getIntrinsicID()) {
     case Intrinsic::masked_store:
-        lanes(Write::Lanes, call.getArgOperand(1), call.getArgOperand(3),
-              call.getArgOperand(0)->getType());
+        lanes(Write::Lanes, call.getArgOperand(1), call.getArgOperand(3), call.getArgOperand(0));
         return true;
     case Intrinsic::masked_compressstore:
-        lanes(Write::Packed, call.getArgOperand(1), call.getArgOperand(2),
-              call.getArgOperand(0)->getType());
+        lanes(Write::Packed, call.getArgOperand(1), call.getArgOperand(2), call.getArgOperand(0));
         return true;
     case Intrinsic::masked_scatter:
-        lanes(Write::Scatter, call.getArgOperand(1), call.getArgOperand(3),
-              call.getArgOperand(0)->getType());
+        lanes(Write::Scatter, call.getArgOperand(1), call.getArgOperand(3), call.getArgOperand(0));
         return true;
     case Intrinsic::vastart:
     case Intrinsic::vacopy:
@@ -248,8 +265,13 @@ void Collector::assembly(CallBase &call)
     for (const InlineAsm::ConstraintInfo &constraint : text->ParseConstraints()) {
         if (!constraint.hasArg())
             continue;
-        if (constraint.Type == InlineAsm::isOutput && constraint.isIndirect)
-            bytes(call.getArgOperand(argument), call.getParamElementType(argument), Align(1));
+        if (constraint.Type == InlineAsm::isOutput && constraint.isIndirect) {
+            Type *type = call.getParamElementType(argument);
+            if (layout_.getTypeStoreSize(type) == 0) // of an array without a length
+                warn_unknown(call, "how much inline assembly");
+            else
+                bytes(call.getArgOperand(argument), type, Align(1));
+        }
         argument++;
     }
 }
@@ -291,15 +313,11 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
             collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
                             update->getAlign());
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
-        collector.value(exchange->getPointerOperand(), exchange->getNewValOperand(),
-                        exchange->getAlign());
+        collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
+                        exchange->getAlign()); // what is there then may be what was there before
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
         if (!collector.intrinsic(*call) && is_unknown_write(*call, libc))
-            call->getContext().diagnose(DiagnosticInfoUnsupported(
-                *call->getFunction(),
-                "pmcc does not know what " + call->getCalledFunction()->getName() +
-                    " writes; if it is in a container, call pm_dirty() before",
-                call->getDebugLoc(), DS_Warning));
+            warn_unknown(*call, "what " + call->getCalledFunction()->getName());
     } else if (auto *call = dyn_cast<CallBase>(&instruction)) {
         if (call->isInlineAsm())
             collector.assembly(*call);

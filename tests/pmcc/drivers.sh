@@ -108,3 +108,13 @@ marks 2 ./program
 "$pmcc" --version | grep -q clang || fail "no version"
 says "no input files" "$pmcc"
 LIBPM=neither says "must be shared or static" "$pmcc" main.c
+
+# What it cannot see it warns of.
+cat >unseen.c <<'END'
+void save(void *p) { __builtin_ia32_xsave(p, ~0ull); }
+END
+says "does not know what llvm.x86.xsave writes" "$pmcc" -Werror -mxsave -c unseen.c
+cat >unseen.c <<'END'
+void clear(char *p, unsigned long n) { __asm__("rep stosb" : "+D"(p), "+c"(n), "=m"(*(char(*)[])p) : "a"(0)); }
+END
+says "does not know how much inline assembly writes" "$pmcc" -Werror -c unseen.c

@@ -1,0 +1,282 @@
+/* Structures whose stores the optimiser gives other shapes than they were written in: unions that become
+ * one variable of one member's type, or halves; arrays that become vectors; and numbers made of
+ * addresses. Numbers here are none that lead anywhere, but would be refused as pointers. */
+#include "recorded.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#define NOINLINE __attribute__((noinline, used))
+
+/* ---- unions in variables --------------------------------------------------------------------- */
+
+struct object {
+    struct object *self;
+};
+
+enum kind { POINTER, DOUBLE, LONG, FLOAT, INT, KINDS };
+
+/* The order of the members decides what type the variable gets. */
+#define CELL(name, members)                                                                        \
+    struct name {                                                                                  \
+        int kind;                                                                                  \
+        union {                                                                                    \
+            members                                                                                \
+        } as;                                                                                      \
+    };                                                                                             \
+    NOINLINE static void set_##name(struct name *to, enum kind kind, struct object *o, long n)     \
+    {                                                                                              \
+        struct name cell;                                                                          \
+        memset(&cell, 0, sizeof cell);                                                             \
+        cell.kind = kind;                                                                          \
+        if (kind == POINTER)                                                                       \
+            cell.as.o = o;                                                                         \
+        else if (kind == DOUBLE)                                                                   \
+            cell.as.d = (double)n * 1.5;                                                           \
+        else if (kind == LONG)                                                                     \
+            cell.as.l = n;                                                                         \
+        else if (kind == FLOAT)                                                                    \
+            cell.as.f = (float)n * 2.5f;                                                           \
+        else                                                                                       \
+            cell.as.i = (int)n;                                                                    \
+        *to = cell;                                                                                \
+    }                                                                                              \
+    NOINLINE static void copy_##name(struct name *to, const struct name *from)                     \
+    {                                                                                              \
+        struct name cell = *from;                                                                  \
+        if (cell.kind == DOUBLE)                                                                   \
+            cell.as.d = fabs(cell.as.d);                                                           \
+        else if (cell.kind == INT)                                                                 \
+            cell.as.i++;                                                                           \
+        *to = cell;                                                                                \
+    }
+
+CELL(double_first, double d; struct object * o; long l; float f; int i;)
+CELL(pointer_first, struct object *o; double d; long l; float f; int i;)
+CELL(long_first, long l; struct object * o; double d; float f; int i;)
+CELL(int_first, int i; struct object * o; double d; long l; float f;)
+CELL(text_first, char text[16]; struct object * o; double d; long l; float f; int i;)
+
+#define CELLS 20
+struct cells {
+    struct double_first d[2 * CELLS];
+    struct pointer_first p[2 * CELLS];
+    struct long_first l[2 * CELLS];
+    struct int_first i[2 * CELLS];
+    struct text_first t[2 * CELLS];
+    struct object object;
+};
+
+#define FILL(name, cells)                                                                          \
+    set_##name(&(cells)[at], kind, o, n);                                                          \
+    copy_##name(&(cells)[CELLS + at], &(cells)[at]);                                               \
+    for (int copy = 0; copy < 2; copy++) {                                                         \
+        has_data(&(cells)[CELLS * copy + at].as, sizeof(cells)->as);                               \
+        if (kind == POINTER)                                                                       \
+            has_pointer(&(cells)[CELLS * copy + at].as);                                           \
+    }
+
+STRUCTURE(cells)
+static void build_cells(pm_container *c, int step)
+{
+    if (step == 0)
+        pm_setroot(c, make_bytes(c, sizeof(struct cells)), 0);
+    struct cells *r = pm_getroot(c);
+    struct object *o = &r->object;
+    long n = number(86400);
+    for (int at = 0; at < CELLS; at++) {
+        enum kind kind = (enum kind)((at + step) % KINDS);
+        FILL(double_first, r->d)
+        FILL(pointer_first, r->p)
+        FILL(long_first, r->l)
+        FILL(int_first, r->i)
+        FILL(text_first, r->t)
+    }
+}
+#define LEADS(cells) ((cells)[at].kind != POINTER || (cells)[at].as.o == &r->object)
+static const char *check_cells(pm_container *c)
+{
+    const struct cells *r = pm_getroot(c);
+    for (int at = 0; at < 2 * CELLS; at++)
+        REQUIRE_THAT_IT_HAS(LEADS(r->d) && LEADS(r->p) && LEADS(r->l) && LEADS(r->i) &&
+                            LEADS(r->t));
+    return NULL;
+}
+
+/* ---- loops of which vectors are made --------------------------------------------------------- */
+
+#define ROWS 64
+struct rows {
+    struct {
+        struct object *o;
+        double weight;
+    } weighted[ROWS];
+    struct {
+        long n;
+        struct object *o;
+    } counted[ROWS];
+    struct {
+        double a;
+        struct object *o, *p;
+        double b;
+    } wide[ROWS];
+    uintptr_t tagged[ROWS], untagged[ROWS], moved[ROWS];
+    struct object objects[ROWS];
+};
+
+NOINLINE static void fill_weighted(struct rows *r, struct object *o, int rows)
+{
+    for (int i = 0; i < rows; i++) {
+        r->weighted[i].o = o + i;
+        r->weighted[i].weight = i * 1.5;
+    }
+}
+NOINLINE static void fill_counted(struct rows *r, struct object *o, int rows)
+{
+    for (int i = 0; i < rows; i++) {
+        r->counted[i].n = i * 86400L;
+        r->counted[i].o = o + i;
+    }
+}
+NOINLINE static void fill_wide(struct rows *r, struct object *o, int rows)
+{
+    for (int i = 0; i < rows; i++) {
+        r->wide[i].a = i;
+        r->wide[i].o = o;
+        r->wide[i].p = o + i;
+        r->wide[i].b = i;
+    }
+}
+NOINLINE static void tag_all(uintptr_t *words, int rows)
+{
+    for (int i = 0; i < rows; i++)
+        words[i] |= 1;
+}
+NOINLINE static void untag_all(uintptr_t *to, const uintptr_t *from, int rows)
+{
+    for (int i = 0; i < rows; i++)
+        to[i] = from[i] & 1 ? from[i] & ~(uintptr_t)7 : from[i];
+}
+NOINLINE static void move_all(uintptr_t *to, const uintptr_t *from, int rows)
+{
+    for (int i = 0; i < rows; i++)
+        to[i] = from[i] + 4;
+}
+
+STRUCTURE(rows)
+static void build_rows(pm_container *c, int step)
+{
+    if (step == 0)
+        pm_setroot(c, make_bytes(c, sizeof(struct rows)), 0);
+    struct rows *r = pm_getroot(c);
+    int rows = (int)number(ROWS - step);
+    fill_weighted(r, r->objects, rows);
+    fill_counted(r, r->objects, rows);
+    fill_wide(r, r->objects, rows);
+    for (int i = 0; i < rows; i++)
+        r->tagged[i] = (uintptr_t)&r->objects[i];
+    tag_all(r->tagged, rows);
+    untag_all(r->untagged, r->tagged, rows);
+    move_all(r->moved, r->untagged, rows);
+    for (int i = 0; i < rows; i++) {
+        has_pointer(&r->weighted[i].o);
+        has_pointer(&r->counted[i].o);
+        has_pointer(&r->wide[i].o);
+        has_pointer(&r->wide[i].p);
+        has_pointer(&r->tagged[i]);
+        has_pointer(&r->untagged[i]);
+        has_pointer(&r->moved[i]);
+    }
+}
+static const char *check_rows(pm_container *c)
+{
+    const struct rows *r = pm_getroot(c);
+    for (int i = 0; i < ROWS; i++) {
+        const struct object *o = &r->objects[i];
+        REQUIRE_THAT_IT_HAS(r->weighted[i].o == o && r->counted[i].o == o && r->wide[i].p == o &&
+                            r->wide[i].o == r->objects);
+        REQUIRE_THAT_IT_HAS(r->tagged[i] == (uintptr_t)o + 1 && r->untagged[i] == (uintptr_t)o &&
+                            r->moved[i] == (uintptr_t)o + 4);
+    }
+    return NULL;
+}
+
+/* ---- what is loaded on some ways only, and what is not exchanged ------------------------------ */
+
+struct ways {
+    uintptr_t chosen[4];
+    _Atomic uintptr_t kept[2];
+    uintptr_t numbers[5], rounded[3];
+    struct object object;
+};
+
+NOINLINE static void disturb(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+NOINLINE static void choose(uintptr_t *to, const uintptr_t *from, int what)
+{
+    uintptr_t word = 0;
+    if (what == 1) {
+        disturb();
+        word = *from;
+        disturb();
+    } else if (what == 2) {
+        word = 86400;
+        disturb();
+    }
+    *to = word;
+}
+NOINLINE static void exchange(_Atomic uintptr_t *word, uintptr_t next)
+{
+    uintptr_t none = 0;
+    atomic_compare_exchange_strong(word, &none, next);
+}
+NOINLINE static void number_all(uintptr_t *to, void *key, unsigned buckets)
+{
+    to[0] = (uintptr_t)key & (buckets - 1);
+    to[1] = (uintptr_t)key ^ ((uintptr_t)key >> 7);
+    to[2] = (uintptr_t)key ^ 0x5bd1e995abc0;
+    to[3] = -(uintptr_t)key;
+    to[4] = (uintptr_t)key + 0x7f4a7c15f39cc060;
+}
+NOINLINE static void round_all(uintptr_t *to, const void *within)
+{
+    to[0] = (uintptr_t)within >> 3 << 3;
+    to[1] = (uintptr_t)within / 8 * 8;
+    to[2] = (uintptr_t)within & ~(uintptr_t)7;
+}
+
+STRUCTURE(ways)
+static void build_ways(pm_container *c, int step)
+{
+    if (step == 0)
+        pm_setroot(c, make_bytes(c, sizeof(struct ways)), 0);
+    struct ways *r = pm_getroot(c);
+    r->chosen[0] = (uintptr_t)&r->object;
+    for (int i = 1; i < 4; i++)
+        choose(&r->chosen[i], r->chosen, i - 1);
+    r->kept[0] = (uintptr_t)&r->object;
+    exchange(&r->kept[0], 1);
+    r->kept[1] = (uintptr_t)number(86400);
+    exchange(&r->kept[1], (uintptr_t)&r->object);
+    number_all(r->numbers, (char *)r + step, 65536);
+    round_all(r->rounded, (char *)&r->object + 1);
+    has_pointer(&r->chosen[0]);
+    has_pointer(&r->chosen[2]);
+    has_pointer((void *)&r->kept[0]);
+    for (int i = 0; i < 3; i++)
+        has_pointer(&r->rounded[i]);
+}
+static const char *check_ways(pm_container *c)
+{
+    struct ways *r = pm_getroot(c);
+    uintptr_t o = (uintptr_t)&r->object;
+    REQUIRE_THAT_IT_HAS(r->chosen[0] == o && r->chosen[2] == o && r->kept[0] == o);
+    REQUIRE_THAT_IT_HAS(r->chosen[1] == 0 && r->chosen[3] == 86400 && r->kept[1] == 86400);
+    for (int i = 0; i < 3; i++)
+        REQUIRE_THAT_IT_HAS(r->rounded[i] == o);
+    return NULL;
+}
