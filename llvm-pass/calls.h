@@ -13,7 +13,7 @@ namespace pmcc
 /**
  * A library function; pm__name stands for it. The type is a string: first the result, then the
  * parameters; v is void, b a bool, i a 32-bit integer, l a 64-bit integer, d a double, f a float, p a pointer,
- * and a final dot stands for "...".
+ * ? anything else, and a final dot stands for "...".
  */
 struct Route {
     const char *name, *type;

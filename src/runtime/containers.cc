@@ -1,7 +1,7 @@
 /*
- * The functions of libstdc++ that link nodes, for code compiled by `pmcc --discover`, see
- * containers.def. Their stores have no marks, so each is wrapped: the wrapper announces every node
- * that the function may change, as marks of its stores would, and then calls it. In an archive
+ * The functions of libstdc++ that link nodes or decide when a table grows, for code compiled by `pmcc
+ * --discover`, see containers.def. Their stores have no marks, so each is wrapped: the wrapper
+ * announces what the function may change, as marks of its stores would, and then calls it. In an archive
  * that is linked into the program, like new.cc, and for the same reasons weak and not noexcept.
  *
  *   1. Every node that the function stores to has been announced, each word with its kind.
@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <list>
 #include <map>
+#include <unordered_map>
 
 #define CONTAINER extern "C" __attribute__((weak, visibility("hidden")))
 
@@ -27,6 +28,7 @@ namespace
 
 using ListNode = std::__detail::_List_node_base;
 using TreeNode = std::_Rb_tree_node_base;
+using Policy = std::__detail::_Prime_rehash_policy;
 static_assert(sizeof(ListNode) == 16 && sizeof(TreeNode) == 32 &&
               offsetof(TreeNode, _M_parent) == 8);
 
@@ -177,4 +179,23 @@ CONTAINER void pm___ZNSt8__detail15_List_node_base4swapERS0_S1_(ListNode *a, Lis
         announce_node(header->_M_next);
     }
     ListNode::swap(*a, *b);
+}
+
+CONTAINER std::size_t pm___ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm(const Policy *policy,
+                                                                               std::size_t buckets)
+{
+    announce_word(&policy->_M_next_resize, KIND_DATA);
+    return policy->_M_next_bkt(buckets);
+}
+
+/* Named so, since what it returns is nothing that C could. */
+__attribute__((weak, visibility("hidden"))) std::pair<bool, std::size_t> need_rehash(
+    const Policy *policy, std::size_t buckets, std::size_t elements,
+    std::size_t added) __asm__("pm___ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm");
+
+std::pair<bool, std::size_t> need_rehash(const Policy *policy, std::size_t buckets,
+                                         std::size_t elements, std::size_t added)
+{
+    announce_word(&policy->_M_next_resize, KIND_DATA);
+    return policy->_M_need_rehash(buckets, elements, added);
 }

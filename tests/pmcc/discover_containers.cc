@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace
@@ -251,4 +252,28 @@ CASE(redirects_iterators)
     both->list.push_back(1);
     assert(both->map.begin()->first == both->list.front());
     assert(pm_close(c) == 0);
+}
+
+// When a table is to grow is noted by the library, on a line where there may be no other store: so the
+// tables lie at all places of a line, and every commit looks for stores that escaped.
+CASE(finds_tables)
+{
+    using Tables = std::array<std::unordered_map<int, int>, 16>;
+    constexpr int keys = 150;
+    setenv("LIBPM_AUDIT", "1", 1);
+    pm_container *c = fresh(0);
+    keep_all(c, new Tables);
+    for (int key = 0; key < keys; key++)
+        for (auto &table : *static_cast<Tables *>(pm_getroot(c))) {
+            table[key] = -key;
+            keep_changes(c);
+        }
+    c = again(c);
+    for (const auto &table : *static_cast<Tables *>(pm_getroot(c))) {
+        assert(table.size() == size_t(keys));
+        for (int key = 0; key < keys; key++)
+            assert(table.at(key) == -key);
+    }
+    assert(pm_close(c) == 0);
+    unsetenv("LIBPM_AUDIT");
 }
