@@ -84,15 +84,9 @@ static int no_space(const struct allocator *a, uint64_t size, int error)
 {
     if (txn_check_medium(a->t) != 0) /* perhaps it was this call that met the error */
         return -1;
-    const char *path = a->c->path;
-    unsigned long long end = container_bytes(a->c), bytes = size, max = a->c->max_size;
-    if (error != ENOSPC)
-        return pm__fail_system(error, "%s: offset %llu: no room for an object of %llu bytes", path,
-                               end, bytes);
-    return pm__fail(error,
-                    "%s: offset %llu: no room for an object of %llu bytes: %s (%llu of at most "
-                    "%llu bytes are in the file); free objects and commit, or free disk space",
-                    path, end, bytes, strerror(error), end, max);
+    return container_fail(a->c, error, "%s: offset %llu: no room for an object of %llu bytes",
+                          a->c->path, (unsigned long long)container_bytes(a->c),
+                          (unsigned long long)size);
 }
 
 /* Offset of a new object in a slab, or 0. */
@@ -119,7 +113,7 @@ static uint64_t allocate_large(struct allocator *a, uint64_t size)
     uint64_t count = divide_up(size, a->c->segment_size);
     int64_t first =
         count > a->c->segments_max
-            ? -ENOSPC
+            ? container_exceeds_max(a->c)
             : segments_take(a->t, (uint32_t)count, segment_word(SEGMENT_LARGE, count), 0);
     if (first < 0) {
         no_space(a, size, (int)-first);
@@ -148,7 +142,7 @@ void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
     if (size == 0)
         size = 1;
     if (size > a->c->max_size)
-        return no_space(a, size, ENOSPC), NULL;
+        return no_space(a, size, -container_exceeds_max(a->c)), NULL;
     uint32_t object_size = 0;
     uint32_t class = aligned_class(a, size, alignment, &object_size);
     lock_acquire(&a->lock);
@@ -384,15 +378,15 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
     const uint64_t *home = home_table(a->c), *shadow = shadow_table(a->c);
     for (uint32_t i = a->t->table.low; i < a->t->table.high; i++)
         pages += table_word(home, i) != table_word(shadow, i) ? per_segment : 0;
-    int error = bytes > a->c->max_size ? -ENOSPC
+    int error = bytes > a->c->max_size ? container_exceeds_max(a->c)
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
     lock_release(&a->lock);
     if (error != 0 && txn_check_medium(a->t) == 0)
-        return pm__fail_system(-error,
-                               "%s: offset %llu: no space to reserve log for %llu bytes in one "
-                               "transaction",
-                               a->c->path, (unsigned long long)container_bytes(a->c),
-                               (unsigned long long)bytes);
+        return container_fail(a->c, -error,
+                              "%s: offset %llu: no space to reserve log for %llu bytes in one "
+                              "transaction",
+                              a->c->path, (unsigned long long)container_bytes(a->c),
+                              (unsigned long long)bytes);
     return error == 0 ? 0 : -1;
 }
 

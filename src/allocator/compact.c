@@ -227,7 +227,8 @@ static int no_room(const struct compaction *k, int error)
 {
     if (txn_check_medium(k->a->t) != 0)
         return -1;
-    return pm__fail_system(error, "%s: no room for an object that is to be moved", k->a->c->path);
+    return container_fail(k->a->c, error, "%s: no room for an object that is to be moved",
+                          k->a->c->path);
 }
 
 /* Whether a new slab for what is in `segment` would be lower, and one less or what lies too high. */

@@ -20,7 +20,8 @@ static int announce(pm_container *c, void *p, size_t bytes)
     if (error == 0)
         return 0;
     allocator_free(&c->allocator, p);
-    return pm__fail_system(-error, "%s: cannot open the pages of a new object", c->container.path);
+    return container_fail(&c->container, -error, "%s: cannot open the pages of a new object",
+                          c->container.path);
 }
 
 /* And loads; `p` is freed if that fails. */

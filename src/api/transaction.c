@@ -73,8 +73,9 @@ int pm_dirty(const void *ptr, size_t len)
                             c->container.path, (unsigned long long)page << PM_PAGE_SHIFT);
     int error = txn_dirty(&c->txn, offset, len);
     if (error != 0)
-        return pm__fail_system(-error, "%s: offset %llu: cannot log or open %u pages for stores",
-                               c->container.path, (unsigned long long)offset, last - first + 1);
+        return container_fail(&c->container, -error,
+                              "%s: offset %llu: cannot log or open %u pages for stores",
+                              c->container.path, (unsigned long long)offset, last - first + 1);
     txn_mark_foreign(&c->txn, offset, len);
     return 0;
 }

@@ -40,14 +40,15 @@ static const char *remedy(int error)
     }
 }
 
-int pm__fail_system(int error, const char *format, ...)
+int pm__fail_because(int error, const char *reason, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     int n = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     if (n >= 0 && (size_t)n < sizeof message)
-        snprintf(message + n, sizeof message - (size_t)n, ": %s%s", strerror(error), remedy(error));
+        snprintf(message + n, sizeof message - (size_t)n, ": %s%s",
+                 reason ? reason : strerror(error), reason ? "" : remedy(error));
     errno = error;
     return -1;
 }

@@ -14,7 +14,11 @@ int pm__fail(int error, const char *format, ...) __attribute__((format(printf, 2
  * The same for a call of the system or the C library that failed with `error`: the message is
  * "WHAT: reason", and a remedy if there is one. The format says WHAT.
  */
-int pm__fail_system(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+#define pm__fail_system(error, ...) pm__fail_because(error, NULL, __VA_ARGS__)
+
+/* The same with a reason, and remedy, that the caller knows better; NULL: the system's. */
+int pm__fail_because(int error, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
 
 #define pm__fail_null(...) (pm__fail(__VA_ARGS__), NULL)
 

@@ -29,6 +29,7 @@
 #include "base/marks.h"
 #include "container/format.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -41,6 +42,7 @@ struct container {
     uint32_t segment_shift;
     uint32_t segments_max;
     _Atomic uint32_t segments; /* in the file now */
+    _Atomic bool at_max;       /* the last -ENOSPC was for max_size, not for the disk */
     uint32_t granularity;
     uint32_t meta_segments;
     uint64_t pointers_base;   /* what home's pointers mean; until the layers above move them, this
@@ -106,6 +108,21 @@ int container_delete(const char *path);
  * negative errno: -ENOSPC when max_size or the disk is exhausted. The caller serialises. [handler]
  */
 int container_grow(struct container *c, uint32_t count, uint32_t wanted);
+
+/* -ENOSPC for what does not fit into max_size, noted for container_fail(). [handler] */
+static inline int container_exceeds_max(struct container *c)
+{
+    atomic_store_explicit(&c->at_max, true, memory_order_relaxed);
+    return -ENOSPC;
+}
+
+/* Why there was no room, and what to do; may be in `text`. NULL for other errors. */
+enum { REASON_TEXT = 160 };
+const char *container_reason(const struct container *c, int error, char text[REASON_TEXT]);
+
+/* pm__fail_system() where the container may have had to grow: no free disk helps at max_size. */
+#define container_fail(c, error, ...)                                                              \
+    pm__fail_because(error, container_reason(c, error, (char[REASON_TEXT]){0}), __VA_ARGS__)
 
 /*
  * Cut the file down to its first `segments` segments. Nothing refers to the others, in home, shadow

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -311,7 +312,8 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
 {
     uint32_t segments = atomic_load(&c->segments), room = c->segments_max - segments;
     if (count > room)
-        return -ENOSPC;
+        return container_exceeds_max(c);
+    atomic_store_explicit(&c->at_max, false, memory_order_relaxed);
     if (wanted > room)
         wanted = room;
     uint64_t from = container_bytes(c);
@@ -325,6 +327,19 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     map_populate(&c->medium, c->home + from, (uint64_t)wanted << c->segment_shift);
     atomic_store_explicit(&c->segments, segments + wanted, memory_order_release);
     return (int)wanted;
+}
+
+const char *container_reason(const struct container *c, int error, char text[REASON_TEXT])
+{
+    if (error != ENOSPC)
+        return NULL;
+    if (!atomic_load_explicit(&c->at_max, memory_order_relaxed))
+        return "No space left on device; free objects and commit, or free disk space";
+    snprintf(text, REASON_TEXT,
+             "the container's max_size of %llu bytes leaves no room; free objects and commit, or "
+             "create it with a larger max_size",
+             (unsigned long long)c->max_size);
+    return text;
 }
 
 int container_delete(const char *path)

@@ -102,9 +102,9 @@ static int no_room(const struct pointer_map *map, int error)
 {
     if (txn_check_medium(map->a->t) != 0)
         return -1;
-    return pm__fail_system(error, "%s: offset %llu: no room for a map of pointers",
-                           container_of(map)->path,
-                           (unsigned long long)container_bytes(container_of(map)));
+    return container_fail(container_of(map), error,
+                          "%s: offset %llu: no room for a map of pointers", container_of(map)->path,
+                          (unsigned long long)container_bytes(container_of(map)));
 }
 
 /* A map for a group that has none. */

@@ -222,6 +222,11 @@ static bool serve_store(struct txn *t, uint64_t offset)
     if (t->pages.flags[page] & PAGE_OPEN) /* another thread was faster */
         return true;
     int error = t->engine->open_page(t, page);
+    if (error == -ENOSPC && atomic_load(&t->c->at_max))
+        panic(t->c->path, offset,
+              "the container's max_size leaves no room to log the page of this store; the last "
+              "commit stands. pm_reserve() reports this before the store",
+              0);
     if (error == -ENOSPC || error == -EDQUOT)
         panic(t->c->path, offset,
               "no space to log the page of this store; the last commit stands. "

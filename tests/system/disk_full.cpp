@@ -73,6 +73,14 @@ bool pages_hold(pm_container *c, uint64_t pages, uint64_t value)
     return true;
 }
 
+// Whose root is so large that the log has no room left for all of it.
+test::Container open_with_large_root(const std::string &path)
+{
+    pm_options options = test::small();
+    options.max_size = 8 * MiB;
+    return test::open_with_pages(path, 1280, options);
+}
+
 } // namespace
 
 TEST_CASE("pm_malloc on a full disk")
@@ -440,6 +448,38 @@ TEST_CASE("what pm_reserve promised holds to the last byte")
     REQUIRE(ended.errors == "");
 }
 
+TEST_CASE("what cannot be logged at the maximum size is not the disk's fault")
+{
+    test::Directory directory;
+    test::Container c = open_with_large_root(directory / "c.pm");
+    void *root = pm_getroot(c.get());
+    if (test::mode() == "undo") {
+        REQUIRE(pm_dirty(root, 5 * MiB) == -1);
+    } else {
+        memset(root, 2, 5 * MiB);
+        REQUIRE(pm_commit(c.get()) == -1);
+    }
+    REQUIRE(failed_with(ENOSPC, {"max_size of 8388608 bytes", "free objects", "create"}));
+    REQUIRE(std::string(pm_errormsg()).find("disk") == std::string::npos);
+    REQUIRE_OK(pm_rollback(c.get()));
+}
+
+CHILD_PROCESS(stores_beyond_max_size)
+{
+    test::Container c = open_with_large_root(arguments[0]);
+    memset(pm_getroot(c.get()), 2, 5 * MiB);
+}
+
+TEST_CASE("a store that cannot be logged at the maximum size ends the process", "[undo]")
+{
+    test::Directory directory;
+    test::Ended ended = test::run("stores_beyond_max_size", {directory / "c.pm"});
+    REQUIRE(test::killed(ended.status, SIGABRT));
+    INFO(ended.errors);
+    REQUIRE(ended.errors.find("max_size leaves no room") != std::string::npos);
+    REQUIRE(ended.errors.find("last commit stands") != std::string::npos);
+}
+
 TEST_CASE("the container's maximum size is as a full disk")
 {
     test::Directory directory;
@@ -452,12 +492,18 @@ TEST_CASE("the container's maximum size is as a full disk")
         REQUIRE_OK(pm_commit(c.get()));
         committed++;
     }
-    REQUIRE(failed_with(ENOSPC, {path.c_str()}));
+    REQUIRE(failed_with(ENOSPC, {path.c_str(), "max_size of 2097152 bytes", "create"}));
     REQUIRE(test::stats(c.get()).file_bytes == options.max_size);
     REQUIRE(std::filesystem::file_size(path) == options.max_size);
     REQUIRE(committed > 300);
-    REQUIRE(pm_reserve(c.get(), MiB) == -1);
-    REQUIRE(failed_with(ENOSPC));
+    for (uint64_t bytes : {MiB, UINT64_MAX}) {
+        REQUIRE(pm_reserve(c.get(), bytes) == -1);
+        REQUIRE(failed_with(ENOSPC, {"max_size of 2097152 bytes", "create"}));
+    }
+    for (uint64_t bytes : {2 * MiB, UINT64_MAX}) {
+        REQUIRE(pm_malloc(c.get(), bytes) == nullptr);
+        REQUIRE(failed_with(ENOSPC, {"max_size of 2097152 bytes", "create"}));
+    }
     REQUIRE(length(c.get()) == committed);
     c.reset();
     c = test::open(path, options);

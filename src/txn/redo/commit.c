@@ -259,11 +259,11 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
 {
     if (txn_check_medium(t) != 0)
         return -1;
-    return pm__fail_system(-error,
-                           "%s: offset %llu: cannot write a commit record of %llu bytes "
-                           "(commit again, or roll back)",
-                           t->c->path, (unsigned long long)container_bytes(t->c),
-                           (unsigned long long)bytes);
+    return container_fail(t->c, -error,
+                          "%s: offset %llu: cannot write a commit record of %llu bytes "
+                          "(commit again, or roll back)",
+                          t->c->path, (unsigned long long)container_bytes(t->c),
+                          (unsigned long long)bytes);
 }
 
 /* Fence, or leave that to wait(); what is in the log from now on is the state after a crash. */
