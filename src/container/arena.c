@@ -45,9 +45,12 @@ int arena_reserve(const char *path)
             munmap(p, ARENA_SIZE);
     }
     pthread_mutex_unlock(&arena_lock);
-    if (error != 0)
-        return pm__fail_system(
+    if (error != 0) /* no option makes the arena smaller */
+        return pm__fail_because(
             -error,
+            error == -ENOMEM
+                ? "Cannot allocate memory; raise the limit of address space: ulimit -v unlimited"
+                : NULL,
             "%s: cannot reserve %llu GiB of address space at %#llx (is something else mapped "
             "there?)",
             path, (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT);

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -463,6 +465,25 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     arena_give_back(arena_base, ARENA_SIZE);
     REQUIRE(test::open(path, test::options()));
     REQUIRE(test::open(other, options));
+}
+
+CHILD_PROCESS(opens_in_little_address_space)
+{
+    rlim_t pages = 0; // that are in use: sanitizers have terabytes
+    std::ifstream("/proc/self/statm") >> pages;
+    rlim_t most = pages * 4096 + (1 << 30);
+    rlimit limit = {most, most};
+    CHILD_REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+    pm_options how = test::small();
+    CHILD_REQUIRE(!pm_open(arguments[0].c_str(), &how));
+    CHILD_REQUIRE(test::failed_with(ENOMEM, {arguments[0].c_str(), "ulimit -v unlimited"}));
+    CHILD_REQUIRE(!test::failed_with(ENOMEM, {"max_size"})); // which has no part in it
+}
+
+TEST_CASE("the limit of address space is named where the arena does not fit")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("opens_in_little_address_space", {directory / "c.pm"}));
 }
 
 CHILD_PROCESS(prints_without_stderr)
