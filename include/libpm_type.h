@@ -44,6 +44,12 @@ template <class T> struct pm__pointers<T *> {
 template <class T> struct pm__pointers<T *const> {
     enum { is = 1 };
 };
+template <class T> struct pm__pointers<T *volatile> {
+    enum { is = 1 };
+};
+template <class T> struct pm__pointers<T *const volatile> {
+    enum { is = 1 };
+};
 template <class T> struct pm__pointers<T &> : pm__pointers<T> {
 };
 template <class T, size_t N> struct pm__pointers<T[N]> : pm__pointers<T> {
@@ -62,8 +68,12 @@ template <class T> constexpr size_t pm__check_pointers()
         return &type;                                                                              \
     }())
 #else
-/* An array, as opposed to the pointer that it decays to; its first element, else itself. */
-#define PM__IS_ARRAY(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))
+/* An array, as opposed to the pointer that it decays to; its first element, else itself. As a value
+ * an atomic pointer is a plain one, too. */
+#define PM__VALUE_TYPE(x) __typeof__(((void)0, (x)))
+#define PM__IS_ARRAY(x)                                                                            \
+    (!__builtin_types_compatible_p(__typeof__(x), PM__VALUE_TYPE(x)) &&                            \
+     !__builtin_types_compatible_p(__typeof__(x), _Atomic(PM__VALUE_TYPE(x))))
 #define PM__ELEMENT(x)                                                                             \
     __builtin_choose_expr(PM__IS_ARRAY(x),                                                         \
                           __builtin_choose_expr(PM__IS_ARRAY(x), (x), (void *[1]){0})[0], (x))

@@ -84,6 +84,22 @@ TEST_CASE("a typed object has its pointers mapped, until it is freed")
     REQUIRE(mapped(c.get()) == expected);
 }
 
+TEST_CASE("a pointer is one however it is qualified")
+{
+    struct Qualified {
+        char *volatile one;
+        long number;
+        char *volatile three[3];
+        char *const volatile constant;
+        void (*volatile function)();
+    };
+    const pm_type *type = PM_TYPE(Qualified, one, three, constant, function);
+    REQUIRE(type->size == sizeof(Qualified));
+    const pm_field expected[] = {{0, 1}, {16, 3}, {40, 1}, {48, 1}};
+    REQUIRE(type->fields == 4);
+    REQUIRE(memcmp(type->field, expected, sizeof expected) == 0);
+}
+
 TEST_CASE("reallocation carries pointers along")
 {
     test::Directory directory;
