@@ -51,10 +51,31 @@ drawn)
     says 'wrote family.dot and family.svg'
     [ "$(cat dot.log)" = "-Tsvg -ofamily.svg family.dot" ] || fail "dot was given $(cat dot.log)"
     "$pm" graph family.pm | cmp - family.dot || fail "the graph differs from that on the terminal"
+    expect 2 graph -o family.svg family.pm
+    says 'family.svg would be overwritten'
+    [ "$(cat dot.log)" = "-Tsvg -ofamily.svg family.dot" ] || fail "dot was given $(cat dot.log)"
     PATH=/nowhere expect 0 graph -o family.dot family.pm
     says 'not there to draw it'
     expect 2 graph -o /no/such/directory/family.dot family.pm
     says 'cannot write'
+    ;;
+map)
+    # A word that maps pointers of the root, and whose seal is not right any more; the map is the
+    # fifth segment.
+    printf 'x' | dd of=family.pm bs=1 seek=268064 conv=notrunc 2>dd.log || fail "dd"
+    for command in check info graph; do
+        expect 1 $command family.pm
+        says 'a word of the pointer map is damaged'
+    done
+    ;;
+full) # nobody gets what they print
+    for command in info check graph --help; do
+        [ $command = --help ] && file='' || file=family.pm
+        # shellcheck disable=SC2086 # no argument, if there is none
+        "$pm" $command $file >/dev/full 2>output
+        [ $? -eq 2 ] || fail "$command succeeds"
+        says '^pm: cannot write'
+    done
     ;;
 usage)
     for command in info check graph; do

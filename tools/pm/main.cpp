@@ -6,9 +6,11 @@
 #include "pm/look/command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
 #include <libpm.hpp>
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     int status = 0;
     CLI::App app{"Look after containers of libpm.", "pm"};
@@ -27,4 +29,14 @@ int main(int argc, char **argv)
         return 2;
     }
     return status;
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    // On a full disk it may be only now that this fails.
+    if (std::cout.flush() && fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    std::cerr << "pm: cannot write to standard output\n";
+    return 2;
 }

@@ -30,7 +30,16 @@ pm::container open(const Options &o)
     return pm::container(o.file, {.flags = PM_READONLY, .foreign_pointers = PM_FOREIGN_IGNORE});
 }
 
-void info(const Options &o)
+// Damage that reading does not notice, such as to the pointer map: 0, or 1 if there is some.
+int report_damage(pm_container *c)
+{
+    if (pm_check(c) == 0)
+        return 0;
+    std::cerr << "pm: damage: " << pm_errormsg() << "\n";
+    return 1;
+}
+
+int info(const Options &o)
 {
     pm::container c = open(o);
     struct pm_stats s = stats_of(c.get());
@@ -60,6 +69,7 @@ void info(const Options &o)
         printf("%-10s its last writer did not close it; the next will recover, as was done here in "
                "memory\n",
                "log");
+    return report_damage(c.get());
 }
 
 int check(const Options &o)
@@ -73,10 +83,15 @@ int check(const Options &o)
     return 1;
 }
 
+std::string svg_beside(const std::string &dot)
+{
+    return std::filesystem::path(dot).replace_extension(".svg");
+}
+
 // By Graphviz, if it is there.
 void draw(const std::string &dot)
 {
-    std::string svg = std::filesystem::path(dot).replace_extension(".svg");
+    std::string svg = svg_beside(dot);
     std::string format = "-Tsvg", to = "-o" + svg, from = dot, name = "dot";
     char *arguments[] = {name.data(), format.data(), to.data(), from.data(), nullptr};
     pid_t child;
@@ -89,12 +104,15 @@ void draw(const std::string &dot)
         std::cout << "wrote " << dot << " and " << svg << "\n";
 }
 
-void graph(const Options &o)
+int graph(const Options &o)
 {
+    if (o.out == svg_beside(o.out))
+        throw std::runtime_error(o.out + " would be overwritten: name the graph OUT.dot, and the "
+                                         "SVG is drawn beside it");
     pm::container c = open(o);
     if (o.out.empty()) {
         write_graph(c.get(), o.objects, std::cout);
-        return;
+        return report_damage(c.get());
     }
     std::ofstream out(o.out);
     write_graph(c.get(), o.objects, out);
@@ -102,6 +120,7 @@ void graph(const Options &o)
     if (!out)
         throw std::runtime_error("cannot write " + o.out);
     draw(o.out);
+    return report_damage(c.get());
 }
 
 CLI::App *add(CLI::App &app, const char *name, const char *what, const std::shared_ptr<Options> &o)
@@ -116,7 +135,9 @@ CLI::App *add(CLI::App &app, const char *name, const char *what, const std::shar
 void add_commands(CLI::App &app, int &status)
 {
     auto o = std::make_shared<Options>();
-    add(app, "info", "Say what a container holds, and where", o)->callback([o] { info(*o); });
+    add(app, "info", "Say what a container holds, and where", o)->callback([o, &status] {
+        status = info(*o);
+    });
     add(app, "check", "Look for damage", o)->callback([o, &status] { status = check(*o); });
     CLI::App *command = add(app, "graph", "Draw objects and the mapped pointers between them", o);
     command->add_option("-o", o->out, "Write it there, and an SVG beside it if Graphviz is there")
@@ -124,7 +145,7 @@ void add_commands(CLI::App &app, int &status)
     command->add_option("--objects", o->objects, "Draw so many, those nearest to the root first")
         ->type_name("N")
         ->capture_default_str();
-    command->callback([o] { graph(*o); });
+    command->callback([o, &status] { status = graph(*o); });
 }
 
 } // namespace look

@@ -10,8 +10,8 @@ class App;
 namespace look
 {
 
-// The subcommands of `app`. When one was given, `status` is what to exit with: 0, or 1 if `check`
-// found damage. pm::error when a container cannot be opened.
+// The subcommands of `app`. When one was given, `status` is what to exit with: 0, or 1 if there is
+// damage. pm::error when a container cannot be opened.
 void add_commands(CLI::App &app, int &status);
 
 } // namespace look
