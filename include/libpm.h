@@ -121,8 +121,9 @@ enum pm_engine {
 /** How libpm learns what was stored to. */
 enum pm_tracker {
     PM_TRACKER_FAULTS = 0, /* by page faults: any program */
-    PM_TRACKER_STORES = 1, /* by marks in code compiled with pmcc; engine redo only. A store by code
-                              that was not, and that pm_dirty() did not announce, may be lost */
+    PM_TRACKER_STORES = 1, /* by marks in code compiled with pmcc; engine redo only, and not with
+                              `concurrent_stores`: EINVAL. A store by code that was not compiled so,
+                              and that pm_dirty() did not announce, may be lost */
 };
 
 /**
@@ -162,7 +163,9 @@ struct pm_options {
     const char *layout;     /* names the structs inside, for instance "myapp/2"; at most
                                PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
                                string fails with EMEDIUMTYPE; NULL opens any */
-    bool concurrent_stores; /* threads may store while another commits; see pm_commit() */
+    bool concurrent_stores; /* threads may store while another commits; see pm_commit(). EINVAL
+                               with PM_TRACKER_STORES, where a mark and its store must be of one
+                               transaction */
     mode_t mode;            /* of a new file, before the umask; default 0666 */
     uint64_t private_max;   /* redo: bytes of memory for private pages, more or less; default 256
                                MiB. What the open transaction has changed is kept even beyond */
