@@ -134,8 +134,9 @@ enum pm_tracker {
  * C++ classes with virtual functions: these are right in every run, for the container notes which
  * module it was, by its build-id (ld --build-id, which compilers ask for by default), and wherever
  * that lies in another run pointers into it are made right as those into the container are. The very
- * same build must be loaded before pm_open(), which otherwise fails and names object, module and
- * symbol. A container can have pointers into 30 modules.
+ * same build must be loaded before pm_open(), which otherwise fails and names object, module and,
+ * if the module exports it (link with -rdynamic), the symbol. A container can have pointers into 30
+ * modules.
  *
  * To the stack, to malloc'ed memory, to another container, to a module without a build-id: no run but
  * this one has that there, so pm_commit() fails.

@@ -103,7 +103,7 @@ struct format_module {
     uint64_t size;      /* bytes, whole pages */
     uint64_t name[5];   /* of its file, without directories; cut off if it is longer */
     uint64_t first;     /* bytes from the first byte to where the first of the pointers leads */
-    uint64_t symbol[7]; /* which is this, text as the name; none if it is not known */
+    uint64_t symbol[7]; /* which is this, text as the name; none if it is not exported */
 };
 
 #define FORMAT_MODULES_MAX 30
