@@ -1,5 +1,7 @@
 #include "calls.h"
 
+#include <llvm/IR/IRBuilder.h>
+
 using namespace llvm;
 
 namespace pmcc
@@ -10,6 +12,14 @@ namespace
 constexpr Route wrapped[] = {
 #define WRAP(result, name, parameters, arguments, type, ...) {#name, type},
 #define WRAP_BY_HAND(name, type)                             {#name, type},
+#include "runtime/wrapped.def"
+};
+
+/* Those that libpm cannot call. */
+constexpr Route announced[] = {
+#define WRAP(...)
+#define WRAP_BY_HAND(...)
+#define ANNOUNCE(name, parameters, type, ...) {#name, type},
 #include "runtime/wrapped.def"
 };
 
@@ -38,6 +48,37 @@ std::string spell(const FunctionType &type)
     return type.isVarArg() ? letters + '.' : letters;
 }
 
+Function *declared(const Module &module, const Route &route)
+{
+    Function *function = module.getFunction(route.name);
+    return function && function->isDeclaration() &&
+                   spell(*function->getFunctionType()) == route.type
+               ? function
+               : nullptr;
+}
+
+/* Have each call of `function` follow one of pm__function, which takes the same. */
+bool announce_calls(Module &module, Function &function, bool optnone_only)
+{
+    Type *nothing = Type::getVoidTy(module.getContext());
+    auto *type = FunctionType::get(nothing, function.getFunctionType()->params(), false);
+    FunctionCallee announcer =
+        module.getOrInsertFunction(("pm__" + function.getName()).str(), type);
+    bool changed = false;
+    for (User *user : function.users()) {
+        auto *call = dyn_cast<CallBase>(user);
+        if (!call || call->getCalledOperand() != &function || is_opted_out(*call->getFunction()) ||
+            (optnone_only && !call->getFunction()->hasOptNone()))
+            continue;
+        auto *before = dyn_cast_or_null<CallBase>(call->getPrevNode());
+        if (before && before->getCalledOperand() == announcer.getCallee())
+            continue; /* optnone, by the compiler; and this is the linker */
+        IRBuilder<>(call).CreateCall(announcer, SmallVector<Value *>(call->args()));
+        changed = true;
+    }
+    return changed;
+}
+
 } // namespace
 
 bool is_opted_out(const Function &function)
@@ -50,9 +91,8 @@ bool route_calls(Module &module, ArrayRef<Route> routes, bool optnone_only)
 {
     bool changed = false;
     for (const Route &route : routes) {
-        Function *original = module.getFunction(route.name);
-        if (!original || !original->isDeclaration() ||
-            spell(*original->getFunctionType()) != route.type)
+        Function *original = declared(module, route);
+        if (!original)
             continue;
         auto is_ours = [&](const Use &use) {
             auto *instruction = dyn_cast<Instruction>(use.getUser());
@@ -74,7 +114,11 @@ bool route_calls(Module &module, ArrayRef<Route> routes, bool optnone_only)
 
 bool wrap_calls(Module &module, bool optnone_only)
 {
-    return route_calls(module, wrapped, optnone_only);
+    bool changed = route_calls(module, wrapped, optnone_only);
+    for (const Route &route : announced)
+        if (Function *function = declared(module, route))
+            changed |= announce_calls(module, *function, optnone_only);
+    return changed;
 }
 
 } // namespace pmcc

@@ -34,6 +34,13 @@ static inline void announce(const volatile void *p, size_t n)
         pm__mark_data((const void *)p, n);
 }
 
+/* What may be written, before it is known how much will be: no kinds are told. */
+static inline void announce_lines(const volatile void *p, size_t n)
+{
+    if (in_arena(p) && n)
+        pm__mark_range((const void *)p, n);
+}
+
 /* A copy of what is at `from`, before it is made. */
 static inline void announce_copy(void *p, const void *from, size_t n)
 {

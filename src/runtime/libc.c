@@ -25,6 +25,18 @@
 typedef int (*compare_function)(const void *, const void *);
 typedef int (*compare_r_function)(const void *, const void *, void *);
 
+#define UNUSED __attribute__((unused))
+
+/* What may be written or not: the values that are then there tell the kinds. */
+static void announce_any(void *p, size_t n)
+{
+    const uintptr_t step = sizeof(uint64_t), end = (uintptr_t)p + n;
+    announce_lines(p, n);
+    if (in_arena(p))
+        for (uintptr_t at = ((uintptr_t)p + step - 1) & ~(step - 1); at + step <= end; at += step)
+            set_kind((const void *)at, KIND_BY_VALUE);
+}
+
 static void announce_string(char *p, const char *q)
 {
     if (in_arena(p))
@@ -132,6 +144,12 @@ static void announce_message(struct msghdr *m)
         result wrapped_result = name arguments;                                                    \
         announcement;                                                                              \
         return wrapped_result;                                                                     \
+    }
+#define ANNOUNCE(name, parameters, type, announcement)                                             \
+    EXPORT void pm__##name parameters;                                                             \
+    EXPORT void pm__##name parameters                                                              \
+    {                                                                                              \
+        announcement;                                                                              \
     }
 #define WRAP_BY_HAND(name, type)
 #include "runtime/wrapped.def"

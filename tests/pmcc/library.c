@@ -125,6 +125,31 @@ SUBJECT(uses_numbers)
     modff((float)n + 0.25f, (float *)(m + 1152));
 }
 
+/* No instruction stores these at once. */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Watomic-alignment"
+struct large {
+    long word[12];
+};
+SUBJECT_MORE(uses_large_atomic_objects)
+{
+    struct large *object = (struct large *)m, *copy = (struct large *)(m + 256), value;
+    for (int i = 0; i < 12; i++)
+        value.word[i] = n * 1000 + i;
+    __atomic_store(object, &value, __ATOMIC_SEQ_CST);
+    __atomic_load(object, copy, __ATOMIC_SEQ_CST);
+    commit();
+    value.word[0]--;
+    __atomic_exchange(object, &value, copy + 2, __ATOMIC_SEQ_CST);
+    commit();
+    require(
+        !__atomic_compare_exchange(object, copy, &value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    commit();
+    value.word[11]--;
+    require(__atomic_compare_exchange(object, copy, &value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+#pragma clang diagnostic pop
+
 static int compare(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(int));

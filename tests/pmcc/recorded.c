@@ -567,7 +567,28 @@ struct atomic {
     _Atomic(char *) text;
     _Atomic long count;
     char bytes[40];
+    struct triple {
+        struct atomic *self;
+        long number;
+        char *text;
+    } triple, copy;
 };
+
+/* Of a size that no instruction stores at once. */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Watomic-alignment"
+NOINLINE static void set_triples(struct atomic *a, struct triple value)
+{
+    struct triple none = {0};
+    if (!__atomic_compare_exchange(&a->triple, &none, &value, 0, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_SEQ_CST) ||
+        __atomic_compare_exchange(&a->triple, &none, &none, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        abort();
+    __atomic_store(&a->copy, &none, __ATOMIC_SEQ_CST);
+    value.text++;
+    __atomic_exchange(&a->copy, &value, &a->triple, __ATOMIC_SEQ_CST);
+}
+#pragma clang diagnostic pop
 
 STRUCTURE(atomics)
 static void build_atomics(pm_container *c, int step)
@@ -583,14 +604,23 @@ static void build_atomics(pm_container *c, int step)
         if (top && atomic_exchange(&top->text, top->bytes + 7) < top->bytes)
             abort();
         atomic_fetch_add(&a->count, step);
+        struct triple *triples[] = {&a->triple, &a->copy};
+        for (int k = 0; k < 2; k++) {
+            has_pointer(&triples[k]->self);
+            has_pointer(&triples[k]->text);
+        }
+        set_triples(a, (struct triple){a, step + 5000, a->bytes});
         pm_setroot(c, a, 0);
     }
 }
 static const char *check_atomics(pm_container *c)
 {
     int count = 0;
-    for (struct atomic *a = pm_getroot(c); a; a = a->next, count++)
+    for (struct atomic *a = pm_getroot(c); a; a = a->next, count++) {
         REQUIRE_THAT_IT_HAS(a->text == a->bytes + (count ? 7 : STEPS - 1));
+        REQUIRE_THAT_IT_HAS(a->triple.self == a && a->triple.text == a->bytes);
+        REQUIRE_THAT_IT_HAS(a->copy.self == a && a->copy.text == a->bytes + 1);
+    }
     return count == 10 * STEPS ? NULL : "all of them";
 }
 
