@@ -127,6 +127,19 @@ static void announce_conversion(const struct conversion *c, void *p)
 }
 
 /*
+ * The first conversion that was not counted: "%ms" has stored NULL, and "%ls" what came before a
+ * byte that is no character, without an end: at most a page is taken for it.
+ */
+static void announce_failed(const struct conversion *c, void *p)
+{
+    enum { PAGE = 4096 };
+    if (c->is_allocated)
+        announce_lines(p, sizeof(void *));
+    else if (c->letter == 's' && c->size > 1)
+        announce_lines(p, c->width ? c->width * c->size : PAGE);
+}
+
+/*
  * `count` conversions were assigned. A "%c" that met the end of the input has written some of its
  * characters without being counted, and "%n" never is.
  */
@@ -156,6 +169,8 @@ static int scanned(const char *format, va_list list, int count)
         is_over = left == 0 && c.letter != 'n';
         if (!is_over || c.letter == 'c')
             announce_conversion(&c, p);
+        else
+            announce_failed(&c, p);
         left -= c.letter != 'n';
     }
     va_end(in_order);

@@ -118,3 +118,14 @@ SUBJECT(uses_formats_that_end_early)
     scan("1 2", "%d %[^", m + 2048);
     scan("1 2", "%d %[]2", m + 3072);
 }
+
+/* A text that is not there is NULL; one that breaks off has no end. */
+SUBJECT_MORE(uses_conversions_that_fail)
+{
+    scan("12", "%d %ms", m);
+    scan("12 a", "%d %m[0-9]", m + 1024);
+    scan("", "%5mc", m + 2048);
+    commit();
+    scan("1 some text \xff", "%d %l[a-z \xff]", m);
+    scan("1 text\xff", "%d %9ls", m + 5000);
+}
