@@ -108,10 +108,45 @@ static void announce_elements(void *array, size_t n, size_t size)
     }
 }
 
-static void announce_vector(const struct iovec *v, size_t n)
+static void announce_got(void *p, size_t room, ssize_t got)
 {
-    for (size_t i = 0; i < n; i++)
-        announce(v[i].iov_base, v[i].iov_len);
+    if (got > 0) /* more than there was room for, if it is the length of a message cut */
+        announce(p, (size_t)got < room ? (size_t)got : room);
+}
+
+static size_t bytes_of(size_t size, size_t n)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(size, n, &bytes) ? SIZE_MAX : bytes;
+}
+
+/* What fread() returns that has read `bytes`: the last item may be there in part only. */
+static size_t announce_items(void *p, size_t size, size_t bytes)
+{
+    announce(p, bytes);
+    return size ? bytes / size : 0;
+}
+
+/* A line that ends early has a null character in it, and goes on. */
+static void announce_line(char *p, int room, FILE *f)
+{
+    if (!in_arena(p))
+        return;
+    size_t length = strlen(p);
+    bool is_whole = (length && p[length - 1] == '\n') || feof(f);
+    announce(p, is_whole ? length + 1 : (size_t)room);
+}
+
+static void announce_vector_lines(const struct iovec *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        announce_lines(v[i].iov_base, v[i].iov_len);
+}
+
+static void announce_vector(const struct iovec *v, int n, ssize_t got)
+{
+    for (int i = 0; i < n && got > 0; got -= (ssize_t)v[i++].iov_len)
+        announce_got(v[i].iov_base, v[i].iov_len, got);
 }
 
 static void announce_address(struct sockaddr *from, socklen_t *length)
@@ -123,10 +158,11 @@ static void announce_address(struct sockaddr *from, socklen_t *length)
 
 static void announce_message(struct msghdr *m)
 {
-    announce_object(m);
+    announce_object(&m->msg_namelen);
+    announce_object(&m->msg_controllen);
+    announce_object(&m->msg_flags);
     announce(m->msg_name, m->msg_namelen);
     announce(m->msg_control, m->msg_controllen);
-    announce_vector(m->msg_iov, m->msg_iovlen);
 }
 
 #define WRAP(result, name, parameters, arguments, type, announcement)                              \
@@ -144,6 +180,15 @@ static void announce_message(struct msghdr *m)
         result wrapped_result = name arguments;                                                    \
         announcement;                                                                              \
         return wrapped_result;                                                                     \
+    }
+#define WRAP_FILLING(result, name, parameters, arguments, type, before, after)                     \
+    EXPORT result pm__##name parameters;                                                           \
+    EXPORT result pm__##name parameters                                                            \
+    {                                                                                              \
+        before;                                                                                    \
+        result got = name arguments;                                                               \
+        after;                                                                                     \
+        return got;                                                                                \
     }
 #define ANNOUNCE(name, parameters, type, announcement)                                             \
     EXPORT void pm__##name parameters;                                                             \

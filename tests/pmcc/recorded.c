@@ -1,11 +1,17 @@
 /* Structures in C whose pointers the pass records. */
+#define _GNU_SOURCE
 #include "recorded.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* And nobody may change its parameters. */
@@ -622,6 +628,112 @@ static const char *check_atomics(pm_container *c)
         REQUIRE_THAT_IT_HAS(a->copy.self == a && a->copy.text == a->bytes + 1);
     }
     return count == 10 * STEPS ? NULL : "all of them";
+}
+
+/* ---- reads that are short -------------------------------------------------------------------- */
+
+struct filled {
+    struct filled *first; /* read over */
+    char text[4096];
+    struct filled *self; /* room, but never reached */
+};
+#define FILLED 18
+
+/* Read a few bytes into `r`, or none, with room for all of it. */
+NOINLINE static void fill_in(struct filled *r, int way, int fd, FILE *f)
+{
+    long looks = (long)r;
+    size_t n = number(sizeof *r);
+    struct iovec piece = {r, n};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets) || send(sockets[1], &looks, 8, 0) != 8)
+        abort();
+    rewind(f);
+    if (ftruncate(fd, 0) || pwrite(fd, &looks, 8, 0) != 8)
+        abort();
+    ssize_t got = 8;
+    switch (way) {
+    case 0:
+        got = read(fd, r, n);
+        break;
+    case 1:
+        got = pread(fd, r, n, 0);
+        break;
+    case 2:
+        got = pread64(fd, r, n, 0);
+        break;
+    case 3:
+        got = readv(fd, &piece, 1);
+        break;
+    case 4:
+        got = preadv(fd, &piece, 1, 0);
+        break;
+    case 5:
+        got = preadv64(fd, &piece, 1, 0);
+        break;
+    case 6:
+        got = recv(sockets[0], r, n, 0);
+        break;
+    case 7:
+        got = recvfrom(sockets[0], r, n, 0, NULL, NULL);
+        break;
+    case 8:
+        got = recvmsg(sockets[0], &message, 0);
+        break;
+    case 9:
+        got = fread(r, 1, n, f);
+        break;
+    case 10:
+        got += fread(r, n, 1, f);
+        break;
+    case 11:
+        got = fread_unlocked(r, 2, n / 2, f) * 2;
+        break;
+    case 12:
+        got = fgets((char *)r, (int)n, f) ? 8 : -1;
+        break;
+    case 13:
+        got = readlink("/proc/self", (char *)r, n) > 0 ? 8 : -1;
+        break;
+    case 14:
+        got = readlinkat(AT_FDCWD, "/proc/self", (char *)r, n) > 0 ? 8 : -1;
+        break;
+    case 15:
+        got = getcwd((char *)r, n) ? 8 : -1;
+        break;
+    case 16:
+        has_pointer(&r->first);
+        got -= 1 + read(-1, r, n);
+        break;
+    default:
+        has_pointer(&r->first);
+        got -= 1 + getrandom(r, n, ~0u);
+    }
+    if (got != 8 || close(sockets[0]) || close(sockets[1]))
+        abort();
+}
+
+STRUCTURE(filled)
+static void build_filled(pm_container *c, int step)
+{
+    struct filled *r = root_bytes(c, step, FILLED * sizeof *r);
+    int fd = memfd_create("few", MFD_CLOEXEC);
+    FILE *f = fdopen(fd, "r+");
+    for (int i = 0; i < FILLED; i++) {
+        r[i].first = r[i].self = &r[(i + step) % FILLED];
+        has_data(&r[i].first, 8);
+        has_pointer(&r[i].self);
+        fill_in(&r[i], i, fd, f);
+    }
+    fclose(f);
+}
+static const char *check_filled(pm_container *c)
+{
+    const struct filled *r = pm_getroot(c);
+    for (int i = 0; i < FILLED; i++)
+        REQUIRE_THAT_IT_HAS(r[i].self == &r[(i + STEPS - 1) % FILLED]);
+    return NULL;
 }
 
 /* ---- memory that becomes something else ------------------------------------------------------ */

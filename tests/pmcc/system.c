@@ -44,6 +44,8 @@ SUBJECT_MORE(uses_files)
     require(pread64(fd, m + 1000, n, 0) == n);
     struct iovec piece = {m + 2000, n};
     require(preadv(fd, &piece, 1, 0) == n);
+    piece.iov_base = m + 2400;
+    require(preadv64(fd, &piece, 1, 0) == n);
     require(fstat(fd, (struct stat *)(m + 3000)) == 0);
     require(fstat64(fd, (struct stat64 *)(m + 3200)) == 0);
     close(fd);
@@ -52,6 +54,7 @@ SUBJECT_MORE(uses_files)
     require(lstat("/", (struct stat *)(m + 3800)) == 0);
     require(lstat64("/", (struct stat64 *)(m + 4000)) == 0);
     require(fstatat(AT_FDCWD, "/", (struct stat *)(m + 4200), 0) == 0);
+    require(fstatat64(AT_FDCWD, "/", (struct stat64 *)(m + 4400), 0) == 0);
     require(getcwd(m + 5000, 1000) != NULL);
     require(readlink("/proc/self/exe", m + 6000, 1000) > 0);
     require(readlinkat(AT_FDCWD, "/proc/self/exe", m + 7000, 1000) > 0);
