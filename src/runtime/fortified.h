@@ -4,6 +4,8 @@
 #define PM_RUNTIME_FORTIFIED_H
 
 #include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <wchar.h>
@@ -17,6 +19,13 @@ wchar_t *__wcscpy_chk(wchar_t *, const wchar_t *, size_t);
 wchar_t *__wcsncpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
 wchar_t *__wmemcpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
 wchar_t *__wmemmove_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wmempcpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wcscat_chk(wchar_t *, const wchar_t *, size_t);
+wchar_t *__wcsncat_chk(wchar_t *, const wchar_t *, size_t, size_t);
+wchar_t *__wcpcpy_chk(wchar_t *, const wchar_t *, size_t);
+wchar_t *__wcpncpy_chk(wchar_t *, const wchar_t *, size_t, size_t);
+int __swprintf_chk(wchar_t *, size_t, int, size_t, const wchar_t *, ...);
+int __vswprintf_chk(wchar_t *, size_t, int, size_t, const wchar_t *, va_list);
 wchar_t *__wmemset_chk(wchar_t *, wchar_t, size_t, size_t);
 char *__strcpy_chk(char *, const char *, size_t);
 char *__stpcpy_chk(char *, const char *, size_t);
@@ -30,9 +39,13 @@ ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
 ssize_t __recv_chk(int, void *, size_t, size_t, int);
 ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
 int __poll_chk(struct pollfd *, nfds_t, int, size_t);
+int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
 size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
 size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
 char *__fgets_chk(char *, size_t, int, FILE *);
+char *__fgets_unlocked_chk(char *, size_t, int, FILE *);
+wchar_t *__fgetws_chk(wchar_t *, size_t, int, FILE *);
+wchar_t *__fgetws_unlocked_chk(wchar_t *, size_t, int, FILE *);
 char *__getcwd_chk(char *, size_t, size_t);
 ssize_t __readlink_chk(const char *, char *, size_t, size_t);
 ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);

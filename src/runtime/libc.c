@@ -5,9 +5,11 @@
 #include "runtime/announce.h"
 #include "runtime/fortified.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +18,16 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
+
+/* strerror_r() as it is without _GNU_SOURCE. */
+int __xpg_strerror_r(int, char *, size_t);
 
 typedef int (*compare_function)(const void *, const void *);
 typedef int (*compare_r_function)(const void *, const void *, void *);
@@ -47,6 +54,12 @@ static void announce_append(char *p, const char *q, size_t n)
 {
     if (in_arena(p))
         announce(p + strlen(p), strnlen(q, n) + 1);
+}
+
+static void announce_wide_append(wchar_t *p, const wchar_t *q, size_t n)
+{
+    if (in_arena(p))
+        announce(p + wcslen(p), (wcsnlen(q, n) + 1) * sizeof *p);
 }
 
 static void announce_copy_until(void *p, const void *q, int c, size_t n)
@@ -149,7 +162,7 @@ static void announce_vector(const struct iovec *v, int n, ssize_t got)
         announce_got(v[i].iov_base, v[i].iov_len, got);
 }
 
-static void announce_address(struct sockaddr *from, socklen_t *length)
+static void announce_address(void *from, socklen_t *length)
 {
     announce_object(length);
     if (from && length)

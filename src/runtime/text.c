@@ -11,9 +11,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <wchar.h>
 
 int __vsprintf_chk(char *, int, size_t, const char *, va_list);
 int __vsnprintf_chk(char *, size_t, int, size_t, const char *, va_list);
+int __vswprintf_chk(wchar_t *, size_t, int, size_t, const wchar_t *, va_list);
 
 /* After `p` got a text of `length` bytes, cut to `room`; -1: broken off by an error. */
 static int written(char *p, size_t room, int length)
@@ -51,6 +53,27 @@ EXPORT int pm____vsnprintf_chk(char *p, size_t n, int flag, size_t room, const c
     return written(p, n, __vsnprintf_chk(p, n, flag, room, format, list));
 }
 
+/* The same of wide characters; -1 may also say that there is not enough room. */
+static int written_wide(wchar_t *p, size_t room, int length)
+{
+    announce(p, (length < 0 ? room : (size_t)length + 1) * sizeof *p);
+    return length;
+}
+
+EXPORT int pm__vswprintf(wchar_t *p, size_t n, const wchar_t *format, va_list list);
+EXPORT int pm__vswprintf(wchar_t *p, size_t n, const wchar_t *format, va_list list)
+{
+    return written_wide(p, n, vswprintf(p, n, format, list));
+}
+
+EXPORT int pm____vswprintf_chk(wchar_t *p, size_t n, int flag, size_t room, const wchar_t *format,
+                               va_list list);
+EXPORT int pm____vswprintf_chk(wchar_t *p, size_t n, int flag, size_t room, const wchar_t *format,
+                               va_list list)
+{
+    return written_wide(p, n, __vswprintf_chk(p, n, flag, room, format, list));
+}
+
 /* The function with "..." of the one that takes a va_list. */
 #define VARIADIC(name, parameters, call)                                                           \
     EXPORT int name parameters;                                                                    \
@@ -70,6 +93,11 @@ VARIADIC(pm____sprintf_chk, (char *p, int flag, size_t room, const char *format,
          pm____vsprintf_chk(p, flag, room, format, list))
 VARIADIC(pm____snprintf_chk, (char *p, size_t n, int flag, size_t room, const char *format, ...),
          pm____vsnprintf_chk(p, n, flag, room, format, list))
+VARIADIC(pm__swprintf, (wchar_t * p, size_t n, const wchar_t *format, ...),
+         pm__vswprintf(p, n, format, list))
+VARIADIC(pm____swprintf_chk,
+         (wchar_t * p, size_t n, int flag, size_t room, const wchar_t *format, ...),
+         pm____vswprintf_chk(p, n, flag, room, format, list))
 
 /* libc's strtok() hides where it is, so this one keeps its own place: a thread's. */
 _Thread_local char *pm__strtok_rest;

@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,6 +49,42 @@ SUBJECT(uses_fortified_wide)
     CALL(__wmemset_chk)((wchar_t *)(m + 4000), L'v', n, ROOM);
 }
 
+static void print_wide_list(wchar_t *m, const wchar_t *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    CALL(__vswprintf_chk)(m, 200, 1, ROOM, format, list);
+    va_end(list);
+}
+
+SUBJECT_MORE(uses_more_fortified_wide)
+{
+    wchar_t *text = (wchar_t *)m;
+    wcscpy(text, L"begin");
+    commit();
+    CALL(__wcscat_chk)(text, L", and go on for more than a line of memory", ROOM);
+    commit();
+    CALL(__wcsncat_chk)(text, L", and go on for more than a line of memory", n, ROOM);
+    CALL(__wcpcpy_chk)((wchar_t *)(m + 2000), L"end", ROOM);
+    CALL(__wcpncpy_chk)((wchar_t *)(m + 4000), text, n, ROOM);
+    CALL(__wmempcpy_chk)((wchar_t *)(m + 6000), text, 4, ROOM);
+    CALL(__swprintf_chk)((wchar_t *)(m + 8000), 200, 1, ROOM, L"%ld", n);
+    print_wide_list((wchar_t *)(m + 10000), L"%ld", n);
+}
+
+SUBJECT_MORE(uses_more_fortified_files)
+{
+    int fd = memfd_create("text", MFD_CLOEXEC);
+    require(fd >= 0 && write(fd, "one\ntwo\nthree\n", 14) == 14);
+    FILE *f = fdopen(fd, "r");
+    rewind(f);
+    require(CALL(__fgets_unlocked_chk)(m, ROOM, (int)n + 2, f) != NULL);
+    require((f = freopen("/proc/self/status", "r", f)) != NULL);
+    require(CALL(__fgetws_chk)((wchar_t *)(m + 1000), ROOM, (int)n + 2, f) != NULL);
+    require(CALL(__fgetws_unlocked_chk)((wchar_t *)(m + 2000), ROOM, (int)n + 2, f) != NULL);
+    fclose(f);
+}
+
 SUBJECT_MORE(uses_fortified_files)
 {
     int fd = memfd_create("text", MFD_CLOEXEC);
@@ -78,6 +115,9 @@ SUBJECT_MORE(uses_fortified_sockets)
     *asked = (struct pollfd){.fd = fds[0], .events = POLLIN};
     commit();
     require(CALL(__poll_chk)(asked, 1, 0, ROOM) == 1);
+    asked->revents = 0;
+    commit();
+    require(CALL(__ppoll_chk)(asked, 1, NULL, NULL, ROOM) == 1);
     require(CALL(__recv_chk)(fds[0], m + 1000, n, ROOM, 0) == n);
     socklen_t *told = (socklen_t *)(m + 3000);
     *told = 0;

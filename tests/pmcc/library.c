@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "text.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,6 +47,21 @@ SUBJECT(uses_wide)
     wcsncpy((wchar_t *)(m + 4000), wide, n);
     wmemcpy((wchar_t *)(m + 6000), wide, n);
     wmemmove((wchar_t *)(m + 8000), wide, n);
+}
+SUBJECT_MORE(uses_more_wide)
+{
+    wchar_t *text = (wchar_t *)m;
+    wcscpy(text, L"begin");
+    commit();
+    wcscat(text, L", and go on for more than a line of memory");
+    commit();
+    wcsncat(text, L", and go on for more than a line of memory", n);
+    wcpcpy((wchar_t *)(m + 2000), L"end");
+    wcpncpy((wchar_t *)(m + 4000), text, n);
+    wmempcpy((wchar_t *)(m + 6000), text, 4);
+    swprintf((wchar_t *)(m + 8000), 200, L"%ld", n);
+    swprintf((wchar_t *)(m + 9000), 20, L"%99ld", n);
+    wcsxfrm((wchar_t *)(m + 10000), L"text", 20);
 }
 SUBJECT(uses_memory)
 {
@@ -92,6 +108,28 @@ SUBJECT(uses_lists_of_arguments)
 {
     print_list(m + 9, n, "%ld %s", n, text_of(n));
 }
+/* As _POSIX_C_SOURCE has it. */
+int __xpg_strerror_r(int, char *, size_t);
+
+SUBJECT_MORE(uses_more_texts)
+{
+    strxfrm(m, text_of(n), 200);
+    char *volatile message = strerror_r(99999, m + 1000, 100);
+    require(message == m + 1000);
+    require(__xpg_strerror_r(1, m + 2000, 100) == 0);
+    memfrob(m + 3000, n);
+}
+static void print_wide_list(wchar_t *m, const wchar_t *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vswprintf(m, 200, format, list);
+    va_end(list);
+}
+SUBJECT(uses_wide_lists_of_arguments)
+{
+    print_wide_list((wchar_t *)m, L"%ld", n);
+}
 SUBJECT_MORE(uses_tokens)
 {
     strcpy(m, "one two  three four");
@@ -123,6 +161,30 @@ SUBJECT(uses_numbers)
     strtof("1.5e3", (char **)(m + 896));
     frexpf((float)n + 0.5f, (int *)(m + 1024));
     modff((float)n + 0.25f, (float *)(m + 1152));
+}
+SUBJECT(uses_more_numbers)
+{
+    strtoimax("123", (char **)m, 10);
+    strtoumax("123", (char **)(m + 128), 10);
+    strtoq("123", (char **)(m + 256), 10);
+    strtouq("123", (char **)(m + 384), 10);
+    strtold("1.5e3", (char **)(m + 640));
+    wcstol(L"123", (wchar_t **)(m + 768), 10);
+    wcstoul(L"123", (wchar_t **)(m + 896), 10);
+    wcstoll(L"123", (wchar_t **)(m + 1024), 10);
+    wcstoull(L"123", (wchar_t **)(m + 1152), 10);
+    wcstod(L"1.5e3", (wchar_t **)(m + 1280));
+    wcstof(L"1.5e3", (wchar_t **)(m + 1408));
+    wcstold(L"1.5e3", (wchar_t **)(m + 1664));
+    frexpl((long double)n + 0.5L, (int *)(m + 1792));
+    modfl((long double)n + 0.25L, (long double *)(m + 1920));
+}
+SUBJECT(uses_random_numbers)
+{
+    rand_r((unsigned *)m);
+    erand48((unsigned short *)(m + 128));
+    nrand48((unsigned short *)(m + 256));
+    jrand48((unsigned short *)(m + 384));
 }
 
 /* No instruction stores these at once. */

@@ -3,7 +3,9 @@
 #include "text.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 
 SUBJECT_MORE(uses_clocks)
@@ -28,6 +30,7 @@ SUBJECT_MORE(uses_dates)
     asctime_r(utc, m + 1000);
     ctime_r(&now, m + 1200);
     strftime(m + 1400, n, "%Y", utc);
+    strptime("2001-02-03", "%Y-%m-%d", (struct tm *)(m + 1600));
 }
 
 /* Each call by itself. */
@@ -48,6 +51,8 @@ SUBJECT_MORE(uses_mutexes)
     TRY(pthread_mutex_unlock(lock));
     TRY(pthread_mutex_timedlock(lock, &never));
     TRY(pthread_mutex_unlock(lock));
+    TRY(pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &never));
+    TRY(pthread_mutex_unlock(lock));
     TRY(pthread_mutex_destroy(lock));
 }
 
@@ -63,6 +68,15 @@ SUBJECT_MORE(uses_read_write_locks)
     TRY(pthread_rwlock_unlock(lock));
     TRY(pthread_rwlock_trywrlock(lock));
     TRY(pthread_rwlock_unlock(lock));
+    struct timespec never = {0};
+    TRY(pthread_rwlock_timedrdlock(lock, &never));
+    TRY(pthread_rwlock_clockrdlock(lock, CLOCK_MONOTONIC, &never));
+    TRY(pthread_rwlock_unlock(lock));
+    TRY(pthread_rwlock_unlock(lock));
+    TRY(pthread_rwlock_timedwrlock(lock, &never));
+    TRY(pthread_rwlock_unlock(lock));
+    TRY(pthread_rwlock_clockwrlock(lock, CLOCK_MONOTONIC, &never));
+    TRY(pthread_rwlock_unlock(lock));
     TRY(pthread_rwlock_destroy(lock));
 }
 
@@ -74,4 +88,31 @@ SUBJECT_MORE(uses_spin_locks)
     TRY(pthread_spin_unlock(lock));
     TRY(pthread_spin_trylock(lock));
     TRY(pthread_spin_unlock(lock));
+}
+
+SUBJECT_MORE(uses_mutexes_of_c11)
+{
+    mtx_t *lock = (mtx_t *)m;
+    struct timespec never = {0};
+    TRY(mtx_init(lock, mtx_timed));
+    TRY(mtx_lock(lock));
+    TRY(mtx_unlock(lock));
+    TRY(mtx_trylock(lock));
+    TRY(mtx_unlock(lock));
+    TRY(mtx_timedlock(lock, &never));
+    TRY(mtx_unlock(lock));
+}
+
+SUBJECT_MORE(uses_sets_of_signals)
+{
+    sigset_t *set = (sigset_t *)m, *all = (sigset_t *)(m + 200);
+    TRY(sigemptyset(set));
+    TRY(sigfillset(all));
+    TRY(sigaddset(set, SIGUSR1));
+    TRY(sigdelset(all, SIGUSR1));
+    TRY(sigorset((sigset_t *)(m + 400), set, all));
+    TRY(sigandset((sigset_t *)(m + 600), set, all));
+    TRY(sigpending((sigset_t *)(m + 800)));
+    TRY(sigprocmask(SIG_BLOCK, NULL, (sigset_t *)(m + 1000)));
+    TRY(pthread_sigmask(SIG_BLOCK, NULL, (sigset_t *)(m + 1200)));
 }

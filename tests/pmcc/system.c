@@ -11,9 +11,11 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <wchar.h>
 
 SUBJECT_MORE(uses_pipes)
 {
@@ -30,6 +32,7 @@ SUBJECT_MORE(uses_pipes)
     require(fread(m + 3000, 1, n, f) == (size_t)n);
     require(fread_unlocked(m + 3500, 1, n, f) == (size_t)n);
     require(n == 0 || fgets(m + 4000, (int)n + 2, f));
+    require(n == 0 || fgets_unlocked(m + 4500, (int)n + 2, f));
     fclose(f);
     require(pipe2((int *)(m + 5000), O_CLOEXEC) == 0);
     close(((int *)(m + 5000))[0]);
@@ -58,6 +61,45 @@ SUBJECT_MORE(uses_files)
     require(getcwd(m + 5000, 1000) != NULL);
     require(readlink("/proc/self/exe", m + 6000, 1000) > 0);
     require(readlinkat(AT_FDCWD, "/proc/self/exe", m + 7000, 1000) > 0);
+}
+
+SUBJECT_MORE(uses_wide_files)
+{
+    int fd = memfd_create("text", MFD_CLOEXEC);
+    require(fd >= 0 && write(fd, "a line\nanother\n", 15) == 15);
+    FILE *f = fdopen(fd, "r");
+    rewind(f);
+    require(fgetws((wchar_t *)m, 20, f) != NULL);
+    require(fgetws_unlocked((wchar_t *)(m + n * 8), 20, f) != NULL);
+    fclose(f);
+}
+
+SUBJECT_MORE(uses_file_systems)
+{
+    require(statfs("/", (struct statfs *)m) == 0);
+    require(statfs64("/", (struct statfs64 *)(m + 500)) == 0);
+    int fd = open("/", O_RDONLY | O_DIRECTORY);
+    require(fstatfs(fd, (struct statfs *)(m + 1000)) == 0);
+    require(fstatfs64(fd, (struct statfs64 *)(m + 1500)) == 0);
+    close(fd);
+    require(statx(AT_FDCWD, "/", 0, STATX_ALL, (struct statx *)(m + 2000)) == 0);
+}
+
+static void close_temporary(int fd, const char *path)
+{
+    require(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
+}
+
+SUBJECT_MORE(uses_temporary_files)
+{
+    for (int i = 0; i < 5; i++)
+        strcpy(m + 500 * i, "/tmp/pmcc_test_XXXXXX");
+    commit();
+    close_temporary(mkstemp(m), m);
+    close_temporary(mkstemp64(m + 500), m + 500);
+    close_temporary(mkostemp(m + 1000, O_CLOEXEC), m + 1000);
+    close_temporary(mkostemp64(m + 1500, O_CLOEXEC), m + 1500);
+    require(mkdtemp(m + 2000) && rmdir(m + 2000) == 0);
 }
 
 SUBJECT_MORE(uses_kernel)
@@ -100,6 +142,27 @@ SUBJECT_MORE(uses_addresses)
     commit();
     int peer = accept(server, (struct sockaddr *)m, told);
     require(peer >= 0 && *told > sizeof(sa_family_t));
+    *told = sizeof name;
+    commit();
+    require(getsockname(server, (struct sockaddr *)(m + 2000), told) == 0);
+    *told = sizeof name;
+    commit();
+    require(getpeername(peer, (struct sockaddr *)(m + 3000), told) == 0);
+    *told = sizeof(int);
+    commit();
+    require(getsockopt(peer, SOL_SOCKET, SO_TYPE, m + 4000, told) == 0);
+    close(peer);
+    close(client);
+    client = socket(AF_UNIX, SOCK_STREAM, 0);
+    length = offsetof(struct sockaddr_un, sun_path);
+    require(bind(client, (struct sockaddr *)&name, length) == 0);
+    length = sizeof name;
+    require(getsockname(server, (struct sockaddr *)&name, &length) == 0);
+    require(connect(client, (struct sockaddr *)&name, length) == 0);
+    *told = sizeof name;
+    commit();
+    peer = accept4(server, (struct sockaddr *)(m + 5000), told, SOCK_CLOEXEC);
+    require(peer >= 0);
     close(peer);
     close(server);
     close(client);
@@ -130,6 +193,9 @@ SUBJECT_MORE(uses_poll)
     *asked = (struct pollfd){.fd = fds[1], .events = POLLOUT};
     commit();
     require(poll(asked, 1, 0) == 1 && asked->revents == POLLOUT);
+    asked->revents = 0;
+    commit();
+    require(ppoll(asked, 1, NULL, NULL) == 1 && asked->revents == POLLOUT);
     struct epoll_event event = {.events = EPOLLOUT};
     require(epoll_ctl(set, EPOLL_CTL_ADD, fds[1], &event) == 0);
     require(epoll_wait(set, (struct epoll_event *)(m + 1000), 1, 0) == 1);
