@@ -121,6 +121,23 @@ static void announce_elements(void *array, size_t n, size_t size)
     }
 }
 
+/* Announced again afterwards, since the comparison may commit. */
+EXPORT void pm__qsort(void *p, size_t n, size_t size, compare_function f);
+EXPORT void pm__qsort(void *p, size_t n, size_t size, compare_function f)
+{
+    announce_elements(p, n, size);
+    qsort(p, n, size, f);
+    announce_elements(p, n, size);
+}
+
+EXPORT void pm__qsort_r(void *p, size_t n, size_t size, compare_r_function f, void *x);
+EXPORT void pm__qsort_r(void *p, size_t n, size_t size, compare_r_function f, void *x)
+{
+    announce_elements(p, n, size);
+    qsort_r(p, n, size, f, x);
+    announce_elements(p, n, size);
+}
+
 static void announce_got(void *p, size_t room, ssize_t got)
 {
     if (got > 0) /* more than there was room for, if it is the length of a message cut */

@@ -226,6 +226,21 @@ static void shuffle(int *numbers, long n)
     for (long i = 0; i < n; i++)
         numbers[i] = (int)(i * 7919 % 101);
 }
+static int is_first;
+static int commit_and_compare(const void *a, const void *b)
+{
+    if (is_first)
+        commit();
+    is_first = 0;
+    return compare(a, b);
+}
+SUBJECT_MORE(uses_qsort_that_commits)
+{
+    shuffle((int *)m, n);
+    commit();
+    is_first = 1;
+    qsort(m, n, sizeof(int), commit_and_compare);
+}
 SUBJECT_MORE(uses_qsort)
 {
     shuffle((int *)m, n);
