@@ -1,5 +1,6 @@
 #include "calls.h"
 
+#include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/IRBuilder.h>
 
 using namespace llvm;
@@ -57,22 +58,45 @@ Function *declared(const Module &module, const Route &route)
                : nullptr;
 }
 
+/* The calls of `function` that are ours to change. */
+SmallVector<CallBase *> calls_of(const Function &function, bool optnone_only)
+{
+    SmallVector<CallBase *> calls;
+    for (const Use &use : function.uses()) {
+        auto *call = dyn_cast<CallBase>(use.getUser());
+        if (call && call->isCallee(&use) && !is_opted_out(*call->getFunction()) &&
+            (!optnone_only || call->getFunction()->hasOptNone()))
+            calls.push_back(call);
+    }
+    return calls;
+}
+
+/* Calls of `int read();`, as it was declared before C had prototypes, cannot go to a wrapper. */
+void warn_of_old_declaration(const Module &module, const Route &route, bool optnone_only)
+{
+    const Function *function = module.getFunction(route.name);
+    if (!function || !function->isDeclaration() || !function->isVarArg() || function->arg_size())
+        return;
+    for (const CallBase *call : calls_of(*function, optnone_only))
+        module.getContext().diagnose(DiagnosticInfoUnsupported(
+            *call->getFunction(),
+            Twine("pmcc does not know what ") + route.name +
+                "() writes, which is declared without parameters; declare it as libc does",
+            call->getDebugLoc(), DS_Warning));
+}
+
 /* Have each call of `function` follow one of pm__function, which takes the same. */
-bool announce_calls(Module &module, Function &function, bool optnone_only)
+bool announce_calls(Module &module, const Function &function, bool optnone_only)
 {
     Type *nothing = Type::getVoidTy(module.getContext());
     auto *type = FunctionType::get(nothing, function.getFunctionType()->params(), false);
     FunctionCallee announcer =
         module.getOrInsertFunction(("pm__" + function.getName()).str(), type);
     bool changed = false;
-    for (User *user : function.users()) {
-        auto *call = dyn_cast<CallBase>(user);
-        if (!call || call->getCalledOperand() != &function || is_opted_out(*call->getFunction()) ||
-            (optnone_only && !call->getFunction()->hasOptNone()))
-            continue;
+    for (CallBase *call : calls_of(function, optnone_only)) {
         auto *before = dyn_cast_or_null<CallBase>(call->getPrevNode());
         if (before && before->getCalledOperand() == announcer.getCallee())
-            continue; /* optnone, by the compiler; and this is the linker */
+            continue; /* in an optnone function, by the compiler; and this is the linker */
         IRBuilder<>(call).CreateCall(announcer, SmallVector<Value *>(call->args()));
         changed = true;
     }
@@ -114,6 +138,8 @@ bool route_calls(Module &module, ArrayRef<Route> routes, bool optnone_only)
 
 bool wrap_calls(Module &module, bool optnone_only)
 {
+    for (const Route &route : wrapped)
+        warn_of_old_declaration(module, route, optnone_only);
     bool changed = route_calls(module, wrapped, optnone_only);
     for (const Route &route : announced)
         if (Function *function = declared(module, route))

@@ -105,6 +105,16 @@ step="plain clang with the plugin"
 "$clang" -O2 -fpass-plugin="$plugin" main.c store.c -L. -Wl,-rpath,"$directory" -lpm -o program
 marks 2 ./program
 
+step="a declaration without parameters"
+cat >old.c <<'END'
+int read();
+int fill(char *p) { return read(0, p, 8); }
+END
+for level in -O0 -O2; do
+    "$pmcc" -std=c89 $level -c old.c -o old.o 2>output
+    [ "$(grep -c 'declared without parameters' output)" = 1 ] || { cat output; fail "no warning, or several"; }
+done
+
 "$pmcc" --version | grep -q clang || fail "no version"
 says "no input files" "$pmcc"
 LIBPM=neither says "must be shared or static" "$pmcc" main.c
