@@ -635,7 +635,9 @@ static const char *check_atomics(pm_container *c)
 struct filled {
     struct filled *first; /* read over */
     char text[4096];
-    struct filled *self; /* room, but never reached */
+    struct filled *self; /* room, but never reached, like the rest */
+    struct msghdr message;
+    struct iovec piece;
 };
 #define FILLED 18
 
@@ -645,7 +647,6 @@ NOINLINE static void fill_in(struct filled *r, int way, int fd, FILE *f)
     long looks = (long)r;
     size_t n = number(sizeof *r);
     struct iovec piece = {r, n};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets) || send(sockets[1], &looks, 8, 0) != 8)
         abort();
@@ -679,7 +680,12 @@ NOINLINE static void fill_in(struct filled *r, int way, int fd, FILE *f)
         got = recvfrom(sockets[0], r, n, 0, NULL, NULL);
         break;
     case 8:
-        got = recvmsg(sockets[0], &message, 0);
+        has_pointer(&r->message.msg_iov);
+        has_pointer(&r->piece.iov_base);
+        r->piece = piece;
+        r->message.msg_iov = &r->piece;
+        r->message.msg_iovlen = 1;
+        got = recvmsg(sockets[0], &r->message, 0);
         break;
     case 9:
         got = fread(r, 1, n, f);
@@ -732,7 +738,8 @@ static const char *check_filled(pm_container *c)
 {
     const struct filled *r = pm_getroot(c);
     for (int i = 0; i < FILLED; i++)
-        REQUIRE_THAT_IT_HAS(r[i].self == &r[(i + STEPS - 1) % FILLED]);
+        REQUIRE_THAT_IT_HAS(r[i].self == &r[(i + STEPS - 1) % FILLED] &&
+                            (!r[i].message.msg_iov || r[i].message.msg_iov == &r[i].piece));
     return NULL;
 }
 
