@@ -248,8 +248,8 @@ static int redo_rollback(struct txn *t)
 
 /* ---- durability ------------------------------------------------------------------------------ */
 
-/* No round waits longer for company. */
-#define COMPANY_NS_MAX 100000
+/* A round that takes no longer is waited for without sleeping; and none waits longer for company. */
+#define SHORT_ROUND_NS 100000
 
 enum round {
     ROUND_NOW,    /* for who holds the page lock, so that nobody can join */
@@ -264,29 +264,51 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/*
- * Group commit. A thread that commits again and again is about to come back when a round has ended,
- * and would just miss the next: two threads would take turns, and share nothing. So a round waits
- * for as many as the last one served or kept waiting, but no longer than half of what it took. It
- * does not sleep meanwhile, which would take longer than the others need.
- */
-static void await_company(struct redo *r)
+/* Stay awake, but without the sync lock, as long as something is so and it takes no longer than that:
+ * to sleep and be woken would take longer than what is waited for. */
+static void stay_awake(struct redo *r, bool (*is_so)(const struct redo *r), uint64_t ns)
 {
-    uint64_t until = now_ns() + min_u64(r->round_ns / 2, COMPANY_NS_MAX);
+    uint64_t until = now_ns() + ns;
     pthread_mutex_unlock(&r->sync_lock);
-    while (atomic_load(&r->arrived) < r->company && now_ns() < until)
+    while (is_so(r) && now_ns() < until)
         sched_yield();
     pthread_mutex_lock(&r->sync_lock);
 }
 
-/* Lead one round for everybody who waits: on a file, elsewhere nobody does. The sync lock is held,
- * and released meanwhile. */
+static bool lacks_company(const struct redo *r)
+{
+    return atomic_load(&r->arrived) < r->company;
+}
+
+static bool is_syncing(const struct redo *r)
+{
+    return atomic_load(&r->syncing);
+}
+
+/* Others lead a round. A short one is waited for awake, and so its followers come back as soon as its
+ * leader, and in time for the next. */
+static void follow(struct redo *r)
+{
+    if (r->round_ns <= SHORT_ROUND_NS)
+        stay_awake(r, is_syncing, 2 * SHORT_ROUND_NS);
+    if (r->syncing)
+        pthread_cond_wait(&r->synced, &r->sync_lock);
+}
+
+/*
+ * Lead one round for everybody who waits: on a file, elsewhere nobody does. The sync lock is held, and
+ * released meanwhile.
+ *
+ * A thread that commits again and again is about to come back when a round has ended, and would just
+ * miss the next: two threads would take turns, and share nothing. So a round waits for as many as the
+ * last one served or kept waiting, but no longer than half of what it took.
+ */
 static int lead(struct txn *t, enum round round)
 {
     struct redo *r = t->redo;
     r->syncing = true;
-    if (round == ROUND_SHARED && atomic_load(&r->arrived) < r->company)
-        await_company(r);
+    if (round == ROUND_SHARED && lacks_company(r))
+        stay_awake(r, lacks_company, min_u64(r->round_ns / 2, SHORT_ROUND_NS));
     uint32_t served = atomic_exchange(&r->arrived, 0);
     pthread_mutex_unlock(&r->sync_lock);
     uint64_t started = now_ns();
@@ -315,7 +337,7 @@ static int sync_until(struct txn *t, uint64_t epoch, enum round round)
     while ((error = medium_failed(&t->c->medium)) == 0 &&
            (round == ROUND_AGAIN || atomic_load(&r->durable) < epoch)) {
         if (r->syncing) {
-            pthread_cond_wait(&r->synced, &r->sync_lock);
+            follow(r);
         } else {
             error = lead(t, round);
             round = ROUND_NOW;

@@ -111,7 +111,7 @@ struct redo {
     _Atomic uint64_t home;      /* log of epochs up to it is no longer needed */
     pthread_mutex_t sync_lock;  /* guards what follows */
     pthread_cond_t synced;
-    bool syncing;
+    _Atomic bool syncing;
     _Atomic uint32_t arrived; /* threads that wait for the next round; counted under the lock */
     uint32_t company;         /* that it may expect */
     uint64_t round_ns;        /* what the last one took */
