@@ -1,6 +1,7 @@
 #include "page_state.h"
 
 #include "api/api.h"
+#include "txn/redo/redo.h"
 
 static uint8_t flags_before;
 static uint32_t count_before;
@@ -33,4 +34,12 @@ void agree(pm_container *c, uint32_t page)
 {
     c->txn.pages.flags[page] = flags_before;
     c->txn.pages.count = count_before;
+}
+
+uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times)
+{
+    uint64_t line = (uint64_t)((const char *)p - c->container.base) / PM_LINE;
+    for (uint64_t i = 0; i < times; i++)
+        txn_mark(&c->txn, line);
+    return c->txn.redo->marked_count;
 }

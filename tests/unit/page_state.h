@@ -1,4 +1,4 @@
-/* The states of a container's pages, made to contradict each other. */
+/* The states of a container's pages, made to contradict each other; and marks as threads make them. */
 #ifndef TESTS_UNIT_PAGE_STATE_H
 #define TESTS_UNIT_PAGE_STATE_H
 
@@ -20,6 +20,10 @@ void contradict(pm_container *c, uint32_t page, enum contradiction what);
 
 /* As before. */
 void agree(pm_container *c, uint32_t page);
+
+/* Mark the line of `p` so often, as threads do that find it unmarked at the same time. The lines that
+ * are noted as marked then. */
+uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times);
 
 #ifdef __cplusplus
 }

@@ -130,7 +130,6 @@ void redo_collect(struct txn *t)
     pages_sort(p);
     for (uint32_t i = 0; i < p->count; i++)
         p->opened[i].now = collect_page(t, p->opened[i].page);
-    /* A line that two threads marked at once is logged twice, which does no harm. */
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
         if (!(p->flags[r->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))
             collect_line(t, r->marked[i]);

@@ -100,11 +100,20 @@ __attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
     return data && error == 0; /* else the store will fault, and be served or reported */
 }
 
+/* Of threads that mark a line at once one notes it, for there is room for each line once. */
+static bool is_first(struct txn *t, uint64_t line)
+{
+    return __libc_single_threaded ||
+           __atomic_exchange_n(redo_mark(t, line), redo_marked(t), __ATOMIC_RELAXED) == 0;
+}
+
 void txn_mark(struct txn *t, uint64_t line)
 {
     struct redo *r = t->redo;
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
     if (!(t->stores && page_has(&t->pages, page, PAGE_OPEN)) && !open_to_mark(t, line))
+        return;
+    if (!is_first(t, line))
         return;
     if (t->pages.heat[page] == 0)
         t->pages.heat[page] = 1;
