@@ -78,11 +78,9 @@ void warn_of_old_declaration(const Module &module, const Route &route, bool optn
     if (!function || !function->isDeclaration() || !function->isVarArg() || function->arg_size())
         return;
     for (const CallBase *call : calls_of(*function, optnone_only))
-        module.getContext().diagnose(DiagnosticInfoUnsupported(
-            *call->getFunction(),
-            Twine("pmcc does not know what ") + route.name +
-                "() writes, which is declared without parameters; declare it as libc does",
-            call->getDebugLoc(), DS_Warning));
+        warn_unknown(*call, Twine("what ") + route.name +
+                                "() writes, which is declared without parameters; declare it as "
+                                "libc does");
 }
 
 /* Have each call of `function` follow one of pm__function, which takes the same. */
@@ -104,6 +102,12 @@ bool announce_calls(Module &module, const Function &function, bool optnone_only)
 }
 
 } // namespace
+
+void warn_unknown(const CallBase &call, const Twine &what)
+{
+    call.getContext().diagnose(DiagnosticInfoUnsupported(
+        *call.getFunction(), "pmcc does not know " + what, call.getDebugLoc(), DS_Warning));
+}
 
 bool is_opted_out(const Function &function)
 {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
+#include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Module.h>
 
 namespace pmcc
@@ -21,6 +22,9 @@ struct Route {
 
 /** Whether `function` is to be left alone: __attribute__((disable_sanitizer_instrumentation)). */
 bool is_opted_out(const llvm::Function &function);
+
+/** Warn at a call: "pmcc does not know " and this. */
+void warn_unknown(const llvm::CallBase &call, const llvm::Twine &what);
 
 /**
  * Replace calls, and addresses taken, of functions that the module declares with the type that the

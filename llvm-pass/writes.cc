@@ -5,12 +5,12 @@
 #include "writes.h"
 
 #include "base/marks.h"
+#include "calls.h"
 #include "kinds.h"
 #include "layouts.h"
 
 #include <csetjmp>
 #include <llvm/ADT/Sequence.h>
-#include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -28,12 +28,9 @@ namespace
 constexpr uint64_t va_list_size = 24;
 constexpr uint64_t jump_buffer_size = 40; // of __builtin_setjmp: five words
 
-void warn_unknown(const CallBase &call, const Twine &what)
+void warn_unseen(const CallBase &call, const Twine &what)
 {
-    call.getContext().diagnose(DiagnosticInfoUnsupported(
-        *call.getFunction(),
-        "pmcc does not know " + what + " writes; if it is in a container, call pm_dirty() before",
-        call.getDebugLoc(), DS_Warning));
+    warn_unknown(call, what + " writes; if it is in a container, call pm_dirty() before");
 }
 
 class Collector
@@ -72,10 +69,10 @@ class Collector
         if (size > kinds_size_max && origin.kind != Origin::Data)
             return by_lines(pointer, size, align, [&](uint64_t) { return origin.kind; });
         bytes(pointer, size, align);
-        Write &write = writes_.back();
-        write.kinds = size > kinds_size_max ? 0 : repeat(origin.kind, size);
-        if (origin.kind == Origin::Loaded)
-            write.loaded = origin.load;
+        if (origin.kind == Origin::Data)
+            return;
+        writes_.back().kinds = repeat(origin.kind, size);
+        writes_.back().loaded = origin.load;
     }
 
     void bytes(Value *pointer, Value *length, Align align)
@@ -268,7 +265,7 @@ void Collector::assembly(CallBase &call)
         if (constraint.Type == InlineAsm::isOutput && constraint.isIndirect) {
             Type *type = call.getParamElementType(argument);
             if (layout_.getTypeStoreSize(type) == 0) // of an array without a length
-                warn_unknown(call, "how much inline assembly");
+                warn_unseen(call, "how much inline assembly");
             else
                 bytes(call.getArgOperand(argument), type, Align(1));
         }
@@ -317,7 +314,7 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
                         exchange->getAlign()); // what is there then may be what was there before
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
         if (!collector.intrinsic(*call) && is_unknown_write(*call, libc))
-            warn_unknown(*call, "what " + call->getCalledFunction()->getName());
+            warn_unseen(*call, "what " + call->getCalledFunction()->getName());
     } else if (auto *call = dyn_cast<CallBase>(&instruction)) {
         if (call->isInlineAsm())
             collector.assembly(*call);

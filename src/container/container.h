@@ -42,7 +42,7 @@ struct container {
     uint32_t segment_shift;
     uint32_t segments_max;
     _Atomic uint32_t segments; /* in the file now */
-    _Atomic bool at_max;       /* the last -ENOSPC was for max_size, not for the disk */
+    _Atomic bool at_max;       /* the -ENOSPC not reported yet was for max_size, not for the disk */
     uint32_t granularity;
     uint32_t meta_segments;
     uint64_t pointers_base;   /* what home's pointers mean; until the layers above move them, this
@@ -116,9 +116,9 @@ static inline int container_exceeds_max(struct container *c)
     return -ENOSPC;
 }
 
-/* Why there was no room, and what to do; may be in `text`. NULL for other errors. */
+/* Why there was no room, and what to do; may be in `text`. NULL for other errors. Once for each. */
 enum { REASON_TEXT = 160 };
-const char *container_reason(const struct container *c, int error, char text[REASON_TEXT]);
+const char *container_reason(struct container *c, int error, char text[REASON_TEXT]);
 
 /* pm__fail_system() where the container may have had to grow: no free disk helps at max_size. */
 #define container_fail(c, error, ...)                                                              \

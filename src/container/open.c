@@ -329,11 +329,11 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     return (int)wanted;
 }
 
-const char *container_reason(const struct container *c, int error, char text[REASON_TEXT])
+const char *container_reason(struct container *c, int error, char text[REASON_TEXT])
 {
     if (error != ENOSPC)
         return NULL;
-    if (!atomic_load_explicit(&c->at_max, memory_order_relaxed))
+    if (!atomic_exchange(&c->at_max, false))
         return "No space left on device; free objects and commit, or free disk space";
     snprintf(text, REASON_TEXT,
              "the container's max_size of %llu bytes leaves no room; free objects and commit, or "

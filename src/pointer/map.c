@@ -102,8 +102,8 @@ static int no_room(const struct pointer_map *map, int error)
 {
     if (txn_check_medium(map->a->t) != 0)
         return -1;
-    return container_fail(container_of(map), error,
-                          "%s: offset %llu: no room for a map of pointers", container_of(map)->path,
+    return container_fail(map->a->c, error, "%s: offset %llu: no room for a map of pointers",
+                          container_of(map)->path,
                           (unsigned long long)container_bytes(container_of(map)));
 }
 

@@ -1,8 +1,9 @@
 /*
- * The functions of libstdc++ that link nodes or decide when a table grows, for code compiled by `pmcc
- * --discover`, see containers.def. Their stores have no marks, so each is wrapped: the wrapper
- * announces what the function may change, as marks of its stores would, and then calls it. In an archive
- * that is linked into the program, like new.cc, and for the same reasons weak and not noexcept.
+ * The functions of libstdc++ that link nodes or decide when a table grows, for code compiled by
+ * `pmcc --discover`, see containers.def. Their stores have no marks, so each is wrapped: the wrapper
+ * announces what the function may change, as marks of its stores would, and then calls it. In an
+ * archive that is linked into the program, like new.cc, and for the same reasons weak and not
+ * noexcept.
  *
  *   1. Every node that the function stores to has been announced, each word with its kind.
  *   2. The wrapper reads a tree as the function will find it, and changes nothing.

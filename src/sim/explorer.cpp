@@ -110,7 +110,7 @@ void Explorer::repeat(const std::vector<Crash> &crashes)
         Cursor cursor(level(i).recording, level(i).memory, bounds);
         cursor.advance_to(crashes[i].event);
         bounds = cursor.bounds();
-        (void)is_news(cursor, crashes[i], i);
+        (void)is_news(cursor, crashes[i], i); // which makes the image
         strike(cursor, crashes[i], i, i + 1 < crashes.size());
         path_.push_back(crashes[i]);
     }
