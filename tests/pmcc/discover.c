@@ -65,6 +65,38 @@ CASE(finds_a_list)
     assert(pm_close(c) == 0);
 }
 
+CASE(moves_more_than_its_tables_keep)
+{
+    pm_container *c = fresh(0);
+    head = make_list(10000);
+    keep_all(c, head);
+    check_list(c, head, 10000);
+    head->next = make_list(1);
+    keep_changes(c);
+    assert(pm_contains(c, head->next));
+    assert(pm_close(c) == 0);
+    head = NULL;
+}
+
+/* What was set is gone, and what came to be there is smaller. */
+CASE(refuses_a_root_that_was_freed)
+{
+    pm_container *c = fresh(0);
+    head = malloc((size_t)number(40));
+    assert(pm_setroot(c, head, 40) == 0);
+    void *before = pointer(head);
+    free(head);
+    head = malloc((size_t)number(25));
+    assert(pointer(head) == before);
+    memset(head, 0, 25);
+    assert(pm_commit(c) == -1 && strstr(pm_errormsg(), "a root of 40 bytes"));
+    assert(!pm_contains(c, head));
+    keep_all(c, head);
+    assert(pm_contains(c, head) && pm_getroot(c) == head);
+    assert(pm_close(c) == 0);
+    head = NULL;
+}
+
 /* Iterators in three frames, in arguments, locals and through their addresses. */
 __attribute__((noinline)) static long third(pm_container *c, struct node *node, struct node **other)
 {

@@ -29,6 +29,14 @@ static struct node *aside;         /* a list that stays on the heap */
 /* Exit statuses of a run that is right: the call has failed, or was not made so often. */
 enum { FAILED = 70, NOT_MADE };
 
+static pm_container *must_open(void)
+{
+    struct pm_options options = {.size = sizeof options, .flags = PM_CREATE | PM_DISCOVER};
+    pm_container *c = pm_open(path, &options);
+    assert(c);
+    return c;
+}
+
 static void *allocate(size_t size)
 {
     set_window(true);
@@ -151,11 +159,25 @@ static void commit_beside_a_thread(pm_container *c)
     assert(pthread_join(thread, NULL) == 0 && pthread_barrier_destroy(&barrier) == 0);
 }
 
+/* A function that pmcc has not compiled may hold pointers, however little of its stack is known. */
+static int commit(void *c)
+{
+    return pm_commit(c);
+}
+
+static void commit_by_foreign_code(pm_container *c)
+{
+    set_window(true);
+    int result = foreign_call(commit, c);
+    set_window(false);
+    assert(result != 0 && strstr(pm_errormsg(), path));
+    check_places(c);
+}
+
 static void work(void)
 {
-    struct pm_options options = {.size = sizeof options, .flags = PM_CREATE | PM_DISCOVER};
-    pm_container *c = pm_open(path, &options);
-    assert(c);
+    free(allocate(1)); /* the heap comes first */
+    pm_container *c = must_open();
     push(100); /* more than tables have room for at first; so is the other list */
     push_aside(1100);
     assert(pm_setroot(c, head, 0) == 0);
@@ -163,14 +185,13 @@ static void work(void)
     push(100);
     assert(pm_setroot(c, head, 0) == 0);
     commit_beside_a_thread(c);
+    commit_by_foreign_code(c);
     keep(c);
     pop(c);
     keep(c);
     assert(pm_check(c) == 0 && pm_close(c) == 0);
 
-    options.flags = PM_DISCOVER;
-    c = pm_open(path, &options);
-    assert(c);
+    c = must_open();
     head = pm_getroot(c);
     second = head->next;
     check_places(c);
@@ -178,12 +199,12 @@ static void work(void)
 }
 
 /* In a process of its own: whether the call was made that often. */
-static bool run(unsigned call, uint64_t after)
+static bool run(unsigned call, uint64_t after, bool throughout)
 {
     pid_t child = fork();
     assert(child >= 0);
     if (child == 0) {
-        fail(call, after);
+        fail(call, after, throughout);
         work();
         _exit(has_failed() ? FAILED : NOT_MADE);
     }
@@ -191,22 +212,55 @@ static bool run(unsigned call, uint64_t after)
     assert(waitpid(child, &status, 0) == child);
     unlink(path);
     if (!WIFEXITED(status) || (WEXITSTATUS(status) != FAILED && WEXITSTATUS(status) != NOT_MADE)) {
-        fprintf(stderr, "where %s fails after %llu others: wait status %#x\n", fail(call, 0),
-                (unsigned long long)after, (unsigned)status);
+        fprintf(stderr, "where %s fails after %llu others%s: wait status %#x\n", call_name(call),
+                (unsigned long long)after, throughout ? ", and then again" : "", (unsigned)status);
         exit(EXIT_FAILURE);
     }
     return WEXITSTATUS(status) == FAILED;
 }
 
+/* As much as there is of a size. */
+static void take_all(size_t size)
+{
+    void *volatile p; /* or the compiler would think that there is always more */
+    do
+        p = malloc(size);
+    while (p);
+    assert(errno == ENOMEM);
+}
+
+/* When all addresses of the heap are in use, nothing moves there, and nothing else happens. */
+static void fill_the_heap(void)
+{
+    free(allocate(1));
+    pm_container *c = must_open();
+    push(100);
+    assert(pm_setroot(c, head, 0) == 0);
+    keep(c);
+    for (size_t size = (size_t)1 << 39; size >= 16; size /= 2)
+        take_all(size);
+    void *p = NULL;
+    assert(posix_memalign(&p, 64, 64) == ENOMEM && !p);
+    char *line = NULL;
+    size_t room = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    assert(file && getline(&line, &room, file) == -1 && fclose(file) == 0);
+    assert(pm_setroot(c, head->next, 0) == 0 && !pm_detach(head) && errno == ENOMEM);
+    assert(strstr(pm_errormsg(), path));
+    check_places(c);
+    assert(pm_check(c) == 0 && pm_close(c) == 0 && unlink(path) == 0);
+}
+
 int main(void)
 {
     assert(close(mkstemp(path)) == 0 && unlink(path) == 0);
-    for (unsigned call = 0; fail(call, 0); call++) {
+    for (unsigned call = 0; call_name(call); call++) {
         uint64_t made = 0;
-        while (run(call, made))
-            made++;
-        printf("%s: %llu\n", fail(call, 0), (unsigned long long)made);
+        while (run(call, made, false))
+            assert(run(call, made++, true));
+        printf("%s: %llu\n", call_name(call), (unsigned long long)made);
         assert(made > 0);
     }
+    fill_the_heap();
     return 0;
 }

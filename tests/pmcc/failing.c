@@ -12,7 +12,6 @@
 #define ALL_CALLS                                                                                  \
     FAILING(mmap, void *, (void *at, size_t size, int prot, int flags, int fd, off_t from),        \
             (at, size, prot, flags, fd, from), MAP_FAILED)                                         \
-    FAILING(mprotect, int, (void *at, size_t size, int prot), (at, size, prot), -1)                \
     FAILING(madvise, int, (void *at, size_t size, int advice), (at, size, advice), -1)             \
     FAILING(calloc, void *, (size_t count, size_t size), (count, size), NULL)                      \
     FAILING(realloc, void *, (void *p, size_t size), (p, size), NULL)                              \
@@ -24,7 +23,10 @@
             (before, after, child), ENOMEM)                                                        \
     FAILING(pthread_key_create, int, (pthread_key_t * key, void (*destroy)(void *)),               \
             (key, destroy), ENOMEM)                                                                \
-    FAILING(pthread_setspecific, int, (pthread_key_t key, const void *value), (key, value), ENOMEM)
+    FAILING(pthread_setspecific, int, (pthread_key_t key, const void *value), (key, value),        \
+            ENOMEM)                                                                                \
+    FAILING(pthread_getattr_np, int, (pthread_t thread, pthread_attr_t * attributes),              \
+            (thread, attributes), ENOMEM)
 
 enum {
 #define FAILING(name, ...) CALL_##name,
@@ -42,11 +44,12 @@ static const char *const names[] = {
 static bool is_open;
 static unsigned failing = CALLS;
 static uint64_t left; /* calls of it until one fails */
-static bool failed;
+static bool throughout, failed;
 
 void set_window(bool open)
 {
     is_open = open;
+    throughout = throughout && !failed;
 }
 
 bool has_failed(void)
@@ -56,7 +59,13 @@ bool has_failed(void)
 
 static bool fails(unsigned call)
 {
-    if (!is_open || call != failing || left-- != 0)
+    if (!is_open || call != failing)
+        return false;
+    if (left > 0) {
+        left--;
+        return false;
+    }
+    if (failed && !throughout)
         return false;
     errno = ENOMEM;
     return failed = true;
@@ -72,9 +81,21 @@ static bool fails(unsigned call)
 ALL_CALLS
 #undef FAILING
 
-const char *fail(unsigned call, uint64_t after)
+const char *call_name(unsigned call)
+{
+    return call < CALLS ? names[call] : NULL;
+}
+
+void fail(unsigned call, uint64_t after, bool others)
 {
     failing = call;
     left = after;
-    return call < CALLS ? names[call] : NULL;
+    throughout = others;
+}
+
+int foreign_call(int (*function)(void *), void *argument)
+{
+    int result = function(argument);
+    __asm__ volatile(""); /* else this function's frame would be that one's */
+    return result;
 }
