@@ -42,7 +42,7 @@ void pm__register(const struct pm__roots *roots)
     if (module)
         *module = roots;
     else
-        abort(); /* as a program for which there is no memory to start */
+        abort(); /* unreachable: a program for which there is no memory to start is no test */
     forget_verdicts();
     lock_release(&modules_lock);
 }

@@ -97,6 +97,16 @@ CASE(refuses_a_root_that_was_freed)
     head = NULL;
 }
 
+CASE(stores_nothing)
+{
+    char *p = malloc(16);
+    strcpy(p, "text");
+    memset(p, 0, (size_t)number(0));
+    memcpy(p, p + 2, (size_t)number(0));
+    assert(strcmp(p, "text") == 0);
+    free(p);
+}
+
 /* Iterators in three frames, in arguments, locals and through their addresses. */
 __attribute__((noinline)) static long third(pm_container *c, struct node *node, struct node **other)
 {

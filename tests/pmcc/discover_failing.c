@@ -237,15 +237,19 @@ static void fill_the_heap(void)
     push(100);
     assert(pm_setroot(c, head, 0) == 0);
     keep(c);
+    enum { ROOM = 4 };
+    size_t none = 0, room = ROOM;
+    char *no_line = NULL, *line = malloc(room);
+    void *node = malloc(sizeof *head), *p = NULL;
     for (size_t size = (size_t)1 << 39; size >= 16; size /= 2)
         take_all(size);
-    void *p = NULL;
     assert(posix_memalign(&p, 64, 64) == ENOMEM && !p);
-    char *line = NULL;
-    size_t room = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    assert(file && getline(&line, &room, file) == -1 && fclose(file) == 0);
-    assert(pm_setroot(c, head->next, 0) == 0 && !pm_detach(head) && errno == ENOMEM);
+    FILE *file = fopen("/proc/self/status", "r"); /* whose lines are longer */
+    assert(file && getline(&no_line, &none, file) == -1 && !no_line && none == 0);
+    assert(getline(&line, &room, file) == -1 && room == ROOM && fclose(file) == 0);
+    /* There is room for the first of the list, but not for all. */
+    free(node);
+    assert(pm_setroot(c, NULL, 0) == 0 && !pm_detach(head) && errno == ENOMEM);
     assert(strstr(pm_errormsg(), path));
     check_places(c);
     assert(pm_check(c) == 0 && pm_close(c) == 0 && unlink(path) == 0);
