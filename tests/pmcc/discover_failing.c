@@ -240,7 +240,8 @@ static void fill_the_heap(void)
     enum { ROOM = 4 };
     size_t none = 0, room = ROOM;
     char *no_line = NULL, *line = malloc(room);
-    void *node = malloc(sizeof *head), *p = NULL;
+    void *volatile node = malloc(sizeof *head);
+    void *p = NULL;
     for (size_t size = (size_t)1 << 39; size >= 16; size /= 2)
         take_all(size);
     assert(posix_memalign(&p, 64, 64) == ENOMEM && !p);
