@@ -85,8 +85,8 @@ static int add(struct discovery *d, struct heap_object *object)
 static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
 {
     struct txn *t = d->map->a->t;
-    if (t->foreign != FOREIGN_ERROR || !foreign_is_address(value) ||
-        container_is_led_into(t->c, value) || modules_may_adopt(&t->modules, value))
+    if (t->foreign != FOREIGN_ERROR || container_is_led_into(t->c, value) ||
+        modules_may_adopt(&t->modules, value) || !foreign_is_mapped(value))
         return 0;
     return refuse(d, o, value,
                   "leads to what cannot move there: the stack, memory that pmcc's code has not "

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "txn/foreign.h"
 
 #include "base/error.h"
@@ -5,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
 {
@@ -23,12 +25,23 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
     return 0;
 }
 
+bool foreign_is_mapped(uint64_t value)
+{
+    unsigned char resident;
+    void *page = (void *)align_down(value, PM_PAGE);
+    int saved = errno;
+    bool is_mapped =
+        foreign_is_address(value) && (mincore(page, PM_PAGE, &resident) == 0 || errno != ENOMEM);
+    errno = saved;
+    return is_mapped;
+}
+
 /* Of one that leads out: 1 if it may stay, 0 if it is none for the next run, -1 with a message if it
  * is an error. */
 static int check_value(struct txn *t, uint64_t offset, uint64_t value)
 {
     int adopted = modules_adopt(t, value);
-    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_address(value))
+    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_mapped(value))
         return adopted;
     return leads_out(t, offset, value);
 }

@@ -14,6 +14,10 @@ static inline bool foreign_is_address(uint64_t value)
     return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
 }
 
+/* Whether there is anything now: a number in a union, or in a `void *`, is hardly ever the address of
+ * something. A call of the system. */
+bool foreign_is_mapped(uint64_t value);
+
 /* Whether it is none, or leads where it will in the next run too. */
 static inline bool foreign_leads_home(const struct container *c, uint64_t value)
 {

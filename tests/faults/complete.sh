@@ -16,8 +16,8 @@ harmless='
     abort fprintf raise stderr writev
     # Written back and fenced; and that a mapping is no pmem is an answer.
     pmem_drain pmem_flush pmem_is_pmem pmem_memcpy
-    # Say what is loaded, or that nothing is known.
-    dl_iterate_phdr dladdr
+    # Say what is loaded or mapped, or that nothing is known.
+    dl_iterate_phdr dladdr mincore
     # Where a stack ends, what unwinds a function, how long an object is; or that nothing is known.
     _Unwind_Find_FDE malloc_usable_size pthread_attr_destroy pthread_attr_getstack pthread_getattr_np
     pthread_self

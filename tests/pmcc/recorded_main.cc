@@ -7,10 +7,12 @@
 #include "unit/mapped.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
 
@@ -243,17 +245,33 @@ TEST_CASE("what can be no address is no pointer")
     REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
     store_pointer(holder, holder);
     REQUIRE_OK(pm_commit(c.get()));
-    for (long value : {1L, 4095L, -1L, 1L << 47}) {
+    auto is_data = [&](long value) {
         store_pointer(holder, reinterpret_cast<void *>(value));
         REQUIRE_OK(pm_commit(c.get()));
         REQUIRE(mapped(c.get()).empty());
         REQUIRE_OK(pm_check(c.get()));
-    }
-    char *base = reinterpret_cast<char *>(holder) - offset_of(c.get(), holder);
-    for (long value : {4096L, (1L << 47) - 1, (long)base - 1, (long)base + (64 << 20) + 1}) {
+    };
+    auto leads_out = [&](long value) {
         store_pointer(holder, reinterpret_cast<void *>(value));
         REQUIRE(pm_commit(c.get()) == -1);
-    }
+    };
+    /* No user's pages are the first and the last. */
+    for (long value : {1L, 4095L, 4096L, 100000L, (1L << 47) - 1, 1L << 47, -1L})
+        is_data(value);
+    char *base = reinterpret_cast<char *>(holder) - offset_of(c.get(), holder);
+    for (long value : {(long)base - 1, (long)base + (64 << 20) + 1})
+        leads_out(value);
+    void *pages = mmap(nullptr, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(pages != MAP_FAILED);
+    auto page = (long)pages + 4096;
+    REQUIRE(munmap((void *)(page - 4096), 4096) == 0);
+    REQUIRE(munmap((void *)(page + 4096), 4096) == 0);
+    for (long value : {page, page + 4095})
+        leads_out(value);
+    for (long value : {page - 1, page + 4096})
+        is_data(value);
+    REQUIRE(munmap((void *)page, 4096) == 0);
+    is_data(page);
     store_pointer(holder, base + (64 << 20)); // one past the end
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(mapped(c.get()).size() == 1);
@@ -322,6 +340,74 @@ TEST_CASE("a declared pointer stays declared, wherever code that tells no kinds 
     holder->pointer = holder;
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(mapped(c.get()) == pointer);
+}
+
+TEST_CASE("a number over a pointer is none, whatever code that tells no kinds stores beside it")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, how(Way::Pass));
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset(); // so that a store to its page faults
+    c = test::open(path, how(Way::Pass));
+    holder = static_cast<Holder *>(pm_getroot(c.get()));
+    bool is_address = GENERATE(true, false);
+    auto fill_pointer = [&] {
+        if (is_address)
+            store_number(reinterpret_cast<Holder *>(&holder->pointer), 99999);
+        else
+            fill(&holder->pointer, 0x5a, sizeof holder->pointer);
+    };
+    SECTION("by a page fault")
+    {
+        holder->number = 1;
+        fill_pointer();
+    }
+    SECTION("announced before")
+    {
+        REQUIRE(pm_dirty(&holder->number, sizeof holder->number) == 0);
+        holder->number = 1;
+        fill_pointer();
+    }
+    SECTION("announced after")
+    {
+        fill_pointer();
+        REQUIRE(pm_dirty(&holder->number, sizeof holder->number) == 0);
+        holder->number = 1;
+    }
+    SECTION("announced after, for all of the object")
+    {
+        fill_pointer();
+        REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
+        holder->number = 1;
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::mapped(c.get()).empty());
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("what code that tells no kinds stores after others goes by its value")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    Offsets pointer{offset_of(c.get(), &holder->pointer)};
+    fill(holder, 0x5a, sizeof *holder);
+    REQUIRE(pm_dirty(&holder->pointer, sizeof holder->pointer) == 0);
+    holder->pointer = &holder->number;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == pointer);
+    store_pointer(holder, holder);
+    REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
+    memset(holder, 1, sizeof *holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::mapped(c.get()).empty());
 }
 
 TEST_CASE("bytes over pointers are none, in a line, in pages, and in more than has kinds")

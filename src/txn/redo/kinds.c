@@ -12,7 +12,8 @@
  *
  * A fresh line is no exception: nothing of it was mapped, for freeing an object unmaps its words.
  * What was changed by stores that tell no kinds (pm_dirty(), or a page fault) stays as it was, so
- * that declared pointers stay declared.
+ * that declared pointers stay declared. Where such stores may have followed one that tells its kind, the
+ * word goes by its value.
  *
  * Invariants
  *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_NONE, which is 0.
@@ -98,30 +99,31 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
 
 /* How a line came to be looked at: what is told of its words may not be all. */
 #define VISIT_FOREIGN 1u /* others, who tell no kinds, have stored there too */
-#define VISIT_LISTED  2u /* its page is, K3 */
+#define VISIT_UNSEEN  2u /* and nobody has said where */
+#define VISIT_LISTED  4u /* its page is, K3 */
 
 /* Which words of a line are pointers now, of which `was` were mapped. -1: pm__fail(). */
 OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned visit)
 {
     uint64_t kinds = line_kinds(t, line);
     uint8_t is = gather(kinds / KIND_POINTER), by_value = gather(kinds / KIND_BY_VALUE);
-    uint8_t others = was & (uint8_t)~is;
+    uint8_t data = gather(kinds / KIND_DATA), stored = was & (by_value | data);
+    uint8_t others = was & (uint8_t)~(is | stored);
     if (foreign_check(t, line, &is) != 0)
         return -1;
-    int leads = leading(t, line, by_value);
+    int leads = leading(t, line, visit & VISIT_UNSEEN ? by_value | (data & was) : by_value);
     if (leads < 0)
         return -1;
     if (visit & VISIT_FOREIGN) {
         /* Wherever they lead now, they stay declared, if that is no error. */
-        others &= (uint8_t)~by_value;
         uint8_t declared = others;
         if (foreign_check(t, line, &declared) != 0)
             return -1;
-    } else {
-        uint8_t stored = words_of(kinds, KIND_BY_VALUE, KIND_DATA);
-        uint8_t asked = visit & VISIT_LISTED ? others : others & stored;
-        others = (others & (uint8_t)~asked) | unchanged(t, line, asked);
+    } else if (visit & VISIT_LISTED) {
+        others = unchanged(t, line, others);
     }
+    if (stored)
+        others |= unchanged(t, line, stored);
     return is | leads | others;
 }
 
@@ -194,7 +196,9 @@ static int visit_page(struct txn *t, const struct page_entry *entry, line_visito
     int result = 0;
     for (uint64_t line = first; line < first + PM_PAGE_LINES && result == 0; line++) {
         uint8_t mark = *redo_mark(t, line);
-        unsigned foreign = !announced || mark & MARK_FOREIGN ? VISIT_FOREIGN : 0;
+        unsigned foreign = !announced            ? VISIT_FOREIGN | VISIT_UNSEEN
+                           : mark & MARK_FOREIGN ? VISIT_FOREIGN
+                                                 : 0;
         if (mark != 0 || !announced)
             result = visitor(t, line, VISIT_LISTED | foreign, context);
     }
@@ -298,14 +302,6 @@ void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
     }
 }
 
-void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
-{
-    uint64_t end = divide_up(offset + bytes, PM_LINE);
-    for (uint64_t line = offset / PM_LINE; line < end && t->kinds; line++)
-        if (*redo_mark(t, line))
-            *redo_mark(t, line) |= MARK_FOREIGN;
-}
-
 /* A byte for each bit. */
 static uint64_t spread(uint8_t bits)
 {
@@ -313,18 +309,43 @@ static uint64_t spread(uint8_t bits)
     return (bytes + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
 }
 
+/* Those of a line's words that have a kind and are about to lose it: by their value from now on. */
+static void doubt_kinds(struct txn *t, uint64_t line, uint8_t words)
+{
+    uint64_t kinds = line_kinds(t, line), each = spread(words);
+    uint64_t told = (kinds / KIND_POINTER | kinds / KIND_BY_VALUE | kinds / KIND_DATA) & each;
+    kinds = (kinds & ~(each * UINT8_MAX)) | told * KIND_BY_VALUE;
+    if (told)
+        memcpy(redo_kinds(t, line), &kinds, sizeof kinds);
+}
+
+void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint64_t end = offset + bytes;
+    for (uint64_t start = align_down(offset, PM_LINE); start < end && t->kinds; start += PM_LINE) {
+        uint64_t line = start / PM_LINE;
+        if (!*redo_mark(t, line))
+            continue;
+        uint64_t from = max_u64(offset, start) - start, to = min_u64(end - start, PM_LINE);
+        *redo_mark(t, line) |= MARK_FOREIGN;
+        doubt_kinds(t, line,
+                    (uint8_t)bits_between((uint32_t)(from / sizeof(uint64_t)),
+                                          (uint32_t)divide_up(to, sizeof(uint64_t))));
+    }
+}
+
 /* The kinds of a line's words, a byte each, as the next commit would see them, whose `mapped` words
  * are now. */
 static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped)
 {
     uint8_t mark = *redo_mark(t, line);
-    uint64_t kinds = mark ? line_kinds(t, line) & KIND_MAY_POINT * KIND_EACH : 0;
+    uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told & KIND_MAY_POINT * KIND_EACH;
     if (!kinds && !mapped) /* as a rule of what is moved by the bulk */
         return KIND_DATA * KIND_EACH;
     mapped &= (uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE);
-    if (mapped && mark && !(mark & MARK_FOREIGN))
-        mapped = unchanged(t, line, mapped);
-    kinds |= spread(mapped) * KIND_POINTER;
+    uint8_t same = mapped && mark ? unchanged(t, line, mapped) : mapped;
+    kinds |= spread(same) * KIND_POINTER;
+    kinds |= spread(mapped & (uint8_t)~(same | gather(told / KIND_DATA))) * KIND_BY_VALUE;
     return kinds | spread((uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE)) * KIND_DATA;
 }
 
