@@ -21,6 +21,7 @@
  * loses the note, there is one mark too many, which is harmless.
  */
 #include "calls.h"
+#include "copies.h"
 #include "discover.h"
 #include "emit.h"
 #include "loops.h"
@@ -158,7 +159,9 @@ struct NoteCompiling : RequiredPass<NoteCompiling> {
         module.getOrInsertNamedMetadata(compiling_note);
         if (discover)
             note_discover(module);
-        return PreservedAnalyses::all();
+        else /* libstdc++ itself is to call the program's templates, whose memory is discovered */
+            name_copies(module);
+        return PreservedAnalyses::none();
     }
 };
 

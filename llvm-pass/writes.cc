@@ -248,6 +248,8 @@ bool Collector::intrinsic(IntrinsicInst &call)
     case Intrinsic::var_annotation:
     case Intrinsic::ptr_annotation:
     case Intrinsic::clear_cache:
+    case Intrinsic::stacksave:
+    case Intrinsic::stackrestore:
         return true;
     default:
         return x86_intrinsic(call);

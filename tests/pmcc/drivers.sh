@@ -101,6 +101,55 @@ for lto in -fno-lto -flto=full -flto=thin; do
     done
 done
 
+# A file without marks has the same inline functions and classes, and comes first.
+cat >shared.h <<'END'
+template <class T> struct cell {
+    T value;
+    __attribute__((noinline)) void set(T x) { value = x; }
+    virtual void reset() { value = 0; }
+};
+long store_there(long x, cell<long> *other);
+END
+cat >other.cc <<'END'
+#include "shared.h"
+long store_there(long x, cell<long> *other)
+{
+    cell<long> here;
+    here.set(x);
+    other->reset();
+    return here.value;
+}
+END
+cat >copies.cc <<'END'
+#include "shared.h"
+#include <new>
+#define main other_main
+#include "main.cc"
+#undef main
+long store_there(long x, cell<long> *other);
+int main(int argc, char **)
+{
+    long *arena = (long *)map(0x110000000000);
+    map(0x510000000000);
+    auto *c = new (arena) cell<long>; /* a store to its first word */
+    c->set(argc);
+    int before = count();
+    store_there(5, c); /* resets it */
+    printf("%d\n", before * 10 + count());
+    return c->value != 0;
+}
+END
+for lto in -fno-lto -flto=full -flto=thin; do
+    for level in -O0 -O2; do
+        step="copies $lto $level"
+        "$clang" -fno-lto -O0 -c other.cc -o other.o
+        "$pmxx" $lto $level -c copies.cc -o copies.o
+        # shellcheck disable=SC2086 # several words
+        "$pmxx" $lto $level $link other.o copies.o plain.o -o program
+        marks 23 ./program
+    done
+done
+
 step="plain clang with the plugin"
 "$clang" -O2 -fpass-plugin="$plugin" main.c store.c -L. -Wl,-rpath,"$directory" -lpm -o program
 marks 2 ./program
@@ -118,6 +167,21 @@ done
 "$pmcc" --version | grep -q clang || fail "no version"
 says "no input files" "$pmcc"
 LIBPM=neither says "must be shared or static" "$pmcc" main.c
+
+# Of arrays of a variable length it has nothing to say.
+cat >array.c <<'END'
+void fill(char *p, unsigned long n);
+void fill_all(unsigned long n)
+{
+    while (n--) {
+        char array[n];
+        fill(array, n);
+    }
+}
+END
+for level in -O0 -O2; do
+    "$pmcc" -Wall -Wextra -Werror $level -c array.c || fail "a warning"
+done
 
 # What it cannot see it warns of.
 cat >unseen.c <<'END'
