@@ -113,3 +113,29 @@ TEST_CASE("a transaction that dirties every page of 1 GiB", "[redo]")
             FAIL("page " << page);
     REQUIRE_OK(pm_check(c.get()));
 }
+
+CHILD_PROCESS(changes_nothing)
+{
+    uint64_t pages = std::stoul(arguments[1]);
+    pm_container *c = open_sparse(arguments[0], pages);
+    auto store = [&](uint64_t value) {
+        for (uint64_t page = 0; page < pages; page++)
+            const_cast<volatile uint64_t &>(page_word(c, page)) = value;
+    };
+    store(5);
+    CHILD_REQUIRE(test::stats(c).pages_private * 4096 > LIMIT);
+    CHILD_REQUIRE(pm_rollback(c) == 0);
+    CHILD_REQUIRE(test::stats(c).pages_private * 4096 <= LIMIT);
+    store(0);
+    CHILD_REQUIRE(test::stats(c).pages_private * 4096 > LIMIT);
+    uint64_t before = test::stats(c).commits;
+    CHILD_REQUIRE(pm_commit(c) == 0 && test::stats(c).commits == before);
+    CHILD_REQUIRE(test::stats(c).pages_private * 4096 <= LIMIT);
+    _exit(0);
+}
+
+TEST_CASE("what was rolled back, or stored as it was, keeps no private memory", "[redo]")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("changes_nothing", {directory / "c.pm", std::to_string(1 << 16)}));
+}

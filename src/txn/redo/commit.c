@@ -200,9 +200,7 @@ static void apply(struct txn *t, const struct words *w)
         for_each_change(t, w, write_back);
 }
 
-/* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. A page
- * that the kernel does not let us close stays listed too: so nothing stored to it is missed. */
-static void cool_pages(struct txn *t)
+void redo_cool_pages(struct txn *t)
 {
     struct pages *p = &t->pages;
     if (p->count == 0)
@@ -240,7 +238,7 @@ static void finish(struct txn *t, const struct words *w)
     segments_close_freed(t, w->words, w->counts.words);
     if (t->moved)
         moved_note(t, w->words, w->counts.words);
-    cool_pages(t);
+    redo_cool_pages(t);
     trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
     trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);
     trim(w->clears, w->counts.clears * sizeof *w->clears);
@@ -291,7 +289,8 @@ int redo_commit(struct txn *t)
     uint64_t total = stream_bytes(t, &w);
     if (total == 0) {
         redo_clear_marks(t);
-        cool_pages(t);
+        redo_cool_pages(t);
+        redo_evict(t);
         return 0;
     }
 

@@ -247,6 +247,10 @@ static int redo_rollback(struct txn *t)
         redo_clear_marks(t);
         journal_rollback(&t->journal);
         t->free_hint = 0;
+        pages_sort(&t->pages);
+        for (uint32_t i = 0; i < t->pages.count; i++)
+            t->pages.opened[i].now = 0; /* nothing has changed */
+        redo_cool_pages(t);
         redo_evict(t);
     }
     lock_release_masked(&t->lock, &saved);

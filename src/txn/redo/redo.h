@@ -287,6 +287,11 @@ uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, 
 
 int redo_commit(struct txn *t);
 
+/* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. A page
+ * that the kernel does not let us close stays listed too: so nothing stored to it is missed. The list
+ * is sorted, and its entries say what has changed. */
+void redo_cool_pages(struct txn *t);
+
 /* Write back what the last commit left in home's cache lines only. */
 void redo_write_back(struct txn *t);
 
