@@ -134,7 +134,7 @@ static int map_type(pm_container *c, const char *p, const struct pm_type *type, 
 
 static int check_type(const pm_container *c, const struct pm_type *type)
 {
-    bool good = type && type->size % sizeof(void *) == 0;
+    bool good = type && type->size % sizeof(void *) == 0 && (type->fields == 0 || type->field);
     for (size_t k = 0; good && k < type->fields; k++)
         good = type->field[k].offset % sizeof(void *) == 0 && type->field[k].offset <= type->size &&
                type->field[k].count <= (type->size - type->field[k].offset) / sizeof(void *);

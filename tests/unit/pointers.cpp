@@ -297,11 +297,11 @@ TEST_CASE("what is no pointer's place is refused")
     REQUIRE(mapped(c.get()).empty());
 
     const pm_field good[] = {{8, 7}}, odd[] = {{4, 1}}, large[] = {{0, 9}}, beyond[] = {{72, 0}};
-    const pm_type types[] = {
-        {64, 1, good}, {60, 1, good}, {64, 1, odd}, {64, 1, large}, {64, 1, beyond}};
+    const pm_type types[] = {{64, 1, good},  {60, 1, good},   {64, 1, odd},
+                             {64, 1, large}, {64, 1, beyond}, {64, 1, nullptr}};
     REQUIRE(pm_malloc_typed(c.get(), &types[0], 1));
     for (const pm_type *type :
-         {&types[1], &types[2], &types[3], &types[4], (const pm_type *)nullptr}) {
+         {&types[1], &types[2], &types[3], &types[4], &types[5], (const pm_type *)nullptr}) {
         REQUIRE(pm_malloc_typed(c.get(), type, 1) == nullptr);
         require_failure(EINVAL, "PM_TYPE");
     }
