@@ -42,9 +42,12 @@ void rename_group(Module &module, const Comdat &group)
 
 void name_copies(Module &module)
 {
+    SmallVector<GlobalValue *, 16> used; // and so, perhaps, known by name elsewhere
+    for (bool by_compiler : {false, true})
+        collectUsedGlobalVariables(module, used, by_compiler);
     SmallSetVector<const Comdat *, 16> groups;
     for (GlobalValue &value : module.global_values())
-        if (is_copy(value)) {
+        if (is_copy(value) && !is_contained(used, &value)) {
             if (const Comdat *group = value.getComdat())
                 groups.insert(group);
             value.setName(value.getName() + suffix);
