@@ -139,7 +139,8 @@ enum pm_tracker {
  * modules.
  *
  * To the stack, to malloc'ed memory, to another container, to a module without a build-id: no run but
- * this one has that there, so pm_commit() fails.
+ * this one has that there, so pm_commit() fails. (What code compiled by pmcc stores as a pointer is a
+ * number if nothing is mapped there.)
  */
 enum pm_foreign_pointers {
     PM_FOREIGN_ERROR = 0, /* pm_commit() fails with EINVAL, and names object, offset and pointer;

@@ -38,22 +38,23 @@ bool foreign_is_mapped(uint64_t value)
 
 /* Of one that leads out: 1 if it may stay, 0 if it is none for the next run, -1 with a message if it
  * is an error. */
-static int check_value(struct txn *t, uint64_t offset, uint64_t value)
+static int check_value(struct txn *t, uint64_t offset, uint64_t value, bool declared)
 {
     int adopted = modules_adopt(t, value);
-    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_mapped(value))
+    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_address(value) ||
+        (!declared && !foreign_is_mapped(value)))
         return adopted;
     return leads_out(t, offset, value);
 }
 
-int foreign_check(struct txn *t, uint64_t line, uint8_t *words)
+int foreign_check(struct txn *t, uint64_t line, uint8_t *words, bool declared)
 {
     const uint64_t *values = (const uint64_t *)(t->c->base + line * PM_LINE);
     for (unsigned left = *words; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
         if (foreign_leads_home(t->c, values[i]))
             continue;
-        int stays = check_value(t, line * PM_LINE + i * sizeof *values, values[i]);
+        int stays = check_value(t, line * PM_LINE + i * sizeof *values, values[i], declared);
         if (stays < 0)
             return -1;
         if (stays == 0)
@@ -73,7 +74,7 @@ static int check_page(struct txn *t, uint32_t page)
     struct mapped_lines known = {0};
     for (; line < end && result == 0; line++) {
         uint8_t words = txn_mapped(t, line, &known);
-        result = foreign_check(t, line, &words);
+        result = foreign_check(t, line, &words, true);
     }
     return result;
 }

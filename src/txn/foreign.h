@@ -25,8 +25,9 @@ static inline bool foreign_leads_home(const struct container *c, uint64_t value)
 }
 
 /* Look at some words of a line of the view, which hold pointers, a bit each: those that lead out, and
- * not into a module, are taken from `words`. -1 with a message if that is an error. */
-int foreign_check(struct txn *t, uint64_t line, uint8_t *words);
+ * not into a module, are taken from `words`. -1 with a message if that is an error; where nothing is
+ * mapped it is none, unless the words are `declared` to be pointers. */
+int foreign_check(struct txn *t, uint64_t line, uint8_t *words, bool declared);
 
 /* Where code does not tell what it stores: look at all mapped words of pages that the transaction may
  * have stored to. -1 as above. */

@@ -332,7 +332,7 @@ TEST_CASE("a declared pointer stays declared, wherever code that tells no kinds 
     Offsets pointer{offset_of(c.get(), &holder->pointer)};
     REQUIRE(mapped(c.get()) == pointer);
     REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
-    holder->pointer = &options;
+    holder->pointer = GENERATE_REF((void *)&options, (void *)100000);
     bool fails = options.foreign_pointers == PM_FOREIGN_ERROR;
     REQUIRE(pm_commit(c.get()) == (fails ? -1 : 0));
     REQUIRE(mapped(c.get()) == pointer);

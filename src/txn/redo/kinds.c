@@ -109,7 +109,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     uint8_t is = gather(kinds / KIND_POINTER), by_value = gather(kinds / KIND_BY_VALUE);
     uint8_t data = gather(kinds / KIND_DATA), stored = was & (by_value | data);
     uint8_t others = was & (uint8_t)~(is | stored);
-    if (foreign_check(t, line, &is) != 0)
+    if (foreign_check(t, line, &is, false) != 0)
         return -1;
     int leads = leading(t, line, visit & VISIT_UNSEEN ? by_value | (data & was) : by_value);
     if (leads < 0)
@@ -117,7 +117,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     if (visit & VISIT_FOREIGN) {
         /* Wherever they lead now, they stay declared, if that is no error. */
         uint8_t declared = others;
-        if (foreign_check(t, line, &declared) != 0)
+        if (foreign_check(t, line, &declared, true) != 0)
             return -1;
     } else if (visit & VISIT_LISTED) {
         others = unchanged(t, line, others);
