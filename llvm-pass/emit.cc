@@ -170,7 +170,12 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     uint64_t size = load->getModule()->getDataLayout().getTypeStoreSize(load->getType());
     Type *words = FixedVectorType::get(builder.getInt64Ty(), size / word_size);
     Value *from = load->getPointerOperand();
-    Value *candidates = is_in_arena(builder, builder.CreateBitCast(load, words));
+    Value *value = load;
+    if (load->getType()->isPointerTy())
+        value = address_of(builder, load);
+    else if (load->getType()->isPtrOrPtrVectorTy())
+        value = builder.CreatePtrToInt(load, words);
+    Value *candidates = is_in_arena(builder, builder.CreateBitCast(value, words));
     Value *is_asked = builder.CreateAnd(builder.CreateOrReduce(candidates),
                                         is_in_arena(builder, address_of(builder, from)));
     Instruction *then = SplitBlockAndInsertIfThen(is_asked, at, false, unlikely_);

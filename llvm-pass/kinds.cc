@@ -3,6 +3,9 @@
 #include "base/marks.h"
 
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 #include <llvm/IR/PatternMatch.h>
 #include <optional>
@@ -42,6 +45,15 @@ MaybeOrigin without_load(MaybeOrigin origin)
     return origin && origin->kind == Origin::Loaded ? Origin{Origin::ByValue} : origin;
 }
 
+/* The type by which memory is accessed, as strict aliasing has it; empty if nobody says. */
+StringRef accessed_type(const Instruction &access)
+{
+    const MDNode *tag = access.getMetadata(LLVMContext::MD_tbaa);
+    auto *type = tag && tag->getNumOperands() > 1 ? dyn_cast<MDNode>(tag->getOperand(1)) : nullptr;
+    auto *name = type ? dyn_cast<MDString>(type->getOperand(0)) : nullptr;
+    return name ? name->getString() : StringRef();
+}
+
 /* Whether the type by which memory is read may be another than that by which it was written. Of a
  * union, the optimiser makes one variable of one member's type, or two of which each is half of one. */
 bool is_of_union(const LoadInst &load)
@@ -52,11 +64,14 @@ bool is_of_union(const LoadInst &load)
                 return store && store->getValueOperand()->getType() != load.getType();
             }))
             return true;
-    const MDNode *tag = load.getMetadata(LLVMContext::MD_tbaa);
-    auto *access =
-        tag && tag->getNumOperands() > 1 ? dyn_cast<MDNode>(tag->getOperand(1)) : nullptr;
-    auto *name = access ? dyn_cast<MDString>(access->getOperand(0)) : nullptr;
-    return name && name->getString() == "omnipotent char";
+    return accessed_type(load) == "omnipotent char";
+}
+
+/* Of a pointer: the optimiser loads so what memcpy() or an assignment copies, whatever it is, and the
+ * compiler a union that it passes as its first member. Without strict aliasing any pointer is loaded so. */
+bool is_copied(const LoadInst &load)
+{
+    return load.getModule()->getNamedMetadata(typed_note) && !is_typed_pointer(load);
 }
 
 class Search
@@ -201,7 +216,8 @@ MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
         return is_doubtful ? Origin{Origin::ByValue} : origin;
     }
     case Instruction::Load:
-        if (scalar->isIntegerTy())
+        if (scalar->isIntegerTy() ||
+            (scalar->isPointerTy() && is_copied(cast<LoadInst>(operation))))
             return Origin{Origin::Loaded, &cast<LoadInst>(operation)};
         return is_of_union(cast<LoadInst>(operation)) ? Origin{Origin::ByValue} : unknown(type);
     case Instruction::Add:
@@ -251,7 +267,9 @@ MaybeOrigin Search::of_half(Operator &operation, unsigned depth)
         if (match(whole, m_LShr(m_Value(shifted), m_SpecificInt(32))))
             whole = shifted;
         MaybeOrigin origin = look(whole, depth + 1);
-        return Origin{origin && origin->kind == Origin::Pointer ? Origin::ByValue : Origin::Data};
+        bool is_pointer = origin && (origin->kind == Origin::Pointer ||
+                                     (origin->load && origin->load->getType()->isPointerTy()));
+        return Origin{is_pointer ? Origin::ByValue : Origin::Data};
     }
     default:
         return Origin{Origin::Data};
@@ -294,6 +312,22 @@ Origin origin_of(Value *value)
         words_of(origin.load->getType()) != words_of(value->getType()))
         return {Origin::ByValue};
     return origin;
+}
+
+bool is_typed_pointer(const Instruction &access)
+{
+    StringRef name = accessed_type(access);
+    return name == "any pointer" || name == "vtable pointer" ||
+           (name.size() > 1 && name[0] == 'p' && isDigit(name[1])); // -pointer-tbaa: "p1 int"
+}
+
+bool has_types(const Module &module)
+{
+    return any_of(module, [](const Function &function) {
+        return any_of(instructions(function), [](const Instruction &instruction) {
+            return instruction.hasMetadata(LLVMContext::MD_tbaa);
+        });
+    });
 }
 
 Origin::Kind kind_of_type(const Type *type)

@@ -8,6 +8,7 @@
  *   a pointer by its type, but for inttoptr                                            Pointer
  *   ptrtoint, and that with small bits set or cleared or a distance added              Pointer
  *   a load of a word, and that with bits or a constant changed                   as the word loaded
+ *   a load of a pointer that strict aliasing knows no type of                    as the word loaded
  *   arguments, results, doubles that were loaded, other changes of a pointer,
  *     and whatever mixes the above                                                  by its value
  *   all other arithmetic, constants, numbers of less than 8 bytes                         Data
@@ -25,6 +26,13 @@ struct Origin {
     Kind kind = Data;
     llvm::LoadInst *load = nullptr; // whose word's kind it has; of the value's size
 };
+
+/** In a module while it is marked: strict aliasing has left the types of what is accessed. */
+constexpr char typed_note[] = "pm.typed";
+bool has_types(const llvm::Module &module);
+
+/** Whether by those types it is a pointer that a load or store accesses. */
+bool is_typed_pointer(const llvm::Instruction &access);
 
 /** Of a value that is put into memory. */
 Origin origin_of(llvm::Value *value);

@@ -24,6 +24,7 @@
 #include "copies.h"
 #include "discover.h"
 #include "emit.h"
+#include "kinds.h"
 #include "loops.h"
 #include "merge.h"
 
@@ -87,6 +88,8 @@ bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_on
         changed |= route_allocations(module, optnone_only);
         changed |= route_links(module, optnone_only);
     }
+    if (has_types(module))
+        module.getOrInsertNamedMetadata(typed_note);
     Emitter emitter(module);
     for (Function &function : module) {
         if (function.isDeclaration() || function.hasAvailableExternallyLinkage() ||
@@ -104,6 +107,8 @@ bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_on
         }
     }
     emitter.remove_unused();
+    if (NamedMDNode *note = module.getNamedMetadata(typed_note))
+        note->eraseFromParent();
     return wrap_calls(module, optnone_only) || changed;
 }
 

@@ -65,6 +65,9 @@ class Collector
         if (value->getType()->isAggregateType())
             return bytes(pointer, value->getType(), align);
         Origin origin = origin_of(value);
+        if (origin.kind == Origin::Loaded && value->getType()->isPointerTy() &&
+            is_typed_pointer(at_))
+            origin = {Origin::Pointer};
         uint64_t size = layout_.getTypeStoreSize(value->getType());
         if (size > kinds_size_max && origin.kind != Origin::Data)
             return by_lines(pointer, size, align, [&](uint64_t) { return origin.kind; });

@@ -5,6 +5,8 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -278,5 +280,78 @@ static const char *check_ways(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->chosen[1] == 0 && r->chosen[3] == 86400 && r->kept[1] == 86400);
     for (int i = 0; i < 3; i++)
         REQUIRE_THAT_IT_HAS(r->rounded[i] == o);
+    return NULL;
+}
+
+/* ---- unions that go through a variable of one member's type ----------------------------------- */
+
+union word {
+    struct object *o;
+    uint64_t n;
+};
+#define WORDS 24
+struct through {
+    union word from[WORDS], one[WORDS], all[WORDS];
+    struct object *typed[WORDS];
+    struct object object;
+};
+
+NOINLINE static void copy_union(union word *to, const union word *from)
+{
+    union word word;
+    memcpy(&word, from, sizeof word);
+    memcpy(to, &word, sizeof word);
+}
+NOINLINE static void copy_unions(union word *to, const union word *from, int words)
+{
+    for (int i = 0; i < words; i++) {
+        union word word;
+        memcpy(&word, &from[i], sizeof word);
+        if (!word.o)
+            word.n = 5000;
+        memcpy(&to[i], &word, sizeof word);
+    }
+}
+NOINLINE static void take_pointer(struct object **to, const union word *from)
+{
+    union word word;
+    memcpy(&word, from, sizeof word);
+    *to = word.o;
+}
+
+STRUCTURE(through)
+static void build_through(pm_container *c, int step)
+{
+    if (step == 0)
+        pm_setroot(c, make_bytes(c, sizeof(struct through)), 0);
+    struct through *r = pm_getroot(c);
+    has_data(r, offsetof(struct through, typed));
+    for (int i = 0; i < WORDS; i++) {
+        bool is_pointer = (i + step) % 3 == 0;
+        if (is_pointer)
+            r->from[i].o = &r->object;
+        else
+            r->from[i].n = (uint64_t)number(86400 + i);
+    }
+    for (int i = 0; i < WORDS; i++)
+        copy_union(&r->one[i], &r->from[i]);
+    copy_unions(r->all, r->from, WORDS);
+    for (int i = 0; i < WORDS; i++)
+        if ((i + step) % 3 == 0) {
+            take_pointer(&r->typed[i], &r->from[i]);
+            has_pointer(&r->from[i]);
+            has_pointer(&r->one[i]);
+            has_pointer(&r->all[i]);
+            has_pointer(&r->typed[i]);
+        }
+}
+static const char *check_through(pm_container *c)
+{
+    const struct through *r = pm_getroot(c);
+    for (int i = 0; i < WORDS; i++) {
+        uint64_t word = (i + STEPS - 1) % 3 ? 86400 + (uint64_t)i : (uint64_t)&r->object;
+        REQUIRE_THAT_IT_HAS(r->from[i].n == word && r->one[i].n == word && r->all[i].n == word);
+        REQUIRE_THAT_IT_HAS(!r->typed[i] || r->typed[i] == &r->object);
+    }
     return NULL;
 }
