@@ -5,6 +5,7 @@
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 #include <llvm/IR/PatternMatch.h>
@@ -91,7 +92,10 @@ class Search
     MaybeOrigin of_half(Operator &operation, unsigned depth);
     Origin of_arithmetic(Operator &operation, unsigned depth);
     MaybeOrigin of_alternatives(iterator_range<User::op_iterator> values, unsigned depth);
+    Origin of_scaling(Operator &operation, unsigned depth);
     bool is_rounding(Operator &operation, unsigned depth);
+    bool is_distance(Value *value, unsigned depth);
+    bool may_point(Value *value, unsigned depth);
 
     SmallPtrSet<Value *, 8> phis_;
 };
@@ -100,6 +104,12 @@ class Search
 Origin unknown(Type *type)
 {
     return {type->isPtrOrPtrVectorTy() ? Origin::Pointer : Origin::ByValue};
+}
+
+bool Search::may_point(Value *value, unsigned depth)
+{
+    MaybeOrigin origin = look(value, depth);
+    return origin && origin->kind != Origin::Data;
 }
 
 MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, unsigned depth)
@@ -140,18 +150,56 @@ MaybeOrigin Search::of_constant(Constant &constant, unsigned depth)
     return Origin{constant.getType()->isPtrOrPtrVectorTy() ? Origin::Pointer : Origin::Data};
 }
 
-/* x / n * n, and with shifts: of a pointer, the object that it leads into. */
+/* Without optimisation a variable is loaded each time. */
+bool is_same(const Value *a, const Value *b)
+{
+    auto *first = dyn_cast<LoadInst>(a), *second = dyn_cast<LoadInst>(b);
+    return a == b || (first && second && first->getPointerOperand() == second->getPointerOperand());
+}
+
+/* x / n * n: of a pointer, the object that it leads into. */
 bool Search::is_rounding(Operator &operation, unsigned depth)
 {
-    Value *rounded;
-    const APInt *by, *again;
-    if (!match(operation.getOperand(1), m_APInt(again)) ||
-        !(match(operation.getOperand(0), m_Shr(m_Value(rounded), m_APInt(by))) ||
-          match(operation.getOperand(0), m_IDiv(m_Value(rounded), m_APInt(by)))) ||
-        *by != *again)
+    auto rounds = [&](Value *quotient, const Value *by) {
+        Value *rounded, *divisor;
+        return match(quotient, m_IDiv(m_Value(rounded), m_Value(divisor))) &&
+               is_same(divisor, by) && may_point(rounded, depth + 1);
+    };
+    Value *a = operation.getOperand(0), *b = operation.getOperand(1);
+    return rounds(a, b) || rounds(b, a);
+}
+
+/*
+ * Products, quotients, shifts: of what may be an address, or part of one, it may be part of one or an
+ * address. Not so a product with a large number or with another variable, which hashes are, and the
+ * quotient of a distance, which is a number of elements.
+ */
+Origin Search::of_scaling(Operator &operation, unsigned depth)
+{
+    Value *scaled = operation.getOperand(0), *a, *b;
+    unsigned opcode = operation.getOpcode();
+    const APInt *number;
+    bool may_lead;
+    if (opcode == Instruction::Mul &&
+        !(match(operation.getOperand(1), m_APInt(number)) && is_small(*number)))
+        may_lead = is_rounding(operation, depth);
+    else if (opcode != Instruction::Mul && opcode != Instruction::Shl &&
+             match(scaled, m_Sub(m_Value(a), m_Value(b))))
+        may_lead = may_point(a, depth + 2) != may_point(b, depth + 2);
+    else
+        may_lead = may_point(scaled, depth + 1);
+    return {may_lead ? Origin::ByValue : Origin::Data};
+}
+
+/* Beside a pointer: an index times the size of an element. */
+bool Search::is_distance(Value *value, unsigned depth)
+{
+    Value *index;
+    if (!match(value, m_Mul(m_Value(index), m_Value())) &&
+        !match(value, m_Shl(m_Value(index), m_Value())))
         return false;
-    MaybeOrigin origin = look(rounded, depth + 1);
-    return origin && origin->kind != Origin::Data;
+    MaybeOrigin origin = look(index, depth + 1);
+    return !origin || origin->kind != Origin::Pointer;
 }
 
 /* add, sub, and, or, xor: what is left of a pointer is one, and so is what makes one. */
@@ -159,6 +207,10 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
 {
     Origin a = look(operation.getOperand(0), depth + 1).value_or(Origin{Origin::Data});
     Origin b = look(operation.getOperand(1), depth + 1).value_or(Origin{Origin::Data});
+    if (a.kind == Origin::Pointer && is_distance(operation.getOperand(1), depth + 1))
+        b = {Origin::Data};
+    else if (b.kind == Origin::Pointer && is_distance(operation.getOperand(0), depth + 1))
+        a = {Origin::Data};
     const APInt *number = nullptr;
     bool is_constant = match(operation.getOperand(1), m_APInt(number)) ||
                        match(operation.getOperand(0), m_APInt(number));
@@ -184,6 +236,14 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
     default:
         return !is_constant || number->abs().ult(address_limit) ? a : Origin{Origin::ByValue};
     }
+}
+
+/* Arithmetic, as fabs() is too: not what functions return, or read. */
+bool is_computed(const Operator &operation)
+{
+    auto *instruction = dyn_cast<Instruction>(&operation);
+    bool is_call = isa<CallBase>(&operation) && !isa<IntrinsicInst>(&operation);
+    return !is_call && !(instruction && instruction->mayReadFromMemory());
 }
 
 MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
@@ -228,24 +288,27 @@ MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
         return scalar->isIntegerTy(64) ? of_arithmetic(operation, depth) : unknown(type);
     case Instruction::Mul:
     case Instruction::Shl:
-        return scalar->isIntegerTy(64) && !is_rounding(operation, depth) ? Origin{Origin::Data}
-                                                                         : unknown(type);
+        return scalar->isIntegerTy(64) ? of_scaling(operation, depth) : unknown(type);
     case Instruction::UDiv:
     case Instruction::SDiv:
-    case Instruction::URem:
-    case Instruction::SRem:
     case Instruction::LShr:
     case Instruction::AShr:
+        return of_scaling(operation, depth);
+    case Instruction::URem:
+    case Instruction::SRem:
     case Instruction::FPToSI:
     case Instruction::FPToUI:
         return Origin{Origin::Data};
     case Instruction::ZExt:
-    case Instruction::SExt:
-        return scalar->isIntegerTy(64) ? Origin{Origin::Data} : unknown(type);
+    case Instruction::SExt: {
+        unsigned bits = operation.getOperand(0)->getType()->getScalarSizeInBits();
+        return scalar->isIntegerTy(64) && bits <= 32 ? Origin{Origin::Data} : unknown(type);
+    }
     case Instruction::ExtractValue:
         return unknown(type);
-    default: // arithmetic, and what functions return
-        return scalar->isFloatingPointTy() ? Origin{Origin::Data} : unknown(type);
+    default:
+        return scalar->isFloatingPointTy() && is_computed(operation) ? Origin{Origin::Data}
+                                                                     : unknown(type);
     }
 }
 

@@ -10,8 +10,10 @@
  *   a load of a word, and that with bits or a constant changed                   as the word loaded
  *   a load of a pointer that strict aliasing knows no type of                    as the word loaded
  *   arguments, results, doubles that were loaded, other changes of a pointer,
+ *     shifts, quotients and small multiples of what may be part of one,
  *     and whatever mixes the above                                                  by its value
- *   all other arithmetic, constants, numbers of less than 8 bytes                         Data
+ *   other products, remainders, numbers of elements, constants, computed doubles,
+ *     numbers of less than 8 bytes                                                    Data
  */
 #pragma once
 

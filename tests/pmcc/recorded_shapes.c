@@ -355,3 +355,113 @@ static const char *check_through(pm_container *c)
     }
     return NULL;
 }
+
+/* ---- addresses that arithmetic takes apart, and puts together again --------------------------- */
+
+struct computed {
+    __extension__ unsigned __int128 pair;
+    uintptr_t unpacked, extended, middle, rounded, scaled;
+    struct bits {
+        uintptr_t tag : 3, address : 61;
+    } bits;
+    uint64_t packed, high;
+    uintptr_t numbers[4];
+    double boxed[3];
+    struct object objects[8];
+};
+
+NOINLINE static void drop_first(struct computed *r)
+{
+    r->pair = r->pair >> 64;
+}
+NOINLINE static void unpack(uintptr_t *to, const uint64_t *packed)
+{
+    *to = *packed >> 16;
+}
+NOINLINE static void extend(uintptr_t *to, const uint64_t *high)
+{
+    *to = (uintptr_t)((int64_t)(*high << 16) >> 16);
+}
+NOINLINE static void find_middle(uintptr_t *to, const void *from, const void *end)
+{
+    *to = ((uintptr_t)from + (uintptr_t)end) / 2;
+}
+NOINLINE static void round_up(uintptr_t *to, const void *from, size_t multiple)
+{
+    *to = ((uintptr_t)from + multiple - 1) / multiple * multiple;
+}
+NOINLINE static void scale(uintptr_t *to, uintptr_t by_eight)
+{
+    *to = by_eight * 8;
+}
+NOINLINE static void set_bits(struct bits *to, const void *address, unsigned tag)
+{
+    to->tag = tag & 7;
+    to->address = (uintptr_t)address >> 3;
+}
+/* They look like addresses, but would not in a program that makes sense. */
+NOINLINE static void count(uintptr_t *to, const struct object *from, const struct object *end,
+                           uintptr_t key)
+{
+    to[0] = (uintptr_t)(end - from);
+    to[1] = key / 3 * (uintptr_t)number(3);
+    to[2] = key % (uintptr_t)number(-1);
+    to[3] = (key ^ key >> 7) * 0x9e3779b97f4a7c15;
+}
+NOINLINE static double box(const void *address)
+{
+    double boxed;
+    memcpy(&boxed, &address, sizeof boxed);
+    return boxed;
+}
+NOINLINE static double unbox(const double *from)
+{
+    return *from;
+}
+NOINLINE static void put(double *to, double value)
+{
+    *to = value;
+}
+
+STRUCTURE(computed)
+static void build_computed(pm_container *c, int step)
+{
+    if (step == 0)
+        pm_setroot(c, make_bytes(c, sizeof(struct computed)), 0);
+    struct computed *r = pm_getroot(c);
+    const struct object *o = &r->objects[step];
+    uintptr_t address = (uintptr_t)o;
+    __extension__ typedef unsigned __int128 two_words;
+    r->pair = (two_words)address << 64 | 5000;
+    drop_first(r);
+    r->packed = address << 16 | 5;
+    unpack(&r->unpacked, &r->packed);
+    r->high = address | UINT64_C(5) << 48;
+    extend(&r->extended, &r->high);
+    find_middle(&r->middle, o, o + 2);
+    round_up(&r->rounded, (const char *)o + 3, (size_t)number(8));
+    scale(&r->scaled, address / 8);
+    set_bits(&r->bits, o, 5);
+    count(r->numbers, (struct object *)number(0), (struct object *)(address * 8), address + 1);
+    r->boxed[0] = box(o);
+    put(&r->boxed[1], box(o));
+    r->boxed[2] = unbox(&r->boxed[1]);
+    void *pointers[] = {&r->pair,   &r->unpacked, &r->extended, &r->middle,   &r->rounded,
+                        &r->scaled, &r->bits,     &r->boxed[0], &r->boxed[1], &r->boxed[2]};
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+        has_pointer(pointers[i]);
+}
+static const char *check_computed(pm_container *c)
+{
+    struct computed *r = pm_getroot(c);
+    const struct object *o = &r->objects[STEPS - 1];
+    uintptr_t address = (uintptr_t)o;
+    REQUIRE_THAT_IT_HAS(r->pair == address && r->unpacked == address && r->extended == address);
+    REQUIRE_THAT_IT_HAS(r->middle == (uintptr_t)(o + 1) && r->rounded == (uintptr_t)(o + 1));
+    REQUIRE_THAT_IT_HAS(r->scaled == address && r->bits.address << 3 == address &&
+                        r->bits.tag == 5);
+    for (int i = 0; i < 3; i++)
+        REQUIRE_THAT_IT_HAS(memcmp(&r->boxed[i], &o, sizeof o) == 0);
+    REQUIRE_THAT_IT_HAS(r->numbers[0] == r->numbers[2] - 1);
+    return NULL;
+}
