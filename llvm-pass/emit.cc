@@ -189,6 +189,30 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     return kinds;
 }
 
+/* Before bits of a word change. Few words lead into the arena, and only of those the library knows more. */
+Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer)
+{
+    IRBuilder<> builder(at);
+    Value *word =
+        builder.CreateIntrinsic(Intrinsic::ptrmask, {pointer->getType(), builder.getInt64Ty()},
+                                {pointer, builder.getInt64(-word_size)});
+    LoadInst *before = builder.CreateAlignedLoad(builder.getInt64Ty(), word, Align(word_size));
+    before->setNoSanitizeMetadata();
+    Instruction *then =
+        SplitBlockAndInsertIfThen(is_in_arena(builder, before), at, false, unlikely_);
+    builder.SetInsertPoint(then);
+    Value *known = call(builder, kinds_, {word, builder.getInt64(word_size)});
+    Value *may_point =
+        builder.CreateICmpNE(builder.CreateAnd(known, KIND_MAY_POINT), builder.getInt64(0));
+    known = builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE),
+                                 builder.getInt64(KIND_DATA));
+    builder.SetInsertPoint(at->getParent(), at->getParent()->begin());
+    PHINode *kind = builder.CreatePHI(builder.getInt64Ty(), 2);
+    kind->addIncoming(known, then->getParent());
+    kind->addIncoming(builder.getInt64(KIND_DATA), then->getParent()->getSinglePredecessor());
+    return kind;
+}
+
 /* Whether memory may have changed between a load and what comes before `at`. */
 static bool is_just_before(const LoadInst *load, const Instruction *at)
 {
@@ -231,6 +255,9 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
     if (write.loaded) {
         auto known = loaded_.find(write.loaded);
         kinds = known != loaded_.end() ? known->second : kinds_of_loaded(at, write.loaded);
+        builder.SetInsertPoint(at);
+    } else if (write.updates) {
+        kinds = kinds_of_updated(at, pointer);
         builder.SetInsertPoint(at);
     }
     Value *address = address_of(builder, pointer);

@@ -35,6 +35,7 @@ class Emitter
     void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length);
     llvm::Instruction *if_kinds_wanted(llvm::Instruction *at, llvm::Value *pointer);
     void tell(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
+    llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer);
     llvm::Value *kinds_of_loaded(llvm::Instruction *at, llvm::LoadInst *load);
 
     void mark_lanes(const Write &write);

@@ -384,6 +384,15 @@ bool is_typed_pointer(const Instruction &access)
            (name.size() > 1 && name[0] == 'p' && isDigit(name[1])); // -pointer-tbaa: "p1 int"
 }
 
+/* Of a field, the tag names the struct too. */
+bool is_typed_field(const Instruction &access)
+{
+    const MDNode *tag = access.getMetadata(LLVMContext::MD_tbaa);
+    bool is_byte =
+        accessed_type(access) == "omnipotent char" && tag->getOperand(0) == tag->getOperand(1);
+    return access.getModule()->getNamedMetadata(typed_note) && !is_byte;
+}
+
 bool has_types(const Module &module)
 {
     return any_of(module, [](const Function &function) {

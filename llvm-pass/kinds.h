@@ -36,6 +36,9 @@ bool has_types(const llvm::Module &module);
 /** Whether by those types it is a pointer that a load or store accesses. */
 bool is_typed_pointer(const llvm::Instruction &access);
 
+/** Whether by those types it is no byte of something of another type. Bit-fields have no type. */
+bool is_typed_field(const llvm::Instruction &access);
+
 /** Of a value that is put into memory. */
 Origin origin_of(llvm::Value *value);
 

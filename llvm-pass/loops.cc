@@ -187,6 +187,7 @@ void LoopMover::move_marching(SmallVectorImpl<Write> &writes)
             continue;
         range.tells &= is_data && is_dense;
         range.loaded = nullptr;
+        range.updates = false;
         for (const Marching &store : group) {
             moved.push_back(store.write);
             if (!range.tells && writes[store.write].tells)

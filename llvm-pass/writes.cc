@@ -16,9 +16,11 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #include <ucontext.h>
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace pmcc
 {
@@ -77,6 +79,9 @@ class Collector
         writes_.back().kinds = repeat(origin.kind, size);
         writes_.back().loaded = origin.load;
     }
+
+    /* What was collected last is but bits of what was there. */
+    void updates() { writes_.back().updates = writes_.back().is_data(); }
 
     void bytes(Value *pointer, Value *length, Align align)
     {
@@ -300,6 +305,37 @@ static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo 
            });
 }
 
+/* Whether `value` is what was at `pointer` with bits set or cleared, or a bit-field in it. */
+static bool is_update(const Value *value, const Value *pointer, unsigned depth = 0)
+{
+    constexpr unsigned depth_limit = 6;
+    const Value *a, *b;
+    if (auto *load = dyn_cast<LoadInst>(value); load || depth > depth_limit)
+        return load && load->getPointerOperand() == pointer;
+    if (match(value, m_Or(m_Value(a), m_Value(b))))
+        return is_update(a, pointer, depth + 1) || is_update(b, pointer, depth + 1);
+    return (match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
+            match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
+           is_update(a, pointer, depth + 1);
+}
+
+static bool is_bitwise(AtomicRMWInst::BinOp operation)
+{
+    return operation == AtomicRMWInst::And || operation == AtomicRMWInst::Or ||
+           operation == AtomicRMWInst::Xor;
+}
+
+/* A pointer's tag may be set through its first byte. Fields of structs, where strict aliasing tells them,
+ * are no part of a pointer, and it would cost. */
+static bool may_be_tag(const Instruction &access, const Type *type)
+{
+    if (!type->isIntegerTy() || type->getIntegerBitWidth() >= 64)
+        return false;
+    auto *store = dyn_cast<StoreInst>(&access);
+    return !store || (is_update(store->getValueOperand(), store->getPointerOperand()) &&
+                      !is_typed_field(access));
+}
+
 void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
                     SmallVectorImpl<Write> &writes)
 {
@@ -307,6 +343,8 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     Collector collector(instruction, writes);
     if (auto *store = dyn_cast<StoreInst>(&instruction)) {
         collector.value(store->getPointerOperand(), store->getValueOperand(), store->getAlign());
+        if (may_be_tag(*store, store->getValueOperand()->getType()))
+            collector.updates();
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
         if (update->getOperation() == AtomicRMWInst::Xchg)
             collector.value(update->getPointerOperand(), update->getValOperand(),
@@ -314,6 +352,9 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
         else
             collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
                             update->getAlign());
+        if (is_bitwise(update->getOperation()) &&
+            may_be_tag(*update, update->getValOperand()->getType()))
+            collector.updates();
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
         collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
                         exchange->getAlign()); // what is there then may be what was there before

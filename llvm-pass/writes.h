@@ -13,6 +13,7 @@
  *   `kinds`      a constant, a byte a word, of at most 8, and 0 for data; of every lane alike
  *   `loaded`     what that instruction has loaded, up to 64 bytes
  *   `from`       a copy of the memory there
+ *   `updates`    part of a word, with bits set or cleared in what was there: the word stays what it is
  *   data         if it is none of these but larger
  */
 #pragma once
@@ -40,11 +41,12 @@ struct Write {
     uint64_t kinds = 0;
     llvm::LoadInst *loaded = nullptr;
     llvm::Value *from = nullptr;
+    bool updates = false;
     bool marks = true; // else another mark stands for it
     bool tells = true; // its kinds; else another write does, or several
 
     bool is_constant() const { return shape == Bytes && !length && !from; }
-    bool is_data() const { return kinds == 0 && !loaded && !from; }
+    bool is_data() const { return kinds == 0 && !loaded && !from && !updates; }
 
     /** What is left where it stands, when its mark moves elsewhere. */
     Write without_mark() const

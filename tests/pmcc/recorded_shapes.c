@@ -465,3 +465,94 @@ static const char *check_computed(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->numbers[0] == r->numbers[2] - 1);
     return NULL;
 }
+
+/* ---- tags that are set in a part of the word -------------------------------------------------- */
+
+typedef uint32_t __attribute__((may_alias)) any_uint32_t;
+
+struct partly {
+    uintptr_t byte[4], half, atomic, twice;
+    uintptr_t number, over, flagged;
+    struct object object;
+};
+
+NOINLINE static void tag_byte(uintptr_t *word, unsigned char tag)
+{
+    *(unsigned char *)word |= tag;
+}
+NOINLINE static void untag_byte(uintptr_t *word)
+{
+    *(unsigned char *)word &= 0xf8;
+}
+NOINLINE static void flip_byte(uintptr_t *word)
+{
+    *(unsigned char *)word ^= 2;
+}
+NOINLINE static void tag_bytes(uintptr_t *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        *(unsigned char *)&words[i] |= 4;
+}
+NOINLINE static void tag_half(uintptr_t *word)
+{
+    *(any_uint32_t *)word |= 1;
+}
+NOINLINE static void tag_atomically(uintptr_t *word)
+{
+    __atomic_fetch_or((unsigned char *)word, 1, __ATOMIC_SEQ_CST);
+}
+NOINLINE static void flag_last(uintptr_t *word)
+{
+    ((unsigned char *)word)[5] |= 0x80;
+}
+NOINLINE static void set_byte(uintptr_t *word)
+{
+    *(unsigned char *)word = 5;
+}
+
+STRUCTURE(partly)
+static void build_partly(pm_container *c, int step)
+{
+    if (step == 0)
+        pm_setroot(c, make_bytes(c, sizeof(struct partly)), 0);
+    struct partly *r = pm_getroot(c);
+    uintptr_t o = (uintptr_t)&r->object;
+    if (step % 2 ==
+        0) { /* then tags are set in the transaction of the store, and else in the next */
+        for (int i = 0; i < 4; i++)
+            r->byte[i] = o;
+        r->half = r->atomic = r->twice = r->over = r->flagged = o;
+        r->number = o / 8 * (uintptr_t)number(8); /* it looks like a pointer */
+    }
+    if (step != 2) {
+        tag_byte(&r->byte[0], 1);
+        flip_byte(&r->byte[1]);
+        tag_bytes(&r->byte[2], 2);
+        tag_half(&r->half);
+        tag_atomically(&r->atomic);
+        tag_byte(&r->twice, 3);
+        untag_byte(&r->twice);
+        tag_byte(&r->number, 1);
+        set_byte(&r->over);
+        flag_last(&r->flagged);
+    }
+    for (int i = 0; i < 4; i++)
+        has_pointer(&r->byte[i]);
+    has_pointer(&r->half);
+    has_pointer(&r->atomic);
+    has_pointer(&r->twice);
+    has_data(&r->over, sizeof r->over + sizeof r->flagged);
+    if (step == 2) {
+        has_pointer(&r->over);
+        has_pointer(&r->flagged);
+    }
+}
+static const char *check_partly(pm_container *c)
+{
+    const struct partly *r = pm_getroot(c);
+    uintptr_t o = (uintptr_t)&r->object;
+    REQUIRE_THAT_IT_HAS(r->byte[0] == o + 1 && r->byte[1] == (o ^ 2) && r->byte[2] == (o | 4));
+    REQUIRE_THAT_IT_HAS(r->byte[3] == (o | 4) && r->half == o + 1 && r->atomic == o + 1);
+    REQUIRE_THAT_IT_HAS(r->twice == o);
+    return NULL;
+}
