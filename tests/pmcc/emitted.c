@@ -151,6 +151,37 @@ void copy(char *p, const char *q, size_t n)
     memcpy(p, q, n);
 }
 
+// A pointer that is loaded as one, and a flag that is set, need no question.
+// CHECK-LABEL: @typed(
+// CHECK-NOT: @pm__kinds
+void typed(struct node *n)
+{
+    n->left = n->right;
+    n->colour |= 1;
+}
+
+// What a union has, only the library knows.
+// CHECK-LABEL: @copied(
+// CHECK: call preserve_mostcc i64 @pm__kinds(
+union word {
+    void *pointer;
+    long number;
+};
+void copied(union word *to, const union word *from)
+{
+    union word word;
+    memcpy(&word, from, sizeof word);
+    memcpy(to, &word, sizeof word);
+}
+
+// And of a byte, whether it is a pointer's.
+// CHECK-LABEL: @tagged(
+// CHECK: call preserve_mostcc i64 @pm__kinds(
+void tagged(long *word)
+{
+    *(unsigned char *)word |= 1;
+}
+
 // CHECK-LABEL: @opted_out(
 // CHECK-NOT: @pm__
 __attribute__((disable_sanitizer_instrumentation)) char *opted_out(char *p, char *q)
