@@ -302,21 +302,16 @@ void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
     }
 }
 
-/* A byte for each bit. */
-static uint64_t spread(uint8_t bits)
+/* Those of a line's words that have a kind and are about to lose it: by their value from now on. Other
+ * threads may be telling the kinds of the others. */
+static void doubt_kinds(struct txn *t, uint64_t line, unsigned words)
 {
-    uint64_t bytes = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
-    return (bytes + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
-}
-
-/* Those of a line's words that have a kind and are about to lose it: by their value from now on. */
-static void doubt_kinds(struct txn *t, uint64_t line, uint8_t words)
-{
-    uint64_t kinds = line_kinds(t, line), each = spread(words);
-    uint64_t told = (kinds / KIND_POINTER | kinds / KIND_BY_VALUE | kinds / KIND_DATA) & each;
-    kinds = (kinds & ~(each * UINT8_MAX)) | told * KIND_BY_VALUE;
-    if (told)
-        memcpy(redo_kinds(t, line), &kinds, sizeof kinds);
+    uint8_t *kinds = redo_kinds(t, line);
+    for (; words; words &= words - 1) {
+        uint8_t *kind = &kinds[__builtin_ctz(words)];
+        if (*kind != KIND_NONE)
+            *kind = KIND_BY_VALUE;
+    }
 }
 
 void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
@@ -328,10 +323,17 @@ void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
             continue;
         uint64_t from = max_u64(offset, start) - start, to = min_u64(end - start, PM_LINE);
         *redo_mark(t, line) |= MARK_FOREIGN;
-        doubt_kinds(t, line,
-                    (uint8_t)bits_between((uint32_t)(from / sizeof(uint64_t)),
-                                          (uint32_t)divide_up(to, sizeof(uint64_t))));
+        doubt_kinds(
+            t, line,
+            (unsigned)bits_between(from / sizeof(uint64_t), divide_up(to, sizeof(uint64_t))));
     }
+}
+
+/* A byte for each bit. */
+static uint64_t spread(uint8_t bits)
+{
+    uint64_t bytes = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+    return (bytes + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
 }
 
 /* The kinds of a line's words, a byte each, as the next commit would see them, whose `mapped` words
