@@ -229,7 +229,8 @@ static void take_all(size_t size)
     assert(errno == ENOMEM);
 }
 
-/* When all addresses of the heap are in use, nothing moves there, and nothing else happens. */
+/* When all addresses of the heap are in use, nothing moves there, and nothing else happens. Only their
+ * table takes memory, 1 GiB. */
 static void fill_the_heap(void)
 {
     free(allocate(1));
