@@ -159,6 +159,20 @@ Instruction *Emitter::if_kinds_wanted(Instruction *at, Value *pointer)
     return SplitBlockAndInsertIfThen(builder.CreateICmpNE(wanted, builder.getInt8(0)), at, false);
 }
 
+/* What the library says of the kinds of words at `from`, if it is asked; before `at`. */
+Value *Emitter::ask(Instruction *at, Value *is_asked, Value *from, uint64_t size,
+                    uint64_t otherwise)
+{
+    Instruction *then = SplitBlockAndInsertIfThen(is_asked, at, false, unlikely_);
+    IRBuilder<> builder(then);
+    Value *known = call(builder, kinds_, {from, builder.getInt64(size)});
+    builder.SetInsertPoint(at->getParent(), at->getParent()->begin());
+    PHINode *kinds = builder.CreatePHI(builder.getInt64Ty(), 2);
+    kinds->addIncoming(known, then->getParent());
+    kinds->addIncoming(builder.getInt64(otherwise), then->getParent()->getSinglePredecessor());
+    return kinds;
+}
+
 /*
  * The library is asked only for what leads into the arena and comes from there: nothing else needs
  * more than its value. The answer goes before `at`, which nothing separates from the load that
@@ -167,26 +181,16 @@ Instruction *Emitter::if_kinds_wanted(Instruction *at, Value *pointer)
 Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
 {
     IRBuilder<> builder(at);
-    uint64_t size = load->getModule()->getDataLayout().getTypeStoreSize(load->getType());
+    const DataLayout &layout = load->getModule()->getDataLayout();
+    uint64_t size = layout.getTypeStoreSize(load->getType());
     Type *words = FixedVectorType::get(builder.getInt64Ty(), size / word_size);
-    Value *from = load->getPointerOperand();
-    Value *value = load;
-    if (load->getType()->isPointerTy())
-        value = address_of(builder, load);
-    else if (load->getType()->isPtrOrPtrVectorTy())
-        value = builder.CreatePtrToInt(load, words);
+    Value *from = load->getPointerOperand(), *value = load;
+    if (load->getType()->isPtrOrPtrVectorTy())
+        value = builder.CreatePtrToInt(load, layout.getIntPtrType(load->getType()));
     Value *candidates = is_in_arena(builder, builder.CreateBitCast(value, words));
     Value *is_asked = builder.CreateAnd(builder.CreateOrReduce(candidates),
                                         is_in_arena(builder, address_of(builder, from)));
-    Instruction *then = SplitBlockAndInsertIfThen(is_asked, at, false, unlikely_);
-    builder.SetInsertPoint(then);
-    Value *known = call(builder, kinds_, {from, builder.getInt64(size)});
-    builder.SetInsertPoint(at->getParent(), at->getParent()->begin());
-    PHINode *kinds = builder.CreatePHI(builder.getInt64Ty(), 2);
-    kinds->addIncoming(known, then->getParent());
-    kinds->addIncoming(builder.getInt64(KIND_BY_VALUE * KIND_EACH),
-                       then->getParent()->getSinglePredecessor());
-    return kinds;
+    return ask(at, is_asked, from, size, KIND_BY_VALUE * KIND_EACH);
 }
 
 /* Before bits of a word change. Few words lead into the arena, and only of those the library knows more. */
@@ -198,19 +202,12 @@ Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer)
                                 {pointer, builder.getInt64(-word_size)});
     LoadInst *before = builder.CreateAlignedLoad(builder.getInt64Ty(), word, Align(word_size));
     before->setNoSanitizeMetadata();
-    Instruction *then =
-        SplitBlockAndInsertIfThen(is_in_arena(builder, before), at, false, unlikely_);
-    builder.SetInsertPoint(then);
-    Value *known = call(builder, kinds_, {word, builder.getInt64(word_size)});
+    Value *known = ask(at, is_in_arena(builder, before), word, word_size, KIND_DATA);
+    builder.SetInsertPoint(at);
     Value *may_point =
         builder.CreateICmpNE(builder.CreateAnd(known, KIND_MAY_POINT), builder.getInt64(0));
-    known = builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE),
-                                 builder.getInt64(KIND_DATA));
-    builder.SetInsertPoint(at->getParent(), at->getParent()->begin());
-    PHINode *kind = builder.CreatePHI(builder.getInt64Ty(), 2);
-    kind->addIncoming(known, then->getParent());
-    kind->addIncoming(builder.getInt64(KIND_DATA), then->getParent()->getSinglePredecessor());
-    return kind;
+    return builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE),
+                                builder.getInt64(KIND_DATA));
 }
 
 /* Whether memory may have changed between a load and what comes before `at`. */

@@ -35,6 +35,8 @@ class Emitter
     void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length);
     llvm::Instruction *if_kinds_wanted(llvm::Instruction *at, llvm::Value *pointer);
     void tell(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
+    llvm::Value *ask(llvm::Instruction *at, llvm::Value *is_asked, llvm::Value *from, uint64_t size,
+                     uint64_t otherwise);
     llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer);
     llvm::Value *kinds_of_loaded(llvm::Instruction *at, llvm::LoadInst *load);
 

@@ -41,8 +41,8 @@ bool foreign_is_mapped(uint64_t value)
 static int check_value(struct txn *t, uint64_t offset, uint64_t value, bool declared)
 {
     int adopted = modules_adopt(t, value);
-    if (adopted != 0 || t->foreign == FOREIGN_IGNORE || !foreign_is_address(value) ||
-        (!declared && !foreign_is_mapped(value)))
+    if (adopted != 0 || t->foreign == FOREIGN_IGNORE ||
+        !(declared ? foreign_is_address(value) : foreign_is_mapped(value)))
         return adopted;
     return leads_out(t, offset, value);
 }

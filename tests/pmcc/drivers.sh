@@ -141,10 +141,10 @@ int main(int argc, char **)
     return c->value != 0;
 }
 END
+"$clang" -O0 -c other.cc -o other.o
 for lto in -fno-lto -flto=full -flto=thin; do
     for level in -O0 -O2; do
         step="copies $lto $level"
-        "$clang" -fno-lto -O0 -c other.cc -o other.o
         "$pmxx" $lto $level -c copies.cc -o copies.o
         # shellcheck disable=SC2086 # several words
         "$pmxx" $lto $level $link other.o copies.o plain.o -o program

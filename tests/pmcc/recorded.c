@@ -17,14 +17,6 @@
 /* And nobody may change its parameters. */
 #define NOINLINE __attribute__((noinline, used))
 
-/* The root, which step 0 makes: memory of which nothing is declared. */
-static void *root_bytes(pm_container *c, int step, size_t bytes)
-{
-    if (step == 0)
-        pm_setroot(c, make_bytes(c, bytes), 0);
-    return pm_getroot(c);
-}
-
 /* ---- a tree with parents --------------------------------------------------------------------- */
 
 struct tree {

@@ -22,6 +22,9 @@ void *make(pm_container *c, const struct pm_type *type, size_t count);
 /* Zeroed memory of which nothing is declared. */
 void *make_bytes(pm_container *c, size_t bytes);
 
+/* The root, which step 0 makes so. */
+void *root_bytes(pm_container *c, int step, size_t bytes);
+
 /* For the other two ways: what no type says. */
 void has_pointer(void *field);
 void has_data(void *field, size_t bytes);

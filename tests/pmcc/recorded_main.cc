@@ -113,6 +113,13 @@ void *make_bytes(pm_container *c, size_t bytes)
     return p;
 }
 
+void *root_bytes(pm_container *c, int step, size_t bytes)
+{
+    if (step == 0)
+        REQUIRE(pm_setroot(c, make_bytes(c, bytes), 0) == 0);
+    return pm_getroot(c);
+}
+
 void *make(pm_container *c, const pm_type *type, size_t count)
 {
     if (way == Way::Types) {
@@ -202,6 +209,15 @@ TEST_CASE("a pointer that leads out of the container fails the commit, or not, a
     REQUIRE_OK(pm_check(c.get()));
 }
 
+// A root whose pointer is committed: to itself.
+static Holder *hold_pointer(pm_container *c)
+{
+    auto *holder = static_cast<Holder *>(root_bytes(c, 0, sizeof(Holder)));
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c));
+    return holder;
+}
+
 TEST_CASE("a pointer to a function, a constant, or the table of a class is as good as any")
 {
     test::Directory directory;
@@ -241,10 +257,7 @@ TEST_CASE("what can be no address is no pointer")
 {
     test::Directory directory;
     test::Container c = test::open(directory / "c.pm", how(Way::Pass));
-    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
-    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
-    store_pointer(holder, holder);
-    REQUIRE_OK(pm_commit(c.get()));
+    Holder *holder = hold_pointer(c.get());
     auto is_data = [&](long value) {
         store_pointer(holder, reinterpret_cast<void *>(value));
         REQUIRE_OK(pm_commit(c.get()));
@@ -325,10 +338,7 @@ TEST_CASE("a declared pointer stays declared, wherever code that tells no kinds 
     pm_options options = how(Way::Pass);
     options.foreign_pointers = GENERATE(PM_FOREIGN_ERROR, PM_FOREIGN_IGNORE);
     test::Container c = test::open(directory / "c.pm", options);
-    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
-    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
-    store_pointer(holder, holder);
-    REQUIRE_OK(pm_commit(c.get()));
+    Holder *holder = hold_pointer(c.get());
     Offsets pointer{offset_of(c.get(), &holder->pointer)};
     REQUIRE(mapped(c.get()) == pointer);
     REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
@@ -347,10 +357,7 @@ TEST_CASE("a number over a pointer is none, whatever code that tells no kinds st
     test::Directory directory;
     std::string path = directory / "c.pm";
     test::Container c = test::open(path, how(Way::Pass));
-    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
-    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
-    store_pointer(holder, holder);
-    REQUIRE_OK(pm_commit(c.get()));
+    Holder *holder = hold_pointer(c.get());
     c.reset(); // so that a store to its page faults
     c = test::open(path, how(Way::Pass));
     holder = static_cast<Holder *>(pm_getroot(c.get()));
@@ -393,10 +400,7 @@ TEST_CASE("what code that tells no kinds stores after others goes by its value")
 {
     test::Directory directory;
     test::Container c = test::open(directory / "c.pm", how(Way::Pass));
-    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
-    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
-    store_pointer(holder, holder);
-    REQUIRE_OK(pm_commit(c.get()));
+    Holder *holder = hold_pointer(c.get());
     Offsets pointer{offset_of(c.get(), &holder->pointer)};
     fill(holder, 0x5a, sizeof *holder);
     REQUIRE(pm_dirty(&holder->pointer, sizeof holder->pointer) == 0);

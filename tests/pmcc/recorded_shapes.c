@@ -83,9 +83,7 @@ struct cells {
 STRUCTURE(cells)
 static void build_cells(pm_container *c, int step)
 {
-    if (step == 0)
-        pm_setroot(c, make_bytes(c, sizeof(struct cells)), 0);
-    struct cells *r = pm_getroot(c);
+    struct cells *r = root_bytes(c, step, sizeof *r);
     struct object *o = &r->object;
     long n = number(86400);
     for (int at = 0; at < CELLS; at++) {
@@ -170,9 +168,7 @@ NOINLINE static void move_all(uintptr_t *to, const uintptr_t *from, int rows)
 STRUCTURE(rows)
 static void build_rows(pm_container *c, int step)
 {
-    if (step == 0)
-        pm_setroot(c, make_bytes(c, sizeof(struct rows)), 0);
-    struct rows *r = pm_getroot(c);
+    struct rows *r = root_bytes(c, step, sizeof *r);
     int rows = (int)number(ROWS - step);
     fill_weighted(r, r->objects, rows);
     fill_counted(r, r->objects, rows);
@@ -254,9 +250,7 @@ NOINLINE static void round_all(uintptr_t *to, const void *within)
 STRUCTURE(ways)
 static void build_ways(pm_container *c, int step)
 {
-    if (step == 0)
-        pm_setroot(c, make_bytes(c, sizeof(struct ways)), 0);
-    struct ways *r = pm_getroot(c);
+    struct ways *r = root_bytes(c, step, sizeof *r);
     r->chosen[0] = (uintptr_t)&r->object;
     for (int i = 1; i < 4; i++)
         choose(&r->chosen[i], r->chosen, i - 1);
@@ -322,9 +316,7 @@ NOINLINE static void take_pointer(struct object **to, const union word *from)
 STRUCTURE(through)
 static void build_through(pm_container *c, int step)
 {
-    if (step == 0)
-        pm_setroot(c, make_bytes(c, sizeof(struct through)), 0);
-    struct through *r = pm_getroot(c);
+    struct through *r = root_bytes(c, step, sizeof *r);
     has_data(r, offsetof(struct through, typed));
     for (int i = 0; i < WORDS; i++) {
         bool is_pointer = (i + step) % 3 == 0;
@@ -426,9 +418,7 @@ NOINLINE static void put(double *to, double value)
 STRUCTURE(computed)
 static void build_computed(pm_container *c, int step)
 {
-    if (step == 0)
-        pm_setroot(c, make_bytes(c, sizeof(struct computed)), 0);
-    struct computed *r = pm_getroot(c);
+    struct computed *r = root_bytes(c, step, sizeof *r);
     const struct object *o = &r->objects[step];
     uintptr_t address = (uintptr_t)o;
     __extension__ typedef unsigned __int128 two_words;
@@ -513,9 +503,7 @@ NOINLINE static void set_byte(uintptr_t *word)
 STRUCTURE(partly)
 static void build_partly(pm_container *c, int step)
 {
-    if (step == 0)
-        pm_setroot(c, make_bytes(c, sizeof(struct partly)), 0);
-    struct partly *r = pm_getroot(c);
+    struct partly *r = root_bytes(c, step, sizeof *r);
     uintptr_t o = (uintptr_t)&r->object;
     if (step % 2 ==
         0) { /* then tags are set in the transaction of the store, and else in the next */
