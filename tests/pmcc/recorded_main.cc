@@ -218,6 +218,14 @@ static Holder *hold_pointer(pm_container *c)
     return holder;
 }
 
+// The same when it is opened again, so that its page is closed.
+static Holder *reopen(test::Container &c, const std::string &path)
+{
+    c.reset();
+    c = test::open(path, how(Way::Pass));
+    return static_cast<Holder *>(pm_getroot(c.get()));
+}
+
 TEST_CASE("a pointer to a function, a constant, or the table of a class is as good as any")
 {
     test::Directory directory;
@@ -357,10 +365,8 @@ TEST_CASE("a number over a pointer is none, whatever code that tells no kinds st
     test::Directory directory;
     std::string path = directory / "c.pm";
     test::Container c = test::open(path, how(Way::Pass));
-    Holder *holder = hold_pointer(c.get());
-    c.reset(); // so that a store to its page faults
-    c = test::open(path, how(Way::Pass));
-    holder = static_cast<Holder *>(pm_getroot(c.get()));
+    hold_pointer(c.get());
+    Holder *holder = reopen(c, path);
     bool is_address = GENERATE(true, false);
     auto fill_pointer = [&] {
         if (is_address)
@@ -399,19 +405,43 @@ TEST_CASE("a number over a pointer is none, whatever code that tells no kinds st
 TEST_CASE("what code that tells no kinds stores after others goes by its value")
 {
     test::Directory directory;
-    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
-    Holder *holder = hold_pointer(c.get());
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, how(Way::Pass));
+    hold_pointer(c.get());
+    Holder *holder = reopen(c, path);
     Offsets pointer{offset_of(c.get(), &holder->pointer)};
-    fill(holder, 0x5a, sizeof *holder);
-    REQUIRE(pm_dirty(&holder->pointer, sizeof holder->pointer) == 0);
-    holder->pointer = &holder->number;
-    REQUIRE_OK(pm_commit(c.get()));
-    REQUIRE(mapped(c.get()) == pointer);
-    store_pointer(holder, holder);
-    REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
-    memset(holder, 1, sizeof *holder);
-    REQUIRE_OK(pm_commit(c.get()));
-    REQUIRE(test::mapped(c.get()).empty());
+    SECTION("over data, a pointer")
+    {
+        fill(holder, 0x5a, sizeof *holder);
+        REQUIRE(pm_dirty(&holder->pointer, sizeof holder->pointer) == 0);
+        holder->pointer = &holder->pointer; // not where it led before
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(mapped(c.get()) == pointer);
+    }
+    SECTION("over data on a page that a fault has opened, a pointer")
+    {
+        holder->number = 1;
+        fill(&holder->pointer, 0x5a, sizeof holder->pointer);
+        holder->pointer = &holder->pointer;
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(mapped(c.get()) == pointer);
+    }
+    SECTION("over a pointer, one that leads out of the container: a number, perhaps")
+    {
+        store_pointer(holder, holder);
+        REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
+        holder->pointer = &pointer;
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::mapped(c.get()).empty());
+    }
+    SECTION("over a pointer, bytes")
+    {
+        store_pointer(holder, holder);
+        REQUIRE(pm_dirty(holder, sizeof *holder) == 0);
+        memset(holder, 1, sizeof *holder);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::mapped(c.get()).empty());
+    }
 }
 
 TEST_CASE("bytes over pointers are none, in a line, in pages, and in more than has kinds")
