@@ -551,8 +551,8 @@ struct pm_stats {
 
     uint64_t rounds;        /* batches of write-backs, by faults and commits together */
     uint64_t fences;        /* store fences executed, or fdatasync(2) calls; undo on a file: 0 */
-    uint64_t lines_flushed; /* lines of 64 bytes written back, but for those of bytes_logged; on a
-                               file, in pages of 64 */
+    uint64_t lines_flushed; /* lines of 64 bytes written back or carried home, but for those of
+                               bytes_logged; on a file, in pages of 64 */
     uint64_t bytes_logged;  /* written to the log: pre-images, descriptors, records; and what is
                                counted in bytes_fresh */
     uint64_t faults;        /* stores caught by page protection */

@@ -46,7 +46,7 @@ static int map_words(pm_container *c, uint64_t offset, uint64_t count)
         pointer_map_set(&c->pointers, offset, count) != 0)
         return -1;
     if (c->txn.kinds)
-        txn_mark_range(&c->txn, offset, bytes);
+        txn_mark_range(&c->txn, offset, bytes, MARK_WHENEVER);
     txn_set_kind(&c->txn, offset, bytes, KIND_POINTER);
     return 0;
 }

@@ -20,8 +20,8 @@
 struct medium_counts {
     uint64_t rounds;        /* batches ended by medium_fence() */
     uint64_t fences;        /* store fences executed */
-    uint64_t lines_flushed; /* cache lines written back, but for those copied */
-    uint64_t bytes_copied;  /* bytes copied, most of them past the cache */
+    uint64_t lines_flushed; /* cache lines written back or carried home */
+    uint64_t bytes_copied;  /* bytes copied past the cache, but for those carried home */
 };
 
 struct medium;
@@ -74,8 +74,9 @@ int medium_publish(struct medium *medium, const void *address, size_t size);
 /* Copy past the cache; durable with the next fence. [handler] -errno: some of it may be there */
 int medium_copy(struct medium *medium, void *to, const void *from, size_t size);
 
-/* The same of a few lines, where they are in the cache already. Not of medium_file. */
-void medium_copy_cached(struct medium *medium, void *to, const void *from, size_t size);
+/* Bring home a line that the log has: past the cache, durable with the next fence; or on medium_file into
+ * its copy, and queued for write-back. [handler] */
+void medium_carry_line(struct medium *medium, void *to, const void *from);
 
 /* End the round: when it returns 0, all that was queued for it is durable. [handler] -errno */
 int medium_fence(struct medium *medium);

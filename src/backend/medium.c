@@ -18,7 +18,8 @@ void medium_write_back(struct medium *medium, const void *address, size_t size)
 {
     uint64_t first = align_down((uintptr_t)address, PM_LINE);
     uint64_t end = align_up((uintptr_t)address + size, PM_LINE);
-    medium->counts.lines_flushed += (end - first) / PM_LINE;
+    if (!medium->queue) /* which counts when it writes */
+        medium->counts.lines_flushed += (end - first) / PM_LINE;
     medium->ops->write_back(medium, address, size);
 }
 
@@ -34,11 +35,15 @@ int medium_copy(struct medium *medium, void *to, const void *from, size_t size)
     return medium->ops->copy(medium, to, from, size);
 }
 
-void medium_copy_cached(struct medium *medium, void *to, const void *from, size_t size)
+void medium_carry_line(struct medium *medium, void *to, const void *from)
 {
-    medium->counts.bytes_copied += size;
-    memcpy(to, from, size);
-    medium->ops->write_back(medium, to, size);
+    if (medium->queue) {
+        memcpy(to, from, PM_LINE);
+        medium_write_back(medium, to, PM_LINE);
+    } else {
+        medium->counts.lines_flushed++;
+        (void)medium->ops->copy(medium, to, from, PM_LINE); /* to memory, so it cannot fail */
+    }
 }
 
 int medium_fence(struct medium *medium)

@@ -70,7 +70,7 @@ static int add(struct discovery *d, struct heap_object *object)
         d->moves.count--;
         return -1;
     }
-    txn_mark_range(t, offset_of(d, to), size);
+    txn_mark_range(t, offset_of(d, to), size, MARK_AHEAD);
     memcpy(to, object->start, object->size);
     for (uint64_t i = 0; i < divide_up(size, sizeof(uint64_t)); i++)
         kinds_of(to)[i] = kinds_of(object->start)[i] & KIND_MASK;

@@ -15,6 +15,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* As pm__mark_range(), but of what may have been stored already. */
+void runtime_announce(const void *address, size_t size);
+
 static inline bool in_arena(const volatile void *p)
 {
     return (uintptr_t)p - ARENA_HINT < ARENA_SIZE;
@@ -27,25 +30,29 @@ static inline void set_kind(const void *word, uint8_t kind)
         *kinds_of(word) = kind;
 }
 
-/* Data, whatever was there. */
-static inline void announce(const volatile void *p, size_t n)
-{
-    if (in_arena(p) && n)
-        pm__mark_data((const void *)p, n);
-}
-
 /* What may be written, before it is known how much will be: no kinds are told. */
 static inline void announce_lines(const volatile void *p, size_t n)
 {
     if (in_arena(p) && n)
-        pm__mark_range((const void *)p, n);
+        runtime_announce((const void *)p, n);
+}
+
+/* Data, whatever was there. */
+static inline void announce(const volatile void *p, size_t n)
+{
+    if (in_arena(p) && n) {
+        runtime_announce((const void *)p, n);
+        pm__mark_data((const void *)p, n);
+    }
 }
 
 /* A copy of what is at `from`, before it is made. */
 static inline void announce_copy(void *p, const void *from, size_t n)
 {
-    if (in_arena(p) && n)
+    if (in_arena(p) && n) {
+        runtime_announce(p, n);
         pm__mark_copy(p, from, n);
+    }
 }
 
 /* A pointer that the function stores: as if copied from a variable of the function's. */

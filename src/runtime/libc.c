@@ -112,7 +112,7 @@ static void announce_elements(void *array, size_t n, size_t size)
         announce(array, n * size);
         return;
     }
-    pm__mark_range(array, n * size);
+    announce_lines(array, n * size);
     for (size_t at = 0; at < size; at += step) {
         char *column = (char *)array + at;
         uint8_t kind = kind_of_column(column, n, size);

@@ -5,6 +5,7 @@
 #include "container/container.h"
 #include "discovery/cards.h"
 #include "discovery/heap.h"
+#include "runtime/announce.h"
 #include "txn/txn.h"
 
 void runtime_mark(const void *address);
@@ -27,18 +28,18 @@ void runtime_mark(const void *address)
     }
     struct container *c = arena_find(address);
     if (c && c->upper && container_holds(c, address))
-        txn_mark(c->upper, (uint64_t)((const char *)address - c->base) / PM_LINE);
+        txn_mark(c->upper, (uint64_t)((const char *)address - c->base) / PM_LINE, MARK_AHEAD);
 }
 
 /* Mark a range of a container; `bytes` is 0 if there is none. */
-static struct place mark(const void *address, size_t size)
+static struct place mark(const void *address, size_t size, enum mark_time when)
 {
     struct container *c = arena_find(address);
     if (!c || !c->upper || size == 0 || !container_holds(c, address))
         return (struct place){0};
     uint64_t offset = (uint64_t)((const char *)address - c->base);
     struct place place = {c->upper, offset, min_u64(size, c->max_size - offset)};
-    txn_mark_range(place.t, place.offset, place.bytes);
+    txn_mark_range(place.t, place.offset, place.bytes, when);
     return place;
 }
 
@@ -47,7 +48,15 @@ void runtime_mark_range(const void *address, size_t size)
     if (heap_contains(address))
         cards_mark(address, size);
     else
-        mark(address, size);
+        mark(address, size, MARK_AHEAD);
+}
+
+void runtime_announce(const void *address, size_t size)
+{
+    if (heap_contains(address))
+        cards_mark(address, size);
+    else
+        mark(address, size, MARK_WHENEVER);
 }
 
 /* Mark a range of the heap whose words are all of this kind now. */
@@ -63,7 +72,7 @@ void runtime_mark_data(const void *address, size_t size)
         mark_heap(address, size, KIND_DATA);
         return;
     }
-    struct place place = mark(address, size);
+    struct place place = mark(address, size, MARK_AHEAD);
     if (place.bytes)
         txn_set_kind(place.t, place.offset, place.bytes, KIND_DATA);
 }
@@ -74,7 +83,7 @@ void runtime_mark_copy(const void *address, const void *from, size_t size)
         mark_heap(address, size, KIND_BY_VALUE);
         return;
     }
-    struct place place = mark(address, size);
+    struct place place = mark(address, size, MARK_AHEAD);
     if (place.bytes)
         txn_copy_kinds(place.t, place.offset, from, place.bytes);
 }

@@ -255,11 +255,17 @@ int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
  * the process: in a container that does not lie where its pointers mean. -errno */
 int txn_touch(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* Code compiled by pmcc is about to store to this line of the file. Thread-safe, signal-safe. */
-void txn_mark(struct txn *t, uint64_t line);
+/* When stores are made that a mark speaks for. */
+enum mark_time {
+    MARK_AHEAD,    /* all of them later */
+    MARK_WHENEVER, /* some perhaps before, in this transaction */
+};
+
+/* There are stores to this line of the file. Thread-safe, signal-safe. */
+void txn_mark(struct txn *t, uint64_t line, enum mark_time when);
 
 /* The same for a range. */
-void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes);
+void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_time when);
 
 /*
  * Kinds (base/marks.h), where `t->kinds`; elsewhere these do nothing, and pointers are those

@@ -34,6 +34,7 @@ struct medium;
 void __real_medium_write_back(struct medium *medium, const void *address, size_t size);
 int __real_medium_publish(struct medium *medium, const void *address, size_t size);
 int __real_medium_copy(struct medium *medium, void *to, const void *from, size_t size);
+void __real_medium_carry_line(struct medium *medium, void *to, const void *from);
 int __real_medium_fence(struct medium *medium);
 int __real_medium_settle(struct medium *medium);
 
@@ -53,6 +54,12 @@ int __wrap_medium_copy(struct medium *medium, void *to, const void *from, size_t
 {
     step();
     return __real_medium_copy(medium, to, from, size);
+}
+
+void __wrap_medium_carry_line(struct medium *medium, void *to, const void *from)
+{
+    step();
+    __real_medium_carry_line(medium, to, from);
 }
 
 int __wrap_medium_fence(struct medium *medium)

@@ -40,6 +40,6 @@ uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times)
 {
     uint64_t line = (uint64_t)((const char *)p - c->container.base) / PM_LINE;
     for (uint64_t i = 0; i < times; i++)
-        txn_mark(&c->txn, line);
+        txn_mark(&c->txn, line, MARK_AHEAD);
     return c->txn.redo->marked_count;
 }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <random>
+#include <vector>
 
 using test::page_word;
 
@@ -199,27 +200,49 @@ TEST_CASE_METHOD(Fixture, "a commit with nothing changed is none")
     commit_without_round();
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "what home got is written back once: by the next commit, or at once if it is much",
-                 "[redo]")
+TEST_CASE_METHOD(Fixture, "lines are carried home once, by the commit that changes them", "[redo]")
 {
-    const uint64_t deferred_most = 256; // UNWRITTEN_MAX
-    auto flushed_by_storing = [&](uint64_t lines, uint64_t value) {
+    for (uint64_t lines : {1, 255, 256, 257, 1000}) {
+        CAPTURE(lines);
         struct pm_stats before = stats();
         for (uint64_t i = 0; i < lines; i++)
-            word(i) = value; // a line of each page, so that none is beside another
+            word(i) = lines; // a line of each page, so that none is beside another
+        commit_in_one_round();
+        REQUIRE(stats().lines_flushed - before.lines_flushed == lines);
+    }
+}
+
+TEST_CASE_METHOD(
+    Fixture, "words that home got are written back once: by the next commit, or at once if many",
+    "[redo]")
+{
+    const uint64_t deferred_most = 256; // UNWRITTEN_MAX
+    const uint64_t per_word = 56;       // BITMAP_SLOTS
+    const uint64_t words_of_line = 8;
+    std::vector<void *> objects((deferred_most + 1) * per_word);
+    for (void *&object : objects)
+        REQUIRE((object = pm_malloc(c.get(), 48))); // of a slab of their own, one behind the other
+    REQUIRE_OK(pm_commit(c.get()));
+    auto flushed_by = [&](auto change) {
+        struct pm_stats before = stats();
+        change();
         commit_in_one_round();
         return stats().lines_flushed - before.lines_flushed;
     };
-    uint64_t value = 1;
-    flushed_by_storing(1, value);
-    for (uint64_t lines :
-         {deferred_most - 1, deferred_most, deferred_most + 1, 3 * deferred_most}) {
-        CAPTURE(lines);
-        bool deferred = lines <= deferred_most;
-        value += 2;
-        REQUIRE(flushed_by_storing(lines, value) == 1 + (deferred ? 0 : lines));
-        REQUIRE(flushed_by_storing(1, value + 1) == (deferred ? lines : 0));
+    auto store = [&] { word(0) = word(0) + 1; };
+    flushed_by(store);
+    uint64_t slot = 0;
+    for (uint64_t words : {UINT64_C(1), deferred_most - 1, deferred_most, deferred_most + 1}) {
+        CAPTURE(words);
+        uint64_t lines = (words + words_of_line - 1) / words_of_line;
+        bool deferred = words <= deferred_most;
+        auto free_one_of_each = [&] {
+            for (uint64_t i = 0; i < words; i++)
+                REQUIRE_OK(pm_free(objects[i * per_word + slot]));
+        };
+        REQUIRE(flushed_by(free_one_of_each) == (deferred ? 0 : lines));
+        REQUIRE(flushed_by(store) == 1 + (deferred ? lines : 0));
+        slot++;
     }
 }
 

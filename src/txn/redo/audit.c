@@ -77,7 +77,7 @@ static uint64_t audit_page(struct txn *t, uint32_t page)
             !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
             continue;
         escaped(t, line);
-        txn_mark(t, line);
+        txn_mark(t, line, MARK_WHENEVER);
         txn_mark_foreign(t, line * PM_LINE, PM_LINE);
         found++;
     }

@@ -1,6 +1,6 @@
 /*
  * What a transaction has changed, found at commit: marked lines and listed pages, compared with
- * home line by line. So a store of the value that was there costs no log.
+ * home, or their images, line by line. So a store of the value that was there costs no log.
  *
  * By the objects on it (redo 1) a line is
  *
@@ -23,11 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With so many lines marked it pays to sort them, and to treat pages with many of them as pages: on
- * a file soon, for whole fresh pages need no log there; else late, for sorting costs 20 ns a line.
- */
+/* With so many lines marked it pays to sort them, whose images are then not used, and to treat pages
+ * with many of them as pages: on a file soon, for whole fresh pages need no log there; else late, for
+ * sorting costs 20 ns a line. */
 #define SORT_MIN_FILE 512
-#define SORT_MIN      (1 << 16)
+#define SORT_MIN      IMAGES_MAX
 #define DENSE_MIN     (PM_PAGE_LINES / 2)
 
 static void add_logged(struct changes *ch, uint64_t line)
@@ -66,9 +66,11 @@ static void add_live(struct txn *t, uint64_t line, bool before)
         add_fresh(&t->redo->changes, line, 1);
 }
 
-static void collect_line(struct txn *t, uint64_t line)
+/* `image`: R4, or NULL. */
+static void collect_line(struct txn *t, uint64_t line, const line_image *image)
 {
-    bool differs = redo_line_differs(t, line);
+    bool differs =
+        image ? line_images_differ(t->c->base + line * PM_LINE, image) : redo_line_differs(t, line);
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
     if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
         add_live(t, line, live & LIVE_BEFORE);
@@ -125,14 +127,15 @@ void redo_collect(struct txn *t)
     struct changes *ch = &r->changes;
     struct pages *p = &t->pages;
     ch->run_count = ch->lines = ch->fresh_count = 0;
-    if (r->marked_count >= (redo_on_file(t) ? SORT_MIN_FILE : SORT_MIN))
+    bool many = r->marked_count >= (redo_on_file(t) ? SORT_MIN_FILE : SORT_MIN);
+    if (many)
         condense(t);
     pages_sort(p);
     for (uint32_t i = 0; i < p->count; i++)
         p->opened[i].now = collect_page(t, p->opened[i].page);
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
         if (!(p->flags[r->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))
-            collect_line(t, r->marked[i]);
+            collect_line(t, r->marked[i], many || !r->imaged[i] ? NULL : &r->images[i]);
     for (uint64_t i = 0; i < ch->fresh_count; i++)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);
 }

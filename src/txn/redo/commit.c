@@ -8,10 +8,10 @@
  *   4  what need not wait for the record is done while it is on its way: marks are cleared, and it is
  *      noted what home will get
  *   5  pmem: fence. On a file wait() does that, later, for several commits at once
- *   6  home gets lines and words; cold pages are closed
- *   7  what home got is written back by the next commit, in the round whose fence will wait for it,
- *      or if it is much at once: which makes it no more durable, but the next locked instruction, or
- *      fence, waits for it, and lines that the next commit compares are out of the cache
+ *   6  home gets lines, past the cache, and words; cold pages are closed
+ *   7  the words are written back by the next commit, in the round whose fence will wait for them, or
+ *      if they are many at once: which makes them no more durable, but the next locked instruction, or
+ *      fence, waits for it, and words that the next commit compares are out of the cache
  */
 #include "txn/redo/redo.h"
 
@@ -28,11 +28,6 @@
 /* Bytes of the tables of changes that stay in memory between commits. */
 #define CHANGES_KEPT (64 * PM_PAGE)
 
-/* A small transaction's fresh ranges were compared just now, so home's lines are in the cache, and a
- * copy past it would have to take them out first: as many ranges at most, each of so many bytes. */
-#define CACHED_RANGES 16
-#define CACHED_BYTES  (4 * PM_LINE)
-
 /* What becomes of a listed page, in its entry's slot. */
 #define PAGE_STAYS_LISTED 0u
 #define PAGE_STAYS_OPEN   1u
@@ -46,21 +41,13 @@ static bool entry_stays_open(const struct page_entry *entry)
 static int write_fresh(struct txn *t)
 {
     const struct changes *ch = &t->redo->changes;
-    bool few = !redo_on_file(t) && ch->fresh_count <= CACHED_RANGES;
-    for (uint64_t i = 0; i < ch->fresh_count; i++) {
+    int error = 0;
+    for (uint64_t i = 0; i < ch->fresh_count && error == 0; i++) {
         uint64_t offset = ch->fresh[i].offset, bytes = ch->fresh[i].bytes;
-        char *home = t->c->home + offset;
-        const char *view = t->c->base + offset;
-        int error = 0;
-        if (few && bytes <= CACHED_BYTES)
-            medium_copy_cached(&t->c->medium, home, view, bytes);
-        else
-            error = medium_copy(&t->c->medium, home, view, bytes);
-        if (error != 0)
-            return error;
+        error = medium_copy(&t->c->medium, t->c->home + offset, t->c->base + offset, bytes);
         t->bytes_fresh += bytes;
     }
-    return 0;
+    return error;
 }
 
 /* The journaled words of a record. */
@@ -94,16 +81,16 @@ static inline void log_table(struct txn *t, const void *table, uint64_t bytes)
 /* Of the view, as write_fresh() and carry_home(): see tests/tsan.supp. */
 static inline void log_lines(struct txn *t, uint64_t run)
 {
-    char image[PM_LINE];
+    _Alignas(PM_LINE) char image[PM_LINE];
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
         redo_log_put(t, redo_line(t, line, image), PM_LINE);
 }
 
 static inline void carry_home(struct txn *t, uint64_t run)
 {
-    char image[PM_LINE];
+    _Alignas(PM_LINE) char image[PM_LINE];
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
-        memcpy(t->c->home + line * PM_LINE, redo_line(t, line, image), PM_LINE);
+        medium_carry_line(&t->c->medium, t->c->home + line * PM_LINE, redo_line(t, line, image));
 }
 
 static int write_record(struct txn *t, const struct words *w)
@@ -147,18 +134,15 @@ static inline void note_unwritten(struct txn *t, struct range range)
     t->redo->unwritten[t->redo->unwritten_count++] = range;
 }
 
-/* With all of home that the commit changes, but for what is fresh. */
-static inline void for_each_change(struct txn *t, const struct words *w,
-                                   void (*visit)(struct txn *t, struct range range))
+/* With the lines of home's words that the commit changes. */
+static inline void for_each_word_line(struct txn *t, const struct words *w,
+                                      void (*visit)(struct txn *t, struct range range))
 {
-    const struct changes *ch = &t->redo->changes;
     for (uint64_t i = 0; i < w->counts.clears; i++)
         visit(t, (struct range){w->clears[i].offset, w->clears[i].bytes});
     for (uint64_t i = 0; i < w->counts.words; i++) /* one of a line speaks for those beside it */
         if (i == 0 || w->words[i].offset / PM_LINE != w->words[i - 1].offset / PM_LINE)
             visit(t, (struct range){align_down(w->words[i].offset, PM_LINE), PM_LINE});
-    for (uint64_t i = 0; i < ch->run_count; i++)
-        visit(t, (struct range){run_line(ch->runs[i]) * PM_LINE, run_count(ch->runs[i]) * PM_LINE});
 }
 
 /* Give back memory that a large transaction needed. */
@@ -172,8 +156,7 @@ static void trim(const void *table, uint64_t bytes)
 /* Whether the next round can write back what this one changes. On a file it is queued at once. */
 static bool written_back_later(const struct txn *t, const struct words *w)
 {
-    return !redo_on_file(t) &&
-           w->counts.clears + w->counts.words + t->redo->changes.run_count <= UNWRITTEN_MAX;
+    return !redo_on_file(t) && w->counts.clears + w->counts.words <= UNWRITTEN_MAX;
 }
 
 /* The record is written and on its way to the medium: meanwhile, what need not wait for it. */
@@ -182,7 +165,7 @@ static void leave_transaction(struct txn *t, const struct words *w)
     struct redo *r = t->redo;
     uint64_t marked = r->marked_count;
     if (written_back_later(t, w))
-        for_each_change(t, w, note_unwritten);
+        for_each_word_line(t, w, note_unwritten);
     journal_finish(&t->journal);
     redo_clear_marks(t);
     trim(r->marked, marked * sizeof *r->marked);
@@ -197,7 +180,7 @@ static void apply(struct txn *t, const struct words *w)
         carry_home(t, ch->runs[i]);
     t->lines_logged += ch->lines;
     if (!written_back_later(t, w))
-        for_each_change(t, w, write_back);
+        for_each_word_line(t, w, write_back);
 }
 
 void redo_cool_pages(struct txn *t)

@@ -29,6 +29,8 @@ static int redo_load(struct txn *t, const struct txn_options *options)
     *r = (struct redo){
         .audit = options->audit,
         .marked = tables_take(tables, lines_max(t->c) * sizeof *r->marked),
+        .images = tables_take(tables, IMAGES_MAX * sizeof *r->images),
+        .imaged = tables_take(tables, IMAGES_MAX * sizeof *r->imaged),
         .changes = {.runs = tables_take(tables, lines_max(t->c) * sizeof *r->changes.runs),
                     .fresh = tables_take(tables, lines_max(t->c) * sizeof *r->changes.fresh),
                     .clears = tables_take(tables, t->c->segments_max * sizeof *r->changes.clears)},
@@ -100,6 +102,12 @@ __attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
     return data && error == 0; /* else the store will fault, and be served or reported */
 }
 
+/* What a line of the view has: see tests/tsan.supp. */
+static inline void load_line(const struct txn *t, uint64_t line, line_image *image)
+{
+    *image = *(const line_image *)(t->c->base + line * PM_LINE);
+}
+
 /* Of threads that mark a line at once one notes it, for there is room for each line once. */
 static bool is_first(struct txn *t, uint64_t line)
 {
@@ -107,19 +115,38 @@ static bool is_first(struct txn *t, uint64_t line)
            __atomic_exchange_n(redo_mark(t, line), redo_marked(t), __ATOMIC_RELAXED) == 0;
 }
 
-void txn_mark(struct txn *t, uint64_t line)
+/* The image is loaded before the line's byte is set, and so before any thread stores to the line: who
+ * finds it set too late throws the image away. */
+__attribute__((always_inline)) static inline void mark_line(struct txn *t, uint64_t line,
+                                                            enum mark_time when)
 {
     struct redo *r = t->redo;
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
     if (!(t->stores && page_has(&t->pages, page, PAGE_OPEN)) && !open_to_mark(t, line))
         return;
+    bool imaged = when == MARK_AHEAD && !t->moved;
+    line_image image;
+    if (imaged)
+        load_line(t, line, &image);
     if (!is_first(t, line))
         return;
     if (t->pages.heat[page] == 0)
         t->pages.heat[page] = 1;
-    __builtin_prefetch(t->c->home + line * PM_LINE);
-    r->marked[next_mark(r)] = line;
+    uint64_t n = next_mark(r);
+    r->marked[n] = line;
+    imaged &= n < IMAGES_MAX;
+    if (imaged)
+        r->images[n] = image;
+    else
+        __builtin_prefetch(t->c->home + line * PM_LINE);
+    if (n < IMAGES_MAX)
+        r->imaged[n] = imaged;
     *redo_mark(t, line) = redo_marked(t);
+}
+
+void txn_mark(struct txn *t, uint64_t line, enum mark_time when)
+{
+    mark_line(t, line, when);
 }
 
 /* A page that is stored to as a whole is listed, and its lines need no entries of their own. */
@@ -136,7 +163,7 @@ static void mark_page(struct txn *t, uint32_t page)
     lock_release_masked(&t->lock, &saved);
 }
 
-void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes)
+void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_time when)
 {
     uint64_t line = offset / PM_LINE, end = divide_up(offset + bytes, PM_LINE);
     while (line < end) {
@@ -145,7 +172,7 @@ void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes)
             line += PM_PAGE_LINES;
         } else {
             if (!*redo_mark(t, line))
-                txn_mark(t, line);
+                mark_line(t, line, when);
             line++;
         }
     }
@@ -177,7 +204,7 @@ static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
     int error = all_open(t, first, last) ? 0 : open_all(t, first, last);
     if (error == 0 && t->stores)
-        txn_mark_range(t, offset, bytes);
+        txn_mark_range(t, offset, bytes, MARK_WHENEVER);
     return error;
 }
 

@@ -41,6 +41,10 @@
  *      the moved container's own.
  *  R3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
  *      `stores` only.
+ *  R4  An image is what home has in the line. It is taken from the view, before the line's first
+ *      store (R1): so commit finds what has changed without reading home, which mostly is in no
+ *      cache, and need not be brought into it. (A commit that fails may have written home's fresh
+ *      pages: on a file, where those are LISTED and compared with home.)
  */
 #ifndef PM_TXN_REDO_REDO_H
 #define PM_TXN_REDO_REDO_H
@@ -65,6 +69,12 @@ struct changes {
 struct range {
     uint64_t offset, bytes;
 };
+
+/* A line's words, compared and copied as a whole. */
+typedef uint64_t line_image __attribute__((vector_size(PM_LINE)));
+
+/* Marked lines of which images are kept, at most: 4 MiB of them. */
+#define IMAGES_MAX (UINT64_C(1) << 16)
 
 /* Records that are written without a fence between them, at most. */
 #define ROUND_MAX 1024
@@ -92,8 +102,10 @@ struct redo {
     bool audit;
     uint64_t *marked; /* lines marked in this transaction */
     _Atomic uint64_t marked_count;
+    line_image *images; /* of the first IMAGES_MAX of them, */
+    bool *imaged;       /* if this says that there is one: R4 */
     struct changes changes;
-    /* Of home: what the last commit stored there, if it was not too much. */
+    /* Of home's words: what the last commit stored there, if it was not too much. */
     struct range unwritten[UNWRITTEN_MAX];
     uint32_t unwritten_count;
     struct redo_log log;
@@ -143,15 +155,17 @@ static inline const char *redo_line(const struct txn *t, uint64_t line, char ima
     return t->moved ? moved_line(t, line, image) : t->c->base + line * PM_LINE;
 }
 
+static inline bool line_images_differ(const void *a, const void *b)
+{
+    line_image d = *(const line_image *)a ^ *(const line_image *)b;
+    return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
+}
+
 /* Whether a line of the view is not what home has. About 3 ns for lines in the cache. */
 static inline bool redo_line_differs(const struct txn *t, uint64_t line)
 {
-    typedef uint64_t words8 __attribute__((vector_size(PM_LINE), aligned(PM_LINE)));
     _Alignas(PM_LINE) char image[PM_LINE];
-    const words8 *view = (const words8 *)redo_line(t, line, image);
-    const words8 *home = (const words8 *)(t->c->home + line * PM_LINE);
-    words8 d = *view ^ *home;
-    return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
+    return line_images_differ(redo_line(t, line, image), t->c->home + line * PM_LINE);
 }
 
 /* Whether home is a copy in memory, that the queue takes to the file. */
@@ -292,7 +306,7 @@ int redo_commit(struct txn *t);
  * is sorted, and its entries say what has changed. */
 void redo_cool_pages(struct txn *t);
 
-/* Write back what the last commit left in home's cache lines only. */
+/* Write back the words that the last commit left in home's cache lines only. */
 void redo_write_back(struct txn *t);
 
 #endif
