@@ -71,6 +71,29 @@ TEST_CASE("with LIBPM_AUDIT=1 a store that no mark announced fails the commit", 
     REQUIRE(word(c.get(), 3, 7)[2] == 80);
 }
 
+// Marks keep images of lines, as they are before stores: such a line has none.
+TEST_CASE("a store to an open page that is announced late is committed all the same", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open_with_pages(path, PAGES, test::small());
+    *word(c.get(), 3, 0) = 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    auto *late = const_cast<uint64_t *>(word(c.get(), 3, 7));
+    SECTION("by pm_dirty()")
+    {
+        foreign_store(late, 77);
+        REQUIRE_OK(pm_dirty(late, sizeof *late));
+    }
+    SECTION("by what libc has assigned")
+    {
+        REQUIRE(sscanf("77", "%lu", late) == 1);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    reopen_and_require(path, 3, 7, 77);
+}
+
 TEST_CASE("the sampled audit finds a habit sooner or later", "[stores]")
 {
     test::Directory directory;
