@@ -147,7 +147,8 @@ enum pm_foreign_pointers {
                              pm_open() with ENOEXEC */
     PM_FOREIGN_WARN,      /* they say so on stderr, and go on as with PM_FOREIGN_IGNORE */
     PM_FOREIGN_IGNORE, /* the pointer is kept as it is, as data if code compiled by pmcc stored it;
-                             pointers into what is not loaded must not be followed */
+                             pointers into what is not loaded must not be followed. With PM_DISCOVER
+                             those to memory that has been freed are data, too */
 };
 
 #define PM_LAYOUT_MAX 127 /* bytes of a layout string, without the final NUL */
@@ -613,7 +614,8 @@ PM_EXPORT void **pm_next_pointer(const void *from, const void *end);
  * Check everything on the medium that can be checked: both headers, the segment table, bitmaps,
  * pointer map, log, root, that the volatile tables agree, and that each mapped pointer is NULL or
  * leads into the container. Linear in the bitmaps and the pointers. EBADMSG with the first offence
- * in pm_errormsg(). Holds the allocator's lock meanwhile.
+ * in pm_errormsg(). Holds the allocator's lock meanwhile. Words to which code compiled by pmcc has
+ * stored since the last commit count as what the next one will make of them.
  */
 PM_EXPORT int pm_check(pm_container *c);
 

@@ -90,6 +90,7 @@ class Search
     MaybeOrigin of_phi(Operator &phi, unsigned depth);
     MaybeOrigin of_operation(Operator &operation, unsigned depth);
     MaybeOrigin of_half(Operator &operation, unsigned depth);
+    MaybeOrigin of_narrow(Operator &operation, unsigned depth);
     Origin of_arithmetic(Operator &operation, unsigned depth);
     MaybeOrigin of_alternatives(iterator_range<User::op_iterator> values, unsigned depth);
     Origin of_scaling(Operator &operation, unsigned depth);
@@ -339,10 +340,48 @@ MaybeOrigin Search::of_half(Operator &operation, unsigned depth)
     }
 }
 
+/* Whether a type is a vector of words in narrower lanes. */
+bool is_narrow(const Type *type)
+{
+    auto *vector = dyn_cast<FixedVectorType>(type);
+    unsigned bits = vector ? vector->getScalarSizeInBits() : 0;
+    return bits != 0 && bits < 64 && bits * vector->getNumElements() % 64 == 0;
+}
+
+/* Of such a vector: SIMD code copies and permutes words by it, whatever they are, and its loads may be of
+ * any type. Of numbers that a loop computes strict aliasing says the type. */
+MaybeOrigin Search::of_narrow(Operator &operation, unsigned depth)
+{
+    auto of_load = [](const Instruction &load) {
+        StringRef accessed = accessed_type(load);
+        bool is_any = accessed.empty() || accessed == "omnipotent char";
+        return Origin{is_any ? Origin::ByValue : Origin::Data};
+    };
+    switch (operation.getOpcode()) {
+    case Instruction::PHI:
+    case Instruction::Select:
+    case Instruction::Freeze:
+    case Instruction::InsertElement:
+    case Instruction::ShuffleVector:
+        return without_load(of_operation(operation, depth));
+    case Instruction::BitCast:
+        return without_load(look(operation.getOperand(0), depth + 1));
+    case Instruction::Load:
+        return of_load(cast<LoadInst>(operation));
+    default:
+        auto *call = dyn_cast<IntrinsicInst>(&operation);
+        bool loads = call && (call->getIntrinsicID() == Intrinsic::masked_load ||
+                              call->getIntrinsicID() == Intrinsic::masked_expandload);
+        return loads ? of_load(*call) : Origin{Origin::Data};
+    }
+}
+
 MaybeOrigin Search::look(Value *value, unsigned depth)
 {
     Type *type = value->getType(), *scalar = type->getScalarType();
     auto *operation = dyn_cast<Operator>(value);
+    if (operation && is_narrow(type) && depth <= depth_limit)
+        return of_narrow(*operation, depth);
     if (operation && type->isIntegerTy(32) && depth <= depth_limit)
         return of_half(*operation, depth);
     bool is_word = scalar->isPointerTy() || scalar->isDoubleTy() ||

@@ -83,6 +83,8 @@ class Tables
         if (!function.hasUWTable()) // whoever has an address finds the function by it
             function.setUWTableKind(UWTableKind::Default);
         bool begins = function.getName() == "main" && !function.hasLocalLinkage();
+        if (begins) // its frame is where the walk of the stack ends
+            function.addFnAttr("disable-tail-calls", "true");
         add(functions_section, function, own_name_of(function), begins ? is_main : 0);
     }
 

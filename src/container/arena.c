@@ -19,6 +19,7 @@
 
 uintptr_t arena_base;
 static struct container *_Atomic slots[SLOTS];
+static _Atomic bool used[SLOTS];                               /* now, or in the past */
 static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes of slots */
 
 static int map_tables(void)
@@ -108,8 +109,15 @@ static bool slots_are_free(uint64_t first, uint64_t count)
 
 static void set_slots(uint64_t first, uint64_t count, struct container *owner)
 {
-    for (uint64_t i = first; i < first + count; i++)
+    for (uint64_t i = first; i < first + count; i++) {
         atomic_store_explicit(&slots[i], owner, memory_order_release);
+        atomic_store_explicit(&used[i], true, memory_order_relaxed);
+    }
+}
+
+bool arena_was_used(const void *address)
+{
+    return atomic_load_explicit(&used[slot_of((uintptr_t)address)], memory_order_relaxed);
 }
 
 bool arena_take(uint64_t base, uint64_t size, struct container *owner)

@@ -157,6 +157,9 @@ static inline bool arena_contains(const void *address)
 /* The open container whose slots hold `address`, or NULL. Wait-free. [handler] */
 struct container *arena_find(const void *address);
 
+/* Whether some container, open or closed by now, has had this address of the arena. [handler] */
+bool arena_was_used(const void *address);
+
 /* The same for an address in a container's view or home, and its offset there. Slow. [handler] */
 struct container *arena_find_any(const void *address, uint64_t *offset);
 

@@ -104,7 +104,7 @@ static int follow(struct discovery *d, struct owner o, uint64_t *word, uint8_t k
         return kind == KIND_POINTER ? check_foreign(d, o, value) : 0;
     enum heap_state state = heap_find((void *)value, &object);
     if (state != HEAP_LIVE)
-        return kind != KIND_POINTER
+        return kind != KIND_POINTER || d->map->a->t->foreign != FOREIGN_ERROR
                    ? 0
                    : refuse(d, o, value,
                             state == HEAP_FREE ? "leads to memory that has been freed"

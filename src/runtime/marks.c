@@ -59,11 +59,16 @@ void runtime_announce(const void *address, size_t size)
         mark(address, size, MARK_WHENEVER);
 }
 
-/* Mark a range of the heap whose words are all of this kind now. */
+/* Mark a range of the heap whose words are all of this kind now; parts of words are data. */
 static void mark_heap(const void *address, size_t size, uint8_t kind)
 {
+    const uintptr_t word = sizeof(uint64_t), first = (uintptr_t)address, end = first + size;
     cards_mark(address, size);
     cards_set_kind(address, size, kind);
+    if (first % word)
+        cards_set_kind(address, 1, KIND_DATA);
+    if (end % word && size)
+        cards_set_kind((const char *)address + size - 1, 1, KIND_DATA);
 }
 
 void runtime_mark_data(const void *address, size_t size)

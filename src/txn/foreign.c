@@ -29,6 +29,8 @@ bool foreign_is_mapped(uint64_t value)
 {
     unsigned char resident;
     void *page = (void *)align_down(value, PM_PAGE);
+    if (arena_contains((void *)value) && !arena_was_used((void *)value))
+        return false; /* reserved only */
     int saved = errno;
     bool is_mapped =
         foreign_is_address(value) && (mincore(page, PM_PAGE, &resident) == 0 || errno != ENOMEM);

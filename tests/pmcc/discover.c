@@ -572,6 +572,38 @@ CASE(refuses_the_stack_and_foreign_memory)
     assert(pm_close(container) == 0);
 }
 
+/* As a vector does that shrinks, or an interpreter's stack. */
+CASE(ignores_words_that_lead_to_freed_memory)
+{
+    pm_container *c = fresh_that_ignores();
+    struct node *list = make_list(2), *dead = malloc(sizeof *dead);
+    list->next->next = pointer(dead);
+    free(dead);
+    keep_all(c, list);
+    assert(pm_contains(c, list) && !pm_next_pointer(&list->next->next, &list->next->next + 1));
+    dead = malloc(sizeof *dead);
+    list->next->next = pointer(dead); /* and in an object of the container */
+    free(dead);
+    keep_changes(c);
+    list->next->next = NULL;
+    keep_changes(c);
+    check_list(c, list, 2);
+    assert(pm_close(c) == 0);
+}
+
+CASE(takes_parts_of_words_for_data)
+{
+    pm_container *c = fresh(0);
+    char **words = malloc(3 * sizeof *words), *text = malloc(64), *other = text + 1;
+    for (int i = 0; i < 3; i++)
+        words[i] = pointer(text);
+    memcpy(words, &other, (size_t)number(3));
+    memmove((char *)&words[1] + 1, (char *)&other + 1, (size_t)number(sizeof other - 1));
+    keep_all(c, words);
+    assert(pm_next_pointer(words, words + 3) == (void *)&words[2]);
+    assert(pm_close(c) == 0);
+}
+
 CASE(frees_what_has_moved)
 {
     pm_container *c = fresh(0);

@@ -185,6 +185,34 @@ for level in -O0 -O2; do
     "$pmcc" -Wall -Wextra -Werror $level -c array.c || fail "a warning"
 done
 
+# What is left on the stack is not left in a union of which a part is set.
+cat >residue.c <<'END'
+#include <string.h>
+union value { void *pointer; unsigned short number; };
+__attribute__((noinline)) unsigned long leave(void)
+{
+    volatile unsigned long words[64];
+    for (int i = 0; i < 64; i++)
+        words[i] = -1ul;
+    return words[3];
+}
+__attribute__((noinline)) unsigned long word(void)
+{
+    union value value;
+    unsigned long word;
+    value.number = 7;
+    memcpy(&word, &value, sizeof word);
+    return word;
+}
+int main(void) { return leave() != -1ul || word() != 7; }
+END
+# shellcheck disable=SC2086 # several words
+"$pmcc" -O0 $link residue.c -o program
+./program || fail "a variable begins with what was on the stack"
+# shellcheck disable=SC2086 # several words
+"$pmcc" -O0 $link -ftrivial-auto-var-init=uninitialized residue.c -o program
+if ./program; then fail "the user has no say in how variables begin"; fi
+
 # What it cannot see it warns of.
 cat >unseen.c <<'END'
 void save(void *p) { __builtin_ia32_xsave(p, ~0ull); }

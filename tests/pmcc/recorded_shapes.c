@@ -544,3 +544,74 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->twice == o);
     return NULL;
 }
+
+/* ---- vectors of lanes narrower than a word, which SIMD code copies and permutes words by ------- */
+
+typedef float any_floats __attribute__((vector_size(16), aligned(8), may_alias));
+typedef int any_ints __attribute__((vector_size(16), aligned(8), may_alias));
+typedef char any_chars __attribute__((vector_size(16), aligned(8), may_alias));
+
+struct narrow {
+    struct object object;
+    uintptr_t floats[2], chars[2], swapped[2], chosen[2], joined[2];
+    float numbers[4];
+};
+
+NOINLINE static void copy_floats(void *to, const void *from)
+{
+    *(any_floats *)to = *(const any_floats *)from;
+}
+NOINLINE static void copy_chars(void *to, const void *from)
+{
+    *(any_chars *)to = *(const any_chars *)from;
+}
+NOINLINE static void swap_words(void *to, const void *from)
+{
+    any_ints words = *(const any_ints *)from;
+    *(any_ints *)to = __builtin_shufflevector(words, words, 2, 3, 0, 1);
+}
+NOINLINE static void choose_words(void *to, const void *one, const void *other, bool is_one)
+{
+    *(any_ints *)to = is_one ? *(const any_ints *)one : *(const any_ints *)other;
+}
+NOINLINE static void join_words(void *to, const void *one, const void *other)
+{
+    *(any_floats *)to =
+        __builtin_shufflevector(*(const any_floats *)one, *(const any_floats *)other, 0, 1, 6, 7);
+}
+NOINLINE static void halve(float *numbers)
+{
+    for (int i = 0; i < 4; i++)
+        numbers[i] *= 0.5f;
+}
+
+STRUCTURE(narrow)
+static void build_narrow(pm_container *c, int step)
+{
+    struct narrow *r = root_bytes(c, step, sizeof *r);
+    uintptr_t words[2] = {(uintptr_t)&r->object, (uintptr_t)r->floats + (uintptr_t)step};
+    copy_floats(r->floats, words);
+    copy_chars(r->chars, words);
+    swap_words(r->swapped, words);
+    choose_words(r->chosen, words, r->numbers, number(1));
+    join_words(r->joined, words, words);
+    r->numbers[0] = (float)number(100 + step);
+    halve(r->numbers);
+    uintptr_t *const first[] = {r->floats, r->chars, r->swapped, r->chosen, r->joined};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        has_pointer(first[i]);
+        has_pointer(first[i] + 1);
+    }
+}
+static const char *check_narrow(pm_container *c)
+{
+    const struct narrow *r = pm_getroot(c);
+    uintptr_t a = (uintptr_t)&r->object, b = (uintptr_t)r->floats + STEPS - 1;
+    REQUIRE_THAT_IT_HAS(r->floats[0] == a && r->floats[1] == b);
+    REQUIRE_THAT_IT_HAS(r->chars[0] == a && r->chars[1] == b);
+    REQUIRE_THAT_IT_HAS(r->swapped[0] == b && r->swapped[1] == a);
+    REQUIRE_THAT_IT_HAS(r->chosen[0] == a && r->chosen[1] == b);
+    REQUIRE_THAT_IT_HAS(r->joined[0] == a && r->joined[1] == b);
+    REQUIRE_THAT_IT_HAS(r->numbers[0] == 51.5f);
+    return NULL;
+}
