@@ -112,7 +112,7 @@ static inline void load_line(const struct txn *t, uint64_t line, line_image *ima
 static bool is_first(struct txn *t, uint64_t line)
 {
     return __libc_single_threaded ||
-           __atomic_exchange_n(redo_mark(t, line), redo_marked(t), __ATOMIC_RELAXED) == 0;
+           __atomic_exchange_n(redo_mark(t, line), redo_marked(t), __ATOMIC_ACQ_REL) == 0;
 }
 
 /* The image is loaded before the line's byte is set, and so before any thread stores to the line: who
@@ -125,7 +125,7 @@ __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint6
     if (!(t->stores && page_has(&t->pages, page, PAGE_OPEN)) && !open_to_mark(t, line))
         return;
     bool imaged = when == MARK_AHEAD && !t->moved;
-    line_image image;
+    line_image image = {0};
     if (imaged)
         load_line(t, line, &image);
     if (!is_first(t, line))
