@@ -15,8 +15,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* As pm__mark_range(), but of what may have been stored already. */
-void runtime_announce(const void *address, size_t size);
+/* As pm__mark_range(), pm__mark_data() and pm__mark_copy(), but of what may have been stored already. */
+void runtime_announce_range(const void *address, size_t size);
+void runtime_announce_data(const void *address, size_t size);
+void runtime_announce_copy(const void *address, const void *from, size_t size);
 
 static inline bool in_arena(const volatile void *p)
 {
@@ -34,25 +36,21 @@ static inline void set_kind(const void *word, uint8_t kind)
 static inline void announce_lines(const volatile void *p, size_t n)
 {
     if (in_arena(p) && n)
-        runtime_announce((const void *)p, n);
+        runtime_announce_range((const void *)p, n);
 }
 
 /* Data, whatever was there. */
 static inline void announce(const volatile void *p, size_t n)
 {
-    if (in_arena(p) && n) {
-        runtime_announce((const void *)p, n);
-        pm__mark_data((const void *)p, n);
-    }
+    if (in_arena(p) && n)
+        runtime_announce_data((const void *)p, n);
 }
 
 /* A copy of what is at `from`, before it is made. */
 static inline void announce_copy(void *p, const void *from, size_t n)
 {
-    if (in_arena(p) && n) {
-        runtime_announce(p, n);
-        pm__mark_copy(p, from, n);
-    }
+    if (in_arena(p) && n)
+        runtime_announce_copy(p, from, n);
 }
 
 /* A pointer that the function stores: as if copied from a variable of the function's. */

@@ -1,6 +1,6 @@
 /*
  * The slow paths of marks: which container, and on to its transaction; or the volatile heap, where
- * words copied are pointers if that is what they hold. mark_entry.S calls these.
+ * words copied are pointers if that is what they hold. mark_entry.S calls these, and announce.h its own.
  */
 #include "container/container.h"
 #include "discovery/cards.h"
@@ -43,22 +43,6 @@ static struct place mark(const void *address, size_t size, enum mark_time when)
     return place;
 }
 
-void runtime_mark_range(const void *address, size_t size)
-{
-    if (heap_contains(address))
-        cards_mark(address, size);
-    else
-        mark(address, size, MARK_AHEAD);
-}
-
-void runtime_announce(const void *address, size_t size)
-{
-    if (heap_contains(address))
-        cards_mark(address, size);
-    else
-        mark(address, size, MARK_WHENEVER);
-}
-
 /* Mark a range of the heap whose words are all of this kind now; parts of words are data. */
 static void mark_heap(const void *address, size_t size, uint8_t kind)
 {
@@ -71,26 +55,64 @@ static void mark_heap(const void *address, size_t size, uint8_t kind)
         cards_set_kind((const char *)address + size - 1, 1, KIND_DATA);
 }
 
-void runtime_mark_data(const void *address, size_t size)
+static void mark_lines(const void *address, size_t size, enum mark_time when)
+{
+    if (heap_contains(address))
+        cards_mark(address, size);
+    else
+        mark(address, size, when);
+}
+
+static void mark_data(const void *address, size_t size, enum mark_time when)
 {
     if (heap_contains(address)) {
         mark_heap(address, size, KIND_DATA);
         return;
     }
-    struct place place = mark(address, size, MARK_AHEAD);
+    struct place place = mark(address, size, when);
     if (place.bytes)
         txn_set_kind(place.t, place.offset, place.bytes, KIND_DATA);
 }
 
-void runtime_mark_copy(const void *address, const void *from, size_t size)
+static void mark_copy(const void *address, const void *from, size_t size, enum mark_time when)
 {
     if (heap_contains(address)) {
         mark_heap(address, size, KIND_BY_VALUE);
         return;
     }
-    struct place place = mark(address, size, MARK_AHEAD);
+    struct place place = mark(address, size, when);
     if (place.bytes)
         txn_copy_kinds(place.t, place.offset, from, place.bytes);
+}
+
+void runtime_mark_range(const void *address, size_t size)
+{
+    mark_lines(address, size, MARK_AHEAD);
+}
+
+void runtime_mark_data(const void *address, size_t size)
+{
+    mark_data(address, size, MARK_AHEAD);
+}
+
+void runtime_mark_copy(const void *address, const void *from, size_t size)
+{
+    mark_copy(address, from, size, MARK_AHEAD);
+}
+
+void runtime_announce_range(const void *address, size_t size)
+{
+    mark_lines(address, size, MARK_WHENEVER);
+}
+
+void runtime_announce_data(const void *address, size_t size)
+{
+    mark_data(address, size, MARK_WHENEVER);
+}
+
+void runtime_announce_copy(const void *address, const void *from, size_t size)
+{
+    mark_copy(address, from, size, MARK_WHENEVER);
 }
 
 uint64_t runtime_kinds(const void *from, size_t size)

@@ -147,12 +147,6 @@ extern "C" void runtime_mark_range(const void *address, size_t size)
         set_mark(line);
 }
 
-extern "C" void runtime_announce(const void *address, size_t size)
-{
-    runtime_mark_range(address, size);
-    calls--; /* one of the marks that follow counts */
-}
-
 /* What marks say of kinds is for the tests of pointers. */
 extern "C" void runtime_mark_data(const void *address, size_t size)
 {
@@ -160,6 +154,21 @@ extern "C" void runtime_mark_data(const void *address, size_t size)
 }
 
 extern "C" void runtime_mark_copy(const void *address, const void *, size_t size)
+{
+    runtime_mark_range(address, size);
+}
+
+extern "C" void runtime_announce_range(const void *address, size_t size)
+{
+    runtime_mark_range(address, size);
+}
+
+extern "C" void runtime_announce_data(const void *address, size_t size)
+{
+    runtime_mark_range(address, size);
+}
+
+extern "C" void runtime_announce_copy(const void *address, const void *, size_t size)
 {
     runtime_mark_range(address, size);
 }

@@ -191,10 +191,12 @@ int count_function(void (*function)(void), bool is_main)
 
 void runtime_mark(const void *p);
 void runtime_mark_range(const void *p, size_t n);
-void runtime_announce(const void *p, size_t n);
 void runtime_mark_data(const void *p, size_t n);
 void runtime_mark_copy(const void *p, const void *from, size_t n);
 uint64_t runtime_kinds(const void *from, size_t n);
+void runtime_announce_range(const void *p, size_t n);
+void runtime_announce_data(const void *p, size_t n);
+void runtime_announce_copy(const void *p, const void *from, size_t n);
 
 static void announce(const void *p, size_t n, char how)
 {
@@ -211,10 +213,6 @@ void runtime_mark_range(const void *p, size_t n)
 {
     (void)p, (void)n;
 }
-void runtime_announce(const void *p, size_t n)
-{
-    (void)p, (void)n;
-}
 void runtime_mark_data(const void *p, size_t n)
 {
     announce(p, n, ANNOUNCED);
@@ -223,6 +221,18 @@ void runtime_mark_copy(const void *p, const void *from, size_t n)
 {
     (void)from;
     announce(p, n, ANNOUNCED | AS_COPY);
+}
+void runtime_announce_range(const void *p, size_t n)
+{
+    runtime_mark_range(p, n);
+}
+void runtime_announce_data(const void *p, size_t n)
+{
+    runtime_mark_data(p, n);
+}
+void runtime_announce_copy(const void *p, const void *from, size_t n)
+{
+    runtime_mark_copy(p, from, n);
 }
 uint64_t runtime_kinds(const void *from, size_t n)
 {

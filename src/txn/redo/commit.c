@@ -115,34 +115,29 @@ static int write_record(struct txn *t, const struct words *w)
     return redo_log_end(t);
 }
 
-static inline void write_back(struct txn *t, struct range range)
-{
-    medium_write_back(&t->c->medium, t->c->home + range.offset, range.bytes);
-}
-
 void redo_write_back(struct txn *t)
 {
     struct redo *r = t->redo;
     for (uint32_t i = 0; i < r->unwritten_count; i++)
-        write_back(t, r->unwritten[i]);
+        medium_write_back(&t->c->medium, t->c->home + r->unwritten[i].offset,
+                          r->unwritten[i].bytes);
     r->unwritten_count = 0;
 }
 
-static inline void note_unwritten(struct txn *t, struct range range)
+static inline void note(struct redo *r, uint64_t offset, uint64_t bytes)
 {
-    assert(t->redo->unwritten_count < UNWRITTEN_MAX);
-    t->redo->unwritten[t->redo->unwritten_count++] = range;
+    assert(r->unwritten_count < UNWRITTEN_MAX);
+    r->unwritten[r->unwritten_count++] = (struct range){offset, bytes};
 }
 
-/* With the lines of home's words that the commit changes. */
-static inline void for_each_word_line(struct txn *t, const struct words *w,
-                                      void (*visit)(struct txn *t, struct range range))
+/* What journal_write_back() would write back, for later. */
+static inline void note_unwritten(struct redo *r, const struct words *w)
 {
     for (uint64_t i = 0; i < w->counts.clears; i++)
-        visit(t, (struct range){w->clears[i].offset, w->clears[i].bytes});
+        note(r, w->clears[i].offset, w->clears[i].bytes);
     for (uint64_t i = 0; i < w->counts.words; i++) /* one of a line speaks for those beside it */
         if (i == 0 || w->words[i].offset / PM_LINE != w->words[i - 1].offset / PM_LINE)
-            visit(t, (struct range){align_down(w->words[i].offset, PM_LINE), PM_LINE});
+            note(r, w->words[i].offset, sizeof w->words[i].value);
 }
 
 /* Give back memory that a large transaction needed. */
@@ -165,7 +160,7 @@ static void leave_transaction(struct txn *t, const struct words *w)
     struct redo *r = t->redo;
     uint64_t marked = r->marked_count;
     if (written_back_later(t, w))
-        for_each_word_line(t, w, note_unwritten);
+        note_unwritten(r, w);
     journal_finish(&t->journal);
     redo_clear_marks(t);
     trim(r->marked, marked * sizeof *r->marked);
@@ -180,7 +175,7 @@ static void apply(struct txn *t, const struct words *w)
         carry_home(t, ch->runs[i]);
     t->lines_logged += ch->lines;
     if (!written_back_later(t, w))
-        for_each_word_line(t, w, write_back);
+        journal_write_back(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
 }
 
 void redo_cool_pages(struct txn *t)
