@@ -177,7 +177,8 @@ struct pm_options {
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
                               segment) and three segments. The log shares it with the data. All
                               that a process has open may have about 15 TiB together */
-    uint64_t segment_size; /* bytes; a power of two, 64 KiB to 1 GiB; default 1 MiB */
+    uint64_t segment_size; /* bytes; a power of two, 64 KiB to 1 GiB; default 1 MiB. Each size of
+                              objects takes one at least: choose less for small containers */
     uint32_t granularity;  /* object sizes round up to a multiple of it; a power of two, 16 to 4096
                               bytes; default 16 */
 };
