@@ -95,3 +95,12 @@ const struct loaded *loaded_with_id(struct loaded_list *list, uint64_t id)
             return &list->module[i];
     return NULL;
 }
+
+uint64_t loaded_above(struct loaded_list *list)
+{
+    refresh(list);
+    uint64_t lowest = LIBRARIES_BEGIN;
+    for (uint32_t i = 0; i < list->count; i++)
+        lowest = min_u64(lowest, list->module[i].start);
+    return lowest;
+}

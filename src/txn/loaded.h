@@ -24,4 +24,7 @@ struct loaded_list {
 const struct loaded *loaded_at(struct loaded_list *list, uint64_t address);
 const struct loaded *loaded_with_id(struct loaded_list *list, uint64_t id);
 
+/* An address below which there is none, nor ever will be. */
+uint64_t loaded_above(struct loaded_list *list);
+
 #endif

@@ -86,6 +86,7 @@ static void load(struct txn *t, uint32_t i)
     const struct loaded *l = loaded_with_id(&m->list, k->id);
     k->loaded = l && l->size == k->size;
     k->view = k->loaded ? l->start : t->c->moved ? nowhere(i) : k->home;
+    m->above = min_u64(m->above, k->view);
     if (!k->loaded && m->unused[i] == k->id)
         modules_give_up(m, i);
 }
@@ -96,6 +97,7 @@ int modules_load(struct txn *t)
     m->region = (struct journal_region){.offset = FORMAT_MODULES, .words = MODULES_WORDS};
     memset(m->module, 0, sizeof m->module);
     m->end = 0;
+    m->above = loaded_above(&m->list);
     for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) {
         if (!entry_is_valid(m, entry(t, i)))
             return pm__fail(EBADMSG,

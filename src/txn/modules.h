@@ -33,7 +33,8 @@ struct module {
 struct modules {
     struct journal_region region;
     struct module module[FORMAT_MODULES_MAX];
-    uint32_t end; /* of those in use */
+    uint32_t end;   /* of those in use */
+    uint64_t above; /* all of them, loaded or not, lie above this, as the process has them */
     uint64_t
         unused[FORMAT_MODULES_MAX]; /* ids of those that the medium has, but no pointer needs */
     struct loaded_list list;
@@ -56,6 +57,12 @@ void modules_give_up(struct modules *m, uint32_t module);
 /* Have the module that a value leads into in the table: 1; 0 if there is none, after some 50 ns; -1
  * with a message if there is no room. The journal's lock is held. */
 int modules_adopt(struct txn *t, uint64_t value);
+
+/* Whether there may be one, or anything else: at a glance, as counters and the like have none. */
+static inline bool modules_may_reach(const struct modules *m, uint64_t value)
+{
+    return value - m->above < (UINT64_C(1) << 47) - m->above;
+}
 
 /* Whether modules_adopt() would find a module there. */
 bool modules_may_adopt(struct modules *m, uint64_t value);

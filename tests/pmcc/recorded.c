@@ -490,6 +490,40 @@ static const char *check_words(pm_container *c)
     return NULL;
 }
 
+/* Such words may lead into the program, which lies low if it has a fixed place; or be counters. */
+struct abroad {
+    uintptr_t functions[2], numbers[4];
+};
+
+STRUCTURE(abroad)
+static void build_abroad(pm_container *c, int step)
+{
+    struct abroad *a = root_bytes(c, step, sizeof *a);
+    uintptr_t from[6] = {(uintptr_t)build_words,
+                         (uintptr_t)build_abroad + step,
+                         5000 + step,
+                         number(1 << 20),
+                         number(1 << 30),
+                         number(1L << 50)};
+    for (int i = 0; i < 2; i++) {
+        copy_word(&a->functions[i], &from[i]);
+        has_pointer(&a->functions[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        copy_word(&a->numbers[i], &from[2 + i]);
+        has_data(&a->numbers[i], sizeof a->numbers[i]);
+    }
+}
+static const char *check_abroad(pm_container *c)
+{
+    const struct abroad *a = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(a->functions[0] == (uintptr_t)build_words);
+    REQUIRE_THAT_IT_HAS(a->functions[1] == (uintptr_t)build_abroad + STEPS - 1);
+    REQUIRE_THAT_IT_HAS(a->numbers[0] == 5000 + STEPS - 1 && a->numbers[1] == 1 << 20 &&
+                        a->numbers[2] == 1 << 30 && a->numbers[3] == 1L << 50);
+    return NULL;
+}
+
 /* ---- structs that are copied and passed about ------------------------------------------------ */
 
 struct pair {

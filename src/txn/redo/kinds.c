@@ -87,7 +87,7 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
     int pointers = 0;
     for (; words; words &= words - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(words);
-        if (!foreign_is_address(values[i]))
+        if (!modules_may_reach(&t->modules, values[i]))
             continue;
         int leads = leads_to_data(t, values[i]) ? 1 : modules_adopt(t, values[i]);
         if (leads < 0)
@@ -129,16 +129,16 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
 
 /* The same, or -1 if it takes more than a glance: pointers lead home, other words that were stored are
  * no addresses, and were not mapped. */
-static inline int pointers_at_a_glance(const struct container *c, const uint64_t *words,
-                                       uint64_t kinds, uint8_t was)
+static inline int pointers_at_a_glance(const struct txn *t, const uint64_t *words, uint64_t kinds,
+                                       uint8_t was)
 {
     uint64_t pointers = kinds & KIND_POINTER * KIND_EACH,
              by_value = kinds & KIND_BY_VALUE * KIND_EACH;
     for (uint64_t left = pointers; left; left &= left - 1)
-        if (!foreign_leads_home(c, words[__builtin_ctzll(left) / 8]))
+        if (!foreign_leads_home(t->c, words[__builtin_ctzll(left) / 8]))
             return -1;
     for (uint64_t left = by_value; left; left &= left - 1)
-        if (foreign_is_address(words[__builtin_ctzll(left) / 8]))
+        if (modules_may_reach(&t->modules, words[__builtin_ctzll(left) / 8]))
             return -1;
     uint8_t is = gather(pointers), others = was & (uint8_t)~is;
     if (others && others & words_of(kinds, KIND_BY_VALUE, KIND_DATA))
@@ -175,7 +175,7 @@ ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, unsigned visit, void *c
     if (visit == 0) {
         uint64_t kinds;
         memcpy(&kinds, m->kinds + line * PM_LINE_WORDS, sizeof kinds);
-        is = pointers_at_a_glance(t->c, (const uint64_t *)(m->view + line * PM_LINE), kinds, was);
+        is = pointers_at_a_glance(t, (const uint64_t *)(m->view + line * PM_LINE), kinds, was);
     }
     if (is < 0)
         is = pointers_of(t, line, was, visit);
