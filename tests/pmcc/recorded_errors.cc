@@ -58,6 +58,11 @@ void store_pointers(void **words, size_t count, void *pointer)
         words[i] = pointer;
 }
 
+void copy(void *to, const void *from, size_t bytes)
+{
+    memmove(to, from, bytes);
+}
+
 void fill(void *words, int byte, size_t bytes)
 {
     memset(words, byte, bytes);

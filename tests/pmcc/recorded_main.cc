@@ -451,6 +451,41 @@ TEST_CASE("what code that tells no kinds stores after others goes by its value")
     }
 }
 
+TEST_CASE("what is copied from where code that tells no kinds has stored goes by its value, too")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, how(Way::Pass));
+    auto *holder = static_cast<Holder *>(root_bytes(c.get(), 0, 8 * sizeof(Holder)));
+    store_pointer(&holder[0], holder);
+    store_pointer(&holder[1], holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    holder = reopen(c, path);
+    Offsets pointers{offset_of(c.get(), &holder[0].pointer),
+                     offset_of(c.get(), &holder[1].pointer)};
+    // Into the container, but to no object: a number, if nobody says otherwise.
+    char *number = const_cast<char *>(test::base_of(c.get())) + (48 << 20);
+    bool is_pointer = GENERATE(false, true), same_line = GENERATE(false, true);
+    void *value = is_pointer ? static_cast<void *>(&holder[1]) : number;
+    Holder *to = &holder[same_line ? 2 : 6];
+    SECTION("announced")
+    {
+        store_number(holder, 5); // so that no fault opens the page
+        REQUIRE(pm_dirty(&holder->pointer, sizeof holder->pointer) == 0);
+        holder->pointer = value;
+    }
+    SECTION("by a page fault")
+    {
+        holder->pointer = value;
+    }
+    copy(to, holder, 2 * sizeof *holder);
+    if (is_pointer)
+        pointers.insert(offset_of(c.get(), &to[0].pointer));
+    pointers.insert(offset_of(c.get(), &to[1].pointer));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == pointers);
+}
+
 TEST_CASE("bytes over pointers are none, in a line, in pages, and in more than has kinds")
 {
     test::Directory directory;

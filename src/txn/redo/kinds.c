@@ -336,8 +336,14 @@ static uint64_t spread(uint8_t bits)
     return (bytes + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
 }
 
+/* Whether words of a line may have been stored to though their kind is KIND_NONE: K3. */
+static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t mark)
+{
+    return mark & MARK_FOREIGN || t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED;
+}
+
 /* The kinds of a line's words, a byte each, as the next commit would see them, whose `mapped` words
- * are now. */
+ * are now. Home is looked at only where it must, for its lines mostly are in no cache. */
 static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped)
 {
     uint8_t mark = *redo_mark(t, line);
@@ -345,16 +351,18 @@ static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t map
     if (!kinds && !mapped) /* as a rule of what is moved by the bulk */
         return KIND_DATA * KIND_EACH;
     mapped &= (uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE);
-    uint8_t same = mapped && mark ? unchanged(t, line, mapped) : mapped;
-    kinds |= spread(same) * KIND_POINTER;
-    kinds |= spread(mapped & (uint8_t)~(same | gather(told / KIND_DATA))) * KIND_BY_VALUE;
+    uint8_t data = mapped & gather(told / KIND_DATA);
+    uint8_t doubtful = others_store_to(t, line, mark) ? mapped : data;
+    uint8_t changed = doubtful ? doubtful & (uint8_t)~unchanged(t, line, doubtful) : 0;
+    kinds |= spread(mapped & (uint8_t)~changed) * KIND_POINTER;
+    kinds |= spread(changed & (uint8_t)~data) * KIND_BY_VALUE;
     return kinds | spread((uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE)) * KIND_DATA;
 }
 
-/* The container that has words at `address`, if it knows their kinds. */
-static const struct txn *words_at(const void *address)
+/* The container that has words at `address`, if it knows their kinds: most likely `near`. */
+static const struct txn *words_at(const struct container *near, const void *address)
 {
-    const struct container *c = arena_find(address);
+    const struct container *c = near && container_holds(near, address) ? near : arena_find(address);
     if (!c || !c->upper || !container_holds(c, address) || (uintptr_t)address % sizeof(uint64_t))
         return NULL;
     const struct txn *t = c->upper;
@@ -362,9 +370,9 @@ static const struct txn *words_at(const void *address)
 }
 
 /* In order of address; by value where nothing else is known. Up to a line's more are written. */
-static void copy_kinds(uint8_t *to, const void *from, uint64_t words)
+static void copy_kinds(const struct container *near, uint8_t *to, const void *from, uint64_t words)
 {
-    const struct txn *t = words_at(from);
+    const struct txn *t = words_at(near, from);
     if (!t) {
         memset(to, KIND_BY_VALUE, words);
         return;
@@ -383,7 +391,7 @@ static void copy_kinds(uint8_t *to, const void *from, uint64_t words)
 uint64_t txn_kinds_at(const void *address, uint64_t words)
 {
     uint64_t kinds[2] = {0};
-    copy_kinds((uint8_t *)kinds, address, words);
+    copy_kinds(NULL, (uint8_t *)kinds, address, words);
     return kinds[0] & bits_between(0, 8 * words);
 }
 
@@ -399,7 +407,7 @@ void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t b
     for (uint64_t n; first < end; first += upwards ? n : 0, end -= upwards ? 0 : n) {
         n = min_u64(end - first, PIECE);
         uint64_t word = upwards ? first : end - n;
-        copy_kinds(piece, (const char *)from + (word * sizeof(uint64_t) - offset), n);
+        copy_kinds(t->c, piece, (const char *)from + (word * sizeof(uint64_t) - offset), n);
         memcpy(redo_kinds(t, 0) + word, piece, n);
     }
     /* Parts of words are data. */
