@@ -125,7 +125,8 @@ static void move_words(struct txn *t, uint64_t offset, uint64_t bytes, uint64_t 
     t->c->pointers_moved += moved;
 }
 
-void moved_copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to)
+/* Copy a range of home, of whole words, as the view has it. */
+static void copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to)
 {
     const struct container *c = t->c;
     if (t->moved->maps_are_stale)
@@ -136,6 +137,17 @@ void moved_copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to)
         if (segment_is_data(home_table(c)[offset >> c->segment_shift]))
             move_words(t, offset, n, (uint64_t *)to);
     }
+}
+
+/* Others may be reading, so no word is touched that does not change, and none ever has home's value. */
+void moved_restore(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t *from = (const uint64_t *)t->moved->stage;
+    uint64_t *to = (uint64_t *)(t->c->base + offset);
+    copy(t, offset, bytes, t->moved->stage);
+    for (uint64_t i = 0; i < bytes / sizeof *to; i++)
+        if (to[i] != from[i])
+            __atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -152,7 +164,7 @@ static int make(struct txn *t, uint32_t first, uint32_t count)
     for (uint32_t n; count > 0 && error == 0; first += n, count -= n) {
         n = (uint32_t)min_u64(count, STAGE_PAGES);
         uint64_t offset = (uint64_t)first << PM_PAGE_SHIFT, bytes = (uint64_t)n << PM_PAGE_SHIFT;
-        moved_copy(t, offset, bytes, t->moved->stage);
+        copy(t, offset, bytes, t->moved->stage);
         error = file_write(t->c->view_fd, t->moved->stage, bytes, offset);
         for (uint32_t i = 0; i < n && error == 0; i++)
             page_set(&t->pages, first + i, PAGE_FIXED);

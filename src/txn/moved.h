@@ -52,8 +52,8 @@ int moved_forget(struct txn *t, uint32_t first, uint32_t count);
 /* A commit has changed these words of home. */
 void moved_note(struct txn *t, const struct record_word *words, uint64_t count);
 
-/* Copy a range of home, of whole words, as the view has it. Page lock. [handler] */
-void moved_copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to);
+/* Make a range of the view, of whole words and a page at most, what home has. Page lock. */
+void moved_restore(struct txn *t, uint64_t offset, uint64_t bytes);
 
 /* A line of the view as home has it; made in `image`. */
 const char *moved_line(const struct txn *t, uint64_t line, char image[PM_LINE]);

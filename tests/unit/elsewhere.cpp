@@ -373,6 +373,45 @@ TEST_CASE_METHOD(Fixture, "threads that touch the same pages first")
     }
 }
 
+TEST_CASE_METHOD(Fixture, "who reads beside a rollback sees no pointer that is home's")
+{
+    struct Node {
+        Node *self;
+        long number;
+    };
+    constexpr size_t COUNT = 200; // most of a page
+    {
+        auto *nodes =
+            static_cast<Node *>(pm_malloc_typed(original.get(), PM_TYPE(Node, self), COUNT));
+        REQUIRE(nodes);
+        for (size_t i = 0; i < COUNT; i++)
+            nodes[i] = {nodes + i, 0};
+        REQUIRE_OK(pm_setroot(original.get(), nodes, 0));
+        REQUIRE_OK(pm_commit(original.get()));
+        take();
+    }
+    test::Container c = elsewhere();
+    auto *nodes = static_cast<Node *>(pm_getroot(c.get()));
+    std::atomic<bool> begun{false}, ended{false};
+    uint64_t wrong = 0;
+    std::thread reader([&] {
+        for (; !ended; begun = true)
+            for (size_t i = 0; i < COUNT; i++)
+                wrong += *const_cast<Node *volatile *>(&nodes[i].self) != nodes + i;
+    });
+    while (!begun)
+        ;
+    for (int i = 0; i < 10000; i++) {
+        for (size_t n = 0; n < COUNT; n += 4) // of each line
+            nodes[n].number++;
+        REQUIRE_OK(pm_rollback(c.get()));
+    }
+    ended = true;
+    reader.join();
+    REQUIRE(wrong == 0);
+    REQUIRE(nodes->number == 0);
+}
+
 TEST_CASE_METHOD(Fixture, "a damaged pointer map is found before it is believed")
 {
     uint64_t segment = 0;

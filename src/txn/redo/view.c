@@ -87,7 +87,7 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     int error = redo_open_range(t, offset, bytes);
     if (error == 0 && t->moved)
-        moved_copy(t, offset, bytes, t->c->base + offset);
+        moved_restore(t, offset, bytes);
     else if (error == 0)
         memcpy(t->c->base + offset, t->c->home + offset, bytes);
     return error;
