@@ -153,12 +153,13 @@ static bool must_be_moved(const pm_container *c)
 
 /*
  * What all layers have tables for: pages, of which redo has some 2.8 KiB for each, most of it for the
- * lines, and undo 0.3 KiB; and tables of any size of container, of which images of lines are 4 MiB.
+ * lines, and undo 0.3 KiB; and tables of any size of container, of which images of lines are 4 MiB,
+ * and room for lines that are marked twice 2.5 MiB.
  * (tables_take() asserts that this is enough.)
  */
 static int open_tables(struct container *c, const struct engine *engine)
 {
-    uint64_t base = UINT64_C(6) << 20;
+    uint64_t base = UINT64_C(9) << 20;
     uint64_t pages = engine->in_place ? c->max_size / 8 : c->max_size / 4 * 3;
     int error = tables_open(&c->tables, base + pages);
     if (error != 0)

@@ -11,12 +11,14 @@
 static_assert(CARD >> MARKS_LINE_SHIFT == sizeof(uint64_t), "the marks of a card are one word");
 static_assert(VOLATILE_SIZE >> CARD_SHIFT <= UINT32_MAX, "cards can be counted");
 
-static uint32_t *written; /* cards */
+/* Cards, for each of which there is room twice: who leaves this by longjmp(3), from a signal's handler,
+ * notes a card again, and threads that mark one at once may both do so. */
+static uint32_t *written;
 static _Atomic uint32_t written_count;
 
 bool cards_start(void)
 {
-    written = map_inherited_table((VOLATILE_SIZE >> CARD_SHIFT) * sizeof *written);
+    written = map_inherited_table(2 * (VOLATILE_SIZE >> CARD_SHIFT) * sizeof *written);
     return written;
 }
 
@@ -31,8 +33,10 @@ void cards_mark(const void *address, size_t size)
     if (!written || size == 0 || size > VOLATILE_SIZE - offset)
         return;
     for (uint64_t card = offset >> CARD_SHIFT; card <= (offset + size - 1) >> CARD_SHIFT; card++)
-        if (__atomic_exchange_n(card_marks(card), CARD_MARKED, __ATOMIC_ACQ_REL) == 0)
+        if (__atomic_load_n(card_marks(card), __ATOMIC_RELAXED) == 0) {
             written[atomic_fetch_add(&written_count, 1)] = (uint32_t)card;
+            __atomic_store_n(card_marks(card), CARD_MARKED, __ATOMIC_RELEASE);
+        }
 }
 
 void cards_set_kind(const void *address, size_t size, uint8_t kind)

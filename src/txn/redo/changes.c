@@ -110,7 +110,11 @@ static int compare_lines(const void *a, const void *b)
 static void condense(struct txn *t)
 {
     struct redo *r = t->redo;
-    uint64_t n = r->marked_count;
+    uint64_t n = 0;
+    for (uint64_t i = 0, all = r->marked_count; i < all; i++)
+        if (redo_is_marked(t, r->marked[i]))
+            r->marked[n++] = r->marked[i];
+    r->marked_count = n;
     qsort(r->marked, n, sizeof *r->marked, compare_lines);
     for (uint64_t i = 0, end; i < n; i = end) {
         uint64_t page = r->marked[i] / PM_PAGE_LINES;
@@ -134,7 +138,8 @@ void redo_collect(struct txn *t)
     for (uint32_t i = 0; i < p->count; i++)
         p->opened[i].now = collect_page(t, p->opened[i].page);
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
-        if (!(p->flags[r->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))
+        if (redo_is_marked(t, r->marked[i]) &&
+            !(p->flags[r->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))
             collect_line(t, r->marked[i], many || !r->imaged[i] ? NULL : &r->images[i]);
     for (uint64_t i = 0; i < ch->fresh_count; i++)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);

@@ -221,7 +221,7 @@ ALWAYS_INLINE int visit_lines(struct txn *t, line_visitor *visitor, void *contex
     int result = t->pages.count > 0 ? visit_listed(t, visitor, context) : 0;
     for (uint64_t i = 0, n = t->redo->marked_count; i < n && result == 0; i++) {
         uint64_t line = marked[i];
-        if (flags[line / PM_PAGE_LINES] & PAGE_LISTED)
+        if (!marks[line] || flags[line / PM_PAGE_LINES] & PAGE_LISTED)
             continue;
         result = marks[line] & MARK_FOREIGN ? visitor(t, line, VISIT_FOREIGN, context)
                                             : visitor(t, line, 0, context);

@@ -12,9 +12,11 @@
 #include <sys/single_threaded.h>
 #include <time.h>
 
-static uint64_t lines_max(const struct container *c)
+/* Room for each line, and for more: threads that mark a line at once may each note it, and who leaves a
+ * mark by longjmp(3), from a signal's handler, notes it again next time. */
+static uint64_t marks_max(const struct container *c)
 {
-    return c->max_size / PM_LINE;
+    return c->max_size / PM_LINE + (UINT64_C(1) << 16);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -28,11 +30,11 @@ static int redo_load(struct txn *t, const struct txn_options *options)
     t->redo = r;
     *r = (struct redo){
         .audit = options->audit,
-        .marked = tables_take(tables, lines_max(t->c) * sizeof *r->marked),
+        .marked = tables_take(tables, marks_max(t->c) * sizeof *r->marked),
         .images = tables_take(tables, IMAGES_MAX * sizeof *r->images),
         .imaged = tables_take(tables, IMAGES_MAX * sizeof *r->imaged),
-        .changes = {.runs = tables_take(tables, lines_max(t->c) * sizeof *r->changes.runs),
-                    .fresh = tables_take(tables, lines_max(t->c) * sizeof *r->changes.fresh),
+        .changes = {.runs = tables_take(tables, marks_max(t->c) * sizeof *r->changes.runs),
+                    .fresh = tables_take(tables, marks_max(t->c) * sizeof *r->changes.fresh),
                     .clears = tables_take(tables, t->c->segments_max * sizeof *r->changes.clears)},
         .private_max = options->private_max >> PM_PAGE_SHIFT,
         .committed = t->epoch - 1,
@@ -108,15 +110,17 @@ static inline void load_line(const struct txn *t, uint64_t line, line_image *ima
     *image = *(const line_image *)(t->c->base + line * PM_LINE);
 }
 
-/* Of threads that mark a line at once one notes it, for there is room for each line once. */
-static bool is_first(struct txn *t, uint64_t line)
+/* Say that the line is marked; others may be saying more of it. */
+static void publish_mark(const struct txn *t, uint64_t line)
 {
-    return __libc_single_threaded ||
-           __atomic_exchange_n(redo_mark(t, line), redo_marked(t), __ATOMIC_ACQ_REL) == 0;
+    if (__libc_single_threaded)
+        *redo_mark(t, line) = redo_marked(t);
+    else
+        __atomic_fetch_or(redo_mark(t, line), redo_marked(t), __ATOMIC_RELEASE);
 }
 
-/* The image is loaded before the line's byte is set, and so before any thread stores to the line: who
- * finds it set too late throws the image away. */
+/* The line's byte is set last: when it is, the line is noted, with an image from before any thread
+ * stores to it; and if a handler leaves this by longjmp(3) before that, the next store begins anew. */
 __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint64_t line,
                                                             enum mark_time when)
 {
@@ -128,7 +132,7 @@ __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint6
     line_image image = {0};
     if (imaged)
         load_line(t, line, &image);
-    if (!is_first(t, line))
+    if (__atomic_load_n(redo_mark(t, line), __ATOMIC_RELAXED)) /* another thread was faster */
         return;
     if (t->pages.heat[page] == 0)
         t->pages.heat[page] = 1;
@@ -141,7 +145,7 @@ __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint6
         __builtin_prefetch(t->c->home + line * PM_LINE);
     if (n < IMAGES_MAX)
         r->imaged[n] = imaged;
-    *redo_mark(t, line) = redo_marked(t);
+    publish_mark(t, line);
 }
 
 void txn_mark(struct txn *t, uint64_t line, enum mark_time when)
@@ -256,7 +260,8 @@ static int for_each_range(struct txn *t,
     for (uint32_t i = 0; i < t->pages.count && error == 0; i++)
         error = visit(t, (uint64_t)t->pages.opened[i].page << PM_PAGE_SHIFT, PM_PAGE);
     for (uint64_t i = 0, n = r->marked_count; i < n && error == 0; i++)
-        error = visit(t, r->marked[i] * PM_LINE, PM_LINE);
+        if (redo_is_marked(t, r->marked[i]))
+            error = visit(t, r->marked[i] * PM_LINE, PM_LINE);
     return error;
 }
 

@@ -40,7 +40,8 @@
  *  R2  A page of the view that is not PRIVATE is read through to the file, and equals home; or is
  *      the moved container's own.
  *  R3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
- *      `stores` only.
+ *      `stores` only. Entries whose line's byte is not set are void: of marks that a signal's handler
+ *      left, or of earlier transactions. A line may be there twice.
  *  R4  An image is what home has in the line. It is taken from the view, before the line's first
  *      store (R1): so commit finds what has changed without reading home, which mostly is in no
  *      cache, and need not be brought into it. (A commit that fails may have written home's fresh
@@ -141,6 +142,12 @@ static inline uint8_t *redo_mark(const struct txn *t, uint64_t line)
 static inline uint8_t redo_marked(const struct txn *t)
 {
     return t->kinds ? MARK_LINE | MARK_KINDS : MARK_LINE;
+}
+
+/* Whether an entry of `marked` is of this transaction: R3. */
+static inline bool redo_is_marked(const struct txn *t, uint64_t line)
+{
+    return *redo_mark(t, line) != 0;
 }
 
 /* The kinds of a line's words. */
