@@ -2,13 +2,13 @@
 #define _GNU_SOURCE
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/exclusions.h"
 #include "pointer/move.h"
 #include "txn/fault.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,7 +139,7 @@ static int demand_modules(pm_container *c)
     for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++) {
         if (modules_report(&c->txn, i) != 0 && c->txn.foreign == FOREIGN_ERROR)
             return -1;
-        fprintf(stderr, "libpm: %s\n", pm__message());
+        pm__warn();
     }
     return 0;
 }
@@ -217,6 +217,7 @@ static void close_upper(pm_container *c)
 pm_container *pm_open(const char *path, const struct pm_options *options)
 {
     static const struct pm_options defaults = {.size = sizeof defaults};
+    UNCANCELLED;
     struct container_options translated;
     if (api_enter_process() != 0)
         return NULL;
@@ -258,6 +259,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
 
 int pm_close(pm_container *c)
 {
+    UNCANCELLED;
     if (!c)
         return 0;
     if (api_enter(c) != 0)
@@ -287,6 +289,7 @@ int pm_clear(pm_container *c)
 
 int pm_delete(const char *path)
 {
+    UNCANCELLED;
     if (api_enter_process() != 0)
         return -1;
     if (!path)

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 
 #include "base/bits.h"
+#include "base/cancel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 
 int file_write(int fd, const void *from, size_t size, uint64_t offset)
 {
+    UNCANCELLED;
     while (size > 0) {
         ssize_t n = TEMP_FAILURE_RETRY(pwrite(fd, from, size, (off_t)offset));
         if (n < 0)
@@ -29,6 +31,7 @@ int file_write(int fd, const void *from, size_t size, uint64_t offset)
 
 int file_sync(int fd)
 {
+    UNCANCELLED;
     return TEMP_FAILURE_RETRY(fsync(fd)) == 0 ? 0 : -errno;
 }
 
@@ -61,6 +64,7 @@ static int allocate(int fd, uint64_t from, uint64_t to)
 
 int file_allocate(int fd, uint64_t from, uint64_t to)
 {
+    UNCANCELLED;
     int error = allocate(fd, from, to);
     if (error != 0)
         (void)file_give_back(fd, from);

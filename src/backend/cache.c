@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "backend/backend.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +39,7 @@ static int cache_fence(struct medium *medium)
 
 static int cache_settle(struct medium *medium)
 {
+    UNCANCELLED;
     /* A read-only container has no descriptor here: its recovery is in private memory. */
     return medium->fd < 0 || TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
 }

@@ -22,6 +22,7 @@
 #include "backend/backend.h"
 
 #include "base/bits.h"
+#include "base/cancel.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -131,6 +132,7 @@ static int file_copy(struct medium *medium, void *to, const void *from, size_t s
  */
 static int file_fence(struct medium *medium)
 {
+    UNCANCELLED;
     struct write_queue *q = medium->queue;
     pthread_mutex_lock(&q->syncing);
     int error = medium->failed;

@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,4 +58,10 @@ int pm__fail_because(int error, const char *reason, const char *format, ...)
 const char *pm__message(void)
 {
     return message;
+}
+
+void pm__warn(void)
+{
+    UNCANCELLED;
+    fprintf(stderr, "libpm: %s\n", message);
 }

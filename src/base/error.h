@@ -24,4 +24,7 @@ int pm__fail_because(int error, const char *reason, const char *format, ...)
 
 const char *pm__message(void);
 
+/* Say the message on stderr. */
+void pm__warn(void);
+
 #endif

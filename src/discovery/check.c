@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "discovery/check.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 
 #include <dirent.h>
@@ -73,6 +74,7 @@ static uint64_t count_threads(void)
 static bool is_alone(void)
 {
     enum { WAITS = 5000 };
+    UNCANCELLED;
     if (__libc_single_threaded)
         return true;
     for (uint32_t i = 0; i < WAITS; i++) {

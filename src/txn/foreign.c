@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
@@ -21,7 +20,7 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
         t->c->path, offset, value, object);
     if (t->foreign == FOREIGN_ERROR)
         return result;
-    fprintf(stderr, "libpm: %s\n", pm__message());
+    pm__warn();
     return 0;
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "txn/moved.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/panic.h"
 
@@ -224,6 +225,7 @@ int moved_touch(struct txn *t, uint32_t page)
 
 int moved_forget(struct txn *t, uint32_t first, uint32_t count)
 {
+    UNCANCELLED;
     int error = pages_hide(&t->pages, first, count);
     if (error != 0)
         return error;

@@ -13,7 +13,6 @@
 #include "base/error.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define AUDIT_EVERY 64
@@ -61,7 +60,7 @@ static void escaped(struct txn *t, uint64_t line)
         pm__fail(EFAULT, "%s: offset %llu: the store to %p%s, %s", t->c->path,
                  (unsigned long long)offset, (void *)(t->c->base + offset), object, remedy);
     if (r->audit)
-        fprintf(stderr, "libpm: %s\n", pm__message());
+        pm__warn();
 }
 
 /* The number of escaped stores' lines on an open page; they are marked. */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "txn/redo/redo.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "txn/recovery.h"
 
@@ -334,6 +335,7 @@ static bool is_syncing(const struct redo *r)
  * leader, and in time for the next. */
 static void follow(struct redo *r)
 {
+    UNCANCELLED;
     if (r->round_ns <= SHORT_ROUND_NS)
         stay_awake(r, is_syncing, 2 * SHORT_ROUND_NS);
     if (r->syncing)
