@@ -1,5 +1,5 @@
-// What this machine is not: one with larger pages, with a kernel before 4.17, with a file system
-// whose files are persistent memory. Its calls of the kernel answer as theirs would.
+// What this machine is not: one with larger pages, with an old kernel, with a file system whose files
+// are persistent memory. Its calls of the kernel answer as theirs would.
 #include "common/process.hpp"
 
 extern "C" {
@@ -19,7 +19,7 @@ namespace
 
 struct Machine {
     long page_size;   // 0: as here
-    bool old_kernel;  // knows no MAP_FIXED_NOREPLACE, and ignores it as it does any unknown flag
+    bool old_kernel;  // ignores MAP_FIXED_NOREPLACE as any unknown flag, and refuses late advice
     bool dax;         // MAP_SYNC succeeds
     bool no_memory;   // for marks that are to be cleared; and they are locked
     int asynchronous; // shared mappings of files without MAP_SYNC so far
@@ -40,7 +40,10 @@ long __wrap_sysconf(int name)
 
 int __wrap_madvise(void *address, size_t size, int advice)
 {
-    if (!machine.no_memory || (uintptr_t)address < MARKS_TABLE || advice != MADV_DONTNEED)
+    bool unknown = machine.old_kernel && advice > MADV_COLD;
+    bool refused =
+        machine.no_memory && (uintptr_t)address >= MARKS_TABLE && advice == MADV_DONTNEED;
+    if (!unknown && !refused)
         return __real_madvise(address, size, advice);
     errno = EINVAL;
     return -1;
@@ -101,6 +104,19 @@ TEST_CASE("something else lies where containers or marks would")
     INFO("at " << taken << ", " << kernel << " kernel");
     REQUIRE_CLEAN(
         test::run("finds_addresses_taken", {directory / "c.pm", std::to_string(taken), kernel}));
+}
+
+TEST_CASE("a store leaves errno alone, whatever the kernel says to what it takes")
+{
+    test::Directory directory;
+    test::Container c = test::open_with_pages(directory / "c.pm", 400, test::small());
+    machine.old_kernel = true;
+    errno = EDOM;
+    for (uint64_t page = 0; page < 400; page++) // in sequence, so that several are opened at once
+        test::page_word(c.get(), page) = 1;
+    int after = errno;
+    machine.old_kernel = false;
+    REQUIRE(after == EDOM);
 }
 
 TEST_CASE("a file system with DAX: all is mapped with MAP_SYNC, and is pmem")

@@ -72,9 +72,14 @@ static int redo_open_page(struct txn *t, uint32_t page)
     return redo_open(t, page, true);
 }
 
+/* A store is behind this, which leaves errno alone. */
 static int open_if_closed(struct txn *t, uint32_t page)
 {
-    return t->pages.flags[page] & PAGE_OPEN ? 0 : redo_open(t, page, !t->stores);
+    if (t->pages.flags[page] & PAGE_OPEN)
+        return 0;
+    int saved = errno, error = redo_open(t, page, !t->stores);
+    errno = saved;
+    return error;
 }
 
 /* One more mark: where it goes. One instruction, so that no signal comes between; locked only if
