@@ -43,10 +43,13 @@ static _Atomic bool abandoned; /* in a child of fork(2) */
 
 /*
  * The handlers that this thread has chained to and not returned from: the address of a variable in
- * each call. One that is not above ours on the stack is gone: its handler left by siglongjmp(3).
+ * each call, and what signal it is for, which is where the kernel has put the signal's context. One
+ * that is not above ours on the stack is gone: its handler left by siglongjmp(3). So may be others,
+ * but of this signal they are not.
  */
 static _Thread_local struct {
     const char *frames[REPLACED_MAX];
+    const void *contexts[REPLACED_MAX];
     int depth;
 } chained __attribute__((tls_model("initial-exec")));
 
@@ -71,14 +74,30 @@ static void take_default(int signal, const siginfo_t *info)
         raise(signal);
 }
 
+/* How many handlers this signal has been chained to. */
+static int count_chained(const char *frame, const void *context)
+{
+    int count = 0;
+    while (chained.depth > 0 && chained.frames[chained.depth - 1] <= frame)
+        chained.depth--;
+    while (count < chained.depth && chained.contexts[chained.depth - 1 - count] == context)
+        count++;
+    if (chained.depth == REPLACED_MAX) { /* of other signals: jumps have left them */
+        int others = chained.depth - count;
+        memmove(chained.frames, chained.frames + others, (size_t)count * sizeof *chained.frames);
+        memmove(chained.contexts, chained.contexts + others,
+                (size_t)count * sizeof *chained.contexts);
+        chained.depth = count;
+    }
+    return count;
+}
+
 /* Do what would have happened without us. */
 static void chain(int which, siginfo_t *info, void *context)
 {
     char frame;
-    while (chained.depth > 0 && chained.frames[chained.depth - 1] <= &frame)
-        chained.depth--;
     int signal = signals[which];
-    int next = atomic_load(&replaced[which].count) - 1 - chained.depth;
+    int next = atomic_load(&replaced[which].count) - 1 - count_chained(&frame, context);
     struct sigaction action = {.sa_handler = SIG_DFL};
     if (next >= 0)
         action = replaced[which].actions[next];
@@ -97,12 +116,14 @@ static void chain(int which, siginfo_t *info, void *context)
     if (!(action.sa_flags & SA_NODEFER))
         sigaddset(&mask, signal);
     pthread_sigmask(SIG_SETMASK, &mask, &saved);
-    chained.frames[chained.depth++] = &frame;
+    int depth = chained.depth++;
+    chained.frames[depth] = &frame;
+    chained.contexts[depth] = context;
     if (action.sa_flags & SA_SIGINFO)
         action.sa_sigaction(signal, info, context);
     else
         action.sa_handler(signal);
-    chained.depth--;
+    chained.depth = depth; /* whatever handlers of other signals left by a jump */
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
 

@@ -171,13 +171,25 @@ CHILD_PROCESS(earlier_handler_plain)
     foreign_fault_then_ours(c.get(), 2);
 }
 
+// With so much of the stack in use.
+[[gnu::noinline]] void store_to_null_below(int depth)
+{
+    volatile char used[3000];
+    used[0] = 1;
+    if (depth > 0)
+        store_to_null_below(depth - 1);
+    else
+        store_to_null();
+    used[1] = 1; // no tail call
+}
+
 CHILD_PROCESS(earlier_handler_jumps_out)
 {
     install(jumps_back);
     test::Container c = open_container(arguments[0]);
-    for (int i = 1; i <= 5; i++) {
+    for (int i = 1; i <= 30; i++) {
         if (sigsetjmp(back, 1) == 0)
-            store_to_null();
+            store_to_null_below(i % 20); // deeper than ever, and then not
         CHILD_REQUIRE(seen.calls == i);
         page_word(c.get(), (uint64_t)i) = 1;
         if (i == 3)
