@@ -3,7 +3,8 @@
  *
  * Rule: whoever takes it outside the handler must not touch a container's view while holding it,
  * for that may fault and the handler would wait for its own thread; and must hold it with signals
- * blocked wherever a signal handler of the program may legally store to a container.
+ * blocked wherever a signal handler of the program may legally store to a container, or load from
+ * one whose pages are made right as they are touched.
  *
  * Releasing it is an atomic exchange, which on x86 also orders this thread's earlier write-backs:
  * what one thread wrote back is fenced before another thread can begin the next round.

@@ -306,13 +306,13 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     return t->engine->reserve(t, pages, extra_pages, extra_words);
 }
 
-/* Other threads, and signal handlers, may store while we commit: from here on their stores wait for
- * the lock and belong to the next epoch. */
-static int commit_concurrent(struct txn *t)
+/* Signal handlers may store while we commit, or read what has to be moved first; and other threads: from
+ * here on their stores wait for the lock and belong to the next epoch. */
+static int commit_masked(struct txn *t)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    int error = pages_close_listed(&t->pages);
+    int error = t->concurrent ? pages_close_listed(&t->pages) : 0;
     int result = error == 0 ? t->engine->commit(t)
                             : pm__fail_system(-error, "%s: cannot protect pages", t->c->path);
     lock_release_masked(&t->lock, &saved);
@@ -328,8 +328,8 @@ int txn_commit(struct txn *t)
         t->note_count = 0;
         return result;
     }
-    if (t->concurrent) {
-        result = commit_concurrent(t);
+    if (t->concurrent || t->moved) {
+        result = commit_masked(t);
     } else {
         lock_acquire(&t->lock);
         result = t->engine->commit(t);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <sys/time.h>
 #include <thread>
 #include <vector>
 
@@ -410,6 +411,42 @@ TEST_CASE_METHOD(Fixture, "who reads beside a rollback sees no pointer that is h
     reader.join();
     REQUIRE(wrong == 0);
     REQUIRE(nodes->number == 0);
+}
+
+// Reads a byte of the next page that nobody has touched.
+static volatile char *next_page, *last_page;
+
+static void read_next(int)
+{
+    if (next_page < last_page) {
+        (void)*next_page;
+        next_page += PM_PAGE;
+    }
+}
+
+TEST_CASE_METHOD(Fixture, "a signal handler may read, also what a commit has not touched")
+{
+    constexpr size_t PAGES = 4000;
+    REQUIRE_OK(pm_setroot(original.get(), pm_calloc(original.get(), PAGES, PM_PAGE), 0));
+    REQUIRE_OK(pm_commit(original.get()));
+    take();
+    test::Container c = elsewhere();
+    auto *first = static_cast<char *>(pm_getroot(c.get()));
+    next_page = first + PM_PAGE;
+    last_page = first + PAGES * PM_PAGE;
+    auto *old = signal(SIGALRM, read_next);
+    itimerval often = {{0, 100}, {0, 100}}, never = {};
+    setitimer(ITIMER_REAL, &often, nullptr);
+    int failed = 0;
+    for (int i = 0; i < 20000; i++) {
+        *reinterpret_cast<volatile int *>(first) = i + 1;
+        failed += pm_commit(c.get()) != 0;
+    }
+    setitimer(ITIMER_REAL, &never, nullptr);
+    signal(SIGALRM, old);
+    REQUIRE(failed == 0);
+    REQUIRE(next_page > first + 10 * PM_PAGE);
+    REQUIRE(*reinterpret_cast<int *>(first) == 20000);
 }
 
 TEST_CASE_METHOD(Fixture, "a damaged pointer map is found before it is believed")
