@@ -97,6 +97,8 @@ int pm_mark_data(void *ptr, size_t bytes)
     pm_container *c = owner_of_range(ptr, bytes);
     if (!c || api_enter_writing(c) != 0)
         return -1;
+    if (bytes == 0)
+        return 0;
     lock_acquire(&c->allocator.lock);
     int result = announce_mapped(c, offset_in(c, ptr), bytes);
     if (result == 0) {

@@ -89,8 +89,10 @@ int pm_setroot(pm_container *c, void *ptr, size_t size)
     if (ptr && !container_holds(&c->container, ptr))
         return pm__fail(EINVAL, "%s: the root %p is not in this container%s", c->container.path,
                         ptr, heap_contains(ptr) ? ", which was opened without PM_DISCOVER" : "");
+    if (allocator_set_root(&c->allocator, ptr, size) != 0)
+        return -1;
     c->discovery.root = NULL;
-    return allocator_set_root(&c->allocator, ptr, size);
+    return 0;
 }
 
 void *pm_getroot(pm_container *c)

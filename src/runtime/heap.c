@@ -11,11 +11,18 @@
 #include "discovery/exclusions.h"
 #include "discovery/heap.h"
 #include "runtime/announce.h"
+#include "txn/fault.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Where this thread allocates. In a child of fork(2) there are no containers. */
+static bool is_into_container(void)
+{
+    return api_current && !fault_in_child();
+}
 
 static void *from_container(size_t alignment, size_t size)
 {
@@ -27,7 +34,7 @@ static void *from_container(size_t alignment, size_t size)
 
 void *pm__malloc(size_t size)
 {
-    return api_current ? from_container(HEAP_GRANULE, size) : heap_allocate(size);
+    return is_into_container() ? from_container(HEAP_GRANULE, size) : heap_allocate(size);
 }
 
 void *pm__calloc(size_t count, size_t size)
@@ -51,8 +58,8 @@ void *pm__memalign(size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return api_current ? from_container(max_u64(alignment, HEAP_GRANULE), size)
-                       : heap_allocate_aligned(alignment, size);
+    return is_into_container() ? from_container(max_u64(alignment, HEAP_GRANULE), size)
+                               : heap_allocate_aligned(alignment, size);
 }
 
 void *pm__aligned_alloc(size_t alignment, size_t size)
@@ -108,6 +115,10 @@ void *pm__realloc(void *p, size_t size)
 {
     if (!p)
         return pm__malloc(size);
+    if (size == 0) { /* as glibc */
+        pm__free(p);
+        return NULL;
+    }
     if (is_in_container(p)) {
         void *moved = pm_realloc(p, size);
         if (!moved)
@@ -116,10 +127,6 @@ void *pm__realloc(void *p, size_t size)
     }
     if (!heap_contains(p))
         return realloc(p, size);
-    if (size == 0) { /* as glibc */
-        pm__free(p);
-        return NULL;
-    }
     size_t bytes = min_u64(heap_size(p), size);
     void *moved = pm__malloc(size);
     if (moved) {

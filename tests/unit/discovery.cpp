@@ -495,6 +495,10 @@ TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the h
     REQUIRE(pm_setroot(c.get(), r->first, 1 << 20) == -1);
     REQUIRE(pm_setroot(c.get(), &holder->inside, 0) == -1);
     REQUIRE(test::failed_with(EINVAL, {"start of a malloc'ed object"}));
+    auto *next = compiled::make<Root>();
+    REQUIRE_OK(pm_setroot(c.get(), next, 0));
+    REQUIRE(pm_setroot(c.get(), &r->count, 0) == -1); // which leaves all as it was
+    REQUIRE(pm_getroot(c.get()) == next);
 }
 
 TEST_CASE_METHOD(Fixture, "objects that have moved are freed and resized as ever")
@@ -512,6 +516,14 @@ TEST_CASE_METHOD(Fixture, "objects that have moved are freed and resized as ever
     put(r->first, gone->next);
     put(r->count, r->count - 1);
     pm__free(gone);
+    commit();
+    REQUIRE(objects() == 2);
+    push(r, 0, nullptr);
+    commit();
+    gone = r->first;
+    put(r->first, gone->next);
+    put(r->count, r->count - 1);
+    REQUIRE(pm__realloc(gone, 0) == nullptr); // frees, as glibc's
     commit();
     REQUIRE(objects() == 2);
     reopen();
@@ -824,6 +836,12 @@ TEST_CASE_METHOD(Fixture, "allocation straight into the container")
             abort();
         pm__free(p);
     }).join();
+    int child = test::in_child([] { // has the heap only
+        void *p = pm__malloc(10);
+        CHILD_REQUIRE(heap_contains(p));
+        pm__free(p);
+    });
+    REQUIRE(test::exited(child));
     REQUIRE_OK(pm_set_current(nullptr));
     REQUIRE(heap_contains(push(r, 0, nullptr)));
     commit();

@@ -166,6 +166,8 @@ TEST_CASE("marks at every boundary of the map")
         expected.insert(at);
     REQUIRE(mapped(c.get()) == expected);
     REQUIRE(pm_check(c.get()) == 0);
+    REQUIRE(pm_mark_data(p + (from - start) + 1, 0) == 0); // nothing, if in the middle of a word
+    REQUIRE(mapped(c.get()) == expected);
     // Data over the middle; a byte takes its whole word.
     REQUIRE(pm_mark_data(p + (edge - start), 1) == 0);
     expected.erase(edge);

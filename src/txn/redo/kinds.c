@@ -322,7 +322,7 @@ void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
         if (!*redo_mark(t, line))
             continue;
         uint64_t from = max_u64(offset, start) - start, to = min_u64(end - start, PM_LINE);
-        *redo_mark(t, line) |= MARK_FOREIGN;
+        __atomic_fetch_or(redo_mark(t, line), MARK_FOREIGN, __ATOMIC_RELAXED);
         doubt_kinds(
             t, line,
             (unsigned)bits_between(from / sizeof(uint64_t), divide_up(to, sizeof(uint64_t))));
