@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -240,17 +241,33 @@ int container_open(struct container *c, const char *path, const struct container
     return 0;
 }
 
-/* Memory for the view, and no page of it yet. */
+/* What lies elsewhere is written to a view that is a file to the kernel, page by page: ask now, for
+ * beyond the limit the write is a signal. Growing meets it at the container's own file, as ever. */
+static bool is_beyond_limit(const struct container *c)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < container_bytes(c);
+}
+
+/* Memory for the view, and no page of it yet: it grows to those that are written, and no other is
+ * touched. */
 static int map_memory(struct container *c)
 {
     c->view_fd = descriptor_of_its_own(memfd_create("libpm view", MFD_CLOEXEC));
-    if (c->view_fd < 0 || TEMP_FAILURE_RETRY(ftruncate(c->view_fd, (off_t)c->max_size)) != 0)
+    if (c->view_fd < 0)
         return -errno;
     return map_file(MAP_VIEW_MEMORY, c->base, c->max_size, c->view_fd, 0, false);
 }
 
 int container_map_rest(struct container *c)
 {
+    if (c->moved && is_beyond_limit(c))
+        return pm__fail_because(
+            EFBIG, "File too large; raise the limit of file sizes: ulimit -f unlimited",
+            "%s: cannot map: its pointers mean other addresses, so its view is a file in memory, "
+            "of "
+            "up to %llu bytes",
+            c->path, (unsigned long long)container_bytes(c));
     int error = c->moved ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
     if (error == 0 && !c->readonly)
         error = map_shadow_and_view(c, 0, container_bytes(c));

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <thread>
 #include <vector>
@@ -213,6 +214,48 @@ CHILD_PROCESS(stores_to_what_it_may_only_read)
     CHILD_REQUIRE(root->count == 1000);
     root->count = 1;
     _exit(0);
+}
+
+static void limit_file_sizes(rlim_t bytes)
+{
+    const rlimit limit = {bytes, bytes};
+    CHILD_REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+// arguments: a container to have open, and its copy
+CHILD_PROCESS(opens_under_a_limit_of_file_sizes)
+{
+    test::Container first = test::open(arguments[0], Fixture::movable(PM_READONLY));
+    const rlim_t size = std::filesystem::file_size(arguments[1]);
+    const pm_options how = Fixture::movable(), reading = Fixture::movable(PM_READONLY);
+    limit_file_sizes(2 * size);
+    {
+        test::Container c = test::open(arguments[1], how);
+        CHILD_REQUIRE(base_of(c.get()) != base_of(first.get()));
+        while (test::stats(c.get()).file_bytes < size + size / 2) {
+            linked::push(c.get());
+            CHILD_REQUIRE(pm_commit(c.get()) == 0);
+        }
+        linked::require(c.get(), linked::root(c.get())->count);
+    }
+    const rlim_t grown = std::filesystem::file_size(arguments[1]);
+    CHILD_REQUIRE(grown > size);
+    limit_file_sizes(grown);
+    {
+        test::Container c = test::open(arguments[1], reading);
+        linked::require(c.get(), linked::root(c.get())->count);
+    }
+    limit_file_sizes(grown - 1);
+    for (const pm_options &o : {how, reading}) {
+        CHILD_REQUIRE(!pm_open(arguments[1].c_str(), &o));
+        CHILD_REQUIRE(test::failed_with(EFBIG, {arguments[1].c_str(), "view", "ulimit -f"}));
+    }
+}
+
+TEST_CASE_METHOD(Fixture, "a limit of file sizes has to hold the file, and no more")
+{
+    original.reset();
+    REQUIRE_CLEAN(test::run("opens_under_a_limit_of_file_sizes", {path, copy}));
 }
 
 TEST_CASE_METHOD(Fixture, "a program that vouches for nothing has it moved for good")
