@@ -22,15 +22,51 @@ static struct container *_Atomic slots[SLOTS];
 static _Atomic bool used[SLOTS];                               /* now, or in the past */
 static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes of slots */
 
+/* Whether the kernel places mappings in the arena: so it does where the stack is unlimited, to leave
+ * that most of the address space. */
+static bool is_overrun(void)
+{
+    void *p = map_reserve(NULL, PM_PAGE);
+    if (p == MAP_FAILED)
+        return false;
+    munmap(p, PM_PAGE);
+    return (uintptr_t)p - ARENA_HINT < ARENA_SIZE;
+}
+
+static bool marks_are_there; /* since the process began */
+
+/* There, stores to any memory look for marks: let them find none, in a child of fork(2) too. Before
+ * the program's own constructors, which may store. */
+__attribute__((constructor(101))) static void begin(void)
+{
+    if (is_overrun())
+        marks_are_there = map_table_at((void *)MARKS_TABLE, MARKS_SIZE) == 0 &&
+                          madvise((void *)MARKS_TABLE, MARKS_SIZE, MADV_DOFORK) == 0;
+}
+
 static int map_tables(void)
 {
-    int error = map_table_at((void *)MARKS_TABLE, MARKS_SIZE);
+    int error = marks_are_there ? 0 : map_table_at((void *)MARKS_TABLE, MARKS_SIZE);
     if (error != 0)
         return error;
     error = map_table_at((void *)KINDS_TABLE, KINDS_SIZE);
-    if (error != 0)
+    if (error != 0 && !marks_are_there)
         munmap((void *)MARKS_TABLE, MARKS_SIZE);
     return error;
+}
+
+/* Why there is no room, and what to do; NULL for other errors. No option makes the arena smaller. */
+static const char *reason(int error)
+{
+    if (error == ENOMEM)
+        return "Cannot allocate memory; raise the limits of address space and data: ulimit -v "
+               "unlimited, ulimit -d unlimited";
+    if (error == EEXIST)
+        return is_overrun()
+                   ? "the kernel maps libraries and memory there; run it with a limited stack: "
+                     "ulimit -s 8192, and not with the old layout of addresses (setarch -L)"
+                   : "is something else mapped there, or libpm linked twice, shared and static?";
+    return NULL;
 }
 
 int arena_reserve(const char *path)
@@ -46,15 +82,10 @@ int arena_reserve(const char *path)
             munmap(p, ARENA_SIZE);
     }
     pthread_mutex_unlock(&arena_lock);
-    if (error != 0) /* no option makes the arena smaller */
+    if (error != 0)
         return pm__fail_because(
-            -error,
-            error == -ENOMEM
-                ? "Cannot allocate memory; raise the limit of address space: ulimit -v unlimited"
-                : NULL,
-            "%s: cannot reserve %llu GiB of address space at %#llx (is something else mapped "
-            "there?)",
-            path, (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT);
+            -error, reason(-error), "%s: cannot reserve %llu GiB of address space at %#llx", path,
+            (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT);
     return 0;
 }
 

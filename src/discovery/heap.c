@@ -121,7 +121,7 @@ static void start(void)
     if (!is_on)
         report("the volatile heap", 0,
                "no address space for it: programs compiled by pmcc --discover need some 75 TiB "
-               "(ulimit -v, vm.overcommit_memory)");
+               "(ulimit -v, -d and -s, vm.overcommit_memory)");
 }
 
 static struct cache *make_cache(void)

@@ -467,23 +467,29 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     REQUIRE(test::open(other, options));
 }
 
-CHILD_PROCESS(opens_in_little_address_space)
+// arguments: path, limit
+CHILD_PROCESS(opens_under_a_limit_of_memory)
 {
-    rlim_t pages = 0; // that are in use: sanitizers have terabytes
-    std::ifstream("/proc/self/statm") >> pages;
-    rlim_t most = pages * 4096 + (1 << 30);
+    const bool is_of_data = arguments[1] == "data";
+    rlim_t field[6] = {}; // pages that are in use: sanitizers have terabytes
+    std::ifstream status("/proc/self/statm");
+    for (rlim_t &f : field)
+        status >> f;
+    rlim_t most = field[is_of_data ? 5 : 0] * 4096 + (1 << 30);
     rlimit limit = {most, most};
-    CHILD_REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+    CHILD_REQUIRE(setrlimit(is_of_data ? RLIMIT_DATA : RLIMIT_AS, &limit) == 0);
     pm_options how = test::small();
     CHILD_REQUIRE(!pm_open(arguments[0].c_str(), &how));
-    CHILD_REQUIRE(test::failed_with(ENOMEM, {arguments[0].c_str(), "ulimit -v unlimited"}));
+    CHILD_REQUIRE(test::failed_with(
+        ENOMEM, {arguments[0].c_str(), "ulimit -v unlimited", "ulimit -d unlimited"}));
     CHILD_REQUIRE(!test::failed_with(ENOMEM, {"max_size"})); // which has no part in it
 }
 
-TEST_CASE("the limit of address space is named where the arena does not fit")
+TEST_CASE("the limits of address space and data are named where the arena does not fit")
 {
     test::Directory directory;
-    REQUIRE_CLEAN(test::run("opens_in_little_address_space", {directory / "c.pm"}));
+    for (const char *limit : {"address space", "data"})
+        REQUIRE_CLEAN(test::run("opens_under_a_limit_of_memory", {directory / "c.pm", limit}));
 }
 
 CHILD_PROCESS(prints_without_stderr)
