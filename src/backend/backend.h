@@ -131,7 +131,8 @@ void *map_reserve(void *address, size_t size);
 /* Turn [address, address + size) back into untouchable reserved space. [handler] */
 int map_reserve_again(void *address, size_t size);
 
-/* Reserved space that may be used at once and costs memory only where it was written. */
+/* Reserved space that may be used at once and costs memory only where it was written; it is never
+ * locked (mlockall(2)). The same is true of those below. */
 void *map_table(size_t size);
 
 /* The same at an address, and nowhere else. -errno */

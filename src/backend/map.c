@@ -35,10 +35,25 @@ int map_reserve_again(void *address, size_t size)
     return p == MAP_FAILED ? -errno : 0;
 }
 
+/* Zeroed memory, of which little will be used: so it is never locked, not even where all that the
+ * process maps is (mlockall(MCL_FUTURE)), for that fills it at once. */
+static void *map_sparse(void *address, size_t size, int flags)
+{
+    void *p =
+        mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+    if (p == MAP_FAILED ||
+        (munlock(p, size) == 0 && mprotect(p, size, PROT_READ | PROT_WRITE) == 0))
+        return p;
+    int error = errno;
+    if (!(flags & MAP_FIXED)) /* what was reserved stays so */
+        munmap(p, size);
+    errno = error;
+    return MAP_FAILED;
+}
+
 void *map_table(size_t size)
 {
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+    void *p = map_sparse(NULL, size, 0);
     if (p != MAP_FAILED)
         madvise(p, size, MADV_DONTFORK);
     return p;
@@ -46,8 +61,7 @@ void *map_table(size_t size)
 
 int map_table_at(void *address, size_t size)
 {
-    void *p = mmap(address, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *p = map_sparse(address, size, MAP_FIXED_NOREPLACE);
     if (p == MAP_FAILED)
         return -errno;
     int error = p != address ? -EEXIST /* kernels before 4.17 take it as a hint */
@@ -60,15 +74,12 @@ int map_table_at(void *address, size_t size)
 
 int map_inherited(void *address, size_t size)
 {
-    void *p = mmap(address, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return p == MAP_FAILED ? -errno : 0;
+    return map_sparse(address, size, MAP_FIXED) == MAP_FAILED ? -errno : 0;
 }
 
 void *map_inherited_table(size_t size)
 {
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+    void *p = map_sparse(NULL, size, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -77,8 +88,7 @@ int map_clear_table(void *address, size_t size)
     if (madvise(address, size, MADV_DONTNEED) == 0)
         return 0;
     /* Locked memory, perhaps. */
-    void *p = mmap(address, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    void *p = map_sparse(address, size, MAP_FIXED);
     return p != MAP_FAILED && madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
 }
 

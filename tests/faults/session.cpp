@@ -157,7 +157,10 @@ class Session
         int expected = c_ && is_sticky() ? EIO : cause;
         if (case_.fault.call == "fcntl" && (cause == EAGAIN || cause == EACCES))
             expected = EBUSY;
-        if (case_.fault.call == "mmap" && error == ENOMEM) // what is documented, for EAGAIN too
+        // What is documented of memory, whatever the kernel says of it.
+        if ((case_.fault.call == "mmap" || case_.fault.call == "munlock" ||
+             case_.fault.call == "mprotect") &&
+            error == ENOMEM)
             expected = ENOMEM;
         require(error == expected, told + ": errno is " + error_name(error));
         require(has_one_of(message, path_), told + ": names no file");
