@@ -31,8 +31,9 @@
 #define PM__JOIN_(a, b)    a##b
 #define PM__JOIN(a, b)     PM__JOIN_(a, b)
 #define PM__FIELDS(t, ...) PM__JOIN(PM__EACH, PM__COUNT(__VA_ARGS__))(PM__FIELD, t, __VA_ARGS__)
+/* The check is inside since compilers take the plain quotient, of a `void **`, for a mistake. */
 #define PM__FIELD(t, f)                                                                            \
-    {offsetof(t, f), sizeof(((t *)0)->f) / sizeof(void *) + PM__CHECK(((t *)0)->f)}
+    {offsetof(t, f), (sizeof(((t *)0)->f) + PM__CHECK(((t *)0)->f)) / sizeof(void *)}
 
 #ifdef __cplusplus
 template <class T> struct pm__pointers {
@@ -78,13 +79,15 @@ template <class T> constexpr size_t pm__check_pointers()
     __builtin_choose_expr(PM__IS_ARRAY(x),                                                         \
                           __builtin_choose_expr(PM__IS_ARRAY(x), (x), (void *[1]){0})[0], (x))
 #define PM__POINTER_CLASS 5 /* what __builtin_classify_type() says of pointers, and of arrays */
+/* Not _Static_assert(): before C11 the system's headers declare a function of that name. */
 #define PM__CHECK(x)                                                                               \
     (0 * sizeof(struct {                                                                           \
-         _Static_assert(!PM__IS_ARRAY(PM__ELEMENT(PM__ELEMENT(PM__ELEMENT(x)))) &&                 \
-                            __builtin_classify_type(PM__ELEMENT(PM__ELEMENT(PM__ELEMENT(x)))) ==   \
-                                PM__POINTER_CLASS,                                                 \
-                        "PM_TYPE: the field is not a pointer");                                    \
-         int unused;                                                                               \
+         int the_field_is_not_a_pointer                                                            \
+             : !PM__IS_ARRAY(PM__ELEMENT(PM__ELEMENT(PM__ELEMENT(x)))) &&                          \
+               __builtin_classify_type(PM__ELEMENT(PM__ELEMENT(PM__ELEMENT(x)))) ==                \
+                   PM__POINTER_CLASS                                                               \
+             ? 1                                                                                   \
+             : -1;                                                                                 \
      }))
 #define PM__TYPE(type, ...)                                                                        \
     (&(const struct pm_type){sizeof(type), PM__COUNT(__VA_ARGS__),                                 \
