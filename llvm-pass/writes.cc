@@ -283,6 +283,16 @@ void Collector::assembly(CallBase &call)
     }
 }
 
+/* By name, too: with -fno-builtin the compiler knows none of them. */
+bool is_returning_twice(const CallBase &call)
+{
+    static constexpr StringRef names[] = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp",
+                                          "getcontext"};
+    const Function *callee = call.getCalledFunction();
+    return call.hasFnAttr(Attribute::ReturnsTwice) ||
+           (callee && callee->isDeclaration() && is_contained(names, callee->getName()));
+}
+
 /* setjmp() and its like, and getcontext(): no wrapper can stand for them. What was in registers may
  * be pointers: a copy of what is there already is such words whose values tell. */
 void Collector::returns_twice(CallBase &call)
@@ -364,7 +374,7 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     } else if (auto *call = dyn_cast<CallBase>(&instruction)) {
         if (call->isInlineAsm())
             collector.assembly(*call);
-        else if (call->hasFnAttr(Attribute::ReturnsTwice))
+        else if (is_returning_twice(*call))
             collector.returns_twice(*call);
     }
     writes.erase(std::remove_if(writes.begin() + first, writes.end(),

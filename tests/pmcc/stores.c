@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <ucontext.h>
 
 #define NOINLINE __attribute__((noinline))
 
@@ -248,6 +249,9 @@ SUBJECT_MORE(stores_jump_buffer)
 {
     if (setjmp(*(jmp_buf *)(m + 8)) == 0)
         longjmp(*(jmp_buf *)(m + 8), 1);
+    (setjmp)(*(jmp_buf *)(m + 1000)); /* the function, where setjmp() is a macro */
+    sigsetjmp(*(sigjmp_buf *)(m + 2000), 0);
+    getcontext((ucontext_t *)(m + 3000));
 }
 
 SUBJECT(stores_after_jump)
