@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* or its inline functions would stand for the real ones */
 
+#include "runtime/isoc23.h"
+
 #include "runtime/announce.h"
 #include "runtime/fortified.h"
 

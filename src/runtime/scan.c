@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 
+#include "runtime/isoc23.h"
+
 #include "runtime/announce.h"
 
 #include <limits.h>
@@ -199,7 +201,7 @@ static int scanned(const char *format, va_list list, int count)
         return count;                                                                              \
     }
 
-/* Two sets: those of ISO C99, and those that _GNU_SOURCE asks for. */
+/* Three sets: those of ISO C99, those that _GNU_SOURCE asked for before glibc 2.38, and those since then. */
 #define SCAN_ALL(prefix)                                                                           \
     SCAN_LIST(prefix##vscanf, (const char *format, va_list list), prefix##vscanf(format, list))    \
     SCAN_LIST(prefix##vfscanf, (FILE * f, const char *format, va_list list),                       \
@@ -213,4 +215,5 @@ static int scanned(const char *format, va_list list, int count)
          pm__##prefix##vsscanf(s, format, list))
 
 SCAN_ALL(__isoc99_)
+SCAN_ALL(__isoc23_)
 SCAN_ALL()

@@ -22,7 +22,7 @@ harmless='
     _Unwind_Find_FDE malloc_usable_size pthread_attr_destroy pthread_attr_getstack pthread_getattr_np
     pthread_self
     # What the kernel says of threads: where it does not, another may run.
-    __isoc99_sscanf closedir nanosleep opendir read readdir
+    __isoc23_sscanf __isoc99_sscanf closedir nanosleep opendir read readdir
     # Without these there is no volatile heap, and allocating from it fails.
     pthread_key_create pthread_setspecific
     # Looks up an area.

@@ -179,6 +179,31 @@ SUBJECT(uses_more_numbers)
     frexpl((long double)n + 0.5L, (int *)(m + 1792));
     modfl((long double)n + 0.25L, (long double *)(m + 1920));
 }
+/* As programs call them that are compiled with the headers of glibc 2.38. */
+long __isoc23_strtol(const char *, char **, int);
+long long __isoc23_strtoll(const char *, char **, int);
+unsigned long __isoc23_strtoul(const char *, char **, int);
+unsigned long long __isoc23_strtoull(const char *, char **, int);
+intmax_t __isoc23_strtoimax(const char *, char **, int);
+uintmax_t __isoc23_strtoumax(const char *, char **, int);
+long __isoc23_wcstol(const wchar_t *, wchar_t **, int);
+long long __isoc23_wcstoll(const wchar_t *, wchar_t **, int);
+unsigned long __isoc23_wcstoul(const wchar_t *, wchar_t **, int);
+unsigned long long __isoc23_wcstoull(const wchar_t *, wchar_t **, int);
+
+SUBJECT(uses_numbers_of_c23)
+{
+    require(__isoc23_strtol("-123", (char **)m, 10) == -123);
+    require(__isoc23_strtoll("-123", (char **)(m + 128), 10) == -123);
+    require(__isoc23_strtoul("123", (char **)(m + 256), 10) == 123);
+    require(__isoc23_strtoull("123", (char **)(m + 384), 10) == 123);
+    require(__isoc23_strtoimax("-123", (char **)(m + 512), 10) == -123);
+    require(__isoc23_strtoumax("123", (char **)(m + 640), 10) == 123);
+    require(__isoc23_wcstol(L"-123", (wchar_t **)(m + 768), 10) == -123);
+    require(__isoc23_wcstoll(L"-123", (wchar_t **)(m + 896), 10) == -123);
+    require(__isoc23_wcstoul(L"123", (wchar_t **)(m + 1024), 10) == 123);
+    require(__isoc23_wcstoull(L"123", (wchar_t **)(m + 1152), 10) == 123);
+}
 SUBJECT(uses_random_numbers)
 {
     rand_r((unsigned *)m);

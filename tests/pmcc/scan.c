@@ -1,4 +1,4 @@
-/* The scanf family: twelve functions, and all that a format may say. */
+/* The scanf family: eighteen functions, and all that a format may say. */
 #define _GNU_SOURCE
 #include "text.h"
 
@@ -7,13 +7,19 @@
 #include <stdlib.h>
 #include <wchar.h>
 
-/* glibc takes these or their namesakes without a prefix, as a program is compiled. */
+/* glibc takes some of these or their namesakes without a prefix, as a program is compiled. */
 int __isoc99_scanf(const char *, ...);
 int __isoc99_fscanf(FILE *, const char *, ...);
 int __isoc99_sscanf(const char *, const char *, ...);
 int __isoc99_vscanf(const char *, va_list);
 int __isoc99_vfscanf(FILE *, const char *, va_list);
 int __isoc99_vsscanf(const char *, const char *, va_list);
+int __isoc23_scanf(const char *, ...);
+int __isoc23_fscanf(FILE *, const char *, ...);
+int __isoc23_sscanf(const char *, const char *, ...);
+int __isoc23_vscanf(const char *, va_list);
+int __isoc23_vfscanf(FILE *, const char *, va_list);
+int __isoc23_vsscanf(const char *, const char *, va_list);
 
 SUBJECT(uses_scanf)
 {
@@ -66,23 +72,29 @@ static void read_list_of(int (*read)(const char *, const char *, va_list), const
 
 SUBJECT(uses_all_functions_of_scanf)
 {
-    FILE *input = stdin, *other = stream_of("1 2 3 4");
-    stdin = stream_of("1 2 3 4");
+    FILE *input = stdin, *other = stream_of("1 2 3 4 5 6");
+    stdin = stream_of("1 2 3 4 5 6");
     CALL(scanf)("%d", (int *)m);
     CALL(__isoc99_scanf)("%d", (int *)(m + 128));
     read_list(vscanf, "%d", (int *)(m + 256));
     read_list(__isoc99_vscanf, "%d", (int *)(m + 384));
+    CALL(__isoc23_scanf)("%d", (int *)(m + 1536));
+    read_list(__isoc23_vscanf, "%d", (int *)(m + 1664));
     fclose(stdin);
     stdin = input;
     CALL(fscanf)(other, "%d", (int *)(m + 512));
     CALL(__isoc99_fscanf)(other, "%d", (int *)(m + 640));
     read_list_from(vfscanf, other, "%d", (int *)(m + 768));
     read_list_from(__isoc99_vfscanf, other, "%d", (int *)(m + 896));
+    CALL(__isoc23_fscanf)(other, "%d", (int *)(m + 1792));
+    read_list_from(__isoc23_vfscanf, other, "%d", (int *)(m + 1920));
     fclose(other);
     CALL(sscanf)("1", "%d", (int *)(m + 1024));
     CALL(__isoc99_sscanf)("1", "%d", (int *)(m + 1152));
     read_list_of(vsscanf, "1", "%d", (int *)(m + 1280));
     read_list_of(__isoc99_vsscanf, "1", "%d", (int *)(m + 1408));
+    CALL(__isoc23_sscanf)("1", "%d", (int *)(m + 2048));
+    read_list_of(__isoc23_vsscanf, "1", "%d", (int *)(m + 2176));
 }
 
 /* Six conversions of `text`, each with a place of its own. (The compiler does not know this for a
