@@ -18,7 +18,7 @@ function(pmcc_instrument target)
   if(NOT PMCC_LOADABLE)
     message(FATAL_ERROR "${target} needs LIBPM_PMCC, and clang 19 as the compiler")
   endif()
-  target_compile_options(${target} PRIVATE -ftrivial-auto-var-init=zero # as pmcc
+  target_compile_options(${target} PRIVATE -ftrivial-auto-var-init=zero -ftrivial-auto-var-init-max-size=1024 # as pmcc
     -fpass-plugin=$<TARGET_FILE:pmcc-pass>)
   if("DISCOVER" IN_LIST ARGN)
     target_compile_options(${target} PRIVATE -fplugin=$<TARGET_FILE:pmcc-pass>

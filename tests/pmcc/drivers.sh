@@ -213,6 +213,16 @@ END
 "$pmcc" -O0 $link -ftrivial-auto-var-init=uninitialized residue.c -o program
 if ./program; then fail "the user has no say in how variables begin"; fi
 
+# But for large variables, of which that would be most of the cost.
+cat >large.c <<'END'
+void use(char *);
+void use_small(void) { char small[1024]; use(small); }
+void use_large(void) { char large[1025]; use(large); }
+END
+"$pmcc" -O2 -S -emit-llvm large.c -o large.ll
+grep -q 'memset.*i64 1024,' large.ll || fail "a variable of 1024 bytes does not begin as zeros"
+if grep -q 'memset.*i64 1025,' large.ll; then fail "a variable of 1025 bytes is cleared"; fi
+
 # What it cannot see it warns of.
 cat >unseen.c <<'END'
 void save(void *p) { __builtin_ia32_xsave(p, ~0ull); }
