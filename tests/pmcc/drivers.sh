@@ -156,6 +156,36 @@ step="plain clang with the plugin"
 "$clang" -O2 -fpass-plugin="$plugin" main.c store.c -L. -Wl,-rpath,"$directory" -lpm -o program
 marks 2 ./program
 
+step="arguments in a file"
+echo '-flto "-O2"' >arguments
+echo "@arguments main.c '-DUNUSED=1 2'" >more_arguments
+# shellcheck disable=SC2086 # several words
+"$pmcc" $link @more_arguments store.c -o program
+marks 2 ./program
+
+step="files behind --"
+cp store.c ./-store.c
+# shellcheck disable=SC2086 # several words
+"$pmcc" -O2 $link -o program -- main.c -store.c
+marks 2 ./program
+
+step="headers"
+echo 'extern void store(long *, long);' >store.h
+for arguments in "store.h" "-x c-header store.h" "-xc-header store.c" "-- store.h"; do
+    # shellcheck disable=SC2086 # several words
+    "$pmcc" -o store.h.pch $arguments || fail "not compiled: $arguments"
+done
+# shellcheck disable=SC2086 # several words
+"$pmcc" $link -x c store.h -x none main.c store.c -o program
+marks 2 ./program
+
+# An archive that is linked is no C.
+for library in "shared --discover" "static --discover" "static "; do
+    # shellcheck disable=SC2086 # several words
+    LIBPM=${library%% *} "$pmcc" -### ${library#* } -x c store.c -o program >output 2>&1
+    [ "$(grep -c '"-cc1"' output)" = 1 ] || { cat output; fail "compiles a library: $library"; }
+done
+
 step="a declaration without parameters"
 cat >old.c <<'END'
 int read();
