@@ -97,8 +97,9 @@ enum pm_flags {
      * after the one that stored the first; pm_stats() says so. */
     PM_MOVABLE = 1 << 4,
     /* If it opens elsewhere let these be its addresses from now on, on the medium too: one pass over
-     * the memory of its pointers, after which nothing need be done at any access. Crash-safe; what
-     * is interrupted the next pm_open() completes. Needs PM_MOVABLE. */
+     * the memory of its pointers, after which nothing need be done at any access, but for pointers
+     * into programs and libraries, as above. Crash-safe; what is interrupted the next pm_open()
+     * completes. Needs PM_MOVABLE. */
     PM_RELOCATE = 1 << 5,
     /* Commit moves into the container what it leads to of the program's malloc'ed memory: see
      * "Discovery". Implies PM_MOVABLE and PM_TRACKER_STORES. ENOTSUP if no code is loaded that was
@@ -137,7 +138,9 @@ enum pm_tracker {
  * that lies in another run pointers into it are made right as those into the container are. The very
  * same build must be loaded before pm_open(), which otherwise fails and names object, module and,
  * if the module exports it (link with -rdynamic), the symbol. A container can have pointers into 30
- * modules.
+ * modules. Functions that libc chooses by processor (IFUNC: strlen, strcmp) are stored as the one for
+ * this processor: with another it differs from strlen there, or does not run. Store one of your own
+ * that calls it.
  *
  * To the stack, to malloc'ed memory, to another container, to a module without a build-id: no run but
  * this one has that there, so pm_commit() fails. (What code compiled by pmcc stores as a pointer is a
