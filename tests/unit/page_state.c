@@ -36,6 +36,12 @@ void agree(pm_container *c, uint32_t page)
     c->txn.pages.count = count_before;
 }
 
+void leave_mark(pm_container *c, const void *p)
+{
+    struct redo *r = c->txn.redo;
+    r->marked[r->marked_count++] = (uint64_t)((const char *)p - c->container.base) / PM_LINE;
+}
+
 uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times)
 {
     uint64_t line = (uint64_t)((const char *)p - c->container.base) / PM_LINE;

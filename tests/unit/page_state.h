@@ -25,6 +25,9 @@ void agree(pm_container *c, uint32_t page);
  * are noted as marked then. */
 uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times);
 
+/* As a mark that a signal's handler has left by a jump: noted, and the line not marked. */
+void leave_mark(pm_container *c, const void *p);
+
 #ifdef __cplusplus
 }
 #endif

@@ -106,15 +106,17 @@ static int compare_lines(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sort many marks, so that runs are long; list pages with many of them. */
+/* Sort many marks, so that runs are long, without void ones; list pages with many of them. Images are
+ * then of other entries, also for the commit after one that fails. */
 static void condense(struct txn *t)
 {
     struct redo *r = t->redo;
-    uint64_t n = 0;
-    for (uint64_t i = 0, all = r->marked_count; i < all; i++)
+    uint64_t n = 0, all = r->marked_count;
+    for (uint64_t i = 0; i < all; i++)
         if (redo_is_marked(t, r->marked[i]))
             r->marked[n++] = r->marked[i];
     r->marked_count = n;
+    memset(r->imaged, 0, min_u64(all, IMAGES_MAX) * sizeof *r->imaged);
     qsort(r->marked, n, sizeof *r->marked, compare_lines);
     for (uint64_t i = 0, end; i < n; i = end) {
         uint64_t page = r->marked[i] / PM_PAGE_LINES;
