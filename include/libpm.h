@@ -22,10 +22,10 @@
  * failed has changed nothing. Any function given a container can fail with ECHILD in a child of
  * fork(2), where libpm is switched off.
  *
- * Threads. Different containers are independent. On one container allocation is thread-safe, and
- * any number of threads may store at the same time; but while one thread is in pm_commit(),
- * pm_rollback() or pm_clear() no other thread may store to that container, unless it was opened
- * with `concurrent_stores`. Nothing here may be called from a signal handler, and nothing is a
+ * Threads. Different containers are independent, once they are open. On one container allocation is
+ * thread-safe, and any number of threads may store at the same time; but while one thread is in
+ * pm_commit(), pm_rollback() or pm_clear() no other thread may store to that container, unless it was
+ * opened with `concurrent_stores`. Nothing here may be called from a signal handler, and nothing is a
  * cancellation point: pthread_cancel(3) waits until the call returns.
  *
  * Caveats.
@@ -210,7 +210,8 @@ struct pm_options {
  *   ENOEXEC       a pointer leads into a program or library of which that build is not loaded
  *   ENOSPC, ENOMEM, EACCES, EROFS and others from open(2), mmap(2), fallocate(2)
  *
- * Thread-safe. Blocks no longer than the recovery takes; never waits for a lock.
+ * Thread-safe: containers are opened one after another. Blocks no longer than recovery takes, and does
+ * not wait for a container that is open elsewhere.
  */
 PM_EXPORT pm_container *pm_open(const char *path, const struct pm_options *options);
 
