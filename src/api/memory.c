@@ -13,30 +13,50 @@ static void *allocate(pm_container *c, size_t size, size_t alignment)
 }
 
 /* Our own stores into the view: this file is not compiled with pmcc. And one that cannot be logged
- * fails the call; as a fault it would end the process. */
+ * fails the call; as a fault it would end the process.
+ *
+ * From here until they are made the allocator's lock is held, which the handler does not take: else
+ * another thread's commit could end the transaction for which they are announced. */
 static int announce(pm_container *c, void *p, size_t bytes)
 {
     int error = txn_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes);
-    if (error == 0)
-        return 0;
-    allocator_free(&c->allocator, p);
-    return container_fail(&c->container, -error, "%s: cannot open the pages of a new object",
-                          c->container.path);
+    return error == 0
+               ? 0
+               : container_fail(&c->container, -error, "%s: cannot open the pages of a new object",
+                                c->container.path);
 }
 
-/* And loads; `p` is freed if that fails. */
-static int touch(pm_container *c, const void *from, size_t bytes, void *p)
+/* And loads. */
+static int touch(pm_container *c, const void *from, size_t bytes)
 {
     int error = txn_touch(&c->txn, (uint64_t)((const char *)from - c->container.base), bytes);
-    if (error == 0)
-        return 0;
+    return error == 0 ? 0
+                      : pm__fail_system(-error, "%s: cannot open the pages of an object",
+                                        c->container.path);
+}
+
+/* A new object, since the call has failed. */
+static void *give_back(pm_container *c, void *p)
+{
+    int error = errno;
     allocator_free(&c->allocator, p);
-    return pm__fail_system(-error, "%s: cannot open the pages of an object", c->container.path);
+    errno = error;
+    return NULL;
 }
 
 void *pm_malloc(pm_container *c, size_t size)
 {
     return allocate(c, size, FORMAT_GRANULARITY_MIN);
+}
+
+static int zero(pm_container *c, void *p, size_t bytes)
+{
+    lock_acquire(&c->allocator.lock);
+    int result = announce(c, p, bytes);
+    if (result == 0)
+        memset(p, 0, bytes);
+    lock_release(&c->allocator.lock);
+    return result;
 }
 
 void *pm_calloc(pm_container *c, size_t count, size_t size)
@@ -46,7 +66,7 @@ void *pm_calloc(pm_container *c, size_t count, size_t size)
         bytes = SIZE_MAX; /* as any other size that does not fit */
     bytes = max_u64(bytes, 1);
     void *p = allocate(c, bytes, FORMAT_GRANULARITY_MIN);
-    return p && announce(c, p, bytes) == 0 ? memset(p, 0, bytes) : NULL;
+    return !p || zero(c, p, bytes) == 0 ? p : give_back(c, p);
 }
 
 void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
@@ -66,13 +86,23 @@ static int copy_pointers(pm_container *c, void *to, const void *from, size_t byt
 {
     const char *base = c->container.base;
     uint64_t offset = (uint64_t)((char *)to - base);
-    lock_acquire(&c->allocator.lock);
     int result =
         pointer_map_copy(&c->pointers, offset, (uint64_t)((const char *)from - base), bytes);
     txn_copy_kinds(&c->txn, offset, from, bytes);
+    return result;
+}
+
+static int copy(pm_container *c, void *to, const void *from, size_t bytes)
+{
+    lock_acquire(&c->allocator.lock);
+    int result = announce(c, to, bytes);
+    if (result == 0)
+        result = touch(c, from, bytes);
+    if (result == 0) {
+        memcpy(to, from, bytes);
+        result = copy_pointers(c, to, from, bytes);
+    }
     lock_release(&c->allocator.lock);
-    if (result != 0)
-        allocator_free(&c->allocator, to);
     return result;
 }
 
@@ -89,11 +119,8 @@ void *pm_realloc(void *ptr, size_t size)
     void *p = pm_malloc(c, size);
     if (!p)
         return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
-    if (announce(c, p, min_u64(old, size)) != 0 || touch(c, ptr, min_u64(old, size), p) != 0)
-        return NULL;
-    memcpy(p, ptr, min_u64(old, size));
-    if (copy_pointers(c, p, ptr, min_u64(old, size)) != 0)
-        return NULL;
+    if (copy(c, p, ptr, min_u64(old, size)) != 0)
+        return give_back(c, p);
     if (allocator_root(&c->allocator) == ptr)
         allocator_set_root(&c->allocator, p, 0);
     exclusions_move(ptr, min_u64(old, size), p);
