@@ -451,9 +451,10 @@ PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
  * Commits do not follow the pointer at `field`, which is 8 bytes in a container that is PM_DISCOVER,
  * or on the volatile heap, until pm_include(): the program may keep there what cannot be moved, and
  * a container that is opened again has NULL there. The field stays excluded as its object moves, and
- * until that is freed. A rollback sets it to what it was at the last commit. EINVAL if it is
- * in neither or not aligned to 8, ENOMEM. pm_include() also if it is not excluded. Linear in the fields that are excluded, as
- * is each commit. Thread-safe.
+ * until that is freed. A rollback has it where it was, be it freed or detached since, and sets it to
+ * what it was at the last commit. EINVAL if it is in neither or not aligned to 8, ENOMEM.
+ * pm_include() also if it is not excluded. Linear in the fields that are excluded, as is each commit.
+ * Thread-safe.
  */
 PM_EXPORT int pm_exclude(void *field);
 PM_EXPORT int pm_include(void *field);

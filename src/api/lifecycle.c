@@ -282,9 +282,11 @@ int pm_clear(pm_container *c)
 {
     if (api_enter_writing(c) != 0)
         return -1;
+    if (allocator_clear(&c->allocator) != 0)
+        return -1;
     c->discovery.root = NULL;
     exclusions_move(c->container.base, c->container.max_size, NULL);
-    return allocator_clear(&c->allocator);
+    return 0;
 }
 
 int pm_delete(const char *path)

@@ -28,8 +28,7 @@ void discovery_close(struct discovery *d)
 {
     if (!d->map)
         return;
-    struct container *c = d->map->a->c;
-    exclusions_move(c->base, c->max_size, NULL);
+    exclusions_forget(d->map->a->c);
     lock_acquire(&list_lock);
     struct discovery **link = &first;
     while (*link != d)

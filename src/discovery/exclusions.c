@@ -2,13 +2,15 @@
 
 #include "base/lock.h"
 #include "base/vector.h"
+#include "discovery/heap.h"
 
 #include <errno.h>
 
 struct exclusion {
-    uint64_t *field;
-    uint64_t value;  /* of one in a container: what it was at its last commit */
-    uint64_t hidden; /* what it is, while a commit hides it */
+    uint64_t *field;  /* NULL: freed, but a rollback may bring it back */
+    uint64_t *before; /* where a rollback brings it back */
+    uint64_t value;   /* of one in a container: what it was at its last commit */
+    uint64_t hidden;  /* what it is, while a commit hides it */
 };
 
 _Atomic uint32_t exclusions_count;
@@ -40,7 +42,7 @@ int exclusions_add(uint64_t *field)
     bool is_new = find(field) == list.count;
     struct exclusion *e = is_new ? vector_push(&list, sizeof *e) : NULL;
     if (e) {
-        *e = (struct exclusion){.field = field};
+        *e = (struct exclusion){.field = field, .before = field};
         atomic_fetch_add(&exclusions_count, 1);
     }
     lock_release(&exclusions_lock);
@@ -72,12 +74,35 @@ void exclusions_move(const void *from, uint64_t bytes, const void *to)
         return;
     lock_acquire(&exclusions_lock);
     for (uint64_t i = list.count; i-- > 0;) {
-        uint64_t offset = (uint64_t)((const char *)at(i)->field - (const char *)from);
-        if (offset < bytes && to)
-            at(i)->field = (uint64_t *)((char *)(uintptr_t)to + offset);
-        else if (offset < bytes)
+        uint64_t offset = (uint64_t)at(i)->field - (uint64_t)from;
+        if (offset >= bytes)
+            continue;
+        if (!to && heap_contains(at(i)->before))
+            drop(i);
+        else
+            at(i)->field = to ? (uint64_t *)((char *)(uintptr_t)to + offset) : NULL;
+    }
+    lock_release(&exclusions_lock);
+}
+
+/* No rollback brings back what was before. */
+static void settle(const struct container *c)
+{
+    for (uint64_t i = list.count; i-- > 0;) {
+        struct exclusion *e = at(i);
+        if (!container_holds(c, e->field) && !container_holds(c, e->before))
+            continue;
+        e->before = e->field;
+        if (!e->field)
             drop(i);
     }
+}
+
+void exclusions_forget(const struct container *c)
+{
+    exclusions_move(c->base, c->max_size, NULL);
+    lock_acquire(&exclusions_lock);
+    settle(c);
     lock_release(&exclusions_lock);
 }
 
@@ -85,7 +110,8 @@ void exclusions_each(void (*visit)(void *context, uint64_t *field), void *contex
 {
     lock_acquire(&exclusions_lock);
     for (uint64_t i = 0; i < list.count; i++)
-        visit(context, at(i)->field);
+        if (at(i)->field)
+            visit(context, at(i)->field);
     lock_release(&exclusions_lock);
 }
 
@@ -115,12 +141,17 @@ void exclusions_restore(struct allocator *a)
     uint64_t start, size;
     lock_acquire(&a->lock);
     lock_acquire(&exclusions_lock);
-    for (uint64_t i = list.count; i-- > 0;)
-        if (container_holds(a->c, at(i)->field) &&
-            !allocator_object_at(a, at(i)->field, &start, &size))
+    for (uint64_t i = list.count; i-- > 0;) {
+        struct exclusion *e = at(i);
+        if (container_holds(a->c, e->before))
+            e->field = e->before;
+        if (!container_holds(a->c, e->field))
+            continue;
+        if (!allocator_object_at(a, e->field, &start, &size))
             drop(i);
-        else if (container_holds(a->c, at(i)->field) && at(i)->value)
-            store(a->t, at(i)->field, at(i)->value);
+        else if (e->value)
+            store(a->t, e->field, e->value);
+    }
     lock_release(&exclusions_lock);
     lock_release(&a->lock);
 }
@@ -135,5 +166,7 @@ void exclusions_show(struct txn *t, bool is_committed)
             if (at(i)->hidden)
                 store(t, at(i)->field, at(i)->hidden);
         }
+    if (is_committed)
+        settle(t->c);
     lock_release(&exclusions_lock);
 }

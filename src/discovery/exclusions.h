@@ -22,8 +22,12 @@ int exclusions_add(uint64_t *field);
 bool exclusions_remove(const uint64_t *field);
 bool exclusions_have(const uint64_t *field);
 
-/* [from, from + bytes) is at `to` from now on; or, if that is NULL, holds no fields any more. */
+/* [from, from + bytes) is at `to` from now on; or, if that is NULL, has been freed. In a container
+ * either is for its open transaction only. */
 void exclusions_move(const void *from, uint64_t bytes, const void *to);
+
+/* The container is about to be closed. */
+void exclusions_forget(const struct container *c);
 
 /* Call `visit` for each. */
 void exclusions_each(void (*visit)(void *context, uint64_t *field), void *context);
@@ -33,7 +37,8 @@ void exclusions_each(void (*visit)(void *context, uint64_t *field), void *contex
 void exclusions_hide(struct txn *t);
 void exclusions_show(struct txn *t, bool is_committed);
 
-/* After a rollback: those in a container are as at its last commit, if their objects are there. */
+/* After a rollback: those in a container are where and as at its last commit, if their objects are
+ * there. */
 void exclusions_restore(struct allocator *a);
 
 #endif

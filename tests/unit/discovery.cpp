@@ -2,8 +2,12 @@
 #include "common/fixture.hpp"
 #include "unit/discovered.hpp"
 
+#include <atomic>
+
 extern "C" {
 #include "discovery/heap.h"
+
+extern std::atomic<uint32_t> exclusions_count; // discovery/exclusions.h
 }
 
 #include <cerrno>
@@ -13,6 +17,7 @@ extern "C" {
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <thread>
+#include <utility>
 
 using namespace discovered;
 
@@ -668,6 +673,93 @@ TEST_CASE_METHOD(Fixture, "fields of objects that a rollback takes back are left
     REQUIRE(pm_include(&n->other) == -1);
     REQUIRE(test::failed_with(EINVAL, {"not excluded"}));
     REQUIRE_OK(pm_include(&r->first));
+}
+
+TEST_CASE_METHOD(Fixture, "fields of objects that a rollback brings back are left out as before")
+{
+    Node *outside = make(7, 2, nullptr), *n = push(r, 0, nullptr);
+    put(n->other, outside);
+    REQUIRE_OK(pm_exclude(&n->other));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    n = r->first;
+    Node *detached = nullptr;
+    bool is_there = true;
+    SECTION("freed")
+    {
+        REQUIRE_OK(pm_free(n));
+    }
+    SECTION("moved, and then freed")
+    {
+        auto *moved = static_cast<Node *>(pm_realloc(n, 10000));
+        REQUIRE((moved && moved != n));
+        REQUIRE(moved->other == outside);
+        is_there = GENERATE(true, false);
+        if (!is_there)
+            REQUIRE_OK(pm_free(moved));
+    }
+    SECTION("detached")
+    {
+        put(r->first, nullptr);
+        detached = static_cast<Node *>(pm_detach(n));
+        REQUIRE(detached);
+        is_there = GENERATE(true, false);
+        if (!is_there)
+            pm__free(std::exchange(detached, nullptr));
+    }
+    SECTION("cleared")
+    {
+        REQUIRE_OK(pm_clear(c.get()));
+    }
+    SECTION("freed, and not committed")
+    {
+        void *foreign = malloc(8);
+        REQUIRE_OK(pm_free(n));
+        put(r->first, static_cast<Node *>(foreign));
+        fails(EINVAL, {"leads out of the container"});
+        free(foreign);
+    }
+    REQUIRE_OK(pm_rollback(c.get()));
+    n = r->first; // it may have been redirected
+    REQUIRE(pm_contains(c.get(), n));
+    REQUIRE(n->other == outside);
+    push(r, 0, nullptr);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(n->other == outside);
+    REQUIRE(pm_include(&n->other) == 0);
+    REQUIRE(pm_include(&n->other) == -1);
+    put(n->other, nullptr);
+    pm__free(outside);
+    if (detached)
+        pm__free(detached);
+    REQUIRE(exclusions_count == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "fields are left out no more once it is committed that they are free")
+{
+    Node *n = push(r, 0, nullptr);
+    REQUIRE_OK(pm_exclude(&n->other));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    n = r->first;
+    SECTION("with their object")
+    {
+        put(r->first, nullptr);
+        REQUIRE_OK(pm_free(n));
+        REQUIRE(pm_include(&n->other) == -1);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    SECTION("with all")
+    {
+        REQUIRE_OK(pm_clear(c.get()));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    SECTION("or their container is closed")
+    {
+        REQUIRE_OK(pm_free(n));
+        c.reset();
+    }
+    REQUIRE(exclusions_count == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "aligned objects stay so")
