@@ -7,6 +7,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <map>
@@ -14,6 +15,7 @@ extern "C" {
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace
@@ -259,4 +261,35 @@ TEST_CASE("a child of fork has the heap, too")
     REQUIRE(test::exited(status));
     REQUIRE(p[0] == 'p');
     pm__free(p);
+}
+
+TEST_CASE("a child of fork frees, and unloads modules, whatever other threads did at the fork")
+{
+    constexpr int fields = 2000, forks = 200; // many, so that the list is in use most of the time
+    auto **field = compiled::make<void *>(fields * sizeof(void *));
+    for (int i = 0; i < fields; i++)
+        REQUIRE_OK(pm_exclude(&field[i]));
+    std::atomic<bool> stop{false};
+    std::thread excludes([&] {
+        for (void **last = &field[fields - 1]; !stop;) {
+            pm_include(last);
+            pm_exclude(last);
+        }
+    });
+    std::thread loads([&] {
+        while (!stop)
+            compiled::Module();
+    });
+    bool all_end = true;
+    for (int i = 0; i < forks && all_end; i++)
+        all_end = test::exited(test::in_child([&] {
+            alarm(20);
+            compiled::Module();
+            pm__free(field);
+        }));
+    stop = true;
+    excludes.join();
+    loads.join();
+    REQUIRE(all_end);
+    pm__free(field);
 }
