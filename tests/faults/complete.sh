@@ -8,9 +8,9 @@ harmless='
     # Look at and change memory.
     bcmp bsearch memchr memcmp memcpy memmove memset qsort qsort_r sigaddset sigdelset sigfillset
     sigorset snprintf strcmp strcpy strerror strerrordesc_np strlen strncpy strrchr vsnprintf dirname free
-    # Fail only when called wrongly: with a clock, mutex or mask that is none.
+    # Fail only when called wrongly: with a clock, mutex, mask or state that is none.
     clock_gettime getrlimit pthread_cond_broadcast pthread_cond_destroy pthread_cond_wait pthread_mutex_destroy
-    pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_sigmask
+    pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_setcancelstate pthread_sigmask
     sched_yield secure_getenv sysconf
     # The last words of a process, and those of the audit: there is nobody else to tell.
     abort fprintf raise stderr writev
