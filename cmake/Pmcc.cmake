@@ -5,6 +5,9 @@
 # pmcc_instrument(TARGET [DISCOVER])   compile TARGET's sources with it; DISCOVER: as `pmcc --discover`,
 #                           and link what that takes
 
+# PMCC_ZEROS                small variables begin as zeros: what pmcc gives to the compiler beside the plugin
+set(PMCC_ZEROS -ftrivial-auto-var-init=zero -ftrivial-auto-var-init-max-size=1024)
+
 set(PMCC_LOADABLE FALSE)
 if(LIBPM_PMCC AND CMAKE_C_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"
    AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19
@@ -18,8 +21,7 @@ function(pmcc_instrument target)
   if(NOT PMCC_LOADABLE)
     message(FATAL_ERROR "${target} needs LIBPM_PMCC, and clang 19 as the compiler")
   endif()
-  target_compile_options(${target} PRIVATE -ftrivial-auto-var-init=zero -ftrivial-auto-var-init-max-size=1024 # as pmcc
-    -fpass-plugin=$<TARGET_FILE:pmcc-pass>)
+  target_compile_options(${target} PRIVATE ${PMCC_ZEROS} -fpass-plugin=$<TARGET_FILE:pmcc-pass>)
   if("DISCOVER" IN_LIST ARGN)
     target_compile_options(${target} PRIVATE -fplugin=$<TARGET_FILE:pmcc-pass>
       "SHELL:-Xclang -mllvm -Xclang -pm-discover" "SHELL:-Xclang -mllvm -Xclang -disable-lsr"

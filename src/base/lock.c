@@ -1,8 +1,10 @@
 #include "base/lock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,4 +35,28 @@ void lock_release_masked(struct lock *lock, const sigset_t *saved)
 {
     lock_release(lock);
     pthread_sigmask(SIG_SETMASK, saved, NULL);
+}
+
+/* Nobody holds one of them and waits for another, so that their order does not matter. */
+static struct lock *over_forks[2];
+static uint32_t over_forks_count;
+
+static void before_fork(void)
+{
+    for (uint32_t i = 0; i < over_forks_count; i++)
+        lock_acquire(over_forks[i]);
+}
+
+static void after_fork(void)
+{
+    for (uint32_t i = 0; i < over_forks_count; i++)
+        lock_release(over_forks[i]);
+}
+
+void lock_over_forks(struct lock *lock)
+{
+    assert(over_forks_count < sizeof over_forks / sizeof *over_forks);
+    if (over_forks_count == 0 && pthread_atfork(before_fork, after_fork, after_fork) != 0)
+        abort(); /* unreachable, as there is memory for a process that starts */
+    over_forks[over_forks_count++] = lock;
 }

@@ -51,4 +51,11 @@ static inline void lock_release(struct lock *lock)
 void lock_acquire_masked(struct lock *lock, sigset_t *saved);
 void lock_release_masked(struct lock *lock, const sigset_t *saved);
 
+/*
+ * Have children of fork(2) find the lock free: it is taken before a fork, and released on both sides.
+ * From a constructor: a thread that opens a container holds a lock which is also taken before a fork,
+ * and may want this one; and what is registered first is called last.
+ */
+void lock_over_forks(struct lock *lock);
+
 #endif

@@ -264,9 +264,8 @@ int container_map_rest(struct container *c)
     if (c->moved && is_beyond_limit(c))
         return pm__fail_because(
             EFBIG, "File too large; raise the limit of file sizes: ulimit -f unlimited",
-            "%s: cannot map: its pointers mean other addresses, so its view is a file in memory, "
-            "of "
-            "up to %llu bytes",
+            "%s: cannot map: its pointers mean other addresses, so its view is a file in "
+            "memory, of up to %llu bytes",
             c->path, (unsigned long long)container_bytes(c));
     int error = c->moved ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
     if (error == 0 && !c->readonly)

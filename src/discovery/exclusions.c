@@ -5,8 +5,6 @@
 #include "discovery/heap.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
 
 struct exclusion {
     uint64_t *field;  /* NULL: freed, but a rollback may bring it back */
@@ -19,24 +17,10 @@ _Atomic uint32_t exclusions_count;
 static struct lock exclusions_lock; /* guards the list */
 static struct vector list;
 
-/* A child of fork(2) frees what has excluded fields, on its copy of the heap.
- *
- * The order: a thread that opens a container holds a lock which is also taken before a fork, and may
- * want this one. What is registered first is called last, so register before any container is open. */
-static void before_fork(void)
+/* A child of fork(2) frees what has excluded fields, on its copy of the heap. */
+static __attribute__((constructor(101))) void begin(void)
 {
-    lock_acquire(&exclusions_lock);
-}
-
-static void after_fork(void)
-{
-    lock_release(&exclusions_lock);
-}
-
-static __attribute__((constructor(101))) void watch_forks(void)
-{
-    if (pthread_atfork(before_fork, after_fork, after_fork) != 0)
-        abort(); /* unreachable, as there is memory for a process that starts */
+    lock_over_forks(&exclusions_lock);
 }
 
 static struct exclusion *at(uint64_t i)

@@ -7,7 +7,6 @@
 #include "base/vector.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 /* Of libgcc: the unwind information that covers an address. */
 struct dwarf_eh_bases {
@@ -30,24 +29,10 @@ static const struct pm__roots **module_at(uint64_t i)
     return (const struct pm__roots **)modules.items + i;
 }
 
-/* A child of fork(2) unloads modules, at its end at the latest.
- *
- * The order: a thread that opens a container holds a lock which is also taken before a fork, and may
- * want this one. What is registered first is called last, so register before any container is open. */
-static void before_fork(void)
+/* A child of fork(2) unloads modules, at its end at the latest. */
+static __attribute__((constructor(101))) void begin(void)
 {
-    lock_acquire(&modules_lock);
-}
-
-static void after_fork(void)
-{
-    lock_release(&modules_lock);
-}
-
-static __attribute__((constructor(101))) void watch_forks(void)
-{
-    if (pthread_atfork(before_fork, after_fork, after_fork) != 0)
-        abort(); /* unreachable, as there is memory for a process that starts */
+    lock_over_forks(&modules_lock);
 }
 
 static void forget_verdicts(void)

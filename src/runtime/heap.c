@@ -24,12 +24,17 @@ static bool is_into_container(void)
     return api_current && !fault_in_child();
 }
 
-static void *from_container(size_t alignment, size_t size)
+/* What a container has given, with the only reason that malloc(3) knows for giving nothing. */
+static void *given(void *p)
 {
-    void *p = pm_aligned_alloc(api_current, alignment, size);
     if (!p)
         errno = ENOMEM;
     return p;
+}
+
+static void *from_container(size_t alignment, size_t size)
+{
+    return given(pm_aligned_alloc(api_current, alignment, size));
 }
 
 void *pm__malloc(size_t size)
@@ -39,12 +44,14 @@ void *pm__malloc(size_t size)
 
 void *pm__calloc(size_t count, size_t size)
 {
+    if (is_into_container())
+        return given(pm_calloc(api_current, count, size));
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
         errno = ENOMEM;
         return NULL;
     }
-    void *p = pm__malloc(bytes);
+    void *p = heap_allocate(bytes);
     if (p) {
         announce(p, bytes);
         memset(p, 0, bytes);
@@ -119,12 +126,8 @@ void *pm__realloc(void *p, size_t size)
         pm__free(p);
         return NULL;
     }
-    if (is_in_container(p)) {
-        void *moved = pm_realloc(p, size);
-        if (!moved)
-            errno = ENOMEM;
-        return moved;
-    }
+    if (is_in_container(p))
+        return given(pm_realloc(p, size));
     if (!heap_contains(p))
         return realloc(p, size);
     size_t bytes = min_u64(heap_size(p), size);
