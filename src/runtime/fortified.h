@@ -49,6 +49,11 @@ wchar_t *__fgetws_unlocked_chk(wchar_t *, size_t, int, FILE *);
 char *__getcwd_chk(char *, size_t, size_t);
 ssize_t __readlink_chk(const char *, char *, size_t, size_t);
 ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
+char *__realpath_chk(const char *, char *, size_t);
+size_t __mbstowcs_chk(wchar_t *, const char *, size_t, size_t);
+size_t __wcstombs_chk(char *, const wchar_t *, size_t, size_t);
+int __wctomb_chk(char *, wchar_t, size_t);
+size_t __wcrtomb_chk(char *, wchar_t, mbstate_t *, size_t);
 int __gethostname_chk(char *, size_t, size_t);
 
 #endif

@@ -31,6 +31,8 @@ WEAK long __isoc23_wcstol(const wchar_t *, wchar_t **, int);
 WEAK long long __isoc23_wcstoll(const wchar_t *, wchar_t **, int);
 WEAK unsigned long __isoc23_wcstoul(const wchar_t *, wchar_t **, int);
 WEAK unsigned long long __isoc23_wcstoull(const wchar_t *, wchar_t **, int);
+WEAK intmax_t __isoc23_wcstoimax(const wchar_t *, wchar_t **, int);
+WEAK uintmax_t __isoc23_wcstoumax(const wchar_t *, wchar_t **, int);
 WEAK int __isoc23_vscanf(const char *, va_list);
 WEAK int __isoc23_vfscanf(FILE *, const char *, va_list);
 WEAK int __isoc23_vsscanf(const char *, const char *, va_list);

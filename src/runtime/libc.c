@@ -7,10 +7,13 @@
 #include "runtime/announce.h"
 #include "runtime/fortified.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +21,16 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,6 +91,43 @@ static void announce_field(char *s, const char *set, char **rest)
 static void announce_token(char *s, const char *set, char **rest)
 {
     announce_field(s ? s + strspn(s, set) : s, set, rest);
+}
+
+static void announce_wide_token(wchar_t *s, const wchar_t *set, wchar_t **rest)
+{
+    announce_pointer((char **)rest);
+    if (!in_arena(s))
+        return;
+    wchar_t *token = s + wcsspn(s, set);
+    announce(token + wcscspn(token, set), sizeof *token);
+}
+
+/* The most that a text takes which is converted, into room for n characters or bytes: that is often
+ * said to be more than there is, where the text is known to fit. */
+static size_t wide_bytes(const char *q, size_t n)
+{
+    size_t length = strnlen(q, n);
+    return (length < n ? length + 1 : n) * sizeof(wchar_t);
+}
+
+static size_t narrow_bytes(const wchar_t *q, size_t n)
+{
+    size_t most = (wcsnlen(q, n) + 1) * MB_CUR_MAX;
+    return most < n ? most : n;
+}
+
+/* What has become of a text, of `got` characters if it could be converted, in room for n. */
+static void announce_converted(void *p, size_t size, size_t got, size_t n)
+{
+    if (got != SIZE_MAX)
+        announce(p, (got < n ? got + 1 : n) * size);
+}
+
+/* Room for PATH_MAX, and if there is no such file, how far the path goes. */
+static void announce_path(char *p)
+{
+    if (in_arena(p))
+        announce(p, strnlen(p, PATH_MAX - 1) + 1);
 }
 
 static uint8_t kind_of_column(const char *p, size_t n, size_t size)
@@ -186,6 +231,15 @@ static void announce_address(void *from, socklen_t *length)
     announce_object(length);
     if (from && length)
         announce(from, *length);
+}
+
+/* The kernel stores as many bits as it was asked of, in whole words. */
+static void announce_sets(int n, fd_set *r, fd_set *w, fd_set *e)
+{
+    size_t bytes = n > 0 ? ((size_t)n + 63) / 64 * sizeof(uint64_t) : 0;
+    announce(r, bytes);
+    announce(w, bytes);
+    announce(e, bytes);
 }
 
 static void announce_message(struct msghdr *m)

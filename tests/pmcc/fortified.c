@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -70,6 +71,19 @@ SUBJECT_MORE(uses_more_fortified_wide)
     CALL(__wmempcpy_chk)((wchar_t *)(m + 6000), text, 4, ROOM);
     CALL(__swprintf_chk)((wchar_t *)(m + 8000), 200, 1, ROOM, L"%ld", n);
     print_wide_list((wchar_t *)(m + 10000), L"%ld", n);
+}
+
+SUBJECT_MORE(uses_fortified_conversions)
+{
+    wchar_t wide[101];
+    mbstate_t *state = (mbstate_t *)(m + 3000);
+    memset(state, 0, sizeof *state);
+    require(CALL(__mbstowcs_chk)((wchar_t *)m, text_of(n), 200, ROOM) == (size_t)n);
+    require(mbstowcs(wide, text_of(n), 101) == (size_t)n);
+    require(CALL(__wcstombs_chk)(m + 1000, wide, 200, ROOM) == (size_t)n);
+    require(CALL(__wctomb_chk)(m + 2000, L'x', ROOM) == 1);
+    require(CALL(__wcrtomb_chk)(m + 2500, L'x', state, ROOM) == 1);
+    require(CALL(__realpath_chk)("/proc/self/..", m + 4000, PATH_MAX) == m + 4000);
 }
 
 SUBJECT_MORE(uses_more_fortified_files)

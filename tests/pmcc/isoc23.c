@@ -23,6 +23,8 @@ STRTO(long, wcstol, wchar_t)
 STRTO(long long, wcstoll, wchar_t)
 STRTO(unsigned long, wcstoul, wchar_t)
 STRTO(unsigned long long, wcstoull, wchar_t)
+STRTO(intmax_t, wcstoimax, wchar_t)
+STRTO(uintmax_t, wcstoumax, wchar_t)
 
 int __isoc23_vscanf(const char *, va_list);
 int __isoc23_vscanf(const char *format, va_list list)

@@ -149,6 +149,32 @@ SUBJECT_MORE(uses_tokens)
     strtok_r(NULL, " ", rest);
     strtok_r(NULL, " ", rest);
 }
+SUBJECT_MORE(uses_wide_tokens)
+{
+    wchar_t *text = (wchar_t *)m, **rest = (wchar_t **)(m + 1024);
+    wcscpy(text, L"  one two");
+    commit();
+    require(wcstok(text, L" ", rest) == text + 2);
+    commit();
+    require(wcstok(NULL, L" ", rest) == text + 6);
+    wcstok(NULL, L" ", rest);
+}
+SUBJECT_MORE(uses_conversions_of_texts)
+{
+    wchar_t wide[101];
+    mbstate_t *state = (mbstate_t *)(m + 5000);
+    memset(state, 0, sizeof *state);
+    require(mbstowcs((wchar_t *)m, text_of(n), 200) == (size_t)n);
+    require(mbstowcs(wide, text_of(n), 101) == (size_t)n);
+    require(wcstombs(m + 1000, wide, 200) == (size_t)n);
+    require(mbtowc((wchar_t *)(m + 2000), "x", 1) == 1);
+    require(wctomb(m + 2500, L'x') == 1);
+    require(mbrtowc((wchar_t *)(m + 3000), "x", 1, state) == 1);
+    require(wcrtomb(m + 4000, L'x', state) == 1);
+    commit();
+    require(mbstowcs((wchar_t *)(m + 6000), text_of(n), n) == (size_t)n);
+    require(wcstombs(m + 7000, wide, n) == (size_t)n);
+}
 SUBJECT(uses_numbers)
 {
     strtol("123", (char **)m, 10);
@@ -176,6 +202,8 @@ SUBJECT(uses_more_numbers)
     wcstod(L"1.5e3", (wchar_t **)(m + 1280));
     wcstof(L"1.5e3", (wchar_t **)(m + 1408));
     wcstold(L"1.5e3", (wchar_t **)(m + 1664));
+    wcstoimax(L"123", (wchar_t **)(m + 2048), 10);
+    wcstoumax(L"123", (wchar_t **)(m + 2176), 10);
     frexpl((long double)n + 0.5L, (int *)(m + 1792));
     modfl((long double)n + 0.25L, (long double *)(m + 1920));
 }
@@ -190,6 +218,8 @@ long __isoc23_wcstol(const wchar_t *, wchar_t **, int);
 long long __isoc23_wcstoll(const wchar_t *, wchar_t **, int);
 unsigned long __isoc23_wcstoul(const wchar_t *, wchar_t **, int);
 unsigned long long __isoc23_wcstoull(const wchar_t *, wchar_t **, int);
+intmax_t __isoc23_wcstoimax(const wchar_t *, wchar_t **, int);
+uintmax_t __isoc23_wcstoumax(const wchar_t *, wchar_t **, int);
 
 SUBJECT(uses_numbers_of_c23)
 {
@@ -203,6 +233,8 @@ SUBJECT(uses_numbers_of_c23)
     require(__isoc23_wcstoll(L"-123", (wchar_t **)(m + 896), 10) == -123);
     require(__isoc23_wcstoul(L"123", (wchar_t **)(m + 1024), 10) == 123);
     require(__isoc23_wcstoull(L"123", (wchar_t **)(m + 1152), 10) == 123);
+    require(__isoc23_wcstoimax(L"-123", (wchar_t **)(m + 1280), 10) == -123);
+    require(__isoc23_wcstoumax(L"123", (wchar_t **)(m + 1408), 10) == 123);
 }
 SUBJECT(uses_random_numbers)
 {

@@ -2,18 +2,25 @@
 #define _GNU_SOURCE
 #include "text.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/sysinfo.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -102,6 +109,46 @@ SUBJECT_MORE(uses_temporary_files)
     require(mkdtemp(m + 2000) && rmdir(m + 2000) == 0);
 }
 
+SUBJECT_MORE(uses_paths)
+{
+    char *volatile path = realpath("/proc/self/..", m);
+    require(path == m);
+    path = realpath("/proc/self/../no such file", m + PATH_MAX);
+    require(!path);
+    FILE *f = fopen("/proc/self/exe", "r");
+    require(fgetpos(f, (fpos_t *)(m + 2 * PATH_MAX)) == 0);
+    require(fgetpos64(f, (fpos64_t *)(m + 2 * PATH_MAX + 200)) == 0);
+    fclose(f);
+}
+
+SUBJECT_MORE(uses_limits)
+{
+    require(uname((struct utsname *)m) == 0);
+    require(sysinfo((struct sysinfo *)(m + 1000)) == 0);
+    require(getrusage(RUSAGE_SELF, (struct rusage *)(m + 2000)) == 0);
+    require(getrlimit(RLIMIT_NOFILE, (struct rlimit *)(m + 3000)) == 0);
+    require(getrlimit64(RLIMIT_NOFILE, (struct rlimit64 *)(m + 4000)) == 0);
+}
+
+static pid_t child(void)
+{
+    pid_t id = fork();
+    require(id >= 0);
+    if (id == 0)
+        _exit(3);
+    return id;
+}
+
+SUBJECT_MORE(uses_children)
+{
+    pid_t id = child();
+    require(waitpid(id, (int *)m, 0) == id);
+    id = child();
+    require(wait((int *)(m + 200)) == id);
+    id = child();
+    require(waitid(P_PID, (id_t)id, (siginfo_t *)(m + 400), WEXITED) == 0);
+}
+
 SUBJECT_MORE(uses_kernel)
 {
     require(gethostname(m, 200) == 0);
@@ -183,6 +230,38 @@ SUBJECT_MORE(uses_addresses_of_messages)
     require(*told > sizeof(sa_family_t));
     close(receiver);
     close(sender);
+}
+
+SUBJECT_MORE(uses_texts_of_addresses)
+{
+    require(socketpair(AF_UNIX, SOCK_STREAM, 0, (int *)m) == 0);
+    close(((int *)m)[0]);
+    close(((int *)m)[1]);
+    require(inet_aton("1.2.3.4", (struct in_addr *)(m + 200)) == 1);
+    require(inet_pton(AF_INET, "1.2.3.4", m + 400) == 1);
+    require(inet_pton(AF_INET6, "fe80::1:2:3:4:5", m + 600) == 1);
+    commit();
+    require(inet_ntop(AF_INET, m + 400, m + 800, 100) == m + 800);
+}
+
+SUBJECT_MORE(uses_select)
+{
+    int fds[2];
+    require(pipe(fds) == 0);
+    fd_set *sets = (fd_set *)m;
+    struct timeval *patience = (struct timeval *)(m + 1000);
+    *patience = (struct timeval){.tv_usec = 10};
+    for (int i = 0; i < 3; i++) {
+        FD_ZERO(&sets[i]);
+        FD_SET(fds[0], &sets[i]);
+    }
+    commit();
+    require(select(fds[0] + 1, &sets[0], NULL, &sets[1], patience) == 0);
+    commit();
+    struct timespec now = {0};
+    require(pselect(fds[0] + 1, &sets[2], NULL, NULL, &now, NULL) == 0);
+    close(fds[0]);
+    close(fds[1]);
 }
 
 SUBJECT_MORE(uses_poll)
