@@ -97,11 +97,23 @@ static int fill_file(int fd, const struct format_header *h, const struct format_
     return error == 0 ? file_sync(fd) : error;
 }
 
+/* By a second name, where files cannot be renamed so that nothing is replaced: NFS, ZFS before 2.2, and
+ * many file systems in user space. */
+static int rename_new(const char *temporary, const char *path)
+{
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return 0;
+    if ((errno != EINVAL && errno != ENOSYS) || linkat(AT_FDCWD, temporary, AT_FDCWD, path, 0) != 0)
+        return -errno;
+    unlink(temporary);
+    return 0;
+}
+
 /* Name the finished file. -EEXIST if the path is there already. */
 static int publish(int fd, const char *temporary, const char *path)
 {
     if (temporary[0])
-        return renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0 ? 0 : -errno;
+        return rename_new(temporary, path);
     char self[64];
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;

@@ -75,6 +75,7 @@ int __real_fallocate(int fd, int mode, off_t offset, off_t length);
 ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
 int __real_fsync(int fd);
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __real_unlink(const char *path);
 int __real_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
 
 int __wrap_open(const char *path, int flags, ...)
@@ -169,8 +170,21 @@ int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int 
     }
 }
 
+int __wrap_unlink(const char *path)
+{
+    if (the_way == steps::At::fails) // nobody is told
+        return __real_unlink(path);
+    if (next("unlink") == Step::tear)
+        die();
+    return __real_unlink(path);
+}
+
 int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
 {
+    if (the_lacks.noreplace) {
+        errno = EINVAL;
+        return -1;
+    }
     switch (next("renameat2")) {
     case Step::fail:
         return -1;

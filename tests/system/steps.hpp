@@ -17,6 +17,7 @@ enum class At {
 struct Lacks {
     bool nameless = false;  // O_TMPFILE
     bool fallocate = false; // fallocate(2)
+    bool noreplace = false; // RENAME_NOREPLACE
 };
 
 constexpr int EXIT_STATUS = 77; // of a process that dies at its step
