@@ -16,8 +16,17 @@
 static struct lock list_lock;   /* guards the list */
 static struct discovery *first; /* of all that are open */
 
+/* For pointer_map: an excluded field, or one whose object the next commit moves. */
+static bool leads_out_until_commit(const uint64_t *word)
+{
+    struct heap_object object;
+    return exclusions_have(word) ||
+           (heap_contains((void *)*word) && heap_find((void *)*word, &object) == HEAP_LIVE);
+}
+
 void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched)
 {
+    map->leads_out_until_commit = leads_out_until_commit;
     lock_acquire(&list_lock);
     *d = (struct discovery){.map = map, .vouched = vouched, .next = first};
     first = d;

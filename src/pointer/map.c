@@ -304,6 +304,9 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
         return 0; /* something else by now, as the next commit will say */
     if (value == 0 || container_is_led_into(c, value) || modules_know(&map->a->t->modules, value))
         return 0;
+    if (map->leads_out_until_commit &&
+        map->leads_out_until_commit((const uint64_t *)(c->base + offset)))
+        return 0;
     return pm__fail(EBADMSG,
                     "%s: offset %llu: the pointer there, %#llx, leads out of the container; "
                     "correct it, or call pm_mark_data() if it is none",

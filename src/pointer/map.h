@@ -30,6 +30,9 @@ struct pointer_map {
     uint32_t *segment;             /* per group */
     struct journal_region *pages;  /* per group and page of its map */
     struct journal_region *zeroed; /* per group: the whole of a map that is new */
+    /* Whether a word leads out of the container only until the next commit, which has it lead into it,
+     * or be NULL there. NULL: none does. */
+    bool (*leads_out_until_commit)(const uint64_t *word);
 };
 
 /* Find the maps that the container has; from then on freed objects lose their bits, and

@@ -549,8 +549,10 @@ TEST_CASE_METHOD(Fixture, "fields that are left out")
     REQUIRE(r->first->other == outside);
     REQUIRE(r->first->inside == foreign);
     REQUIRE(objects() == 2);
+    REQUIRE_OK(pm_check(c.get()));
     for (int i = 0; i < 3; i++) {
         push(r, 0, nullptr);
+        REQUIRE_OK(pm_check(c.get())); // it is no damage what the next commit moves
         REQUIRE_OK(pm_commit(c.get()));
         put(r->first->words, r->first->words);
     }
