@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "base/error.h"
+#include "discovery/exclusions.h"
 #include "pointer/compact.h"
 
 #include <errno.h>
@@ -60,13 +61,43 @@ static int compact_all(pm_container *c, const struct compact_listener *listener,
     return failed;
 }
 
+/* Whom a container that discovers tells of what has moved, before the program. */
+struct follower {
+    const struct container *c;
+    pm_moved *moved;
+    void *context;
+};
+
+static void follow(void *context, void *from, void *to, size_t bytes)
+{
+    const struct follower *f = context;
+    exclusions_follow(f->c, from, bytes, to);
+    if (f->moved)
+        f->moved(f->context, from, to, bytes);
+}
+
+/* Excluded fields are NULL meanwhile, as in the file, or they would fail its commits. */
+static int compact_hiding(pm_container *c, pm_moved *moved, void *context,
+                          struct pm_compacted *done)
+{
+    struct compact_listener listener = {moved, context};
+    if (!api_discovers(c) || !exclusions_any())
+        return compact_all(c, &listener, done);
+    struct follower follower = {&c->container, moved, context};
+    exclusions_hide(&c->txn);
+    listener = (struct compact_listener){follow, &follower};
+    int failed = compact_all(c, &listener, done), error = errno;
+    exclusions_show(&c->txn, true); /* what has moved is durable, whatever failed after that */
+    errno = error;
+    return failed;
+}
+
 int pm_compact(pm_container *c, pm_moved *moved, void *context, struct pm_compacted *result)
 {
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || pm_commit(c) != 0)
         return -1;
-    struct compact_listener listener = {moved, context};
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
-    int failed = compact_all(c, &listener, &done), error = errno;
+    int failed = compact_hiding(c, moved, context, &done), error = errno;
     done.after = measure(c);
     done.segments_freed = segments_freed(c, &done);
     if (result)

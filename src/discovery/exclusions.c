@@ -142,6 +142,17 @@ void exclusions_hide(struct txn *t)
     lock_release(&exclusions_lock);
 }
 
+void exclusions_follow(const struct container *c, const void *from, uint64_t bytes, const void *to)
+{
+    uint64_t distance = (uint64_t)to - (uint64_t)from;
+    exclusions_move(from, bytes, to);
+    lock_acquire(&exclusions_lock);
+    for (uint64_t i = 0; i < list.count; i++)
+        if (container_holds(c, at(i)->field) && at(i)->hidden - (uint64_t)from <= bytes)
+            at(i)->hidden += distance;
+    lock_release(&exclusions_lock);
+}
+
 void exclusions_restore(struct allocator *a)
 {
     uint64_t start, size;

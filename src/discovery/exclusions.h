@@ -37,6 +37,10 @@ void exclusions_each(void (*visit)(void *context, uint64_t *field), void *contex
 void exclusions_hide(struct txn *t);
 void exclusions_show(struct txn *t, bool is_committed);
 
+/* While they are hidden, and nobody else uses the container: [from, from + bytes) has been moved to `to`
+ * by commits of its own. Fields follow, and what they will be. */
+void exclusions_follow(const struct container *c, const void *from, uint64_t bytes, const void *to);
+
 /* After a rollback: those in a container are where and as at its last commit, if their objects are
  * there. */
 void exclusions_restore(struct allocator *a);

@@ -737,6 +737,54 @@ TEST_CASE_METHOD(Fixture, "fields of objects that a rollback brings back are lef
     REQUIRE(exclusions_count == 0);
 }
 
+TEST_CASE_METHOD(Fixture, "fields that are left out go along when a container is compacted")
+{
+    enum { ALL = 4000, LEFT = 10 };
+    Node *outside = make(7, 2, nullptr);
+    for (int i = 0; i < ALL; i++)
+        push(r, 0, nullptr);
+    commit();
+    Node *n = r->first;
+    for (Node *gone; n->number >= LEFT; pm__free(gone)) {
+        gone = n;
+        n = n->next;
+    }
+    put(r->first, n);
+    put(r->count, uint64_t{LEFT});
+    put(n->other, outside);
+    put(n->next->inside, &n->words); // which no other pointer says
+    REQUIRE_OK(pm_exclude(&n->other));
+    REQUIRE_OK(pm_exclude(&n->next->inside));
+    struct pm_compacted done{};
+    done.size = sizeof done;
+    uint64_t told = 0;
+    pm_moved *count = [](void *context, void *, void *, size_t) {
+        ++*static_cast<uint64_t *>(context);
+    };
+    REQUIRE_OK(pm_compact(c.get(), count, &told, &done));
+    REQUIRE(done.objects_moved >= LEFT);
+    REQUIRE(told == done.objects_moved);
+    r = root(c.get());
+    REQUIRE(r->first != n);
+    n = r->first;
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(n->other == outside);
+        REQUIRE(n->next->inside == &n->words);
+        REQUIRE_OK(pm_check(c.get()));
+        if (i == 1)
+            put(n->other, nullptr);
+        REQUIRE_OK(i == 1 ? pm_rollback(c.get()) : pm_commit(c.get()));
+    }
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    REQUIRE(r == root(c.get()));
+    REQUIRE(n->other == outside);
+    reopen();
+    REQUIRE(r->first->other == nullptr);
+    REQUIRE(r->first->next->inside == nullptr);
+    REQUIRE(exclusions_count == 0);
+    pm__free(outside);
+}
+
 TEST_CASE_METHOD(Fixture, "fields are left out no more once it is committed that they are free")
 {
     Node *n = push(r, 0, nullptr);
