@@ -65,6 +65,12 @@ struct Fixture {
         check(c.get());
         REQUIRE_OK(pm_check(c.get()));
     }
+    // Of what leads out of the container.
+    void commit_without_check()
+    {
+        REQUIRE_OK(pm_commit(c.get()));
+        r = root(c.get());
+    }
     void reopen()
     {
         c.reset();
@@ -964,6 +970,78 @@ TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
     REQUIRE(test::failed_with(EINVAL, {"root"}));
     REQUIRE_FALSE(pm_detach(&r->count));
     REQUIRE_FALSE(pm_detach(holder));
+}
+
+TEST_CASE_METHOD(Fixture, "what leaves, and comes back, is led to from the heap as before")
+{
+    push(r, 1, nullptr);
+    commit();
+    put(holder->node, r->first);
+    push(r, 1, nullptr);
+    commit(); // has looked at the heap
+    Node *n = r->first->next;
+    put(r->first->next, nullptr);
+    auto *out = static_cast<Node *>(pm_detach(n));
+    REQUIRE(out);
+    REQUIRE(holder->node == out);
+    put(r->first->next, out);
+    commit();
+    REQUIRE(holder->node == r->first->next);
+}
+
+TEST_CASE_METHOD(Fixture, "what leaves may lead to the root, which stays")
+{
+    Node *n = push(r, 1, nullptr);
+    put(n->other, reinterpret_cast<Node *>(r));
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    n = r->first;
+    REQUIRE(n->other == reinterpret_cast<Node *>(r));
+    put(r->first, nullptr);
+    put(r->count, 0);
+    auto *out = static_cast<Node *>(pm_detach(n));
+    REQUIRE(out);
+    REQUIRE(pm_contains(c.get(), out->other));
+    REQUIRE(pm_getroot(c.get()) == out->other);
+    commit();
+    REQUIRE(objects() == 1);
+    pm__free(out);
+}
+
+TEST_CASE_METHOD(Fixture, "fields are left out wherever their objects go")
+{
+    Node *outside = make(7, 2, nullptr), *n = push(r, 0, nullptr);
+    put(n->other, outside);
+    REQUIRE_OK(pm_exclude(&n->other));
+    SECTION("to the container, and back as the commit fails")
+    {
+        commit_without_check();
+        n = push(r, 0, nullptr);
+        put(n->other, outside);
+        REQUIRE_OK(pm_exclude(&n->other));
+        void *foreign = malloc(8);
+        put(r->first->next->inside, static_cast<uint64_t *>(foreign));
+        fails(EINVAL, {"leads out of the container"});
+        put(r->first->next->inside, nullptr);
+        free(foreign);
+    }
+    SECTION("to the heap, and back into the container")
+    {
+        commit_without_check();
+        n = r->first;
+        put(r->first, nullptr);
+        n = static_cast<Node *>(pm_detach(n));
+        REQUIRE(n);
+        put(r->first, n);
+    }
+    commit_without_check();
+    REQUIRE(r->first->other == outside);
+    REQUIRE(heap_contains(outside));
+    REQUIRE_OK(pm_include(&r->first->other));
+    put(r->first->other, nullptr);
+    if (r->first->next)
+        put(r->first->next->other, nullptr);
+    pm__free(outside);
 }
 
 TEST_CASE_METHOD(Fixture, "allocation straight into the container")
