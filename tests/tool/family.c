@@ -1,9 +1,12 @@
-/* family FILE: a container for `pm info` and its like to look at: a root with two children, of
- * which the second points into the first; one more object that nobody points to; no pointer is
- * unmapped. */
+/* family FILE [HOW]: a container for `pm info` and its like to look at: a root with two children, of
+ * which the second points into the first; the root points behind its own end; one more object that
+ * nobody points to; no pointer is unmapped. HOW: `crashed`, it is not closed; `code`, the root points
+ * into this program, too; `empty`, nothing is in it. */
 #include <libpm.h>
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 struct person {
     struct person *child[2], *sibling;
@@ -12,9 +15,12 @@ struct person {
 
 int main(int argc, char **argv)
 {
+    const char *how = argc == 3 ? argv[2] : "";
     struct pm_options options = {sizeof options, .flags = PM_CREATE | PM_MOVABLE,
                                  .segment_size = 64 << 10, .max_size = 4 << 20};
-    pm_container *c = argc == 2 ? pm_open(argv[1], &options) : NULL;
+    pm_container *c = argc > 1 ? pm_open(argv[1], &options) : NULL;
+    if (c && strcmp(how, "empty") == 0)
+        return pm_close(c) != 0;
     struct person *root = c ? pm_malloc_typed(c, PM_TYPE(struct person, child, sibling), 3) : NULL;
     for (int i = 0; root && i < 2; i++)
         root->child[i] = pm_malloc_typed(c, PM_TYPE(struct person, child, sibling), 1);
@@ -24,5 +30,14 @@ int main(int argc, char **argv)
         return 1;
     }
     root->child[1]->sibling = (struct person *)&root->child[0]->age;
-    return pm_commit(c) != 0 || pm_close(c) != 0;
+    root[2].sibling = root + 3;
+    if (strcmp(how, "code") == 0)
+        root->sibling = (struct person *)(void *)main;
+    if (pm_commit(c) != 0) {
+        fprintf(stderr, "family: %s\n", pm_errormsg());
+        return 1;
+    }
+    if (strcmp(how, "crashed") == 0)
+        _exit(0);
+    return pm_close(c) != 0;
 }

@@ -22,6 +22,21 @@ info)
     expect 0 info family.pm
     says '^base  *0x[0-9a-f]*, movable$' '^pointers  *15$' '^root  *96 bytes at offset [0-9]*$' \
         '^objects  *4 of 1184 bytes' '^  *2 of 32 bytes$' '^  *1 of 96 bytes$' '^  *1 of 1024 bytes$'
+    ! grep -q '^log' output || fail "was closed"
+    "$family" crashed.pm crashed || exit 1
+    expect 0 info crashed.pm
+    says '^log  *its last writer did not close it' '^objects  *4 of 1184 bytes'
+    "$family" empty.pm empty || exit 1
+    expect 0 info empty.pm
+    says '^root  *none$' '^pointers  *0$' '^objects  *0 of 0 bytes'
+    ;;
+code) # of a program that is not loaded here
+    "$family" code.pm code || exit 1
+    expect 0 check code.pm
+    expect 0 info code.pm
+    says '^pointers  *15$'
+    expect 0 graph code.pm
+    [ "$(edges)" -eq 4 ] || fail "not four arrows"
     ;;
 check)
     expect 0 check family.pm
@@ -36,11 +51,12 @@ check)
 graph)
     expect 0 graph family.pm
     says '^digraph' 'penwidth=3' 'taillabel="+8"' 'taillabel="+16", headlabel="+24"' \
+        'taillabel="+80", headlabel="+96"' \
         '<td>4 of them shown</td><td>4</td><td>1184</td>'
-    [ "$(edges)" -eq 3 ] || fail "not three arrows"
+    [ "$(edges)" -eq 4 ] || fail "not four arrows"
     expect 0 graph --objects 2 family.pm # the root, and a child
     says '<td>2 of them shown</td><td>4</td>'
-    [ "$(edges)" -eq 1 ] || fail "not one arrow"
+    [ "$(edges)" -eq 2 ] || fail "not two arrows"
     ;;
 drawn)
     mkdir bin
@@ -54,6 +70,21 @@ drawn)
     expect 2 graph -o family.svg family.pm
     says 'family.svg would be overwritten'
     [ "$(cat dot.log)" = "-Tsvg -ofamily.svg family.dot" ] || fail "dot was given $(cat dot.log)"
+    printf '#!/bin/sh\nexit 1\n' >bin/dot
+    PATH=$PWD/bin:$PATH expect 2 graph -o family.dot family.pm
+    says 'dot could not draw family.dot'
+    cp family.pm family
+    ln family.pm other.dot
+    for out in family.pm ./family.pm other.dot; do
+        expect 2 graph -o $out family.pm
+        says "$out is the container itself"
+    done
+    cmp family family.pm || fail "the container is another"
+    mv family family.svg
+    expect 2 graph -o family.dot family.svg
+    says 'family.svg is the container itself'
+    cmp family.svg family.pm || fail "the container is a picture"
+    rm family.svg
     PATH=/nowhere expect 0 graph -o family.dot family.pm
     says 'not there to draw it'
     expect 2 graph -o /no/such/directory/family.dot family.pm

@@ -104,6 +104,14 @@ void draw(const std::string &dot)
         std::cout << "wrote " << dot << " and " << svg << "\n";
 }
 
+// Before anything is written.
+void refuse_to_overwrite(const std::string &container, const std::string &out)
+{
+    std::error_code none;
+    if (std::filesystem::equivalent(container, out, none))
+        throw std::runtime_error(out + " is the container itself; nothing has been written");
+}
+
 int graph(const Options &o)
 {
     if (o.out == svg_beside(o.out))
@@ -114,6 +122,8 @@ int graph(const Options &o)
         write_graph(c.get(), o.objects, std::cout);
         return report_damage(c.get());
     }
+    refuse_to_overwrite(o.file, o.out);
+    refuse_to_overwrite(o.file, svg_beside(o.out));
     std::ofstream out(o.out);
     write_graph(c.get(), o.objects, out);
     out.close();
