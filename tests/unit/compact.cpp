@@ -237,6 +237,28 @@ TEST_CASE("nothing to move")
         web::check(c.get());
 }
 
+TEST_CASE("a root that moves is a pointer redirected, though none in the map")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how());
+    std::vector<void *> before(5000);
+    for (void *&p : before)
+        REQUIRE((p = pm_malloc(c.get(), 64)));
+    auto *root = static_cast<uint64_t *>(pm_malloc(c.get(), 64));
+    REQUIRE(root);
+    REQUIRE_OK(pm_dirty(root, sizeof *root));
+    *root = 77;
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    for (void *p : before)
+        REQUIRE_OK(pm_free(p));
+    REQUIRE_OK(pm_commit(c.get()));
+    struct pm_compacted done = compact(c.get());
+    REQUIRE(pm_getroot(c.get()) != root);
+    REQUIRE(*static_cast<uint64_t *>(pm_getroot(c.get())) == 77);
+    REQUIRE(done.objects_moved == 1);
+    REQUIRE(done.pointers_redirected == 1);
+}
+
 TEST_CASE("a container that is full can be compacted")
 {
     test::Directory directory;

@@ -272,6 +272,27 @@ TEST_CASE("a container without pointers has no map, and one that was cleared has
     REQUIRE(pm_check(c.get()) == 0);
 }
 
+TEST_CASE("data in a part of a word is no pointer in the rest")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto *words = static_cast<char *>(pm_calloc(c.get(), 8, 8));
+    REQUIRE(words);
+    REQUIRE_OK(pm_mark_pointers(words, 8));
+    auto first_from = [&](size_t i) {
+        void *p = pm_next_pointer(words + 8 * i, words + 64);
+        return p ? (static_cast<char *>(p) - words) / 8 : 8;
+    };
+    REQUIRE_OK(pm_mark_data(words + 9, 8)); // of words 1 and 2
+    REQUIRE(first_from(0) == 0);
+    REQUIRE(first_from(1) == 3);
+    REQUIRE_OK(pm_mark_data(words + 39, 1)); // of word 4
+    REQUIRE(first_from(3) == 3);
+    REQUIRE(first_from(4) == 5);
+    REQUIRE_OK(pm_mark_data(words + 56, 0));
+    REQUIRE(first_from(7) == 7);
+}
+
 TEST_CASE("what is no pointer's place is refused")
 {
     test::Directory directory;
