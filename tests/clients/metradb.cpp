@@ -454,6 +454,27 @@ TEST_CASE_METHOD(Fixture, "a copy opens beside its original")
     REQUIRE(contents(open(reading)) == model);
 }
 
+TEST_CASE_METHOD(Fixture, "copies are whole at twenty addresses at once")
+{
+    Database db = create();
+    for (uint64_t i = 0; i < 300; i++)
+        REQUIRE_DB(metradb_put(db.get(), bytes(key_of(i)), bytes(std::to_string(i))), 1);
+    REQUIRE_DB(metradb_commit(db.get()), 0);
+    const Model model = contents(db);
+    db.reset();
+    const std::string original = path;
+    std::vector<Database> all;
+    for (int i = 0; i < 20; i++) {
+        path = directory / std::to_string(i);
+        std::filesystem::copy_file(original, path);
+        all.push_back(open());
+        for (const Database &other : all)
+            REQUIRE((&other == &all.back() || stats(other).base != stats(all.back()).base));
+        REQUIRE_DB(metradb_check(all.back().get()), 0);
+        REQUIRE(contents(all.back()) == model);
+    }
+}
+
 TEST_CASE_METHOD(Fixture, "a thread for each container, side by side")
 {
     constexpr int threads = 4;

@@ -165,6 +165,25 @@ TEST_CASE_METHOD(Fixture, "a store whose creation was cut short counts as none")
     Store::open(path, options).check();
 }
 
+TEST_CASE_METHOD(Fixture, "copies are whole at twenty addresses at once")
+{
+    {
+        Store store = Store::create(path, small_store());
+        for (int i = 0; i < 300; i++)
+            store.put("key" + std::to_string(i), std::string(static_cast<size_t>(i), 'v'));
+    }
+    std::vector<Store> all;
+    for (int copy = 0; copy < 20; copy++) {
+        const std::string other = path + std::to_string(copy);
+        std::filesystem::copy_file(path, other);
+        all.push_back(Store::open(other));
+        all.back().check();
+        for (int i = 0; i < 300; i++)
+            REQUIRE(all.back().get("key" + std::to_string(i)) ==
+                    std::string(static_cast<size_t>(i), 'v'));
+    }
+}
+
 TEST_CASE_METHOD(Fixture, "a key whose places are all taken is refused, and overwrites nothing")
 {
     Store store = Store::create(path, small_store(5, 3));
