@@ -75,6 +75,44 @@ uint64_t pages(pm_container *c)
 
 } // namespace
 
+TEST_CASE("a container elsewhere gets its first map of pointers there")
+{
+    struct Object {
+        Object *self;
+        uint64_t number;
+    };
+    test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    auto is_at_home = [](const test::Container &c) {
+        const auto *o = static_cast<Object *>(pm_getroot(c.get()));
+        return o->number == 1 && o->self == o;
+    };
+    {
+        test::Container c = test::open(path, Fixture::movable(PM_CREATE));
+        auto *o = static_cast<Object *>(pm_calloc(c.get(), 1, sizeof(Object)));
+        REQUIRE(o);
+        o->number = 1;
+        REQUIRE_OK(pm_setroot(c.get(), o, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::stats(c.get()).segments_map == 0);
+    }
+    std::filesystem::copy_file(path, copy);
+    {
+        test::Container original = test::open(path, Fixture::movable());
+        test::Container c = test::open(copy, Fixture::movable());
+        auto *o = static_cast<Object *>(pm_getroot(c.get()));
+        REQUIRE(o->number == 1); // the page is there
+        o->self = o;
+        REQUIRE_OK(pm_mark_pointer(&o->self));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::stats(c.get()).segments_map == 1);
+        o->self = nullptr;
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(is_at_home(c));
+    }
+    REQUIRE(is_at_home(test::open(copy, Fixture::movable())));
+}
+
 TEST_CASE_METHOD(Fixture, "a copy is written beside its original, and goes home again")
 {
     const char *home = base_of(original.get());
