@@ -136,9 +136,9 @@ enum pm_tracker {
  * C++ classes with virtual functions: these are right in every run, for the container notes which
  * module it was, by its build-id (ld --build-id, which compilers ask for by default), and wherever
  * that lies in another run pointers into it are made right as those into the container are. The very
- * same build must be loaded before pm_open(), which otherwise fails and names object, module and,
- * if the module exports it (link with -rdynamic), the symbol. A container can have pointers into 30
- * modules. Functions that libc chooses by processor (IFUNC: strlen, strcmp) are stored as the one for
+ * same build must be loaded before pm_open(), which otherwise fails and names object, module and the
+ * byte of it; and the symbol, if that is where the first pointer into the module led, and the module
+ * exports it (link with -rdynamic). A container can have pointers into 30 modules. Functions that libc chooses by processor (IFUNC: strlen, strcmp) are stored as the one for
  * this processor: with another it differs from strlen there, or does not run. Store one of your own
  * that calls it.
  *

@@ -165,6 +165,16 @@ CHILD_PROCESS(drops_the_pointer)
     _exit(0);
 }
 
+// arguments: path, library. Its pointer leads to a byte that has no name.
+CHILD_PROCESS(moves_the_pointer)
+{
+    char *version = reinterpret_cast<char *>(load(arguments[1]));
+    test::Container c = test::open(arguments[0], may_move());
+    root(c.get())->of_module = reinterpret_cast<Version>(version + 1);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
 namespace
 {
 
@@ -263,6 +273,9 @@ TEST_CASE_METHOD(Fixture, "a library that is missing, or another version of it")
     REQUIRE(lack(library, PM_FOREIGN_WARN).errors.find("module_version") != std::string::npos);
     REQUIRE(lack(library, PM_FOREIGN_IGNORE).output == "open\n");
     use(MODULE_1, "1"); // nothing is lost
+    REQUIRE_CLEAN(test::run("moves_the_pointer", {path, MODULE_1}));
+    ended = lack(library, PM_FOREIGN_ERROR); // names the first that there was, and no other
+    REQUIRE_THAT(ended.output, Catch::Contains("libtest_module_1.so, of which"));
     REQUIRE_CLEAN(test::run("drops_the_pointer", {path, MODULE_1}));
     REQUIRE(lack(library, PM_FOREIGN_ERROR).output == "open\n"); // nobody needs it
 }
