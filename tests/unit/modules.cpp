@@ -366,13 +366,15 @@ TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, an
     REQUIRE_CLEAN(test::run("takes_a_place", {path}));
 }
 
-// arguments: path, and whether the pointer into the first is "corrected" or left
+// arguments: path, whether the pointer into the first is "corrected" or left, another library
 CHILD_PROCESS(loads_another_in_its_place)
 {
-    void *handle;
+    void *handle, *other;
     test::Container c = test::open(arguments[0], may_move());
     auto *slots = static_cast<Slot *>(pm_malloc_typed(c.get(), PM_TYPE(Slot, version), 2));
     CHILD_REQUIRE(slots && pm_setroot(c.get(), slots, 0) == 0);
+    slots[1].version = load(arguments[2], &other); // its place in the table will be another's
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
     auto first = (uintptr_t)load(MODULE_1, &handle);
     slots[0].version = reinterpret_cast<Version>(first);
     slots[1].version = nullptr;
@@ -380,6 +382,7 @@ CHILD_PROCESS(loads_another_in_its_place)
     CHILD_REQUIRE(dlclose(handle) == 0);
     Version second = load(MODULE_2);
     CHILD_REQUIRE((uintptr_t)second == first); // as the kernel chooses addresses
+    CHILD_REQUIRE(dlclose(other) == 0);
     const Slot from = {second};
     for (bool as_bytes : {false, true}) {
         if (as_bytes)
@@ -421,7 +424,7 @@ TEST_CASE_METHOD(Fixture, "a library that lies where another did")
 {
     const char *how = GENERATE("corrected", "left");
     for (const char *child : {"loads_another_in_its_place", "has_both"}) {
-        REQUIRE_CLEAN(test::run(child, {path, how}));
+        REQUIRE_CLEAN(test::run(child, {path, how, versions(directory, 1)[0]}));
     }
 }
 
