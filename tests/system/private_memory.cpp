@@ -82,6 +82,35 @@ TEST_CASE("random writes to 4 GiB keep private memory under its limit", "[redo]"
     REQUIRE_OK(pm_check(c.get()));
 }
 
+// Nobody says how many pages may be private: 256 MiB of them.
+CHILD_PROCESS(writes_with_defaults)
+{
+    const uint64_t most = 256 * MiB / 4096, pages = most + most / 4;
+    pm_options options = test::options(PM_CREATE);
+    options.max_size = UINT64_C(1) << 30;
+    options.private_max = 0;
+    pm_container *c = pm_open(arguments[0].c_str(), &options);
+    void *p = c ? pm_malloc(c, pages * 4096) : nullptr;
+    CHILD_REQUIRE(p && pm_setroot(c, p, 0) == 0 && pm_commit(c) == 0);
+    uint64_t had = 0;
+    for (uint64_t page = 0; page < pages; page++) {
+        page_word(c, page) = page;
+        if (page % 1024 == 1023) {
+            CHILD_REQUIRE(pm_commit(c) == 0);
+            CHILD_REQUIRE(test::stats(c).pages_private <= most);
+            had = std::max(had, test::stats(c).pages_private);
+        }
+    }
+    CHILD_REQUIRE(had > most - 2048);
+    _exit(0);
+}
+
+TEST_CASE("private memory has a limit that nobody set", "[redo]")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("writes_with_defaults", {directory / "c.pm"}));
+}
+
 CHILD_PROCESS(dirties_every_page)
 {
     pm_container *c = open_sparse(arguments[0], std::stoul(arguments[1]));
