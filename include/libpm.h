@@ -337,8 +337,8 @@ PM_EXPORT pm_ticket pm_commit_async(pm_container *c);
  * Wait until a commit is durable. Any number of threads may wait at once, and need no lock of the
  * program's: one fdatasync(2) serves all that were waiting when it began. On a medium that takes no
  * longer than 0.1 ms for one they wait awake, 0.2 ms at most. EINVAL for a ticket of a
- * failed commit or of none; EIO when the medium failed, and the container is read-only from then
- * on. The container must still be open.
+ * failed commit, and under redo for one of no commit; EIO when the medium failed, and the container is
+ * read-only from then on. The container must still be open.
  */
 PM_EXPORT int pm_wait(pm_ticket ticket);
 

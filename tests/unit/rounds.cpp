@@ -1,6 +1,7 @@
 // "One round and one fence per commit, at most one per fault" is a count, not a claim.
 #include "common/process.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -60,6 +61,28 @@ struct Fixture {
 };
 
 } // namespace
+
+TEST_CASE_METHOD(Fixture,
+                 "in memory an asynchronous commit is durable at once, and its ticket done")
+{
+    std::vector<pm_ticket> tickets;
+    for (uint64_t i = 1; i <= 3; i++) {
+        struct pm_stats before = stats();
+        word(7) = i;
+        tickets.push_back(pm_commit_async(c.get()));
+        REQUIRE(tickets.back().container == c.get());
+        REQUIRE(stats().commits == before.commits + 1);
+        const uint64_t faults = undo ? stats().faults - before.faults : 0; // with a fence each
+        REQUIRE(stats().fences == before.fences + faults + 1);
+    }
+    struct pm_stats before = stats();
+    for (pm_ticket ticket : tickets)
+        REQUIRE_OK(pm_wait(ticket));
+    REQUIRE(stats().fences == before.fences);
+    REQUIRE(stats().rounds == before.rounds);
+    REQUIRE(pm_wait({nullptr, 1}) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"ticket"}));
+}
 
 TEST_CASE_METHOD(Fixture, "one round for each commit, however much it holds")
 {
