@@ -41,6 +41,13 @@ bool may_commit(const Instruction &instruction)
            call_may_commit(*call);
 }
 
+/* Intrinsics are not called: what they write is told where they stand, as of all instructions. */
+bool may_tell(const Instruction &instruction)
+{
+    auto *call = dyn_cast<CallBase>(&instruction);
+    return call && !isa<IntrinsicInst>(call) && !call->isInlineAsm() && call->mayWriteToMemory();
+}
+
 bool is_barrier(const Instruction &instruction)
 {
     if (instruction.isDebugOrPseudoInst() || instruction.hasMetadata(anchor_note))

@@ -78,10 +78,13 @@ bool LoopMover::is_in_every_round(const Write &write) const
            all_of(exiting, [&](BasicBlock *block) { return dominators_.dominates(home, block); });
 }
 
-/* Then it does not matter in which order kinds are told, and they leave the loop with the marks. */
+/* Then it does not matter in which order kinds are told, and they leave the loop with the marks. What
+ * functions tell that are called there, nobody knows. */
 bool LoopMover::is_all_data(ArrayRef<Write> writes) const
 {
-    return all_of(writes, [&](const Write &write) {
+    bool calls =
+        any_of(loop_.blocks(), [](const BasicBlock *block) { return any_of(*block, may_tell); });
+    return !calls && all_of(writes, [&](const Write &write) {
         return write.is_data() || !write.tells || !loop_.contains(write.at);
     });
 }

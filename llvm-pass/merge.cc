@@ -134,7 +134,8 @@ Spans Merger::at_entry(const BasicBlock &block) const
 
 /*
  * Whether the joined mark can tell the kinds of all that it was joined of, words side by side in
- * order of address: they are constants, and nobody tells another kind of those words meanwhile.
+ * order of address: they are constants, and nobody tells another kind of those words meanwhile, a
+ * function called between them no more than a store.
  */
 bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) const
 {
@@ -153,7 +154,7 @@ bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) cons
     if (joined.align.value() < 8 || end - start > line_size)
         return false;
     for (const Instruction *i = joined.at; i && !stores.empty(); i = i->getNextNode())
-        if (tellers_.contains(i) && !stores.erase(i))
+        if (may_tell(*i) || (tellers_.contains(i) && !stores.erase(i)))
             return false;
     return stores.empty();
 }

@@ -73,6 +73,12 @@ void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInf
 /** Whether a commit may happen while `instruction` runs, in this thread. */
 bool may_commit(const llvm::Instruction &instruction);
 
+/**
+ * Whether a function that is called, or what stands for it in libpm, may tell kinds of its own. It may be
+ * no barrier, and yet what is told of those words before it is then told too early.
+ */
+bool may_tell(const llvm::Instruction &instruction);
+
 /** Metadata of assembly that only copies a register, see anchors.cc. */
 constexpr char anchor_note[] = "pm.anchor";
 

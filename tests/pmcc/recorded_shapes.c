@@ -615,3 +615,72 @@ static const char *check_narrow(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->numbers[0] == 51.5f);
     return NULL;
 }
+
+/* ---- functions that are called between stores, and store there themselves --------------------- */
+
+union number {
+    struct object *o;
+    uintptr_t n;
+    double d;
+};
+
+#define CALLS 8
+struct called {
+    double before;
+    union number word;
+    union number filled[CALLS], kept;
+    struct object object;
+};
+
+NOINLINE static void set_double(union number *to, double d)
+{
+    to->d = d * 1.5; /* what is computed is data */
+}
+NOINLINE static void set_pointer(union number *to, struct object *o)
+{
+    to->o = o;
+}
+
+/* One mark for two stores, and a store between them. */
+NOINLINE static void set_after_call(struct called *r, struct object *o, double d)
+{
+    r->before = d;
+    set_double(&r->word, d);
+    r->word.o = o;
+}
+
+/* One mark for a loop. */
+NOINLINE static void fill_after_calls(union number *to, struct object *o, uintptr_t eight,
+                                      long words)
+{
+    for (long i = 0; i < words; i++) {
+        set_pointer(&to[i], o);
+        to[i].n = (uintptr_t)o / 8 * eight; /* it looks like a pointer */
+    }
+}
+NOINLINE static void keep_after_calls(union number *to, struct object *o, uintptr_t eight,
+                                      long times)
+{
+    for (long i = 0; i < times; i++) {
+        set_pointer(to, o);
+        to->n = (uintptr_t)o / 8 * eight;
+    }
+}
+
+STRUCTURE(called)
+static void build_called(pm_container *c, int step)
+{
+    struct called *r = root_bytes(c, step, sizeof *r);
+    uintptr_t eight = (uintptr_t)number(8);
+    set_after_call(r, &r->object, (double)number(step) + 2.5);
+    has_pointer(&r->word);
+    fill_after_calls(r->filled, &r->object, eight, number(CALLS));
+    keep_after_calls(&r->kept, &r->object, eight, number(3));
+}
+static const char *check_called(pm_container *c)
+{
+    const struct called *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->word.o == &r->object);
+    REQUIRE_THAT_IT_HAS(r->before == STEPS + 1.5);
+    return NULL;
+}
