@@ -264,7 +264,9 @@ bool Collector::intrinsic(IntrinsicInst &call)
     }
 }
 
-/* Outputs "=m" of inline assembly; what it writes through registers cannot be seen. */
+/* Outputs "=m" of inline assembly; what it writes through registers cannot be seen. A struct or an array is
+ * there to name memory of that size, and may be a union of any type: its words go by their values, as
+ * what is copied from outside the arena. */
 void Collector::assembly(CallBase &call)
 {
     auto *text = cast<InlineAsm>(call.getCalledOperand());
@@ -274,10 +276,15 @@ void Collector::assembly(CallBase &call)
             continue;
         if (constraint.Type == InlineAsm::isOutput && constraint.isIndirect) {
             Type *type = call.getParamElementType(argument);
-            if (layout_.getTypeStoreSize(type) == 0) // of an array without a length
+            Value *output = call.getArgOperand(argument);
+            if (layout_.getTypeStoreSize(type) == 0) { // of an array without a length
                 warn_unseen(call, "how much inline assembly");
-            else
-                bytes(call.getArgOperand(argument), type, Align(1));
+            } else if (type->isAggregateType()) {
+                bytes(output, layout_.getTypeStoreSize(type));
+                writes_.back().from = Constant::getNullValue(output->getType());
+            } else {
+                bytes(output, type, Align(1));
+            }
         }
         argument++;
     }

@@ -12,7 +12,7 @@
  *
  *   `kinds`      a constant, a byte a word, of at most 8, and 0 for data; of every lane alike
  *   `loaded`     what that instruction has loaded, up to 64 bytes
- *   `from`       a copy of the memory there
+ *   `from`       a copy of the memory there; by its value if that is NULL
  *   `updates`    part of a word, with bits set or cleared in what was there: the word stays what it is
  *   data         if it is none of these but larger
  */

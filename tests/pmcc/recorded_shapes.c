@@ -684,3 +684,53 @@ static const char *check_called(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->before == STEPS + 1.5);
     return NULL;
 }
+
+/* ---- assembly that stores structs ------------------------------------------------------------- */
+
+struct assembled {
+    struct parts {
+        struct object *o[10];
+        long n;
+    } parts;
+    union {
+        double d;
+        struct object *o;
+    } any[2];
+    struct object object;
+};
+
+/* Their types do not tell what is in them, be it since they are large or unions. */
+NOINLINE static void assemble(struct assembled *to, const struct assembled *from)
+{
+    void *parts = &to->parts, *any = &to->any;
+    const void *from_parts = &from->parts, *from_any = &from->any;
+    size_t bytes = sizeof to->parts, any_bytes = sizeof to->any;
+    __asm__ volatile("rep movsb"
+                     : "+D"(parts), "+S"(from_parts), "+c"(bytes), "=m"(to->parts)
+                     : "m"(from->parts));
+    __asm__ volatile("rep movsb"
+                     : "+D"(any), "+S"(from_any), "+c"(any_bytes), "=m"(to->any)
+                     : "m"(from->any));
+}
+
+STRUCTURE(assembled)
+static void build_assembled(pm_container *c, int step)
+{
+    struct assembled *r = root_bytes(c, step, sizeof *r), from = {0};
+    from.parts.o[step] = from.parts.o[9] = &r->object;
+    from.parts.n = number(86400);
+    from.any[0].d = 2.5;
+    from.any[1].o = &r->object;
+    assemble(r, &from);
+    has_pointer(&r->parts.o[step]);
+    has_pointer(&r->parts.o[9]);
+    has_pointer(&r->any[1]);
+}
+static const char *check_assembled(pm_container *c)
+{
+    const struct assembled *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->parts.o[STEPS - 1] == &r->object && r->parts.o[9] == &r->object);
+    REQUIRE_THAT_IT_HAS(r->any[1].o == &r->object && r->any[0].d == 2.5);
+    REQUIRE_THAT_IT_HAS(r->parts.n == 86400);
+    return NULL;
+}
