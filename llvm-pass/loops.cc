@@ -79,13 +79,14 @@ bool LoopMover::is_in_every_round(const Write &write) const
 }
 
 /* Then it does not matter in which order kinds are told, and they leave the loop with the marks. What
- * functions tell that are called there, nobody knows. */
+ * functions tell that are called there, nobody knows; and what is asked for there is what was told before. */
 bool LoopMover::is_all_data(ArrayRef<Write> writes) const
 {
     bool calls =
         any_of(loop_.blocks(), [](const BasicBlock *block) { return any_of(*block, may_tell); });
     return !calls && all_of(writes, [&](const Write &write) {
-        return write.is_data() || !write.tells || !loop_.contains(write.at);
+        bool asks = write.loaded && loop_.contains(write.loaded);
+        return !write.tells || (!asks && (write.is_data() || !loop_.contains(write.at)));
     });
 }
 

@@ -77,14 +77,18 @@ class Merger
     DenseMap<const Instruction *, SmallVector<Member, 2>> members_; // by where the mark stands
     DenseMap<const BasicBlock *, Spans> at_exit_;                   // absent: not visited, all
     DenseSet<const Instruction *> tellers_;                         // where kinds are told
+    DenseSet<const Instruction *> asked_;                           // loads of which they are asked
     SmallVector<Write, 32> result_;
 };
 
 Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
     : function_(function), layout_(function.getParent()->getDataLayout()), writes_(writes)
 {
-    for (const Write &write : writes)
+    for (const Write &write : writes) {
         tellers_.insert(write.at);
+        if (write.loaded && write.tells)
+            asked_.insert(write.loaded);
+    }
     for (const Write &write : writes)
         if (write.is_constant() && write.marks)
             members_[write.at].push_back({&write, span_of(write, layout_)});
@@ -135,7 +139,7 @@ Spans Merger::at_entry(const BasicBlock &block) const
 /*
  * Whether the joined mark can tell the kinds of all that it was joined of, words side by side in
  * order of address: they are constants, and nobody tells another kind of those words meanwhile, a
- * function called between them no more than a store.
+ * function called between them no more than a store, nor asks for what they still are.
  */
 bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) const
 {
@@ -154,7 +158,7 @@ bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) cons
     if (joined.align.value() < 8 || end - start > line_size)
         return false;
     for (const Instruction *i = joined.at; i && !stores.empty(); i = i->getNextNode())
-        if (may_tell(*i) || (tellers_.contains(i) && !stores.erase(i)))
+        if (may_tell(*i) || asked_.contains(i) || (tellers_.contains(i) && !stores.erase(i)))
             return false;
     return stores.empty();
 }

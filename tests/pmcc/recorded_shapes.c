@@ -734,3 +734,55 @@ static const char *check_assembled(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->parts.n == 86400);
     return NULL;
 }
+
+/* ---- pointers that are taken just before something else is stored there ------------------------ */
+
+struct taken {
+    unsigned long before;
+    union number word, in_loop[CALLS], taken[2];
+    struct object object;
+};
+
+NOINLINE static void fill_words(struct taken *r, struct object *o)
+{
+    r->word.o = o;
+    for (int i = 0; i < CALLS; i++)
+        r->in_loop[i].o = o;
+}
+/* One mark for two stores, and a load between them. */
+NOINLINE static void take_word(struct taken *r, union number *to, double d)
+{
+    r->before = (unsigned long)(d * 2);
+    union number taken = r->word;
+    r->word.d = d * 3;
+    *to = taken;
+}
+/* One mark for a loop. */
+NOINLINE static void take_last(union number *from, union number *to, long words, double d)
+{
+    union number taken;
+    long i = 0;
+    do {
+        taken = from[i];
+        from[i].d = d * (double)i;
+    } while (++i < words);
+    *to = taken;
+}
+
+STRUCTURE(taken)
+static void build_taken(pm_container *c, int step)
+{
+    struct taken *r = root_bytes(c, step, sizeof *r);
+    fill_words(r, &r->object);
+    take_word(r, &r->taken[0], (double)number(step) + 1.5);
+    take_last(r->in_loop, &r->taken[1], number(CALLS), (double)number(step) + 1.5);
+    has_pointer(&r->taken[0]);
+    has_pointer(&r->taken[1]);
+}
+static const char *check_taken(pm_container *c)
+{
+    const struct taken *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->taken[0].o == &r->object && r->taken[1].o == &r->object);
+    REQUIRE_THAT_IT_HAS(r->word.d == (STEPS + 0.5) * 3 && r->before == 2 * STEPS + 1);
+    return NULL;
+}
