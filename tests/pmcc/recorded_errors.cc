@@ -73,3 +73,8 @@ void store_number(Holder *holder, long number)
     static volatile long one = 1;
     holder->number = number * one;
 }
+
+void store_computed(void *word, double number)
+{
+    *static_cast<double *>(word) = number * 2;
+}

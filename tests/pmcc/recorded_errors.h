@@ -22,4 +22,7 @@ void fill(void *words, int byte, size_t bytes);
 /** As a result of arithmetic, not of a pointer. */
 void store_number(Holder *holder, long number);
 
+/** Have `word` hold a number that has been computed: `number` * 2. */
+void store_computed(void *word, double number);
+
 #endif

@@ -261,6 +261,27 @@ TEST_CASE("a warning of a pointer that leads out of the container goes to stderr
     REQUIRE(mapped(c.get()).empty());
 }
 
+TEST_CASE("a number over a pointer that realloc has moved is data, even if it was there before")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    size_t large = 256;
+    auto *former = static_cast<Holder *>(make_bytes(c.get(), large));
+    make_bytes(c.get(), large); // so that the segment stays theirs
+    store_computed(&former->pointer, 1.75);
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    store_pointer(holder, holder);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_free(former) == 0);
+    REQUIRE_OK(pm_commit(c.get()));
+    holder = static_cast<Holder *>(pm_realloc(holder, large));
+    REQUIRE(holder == former);
+    store_computed(&holder->pointer, 1.75);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("what can be no address is no pointer")
 {
     test::Directory directory;

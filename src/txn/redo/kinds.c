@@ -10,7 +10,8 @@
  *   not stored to, or with what   as it was. Zero needs no moving either way, and a field that is
  *   was there, or zero            NULL now and then is not logged each time
  *
- * A fresh line is no exception: nothing of it was mapped, for freeing an object unmaps its words.
+ * A fresh line is no exception: nothing of it was mapped at the last commit, for freeing an object
+ * unmaps its words. What is mapped since, as by pm_realloc(), and then stored to, was never "there".
  * What was changed by stores that tell no kinds (pm_dirty(), or a page fault) stays as it was, so
  * that declared pointers stay declared. Where such stores may have followed one that tells its kind, the
  * word goes by its value.
@@ -68,6 +69,31 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
     return words & mapped;
 }
 
+/* Which words of a line were mapped at the last commit. `known`: of the line. */
+static uint8_t mapped_before(const struct txn *t, uint64_t line, const struct mapped_lines *known)
+{
+    if (!known->words)
+        return 0;
+    struct mapped_place at = mapped_place(known, line);
+    const struct journal_region *page = &known->pages[at.word / MAP_PAGE_WORDS];
+    if (page->clear)
+        return 0;
+    return (uint8_t)(home_word(t->c, page->offset)[at.word % MAP_PAGE_WORDS] >> at.shift);
+}
+
+/* Those of some words, mapped and stored to, that stay mapped since they are as they were. What was
+ * mapped since the last commit, as by pm_realloc(), is not as it was, whatever home has there: in a
+ * fresh object that is anything. */
+static uint8_t kept(const struct txn *t, uint64_t line, uint8_t stored,
+                    const struct mapped_lines *known)
+{
+    const uint64_t *words = line_words(t, line);
+    unsigned zero = 0;
+    for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
+        zero |= (unsigned)(words[i] == 0) << i;
+    return unchanged(t, line, stored) & (zero | mapped_before(t, line, known));
+}
+
 /* ---- at commit ------------------------------------------------------------------------------- */
 
 /* Where objects are, and just behind: numbers look like addresses of the first pages sooner than of
@@ -103,7 +129,8 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
 #define VISIT_LISTED  4u /* its page is, K3 */
 
 /* Which words of a line are pointers now, of which `was` were mapped. -1: pm__fail(). */
-OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned visit)
+OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was,
+                            const struct mapped_lines *known, unsigned visit)
 {
     uint64_t kinds = line_kinds(t, line);
     uint8_t is = gather(kinds / KIND_POINTER), by_value = gather(kinds / KIND_BY_VALUE);
@@ -123,7 +150,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
         others = unchanged(t, line, others);
     }
     if (stored)
-        others |= unchanged(t, line, stored);
+        others |= kept(t, line, stored, known);
     return is | leads | others;
 }
 
@@ -178,7 +205,7 @@ ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, unsigned visit, void *c
         is = pointers_at_a_glance(t, (const uint64_t *)(m->view + line * PM_LINE), kinds, was);
     }
     if (is < 0)
-        is = pointers_of(t, line, was, visit);
+        is = pointers_of(t, line, was, &m->known, visit);
     if (is == was)
         return 0;
     return is < 0 ? -1 : set_mapped(t, line, is, &m->known);
@@ -344,7 +371,8 @@ static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t m
 
 /* The kinds of a line's words, a byte each, as the next commit would see them, whose `mapped` words
  * are now. Home is looked at only where it must, for its lines mostly are in no cache. */
-static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped)
+static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped,
+                                 const struct mapped_lines *known)
 {
     uint8_t mark = *redo_mark(t, line);
     uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told & KIND_MAY_POINT * KIND_EACH;
@@ -354,6 +382,8 @@ static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t map
     uint8_t data = mapped & gather(told / KIND_DATA);
     uint8_t doubtful = others_store_to(t, line, mark) ? mapped : data;
     uint8_t changed = doubtful ? doubtful & (uint8_t)~unchanged(t, line, doubtful) : 0;
+    if (data)
+        changed |= data & (uint8_t)~kept(t, line, data, known);
     kinds |= spread(mapped & (uint8_t)~changed) * KIND_POINTER;
     kinds |= spread(changed & (uint8_t)~data) * KIND_BY_VALUE;
     return kinds | spread((uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE)) * KIND_DATA;
@@ -381,8 +411,8 @@ static void copy_kinds(const struct container *near, uint8_t *to, const void *fr
     struct mapped_lines known = {0};
     for (uint64_t n; words > 0; to += n, word += n, words -= n) {
         uint64_t line = word / PM_LINE_WORDS;
-        uint64_t kinds =
-            kinds_now(t, line, txn_mapped(t, line, &known)) >> 8 * (word % PM_LINE_WORDS);
+        uint8_t mapped = txn_mapped(t, line, &known);
+        uint64_t kinds = kinds_now(t, line, mapped, &known) >> 8 * (word % PM_LINE_WORDS);
         n = min_u64(words, PM_LINE_WORDS - word % PM_LINE_WORDS);
         memcpy(to, &kinds, sizeof kinds);
     }
