@@ -138,9 +138,9 @@ enum pm_tracker {
  * that lies in another run pointers into it are made right as those into the container are. The very
  * same build must be loaded before pm_open(), which otherwise fails and names object, module and the
  * byte of it; and the symbol, if that is where the first pointer into the module led, and the module
- * exports it (link with -rdynamic). A container can have pointers into 30 modules. Functions that libc chooses by processor (IFUNC: strlen, strcmp) are stored as the one for
- * this processor: with another it differs from strlen there, or does not run. Store one of your own
- * that calls it.
+ * exports it (link with -rdynamic). A container can have pointers into 30 modules. Functions that libc
+ * chooses by processor (IFUNC: strlen, strcmp) are stored as the one for this processor: with another
+ * it differs from strlen there, or does not run. Store one of your own that calls it.
  *
  * To the stack, to malloc'ed memory, to another container, to a module without a build-id: no run but
  * this one has that there, so pm_commit() fails. (What code compiled by pmcc stores as a pointer is a

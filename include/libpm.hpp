@@ -8,7 +8,8 @@
 //     c.commit();
 //
 // A type kept in a container must be trivially destructible, since nobody runs destructors when a
-// program dies, and must have no virtual functions, since their table moves between runs.
+// program dies, and must have no virtual functions: only a container that is PM_MOVABLE follows their
+// table to where it lies in another run, of the same build. (There placement new makes such objects.)
 // Thread-safety and cost are those of the C functions in libpm.h.
 #ifndef LIBPM_HPP
 #define LIBPM_HPP
