@@ -56,7 +56,9 @@ void journal_clear(struct journal *journal, struct journal_region *region)
     memset(shadow_word(journal->c, region->offset), 0, bytes);
 }
 
-struct journal_counts journal_count(const struct journal *journal)
+/* Count the changes, and write them out if there is where. */
+static inline struct journal_counts walk(const struct journal *journal, struct record_clear *clears,
+                                         struct record_word *words)
 {
     struct journal_counts counts = {0, 0};
     for (const struct journal_region *r = journal->dirty; r; r = r->next) {
@@ -64,34 +66,31 @@ struct journal_counts journal_count(const struct journal *journal)
         const uint64_t *home = home_word(journal->c, r->offset);
         if (r->obsolete)
             continue;
+        if (r->clear && clears)
+            clears[counts.clears] = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
         counts.clears += r->clear;
         for (uint32_t n = 0, end = journal_candidates(r); n < end; n++) {
             uint32_t i = journal_candidate(r, n);
-            counts.words += shadow[i] != home[i];
+            if (shadow[i] == home[i])
+                continue;
+            if (words)
+                words[counts.words] =
+                    (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
+            counts.words++;
         }
     }
     return counts;
 }
 
+struct journal_counts journal_count(const struct journal *journal)
+{
+    return walk(journal, NULL, NULL);
+}
+
 struct journal_counts journal_collect(const struct journal *journal, struct record_clear *clears,
                                       struct record_word *words)
 {
-    struct journal_counts counts = {0, 0};
-    for (const struct journal_region *r = journal->dirty; r; r = r->next) {
-        const uint64_t *shadow = shadow_word(journal->c, r->offset);
-        const uint64_t *home = home_word(journal->c, r->offset);
-        if (r->obsolete)
-            continue;
-        if (r->clear)
-            clears[counts.clears++] = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
-        for (uint32_t n = 0, end = journal_candidates(r); n < end; n++) {
-            uint32_t i = journal_candidate(r, n);
-            if (shadow[i] != home[i])
-                words[counts.words++] =
-                    (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
-        }
-    }
-    return counts;
+    return walk(journal, clears, words);
 }
 
 void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,
