@@ -25,15 +25,19 @@ Place place_of(const std::string &name)
     Place place;
     if (name == "file")
         place.parent = std::filesystem::temp_directory_path();
-    place.lacks.nameless = name == "no O_TMPFILE" || name == "nothing";
+    bool user_space = name == "user space";
+    place.lacks.nameless = name == "no O_TMPFILE" || name == "nothing" || user_space;
     place.lacks.fallocate = name == "no fallocate" || name == "nothing";
-    place.lacks.noreplace = name == "nothing";
+    place.lacks.noreplace = name == "nothing" || user_space;
+    place.lacks.links = user_space;
+    place.lacks.proc = name == "no /proc";
     return place;
 }
 
 std::string any_place()
 {
-    return GENERATE(as<std::string>(), "tmpfs", "file", "no O_TMPFILE", "no fallocate", "nothing");
+    return GENERATE(as<std::string>(), "tmpfs", "file", "no O_TMPFILE", "no fallocate", "nothing",
+                    "user space", "no /proc");
 }
 
 uint64_t files_in(const std::string &directory)
@@ -95,7 +99,8 @@ TEST_CASE("a crash at each step of creation")
         (there ? after : before) = true;
         uint64_t litter = files_in(directory.path()) - there;
         // Without O_TMPFILE one temporary file may stay, under another name.
-        REQUIRE(litter <= (place.lacks.nameless && (!there || place.lacks.noreplace) ? 1 : 0));
+        bool named = place.lacks.nameless || place.lacks.proc;
+        REQUIRE(litter <= (named && (!there || place.lacks.noreplace) ? 1 : 0));
         if (there) {
             pm_options reading = test::options(PM_READONLY);
             test::Container c(pm_open(path.c_str(), &reading));
@@ -165,6 +170,30 @@ TEST_CASE("a container that pm_open creates but refuses is not left behind")
         return;
     REQUIRE(test::failed_with(ENOTSUP, {"PM_UNSAFE_POWER"}));
     REQUIRE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("what is created is the file that others find by its name")
+{
+    Place place = place_of(any_place());
+    steps::lack(place.lacks);
+    test::Directory directory(place.parent);
+    std::string path = directory / "c.pm";
+    pm_options options = test::small(place.flags() | PM_EXCLUSIVE);
+    test::Container c(pm_open(path.c_str(), &options));
+    INFO(pm_errormsg());
+    REQUIRE(c);
+    options.flags = place.flags();
+    REQUIRE(!pm_open(path.c_str(), &options));
+    REQUIRE(test::failed_with(EBUSY, {path.c_str()}));
+    void *p = pm_calloc(c.get(), 1, 200000);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    REQUIRE(files_in(directory.path()) == 1);
+    c = test::open(path, options);
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE(pm_getroot(c.get()));
+    steps::lack({});
 }
 
 // The object list of the growth tests: each object says how many were committed before it.

@@ -4,7 +4,10 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -34,6 +37,29 @@ Step next(const char *name)
         return Step::fail;
     }
     return Step::proceed;
+}
+
+bool is_in_proc(const char *path)
+{
+    return strncmp(path, "/proc/", strlen("/proc/")) == 0;
+}
+
+// As the kernel sees a second name on many file systems in user space. It has the contents that were
+// there, but not what is written through the first from now on.
+int copy(const char *from, const char *to)
+{
+    std::error_code error;
+    std::filesystem::copy_file(from, to, error);
+    errno = error.value();
+    return error ? -1 : 0;
+}
+
+bool lacks_proc_for(const char *path)
+{
+    bool lacks = the_lacks.proc && is_in_proc(path);
+    if (lacks)
+        errno = ENOENT;
+    return lacks;
 }
 
 [[noreturn]] void die()
@@ -75,6 +101,7 @@ int __real_fallocate(int fd, int mode, off_t offset, off_t length);
 ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t offset);
 int __real_fsync(int fd);
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __real_stat(const char *path, struct stat *st);
 int __real_unlink(const char *path);
 int __real_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
 
@@ -160,14 +187,23 @@ int __wrap_fsync(int fd)
 
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {
+    if (lacks_proc_for(from))
+        return -1;
     switch (next("linkat")) {
     case Step::fail:
         return -1;
     case Step::tear:
         die();
     default:
-        return __real_linkat(from_fd, from, to_fd, to, flags);
+        return the_lacks.links && !is_in_proc(from)
+                   ? copy(from, to)
+                   : __real_linkat(from_fd, from, to_fd, to, flags);
     }
+}
+
+int __wrap_stat(const char *path, struct stat *st)
+{
+    return lacks_proc_for(path) ? -1 : __real_stat(path, st);
 }
 
 int __wrap_unlink(const char *path)

@@ -18,6 +18,8 @@ struct Lacks {
     bool nameless = false;  // O_TMPFILE
     bool fallocate = false; // fallocate(2)
     bool noreplace = false; // RENAME_NOREPLACE
+    bool links = false;     // that two names of a file share locks and contents
+    bool proc = false;      // /proc, which is the process's want and not the file system's
 };
 
 constexpr int EXIT_STATUS = 77; // of a process that dies at its step
