@@ -35,6 +35,9 @@ static const char *remedy(int error)
         return "; close files: too many are open in the whole system";
     case ENOMEM:
         return "; free memory, raise ulimit -v or vm.max_map_count, or choose a smaller max_size";
+    case ENODEV:
+        return "; its file system maps no files into memory: mount it without direct_io, or choose "
+               "another";
     case EIO:
         return "; the kernel's log may say what is wrong with the medium";
     default:

@@ -21,6 +21,7 @@ struct Machine {
     long page_size;   // 0: as here
     bool old_kernel;  // ignores MAP_FIXED_NOREPLACE as any unknown flag, and refuses late advice
     bool dax;         // MAP_SYNC succeeds
+    bool unmappable;  // files cannot be mapped shared: in user space, with direct_io
     bool no_memory;   // for marks that are to be cleared; and they are locked
     int asynchronous; // shared mappings of files without MAP_SYNC so far
 } machine;
@@ -57,6 +58,10 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd,
     }
     if (machine.old_kernel)
         flags &= ~MAP_FIXED_NOREPLACE;
+    if (machine.unmappable && fd >= 0 && flags & MAP_SHARED) {
+        errno = ENODEV;
+        return MAP_FAILED;
+    }
     machine.asynchronous += fd >= 0 && flags & MAP_SHARED && !(flags & MAP_SYNC);
     if (machine.dax)
         flags &= ~MAP_SYNC;
@@ -139,6 +144,18 @@ TEST_CASE("a file system with DAX: all is mapped with MAP_SYNC, and is pmem")
     REQUIRE(test::page_word(c.get(), 1) == 1);
     REQUIRE(machine.asynchronous == 0);
     machine.dax = false;
+}
+
+TEST_CASE("a file system that maps no files is named as the reason")
+{
+    test::Directory directory;
+    pm_options options = test::small();
+    machine = {};
+    machine.unmappable = true;
+    REQUIRE_FALSE(pm_open((directory / "c.pm").c_str(), &options));
+    machine.unmappable = false;
+    REQUIRE(failed_with(ENODEV, {"c.pm", "direct_io"}));
+    REQUIRE(std::filesystem::is_empty(directory.path()));
 }
 
 CHILD_PROCESS(cannot_clear_marks)
