@@ -51,9 +51,11 @@ int pm__fail_because(int error, const char *reason, const char *format, ...)
     va_start(arguments, format);
     int n = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    if (n >= 0 && (size_t)n < sizeof message)
-        snprintf(message + n, sizeof message - (size_t)n, ": %s%s",
-                 reason ? reason : strerror(error), reason ? "" : remedy(error));
+    char end[sizeof message / 2]; /* the reason: a path may be longer than the message */
+    snprintf(end, sizeof end, ": %s%s", reason ? reason : strerror(error),
+             reason ? "" : remedy(error));
+    size_t most = sizeof message - 1 - strlen(end);
+    strcpy(message + (n < 0 ? 0 : (size_t)n < most ? (size_t)n : most), end);
     errno = error;
     return -1;
 }
