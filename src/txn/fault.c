@@ -154,7 +154,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         struct container *c = signal == SIGBUS ? arena_find_any(info->si_addr, &offset) : NULL;
         if (c)
             report(c->path, offset,
-                   "SIGBUS: the medium failed, or the file was cut short by another program");
+                   "SIGBUS: the medium failed, the file was cut short by another program, or, "
+                   "under undo, a file system that copies on write is full");
     }
     chain(which, info, context);
     errno = saved;
