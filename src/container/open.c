@@ -73,6 +73,17 @@ static int open_locked(const char *path, const struct container_options *options
     return pm__fail(ENOENT, "%s: comes and goes, or is a symbolic link to nothing", path);
 }
 
+/* A copy may be sparse. See backend/blocks.c on what would come of that. */
+static int fill_holes(const struct container *c, const struct stat *st)
+{
+    enum { BLOCK = 512 };
+    uint64_t size = min_u64((uint64_t)st->st_size, c->header.max_size);
+    if ((uint64_t)st->st_blocks * BLOCK >= size ||
+        TEMP_FAILURE_RETRY(fallocate(c->fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
+        return 0;
+    return pm__fail_system(errno, "%s: no space for the holes of this sparse copy", c->path);
+}
+
 static int check_file(struct container *c, const struct container_options *options)
 {
     struct stat st;
@@ -97,6 +108,8 @@ static int check_file(struct container *c, const struct container_options *optio
                         "the program that wrote it",
                         c->path, offsetof(struct format_header, layout), h->layout,
                         options->layout);
+    if (!options->readonly && fill_holes(c, &st) != 0)
+        return -1;
     if (damaged != UINT64_MAX && !options->readonly) {
         int error = header_write(c->fd, h, damaged);
         if (error == 0)

@@ -243,6 +243,28 @@ TEST_CASE("truncated")
     }
 }
 
+TEST_CASE("the holes of a sparse copy are filled, for a store into one may meet a full disk")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::open(path, test::small());
+    struct stat st;
+    auto missing = [&] { // bytes
+        REQUIRE(stat(path.c_str(), &st) == 0);
+        return st.st_size - st.st_blocks * 512;
+    };
+    int fd = open(path.c_str(), O_RDWR);
+    REQUIRE(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 128 << 10, 32 << 10) == 0);
+    close(fd);
+    REQUIRE(missing() == 32 << 10);
+    pm_options options = test::options(PM_READONLY);
+    REQUIRE(test::Container(pm_open(path.c_str(), &options)));
+    REQUIRE(missing() > 0); // tmpfs may fill what has been read
+    test::Container c = test::open(path, test::options());
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE(missing() <= 0);
+}
+
 TEST_CASE("options out of range")
 {
     test::Directory directory;
