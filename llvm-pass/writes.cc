@@ -322,18 +322,63 @@ static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo 
            });
 }
 
+/* Whether a store has put `value` where `pointer` is `bytes` into it. */
+static bool is_stored(const Value *value, uint64_t bytes, const Value *pointer,
+                      const DataLayout &layout)
+{
+    auto place_of = [&](const Value *at) {
+        APInt offset(layout.getIndexTypeSizeInBits(at->getType()), 0);
+        const Value *base = at->stripAndAccumulateConstantOffsets(layout, offset, true);
+        return std::pair(base, offset.getZExtValue());
+    };
+    auto place = place_of(pointer);
+    place.second -= bytes;
+    return !isa<Constant>(value) && any_of(value->users(), [&](const User *user) {
+        auto *store = dyn_cast<StoreInst>(user);
+        return store && store->getValueOperand() == value &&
+               place_of(store->getPointerOperand()) == place;
+    });
+}
+
+/* Whether `part` is of a value that was stored there: the optimiser loads no more what it knows. */
+static bool is_part_of_stored(const Value *part, const Value *pointer, const DataLayout &layout)
+{
+    constexpr unsigned steps_max = 6;
+    uint64_t bytes = 0, number;
+    const Value *whole;
+    for (unsigned step = 0; step < steps_max; step++) {
+        if (match(part, m_LShr(m_Value(whole), m_ConstantInt(number))))
+            bytes += number / 8;
+        else if (match(part, m_ExtractElt(m_Value(whole), m_ConstantInt(number))))
+            bytes += number * layout.getTypeStoreSize(part->getType());
+        else if (!match(part, m_CombineOr(m_Trunc(m_Value(whole)),
+                                          m_CombineOr(m_PtrToInt(m_Value(whole)),
+                                                      m_BitCast(m_Value(whole))))))
+            return false;
+        if (is_stored(whole, bytes, pointer, layout))
+            return true;
+        part = whole;
+    }
+    return false;
+}
+
 /* Whether `value` is what was at `pointer` with bits set or cleared, or a bit-field in it. */
-static bool is_update(const Value *value, const Value *pointer, unsigned depth = 0)
+static bool is_update(const Value *value, const Value *pointer, const DataLayout &layout,
+                      unsigned depth = 0)
 {
     constexpr unsigned depth_limit = 6;
     const Value *a, *b;
-    if (auto *load = dyn_cast<LoadInst>(value); load || depth > depth_limit)
-        return load && load->getPointerOperand() == pointer;
+    if (auto *load = dyn_cast<LoadInst>(value); load && load->getPointerOperand() == pointer)
+        return true;
+    if (depth > depth_limit)
+        return false;
     if (match(value, m_Or(m_Value(a), m_Value(b))))
-        return is_update(a, pointer, depth + 1) || is_update(b, pointer, depth + 1);
+        return is_update(a, pointer, layout, depth + 1) || is_update(b, pointer, layout, depth + 1);
+    if (is_part_of_stored(value, pointer, layout))
+        return true;
     return (match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
             match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
-           is_update(a, pointer, depth + 1);
+           is_update(a, pointer, layout, depth + 1);
 }
 
 static bool is_bitwise(AtomicRMWInst::BinOp operation)
@@ -349,7 +394,8 @@ static bool may_be_tag(const Instruction &access, const Type *type)
     if (!type->isIntegerTy() || type->getIntegerBitWidth() >= 64)
         return false;
     auto *store = dyn_cast<StoreInst>(&access);
-    return !store || (is_update(store->getValueOperand(), store->getPointerOperand()) &&
+    return !store || (is_update(store->getValueOperand(), store->getPointerOperand(),
+                                store->getModule()->getDataLayout()) &&
                       !is_typed_field(access));
 }
 

@@ -462,6 +462,7 @@ typedef uint32_t __attribute__((may_alias)) any_uint32_t;
 
 struct partly {
     uintptr_t byte[4], half, atomic, twice;
+    uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t number, over, flagged;
     struct object object;
 };
@@ -495,6 +496,23 @@ NOINLINE static void flag_last(uintptr_t *word)
 {
     ((unsigned char *)word)[5] |= 0x80;
 }
+/* Then the optimiser knows what the byte was, and does not load it. */
+NOINLINE static void store_tagged(uintptr_t *word, uintptr_t value)
+{
+    *word = value;
+    *(unsigned char *)word |= 1;
+}
+NOINLINE static void store_changed(uintptr_t *word, uintptr_t value)
+{
+    *word = value;
+    ((unsigned char *)word)[2] ^= 1;
+}
+NOINLINE static void copy_tagged(uintptr_t *to, const uintptr_t *from)
+{
+    to[0] = from[0];
+    to[1] = from[1];
+    *(unsigned char *)&to[1] |= 4;
+}
 NOINLINE static void set_byte(uintptr_t *word)
 {
     *(unsigned char *)word = 5;
@@ -520,6 +538,9 @@ static void build_partly(pm_container *c, int step)
         tag_atomically(&r->atomic);
         tag_byte(&r->twice, 3);
         untag_byte(&r->twice);
+        store_tagged(&r->stored, o);
+        store_changed(&r->third, o ^ 0x10000);
+        copy_tagged(r->pair, r->byte + 2);
         tag_byte(&r->number, 1);
         set_byte(&r->over);
         flag_last(&r->flagged);
@@ -529,6 +550,10 @@ static void build_partly(pm_container *c, int step)
     has_pointer(&r->half);
     has_pointer(&r->atomic);
     has_pointer(&r->twice);
+    has_pointer(&r->stored);
+    has_pointer(&r->third);
+    has_pointer(&r->pair[0]);
+    has_pointer(&r->pair[1]);
     has_data(&r->over, sizeof r->over + sizeof r->flagged);
     if (step == 2) {
         has_pointer(&r->over);
@@ -541,7 +566,8 @@ static const char *check_partly(pm_container *c)
     uintptr_t o = (uintptr_t)&r->object;
     REQUIRE_THAT_IT_HAS(r->byte[0] == o + 1 && r->byte[1] == (o ^ 2) && r->byte[2] == (o | 4));
     REQUIRE_THAT_IT_HAS(r->byte[3] == (o | 4) && r->half == o + 1 && r->atomic == o + 1);
-    REQUIRE_THAT_IT_HAS(r->twice == o);
+    REQUIRE_THAT_IT_HAS(r->twice == o && (!r->stored || r->stored == o + 1));
+    REQUIRE_THAT_IT_HAS(!r->pair[1] || (r->third == o && r->pair[1] == (o | 4)));
     return NULL;
 }
 
