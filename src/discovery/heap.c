@@ -222,6 +222,7 @@ static void put_object(void *p, uint32_t size)
         enter_room(s, span, size);
     if (--s->out == 0) {
         leave_room(s, size);
+        memset(span_start(span), 0, HEAP_SPAN); /* a large object may be next */
         spans_give(span, 1);
     }
 }
@@ -248,6 +249,17 @@ static void give_back_cache(void *context)
     cache = NULL; /* who allocates after this gets another, and another call of this */
 }
 
+/* As few bytes as most objects have cost less without a call. */
+static void clear(char *p, uint32_t granules)
+{
+    if (granules > 8) {
+        memset(p, 0, granules * (size_t)HEAP_GRANULE);
+        return;
+    }
+    for (uint32_t i = 0; i < granules; i++)
+        memset(p + i * (size_t)HEAP_GRANULE, 0, HEAP_GRANULE);
+}
+
 static void *allocate_small(uint32_t granules, size_t size)
 {
     struct cache *k = cache ? cache : make_cache();
@@ -262,6 +274,7 @@ static void *allocate_small(uint32_t granules, size_t size)
     void *p = bin->list;
     bin->list = *(void **)p;
     bin->count--;
+    clear(p, granules_of_size[i]);
     *live_at(p) = (uint8_t)min_u64(granules_of_size[i] * HEAP_GRANULE - size, MOVES - 1);
     return p;
 }
@@ -324,10 +337,11 @@ static bool free_large(struct span *s, void *p)
     if (s->first != first || p != span_start(first))
         return false;
     uint64_t bytes = (uint64_t)count << HEAP_SPAN_SHIFT;
-    /* Both tell only what is no loss: memory that stays, or is locked. */
+    /* Refused for what is locked. */
     if (madvise(kinds_of(p), bytes >> KINDS_WORD_SHIFT, MADV_DONTNEED) != 0)
         memset(kinds_of(p), KIND_NONE, bytes >> KINDS_WORD_SHIFT);
-    (void)madvise(p, bytes, MADV_DONTNEED);
+    if (madvise(p, bytes, MADV_DONTNEED) != 0)
+        memset(p, 0, bytes);
     lock_acquire(&heap_lock);
     spans_give(first, count);
     lock_release(&heap_lock);

@@ -41,8 +41,14 @@ static inline bool heap_contains(const void *address)
     return (uintptr_t)address - VOLATILE_BASE < VOLATILE_SIZE;
 }
 
-/* Allocate, aligned to 16 or to a larger power of two. NULL when there is no memory, or no address
- * space for a heap. Thread-safe. */
+/*
+ * Allocate, aligned to 16 or to a larger power of two. NULL when there is no memory, or no address
+ * space for a heap. Thread-safe.
+ *
+ * All zeros: of a word in which a program sets bits, as std::vector<bool> does, the others would be what
+ * they were in an object that has been freed, a pointer perhaps; and discovery would believe it, and
+ * redirect it, the program's bits and all.
+ */
 void *heap_allocate(size_t size);
 void *heap_allocate_aligned(size_t alignment, size_t size);
 

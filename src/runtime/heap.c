@@ -51,12 +51,7 @@ void *pm__calloc(size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    void *p = heap_allocate(bytes);
-    if (p) {
-        announce(p, bytes);
-        memset(p, 0, bytes);
-    }
-    return p;
+    return heap_allocate(bytes);
 }
 
 void *pm__memalign(size_t alignment, size_t size)

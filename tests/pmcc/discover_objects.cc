@@ -1,6 +1,7 @@
 // What a C++ program has besides: exceptions, and the standard library's templates.
 #include "discover.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -144,6 +145,31 @@ CASE(grows_and_shrinks_afterwards)
     words->clear();
     words->shrink_to_fit();
     keep_changes(c);
+    assert(pm_close(c) == 0);
+}
+
+/* Where the bits are there was a pointer to what has moved then, as free memory is linked, too. */
+CASE(keeps_bits_in_memory_that_was_used_before)
+{
+    struct Cell {
+        Cell *next;
+    };
+    struct Kept {
+        std::vector<bool> bits[16];
+        Cell *cells;
+    };
+    pm_container *c = fresh(0);
+    auto *kept = new Kept{};
+    const long n = number(6);
+    for (std::vector<bool> &bits : kept->bits) {
+        for (long i = 0; i < n; i++)
+            bits.push_back(false);
+        kept->cells = new Cell{kept->cells};
+    }
+    keep_all(c, kept);
+    kept = static_cast<Kept *>(pm_getroot(c));
+    for (const std::vector<bool> &bits : kept->bits)
+        assert(std::count(bits.begin(), bits.end(), false) == n);
     assert(pm_close(c) == 0);
 }
 

@@ -98,7 +98,7 @@ TEST_CASE("aligned objects, and what cannot be had")
     pm__free(p);
 }
 
-TEST_CASE("objects are apart, and memory is used again")
+TEST_CASE("objects are apart, begin as zeros, and memory is used again")
 {
     std::mt19937 random(1);
     std::map<char *, std::pair<size_t, char>> live;
@@ -107,6 +107,7 @@ TEST_CASE("objects are apart, and memory is used again")
         if (live.size() < 1000 && random() % 2) {
             const size_t size = random() % 50 ? random() % 600 : random() % 300000;
             char *p = allocate(size);
+            REQUIRE(std::all_of(p, p + size, [](char c) { return c == 0; }));
             const char fill = static_cast<char>(i);
             memset(p, fill, size);
             live[p] = {size, fill};
