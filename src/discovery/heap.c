@@ -249,15 +249,15 @@ static void give_back_cache(void *context)
     cache = NULL; /* who allocates after this gets another, and another call of this */
 }
 
-/* As few bytes as most objects have cost less without a call. */
-static void clear(char *p, uint32_t granules)
+/* Zeros, `each` bytes a granule: as few as most objects have cost less without a call. */
+static inline void clear(void *p, uint32_t granules, size_t each)
 {
     if (granules > 8) {
-        memset(p, 0, granules * (size_t)HEAP_GRANULE);
+        memset(p, 0, granules * each);
         return;
     }
     for (uint32_t i = 0; i < granules; i++)
-        memset(p + i * (size_t)HEAP_GRANULE, 0, HEAP_GRANULE);
+        memset((char *)p + i * each, 0, each);
 }
 
 static void *allocate_small(uint32_t granules, size_t size)
@@ -274,19 +274,9 @@ static void *allocate_small(uint32_t granules, size_t size)
     void *p = bin->list;
     bin->list = *(void **)p;
     bin->count--;
-    clear(p, granules_of_size[i]);
+    clear(p, granules_of_size[i], HEAP_GRANULE);
     *live_at(p) = (uint8_t)min_u64(granules_of_size[i] * HEAP_GRANULE - size, MOVES - 1);
     return p;
-}
-
-static void forget_kinds(uint8_t *kinds, uint32_t granules)
-{
-    if (granules > 8) {
-        memset(kinds, KIND_NONE, granules * (size_t)2);
-        return;
-    }
-    for (uint32_t i = 0; i < granules; i++)
-        memset(kinds + i * (size_t)2, KIND_NONE, 2);
 }
 
 static bool free_small(const struct span *s, void *p)
@@ -296,7 +286,7 @@ static bool free_small(const struct span *s, void *p)
     if ((uintptr_t)p % HEAP_GRANULE || *is_live == 0 || !k)
         return false;
     *is_live = 0;
-    forget_kinds(kinds_of(p), s->granules);
+    clear(kinds_of(p), s->granules, HEAP_GRANULE >> KINDS_WORD_SHIFT); /* KIND_NONE */
     uint32_t size = size_of_granules[s->granules];
     struct bin *bin = &k->bins[size];
     *(void **)p = bin->list;

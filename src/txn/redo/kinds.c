@@ -81,17 +81,17 @@ static uint8_t mapped_before(const struct txn *t, uint64_t line, const struct ma
     return (uint8_t)(home_word(t->c, page->offset)[at.word % MAP_PAGE_WORDS] >> at.shift);
 }
 
-/* Those of some words, mapped and stored to, that stay mapped since they are as they were. What was
- * mapped since the last commit, as by pm_realloc(), is not as it was, whatever home has there: in a
- * fresh object that is anything. */
-static uint8_t kept(const struct txn *t, uint64_t line, uint8_t stored,
+/* Those of some words, stored to and unchanged(), that stay mapped. What was mapped since the last
+ * commit, as by pm_realloc(), is not as it was, whatever home has there: in a fresh object that is
+ * anything. */
+static uint8_t kept(const struct txn *t, uint64_t line, uint8_t same,
                     const struct mapped_lines *known)
 {
     const uint64_t *words = line_words(t, line);
     unsigned zero = 0;
     for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
         zero |= (unsigned)(words[i] == 0) << i;
-    return unchanged(t, line, stored) & (zero | mapped_before(t, line, known));
+    return same & (zero | mapped_before(t, line, known));
 }
 
 /* ---- at commit ------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was,
         others = unchanged(t, line, others);
     }
     if (stored)
-        others |= kept(t, line, stored, known);
+        others |= kept(t, line, unchanged(t, line, stored), known);
     return is | leads | others;
 }
 
@@ -381,9 +381,9 @@ static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t map
     mapped &= (uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE);
     uint8_t data = mapped & gather(told / KIND_DATA);
     uint8_t doubtful = others_store_to(t, line, mark) ? mapped : data;
-    uint8_t changed = doubtful ? doubtful & (uint8_t)~unchanged(t, line, doubtful) : 0;
+    uint8_t same = doubtful ? unchanged(t, line, doubtful) : 0, changed = doubtful & (uint8_t)~same;
     if (data)
-        changed |= data & (uint8_t)~kept(t, line, data, known);
+        changed |= data & (uint8_t)~kept(t, line, same, known);
     kinds |= spread(mapped & (uint8_t)~changed) * KIND_POINTER;
     kinds |= spread(changed & (uint8_t)~data) * KIND_BY_VALUE;
     return kinds | spread((uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE)) * KIND_DATA;
