@@ -64,6 +64,7 @@
 
 /* Any of those that a pointer may have. */
 #define KIND_MAY_POINT (KIND_POINTER | KIND_BY_VALUE)
+#define KIND_ANY       (KIND_MAY_POINT | KIND_DATA)
 
 /* Times a kind: that of every word of a line. */
 #define KIND_EACH UINT64_C(0x0101010101010101)

@@ -8,7 +8,7 @@
 
 /* A bit of the map. */
 struct place {
-    uint32_t group;
+    struct map_group *group;
     uint32_t word; /* of the group's map */
     uint32_t bit;
 };
@@ -25,47 +25,58 @@ static struct place place_of(const struct pointer_map *map, uint64_t offset)
 {
     uint32_t shift = container_of(map)->segment_shift - 3; /* of the words of a segment */
     uint64_t word = offset / MAP_WORD_BYTES;
-    return (struct place){(uint32_t)(word >> shift),
+    return (struct place){&map->groups[word >> shift],
                           (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
                           (uint32_t)(offset % MAP_WORD_BYTES / sizeof(void *))};
 }
 
+static uint32_t number_of(const struct pointer_map *map, const struct map_group *group)
+{
+    return (uint32_t)(group - map->groups);
+}
+
+static uint64_t group_bytes(const struct pointer_map *map)
+{
+    return MAP_GROUP_SEGMENTS * container_of(map)->segment_size;
+}
+
 static uint64_t offset_of(const struct pointer_map *map, struct place at)
 {
-    uint64_t group = (uint64_t)at.group * MAP_GROUP_SEGMENTS * container_of(map)->segment_size;
-    return group + (uint64_t)at.word * MAP_WORD_BYTES + at.bit * sizeof(void *);
+    return number_of(map, at.group) * group_bytes(map) + (uint64_t)at.word * MAP_WORD_BYTES +
+           at.bit * sizeof(void *);
 }
 
-/* The group's map in the shadow; NULL if it has none. */
-static const uint64_t *words_of(const struct pointer_map *map, uint32_t group)
+static uint64_t word_at(struct place at)
 {
-    const struct container *c = container_of(map);
-    uint64_t offset = (uint64_t)map->segment[group] << c->segment_shift;
-    return offset ? shadow_word(c, offset) : NULL;
+    return mapped_at((struct mapped_place){at.group, at.word, 0});
 }
 
-static uint64_t word_at(const struct pointer_map *map, struct place at)
-{
-    const uint64_t *words = words_of(map, at.group);
-    return words ? __atomic_load_n(&words[at.word], __ATOMIC_RELAXED) : 0;
-}
+enum words { WORDS_THERE, WORDS_NEW };
 
-static struct journal_region *pages_of(const struct pointer_map *map, uint32_t group)
-{
-    return &map->pages[(uint64_t)group * pages_per_segment(container_of(map))];
-}
-
-/* Where the journal finds the words of a group's map. */
-static void place_regions(struct pointer_map *map, uint32_t group)
+/* Where the words of a group are, and where the journal finds them; zero if they are new. */
+static void place_words(struct pointer_map *map, struct map_group *group, uint32_t segment,
+                        enum words which)
 {
     const struct container *c = container_of(map);
     uint32_t n = pages_per_segment(c);
-    uint64_t offset = (uint64_t)map->segment[group] << c->segment_shift;
-    map->zeroed[group] = (struct journal_region){
-        .offset = offset, .words = (uint32_t)(c->segment_size / sizeof(uint64_t))};
+    uint64_t offset = (uint64_t)segment << c->segment_shift;
+    struct journal_region *zeroed = &map->zeroed[number_of(map, group)];
+    *zeroed = (struct journal_region){.offset = offset,
+                                      .words = (uint32_t)(c->segment_size / sizeof(uint64_t))};
     for (uint32_t i = 0; i < n; i++)
-        pages_of(map, group)[i] =
+        group->pages[i] =
             (struct journal_region){.offset = offset + i * PM_PAGE, .words = MAP_PAGE_WORDS};
+    if (which == WORDS_NEW)
+        journal_clear(&map->a->t->journal, zeroed);
+    group->segment = segment;
+    __atomic_store_n(&group->words, shadow_word(c, offset), __ATOMIC_RELEASE);
+}
+
+/* Nothing is mapped there. */
+static void displace_words(struct map_group *group)
+{
+    group->segment = 0;
+    __atomic_store_n(&group->words, NULL, __ATOMIC_RELEASE);
 }
 
 /* For allocator_upcalls: the table is another one now, and every region is clean. */
@@ -73,13 +84,12 @@ static void find_maps(void *context)
 {
     struct pointer_map *map = context;
     const struct container *c = container_of(map);
-    memset(map->segment, 0, map->groups * sizeof *map->segment);
+    for (uint32_t g = 0; g < map->group_count; g++)
+        displace_words(&map->groups[g]);
     for (uint32_t i = 0, n = atomic_load(&c->segments); i < n; i++) {
         uint64_t word = table_word(shadow_table(c), i);
-        if (segment_kind(word) != SEGMENT_MAP)
-            continue;
-        map->segment[segment_argument(word)] = i;
-        place_regions(map, segment_argument(word));
+        if (segment_kind(word) == SEGMENT_MAP)
+            place_words(map, &map->groups[segment_argument(word)], i, WORDS_THERE);
     }
 }
 
@@ -90,10 +100,6 @@ static void forget_freed(void *context, uint64_t offset, uint64_t bytes)
     pointer_map_clear(context, offset, bytes);
     txn_set_kind(map->a->t, offset, bytes, KIND_NONE);
 }
-
-/* For pointer_upcalls; below. */
-static struct mapped_lines lines_of_group(void *context, uint64_t line);
-static int make_lines(void *context, uint64_t line);
 
 /* For allocator_upcalls; at the end of this file. */
 static int check_maps(void *context);
@@ -107,55 +113,61 @@ static int no_room(const struct pointer_map *map, int error)
                           (unsigned long long)container_bytes(container_of(map)));
 }
 
-/* A map for a group that has none. */
-static int make_map(struct pointer_map *map, uint32_t group)
+/* A map for a group that has none, or is to have another. */
+static int make_map(struct pointer_map *map, struct map_group *group)
 {
     const struct container *c = container_of(map);
-    int64_t segment =
-        segments_take(map->a->t, 1, segment_word(SEGMENT_MAP, group), c->segment_size);
+    int64_t segment = segments_take(map->a->t, 1, segment_word(SEGMENT_MAP, number_of(map, group)),
+                                    c->segment_size);
     if (segment < 0)
         return no_room(map, (int)-segment);
-    map->segment[group] = (uint32_t)segment;
-    place_regions(map, group);
-    journal_clear(&map->a->t->journal, &map->zeroed[group]);
+    place_words(map, group, (uint32_t)segment, WORDS_NEW);
     return 0;
+}
+
+/* For pointer_upcalls. */
+static int make_group(void *context, uint32_t group)
+{
+    struct pointer_map *map = context;
+    return make_map(map, &map->groups[group]);
 }
 
 static void set_word(struct pointer_map *map, struct place at, uint64_t payload)
 {
-    txn_set_map_word(map->a->t, pages_of(map, at.group), at.word, payload);
+    txn_set_map_word(map->a->t, at.group, at.word, payload);
 }
 
 int pointer_map_open(struct pointer_map *map, struct allocator *a)
 {
-    struct tables *tables = &a->c->tables;
-    *map = (struct pointer_map){.a = a, .groups = format_map_groups(a->c->segments_max)};
-    uint64_t pages = (uint64_t)map->groups * pages_per_segment(a->c);
-    map->segment = malloc(map->groups * sizeof *map->segment);
-    map->pages = tables_take(tables, pages * sizeof *map->pages);
-    map->zeroed = tables_take(tables, map->groups * sizeof *map->zeroed);
-    if (!map->segment)
-        return pm__fail_system(ENOMEM, "%s: no memory for the tables of its pointer map",
-                               a->c->path);
+    struct container *c = a->c;
+    uint32_t n = format_map_groups(c->segments_max), pages = pages_per_segment(c);
+    *map = (struct pointer_map){.a = a, .group_count = n};
+    map->groups = calloc(n, sizeof *map->groups);
+    struct journal_region *regions = tables_take(&c->tables, (uint64_t)n * pages * sizeof *regions);
+    map->zeroed = tables_take(&c->tables, n * sizeof *map->zeroed);
+    if (!map->groups)
+        return pm__fail_system(ENOMEM, "%s: no memory for the tables of its pointer map", c->path);
+    for (uint32_t g = 0; g < n; g++)
+        map->groups[g].pages = &regions[(uint64_t)g * pages];
     find_maps(map);
     a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
-    a->t->pointers = (struct pointer_upcalls){map, lines_of_group, make_lines};
+    a->t->pointers = (struct pointer_upcalls){map, map->groups, c->segment_shift - 3, make_group};
     return 0;
 }
 
 void pointer_map_close(struct pointer_map *map)
 {
-    free(map->segment);
+    free(map->groups);
 }
 
 int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)
 {
     while (count > 0) {
         struct place at = place_of(map, offset);
-        if (map->segment[at.group] == 0 && make_map(map, at.group) != 0)
+        if (!at.group->words && make_map(map, at.group) != 0)
             return -1;
         uint64_t n = min_u64(count, SEAL_BITS - at.bit);
-        uint64_t before = seal_payload(word_at(map, at));
+        uint64_t before = seal_payload(word_at(at));
         uint64_t after = before | bits_between(at.bit, at.bit + (uint32_t)n);
         if (after != before)
             set_word(map, at, after);
@@ -168,26 +180,24 @@ int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)
 int pointer_map_make_all(struct pointer_map *map)
 {
     int result = 0;
-    for (uint32_t group = 0;
-         group * MAP_GROUP_SEGMENTS < atomic_load(&container_of(map)->segments) && result == 0;
-         group++)
-        if (map->segment[group] == 0)
-            result = make_map(map, group);
+    for (uint32_t g = 0;
+         g * MAP_GROUP_SEGMENTS < atomic_load(&container_of(map)->segments) && result == 0; g++)
+        if (!map->groups[g].words)
+            result = make_map(map, &map->groups[g]);
     return result;
 }
 
-static bool map_is_empty(const struct pointer_map *map, uint32_t group)
+static bool map_is_empty(const struct pointer_map *map, const struct map_group *group)
 {
-    const uint64_t *words = words_of(map, group);
-    for (uint64_t i = 0; i < container_of(map)->segment_size / sizeof *words; i++)
-        if (words[i])
+    for (uint64_t i = 0; i < container_of(map)->segment_size / sizeof *group->words; i++)
+        if (group->words[i])
             return false;
     return true;
 }
 
-static int move_map(struct pointer_map *map, uint32_t group)
+static int move_map(struct pointer_map *map, struct map_group *group)
 {
-    const uint64_t *words = words_of(map, group);
+    const uint64_t *words = group->words;
     if (make_map(map, group) != 0)
         return -1;
     for (uint32_t i = 0; i < container_of(map)->segment_size / sizeof *words; i++)
@@ -199,15 +209,16 @@ static int move_map(struct pointer_map *map, uint32_t group)
 int pointer_map_lower(struct pointer_map *map, uint32_t end)
 {
     int result = 0;
-    for (uint32_t group = 0; group < map->groups && result == 0; group++) {
-        uint32_t segment = map->segment[group];
+    for (uint32_t g = 0; g < map->group_count && result == 0; g++) {
+        struct map_group *group = &map->groups[g];
+        uint32_t segment = group->segment;
         if (segment == 0)
             continue;
         if (map_is_empty(map, group))
-            map->segment[group] = 0;
+            displace_words(group);
         else if (segment >= end && segments_find(map->a->t, 1) < segment)
             result = move_map(map, group);
-        if (map->segment[group] != segment)
+        if (group->segment != segment)
             segments_release(map->a->t, segment, 1);
     }
     return result;
@@ -221,27 +232,9 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
         struct place at = place_of(map, offset);
         uint64_t n = min_u64((end - offset) / sizeof(void *), SEAL_BITS - at.bit);
         uint64_t gone = bits_between(at.bit, at.bit + (uint32_t)n);
-        set_word(map, at, seal_payload(word_at(map, at)) & ~gone);
+        set_word(map, at, seal_payload(word_at(at)) & ~gone);
         offset += n * sizeof(void *);
     }
-}
-
-/* ---- line by line, for commits --------------------------------------------------------------- */
-
-static_assert(MAP_WORD_BYTES % PM_LINE == 0, "all words of a line are in one word of the map");
-
-static struct mapped_lines lines_of_group(void *context, uint64_t line)
-{
-    const struct pointer_map *map = context;
-    uint64_t lines = MAP_GROUP_SEGMENTS * (container_of(map)->segment_size / PM_LINE);
-    uint32_t group = place_of(map, line * PM_LINE).group;
-    const uint64_t *words = words_of(map, group);
-    return (struct mapped_lines){words, group * lines, words ? lines : 0, pages_of(map, group)};
-}
-
-static int make_lines(void *context, uint64_t line)
-{
-    return make_map(context, place_of(context, line * PM_LINE).group);
 }
 
 int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes)
@@ -257,14 +250,13 @@ int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64
 
 uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64_t end)
 {
-    const struct container *c = container_of(map);
     while (offset < end) {
         struct place at = place_of(map, offset);
-        if (map->segment[at.group] == 0) {
-            offset = (at.group + UINT64_C(1)) * MAP_GROUP_SEGMENTS * c->segment_size;
+        if (!at.group->words) {
+            offset = (number_of(map, at.group) + UINT64_C(1)) * group_bytes(map);
             continue;
         }
-        uint64_t left = seal_payload(word_at(map, at)) >> at.bit;
+        uint64_t left = seal_payload(word_at(at)) >> at.bit;
         if (left)
             return min_u64(offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *), end);
         at.bit = 0;
@@ -281,10 +273,10 @@ static int damaged(const struct pointer_map *map, uint64_t offset, const char *w
                     (unsigned long long)offset, what);
 }
 
-static int check_seals(const struct pointer_map *map, uint32_t group)
+static int check_seals(const struct pointer_map *map, uint32_t segment)
 {
     const struct container *c = container_of(map);
-    uint64_t offset = (uint64_t)map->segment[group] << c->segment_shift;
+    uint64_t offset = (uint64_t)segment << c->segment_shift;
     const uint64_t *home = home_word(c, offset), *shadow = shadow_word(c, offset);
     for (uint32_t i = 0; i < c->segment_size / sizeof *home; i++)
         if (!seal_is_valid(home[i]) || !seal_is_valid(shadow[i]))
@@ -350,9 +342,9 @@ static int check_maps(void *context)
         uint64_t word = table_word(shadow_table(c), i);
         if (segment_kind(word) != SEGMENT_MAP)
             continue;
-        if (map->segment[segment_argument(word)] != i)
+        if (map->groups[segment_argument(word)].segment != i)
             return damaged(map, FORMAT_TABLE + i * sizeof word, "two maps of the same pointers");
-        if (check_seals(map, segment_argument(word)) != 0)
+        if (check_seals(map, i) != 0)
             return -1;
     }
     return check_mapped(map);

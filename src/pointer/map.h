@@ -11,8 +11,8 @@
  *
  * Invariants
  *  M1  A bit is set only for a word of an object in use: freeing an object clears its bits.
- *  M2  `segment[g]` is the segment that the open transaction's table calls the map of group g, or 0
- *      if there is none; and then no word of the group is mapped.
+ *  M2  `groups[g].segment` is the segment that the open transaction's table calls the map of group g,
+ *      or 0 if there is none, and then no word of the group is mapped; `words` is its shadow.
  *
  * The caller holds the allocator's lock. Offsets are of the file, in bytes.
  *
@@ -26,9 +26,8 @@
 
 struct pointer_map {
     struct allocator *a;
-    uint32_t groups;
-    uint32_t *segment;             /* per group */
-    struct journal_region *pages;  /* per group and page of its map */
+    uint32_t group_count;
+    struct map_group *groups;
     struct journal_region *zeroed; /* per group: the whole of a map that is new */
     /* Whether a word leads out of the container only until the next commit, which has it lead into it,
      * or be NULL there. NULL: none does. */

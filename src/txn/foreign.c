@@ -72,9 +72,8 @@ static int check_page(struct txn *t, uint32_t page)
         return pm__fail_system(-error,
                                "%s: offset %llu: cannot open the page, to check its pointers",
                                t->c->path, (unsigned long long)(line * PM_LINE));
-    struct mapped_lines known = {0};
     for (; line < end && result == 0; line++) {
-        uint8_t words = txn_mapped(t, line, &known);
+        uint8_t words = txn_mapped(t, line);
         result = foreign_check(t, line, &words, true);
     }
     return result;

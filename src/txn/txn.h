@@ -72,11 +72,11 @@ struct txn_upcalls {
     bool (*object_at)(void *context, uint64_t offset, uint64_t *start, uint64_t *size);
 };
 
-/* Words of the pointer map: for how many lines they speak, from which on. */
-struct mapped_lines {
-    const uint64_t *words; /* MAP_WORD_LINES lines each, sealed; NULL if nothing is mapped */
-    uint64_t first, lines;
+/* The part of the pointer map that speaks for a group of segments. */
+struct map_group {
+    const uint64_t *words;        /* MAP_WORD_LINES lines each, sealed; NULL if nothing is mapped */
     struct journal_region *pages; /* of the words: MAP_PAGE_WORDS each */
+    uint32_t segment;             /* where they are; 0 if nothing is mapped */
 };
 
 /* The journal takes a page of the map as a region. */
@@ -85,12 +85,11 @@ struct mapped_lines {
 /* What txn asks those who keep the map of pointers. */
 struct pointer_upcalls {
     void *context;
-    /* The words that speak for a line and those around it; for no lines if there are none yet. They
-     * stay where they are but for rollback, clearing and compaction. */
-    struct mapped_lines (*mapped)(void *context, uint64_t line);
-    /* Make those words, of which there are none yet; the allocator's lock is held, but not the page
-     * lock. 0, or -1 with a message when there is no room for a map. */
-    int (*make)(void *context, uint64_t line);
+    const struct map_group *groups;
+    uint32_t word_shift; /* log2 of a group's words */
+    /* Make the words of a group, of which there are none yet; the allocator's lock is held, but not
+     * the page lock. 0, or -1 with a message when there is no room for a map. */
+    int (*make)(void *context, uint32_t group);
 };
 
 /* What becomes of a commit with a pointer that leads out of the container: enum
@@ -150,43 +149,51 @@ struct txn {
     uint64_t commits, faults, touches, pages_logged, pages_ahead, lines_logged, bytes_fresh;
 };
 
-/* What division by MAP_WORD_LINES is multiplication by, of 2^32; of all lines of a group, exactly: 3
- * instructions, where those for any 32 bits take 9. */
-#define MAP_LINES_INVERSE (((UINT64_C(1) << 32) + 3) / MAP_WORD_LINES)
-static_assert(MAP_WORD_LINES * MAP_LINES_INVERSE == (UINT64_C(1) << 32) + 3 &&
-                  3 * MAP_GROUP_SEGMENTS * (FORMAT_SEGMENT_MAX / PM_LINE) < UINT64_C(1) << 32,
-              "3 / 2^32 of a line are less than the 1 / 7 that is left to the next word");
+/* A line over MAP_WORD_LINES, exactly: by a multiplication, where division takes three times as many
+ * instructions. */
+static inline uint64_t map_word_of_line(uint64_t line)
+{
+    const unsigned __int128 one = (unsigned __int128)1 << 64, inverse = (one + 5) / MAP_WORD_LINES;
+    static_assert(
+        MAP_WORD_LINES == 7 && ARENA_SIZE / PM_LINE < UINT64_MAX / 5,
+        "5 / 2^64 of a line, over 7, are less than the 1 / 7 that is left to the next word");
+    return (uint64_t)(line * inverse >> 64);
+}
 
 /* Where the bits of a line are. */
 struct mapped_place {
+    const struct map_group *group;
     uint32_t word, shift;
 };
 
-static inline struct mapped_place mapped_place(const struct mapped_lines *known, uint64_t line)
+static inline struct mapped_place mapped_place(const struct txn *t, uint64_t line)
 {
-    uint32_t at = (uint32_t)(line - known->first);
-    uint32_t word = (uint32_t)(at * MAP_LINES_INVERSE >> 32);
-    return (struct mapped_place){word, (at - word * MAP_WORD_LINES) * PM_LINE_WORDS};
+    uint64_t word = map_word_of_line(line);
+    uint32_t shift = t->pointers.word_shift;
+    return (struct mapped_place){&t->pointers.groups[word >> shift],
+                                 (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
+                                 (uint32_t)(line - word * MAP_WORD_LINES) * PM_LINE_WORDS};
 }
 
-/* Which words of a line are mapped, a bit each, the first in bit 0. Needs no lock if nobody frees the
- * object. `known`: of lines asked for before, or zero. */
-static inline uint8_t txn_mapped(const struct txn *t, uint64_t line, struct mapped_lines *known)
+/* The bits from a line's first on. Needs no lock if nobody frees the object. */
+static inline uint64_t mapped_at(struct mapped_place at)
 {
-    if (line - known->first >= known->lines) {
-        *known = t->pointers.mapped(t->pointers.context, line);
-        if (!known->words)
-            return 0;
-    }
-    struct mapped_place at = mapped_place(known, line);
-    return (uint8_t)(__atomic_load_n(&known->words[at.word], __ATOMIC_RELAXED) >> at.shift);
+    const uint64_t *words = __atomic_load_n(&at.group->words, __ATOMIC_ACQUIRE);
+    return words ? __atomic_load_n(&words[at.word], __ATOMIC_RELAXED) >> at.shift : 0;
 }
 
-/* Change word `word` of those that `pages` are the regions of. The allocator's lock. */
-static inline void txn_set_map_word(struct txn *t, struct journal_region *pages, uint32_t word,
+/* Which words of a line are mapped, a bit each, the first in bit 0. As mapped_at(). */
+static inline uint8_t txn_mapped(const struct txn *t, uint64_t line)
+{
+    return (uint8_t)mapped_at(mapped_place(t, line));
+}
+
+/* Change a word of a group's. The allocator's lock. */
+static inline void txn_set_map_word(struct txn *t, const struct map_group *group, uint32_t word,
                                     uint64_t payload)
 {
-    journal_set(&t->journal, &pages[word / MAP_PAGE_WORDS], word % MAP_PAGE_WORDS, seal(payload));
+    journal_set(&t->journal, &group->pages[word / MAP_PAGE_WORDS], word % MAP_PAGE_WORDS,
+                seal(payload));
 }
 
 /*

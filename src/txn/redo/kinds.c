@@ -26,6 +26,8 @@
 
 #include "txn/foreign.h"
 
+#include <emmintrin.h>
+
 /* Data whose kinds fill a page of the table, and as much as is rather given back than stored to. */
 #define KINDS_PAGE    (PM_PAGE << KINDS_WORD_SHIFT)
 #define FORGET_MIN    (UINT64_C(1) << 20)
@@ -33,16 +35,11 @@
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 #define OUT_OF_LINE   __attribute__((noinline)) static /* what is rare must not cost registers */
 
-/* Bit 0 of each byte. */
-static inline uint8_t gather(uint64_t bytes)
+/* Those of a line's words that are of one of some kinds; a bit each, the first in bit 0. */
+static inline unsigned words_of(uint64_t kinds, int some)
 {
-    return (uint8_t)((bytes & KIND_EACH) * UINT64_C(0x0102040810204080) >> 56);
-}
-
-/* Those of a line's words that are of a kind, or of one of two; a bit each. */
-static inline uint8_t words_of(uint64_t kinds, uint8_t one, uint8_t other)
-{
-    return gather(kinds / one | kinds / other);
+    __m128i of_some = _mm_and_si128(_mm_cvtsi64_si128((int64_t)kinds), _mm_set1_epi8((char)some));
+    return 0xffff ^ (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(of_some, _mm_setzero_si128()));
 }
 
 static inline uint64_t line_kinds(const struct txn *t, uint64_t line)
@@ -69,29 +66,24 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
     return words & mapped;
 }
 
-/* Which words of a line were mapped at the last commit. `known`: of the line. */
-static uint8_t mapped_before(const struct txn *t, uint64_t line, const struct mapped_lines *known)
+/* Which words of a line were mapped at the last commit. */
+static uint8_t mapped_before(const struct txn *t, uint64_t line)
 {
-    if (!known->words)
-        return 0;
-    struct mapped_place at = mapped_place(known, line);
-    const struct journal_region *page = &known->pages[at.word / MAP_PAGE_WORDS];
-    if (page->clear)
-        return 0;
-    return (uint8_t)(home_word(t->c, page->offset)[at.word % MAP_PAGE_WORDS] >> at.shift);
+    struct mapped_place at = mapped_place(t, line);
+    uint64_t map = (uint64_t)at.group->segment << t->c->segment_shift;
+    return map ? (uint8_t)(home_word(t->c, map)[at.word] >> at.shift) : 0;
 }
 
 /* Those of some words, stored to and unchanged(), that stay mapped. What was mapped since the last
  * commit, as by pm_realloc(), is not as it was, whatever home has there: in a fresh object that is
  * anything. */
-static uint8_t kept(const struct txn *t, uint64_t line, uint8_t same,
-                    const struct mapped_lines *known)
+static uint8_t kept(const struct txn *t, uint64_t line, uint8_t same)
 {
     const uint64_t *words = line_words(t, line);
     unsigned zero = 0;
     for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
         zero |= (unsigned)(words[i] == 0) << i;
-    return same & (zero | mapped_before(t, line, known));
+    return same & (zero | mapped_before(t, line));
 }
 
 /* ---- at commit ------------------------------------------------------------------------------- */
@@ -129,12 +121,12 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
 #define VISIT_LISTED  4u /* its page is, K3 */
 
 /* Which words of a line are pointers now, of which `was` were mapped. -1: pm__fail(). */
-OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was,
-                            const struct mapped_lines *known, unsigned visit)
+OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned visit)
 {
     uint64_t kinds = line_kinds(t, line);
-    uint8_t is = gather(kinds / KIND_POINTER), by_value = gather(kinds / KIND_BY_VALUE);
-    uint8_t data = gather(kinds / KIND_DATA), stored = was & (by_value | data);
+    uint8_t is = (uint8_t)words_of(kinds, KIND_POINTER);
+    uint8_t by_value = (uint8_t)words_of(kinds, KIND_BY_VALUE);
+    uint8_t data = (uint8_t)words_of(kinds, KIND_DATA), stored = was & (by_value | data);
     uint8_t others = was & (uint8_t)~(is | stored);
     if (foreign_check(t, line, &is, false) != 0)
         return -1;
@@ -150,65 +142,30 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was,
         others = unchanged(t, line, others);
     }
     if (stored)
-        others |= kept(t, line, unchanged(t, line, stored), known);
+        others |= kept(t, line, unchanged(t, line, stored));
     return is | leads | others;
 }
 
-/* The same, or -1 if it takes more than a glance: pointers lead home, other words that were stored are
- * no addresses, and were not mapped. */
-static inline int pointers_at_a_glance(const struct txn *t, const uint64_t *words, uint64_t kinds,
-                                       uint8_t was)
-{
-    uint64_t pointers = kinds & KIND_POINTER * KIND_EACH,
-             by_value = kinds & KIND_BY_VALUE * KIND_EACH;
-    for (uint64_t left = pointers; left; left &= left - 1)
-        if (!foreign_leads_home(t->c, words[__builtin_ctzll(left) / 8]))
-            return -1;
-    for (uint64_t left = by_value; left; left &= left - 1)
-        if (modules_may_reach(&t->modules, words[__builtin_ctzll(left) / 8]))
-            return -1;
-    uint8_t is = gather(pointers), others = was & (uint8_t)~is;
-    if (others && others & words_of(kinds, KIND_BY_VALUE, KIND_DATA))
-        return -1;
-    return is | others;
-}
-
 /* Have the map say which words of a line are pointers. */
-OUT_OF_LINE int set_mapped(struct txn *t, uint64_t line, int is, struct mapped_lines *known)
+OUT_OF_LINE int set_mapped(struct txn *t, uint64_t line, uint8_t is)
 {
-    if (!known->words) {
-        if (t->pointers.make(t->pointers.context, line) != 0)
-            return -1;
-        *known = t->pointers.mapped(t->pointers.context, line);
-    }
-    struct mapped_place at = mapped_place(known, line);
-    uint64_t rest = seal_payload(known->words[at.word]) & ~((uint64_t)UINT8_MAX << at.shift);
-    txn_set_map_word(t, known->pages, at.word, rest | (uint64_t)is << at.shift);
+    struct mapped_place at = mapped_place(t, line);
+    if (!at.group->words &&
+        t->pointers.make(t->pointers.context, (uint32_t)(at.group - t->pointers.groups)) != 0)
+        return -1;
+    uint64_t rest = seal_payload(at.group->words[at.word]) & ~((uint64_t)UINT8_MAX << at.shift);
+    txn_set_map_word(t, at.group, at.word, rest | (uint64_t)is << at.shift);
     return 0;
 }
 
-/* The tables, of the first line; and what is known of the map. */
-struct mapping {
-    const char *view;
-    const uint8_t *kinds;
-    struct mapped_lines known;
-};
-
-ALWAYS_INLINE int map_line(struct txn *t, uint64_t line, unsigned visit, void *context)
+OUT_OF_LINE int map_line(struct txn *t, uint64_t line, unsigned visit, void *context)
 {
-    struct mapping *m = context;
-    uint8_t was = txn_mapped(t, line, &m->known);
-    int is = -1;
-    if (visit == 0) {
-        uint64_t kinds;
-        memcpy(&kinds, m->kinds + line * PM_LINE_WORDS, sizeof kinds);
-        is = pointers_at_a_glance(t, (const uint64_t *)(m->view + line * PM_LINE), kinds, was);
-    }
-    if (is < 0)
-        is = pointers_of(t, line, was, &m->known, visit);
+    uint8_t was = txn_mapped(t, line);
+    int is = pointers_of(t, line, was, visit);
+    (void)context;
     if (is == was)
         return 0;
-    return is < 0 ? -1 : set_mapped(t, line, is, &m->known);
+    return is < 0 ? -1 : set_mapped(t, line, (uint8_t)is);
 }
 
 /* What is done with a line that has been stored to; not 0 ends it. */
@@ -240,36 +197,135 @@ static int visit_listed(struct txn *t, line_visitor *visitor, void *context)
     return result;
 }
 
-/* Inline with its visitor: a commit of a few lines spends a noticeable part of its time here. */
-ALWAYS_INLINE int visit_lines(struct txn *t, line_visitor *visitor, void *context)
+static bool is_listed(const struct txn *t, uint64_t line)
 {
-    const uint8_t *marks = redo_mark(t, 0), *flags = t->pages.flags;
-    const uint64_t *marked = t->redo->marked;
-    int result = t->pages.count > 0 ? visit_listed(t, visitor, context) : 0;
-    for (uint64_t i = 0, n = t->redo->marked_count; i < n && result == 0; i++) {
-        uint64_t line = marked[i];
-        if (!marks[line] || flags[line / PM_PAGE_LINES] & PAGE_LISTED)
-            continue;
-        result = marks[line] & MARK_FOREIGN ? visitor(t, line, VISIT_FOREIGN, context)
-                                            : visitor(t, line, 0, context);
+    return t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED;
+}
+
+OUT_OF_LINE int visit_marked(struct txn *t, uint64_t line, line_visitor *visitor, void *context)
+{
+    uint8_t mark = *redo_mark(t, line);
+    if (mark == 0 || is_listed(t, line))
+        return 0;
+    return visitor(t, line, mark & MARK_FOREIGN ? VISIT_FOREIGN : 0, context);
+}
+
+/* What is looked at: the tables, and the map's words of some lines, if nearby words are mapped. */
+struct scene {
+    const char *base;
+    uint64_t size;
+    const struct modules *modules;
+    const uint8_t *marks, *kinds;
+    const uint64_t *map;
+    uint64_t map_first;    /* its first word, of all */
+    uint64_t first, count; /* lines */
+};
+
+/* Those around one. */
+static void look_around(const struct txn *t, uint64_t line, struct scene *scene)
+{
+    struct mapped_place at = mapped_place(t, line);
+    scene->map = at.group->words;
+    scene->map_first = map_word_of_line(line) - at.word;
+    scene->first = scene->map_first * MAP_WORD_LINES;
+    scene->count = at.group->words ? MAP_WORD_LINES << t->pointers.word_shift : 0;
+}
+
+static inline bool lead_home(const struct scene *scene, const uint64_t *words, unsigned some)
+{
+    for (; some; some &= some - 1) {
+        uint64_t value = words[__builtin_ctz(some)];
+        if (value - (uintptr_t)scene->base > scene->size && value != 0)
+            return false;
+    }
+    return true;
+}
+
+static inline bool are_numbers(const struct scene *scene, const uint64_t *words, unsigned some)
+{
+    for (; some; some &= some - 1)
+        if (modules_may_reach(scene->modules, words[__builtin_ctz(some)]))
+            return false;
+    return true;
+}
+
+/* Words of a line that become pointers, a bit each. */
+struct addition {
+    uint64_t line, words;
+};
+
+enum { ADDITIONS_MAX = 32 };
+
+/* Look at marked lines, until one takes more than a glance: pointers lead home, other words that were
+ * stored are no addresses, and were not mapped. Where that ends. A loop without calls, for a commit of a
+ * few lines spends a noticeable part of its time here. */
+ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *marked,
+                                     const uint64_t *end, struct addition **additions)
+{
+    struct addition *next = *additions, *full = next + ADDITIONS_MAX;
+    for (; marked < end && next < full; marked++) {
+        uint64_t line = *marked, map_word = map_word_of_line(line);
+        if (scene->marks[line] != (MARK_LINE | MARK_KINDS) || line - scene->first >= scene->count)
+            break;
+        uint64_t mapped = scene->map[map_word - scene->map_first] >>
+                          (line - map_word * MAP_WORD_LINES) * PM_LINE_WORDS;
+        const uint64_t *words = (const uint64_t *)(scene->base + line * PM_LINE);
+        uint64_t kinds;
+        memcpy(&kinds, scene->kinds + line * PM_LINE_WORDS, sizeof kinds);
+        unsigned pointers = words_of(kinds, KIND_POINTER), stored = words_of(kinds, KIND_ANY);
+        if (!lead_home(scene, words, pointers) ||
+            !are_numbers(scene, words, words_of(kinds, KIND_BY_VALUE)) ||
+            stored & mapped & ~pointers)
+            break;
+        if ((stored & mapped) != pointers)
+            *next++ = (struct addition){line, pointers};
+    }
+    *additions = next;
+    return marked;
+}
+
+static void add_to_map(struct txn *t, const struct addition *addition)
+{
+    struct mapped_place at = mapped_place(t, addition->line);
+    uint64_t before = seal_payload(at.group->words[at.word]);
+    txn_set_map_word(t, at.group, at.word, before | addition->words << at.shift);
+}
+
+static int map_marked(struct txn *t)
+{
+    const uint64_t *marked = t->redo->marked, *end = marked + t->redo->marked_count;
+    struct scene scene = {.base = t->c->base,
+                          .size = t->c->max_size,
+                          .modules = &t->modules,
+                          .marks = redo_mark(t, 0),
+                          .kinds = redo_kinds(t, 0)};
+    struct addition additions[ADDITIONS_MAX];
+    int result = 0;
+    if (marked < end)
+        look_around(t, *marked, &scene);
+    while (result == 0 && marked < end) {
+        struct addition *last = additions;
+        marked = glance(&scene, marked, end, &last);
+        for (const struct addition *a = additions; a < last; a++)
+            add_to_map(t, a);
+        if (marked < end && last < additions + ADDITIONS_MAX) {
+            result = visit_marked(t, *marked, map_line, NULL);
+            look_around(t, *marked++, &scene);
+        }
     }
     return result;
 }
 
-OUT_OF_LINE int map_lines(struct txn *t)
-{
-    struct mapping m = {t->c->base, redo_kinds(t, 0), {0}};
-    return visit_lines(t, map_line, &m);
-}
-
 int redo_map_pointers(struct txn *t)
 {
-    return t->kinds ? map_lines(t) : 0;
+    if (!t->kinds)
+        return 0;
+    int result = t->pages.count > 0 ? visit_listed(t, map_line, NULL) : 0;
+    return result == 0 ? map_marked(t) : result;
 }
 
 struct search {
     uint64_t low, size;
-    struct mapped_lines known;
     txn_found *found;
     void *context;
 };
@@ -285,7 +341,7 @@ static int search_line(struct txn *t, uint64_t line, unsigned visit, void *conte
     if (within == 0)
         return 0;
     uint64_t kinds = line_kinds(t, line);
-    within &= words_of(kinds, KIND_POINTER, KIND_BY_VALUE) | txn_mapped(t, line, &s->known);
+    within &= words_of(kinds, KIND_MAY_POINT) | txn_mapped(t, line);
     for (; within; within &= within - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(within);
         if (s->found(s->context, line * PM_LINE + i * sizeof *words) != 0)
@@ -296,8 +352,13 @@ static int search_line(struct txn *t, uint64_t line, unsigned visit, void *conte
 
 int txn_find_pointers(struct txn *t, uint64_t low, uint64_t size, txn_found *found, void *context)
 {
-    struct search search = {low, size, {0}, found, context};
-    return t->kinds ? visit_lines(t, search_line, &search) : 0;
+    struct search search = {low, size, found, context};
+    if (!t->kinds)
+        return 0;
+    int result = t->pages.count > 0 ? visit_listed(t, search_line, &search) : 0;
+    for (uint64_t i = 0, n = t->redo->marked_count; i < n && result == 0; i++)
+        result = visit_marked(t, t->redo->marked[i], search_line, &search);
+    return result;
 }
 
 /* ---- between commits ------------------------------------------------------------------------- */
@@ -371,78 +432,125 @@ static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t m
 
 /* The kinds of a line's words, a byte each, as the next commit would see them, whose `mapped` words
  * are now. Home is looked at only where it must, for its lines mostly are in no cache. */
-static inline uint64_t kinds_now(const struct txn *t, uint64_t line, uint8_t mapped,
-                                 const struct mapped_lines *known)
+static uint64_t kinds_now(const struct txn *t, uint64_t line)
 {
+    uint8_t mapped = txn_mapped(t, line);
     uint8_t mark = *redo_mark(t, line);
     uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told & KIND_MAY_POINT * KIND_EACH;
     if (!kinds && !mapped) /* as a rule of what is moved by the bulk */
         return KIND_DATA * KIND_EACH;
-    mapped &= (uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE);
-    uint8_t data = mapped & gather(told / KIND_DATA);
+    mapped &= (uint8_t)~words_of(kinds, KIND_MAY_POINT);
+    uint8_t data = mapped & (uint8_t)words_of(told, KIND_DATA);
     uint8_t doubtful = others_store_to(t, line, mark) ? mapped : data;
     uint8_t same = doubtful ? unchanged(t, line, doubtful) : 0, changed = doubtful & (uint8_t)~same;
     if (data)
-        changed |= data & (uint8_t)~kept(t, line, same, known);
+        changed |= data & (uint8_t)~kept(t, line, same);
     kinds |= spread(mapped & (uint8_t)~changed) * KIND_POINTER;
     kinds |= spread(changed & (uint8_t)~data) * KIND_BY_VALUE;
-    return kinds | spread((uint8_t)~words_of(kinds, KIND_POINTER, KIND_BY_VALUE)) * KIND_DATA;
+    return kinds | spread((uint8_t)~words_of(kinds, KIND_MAY_POINT)) * KIND_DATA;
 }
 
-/* The container that has words at `address`, if it knows their kinds: most likely `near`. */
-static const struct txn *words_at(const struct container *near, const void *address)
+/* Words of a container that knows their kinds, by number, and to the end of an object or before. */
+struct words {
+    const struct txn *t; /* NULL: of none */
+    uint64_t first;
+};
+
+/* Those at an address: most likely in `near`. */
+static inline struct words words_at(const struct container *near, const void *address)
 {
     const struct container *c = near && container_holds(near, address) ? near : arena_find(address);
-    if (!c || !c->upper || !container_holds(c, address) || (uintptr_t)address % sizeof(uint64_t))
-        return NULL;
+    uint64_t offset = c ? (uint64_t)((const char *)address - c->base) : 0;
+    if (!c || !c->upper || offset >= c->max_size || offset % sizeof(uint64_t))
+        return (struct words){NULL, 0};
     const struct txn *t = c->upper;
-    return t->kinds ? t : NULL;
+    return (struct words){t->kinds ? t : NULL, offset / sizeof(uint64_t)};
 }
 
-/* In order of address; by value where nothing else is known. Up to a line's more are written. */
-static void copy_kinds(const struct container *near, uint8_t *to, const void *from, uint64_t words)
+static inline bool some_are_mapped(struct words at, uint64_t count)
 {
-    const struct txn *t = words_at(near, from);
-    if (!t) {
-        memset(to, KIND_BY_VALUE, words);
-        return;
+    for (uint64_t n, end = at.first + count; at.first < end; at.first += n) {
+        struct mapped_place place = mapped_place(at.t, at.first / PM_LINE_WORDS);
+        place.shift += at.first % PM_LINE_WORDS;
+        n = min_u64(end - at.first, SEAL_BITS - place.shift);
+        if (mapped_at(place) & bits_between(0, n))
+            return true;
     }
-    uint64_t word = (uint64_t)((const char *)from - t->c->base) / sizeof(uint64_t);
-    struct mapped_lines known = {0};
-    for (uint64_t n; words > 0; to += n, word += n, words -= n) {
-        uint64_t line = word / PM_LINE_WORDS;
-        uint8_t mapped = txn_mapped(t, line, &known);
-        uint64_t kinds = kinds_now(t, line, mapped, &known) >> 8 * (word % PM_LINE_WORDS);
-        n = min_u64(words, PM_LINE_WORDS - word % PM_LINE_WORDS);
+    return false;
+}
+
+static inline bool some_may_point(struct words at, uint64_t count)
+{
+    const uint8_t *kinds = redo_kinds(at.t, 0) + at.first;
+    uint64_t line, told = 0;
+    for (; count > PM_LINE_WORDS; count -= PM_LINE_WORDS, kinds += PM_LINE_WORDS)
+        told |= *(const uint64_t *)memcpy(&line, kinds, sizeof line);
+    memcpy(&line, kinds, sizeof line); /* more than there are, but of the table */
+    told |= line & bits_between(0, 8 * count);
+    return told & KIND_MAY_POINT * KIND_EACH;
+}
+
+/* Whether some words are data, or of no kind and not mapped: as a rule of what is moved by the bulk. */
+static inline bool are_data(struct words at, uint64_t count)
+{
+    return !some_may_point(at, count) && !some_are_mapped(at, count);
+}
+
+/* In order of address. Up to a line's more are written. */
+static void copy_kinds(uint8_t *to, struct words from, uint64_t count)
+{
+    for (uint64_t n, word = from.first; count > 0; to += n, word += n, count -= n) {
+        uint64_t kinds = kinds_now(from.t, word / PM_LINE_WORDS) >> 8 * (word % PM_LINE_WORDS);
+        n = min_u64(count, PM_LINE_WORDS - word % PM_LINE_WORDS);
         memcpy(to, &kinds, sizeof kinds);
     }
 }
 
 uint64_t txn_kinds_at(const void *address, uint64_t words)
 {
-    uint64_t kinds[2] = {0};
-    copy_kinds(NULL, (uint8_t *)kinds, address, words);
+    uint64_t kinds[2] = {KIND_BY_VALUE * KIND_EACH, 0};
+    struct words from = words_at(NULL, address);
+    if (from.t)
+        copy_kinds((uint8_t *)kinds, from, words);
     return kinds[0] & bits_between(0, 8 * words);
 }
 
 /* By the piece, in the order in which memmove(3) could copy ranges that overlap. */
-void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
+OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct words from, uint64_t count)
 {
     enum { PIECE = 512 };
     uint8_t piece[PIECE + PM_LINE_WORDS];
+    bool upwards = from.t != t || first <= from.first;
+    for (uint64_t n, done = 0; done < count; done += n) {
+        n = min_u64(count - done, PIECE);
+        uint64_t at = upwards ? done : count - done - n;
+        copy_kinds(piece, (struct words){from.t, from.first + at}, n);
+        memcpy(redo_kinds(t, 0) + first + at, piece, n);
+    }
+}
+
+/* Parts of words are data. */
+OUT_OF_LINE void set_parts(struct txn *t, uint64_t offset, uint64_t end)
+{
+    if (offset % sizeof(uint64_t))
+        set_kind(t, offset, 1, KIND_DATA);
+    if (end % sizeof(uint64_t))
+        set_kind(t, end - 1, 1, KIND_DATA);
+}
+
+void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
+{
     uint64_t first = divide_up(offset, sizeof(uint64_t)), end = (offset + bytes) / sizeof(uint64_t);
     if (!t->kinds)
         return;
-    bool upwards = t->c->base + offset <= (const char *)from;
-    for (uint64_t n; first < end; first += upwards ? n : 0, end -= upwards ? 0 : n) {
-        n = min_u64(end - first, PIECE);
-        uint64_t word = upwards ? first : end - n;
-        copy_kinds(t->c, piece, (const char *)from + (word * sizeof(uint64_t) - offset), n);
-        memcpy(redo_kinds(t, 0) + word, piece, n);
+    if (first < end) {
+        const char *words = (const char *)from + (first * sizeof(uint64_t) - offset);
+        struct words known = words_at(t->c, words);
+        if (known.t && !are_data(known, end - first))
+            copy_pieces(t, first, known, end - first);
+        else
+            memset(redo_kinds(t, 0) + first, known.t ? KIND_DATA : KIND_BY_VALUE, end - first);
     }
-    /* Parts of words are data. */
-    if (offset % sizeof(uint64_t))
-        set_kind(t, offset, 1, KIND_DATA);
-    if ((offset + bytes) % sizeof(uint64_t) && bytes)
-        set_kind(t, offset + bytes - 1, 1, KIND_DATA);
+    if ((offset | bytes) % sizeof(uint64_t) && bytes)
+        set_parts(t, offset, offset + bytes);
 }
