@@ -3,8 +3,10 @@
 // whole and changed, whether they have been moved on the medium or are for where they were.
 #include "common/fixture.hpp"
 #include "common/map.h"
+#include "programs/programs.h"
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -41,6 +43,34 @@ void change(pm_container *c, const map_ops &ops, Pairs &expected, std::mt19937_6
         }
     }
     REQUIRE_OK(pm_commit(c));
+}
+
+struct Program {
+    int (*main)(int argc, char **argv);
+    long (*count)(void *root);
+    std::vector<std::string> arguments; // behind the container's name
+    long counted;                       // when it has run with them once,
+    long again;                         // and twice
+};
+
+void run(const Program &program, const std::string &path)
+{
+    std::vector<std::string> words = {"program", path};
+    words.insert(words.end(), program.arguments.begin(), program.arguments.end());
+    std::vector<char *> argv;
+    for (std::string &word : words)
+        argv.push_back(word.data());
+    argv.push_back(nullptr);
+    REQUIRE(program.main(static_cast<int>(words.size()), argv.data()) == 0);
+}
+
+std::string text(const std::string &path)
+{
+    std::ofstream out(path);
+    for (int i = 0; i < 2000; i++)
+        out << char('a' + i % 26) << char('a' + i % 25) << char('a' + i % 7)
+            << (i % 9 ? ' ' : '\n');
+    return path;
 }
 
 } // namespace
@@ -88,5 +118,41 @@ TEST_CASE("every structure is whole at seventy addresses at once")
             REQUIRE(test::stats(c.get()).pointers_moved == 0);
             REQUIRE(pairs(*ops, pm_getroot(c.get())) == expected[i]);
         }
+    }
+}
+
+TEST_CASE(
+    "the programs' containers are whole at twenty addresses at once, and the programs go on there")
+{
+    const unsigned relocated = GENERATE(0u, (unsigned)PM_RELOCATE);
+    test::Directory directory;
+    const pm_options how = test::small(PM_MOVABLE | relocated);
+    const Program programs[] = {
+        {ledger_main, ledger_postings, {"100"}, 100, 200},
+        {wordindex_main, wordindex_words, {text(directory / "text")}, 2000, 2000}};
+    for (const Program &program : programs) {
+        const std::string path = directory / "original";
+        run(program, path);
+        std::vector<test::Container> open;
+        std::set<const void *> bases;
+        for (int i = 0; i < 20; i++) {
+            std::filesystem::copy_file(path, directory / std::to_string(i));
+            open.push_back(test::open(directory / std::to_string(i), how));
+            pm_container *c = open.back().get();
+            struct pm_stats stats = test::stats(c);
+            REQUIRE(bases.insert(stats.base).second);
+            REQUIRE((stats.pointers_moved > 0) == (i > 0 && relocated));
+            REQUIRE_OK(pm_check(c));
+            REQUIRE(program.count(pm_getroot(c)) == program.counted);
+        }
+        open.pop_back();
+        run(program, directory / "19"); // where it is not at home, unless it was made to be
+        test::Container c = test::open(directory / "19", how);
+        REQUIRE(program.count(pm_getroot(c.get())) == program.again);
+        c.reset();
+        open.clear();
+        std::filesystem::remove(path);
+        for (int i = 0; i < 20; i++)
+            std::filesystem::remove(directory / std::to_string(i));
     }
 }
