@@ -210,18 +210,18 @@ OUT_OF_LINE int visit_marked(struct txn *t, uint64_t line, line_visitor *visitor
     return visitor(t, line, mark & MARK_FOREIGN ? VISIT_FOREIGN : 0, context);
 }
 
-/* What is looked at: the tables, and the map's words of some lines, if nearby words are mapped. */
+/* What is looked at: the tables, and the map of a group of segments, if it has one. */
 struct scene {
     const char *base;
     uint64_t size;
     const struct modules *modules;
     const uint8_t *marks, *kinds;
     const uint64_t *map;
-    uint64_t map_first;    /* its first word, of all */
-    uint64_t first, count; /* lines */
+    uint64_t map_first;    /* number of its first word among all groups' */
+    uint64_t first, count; /* of the group's lines; none if it has no map */
 };
 
-/* Those around one. */
+/* The group of a line. */
 static void look_around(const struct txn *t, uint64_t line, struct scene *scene)
 {
     struct mapped_place at = mapped_place(t, line);
@@ -249,7 +249,7 @@ static inline bool are_numbers(const struct scene *scene, const uint64_t *words,
     return true;
 }
 
-/* Words of a line that become pointers, a bit each. */
+/* Words of a line that are pointers now, a bit each. */
 struct addition {
     uint64_t line, words;
 };
@@ -430,8 +430,8 @@ static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t m
     return mark & MARK_FOREIGN || t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED;
 }
 
-/* The kinds of a line's words, a byte each, as the next commit would see them, whose `mapped` words
- * are now. Home is looked at only where it must, for its lines mostly are in no cache. */
+/* The kinds of a line's words, a byte each, as the next commit would see them. Home is looked at only
+ * where it must, for its lines mostly are in no cache. */
 static uint64_t kinds_now(const struct txn *t, uint64_t line)
 {
     uint8_t mapped = txn_mapped(t, line);
@@ -450,10 +450,10 @@ static uint64_t kinds_now(const struct txn *t, uint64_t line)
     return kinds | spread((uint8_t)~words_of(kinds, KIND_MAY_POINT)) * KIND_DATA;
 }
 
-/* Words of a container that knows their kinds, by number, and to the end of an object or before. */
+/* Words of a container that knows their kinds. */
 struct words {
     const struct txn *t; /* NULL: of none */
-    uint64_t first;
+    uint64_t first;      /* number, from the container's start */
 };
 
 /* Those at an address: most likely in `near`. */
