@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A bit of the map. */
-struct place {
-    struct map_group *group;
-    uint32_t word; /* of the group's map */
-    uint32_t bit;
-};
-
 static const struct container *container_of(const struct pointer_map *map)
 {
     return map->a->c;
@@ -21,13 +14,9 @@ static const struct container *container_of(const struct pointer_map *map)
 static_assert(MAP_GROUP_SEGMENTS * sizeof(uint64_t) == MAP_WORD_BYTES,
               "a group's map is a segment of words, so words can be counted from the file's start");
 
-static struct place place_of(const struct pointer_map *map, uint64_t offset)
+static struct mapped_place place_of(const struct pointer_map *map, uint64_t offset)
 {
-    uint32_t shift = container_of(map)->segment_shift - 3; /* of the words of a segment */
-    uint64_t word = offset / MAP_WORD_BYTES;
-    return (struct place){&map->groups[word >> shift],
-                          (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
-                          (uint32_t)(offset % MAP_WORD_BYTES / sizeof(void *))};
+    return mapped_place_of_word(map->a->t, offset / sizeof(void *));
 }
 
 static uint32_t number_of(const struct pointer_map *map, const struct map_group *group)
@@ -40,15 +29,16 @@ static uint64_t group_bytes(const struct pointer_map *map)
     return MAP_GROUP_SEGMENTS * container_of(map)->segment_size;
 }
 
-static uint64_t offset_of(const struct pointer_map *map, struct place at)
+static uint64_t offset_of(const struct pointer_map *map, struct mapped_place at)
 {
     return number_of(map, at.group) * group_bytes(map) + (uint64_t)at.word * MAP_WORD_BYTES +
-           at.bit * sizeof(void *);
+           at.shift * sizeof(void *);
 }
 
-static uint64_t word_at(struct place at)
+static uint64_t word_at(struct mapped_place at)
 {
-    return mapped_at((struct mapped_place){at.group, at.word, 0});
+    at.shift = 0;
+    return mapped_at(at);
 }
 
 enum words { WORDS_THERE, WORDS_NEW };
@@ -132,7 +122,7 @@ static int make_group(void *context, uint32_t group)
     return make_map(map, &map->groups[group]);
 }
 
-static void set_word(struct pointer_map *map, struct place at, uint64_t payload)
+static void set_word(struct pointer_map *map, struct mapped_place at, uint64_t payload)
 {
     txn_set_map_word(map->a->t, at.group, at.word, payload);
 }
@@ -151,7 +141,7 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
         map->groups[g].pages = &regions[(uint64_t)g * pages];
     find_maps(map);
     a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
-    a->t->pointers = (struct pointer_upcalls){map, map->groups, c->segment_shift - 3, make_group};
+    a->t->pointers = (struct pointer_upcalls){map, map->groups, make_group};
     return 0;
 }
 
@@ -163,12 +153,12 @@ void pointer_map_close(struct pointer_map *map)
 int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)
 {
     while (count > 0) {
-        struct place at = place_of(map, offset);
-        if (!at.group->words && make_map(map, at.group) != 0)
+        struct mapped_place at = place_of(map, offset);
+        if (!at.group->words && make_group(map, number_of(map, at.group)) != 0)
             return -1;
-        uint64_t n = min_u64(count, SEAL_BITS - at.bit);
+        uint64_t n = min_u64(count, SEAL_BITS - at.shift);
         uint64_t before = seal_payload(word_at(at));
-        uint64_t after = before | bits_between(at.bit, at.bit + (uint32_t)n);
+        uint64_t after = before | bits_between(at.shift, at.shift + (uint32_t)n);
         if (after != before)
             set_word(map, at, after);
         offset += n * sizeof(void *);
@@ -202,7 +192,7 @@ static int move_map(struct pointer_map *map, struct map_group *group)
         return -1;
     for (uint32_t i = 0; i < container_of(map)->segment_size / sizeof *words; i++)
         if (words[i])
-            set_word(map, (struct place){.group = group, .word = i}, seal_payload(words[i]));
+            set_word(map, (struct mapped_place){.group = group, .word = i}, seal_payload(words[i]));
     return 0;
 }
 
@@ -229,9 +219,9 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
     uint64_t end = align_up(offset + bytes, sizeof(void *));
     offset = align_down(offset, sizeof(void *));
     while ((offset = pointer_map_next(map, offset, end)) < end) {
-        struct place at = place_of(map, offset);
-        uint64_t n = min_u64((end - offset) / sizeof(void *), SEAL_BITS - at.bit);
-        uint64_t gone = bits_between(at.bit, at.bit + (uint32_t)n);
+        struct mapped_place at = place_of(map, offset);
+        uint64_t n = min_u64((end - offset) / sizeof(void *), SEAL_BITS - at.shift);
+        uint64_t gone = bits_between(at.shift, at.shift + (uint32_t)n);
         set_word(map, at, seal_payload(word_at(at)) & ~gone);
         offset += n * sizeof(void *);
     }
@@ -251,15 +241,15 @@ int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64
 uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64_t end)
 {
     while (offset < end) {
-        struct place at = place_of(map, offset);
+        struct mapped_place at = place_of(map, offset);
         if (!at.group->words) {
             offset = (number_of(map, at.group) + UINT64_C(1)) * group_bytes(map);
             continue;
         }
-        uint64_t left = seal_payload(word_at(at)) >> at.bit;
+        uint64_t left = seal_payload(word_at(at)) >> at.shift;
         if (left)
             return min_u64(offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *), end);
-        at.bit = 0;
+        at.shift = 0;
         offset = offset_of(map, at) + MAP_WORD_BYTES;
     }
     return end;

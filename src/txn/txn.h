@@ -86,7 +86,6 @@ struct map_group {
 struct pointer_upcalls {
     void *context;
     const struct map_group *groups;
-    uint32_t word_shift; /* log2 of a group's words */
     /* Make the words of a group, of which there are none yet; the allocator's lock is held, but not
      * the page lock. 0, or -1 with a message when there is no room for a map. */
     int (*make)(void *context, uint32_t group);
@@ -160,7 +159,13 @@ static inline uint64_t map_word_of_line(uint64_t line)
     return (uint64_t)(line * inverse >> 64);
 }
 
-/* Where the bits of a line are. */
+/* log2 of the words of a group's map, which is a segment. */
+static inline uint32_t map_word_shift(const struct container *c)
+{
+    return c->segment_shift - 3;
+}
+
+/* Where the bits of a line, or the bit of a word, are. */
 struct mapped_place {
     const struct map_group *group;
     uint32_t word, shift;
@@ -169,13 +174,20 @@ struct mapped_place {
 static inline struct mapped_place mapped_place(const struct txn *t, uint64_t line)
 {
     uint64_t word = map_word_of_line(line);
-    uint32_t shift = t->pointers.word_shift;
+    uint32_t shift = map_word_shift(t->c);
     return (struct mapped_place){&t->pointers.groups[word >> shift],
                                  (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
                                  (uint32_t)(line - word * MAP_WORD_LINES) * PM_LINE_WORDS};
 }
 
-/* The bits from a line's first on. Needs no lock if nobody frees the object. */
+static inline struct mapped_place mapped_place_of_word(const struct txn *t, uint64_t word)
+{
+    struct mapped_place at = mapped_place(t, word / PM_LINE_WORDS);
+    at.shift += word % PM_LINE_WORDS;
+    return at;
+}
+
+/* The bits from there on. Needs no lock if nobody frees the object. */
 static inline uint64_t mapped_at(struct mapped_place at)
 {
     const uint64_t *words = __atomic_load_n(&at.group->words, __ATOMIC_ACQUIRE);

@@ -125,12 +125,13 @@ TEST_CASE(
     "the programs' containers are whole at twenty addresses at once, and the programs go on there")
 {
     const unsigned relocated = GENERATE(0u, (unsigned)PM_RELOCATE);
-    test::Directory directory;
+    test::Directory texts;
     const pm_options how = test::small(PM_MOVABLE | relocated);
     const Program programs[] = {
         {ledger_main, ledger_postings, {"100"}, 100, 200},
-        {wordindex_main, wordindex_words, {text(directory / "text")}, 2000, 2000}};
+        {wordindex_main, wordindex_words, {text(texts / "text")}, 2000, 2000}};
     for (const Program &program : programs) {
+        test::Directory directory;
         const std::string path = directory / "original";
         run(program, path);
         std::vector<test::Container> open;
@@ -149,10 +150,5 @@ TEST_CASE(
         run(program, directory / "19"); // where it is not at home, unless it was made to be
         test::Container c = test::open(directory / "19", how);
         REQUIRE(program.count(pm_getroot(c.get())) == program.again);
-        c.reset();
-        open.clear();
-        std::filesystem::remove(path);
-        for (int i = 0; i < 20; i++)
-            std::filesystem::remove(directory / std::to_string(i));
     }
 }

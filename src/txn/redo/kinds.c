@@ -147,7 +147,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
 }
 
 /* Have the map say which words of a line are pointers. */
-OUT_OF_LINE int set_mapped(struct txn *t, uint64_t line, uint8_t is)
+static int set_mapped(struct txn *t, uint64_t line, uint8_t is)
 {
     struct mapped_place at = mapped_place(t, line);
     if (!at.group->words &&
@@ -212,8 +212,7 @@ OUT_OF_LINE int visit_marked(struct txn *t, uint64_t line, line_visitor *visitor
 
 /* What is looked at: the tables, and the map of a group of segments, if it has one. */
 struct scene {
-    const char *base;
-    uint64_t size;
+    const struct container *c;
     const struct modules *modules;
     const uint8_t *marks, *kinds;
     const uint64_t *map;
@@ -228,16 +227,14 @@ static void look_around(const struct txn *t, uint64_t line, struct scene *scene)
     scene->map = at.group->words;
     scene->map_first = map_word_of_line(line) - at.word;
     scene->first = scene->map_first * MAP_WORD_LINES;
-    scene->count = at.group->words ? MAP_WORD_LINES << t->pointers.word_shift : 0;
+    scene->count = at.group->words ? MAP_WORD_LINES << map_word_shift(t->c) : 0;
 }
 
 static inline bool lead_home(const struct scene *scene, const uint64_t *words, unsigned some)
 {
-    for (; some; some &= some - 1) {
-        uint64_t value = words[__builtin_ctz(some)];
-        if (value - (uintptr_t)scene->base > scene->size && value != 0)
+    for (; some; some &= some - 1)
+        if (!foreign_leads_home(scene->c, words[__builtin_ctz(some)]))
             return false;
-    }
     return true;
 }
 
@@ -249,9 +246,10 @@ static inline bool are_numbers(const struct scene *scene, const uint64_t *words,
     return true;
 }
 
-/* Words of a line that are pointers now, a bit each. */
+/* A line whose words the map is to have some more of; and all of them, a bit each. */
 struct addition {
-    uint64_t line, words;
+    uint64_t line;
+    uint8_t is;
 };
 
 enum { ADDITIONS_MAX = 32 };
@@ -269,7 +267,7 @@ ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *
             break;
         uint64_t mapped = scene->map[map_word - scene->map_first] >>
                           (line - map_word * MAP_WORD_LINES) * PM_LINE_WORDS;
-        const uint64_t *words = (const uint64_t *)(scene->base + line * PM_LINE);
+        const uint64_t *words = (const uint64_t *)(scene->c->base + line * PM_LINE);
         uint64_t kinds;
         memcpy(&kinds, scene->kinds + line * PM_LINE_WORDS, sizeof kinds);
         unsigned pointers = words_of(kinds, KIND_POINTER), stored = words_of(kinds, KIND_ANY);
@@ -278,27 +276,17 @@ ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *
             stored & mapped & ~pointers)
             break;
         if ((stored & mapped) != pointers)
-            *next++ = (struct addition){line, pointers};
+            *next++ = (struct addition){line, (uint8_t)(mapped | pointers)};
     }
     *additions = next;
     return marked;
 }
 
-static void add_to_map(struct txn *t, const struct addition *addition)
-{
-    struct mapped_place at = mapped_place(t, addition->line);
-    uint64_t before = seal_payload(at.group->words[at.word]);
-    txn_set_map_word(t, at.group, at.word, before | addition->words << at.shift);
-}
-
 static int map_marked(struct txn *t)
 {
     const uint64_t *marked = t->redo->marked, *end = marked + t->redo->marked_count;
-    struct scene scene = {.base = t->c->base,
-                          .size = t->c->max_size,
-                          .modules = &t->modules,
-                          .marks = redo_mark(t, 0),
-                          .kinds = redo_kinds(t, 0)};
+    struct scene scene = {
+        .c = t->c, .modules = &t->modules, .marks = redo_mark(t, 0), .kinds = redo_kinds(t, 0)};
     struct addition additions[ADDITIONS_MAX];
     int result = 0;
     if (marked < end)
@@ -306,9 +294,9 @@ static int map_marked(struct txn *t)
     while (result == 0 && marked < end) {
         struct addition *last = additions;
         marked = glance(&scene, marked, end, &last);
-        for (const struct addition *a = additions; a < last; a++)
-            add_to_map(t, a);
-        if (marked < end && last < additions + ADDITIONS_MAX) {
+        for (const struct addition *a = additions; a < last && result == 0; a++)
+            result = set_mapped(t, a->line, a->is);
+        if (result == 0 && marked < end && last < additions + ADDITIONS_MAX) {
             result = visit_marked(t, *marked, map_line, NULL);
             look_around(t, *marked++, &scene);
         }
@@ -320,7 +308,7 @@ int redo_map_pointers(struct txn *t)
 {
     if (!t->kinds)
         return 0;
-    int result = t->pages.count > 0 ? visit_listed(t, map_line, NULL) : 0;
+    int result = visit_listed(t, map_line, NULL);
     return result == 0 ? map_marked(t) : result;
 }
 
@@ -355,7 +343,7 @@ int txn_find_pointers(struct txn *t, uint64_t low, uint64_t size, txn_found *fou
     struct search search = {low, size, found, context};
     if (!t->kinds)
         return 0;
-    int result = t->pages.count > 0 ? visit_listed(t, search_line, &search) : 0;
+    int result = visit_listed(t, search_line, &search);
     for (uint64_t i = 0, n = t->redo->marked_count; i < n && result == 0; i++)
         result = visit_marked(t, t->redo->marked[i], search_line, &search);
     return result;
@@ -427,7 +415,7 @@ static uint64_t spread(uint8_t bits)
 /* Whether words of a line may have been stored to though their kind is KIND_NONE: K3. */
 static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t mark)
 {
-    return mark & MARK_FOREIGN || t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED;
+    return mark & MARK_FOREIGN || is_listed(t, line);
 }
 
 /* The kinds of a line's words, a byte each, as the next commit would see them. Home is looked at only
@@ -451,27 +439,26 @@ static uint64_t kinds_now(const struct txn *t, uint64_t line)
 }
 
 /* Words of a container that knows their kinds. */
-struct words {
+struct source {
     const struct txn *t; /* NULL: of none */
     uint64_t first;      /* number, from the container's start */
 };
 
 /* Those at an address: most likely in `near`. */
-static inline struct words words_at(const struct container *near, const void *address)
+static inline struct source words_at(const struct container *near, const void *address)
 {
     const struct container *c = near && container_holds(near, address) ? near : arena_find(address);
     uint64_t offset = c ? (uint64_t)((const char *)address - c->base) : 0;
     if (!c || !c->upper || offset >= c->max_size || offset % sizeof(uint64_t))
-        return (struct words){NULL, 0};
+        return (struct source){NULL, 0};
     const struct txn *t = c->upper;
-    return (struct words){t->kinds ? t : NULL, offset / sizeof(uint64_t)};
+    return (struct source){t->kinds ? t : NULL, offset / sizeof(uint64_t)};
 }
 
-static inline bool some_are_mapped(struct words at, uint64_t count)
+static inline bool some_are_mapped(struct source at, uint64_t count)
 {
     for (uint64_t n, end = at.first + count; at.first < end; at.first += n) {
-        struct mapped_place place = mapped_place(at.t, at.first / PM_LINE_WORDS);
-        place.shift += at.first % PM_LINE_WORDS;
+        struct mapped_place place = mapped_place_of_word(at.t, at.first);
         n = min_u64(end - at.first, SEAL_BITS - place.shift);
         if (mapped_at(place) & bits_between(0, n))
             return true;
@@ -479,7 +466,7 @@ static inline bool some_are_mapped(struct words at, uint64_t count)
     return false;
 }
 
-static inline bool some_may_point(struct words at, uint64_t count)
+static inline bool some_may_point(struct source at, uint64_t count)
 {
     const uint8_t *kinds = redo_kinds(at.t, 0) + at.first;
     uint64_t line, told = 0;
@@ -491,13 +478,13 @@ static inline bool some_may_point(struct words at, uint64_t count)
 }
 
 /* Whether some words are data, or of no kind and not mapped: as a rule of what is moved by the bulk. */
-static inline bool are_data(struct words at, uint64_t count)
+static inline bool are_data(struct source at, uint64_t count)
 {
     return !some_may_point(at, count) && !some_are_mapped(at, count);
 }
 
 /* In order of address. Up to a line's more are written. */
-static void copy_kinds(uint8_t *to, struct words from, uint64_t count)
+static void copy_kinds(uint8_t *to, struct source from, uint64_t count)
 {
     for (uint64_t n, word = from.first; count > 0; to += n, word += n, count -= n) {
         uint64_t kinds = kinds_now(from.t, word / PM_LINE_WORDS) >> 8 * (word % PM_LINE_WORDS);
@@ -509,14 +496,14 @@ static void copy_kinds(uint8_t *to, struct words from, uint64_t count)
 uint64_t txn_kinds_at(const void *address, uint64_t words)
 {
     uint64_t kinds[2] = {KIND_BY_VALUE * KIND_EACH, 0};
-    struct words from = words_at(NULL, address);
+    struct source from = words_at(NULL, address);
     if (from.t)
         copy_kinds((uint8_t *)kinds, from, words);
     return kinds[0] & bits_between(0, 8 * words);
 }
 
 /* By the piece, in the order in which memmove(3) could copy ranges that overlap. */
-OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct words from, uint64_t count)
+OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct source from, uint64_t count)
 {
     enum { PIECE = 512 };
     uint8_t piece[PIECE + PM_LINE_WORDS];
@@ -524,7 +511,7 @@ OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct words from, u
     for (uint64_t n, done = 0; done < count; done += n) {
         n = min_u64(count - done, PIECE);
         uint64_t at = upwards ? done : count - done - n;
-        copy_kinds(piece, (struct words){from.t, from.first + at}, n);
+        copy_kinds(piece, (struct source){from.t, from.first + at}, n);
         memcpy(redo_kinds(t, 0) + first + at, piece, n);
     }
 }
@@ -545,7 +532,7 @@ void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t b
         return;
     if (first < end) {
         const char *words = (const char *)from + (first * sizeof(uint64_t) - offset);
-        struct words known = words_at(t->c, words);
+        struct source known = words_at(t->c, words);
         if (known.t && !are_data(known, end - first))
             copy_pieces(t, first, known, end - first);
         else
