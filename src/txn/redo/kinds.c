@@ -39,7 +39,7 @@
 static inline unsigned words_of(uint64_t kinds, int some)
 {
     __m128i of_some = _mm_and_si128(_mm_cvtsi64_si128((int64_t)kinds), _mm_set1_epi8((char)some));
-    return 0xffff ^ (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(of_some, _mm_setzero_si128()));
+    return (unsigned)_mm_movemask_epi8(_mm_add_epi8(of_some, _mm_set1_epi8(INT8_MAX)));
 }
 
 static inline uint64_t line_kinds(const struct txn *t, uint64_t line)
@@ -215,19 +215,19 @@ struct scene {
     const struct container *c;
     const struct modules *modules;
     const uint8_t *marks, *kinds;
+    const struct map_group *group;
     const uint64_t *map;
-    uint64_t map_first;    /* number of its first word among all groups' */
-    uint64_t first, count; /* of the group's lines; none if it has no map */
+    uint64_t first, count; /* number of its first word among all groups', and its words */
 };
 
 /* The group of a line. */
 static void look_around(const struct txn *t, uint64_t line, struct scene *scene)
 {
     struct mapped_place at = mapped_place(t, line);
+    scene->group = at.group;
     scene->map = at.group->words;
-    scene->map_first = map_word_of_line(line) - at.word;
-    scene->first = scene->map_first * MAP_WORD_LINES;
-    scene->count = at.group->words ? MAP_WORD_LINES << map_word_shift(t->c) : 0;
+    scene->first = map_word_of_line(line) - at.word;
+    scene->count = at.group->words ? UINT64_C(1) << map_word_shift(t->c) : 0;
 }
 
 static inline bool lead_home(const struct scene *scene, const uint64_t *words, unsigned some)
@@ -246,39 +246,36 @@ static inline bool are_numbers(const struct scene *scene, const uint64_t *words,
     return true;
 }
 
-/* A line whose words the map is to have some more of; and all of them, a bit each. */
+/* A word of a group's map, and bits that it is to have too. */
 struct addition {
-    uint64_t line;
-    uint8_t is;
+    uint64_t word, bits;
 };
 
 enum { ADDITIONS_MAX = 32 };
 
 /* Look at marked lines, until one takes more than a glance: pointers lead home, other words that were
- * stored are no addresses, and were not mapped. Where that ends. A loop without calls, for a commit of a
- * few lines spends a noticeable part of its time here. */
+ * stored are no addresses, and were not mapped; or until there are ADDITIONS_MAX more. Where that is. A
+ * loop without calls, for a commit of a few lines spends a noticeable part of its time here. */
 ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *marked,
                                      const uint64_t *end, struct addition **additions)
 {
-    struct addition *next = *additions, *full = next + ADDITIONS_MAX;
-    for (; marked < end && next < full; marked++) {
-        uint64_t line = *marked, map_word = map_word_of_line(line);
-        if (scene->marks[line] != (MARK_LINE | MARK_KINDS) || line - scene->first >= scene->count)
+    struct addition *last = *additions, *full = last + ADDITIONS_MAX;
+    do {
+        uint64_t line = *marked, map_word = map_word_of_line(line), word = map_word - scene->first;
+        if (scene->marks[line] != (MARK_LINE | MARK_KINDS) || word >= scene->count)
             break;
-        uint64_t mapped = scene->map[map_word - scene->map_first] >>
-                          (line - map_word * MAP_WORD_LINES) * PM_LINE_WORDS;
+        uint64_t kinds, shift = (line - map_word * MAP_WORD_LINES) * PM_LINE_WORDS;
         const uint64_t *words = (const uint64_t *)(scene->c->base + line * PM_LINE);
-        uint64_t kinds;
         memcpy(&kinds, scene->kinds + line * PM_LINE_WORDS, sizeof kinds);
-        unsigned pointers = words_of(kinds, KIND_POINTER), stored = words_of(kinds, KIND_ANY);
+        uint64_t pointers = words_of(kinds, KIND_POINTER), stored = words_of(kinds, KIND_ANY);
+        uint64_t mapped = scene->map[word] >> shift & stored;
         if (!lead_home(scene, words, pointers) ||
-            !are_numbers(scene, words, words_of(kinds, KIND_BY_VALUE)) ||
-            stored & mapped & ~pointers)
+            !are_numbers(scene, words, words_of(kinds, KIND_BY_VALUE)) || mapped & ~pointers)
             break;
-        if ((stored & mapped) != pointers)
-            *next++ = (struct addition){line, (uint8_t)(mapped | pointers)};
-    }
-    *additions = next;
+        if (mapped != pointers)
+            *last++ = (struct addition){word, pointers << shift};
+    } while (++marked < end && last < full);
+    *additions = last;
     return marked;
 }
 
@@ -294,9 +291,10 @@ static int map_marked(struct txn *t)
     while (result == 0 && marked < end) {
         struct addition *last = additions;
         marked = glance(&scene, marked, end, &last);
-        for (const struct addition *a = additions; a < last && result == 0; a++)
-            result = set_mapped(t, a->line, a->is);
-        if (result == 0 && marked < end && last < additions + ADDITIONS_MAX) {
+        for (const struct addition *a = additions; a < last; a++)
+            txn_set_map_word(t, scene.group, (uint32_t)a->word,
+                             seal_payload(scene.map[a->word]) | a->bits);
+        if (marked < end && last < additions + ADDITIONS_MAX) {
             result = visit_marked(t, *marked, map_line, NULL);
             look_around(t, *marked++, &scene);
         }
