@@ -254,8 +254,8 @@ struct addition {
 enum { ADDITIONS_MAX = 32 };
 
 /* Look at marked lines, until one takes more than a glance: pointers lead home, other words that were
- * stored are no addresses, and were not mapped; or until there are ADDITIONS_MAX more. Where that is. A
- * loop without calls, for a commit of a few lines spends a noticeable part of its time here. */
+ * stored are no addresses, and were not mapped; or until there are ADDITIONS_MAX. Where that is. A loop
+ * without calls, for a commit of a few lines spends a noticeable part of its time here. */
 ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *marked,
                                      const uint64_t *end, struct addition **additions)
 {
@@ -294,7 +294,7 @@ static int map_marked(struct txn *t)
         for (const struct addition *a = additions; a < last; a++)
             txn_set_map_word(t, scene.group, (uint32_t)a->word,
                              seal_payload(scene.map[a->word]) | a->bits);
-        if (marked < end && last < additions + ADDITIONS_MAX) {
+        if (marked < end) {
             result = visit_marked(t, *marked, map_line, NULL);
             look_around(t, *marked++, &scene);
         }
