@@ -31,7 +31,7 @@ static uint64_t group_bytes(const struct pointer_map *map)
 
 static uint64_t offset_of(const struct pointer_map *map, struct mapped_place at)
 {
-    return number_of(map, at.group) * group_bytes(map) + (uint64_t)at.word * MAP_WORD_BYTES +
+    return number_of(map, at.group) * group_bytes(map) + at.word * MAP_WORD_BYTES +
            at.shift * sizeof(void *);
 }
 
@@ -158,7 +158,7 @@ int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count)
             return -1;
         uint64_t n = min_u64(count, SEAL_BITS - at.shift);
         uint64_t before = seal_payload(word_at(at));
-        uint64_t after = before | bits_between(at.shift, at.shift + (uint32_t)n);
+        uint64_t after = before | bits_between(at.shift, at.shift + n);
         if (after != before)
             set_word(map, at, after);
         offset += n * sizeof(void *);
@@ -221,7 +221,7 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
     while ((offset = pointer_map_next(map, offset, end)) < end) {
         struct mapped_place at = place_of(map, offset);
         uint64_t n = min_u64((end - offset) / sizeof(void *), SEAL_BITS - at.shift);
-        uint64_t gone = bits_between(at.shift, at.shift + (uint32_t)n);
+        uint64_t gone = bits_between(at.shift, at.shift + n);
         set_word(map, at, seal_payload(word_at(at)) & ~gone);
         offset += n * sizeof(void *);
     }

@@ -168,23 +168,27 @@ static inline uint32_t map_word_shift(const struct container *c)
 /* Where the bits of a line, or the bit of a word, are. */
 struct mapped_place {
     const struct map_group *group;
-    uint32_t word, shift;
+    uint64_t word, shift;
 };
+
+static inline struct mapped_place mapped_place_in(const struct txn *t, uint64_t map_word,
+                                                  uint64_t shift)
+{
+    uint32_t group_shift = map_word_shift(t->c);
+    return (struct mapped_place){&t->pointers.groups[map_word >> group_shift],
+                                 map_word & ((UINT64_C(1) << group_shift) - 1), shift};
+}
 
 static inline struct mapped_place mapped_place(const struct txn *t, uint64_t line)
 {
-    uint64_t word = map_word_of_line(line);
-    uint32_t shift = map_word_shift(t->c);
-    return (struct mapped_place){&t->pointers.groups[word >> shift],
-                                 (uint32_t)(word & ((UINT64_C(1) << shift) - 1)),
-                                 (uint32_t)(line - word * MAP_WORD_LINES) * PM_LINE_WORDS};
+    uint64_t map_word = map_word_of_line(line);
+    return mapped_place_in(t, map_word, (line - map_word * MAP_WORD_LINES) * PM_LINE_WORDS);
 }
 
 static inline struct mapped_place mapped_place_of_word(const struct txn *t, uint64_t word)
 {
-    struct mapped_place at = mapped_place(t, word / PM_LINE_WORDS);
-    at.shift += word % PM_LINE_WORDS;
-    return at;
+    uint64_t map_word = map_word_of_line(word / PM_LINE_WORDS);
+    return mapped_place_in(t, map_word, word - map_word * SEAL_BITS);
 }
 
 /* The bits from there on. Needs no lock if nobody frees the object. */
@@ -201,7 +205,7 @@ static inline uint8_t txn_mapped(const struct txn *t, uint64_t line)
 }
 
 /* Change a word of a group's. The allocator's lock. */
-static inline void txn_set_map_word(struct txn *t, const struct map_group *group, uint32_t word,
+static inline void txn_set_map_word(struct txn *t, const struct map_group *group, uint64_t word,
                                     uint64_t payload)
 {
     journal_set(&t->journal, &group->pages[word / MAP_PAGE_WORDS], word % MAP_PAGE_WORDS,

@@ -292,8 +292,7 @@ static int map_marked(struct txn *t)
         struct addition *last = additions;
         marked = glance(&scene, marked, end, &last);
         for (const struct addition *a = additions; a < last; a++)
-            txn_set_map_word(t, scene.group, (uint32_t)a->word,
-                             seal_payload(scene.map[a->word]) | a->bits);
+            txn_set_map_word(t, scene.group, a->word, seal_payload(scene.map[a->word]) | a->bits);
         if (marked < end) {
             result = visit_marked(t, *marked, map_line, NULL);
             look_around(t, *marked++, &scene);
