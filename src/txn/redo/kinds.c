@@ -279,6 +279,14 @@ ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *
     return marked;
 }
 
+OUT_OF_LINE void add_bits(struct txn *t, const struct scene *scene, const struct addition *next,
+                          const struct addition *end)
+{
+    for (; next < end; next++)
+        txn_set_map_word(t, scene->group, next->word,
+                         seal_payload(scene->map[next->word]) | next->bits);
+}
+
 static int map_marked(struct txn *t)
 {
     const uint64_t *marked = t->redo->marked, *end = marked + t->redo->marked_count;
@@ -291,8 +299,8 @@ static int map_marked(struct txn *t)
     while (result == 0 && marked < end) {
         struct addition *last = additions;
         marked = glance(&scene, marked, end, &last);
-        for (const struct addition *a = additions; a < last; a++)
-            txn_set_map_word(t, scene.group, a->word, seal_payload(scene.map[a->word]) | a->bits);
+        if (last > additions)
+            add_bits(t, &scene, additions, last);
         if (marked < end) {
             result = visit_marked(t, *marked, map_line, NULL);
             look_around(t, *marked++, &scene);
@@ -415,6 +423,13 @@ static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t m
     return mark & MARK_FOREIGN || is_listed(t, line);
 }
 
+/* The kinds of words that may point, and data where there are none. */
+static inline uint64_t others_are_data(uint64_t kinds)
+{
+    static_assert(KIND_DATA == 0x80 >> 5, "a byte's highest bit, shifted");
+    return kinds | (~(kinds + INT8_MAX * KIND_EACH) >> 5 & KIND_DATA * KIND_EACH);
+}
+
 /* The kinds of a line's words, a byte each, as the next commit would see them. Home is looked at only
  * where it must, for its lines mostly are in no cache. */
 static uint64_t kinds_now(const struct txn *t, uint64_t line)
@@ -422,9 +437,9 @@ static uint64_t kinds_now(const struct txn *t, uint64_t line)
     uint8_t mapped = txn_mapped(t, line);
     uint8_t mark = *redo_mark(t, line);
     uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told & KIND_MAY_POINT * KIND_EACH;
-    if (!kinds && !mapped) /* as a rule of what is moved by the bulk */
-        return KIND_DATA * KIND_EACH;
     mapped &= (uint8_t)~words_of(kinds, KIND_MAY_POINT);
+    if (!mapped) /* as a rule */
+        return others_are_data(kinds);
     uint8_t data = mapped & (uint8_t)words_of(told, KIND_DATA);
     uint8_t doubtful = others_store_to(t, line, mark) ? mapped : data;
     uint8_t same = doubtful ? unchanged(t, line, doubtful) : 0, changed = doubtful & (uint8_t)~same;
@@ -432,7 +447,7 @@ static uint64_t kinds_now(const struct txn *t, uint64_t line)
         changed |= data & (uint8_t)~kept(t, line, same);
     kinds |= spread(mapped & (uint8_t)~changed) * KIND_POINTER;
     kinds |= spread(changed & (uint8_t)~data) * KIND_BY_VALUE;
-    return kinds | spread((uint8_t)~words_of(kinds, KIND_MAY_POINT)) * KIND_DATA;
+    return others_are_data(kinds);
 }
 
 /* Words of a container that knows their kinds. */
@@ -441,15 +456,18 @@ struct source {
     uint64_t first;      /* number, from the container's start */
 };
 
-/* Those at an address: most likely in `near`. */
-static inline struct source words_at(const struct container *near, const void *address)
+/* Those at `offset` of a container, if its words are told kinds. */
+static inline struct source words_of_container(const struct txn *t, uint64_t offset)
 {
-    const struct container *c = near && container_holds(near, address) ? near : arena_find(address);
+    return (struct source){t && t->kinds && offset % sizeof(uint64_t) == 0 ? t : NULL,
+                           offset / sizeof(uint64_t)};
+}
+
+OUT_OF_LINE struct source words_at(const void *address)
+{
+    const struct container *c = arena_find(address);
     uint64_t offset = c ? (uint64_t)((const char *)address - c->base) : 0;
-    if (!c || !c->upper || offset >= c->max_size || offset % sizeof(uint64_t))
-        return (struct source){NULL, 0};
-    const struct txn *t = c->upper;
-    return (struct source){t->kinds ? t : NULL, offset / sizeof(uint64_t)};
+    return words_of_container(c && offset < c->max_size ? c->upper : NULL, offset);
 }
 
 static inline bool some_are_mapped(struct source at, uint64_t count)
@@ -461,23 +479,6 @@ static inline bool some_are_mapped(struct source at, uint64_t count)
             return true;
     }
     return false;
-}
-
-static inline bool some_may_point(struct source at, uint64_t count)
-{
-    const uint8_t *kinds = redo_kinds(at.t, 0) + at.first;
-    uint64_t line, told = 0;
-    for (; count > PM_LINE_WORDS; count -= PM_LINE_WORDS, kinds += PM_LINE_WORDS)
-        told |= *(const uint64_t *)memcpy(&line, kinds, sizeof line);
-    memcpy(&line, kinds, sizeof line); /* more than there are, but of the table */
-    told |= line & bits_between(0, 8 * count);
-    return told & KIND_MAY_POINT * KIND_EACH;
-}
-
-/* Whether some words are data, or of no kind and not mapped: as a rule of what is moved by the bulk. */
-static inline bool are_data(struct source at, uint64_t count)
-{
-    return !some_may_point(at, count) && !some_are_mapped(at, count);
 }
 
 /* In order of address. Up to a line's more are written. */
@@ -493,7 +494,7 @@ static void copy_kinds(uint8_t *to, struct source from, uint64_t count)
 uint64_t txn_kinds_at(const void *address, uint64_t words)
 {
     uint64_t kinds[2] = {KIND_BY_VALUE * KIND_EACH, 0};
-    struct source from = words_at(NULL, address);
+    struct source from = words_at(address);
     if (from.t)
         copy_kinds((uint8_t *)kinds, from, words);
     return kinds[0] & bits_between(0, 8 * words);
@@ -513,6 +514,30 @@ OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct source from, 
     }
 }
 
+/* Of words that are not mapped, as a rule of what is moved by the bulk: what is told of them. */
+static inline void copy_told(uint8_t *to, const uint8_t *from, uint64_t count)
+{
+    uint64_t n, kinds;
+    if (count > sizeof kinds)
+        from = memmove(to, from, count);
+    for (; count > 0; to += n, from += n, count -= n) {
+        memcpy(&kinds, from, sizeof kinds); /* more than there are, but of the table */
+        kinds = others_are_data(kinds);
+        memcpy(to, &kinds, n = min_u64(count, sizeof kinds));
+    }
+}
+
+static inline void copy_words(struct txn *t, uint64_t first, struct source from, uint64_t count)
+{
+    uint8_t *to = redo_kinds(t, 0) + first;
+    if (!from.t)
+        memset(to, KIND_BY_VALUE, count);
+    else if (some_are_mapped(from, count))
+        copy_pieces(t, first, from, count);
+    else
+        copy_told(to, redo_kinds(from.t, 0) + from.first, count);
+}
+
 /* Parts of words are data. */
 OUT_OF_LINE void set_parts(struct txn *t, uint64_t offset, uint64_t end)
 {
@@ -529,11 +554,10 @@ void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t b
         return;
     if (first < end) {
         const char *words = (const char *)from + (first * sizeof(uint64_t) - offset);
-        struct source known = words_at(t->c, words);
-        if (known.t && !are_data(known, end - first))
-            copy_pieces(t, first, known, end - first);
-        else
-            memset(redo_kinds(t, 0) + first, known.t ? KIND_DATA : KIND_BY_VALUE, end - first);
+        bool near = container_holds(t->c, words);
+        struct source known =
+            near ? words_of_container(t, (uint64_t)(words - t->c->base)) : words_at(words);
+        copy_words(t, first, known, end - first);
     }
     if ((offset | bytes) % sizeof(uint64_t) && bytes)
         set_parts(t, offset, offset + bytes);
