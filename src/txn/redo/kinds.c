@@ -213,8 +213,8 @@ OUT_OF_LINE int visit_marked(struct txn *t, uint64_t line, line_visitor *visitor
 /* What is looked at: the tables, and the map of a group of segments, if it has one. */
 struct scene {
     const struct container *c;
-    const struct modules *modules;
     const uint8_t *marks, *kinds;
+    __m128i below; /* what modules_may_reach(): higher halves of words, as four numbers */
     const struct map_group *group;
     const uint64_t *map;
     uint64_t first, count; /* number of its first word among all groups', and its words */
@@ -224,6 +224,7 @@ struct scene {
 static void look_around(const struct txn *t, uint64_t line, struct scene *scene)
 {
     struct mapped_place at = mapped_place(t, line);
+    scene->below = _mm_set1_epi32((int32_t)(t->modules.above >> 32) - 1);
     scene->group = at.group;
     scene->map = at.group->words;
     scene->first = map_word_of_line(line) - at.word;
@@ -238,12 +239,20 @@ static inline bool lead_home(const struct scene *scene, const uint64_t *words, u
     return true;
 }
 
-static inline bool are_numbers(const struct scene *scene, const uint64_t *words, unsigned some)
+/* Those of a line's words that modules_may_reach(), a bit each; and some more, by their higher halves
+ * alone. */
+static inline unsigned may_be_addresses(const struct scene *scene, const uint64_t *words)
 {
-    for (; some; some &= some - 1)
-        if (modules_may_reach(scene->modules, words[__builtin_ctz(some)]))
-            return false;
-    return true;
+    const __m128 *pair = (const __m128 *)words;
+    __m128i four[2];
+    for (int i = 0; i < 2; i++) {
+        __m128i high =
+            _mm_castps_si128(_mm_shuffle_ps(pair[2 * i], pair[2 * i + 1], _MM_SHUFFLE(3, 1, 3, 1)));
+        four[i] = _mm_and_si128(_mm_cmpgt_epi32(high, scene->below),
+                                _mm_cmplt_epi32(high, _mm_set1_epi32(1 << (47 - 32))));
+    }
+    __m128i eight = _mm_packs_epi32(four[0], four[1]);
+    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(eight, _mm_setzero_si128()));
 }
 
 /* A word of a group's map, and bits that it is to have too. */
@@ -269,8 +278,9 @@ ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *
         memcpy(&kinds, scene->kinds + line * PM_LINE_WORDS, sizeof kinds);
         uint64_t pointers = words_of(kinds, KIND_POINTER), stored = words_of(kinds, KIND_ANY);
         uint64_t mapped = scene->map[word] >> shift & stored;
+        unsigned by_value = words_of(kinds, KIND_BY_VALUE);
         if (!lead_home(scene, words, pointers) ||
-            !are_numbers(scene, words, words_of(kinds, KIND_BY_VALUE)) || mapped & ~pointers)
+            (by_value && by_value & may_be_addresses(scene, words)) || mapped & ~pointers)
             break;
         if (mapped != pointers)
             *last++ = (struct addition){word, pointers << shift};
@@ -290,8 +300,7 @@ OUT_OF_LINE void add_bits(struct txn *t, const struct scene *scene, const struct
 static int map_marked(struct txn *t)
 {
     const uint64_t *marked = t->redo->marked, *end = marked + t->redo->marked_count;
-    struct scene scene = {
-        .c = t->c, .modules = &t->modules, .marks = redo_mark(t, 0), .kinds = redo_kinds(t, 0)};
+    struct scene scene = {.c = t->c, .marks = redo_mark(t, 0), .kinds = redo_kinds(t, 0)};
     struct addition additions[ADDITIONS_MAX];
     int result = 0;
     if (marked < end)
