@@ -55,9 +55,11 @@ void append_structures(Commands &commands, const Plan &plan, size_t repetition,
                     Plan::Command floor = command("floor"), by_hand = command("by_hand");
                     floor.log_of = by_hand.log_of = cell;
                     groups.push_back({command("libpm_redo_stores"), floor, by_hand});
-                    groups.push_back({command("libpm_redo_stores_movable")});
                 }
                 append_in_turn(commands, groups, repetition);
+                if (pmcc)
+                    commands.push_back({{plan.programs + "/bench_recording", structure, order,
+                                         std::to_string(keys), directory}});
             }
 }
 
