@@ -56,6 +56,29 @@ void journal_clear(struct journal *journal, struct journal_region *region)
     memset(shadow_word(journal->c, region->offset), 0, bytes);
 }
 
+/* Some words, compared as a whole. */
+#define BLOCK_WORDS 8
+typedef uint64_t block __attribute__((vector_size(BLOCK_WORDS * 8), aligned(8)));
+
+static inline bool blocks_differ(const uint64_t *a, const uint64_t *b)
+{
+    block d = *(const block *)a ^ *(const block *)b;
+    return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
+}
+
+/* The candidate from the n-th on whose word has changed: if all of a range are, most have not. */
+static inline uint32_t next_changed(const struct journal_region *r, const uint64_t *shadow,
+                                    const uint64_t *home, uint32_t n)
+{
+    uint32_t end = journal_candidates(r);
+    while (r->many && end - n >= BLOCK_WORDS &&
+           !blocks_differ(&shadow[r->low + n], &home[r->low + n]))
+        n += BLOCK_WORDS;
+    while (n < end && shadow[journal_candidate(r, n)] == home[journal_candidate(r, n)])
+        n++;
+    return n;
+}
+
 /* Count the changes, and write them out if there is where. */
 static inline struct journal_counts walk(const struct journal *journal, struct record_clear *clears,
                                          struct record_word *words)
@@ -69,10 +92,8 @@ static inline struct journal_counts walk(const struct journal *journal, struct r
         if (r->clear && clears)
             clears[counts.clears] = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
         counts.clears += r->clear;
-        for (uint32_t n = 0, end = journal_candidates(r); n < end; n++) {
+        for (uint32_t n = 0; (n = next_changed(r, shadow, home, n)) < journal_candidates(r); n++) {
             uint32_t i = journal_candidate(r, n);
-            if (shadow[i] == home[i])
-                continue;
             if (words)
                 words[counts.words] =
                     (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
