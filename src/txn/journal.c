@@ -66,16 +66,44 @@ static inline bool blocks_differ(const uint64_t *a, const uint64_t *b)
     return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
 }
 
-/* The candidate from the n-th on whose word has changed: if all of a range are, most have not. */
-static inline uint32_t next_changed(const struct journal_region *r, const uint64_t *shadow,
-                                    const uint64_t *home, uint32_t n)
+/* Where a region's words are. */
+struct region_words {
+    const uint64_t *shadow, *home;
+    uint64_t offset;
+};
+
+/* Count the words of [first, end) that have changed, and write them out if there is where. */
+static inline uint64_t changed_words(const struct region_words *r, uint32_t first, uint32_t end,
+                                     struct record_word *words)
 {
-    uint32_t end = journal_candidates(r);
-    while (r->many && end - n >= BLOCK_WORDS &&
-           !blocks_differ(&shadow[r->low + n], &home[r->low + n]))
-        n += BLOCK_WORDS;
-    while (n < end && shadow[journal_candidate(r, n)] == home[journal_candidate(r, n)])
+    uint64_t n = 0;
+    for (uint32_t i = first; i < end; i++) {
+        if (r->shadow[i] == r->home[i])
+            continue;
+        if (words)
+            words[n] = (struct record_word){r->offset + i * sizeof(uint64_t), r->shadow[i]};
         n++;
+    }
+    return n;
+}
+
+/* The same for a whole range, of which most words have not: by the block. */
+static inline uint64_t changed_blocks(const struct region_words *r, uint32_t first, uint32_t end,
+                                      struct record_word *words)
+{
+    uint64_t n = 0;
+    for (; end - first >= BLOCK_WORDS; first += BLOCK_WORDS)
+        if (blocks_differ(&r->shadow[first], &r->home[first]))
+            n += changed_words(r, first, first + BLOCK_WORDS, words ? words + n : NULL);
+    return n + changed_words(r, first, end, words ? words + n : NULL);
+}
+
+static inline uint64_t changed_few(const struct region_words *r, const uint32_t *few,
+                                   uint32_t count, struct record_word *words)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        n += changed_words(r, few[i], few[i] + 1, words ? words + n : NULL);
     return n;
 }
 
@@ -85,20 +113,16 @@ static inline struct journal_counts walk(const struct journal *journal, struct r
 {
     struct journal_counts counts = {0, 0};
     for (const struct journal_region *r = journal->dirty; r; r = r->next) {
-        const uint64_t *shadow = shadow_word(journal->c, r->offset);
-        const uint64_t *home = home_word(journal->c, r->offset);
+        struct region_words in = {shadow_word(journal->c, r->offset),
+                                  home_word(journal->c, r->offset), r->offset};
+        struct record_word *next = words ? words + counts.words : NULL;
         if (r->obsolete)
             continue;
         if (r->clear && clears)
             clears[counts.clears] = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
         counts.clears += r->clear;
-        for (uint32_t n = 0; (n = next_changed(r, shadow, home, n)) < journal_candidates(r); n++) {
-            uint32_t i = journal_candidate(r, n);
-            if (words)
-                words[counts.words] =
-                    (struct record_word){r->offset + i * sizeof(uint64_t), shadow[i]};
-            counts.words++;
-        }
+        counts.words += r->many ? changed_blocks(&in, r->low, r->high, next)
+                                : changed_few(&in, r->few, r->few_count, next);
     }
     return counts;
 }

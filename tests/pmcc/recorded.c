@@ -812,3 +812,82 @@ static const char *check_reused(pm_container *c)
             REQUIRE_THAT_IT_HAS(r->rest[k] == r);
     return count == 10 * STEPS - 1 ? NULL : "all of them";
 }
+
+/* ---- many words moved at once, onto each other, and not by whole words ------------------------- */
+
+enum { MOVED_WORDS = 1600, MOVED_EACH = 3 };
+
+struct moves {
+    char target[MOVED_WORDS]; /* what a word is about: every third leads there, */
+    int about[MOVED_WORDS];   /* and this says which; others are that number */
+    void *words[MOVED_WORDS];
+    void *last[9]; /* of which the last only is a pointer */
+    void *copied[9];
+    char packed[sizeof(void *) + 4]; /* a pointer, 4 bytes in */
+    void *unpacked;
+};
+
+NOINLINE static void move_words(struct moves *m, size_t to, size_t from, size_t count)
+{
+    memmove(&m->words[to], &m->words[from], count * sizeof *m->words);
+    memmove(&m->about[to], &m->about[from], count * sizeof *m->about);
+}
+
+NOINLINE static void copy_last(struct moves *m, size_t count)
+{
+    memcpy(m->copied, m->last, count * sizeof *m->last);
+    memcpy(&m->unpacked, m->packed + 4, sizeof m->unpacked);
+}
+
+STRUCTURE(moves)
+static void build_moves(pm_container *c, int step)
+{
+    struct moves *m = root_bytes(c, step, sizeof *m);
+    for (int i = 0; step == 0 && i < MOVED_WORDS; i++) {
+        m->about[i] = i;
+        if (i % MOVED_EACH == 0)
+            m->words[i] = &m->target[i];
+        else
+            memset(&m->words[i], i % 100 + 1, sizeof *m->words);
+    }
+    if (step == 0) {
+        move_words(m, 5, 0, 20); /* told in this transaction, mapped by none */
+        move_words(m, 100, 103, 30);
+        m->last[8] = &m->target[8];
+        char *in = &m->target[9];
+        memcpy(m->packed + 4, &in, sizeof in);
+    } else if (step == 1) {
+        move_words(m, 7, 0, 1500); /* mapped since the last commit */
+        copy_last(m, number(9));
+    } else if (step == 2) {
+        move_words(m, 0, 8, 1500);
+        move_words(m, 7, 0, 1500); /* in part told in this transaction */
+        move_words(m, 0, 8, 1500);
+    } else {
+        move_words(m, 1, 0, 1599);
+        move_words(m, 0, 1, 700);
+    }
+    for (int i = 0; i < MOVED_WORDS; i++)
+        if (m->about[i] % MOVED_EACH == 0)
+            has_pointer(&m->words[i]);
+        else
+            has_data(&m->words[i], sizeof *m->words);
+    has_pointer(&m->last[8]);
+    has_pointer(&m->copied[8]);
+    has_pointer(&m->unpacked);
+}
+static const char *check_moves(pm_container *c)
+{
+    const struct moves *m = pm_getroot(c);
+    for (int i = 0; i < MOVED_WORDS; i++) {
+        if (m->about[i] % MOVED_EACH == 0)
+            REQUIRE_THAT_IT_HAS(m->words[i] == &m->target[m->about[i]]);
+        void *number_there;
+        memset(&number_there, m->about[i] % 100 + 1, sizeof number_there);
+        if (m->about[i] % MOVED_EACH)
+            REQUIRE_THAT_IT_HAS(m->words[i] == number_there);
+    }
+    REQUIRE_THAT_IT_HAS(m->copied[8] == &m->target[8]);
+    REQUIRE_THAT_IT_HAS(m->last[8] == &m->target[8]);
+    return pm_contains(c, m->unpacked) ? NULL : "what was packed";
+}

@@ -465,18 +465,13 @@ struct source {
     uint64_t first;      /* number, from the container's start */
 };
 
-/* Those at `offset` of a container, if its words are told kinds. */
-static inline struct source words_of_container(const struct txn *t, uint64_t offset)
-{
-    return (struct source){t && t->kinds && offset % sizeof(uint64_t) == 0 ? t : NULL,
-                           offset / sizeof(uint64_t)};
-}
-
 OUT_OF_LINE struct source words_at(const void *address)
 {
     const struct container *c = arena_find(address);
+    const struct txn *t = c && container_holds(c, address) ? c->upper : NULL;
     uint64_t offset = c ? (uint64_t)((const char *)address - c->base) : 0;
-    return words_of_container(c && offset < c->max_size ? c->upper : NULL, offset);
+    bool told = t && t->kinds && offset % sizeof(uint64_t) == 0;
+    return (struct source){told ? t : NULL, offset / sizeof(uint64_t)};
 }
 
 static inline bool some_are_mapped(struct source at, uint64_t count)
@@ -523,51 +518,98 @@ OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct source from, 
     }
 }
 
-/* Of words that are not mapped, as a rule of what is moved by the bulk: what is told of them. */
-static inline void copy_told(uint8_t *to, const uint8_t *from, uint64_t count)
+/* As many kinds as a line has words at most. */
+static inline void put_kinds(uint8_t *to, uint64_t kinds, uint64_t count)
 {
-    uint64_t n, kinds;
-    if (count > sizeof kinds)
-        from = memmove(to, from, count);
-    for (; count > 0; to += n, from += n, count -= n) {
-        memcpy(&kinds, from, sizeof kinds); /* more than there are, but of the table */
-        kinds = others_are_data(kinds);
-        memcpy(to, &kinds, n = min_u64(count, sizeof kinds));
+    if (count & 8)
+        memcpy(to, &kinds, 8);
+    if (count & 4) {
+        memcpy(to, &kinds, 4);
+        kinds >>= 32;
+        to += 4;
     }
+    if (count & 2) {
+        memcpy(to, &kinds, 2);
+        kinds >>= 16;
+        to += 2;
+    }
+    if (count & 1)
+        *to = (uint8_t)kinds;
+}
+
+/* Of words that are not mapped, as a rule of what is moved by the bulk: what is told of them. More
+ * are read than there are, but of the table, for no container ends where the arena does. */
+static inline void copy_few_told(uint8_t *to, const uint8_t *from, uint64_t count)
+{
+    uint64_t kinds;
+    memcpy(&kinds, from, sizeof kinds);
+    put_kinds(to, others_are_data(kinds), count);
+}
+
+static void copy_told(uint8_t *to, const uint8_t *from, uint64_t count)
+{
+    memmove(to, from, count);
+    for (uint64_t n; count > 0; to += n, count -= n) {
+        n = min_u64(count, PM_LINE_WORDS);
+        copy_few_told(to, to, n);
+    }
+}
+
+OUT_OF_LINE void copy_many(struct txn *t, uint64_t first, struct source from, uint64_t count)
+{
+    if (some_are_mapped(from, count))
+        copy_pieces(t, first, from, count);
+    else
+        copy_told(redo_kinds(t, 0) + first, redo_kinds(from.t, 0) + from.first, count);
 }
 
 static inline void copy_words(struct txn *t, uint64_t first, struct source from, uint64_t count)
 {
-    uint8_t *to = redo_kinds(t, 0) + first;
-    if (!from.t)
-        memset(to, KIND_BY_VALUE, count);
-    else if (some_are_mapped(from, count))
+    struct mapped_place place = mapped_place_of_word(from.t, from.first);
+    if (count > min_u64(PM_LINE_WORDS, SEAL_BITS - place.shift))
+        copy_many(t, first, from, count);
+    else if (mapped_at(place) & bits_between(0, count))
         copy_pieces(t, first, from, count);
     else
-        copy_told(to, redo_kinds(from.t, 0) + from.first, count);
+        copy_few_told(redo_kinds(t, 0) + first, redo_kinds(from.t, 0) + from.first, count);
 }
 
-/* Parts of words are data. */
-OUT_OF_LINE void set_parts(struct txn *t, uint64_t offset, uint64_t end)
+OUT_OF_LINE void copy_from_elsewhere(struct txn *t, uint64_t first, const void *address,
+                                     uint64_t count)
 {
-    if (offset % sizeof(uint64_t))
+    struct source from = words_at(address);
+    if (from.t)
+        copy_many(t, first, from, count);
+    else
+        memset(redo_kinds(t, 0) + first, KIND_BY_VALUE, count);
+}
+
+/* Words, and parts of some, which are data. */
+OUT_OF_LINE void copy_with_parts(struct txn *t, uint64_t offset, const char *from, uint64_t bytes)
+{
+    uint64_t end = offset + bytes, low = align_up(offset, sizeof(uint64_t)),
+             high = align_down(end, sizeof(uint64_t));
+    if (low < high)
+        txn_copy_kinds(t, low, from + (low - offset), high - low);
+    if (offset < low)
         set_kind(t, offset, 1, KIND_DATA);
-    if (end % sizeof(uint64_t))
+    if (high < end)
         set_kind(t, end - 1, 1, KIND_DATA);
 }
 
+/* What needs a frame is out of line: most often few words are moved within a container, and it would
+ * take a fifth of that time. */
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
 {
-    uint64_t first = divide_up(offset, sizeof(uint64_t)), end = (offset + bytes) / sizeof(uint64_t);
-    if (!t->kinds)
+    uint64_t first = offset / sizeof(uint64_t), count = bytes / sizeof(uint64_t);
+    if (!t->kinds || bytes == 0)
         return;
-    if (first < end) {
-        const char *words = (const char *)from + (first * sizeof(uint64_t) - offset);
-        bool near = container_holds(t->c, words);
-        struct source known =
-            near ? words_of_container(t, (uint64_t)(words - t->c->base)) : words_at(words);
-        copy_words(t, first, known, end - first);
+    if ((offset | bytes) % sizeof(uint64_t)) {
+        copy_with_parts(t, offset, from, bytes);
+    } else if (container_holds(t->c, from) && (uintptr_t)from % sizeof(uint64_t) == 0) {
+        uint64_t at = (uint64_t)((const char *)from - t->c->base);
+        copy_words(t, first, (struct source){t, at / sizeof(uint64_t)}, count);
+    } else {
+        copy_from_elsewhere(t, first, from, count);
     }
-    if ((offset | bytes) % sizeof(uint64_t) && bytes)
-        set_parts(t, offset, offset + bytes);
 }
