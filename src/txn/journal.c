@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "txn/journal.h"
 
+#include <emmintrin.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -56,55 +57,58 @@ void journal_clear(struct journal *journal, struct journal_region *region)
     memset(shadow_word(journal->c, region->offset), 0, bytes);
 }
 
-/* Some words, compared as a whole. */
-#define BLOCK_WORDS 8
-typedef uint64_t block __attribute__((vector_size(BLOCK_WORDS * 8), aligned(8)));
+#define BLOCK_WORDS 8 /* compared at once */
 
-static inline bool blocks_differ(const uint64_t *a, const uint64_t *b)
+/* Which words of a block differ: word n by bit 2 n. */
+static inline uint32_t differing(const uint64_t *a, const uint64_t *b)
 {
-    block d = *(const block *)a ^ *(const block *)b;
-    return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
+    const __m128i *x = (const __m128i *)a, *y = (const __m128i *)b;
+    __m128i same[4]; /* halves of words, four in each */
+    for (int i = 0; i < 4; i++)
+        same[i] = _mm_cmpeq_epi32(_mm_loadu_si128(&x[i]), _mm_loadu_si128(&y[i]));
+    __m128i all =
+        _mm_packs_epi16(_mm_packs_epi32(same[0], same[1]), _mm_packs_epi32(same[2], same[3]));
+    uint32_t halves = ~(uint32_t)_mm_movemask_epi8(all);
+    return (halves | halves >> 1) & 0x5555;
 }
 
-/* Where a region's words are. */
-struct region_words {
+/* Words of a region, and where those that have changed are written out, if anywhere. */
+struct walked {
     const uint64_t *shadow, *home;
     uint64_t offset;
+    struct record_word *words;
 };
 
-/* Count the words of [first, end) that have changed, and write them out if there is where. */
-static inline uint64_t changed_words(const struct region_words *r, uint32_t first, uint32_t end,
-                                     struct record_word *words)
+/* These take how many words have been found before, and return how many with theirs. */
+static inline uint64_t found_word(const struct walked *w, uint64_t i, uint64_t found)
 {
-    uint64_t n = 0;
-    for (uint32_t i = first; i < end; i++) {
-        if (r->shadow[i] == r->home[i])
-            continue;
-        if (words)
-            words[n] = (struct record_word){r->offset + i * sizeof(uint64_t), r->shadow[i]};
-        n++;
-    }
-    return n;
+    if (w->words)
+        w->words[found] = (struct record_word){w->offset + i * sizeof(uint64_t), w->shadow[i]};
+    return found + 1;
 }
 
-/* The same for a whole range, of which most words have not: by the block. */
-static inline uint64_t changed_blocks(const struct region_words *r, uint32_t first, uint32_t end,
-                                      struct record_word *words)
+static inline uint64_t look_at_word(const struct walked *w, uint64_t i, uint64_t found)
 {
-    uint64_t n = 0;
-    for (; end - first >= BLOCK_WORDS; first += BLOCK_WORDS)
-        if (blocks_differ(&r->shadow[first], &r->home[first]))
-            n += changed_words(r, first, first + BLOCK_WORDS, words ? words + n : NULL);
-    return n + changed_words(r, first, end, words ? words + n : NULL);
+    return w->shadow[i] == w->home[i] ? found : found_word(w, i, found);
 }
 
-static inline uint64_t changed_few(const struct region_words *r, const uint32_t *few,
-                                   uint32_t count, struct record_word *words)
+static inline uint64_t look_at_few(const struct walked *w, const struct journal_region *r,
+                                   uint64_t found)
 {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < count; i++)
-        n += changed_words(r, few[i], few[i] + 1, words ? words + n : NULL);
-    return n;
+    for (uint32_t n = 0; n < r->few_count; n++)
+        found = look_at_word(w, r->few[n], found);
+    return found;
+}
+
+static inline uint64_t look_at_range(const struct walked *w, uint64_t i, uint64_t end,
+                                     uint64_t found)
+{
+    for (; end - i >= BLOCK_WORDS; i += BLOCK_WORDS)
+        for (uint32_t d = differing(&w->shadow[i], &w->home[i]); d; d &= d - 1)
+            found = found_word(w, i + (uint32_t)__builtin_ctz(d) / 2, found);
+    for (; i < end; i++)
+        found = look_at_word(w, i, found);
+    return found;
 }
 
 /* Count the changes, and write them out if there is where. */
@@ -113,16 +117,15 @@ static inline struct journal_counts walk(const struct journal *journal, struct r
 {
     struct journal_counts counts = {0, 0};
     for (const struct journal_region *r = journal->dirty; r; r = r->next) {
-        struct region_words in = {shadow_word(journal->c, r->offset),
-                                  home_word(journal->c, r->offset), r->offset};
-        struct record_word *next = words ? words + counts.words : NULL;
+        struct walked w = {shadow_word(journal->c, r->offset), home_word(journal->c, r->offset),
+                           r->offset, words};
         if (r->obsolete)
             continue;
         if (r->clear && clears)
             clears[counts.clears] = (struct record_clear){r->offset, r->words * sizeof(uint64_t)};
         counts.clears += r->clear;
-        counts.words += r->many ? changed_blocks(&in, r->low, r->high, next)
-                                : changed_few(&in, r->few, r->few_count, next);
+        counts.words = r->many ? look_at_range(&w, r->low, r->high, counts.words)
+                               : look_at_few(&w, r, counts.words);
     }
     return counts;
 }
