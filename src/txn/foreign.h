@@ -14,6 +14,12 @@ static inline bool foreign_is_address(uint64_t value)
     return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
 }
 
+/* Whether it is what programs store for "none", as MAP_FAILED: of the first page or the last. */
+static inline bool foreign_is_sentinel(uint64_t value)
+{
+    return value + PM_PAGE < 2 * PM_PAGE;
+}
+
 /* Whether there is anything now: a number in a union, or in a `void *`, is hardly ever the address of
  * something. A call of the system. */
 bool foreign_is_mapped(uint64_t value);

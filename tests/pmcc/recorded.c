@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <wchar.h>
 
 /* And nobody may change its parameters. */
 #define NOINLINE __attribute__((noinline, used))
@@ -822,7 +823,7 @@ struct moves {
     int about[MOVED_WORDS];   /* and this says which; others are that number */
     void *words[MOVED_WORDS];
     void *last[9]; /* of which the last only is a pointer */
-    void *copied[9];
+    void *copied[9], *wide[9];
     char packed[sizeof(void *) + 4]; /* a pointer, 4 bytes in */
     void *unpacked;
 };
@@ -836,6 +837,8 @@ NOINLINE static void move_words(struct moves *m, size_t to, size_t from, size_t 
 NOINLINE static void copy_last(struct moves *m, size_t count)
 {
     memcpy(m->copied, m->last, count * sizeof *m->last);
+    wmemcpy((wchar_t *)m->wide, (const wchar_t *)m->last,
+            count * sizeof *m->last / sizeof(wchar_t));
     memcpy(&m->unpacked, m->packed + 4, sizeof m->unpacked);
 }
 
@@ -852,7 +855,9 @@ static void build_moves(pm_container *c, int step)
     }
     if (step == 0) {
         move_words(m, 5, 0, 20); /* told in this transaction, mapped by none */
-        move_words(m, 100, 103, 30);
+        move_words(m, 100, 104, 30);
+        for (long n = 1; n <= 17; n++)
+            move_words(m, 200 + 20 * n + 1, 200 + 20 * n, number(n));
         m->last[8] = &m->target[8];
         char *in = &m->target[9];
         memcpy(m->packed + 4, &in, sizeof in);
@@ -874,6 +879,7 @@ static void build_moves(pm_container *c, int step)
             has_data(&m->words[i], sizeof *m->words);
     has_pointer(&m->last[8]);
     has_pointer(&m->copied[8]);
+    has_pointer(&m->wide[8]);
     has_pointer(&m->unpacked);
 }
 static const char *check_moves(pm_container *c)
@@ -888,6 +894,7 @@ static const char *check_moves(pm_container *c)
             REQUIRE_THAT_IT_HAS(m->words[i] == number_there);
     }
     REQUIRE_THAT_IT_HAS(m->copied[8] == &m->target[8]);
+    REQUIRE_THAT_IT_HAS(m->wide[8] == &m->target[8]);
     REQUIRE_THAT_IT_HAS(m->last[8] == &m->target[8]);
     return pm_contains(c, m->unpacked) ? NULL : "what was packed";
 }

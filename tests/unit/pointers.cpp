@@ -363,7 +363,12 @@ TEST_CASE("pm_check reports what is wrong with pointers and their map")
     char *base = (char *)p - offset_of(c.get(), p);
     p[1] = base + (64 << 20);
     REQUIRE(pm_check(c.get()) == 0);
-    for (char *wrong : {base - 1, base + (64 << 20) + 1, (char *)&path}) {
+    for (uintptr_t none : {uintptr_t{1}, uintptr_t{4095}, -uintptr_t{4096}, -uintptr_t{1}}) {
+        p[1] = reinterpret_cast<char *>(none);
+        REQUIRE(pm_check(c.get()) == 0);
+    }
+    for (char *wrong :
+         {base - 1, base + (64 << 20) + 1, (char *)&path, (char *)4096, (char *)-uintptr_t{4097}}) {
         p[1] = wrong;
         REQUIRE(pm_check(c.get()) == -1);
         require_failure(EBADMSG, "leads out of the container");
