@@ -816,16 +816,17 @@ static const char *check_reused(pm_container *c)
 
 /* ---- many words moved at once, onto each other, and not by whole words ------------------------- */
 
-enum { MOVED_WORDS = 1600, MOVED_EACH = 3 };
+enum { MOVED_WORDS = 1600, MOVED_EACH = 3, WINDOWS = 100, WINDOW = 8, WINDOW_EACH = 15 };
 
 struct moves {
     char target[MOVED_WORDS]; /* what a word is about: every third leads there, */
     int about[MOVED_WORDS];   /* and this says which; others are that number */
     void *words[MOVED_WORDS];
-    void *last[9]; /* of which the last only is a pointer */
+    void *sparse[MOVED_WORDS], *windows[WINDOWS][WINDOW]; /* of which the last is a pointer */
+    void *last[9];                                        /* of which the last only is a pointer */
     void *copied[9], *wide[9];
     char packed[sizeof(void *) + 4]; /* a pointer, 4 bytes in */
-    void *unpacked;
+    void *unpacked, *shifted[2];
 };
 
 NOINLINE static void move_words(struct moves *m, size_t to, size_t from, size_t count)
@@ -834,12 +835,20 @@ NOINLINE static void move_words(struct moves *m, size_t to, size_t from, size_t 
     memmove(&m->about[to], &m->about[from], count * sizeof *m->about);
 }
 
+/* Wherever a word of the map ends within one. */
+NOINLINE static void copy_windows(struct moves *m, size_t bytes)
+{
+    for (int i = 0; i < WINDOWS; i++)
+        memcpy(m->windows[i], &m->sparse[(i + 1) * WINDOW_EACH - WINDOW], bytes);
+}
+
 NOINLINE static void copy_last(struct moves *m, size_t count)
 {
     memcpy(m->copied, m->last, count * sizeof *m->last);
     wmemcpy((wchar_t *)m->wide, (const wchar_t *)m->last,
             count * sizeof *m->last / sizeof(wchar_t));
     memcpy(&m->unpacked, m->packed + 4, sizeof m->unpacked);
+    memcpy((char *)m->shifted + 4, m->packed, sizeof m->packed);
 }
 
 STRUCTURE(moves)
@@ -853,17 +862,25 @@ static void build_moves(pm_container *c, int step)
         else
             memset(&m->words[i], i % 100 + 1, sizeof *m->words);
     }
+    for (int i = 0; step == 0 && i < WINDOWS; i++) {
+        size_t last = (size_t)(i + 1) * WINDOW_EACH - 1;
+        m->sparse[last] = &m->target[last];
+    }
     if (step == 0) {
         move_words(m, 5, 0, 20); /* told in this transaction, mapped by none */
         move_words(m, 100, 104, 30);
         for (long n = 1; n <= 17; n++)
-            move_words(m, 200 + 20 * n + 1, 200 + 20 * n, number(n));
+            for (size_t at = 200 + 60 * (size_t)n, end = at + 60; at < end; at += 20)
+                move_words(m, at + 1, at, number(n));
         m->last[8] = &m->target[8];
         char *in = &m->target[9];
         memcpy(m->packed + 4, &in, sizeof in);
     } else if (step == 1) {
-        move_words(m, 7, 0, 1500); /* mapped since the last commit */
+        for (size_t at = 0; at < 1590; at += 9) /* all mapped since the last commit */
+            move_words(m, at + 1, at, number(8));
+        move_words(m, 7, 0, 1500);
         copy_last(m, number(9));
+        copy_windows(m, number(sizeof m->windows[0]));
     } else if (step == 2) {
         move_words(m, 0, 8, 1500);
         move_words(m, 7, 0, 1500); /* in part told in this transaction */
@@ -877,10 +894,15 @@ static void build_moves(pm_container *c, int step)
             has_pointer(&m->words[i]);
         else
             has_data(&m->words[i], sizeof *m->words);
+    for (int i = 0; i < WINDOWS; i++) {
+        has_pointer(&m->sparse[(i + 1) * WINDOW_EACH - 1]);
+        has_pointer(&m->windows[i][WINDOW - 1]);
+    }
     has_pointer(&m->last[8]);
     has_pointer(&m->copied[8]);
     has_pointer(&m->wide[8]);
     has_pointer(&m->unpacked);
+    has_pointer(&m->shifted[1]);
 }
 static const char *check_moves(pm_container *c)
 {
@@ -893,8 +915,11 @@ static const char *check_moves(pm_container *c)
         if (m->about[i] % MOVED_EACH)
             REQUIRE_THAT_IT_HAS(m->words[i] == number_there);
     }
+    for (int i = 0; i < WINDOWS; i++)
+        REQUIRE_THAT_IT_HAS(m->windows[i][WINDOW - 1] == &m->target[(i + 1) * WINDOW_EACH - 1]);
     REQUIRE_THAT_IT_HAS(m->copied[8] == &m->target[8]);
     REQUIRE_THAT_IT_HAS(m->wide[8] == &m->target[8]);
     REQUIRE_THAT_IT_HAS(m->last[8] == &m->target[8]);
-    return pm_contains(c, m->unpacked) ? NULL : "what was packed";
+    REQUIRE_THAT_IT_HAS(m->shifted[1] == m->unpacked);
+    return m->unpacked == &m->target[9] ? NULL : "what was packed";
 }
