@@ -14,7 +14,7 @@ static inline bool foreign_is_address(uint64_t value)
     return value - PM_PAGE < (UINT64_C(1) << 47) - PM_PAGE;
 }
 
-/* Whether it is what programs store for "none", as MAP_FAILED: of the first page or the last. */
+/* Whether it is what programs store for "none", NULL or MAP_FAILED: of the first page or the last. */
 static inline bool foreign_is_sentinel(uint64_t value)
 {
     return value + PM_PAGE < 2 * PM_PAGE;

@@ -100,6 +100,7 @@ static inline uint64_t look_at_few(const struct walked *w, const struct journal_
     return found;
 }
 
+/* By the block, for of the words of a range most have not changed. */
 static inline uint64_t look_at_range(const struct walked *w, uint64_t i, uint64_t end,
                                      uint64_t found)
 {

@@ -822,10 +822,10 @@ struct moves {
     char target[MOVED_WORDS]; /* what a word is about: every third leads there, */
     int about[MOVED_WORDS];   /* and this says which; others are that number */
     void *words[MOVED_WORDS];
-    void *sparse[MOVED_WORDS], *windows[WINDOWS][WINDOW]; /* of which the last is a pointer */
-    void *last[9];                                        /* of which the last only is a pointer */
-    void *copied[9], *wide[9];
-    char packed[sizeof(void *) + 4]; /* a pointer, 4 bytes in */
+    void *sparse[MOVED_WORDS];           /* of which few are pointers, */
+    void *windows[WINDOWS][WINDOW];      /* and of each of these the last only, */
+    void *last[9], *copied[9], *wide[9]; /* and of these */
+    char packed[sizeof(void *) + 4];     /* a pointer, 4 bytes in */
     void *unpacked, *shifted[2];
 };
 
