@@ -25,19 +25,6 @@ static void rebuild_lists(struct allocator *a)
     }
 }
 
-/* The root's words as the medium has them; whether the root is an object is pm_check()'s to say. */
-static int check_root_words(const struct allocator *a)
-{
-    const uint64_t *root = home_word(a->c, a->t->root.offset);
-    for (int i = 0; i < 2; i++)
-        if (!seal_is_valid(root[i]) || seal_payload(root[i]) >= container_bytes(a->c))
-            return pm__fail(EBADMSG,
-                            "%s: offset %llu: the root's word is damaged; restore the file from a "
-                            "backup",
-                            a->c->path, (unsigned long long)(a->t->root.offset + 8u * i));
-    return 0;
-}
-
 /* For txn_upcalls. */
 static bool object_at(void *allocator, uint64_t offset, uint64_t *start, uint64_t *size)
 {
@@ -64,8 +51,6 @@ static bool object_at(void *allocator, uint64_t offset, uint64_t *start, uint64_
 int allocator_open(struct allocator *a, struct txn *t)
 {
     *a = (struct allocator){.t = t, .c = t->c, .classes = class_count(t->c)};
-    if (check_root_words(a) != 0)
-        return -1;
     a->slabs = tables_take(&a->c->tables, a->c->segments_max * sizeof *a->slabs);
     a->first = malloc(a->classes * sizeof *a->first);
     if (!a->first)

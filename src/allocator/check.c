@@ -3,6 +3,7 @@
 
 #include "allocator/slab.h"
 #include "base/error.h"
+#include "txn/sums.h"
 
 #include <errno.h>
 #include <string.h>
@@ -79,6 +80,8 @@ int allocator_check(struct allocator *a)
         result = check_root(a);
     if (result == 0)
         result = a->upcalls.check(a->upcalls.context);
+    if (result == 0 && a->c->header.version == FORMAT_VERSION)
+        result = sums_check_fixed(a->t) != 0 ? -1 : sums_check_rest(a->t);
     lock_release(&a->lock);
     return result;
 }

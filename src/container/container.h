@@ -28,6 +28,7 @@
 #include "backend/backend.h"
 #include "base/marks.h"
 #include "container/format.h"
+#include "container/sums.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -135,6 +136,10 @@ int container_shrink(struct container *c, uint32_t segments);
 /* Verify both header copies on the medium, for pm_check(). */
 int container_check_headers(struct container *c);
 
+/* Have both header copies say FORMAT_VERSION, one after the other: what that version has besides is on
+ * the medium. -errno: perhaps one of them does. */
+int container_upgrade(struct container *c);
+
 /* ---- the arena ----------------------------------------------------------------------------- */
 
 /*
@@ -213,6 +218,11 @@ static inline uint64_t *shadow_word(const struct container *c, uint64_t offset)
 static inline struct format_state *home_state(const struct container *c)
 {
     return (struct format_state *)(c->home + FORMAT_STATE);
+}
+
+static inline struct format_guard *home_guard(const struct container *c)
+{
+    return (struct format_guard *)(c->home + FORMAT_GUARD);
 }
 
 /* The segment table: as committed (home), and as the open transaction has it (shadow). */

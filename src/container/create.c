@@ -82,9 +82,14 @@ static int fill_state(struct format_state *state, const char *path, const struct
     uint64_t base = arena_choose(h->max_size, h->id[0]);
     if (base == 0)
         return place_none(path, h->max_size);
+    struct sums sums = {0, 0};
+    for (uint32_t i = 0; i < h->meta_segments; i++)
+        sums.fixed += sums_table_term(h->id[0] ^ h->id[1], FORMAT_TABLE + i * sizeof(uint64_t),
+                                      segment_word(SEGMENT_META, 0));
     *state = (struct format_state){.base_epoch = seal(1),
                                    .base = seal(base),
-                                   .movable = seal(movable ? MOVABLE_NOW : MOVABLE_NEVER)};
+                                   .movable = seal(movable ? MOVABLE_NOW : MOVABLE_NEVER),
+                                   .sums = {sums_word(sums)}};
     return 0;
 }
 
@@ -92,6 +97,7 @@ static int fill_state(struct format_state *state, const char *path, const struct
 static int fill_file(int fd, const struct format_header *h, const struct format_state *state)
 {
     uint32_t used = h->meta_segments + 2;
+    struct format_guard guard = {state->base_epoch, state->base, state->movable};
     int error = file_allocate(fd, 0, used * h->segment_size);
     if (error == 0)
         error = header_write(fd, h, FORMAT_HEADER_A);
@@ -99,6 +105,8 @@ static int fill_file(int fd, const struct format_header *h, const struct format_
         error = header_write(fd, h, FORMAT_HEADER_B);
     if (error == 0)
         error = file_write(fd, state, sizeof *state, FORMAT_STATE);
+    if (error == 0)
+        error = file_write(fd, &guard, sizeof guard, FORMAT_GUARD);
     for (uint32_t i = 0; i < used && error == 0; i++) {
         uint64_t word = i < h->meta_segments ? segment_word(SEGMENT_META, 0)
                                              : segment_log_word(i - h->meta_segments, 0);

@@ -12,8 +12,12 @@
  *   header       written at creation only; each copy has a checksum
  *   in place     sealed words of the state page: base epoch (recovery, close), base address and
  *                what else a move needs, each with a round of its own; and what was fenced, without
- *   journaled    root, segment table, bitmaps, pointer map: sealed words, changed by commit records
- *                only
+ *   journaled    root, modules, segment table, bitmaps, pointer map: sealed words, changed by commit
+ *                records only; sums over them are in each record and in the state page
+ *                (container/sums.h)
+ *
+ * A sector may come back as zeros, or as it was some time ago. No word for which zero has no meaning
+ * accepts zero, and what is changed in place has a guard in another sector.
  */
 #ifndef PM_CONTAINER_FORMAT_H
 #define PM_CONTAINER_FORMAT_H
@@ -26,7 +30,8 @@
 #include <stdint.h>
 
 #define FORMAT_MAGIC           "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
-#define FORMAT_VERSION         2u
+#define FORMAT_VERSION         3u
+#define FORMAT_VERSION_OLDEST  2u /* without sums and guard; the first open for writing adds them */
 
 #define FORMAT_SEGMENT_MIN     (UINT64_C(64) << 10)
 #define FORMAT_SEGMENT_MAX     (UINT64_C(1) << 30)
@@ -52,8 +57,9 @@ struct format_header {
 };
 
 struct format_state {
-    uint64_t base_epoch;    /* sealed; whatever the log says of it and of older epochs is void; and
-                               BASE_REDO: what follows it is the redo engine's log */
+    uint64_t base_epoch;    /* sealed, never 0; whatever the log says of it and of older epochs is
+                               void; and BASE_REDO: what follows it is the redo engine's log; and
+                               BASE_SUMS: which sums are those of the base */
     uint64_t fenced_epoch;  /* sealed; see below */
     uint64_t fenced_images; /* sealed; undo: fenced_images() */
     uint64_t unused[5];
@@ -63,6 +69,18 @@ struct format_state {
     uint64_t base;    /* sealed; address of the container's first byte, that its pointers mean */
     uint64_t target;  /* sealed; not 0: pointers are on their way there, and some have arrived */
     uint64_t movable; /* sealed; enum movable */
+    uint64_t unused_three[5];
+    uint64_t sums[2]; /* sums_word() at the base epoch, by BASE_SUMS; the other is the one before */
+};
+
+/*
+ * What the state page says, once more, in a sector of its own. A state page that an older copy has
+ * replaced contradicts it. Written after what it guards, and fenced before that changes again.
+ */
+struct format_guard {
+    uint64_t epoch;   /* sealed, never 0; this commit, and all before it, are durable */
+    uint64_t base;    /* sealed; as the state page's, unless a move is on its way */
+    uint64_t movable; /* sealed; as the state page's, or what that was before */
 };
 
 enum movable {
@@ -71,7 +89,15 @@ enum movable {
     MOVABLE_ONCE = 2, /* until somebody wrote here who did not */
 };
 
-#define BASE_REDO (UINT64_C(1) << (SEAL_BITS - 1))
+#define BASE_REDO  (UINT64_C(1) << (SEAL_BITS - 1))
+#define BASE_SUMS  (UINT64_C(1) << (SEAL_BITS - 2))
+#define BASE_EPOCH (BASE_SUMS - 1) /* the bits of the epoch */
+
+/* Which of the sums are those of the base epoch. */
+static inline unsigned sums_slot_of(const struct format_state *state)
+{
+    return seal_payload(state->base_epoch) & BASE_SUMS ? 1 : 0;
+}
 
 /*
  * What the log must hold: without these words a damaged record would pass for one that a crash has
@@ -110,6 +136,7 @@ struct format_module {
 
 #define FORMAT_HEADER_A    UINT64_C(0)
 #define FORMAT_HEADER_B    PM_PAGE
+#define FORMAT_GUARD       (FORMAT_HEADER_B + PM_PAGE / 2)
 #define FORMAT_STATE       (2 * PM_PAGE)
 #define FORMAT_MODULES     (FORMAT_STATE + 256)
 #define FORMAT_TABLE       (3 * PM_PAGE) /* one word for each segment up to max_size */
@@ -117,9 +144,12 @@ struct format_module {
 static_assert(sizeof(struct format_header) == 200, "format");
 static_assert(offsetof(struct format_header, layout) == 64, "format");
 static_assert(offsetof(struct format_header, checksum) == 192, "format");
-static_assert(sizeof(struct format_state) == 152, "format");
+static_assert(sizeof(struct format_state) == 208, "format");
 static_assert(offsetof(struct format_state, root_offset) == 64, "a line apart from base_epoch");
 static_assert(offsetof(struct format_state, base) == 128, "format");
+static_assert(offsetof(struct format_state, sums) == 192, "a line apart from base_epoch");
+static_assert(FORMAT_HEADER_B + sizeof(struct format_header) <= FORMAT_GUARD, "format");
+static_assert(FORMAT_GUARD + sizeof(struct format_guard) <= FORMAT_STATE, "format");
 static_assert(sizeof(struct format_state) <= FORMAT_MODULES - FORMAT_STATE, "format");
 static_assert(sizeof(struct format_module) == 128, "format");
 static_assert(FORMAT_MODULES + FORMAT_MODULES_MAX * sizeof(struct format_module) == FORMAT_TABLE,
@@ -288,7 +318,7 @@ struct log_record {
     uint64_t clears; /* count of struct record_clear */
     uint64_t words;  /* count of struct record_word */
     uint64_t pages;  /* count of struct record_page */
-    uint64_t unused;
+    uint64_t sums;   /* sums_word() after this commit */
     uint64_t checksum; /* of the whole record with this field zero */
 };
 
@@ -323,7 +353,8 @@ struct redo_part {
     uint64_t epoch;
     uint64_t fenced;   /* all was durable up to this epoch when the record was written */
     uint64_t total;    /* bytes of the whole record's stream */
-    uint64_t previous; /* checksum of the part before; 0 in the first */
+    uint64_t previous; /* checksum of the part before; in the first part sums_word() after this
+                          commit */
     uint32_t number;   /* of the part in its record, from 0 */
     uint32_t bytes;    /* of the stream in this part */
     uint32_t clears, words, fresh, runs; /* counts, the same in all parts */

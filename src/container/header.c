@@ -8,6 +8,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "container/create.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 static uint64_t header_checksum(const struct format_header *header)
 {
-    return checksum(header, offsetof(struct format_header, checksum), FORMAT_VERSION);
+    return checksum(header, offsetof(struct format_header, checksum), header->version);
 }
 
 void header_seal(struct format_header *header)
@@ -46,7 +47,7 @@ static enum verdict judge(const struct format_header *h)
         return NO_MAGIC;
     bool whole = h->checksum == header_checksum(h);
     /* Another version may keep its checksum elsewhere; its number alone must tell. */
-    if (h->version != FORMAT_VERSION)
+    if (h->version < FORMAT_VERSION_OLDEST || h->version > FORMAT_VERSION)
         return OTHER_VERSION;
     if (!whole)
         return DAMAGED;
@@ -70,10 +71,11 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
         verdicts[i] = judge(&copies[i]);
     }
     *damaged = UINT64_MAX;
+    /* Copy A goes first to a new version: a copy B that lags behind is brought there as a damaged one. */
     for (int i = 0; i < 2; i++)
         if (verdicts[i] == WHOLE) {
             *header = copies[i];
-            if (verdicts[!i] != WHOLE)
+            if (verdicts[!i] != WHOLE || copies[!i].version != copies[i].version)
                 *damaged = offsets[!i];
             return 0;
         }
@@ -84,8 +86,8 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
         if (verdicts[i] == OTHER_VERSION)
             return pm__fail(ENOTSUP,
                             "%s: offset 8: a container of format version %u, this library reads "
-                            "version %u; use the libpm that wrote it",
-                            path, copies[i].version, FORMAT_VERSION);
+                            "versions %u to %u; use the libpm that wrote it",
+                            path, copies[i].version, FORMAT_VERSION_OLDEST, FORMAT_VERSION);
         if (verdicts[i] == OTHER_PAGE_SIZE)
             return pm__fail(ENOTSUP, "%s: offset 12: made for pages of %u bytes, not %llu", path,
                             copies[i].page_size, (unsigned long long)PM_PAGE);
@@ -94,6 +96,19 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
                     "%s: offsets 0 and %llu: both copies of the header are damaged; restore the "
                     "file from a backup",
                     path, (unsigned long long)FORMAT_HEADER_B);
+}
+
+int container_upgrade(struct container *c)
+{
+    static const uint64_t offsets[2] = {FORMAT_HEADER_A, FORMAT_HEADER_B};
+    header_seal(&c->header);
+    int error = 0;
+    for (int i = 0; i < 2 && error == 0; i++) {
+        error = header_write(c->fd, &c->header, offsets[i]);
+        if (error == 0)
+            error = file_sync(c->fd);
+    }
+    return error;
 }
 
 int container_check_headers(struct container *c)

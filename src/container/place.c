@@ -35,6 +35,28 @@ static bool is_apart(uint64_t target, uint64_t base, uint64_t size)
     return target == 0 || target == base || target + size <= base || base + size <= target;
 }
 
+/* Whether the state page is the newest that there was. A move is on its way until `target` is zero. */
+static int check_guard(const struct container *c, const struct format_state *state)
+{
+    struct format_guard guard;
+    if (c->header.version < FORMAT_VERSION)
+        return 0;
+    ssize_t n = TEMP_FAILURE_RETRY(pread(c->fd, &guard, sizeof guard, FORMAT_GUARD));
+    if (n < 0)
+        return pm__fail_system(errno, "%s: offset %llu: cannot read the guard of the state page",
+                               c->path, (unsigned long long)FORMAT_GUARD);
+    bool base = guard.base == state->base || (state->target != 0 && guard.base != 0);
+    bool movable = guard.movable == state->movable ||
+                   (guard.movable == seal(MOVABLE_NOW) && state->movable == seal(MOVABLE_ONCE));
+    if ((size_t)n == sizeof guard && seal_is_valid(guard.base) && base && movable)
+        return 0;
+    return pm__fail(EBADMSG,
+                    "%s: offset %llu: the state page contradicts its guard at offset %llu: one of "
+                    "them is damaged, or an old copy; restore the file from a backup",
+                    c->path, (unsigned long long)(FORMAT_STATE + offsetof(struct format_state, base)),
+                    (unsigned long long)FORMAT_GUARD);
+}
+
 int place_read(struct container *c)
 {
     struct format_state state;
@@ -57,7 +79,7 @@ int place_read(struct container *c)
                 "%s: offset %llu: what addresses it is for is damaged; restore the "
                 "file from a backup",
                 c->path, (unsigned long long)(FORMAT_STATE + offsetof(struct format_state, base)));
-    return 0;
+    return check_guard(c, &state);
 }
 
 int place_take(struct container *c, const struct container_options *options)

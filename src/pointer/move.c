@@ -3,7 +3,8 @@
  *
  *   1  the state page's `target` says where to; a round
  *   2  each mapped word that leads to the old addresses is made to lead to the new; a round
- *   3  `base` becomes the new address, a round; `target` becomes 0, a round
+ *   3  `base` becomes the new address, a round; so does that of the guard, a round; `target` becomes
+ *      0, a round
  *
  * After a crash in between some words have been moved and some have not, and each says by itself
  * which it is:
@@ -151,6 +152,8 @@ static int move(struct container *c)
     if (error == 0)
         error = publish(c, &state->base, to);
     if (error == 0)
+        error = publish(c, &home_guard(c)->base, to);
+    if (error == 0)
         error = publish(c, &state->target, 0);
     if (error != 0)
         return cannot_move(c, error);
@@ -180,6 +183,8 @@ int pointers_move(struct container *c)
         return 0;
     /* Again, if another has said so: V2. */
     int error = publish(c, &home_state(c)->movable, MOVABLE_ONCE);
+    if (error == 0)
+        error = publish(c, &home_guard(c)->movable, MOVABLE_ONCE);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot note that it may no longer be moved", c->path);
     c->movable = MOVABLE_ONCE;

@@ -6,7 +6,7 @@
  *
  *   1  the engine decides on the state to restore, makes durable what the decision rests on (rule
  *      5), and changes home
- *   2  all of that is made durable
+ *   2  all of that is made durable, and the sums of that state, and the guard
  *   3  then the base epoch, by a round of its own (rule 6); and with it what says which segments
  *      are log, even if the log was empty
  *
@@ -15,6 +15,7 @@
 #include "txn/recovery.h"
 
 #include "base/error.h"
+#include "txn/sums.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,14 +41,20 @@ bool recovery_word_is_valid(const struct txn *t, uint64_t offset)
 int recovery_check_state(const struct txn *t)
 {
     const struct format_state *state = home_state(t->c);
-    const uint64_t *damaged = NULL;
-    if (!seal_is_valid(state->base_epoch) ||
-        (seal_payload(state->base_epoch) & ~BASE_REDO) > EPOCH_MAX)
+    const struct format_guard *guard = home_guard(t->c);
+    uint64_t base = seal_payload(state->base_epoch) & BASE_EPOCH;
+    const uint64_t *sums = &state->sums[sums_slot_of(state)], *damaged = NULL;
+    bool guarded = t->c->header.version == FORMAT_VERSION;
+    if (!seal_is_valid(state->base_epoch) || base == 0 || base > EPOCH_MAX)
         damaged = &state->base_epoch;
     else if (!seal_is_valid(state->fenced_epoch))
         damaged = &state->fenced_epoch;
     else if (!seal_is_valid(state->fenced_images))
         damaged = &state->fenced_images;
+    else if (guarded && !sums_word_is_valid(*sums))
+        damaged = sums;
+    else if (guarded && (!seal_is_valid(guard->epoch) || guard->epoch == 0))
+        damaged = &guard->epoch;
     if (!damaged)
         return 0;
     uint64_t offset = (uint64_t)((const char *)damaged - t->c->home);
@@ -60,6 +67,8 @@ int recovery_check_state(const struct txn *t)
 int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
 {
     uint64_t fenced = seal_payload(home_state(t->c)->fenced_epoch);
+    if (t->c->header.version == FORMAT_VERSION)
+        fenced = max_u64(fenced, seal_payload(home_guard(t->c)->epoch));
     if (fenced <= epoch)
         return 0;
     return pm__fail(EBADMSG,
@@ -67,6 +76,19 @@ int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
                     "can be restored; restore the file from a backup",
                     t->c->path, (unsigned long long)where, (unsigned long long)fenced,
                     (unsigned long long)epoch);
+}
+
+int recovery_take_sums(struct txn *t, uint64_t word, uint64_t epoch, uint64_t where)
+{
+    if (t->c->header.version < FORMAT_VERSION)
+        return 0;
+    if (!sums_word_is_valid(word))
+        return pm__fail(EBADMSG,
+                        "%s: offset %llu: the commit record of epoch %llu lacks the sums of its "
+                        "metadata; restore the file from a backup",
+                        t->c->path, (unsigned long long)where, (unsigned long long)epoch);
+    t->sums = sums_of_word(word);
+    return 0;
 }
 
 bool recovery_takes_log(const struct txn *t, const struct record_word *word)
@@ -78,7 +100,7 @@ bool recovery_takes_log(const struct txn *t, const struct record_word *word)
 int publish_base_epoch(struct txn *t, uint64_t base)
 {
     struct format_state *state = home_state(t->c);
-    uint64_t kind = t->engine->in_place ? 0 : BASE_REDO;
+    uint64_t kind = (t->engine->in_place ? 0 : BASE_REDO) | (t->sums_slot ? BASE_SUMS : 0);
     /* The images are those of an epoch that ends here. So no later one has the same lower bits,
      * however many there are in which the other engine does not store this word. */
     __atomic_store_n(&state->fenced_images, 0, __ATOMIC_RELAXED);
@@ -115,17 +137,25 @@ int recover(struct txn *t)
     clock_gettime(CLOCK_MONOTONIC, &from);
     if (recovery_check_state(t) != 0)
         return -1;
-    uint64_t word = seal_payload(home_state(t->c)->base_epoch);
-    uint64_t base = word & ~BASE_REDO, newest;
+    const struct format_state *state = home_state(t->c);
+    uint64_t word = seal_payload(state->base_epoch);
     bool redo = word & BASE_REDO;
-    if ((redo ? redo_recover : undo_recover)(t, base, &newest) != 0)
+    t->sums_slot = sums_slot_of(state);
+    t->sums = sums_of_word(state->sums[t->sums_slot]);
+    struct found found;
+    if ((redo ? redo_recover : undo_recover)(t, word & BASE_EPOCH, &found) != 0)
         return -1;
-    int error = t->recovery.recovered ? medium_settle(&t->c->medium) : 0;
+    int error = 0;
+    if (t->recovery.recovered) {
+        error = sums_publish(t, found.restored);
+        if (error == 0)
+            error = medium_settle(&t->c->medium);
+    }
     /* Even if there was nothing: a first commit of base + 1 may have been torn before its record,
      * and have left images of base + 2, written ahead. */
     if (error == 0) {
         write_back_claims(t);
-        error = raise_base_epoch(t, newest);
+        error = raise_base_epoch(t, found.newest);
     }
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot write what recovery restored", t->c->path);

@@ -5,7 +5,13 @@
 #include "txn/txn.h"
 
 /* No container gets that old; what follows from a larger epoch might not fit a sealed word. */
-#define EPOCH_MAX (UINT64_C(1) << (SEAL_BITS - 2))
+#define EPOCH_MAX (BASE_EPOCH / 2)
+
+/* What an engine's recovery has found. */
+struct found {
+    uint64_t restored; /* the epoch of home's state, */
+    uint64_t newest;   /* and the newest of which a record or a part of one may have been left behind */
+};
 
 /*
  * Bring home to the state of the last commit that holds, and void the log. The log's tables are
@@ -16,11 +22,15 @@ int recover(struct txn *t);
 
 /*
  * Each engine's part of it, for its own log whichever engine comes next: write what must be written
- * home, but leave the base epoch alone. `*newest`: the newest epoch of which a record or a part of
- * one may have been left behind.
+ * home, but leave the base epoch alone. `t->sums` are those at the base epoch, and become those of what
+ * is restored.
  */
-int undo_recover(struct txn *t, uint64_t base, uint64_t *newest);
-int redo_recover(struct txn *t, uint64_t base, uint64_t *newest);
+int undo_recover(struct txn *t, uint64_t base, struct found *found);
+int redo_recover(struct txn *t, uint64_t base, struct found *found);
+
+/* Take the sums that the record of `epoch` has, which begins at `where` in the file. -1 with a
+ * message. */
+int recovery_take_sums(struct txn *t, uint64_t word, uint64_t epoch, uint64_t where);
 
 /*
  * What a record or image may name; checksums do not tell who made them. Ranges lie in the file,
@@ -30,7 +40,7 @@ int redo_recover(struct txn *t, uint64_t base, uint64_t *newest);
 bool recovery_range_is_valid(const struct txn *t, uint64_t offset, uint64_t bytes, uint64_t unit);
 bool recovery_word_is_valid(const struct txn *t, uint64_t offset);
 
-/* Whether the base epoch and the fenced words (container/format.h) are undamaged; -1: a message. */
+/* Whether base epoch, fenced words, sums and guard (container/format.h) are undamaged; -1: a message. */
 int recovery_check_state(const struct txn *t);
 
 /*

@@ -7,6 +7,7 @@
 #include "txn/foreign.h"
 #include "txn/moved.h"
 #include "txn/recovery.h"
+#include "txn/sums.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -109,8 +110,29 @@ static int load_tables(struct txn *t)
     log_open(&t->log, c);
     t->table = (struct journal_region){.offset = FORMAT_TABLE, .words = c->segments_max};
     t->root = (struct journal_region){
-        .offset = FORMAT_STATE + offsetof(struct format_state, root_offset), .words = 2};
+        .offset = FORMAT_STATE + offsetof(struct format_state, root_offset), .words = ROOT_WORDS};
     return load_log(t);
+}
+
+/* The root's words as the medium has them; whether the root is an object is pm_check()'s to say. */
+static int check_root(const struct txn *t)
+{
+    const uint64_t *root = home_word(t->c, t->root.offset);
+    for (uint32_t i = 0; i < ROOT_WORDS; i++)
+        if (!seal_is_valid(root[i]) || seal_payload(root[i]) >= container_bytes(t->c))
+            return pm__fail(EBADMSG,
+                            "%s: offset %llu: the root's word is damaged; restore the file from a "
+                            "backup",
+                            t->c->path, (unsigned long long)(t->root.offset + i * sizeof *root));
+    return 0;
+}
+
+/* What recovery has left is of the last commit; or of an older format, which cannot tell. */
+static int check_sums(struct txn *t)
+{
+    if (t->c->header.version == FORMAT_VERSION)
+        return sums_check_fixed(t);
+    return t->c->readonly ? 0 : sums_upgrade(t);
 }
 
 int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
@@ -126,7 +148,8 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                       .journal = {.c = c}};
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */
-        if (check_table(c, true) == 0 && load_log(t) == 0 && modules_load(t) == 0 &&
+        if (check_table(c, true) == 0 && load_log(t) == 0 && check_root(t) == 0 &&
+            modules_load(t) == 0 && check_sums(t) == 0 &&
             options->recovered(c) == 0 && container_map_rest(c) == 0 &&
             (!c->moved || moved_load(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
@@ -183,7 +206,9 @@ int txn_close(struct txn *t)
 {
     int error = 0, result = t->engine->close(t);
     if (result == 0 && (t->commits > 0 || t->pages.count > 0)) {
-        error = medium_settle(&t->c->medium);
+        error = sums_publish(t, t->epoch - 1);
+        if (error == 0)
+            error = medium_settle(&t->c->medium);
         if (error == 0)
             error = raise_base_epoch(t, t->epoch);
     }

@@ -79,6 +79,9 @@ struct map_group {
     uint32_t segment;             /* where they are; 0 if nothing is mapped */
 };
 
+/* root_offset and root_size. */
+#define ROOT_WORDS 2
+
 /* The journal takes a page of the map as a region. */
 #define MAP_PAGE_WORDS (PM_PAGE / sizeof(uint64_t))
 
@@ -137,6 +140,8 @@ struct txn {
     struct journal journal;
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */
+    struct sums sums;            /* of home's journaled words, as the last commit has them */
+    unsigned sums_slot;          /* where the state page has those of the base epoch */
     struct modules modules;
     struct log log;
     struct pages pages;

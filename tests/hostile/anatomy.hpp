@@ -18,6 +18,8 @@ enum class Kind {
     header,
     base_epoch,
     fenced,
+    sums,  // those of the base epoch
+    guard, // of the state page
     root,
     place, // base, target, movable
     table,
@@ -60,6 +62,12 @@ uint64_t descriptor_offset(const Geometry &g, const std::vector<uint64_t> &half,
 Bytes record_at(const Bytes &file, const Geometry &g, const std::vector<uint64_t> &half);
 
 bool log_is_redo(const Bytes &file);
+
+// Of the state page.
+uint64_t base_epoch(const Bytes &file);
+
+// Where it has the sums of the base epoch.
+uint64_t sums_offset(const Bytes &file);
 
 // What records have the checksums of, the space between objects there included: listed pages, and
 // fresh ranges as far as they are told in the first part of a record. `entry`: where in the file,

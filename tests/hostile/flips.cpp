@@ -101,7 +101,7 @@ class Flips
         REQUIRE_CLEAN(test::run("leaves_a_container", {path, ending}));
         whole_ = test::read_file(path);
         pieces_ = pieces_of(whole_);
-        base_ = seal_payload(at<uint64_t>(whole_, FORMAT_STATE)) & ~BASE_REDO;
+        base_ = base_epoch(whole_);
         newest_ = base_;
         for (const Piece &piece : pieces_)
             if (piece.kind == Kind::record)
@@ -244,8 +244,9 @@ class Flips
     std::set<Kind> kinds_;
 };
 
-const std::set<Kind> METADATA = {Kind::header, Kind::base_epoch, Kind::fenced, Kind::root,
-                                 Kind::place,  Kind::table,      Kind::bitmap, Kind::map};
+const std::set<Kind> METADATA = {Kind::header, Kind::base_epoch, Kind::fenced, Kind::sums,
+                                 Kind::guard,  Kind::root,       Kind::place,  Kind::table,
+                                 Kind::bitmap, Kind::map};
 
 std::set<Kind> with(std::set<Kind> kinds, std::set<Kind> more)
 {

@@ -95,7 +95,8 @@ class Forger
 
     void set_base_epoch(uint64_t epoch)
     {
-        put(file, FORMAT_STATE, seal(epoch | (log_is_redo(file) ? BASE_REDO : 0)));
+        uint64_t flags = at<uint64_t>(file, FORMAT_STATE) & (BASE_REDO | BASE_SUMS);
+        put(file, FORMAT_STATE, seal(epoch | flags));
     }
     void set_fenced_epoch(uint64_t epoch)
     {
@@ -135,7 +136,7 @@ class Forger
 
     bool is_new(const Piece &piece) const
     {
-        return piece.epoch > (seal_payload(at<uint64_t>(file, FORMAT_STATE)) & ~BASE_REDO);
+        return piece.epoch > base_epoch(file);
     }
 
     static Row row(const char *name, uint64_t unit, uint64_t &offset, uint64_t count, uint64_t size)
@@ -308,6 +309,8 @@ TEST_CASE("a last record that does not hold, and what came before it", "[undo]")
     const uint64_t epoch = at<uint64_t>(forger.file, last.head + offsetof(log_record, epoch));
     const uint64_t sum = last.pages.at + offsetof(record_page, sum);
     put(forger.file, sum, ~at<uint64_t>(forger.file, sum));
+    // Those of the epoch whose words home has.
+    const auto sums = at<uint64_t>(forger.file, last.head + offsetof(log_record, sums));
     SECTION("is refused when it was fenced")
     {
         REQUIRE(forger.is_refused({"was committed, but only"}));
@@ -322,6 +325,7 @@ TEST_CASE("a last record that does not hold, and what came before it", "[undo]")
         put(forger.file, before.head, uint64_t{0});
         forger.set_base_epoch(epoch - 1);
         forger.set_fenced_epoch(epoch - 1);
+        put(forger.file, sums_offset(forger.file), sums);
         REQUIRE_FALSE(forger.is_refused({}));
     }
 }
@@ -344,8 +348,8 @@ TEST_CASE("a base epoch at the end of all epochs")
 {
     Forger forger;
     forger.set_fenced_epoch(0);
-    forger.set_base_epoch(UINT64_C(1) << (SEAL_BITS - 2));
+    forger.set_base_epoch(BASE_EPOCH / 2);
     REQUIRE_FALSE(forger.is_refused({"epochs"}));
-    forger.set_base_epoch((UINT64_C(1) << (SEAL_BITS - 2)) + 1);
+    forger.set_base_epoch(BASE_EPOCH / 2 + 1);
     REQUIRE(forger.is_refused({"epochs"}));
 }

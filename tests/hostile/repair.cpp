@@ -22,7 +22,9 @@ void repair_headers(Bytes &file)
     for (uint64_t offset : {FORMAT_HEADER_A, FORMAT_HEADER_B}) {
         uint64_t bytes = offsetof(format_header, checksum);
         if (file.size() >= offset + sizeof(format_header))
-            put(file, offset + bytes, checksum(file.data() + offset, bytes, FORMAT_VERSION));
+            put(file, offset + bytes,
+                checksum(file.data() + offset, bytes,
+                         at<format_header>(file, offset).version));
     }
 }
 
@@ -109,6 +111,10 @@ void repair(Bytes &file, bool contents)
     for (uint64_t field : {offsetof(format_state, base), offsetof(format_state, target),
                            offsetof(format_state, movable)})
         reseal(file, FORMAT_STATE + field);
+    for (uint64_t field : {offsetof(format_guard, epoch), offsetof(format_guard, base),
+                           offsetof(format_guard, movable)})
+        reseal(file, FORMAT_GUARD + field);
+    reseal(file, sums_offset(file));
     for (uint64_t i = 0; i < g->segments_max; i++)
         reseal(file, FORMAT_TABLE + i * sizeof(uint64_t));
     for (const Piece &piece : pieces_of(file))

@@ -401,7 +401,7 @@ TEST_CASE("pm_check reports what is wrong with pointers and their map")
     {
         uint32_t free = find_segment(path, SEGMENT_FREE);
         uint64_t forged = segment_word(SEGMENT_MAP, 0);
-        test::patch_file(path, table_word(free), &forged, sizeof forged);
+        test::forge_word(path, table_word(free), forged);
         c = test::open(path, test::small());
         REQUIRE(pm_check(c.get()) == -1);
         require_failure(EBADMSG, "two maps");

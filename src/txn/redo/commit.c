@@ -16,6 +16,7 @@
 #include "txn/redo/redo.h"
 
 #include "base/error.h"
+#include "txn/sums.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -55,6 +56,7 @@ struct words {
     struct record_clear *clears;
     struct record_word *words; /* in the transaction's buffer */
     struct journal_counts counts;
+    struct sums sums; /* after this commit */
 };
 
 static struct words collect_words(struct txn *t)
@@ -100,6 +102,7 @@ static int write_record(struct txn *t, const struct words *w)
         .epoch = t->epoch,
         .fenced = atomic_load(&t->redo->durable),
         .total = stream_bytes(t, w),
+        .previous = sums_word(w->sums),
         .clears = (uint32_t)w->counts.clears,
         .words = (uint32_t)w->counts.words,
         .fresh = (uint32_t)ch->fresh_count,
@@ -171,6 +174,7 @@ static void apply(struct txn *t, const struct words *w)
 {
     const struct changes *ch = &t->redo->changes;
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
+    t->sums = w->sums;
     for (uint64_t i = 0; i < ch->run_count; i++)
         carry_home(t, ch->runs[i]);
     t->lines_logged += ch->lines;
@@ -284,6 +288,7 @@ int redo_commit(struct txn *t)
         return cannot_write(t, total, error);
     if (redo_log_shrink(t, most) > 0)
         w = collect_words(t);
+    w.sums = sums_after(t, w.words, w.counts.words);
     redo_write_back(t); /* from here on reading home's lines would wait for the medium */
     error = write_fresh(t);
     if (error == 0)

@@ -21,6 +21,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "txn/recovery.h"
+#include "txn/sums.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -163,7 +164,9 @@ int redo_log_drain(struct txn *t)
     int64_t written = error == 0 ? queue_write(&t->c->medium, UINT64_MAX, committed) : 0;
     if (error != 0 || written < 0)
         return error != 0 ? error : (int)written;
-    error = redo_fence(t);
+    error = sums_publish(t, committed);
+    if (error == 0)
+        error = redo_fence(t);
     if (error == 0)
         error = publish_base_epoch(t, committed);
     if (error != 0)

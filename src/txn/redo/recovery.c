@@ -413,31 +413,41 @@ static uint64_t end_of_log(const struct log_reader *r)
     return offset_of(r->t, last) + align_up(sizeof *last + last->bytes, PM_LINE);
 }
 
-int redo_recover(struct txn *t, uint64_t base, uint64_t *newest)
+/* The sums of the epoch to restore, of which the log must have the record. */
+static int take_sums(struct log_reader *r, uint64_t epoch)
+{
+    const struct redo_part *head = find_record(r, epoch);
+    uint64_t where = head ? offset_of(r->t, head) : end_of_log(r);
+    return recovery_take_sums(r->t, head ? head->previous : 0, epoch, where);
+}
+
+int redo_recover(struct txn *t, uint64_t base, struct found *found)
 {
     struct log_reader r = {.t = t};
     uint64_t bytes = t->c->max_size / PM_LINE;
     r.owned = map_table(bytes);
     r.copy = malloc(REDO_PART_MAX);
     int result = r.owned == MAP_FAILED || !r.copy ? no_memory(t) : read_parts(&r, base);
-    uint64_t certain = base;
-    *newest = base;
+    uint64_t certain = base, newest = base;
     if (result == 0)
-        result = find_newest(&r, base, &certain, newest);
+        result = find_newest(&r, base, &certain, &newest);
     if (result == 0)
-        result = recovery_check_fenced(t, *newest, end_of_log(&r));
+        result = recovery_check_fenced(t, newest, end_of_log(&r));
+    if (result == 0 && newest > base)
+        result = take_sums(&r, newest);
     if (result == 0 && r.count > 0)
-        result = make_durable(&r, certain, *newest);
+        result = make_durable(&r, certain, newest);
+    *found = (struct found){.restored = newest, .newest = newest};
     if (result == 0 && r.count > 0) {
         t->recovery.recovered = true;
         /* The table first: it says which segments are log now, and so not to be written to. */
-        result = for_each_record(&r, base, *newest, replay_table);
+        result = for_each_record(&r, base, newest, replay_table);
         if (result == 0)
-            result = for_each_record(&r, base, *newest, replay_rest);
+            result = for_each_record(&r, base, newest, replay_rest);
         /* A torn record of the next epochs may lie there too. */
-        *newest = max_u64(*newest, r.parts[r.count - 1]->epoch);
+        found->newest = max_u64(newest, r.parts[r.count - 1]->epoch);
     }
-    *newest += ROUND_MAX; /* redo 13: what lies behind a part that was lost is not seen */
+    found->newest += ROUND_MAX; /* redo 13: what lies behind a part that was lost is not seen */
     if (r.owned != MAP_FAILED)
         munmap(r.owned, bytes);
     free(r.copy);

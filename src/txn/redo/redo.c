@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "txn/sums.h"
 #include "txn/recovery.h"
 
 #include <errno.h>
@@ -448,7 +449,9 @@ static int redo_drain(struct txn *t)
         return redo_log_drain(t);
     uint64_t committed = atomic_load(&t->redo->committed);
     redo_write_back(t);
-    int error = medium_fence(&t->c->medium);
+    int error = sums_publish(t, committed);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
     if (error == 0)
         error = publish_base_epoch(t, committed);
     if (error == 0)

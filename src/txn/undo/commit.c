@@ -7,6 +7,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/panic.h"
+#include "txn/sums.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -146,6 +147,7 @@ static struct log_record *build_record(struct txn *t)
     struct record_word *words = (struct record_word *)(clears + counts.clears);
     struct record_page *pages = (struct record_page *)(words + counts.words);
     journal_collect(&t->journal, clears, words);
+    record->sums = sums_word(sums_after(t, words, counts.words));
     for (uint32_t i = 0; i < t->pages.count; i++)
         pages[i] = (struct record_page){t->pages.opened[i].page, t->pages.opened[i].now};
     record->checksum = checksum(record, record->bytes, t->c->seed);
@@ -158,6 +160,7 @@ static void finish(struct txn *t, const struct log_record *record)
 {
     const struct record_word *words = record_words(record);
     journal_apply(t->c, record_clears(record), record->clears, words, record->words);
+    t->sums = sums_of_word(record->sums);
     journal_write_back(t->c, record_clears(record), record->clears, words, record->words);
     journal_finish(&t->journal);
     segments_close_freed(t, words, record->words);

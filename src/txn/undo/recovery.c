@@ -312,9 +312,9 @@ static void apply(struct txn *t, const struct log_record *before, const struct l
 
 /* Steps 2 to 4, with the records of step 1: `last` is the newest or NULL, `before` the other. */
 static int recover_from(struct txn *t, uint64_t base, const struct log_record *last,
-                        const struct log_record *before, uint64_t *newest)
+                        const struct log_record *before, struct found *found)
 {
-    uint64_t e = *newest = last ? last->epoch : base;
+    uint64_t e = last ? last->epoch : base;
     if (before && before->epoch + 1 != e)
         return damaged_log(t, e % 2, 0, "its two records are not of adjacent epochs");
     struct image_list images;
@@ -331,8 +331,13 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
         result = read_images(t, e, before, &images);
     }
     uint64_t state = holds ? e : e - 1;
+    const struct log_record *newest = holds ? last : before;
+    *found = (struct found){.restored = state, .newest = e};
     if (result == 0) /* record state + 1 would be here */
         result = recovery_check_fenced(t, state, slot_offset(t, state % 2, 0));
+    if (result == 0 && newest)
+        result = recovery_take_sums(t, newest->sums, newest->epoch,
+                                    slot_offset(t, (newest->epoch + 1) % 2, 0));
     if (result != 0) {
         free(images.images);
         return -1;
@@ -351,7 +356,7 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
     return 0;
 }
 
-int undo_recover(struct txn *t, uint64_t base, uint64_t *newest)
+int undo_recover(struct txn *t, uint64_t base, struct found *found)
 {
     struct log_record *records[2] = {NULL, NULL};
     int result = read_record(t, 0, base, &records[0]);
@@ -359,7 +364,7 @@ int undo_recover(struct txn *t, uint64_t base, uint64_t *newest)
         result = read_record(t, 1, base, &records[1]);
     if (result == 0) {
         bool first = records[0] && (!records[1] || records[0]->epoch > records[1]->epoch);
-        result = recover_from(t, base, records[first ? 0 : 1], records[first ? 1 : 0], newest);
+        result = recover_from(t, base, records[first ? 0 : 1], records[first ? 1 : 0], found);
     }
     free(records[0]);
     free(records[1]);

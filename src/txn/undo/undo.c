@@ -5,6 +5,7 @@
  */
 #include "txn/undo/undo.h"
 #include "txn/recovery.h"
+#include "txn/sums.h"
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -203,7 +204,9 @@ static int undo_close(struct txn *t)
 static int undo_drain(struct txn *t)
 {
     (void)undo_close(t);
-    int error = medium_settle(&t->c->medium);
+    int error = sums_publish(t, t->epoch - 1);
+    if (error == 0)
+        error = medium_settle(&t->c->medium);
     return error == 0 ? raise_base_epoch(t, t->epoch) : error;
 }
 

@@ -1,0 +1,145 @@
+/*
+ * Adding up journaled words. The table says where they are: those of a slab's bitmap and of a map lie
+ * in their segments, and a segment that is free, or holds a large object or log, has none.
+ *
+ * The state page has room for two sums. New ones go where the base epoch does not look, are fenced, and
+ * count from the moment at which the base epoch names them. So after a crash the sums are those of the
+ * base epoch, old or new, or those of a record that is newer.
+ */
+#include "txn/sums.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static uint64_t meta_bytes(const struct container *c)
+{
+    return (uint64_t)c->meta_segments << c->segment_shift;
+}
+
+static uint32_t term(const struct container *c, uint64_t offset, uint64_t word)
+{
+    return is_table_word(c, offset) ? sums_table_term(c->seed, offset, word)
+                                    : sums_term(c->seed, offset, word);
+}
+
+static uint32_t range(const struct container *c, uint64_t offset, uint64_t words)
+{
+    uint32_t sum = 0;
+    for (uint64_t end = offset + words * sizeof(uint64_t); offset < end; offset += sizeof(uint64_t))
+        sum += term(c, offset, __atomic_load_n(home_word(c, offset), __ATOMIC_RELAXED));
+    return sum;
+}
+
+/* The words in a segment whose table word is `word`. */
+static uint32_t in_segment(const struct container *c, uint32_t segment, uint64_t word)
+{
+    uint64_t offset = (uint64_t)segment << c->segment_shift, words = 0;
+    if (segment_kind(word) == SEGMENT_MAP)
+        words = c->segment_size / sizeof(uint64_t);
+    else if (segment_kind(word) == SEGMENT_SLAB)
+        words = bitmap_words(
+            slab_shape(c->segment_size, segment_argument(word) * FORMAT_GRANULARITY_MIN).objects);
+    return range(c, offset, words);
+}
+
+struct sums sums_after(const struct txn *t, const struct record_word *words, uint64_t count)
+{
+    const struct container *c = t->c;
+    struct sums sums = t->sums;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t offset = words[i].offset, before = *home_word(c, offset);
+        uint32_t change = term(c, offset, words[i].value) - term(c, offset, before);
+        if (offset >= meta_bytes(c)) {
+            sums.rest += change;
+            continue;
+        }
+        sums.fixed += change;
+        if (is_table_word(c, offset) && words[i].value == 0)
+            sums.rest -= in_segment(
+                c, (uint32_t)((offset - FORMAT_TABLE) / sizeof(uint64_t)), before);
+    }
+    return sums;
+}
+
+static uint32_t fixed_of_home(const struct container *c)
+{
+    return range(c, FORMAT_STATE + offsetof(struct format_state, root_offset), ROOT_WORDS) +
+           range(c, FORMAT_MODULES, MODULES_WORDS) + range(c, FORMAT_TABLE, c->segments_max);
+}
+
+static uint32_t rest_of_home(const struct container *c)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < atomic_load(&c->segments); i++)
+        sum += in_segment(c, i, table_word(home_table(c), i));
+    return sum;
+}
+
+struct sums sums_of_home(const struct txn *t)
+{
+    return (struct sums){fixed_of_home(t->c), rest_of_home(t->c)};
+}
+
+/* `found`: what home has of the sums. */
+static int compare(const struct txn *t, struct sums found, const char *of)
+{
+    if (sums_word(found) == sums_word(t->sums))
+        return 0;
+    return pm__fail(EBADMSG,
+                    "%s: offset %" PRIu64 ": the sum over %s is not that of the last commit: the "
+                    "medium has lost a sector of them, or has an old copy; restore the file from a "
+                    "backup",
+                    t->c->path, FORMAT_STATE + offsetof(struct format_state, sums), of);
+}
+
+int sums_check_fixed(const struct txn *t)
+{
+    return compare(t, (struct sums){fixed_of_home(t->c), t->sums.rest},
+                   "root, modules and segment table");
+}
+
+int sums_check_rest(const struct txn *t)
+{
+    return compare(t, (struct sums){t->sums.fixed, rest_of_home(t->c)}, "bitmaps and pointer map");
+}
+
+/* Also what is there already: after the death of a process perhaps in the cache only. */
+static int store(struct txn *t, uint64_t *at, uint64_t word)
+{
+    __atomic_store_n(at, word, __ATOMIC_RELAXED);
+    return medium_publish(&t->c->medium, at, sizeof *at);
+}
+
+int sums_publish(struct txn *t, uint64_t durable)
+{
+    if (t->c->header.version < FORMAT_VERSION)
+        return 0;
+    uint64_t *sums = home_state(t->c)->sums, word = sums_word(t->sums);
+    if (sums[t->sums_slot] != word)
+        t->sums_slot = !t->sums_slot;
+    int error = store(t, &sums[t->sums_slot], word);
+    return error == 0 ? store(t, &home_guard(t->c)->epoch, seal(durable)) : error;
+}
+
+int sums_upgrade(struct txn *t)
+{
+    struct format_state *state = home_state(t->c);
+    struct format_guard *guard = home_guard(t->c);
+    t->sums = sums_of_home(t);
+    int error = store(t, &state->sums[t->sums_slot], sums_word(t->sums));
+    if (error == 0)
+        error = store(t, &guard->epoch, seal(t->epoch - 1));
+    if (error == 0)
+        error = store(t, &guard->base, state->base);
+    if (error == 0)
+        error = store(t, &guard->movable, state->movable);
+    if (error == 0)
+        error = medium_settle(&t->c->medium);
+    if (error == 0)
+        error = container_upgrade(t->c);
+    return error == 0 ? 0
+                      : pm__fail_system(-error, "%s: cannot bring it to format version %u",
+                                        t->c->path, FORMAT_VERSION);
+}

@@ -1,0 +1,118 @@
+// Containers of format version 2, which an older libpm left: of both engines, closed and killed, movable
+// and not. A reader reads them as they are. A writer brings them to the current version when it opens
+// them.
+#include "common/format.hpp"
+#include "hostile/life.hpp"
+#include "hostile/memory_file.hpp"
+
+using namespace hostile;
+
+namespace
+{
+
+constexpr int STEPS = 20; // committed by the older libpm, from seed 1
+
+// What tests/hostile/format2.tar.xz holds.
+const char *const FILES[] = {"undo-closed-fixed",   "undo-closed-movable", "undo-killed-fixed",
+                             "undo-killed-movable", "redo-closed-fixed",   "redo-closed-movable",
+                             "redo-killed-fixed",   "redo-killed-movable"};
+
+class Old
+{
+  public:
+    Old()
+    {
+        const std::string name = GENERATE(from_range(std::begin(FILES), std::end(FILES)));
+        INFO(name);
+        whole = test::read_file(std::string(FORMAT2_FILES) + "/" + name + ".pm");
+        movable = name.find("movable") != std::string::npos;
+        for (int i = 0; i < STEPS; i++)
+            life.change(nullptr);
+        file.fill(whole);
+    }
+
+    test::Container open(unsigned flags = 0)
+    {
+        pm_options how = test::options(flags | (movable ? PM_MOVABLE : 0u));
+        return test::open(file.path(), how);
+    }
+
+    uint32_t version(uint64_t header)
+    {
+        return at<format_header>(test::read_file(file.path()), header).version;
+    }
+
+    void requires_current()
+    {
+        REQUIRE(version(FORMAT_HEADER_A) == FORMAT_VERSION);
+        REQUIRE(version(FORMAT_HEADER_B) == FORMAT_VERSION);
+    }
+
+    void requires_life(pm_container *c)
+    {
+        REQUIRE(life.matches(c));
+        REQUIRE_OK(pm_check(c));
+    }
+
+    Bytes whole;
+    bool movable;
+    Life life{1};
+    MemoryFile file;
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Old, "a container of format version 2 is read as it is")
+{
+    test::Container c = open(PM_READONLY);
+    requires_life(c.get());
+    c.reset();
+    REQUIRE(test::read_file(file.path()) == whole);
+}
+
+TEST_CASE_METHOD(Old, "a writer brings a container of format version 2 to the current one")
+{
+    test::Container c = open();
+    requires_life(c.get());
+    requires_current();
+    for (int i = 0; i < 100; i++)
+        REQUIRE((life.change(c.get()) && pm_commit(c.get()) == 0));
+    c.reset();
+    c = open();
+    requires_life(c.get());
+}
+
+TEST_CASE_METHOD(Old, "bringing a container to the current format is interrupted between the headers")
+{
+    open();
+    Bytes after = test::read_file(file.path());
+    after.replace(FORMAT_HEADER_B, sizeof(format_header), whole, FORMAT_HEADER_B,
+                  sizeof(format_header));
+    file.fill(after);
+    test::Container reader = open(PM_READONLY);
+    REQUIRE(life.matches(reader.get()));
+    reader.reset();
+    test::Container c = open();
+    requires_life(c.get());
+    requires_current();
+}
+
+TEST_CASE_METHOD(Old, "a header torn on the way to the current format is mended, from either side")
+{
+    open();
+    Bytes after = test::read_file(file.path()), torn = after;
+    SECTION("copy A: the old one is believed, and upgraded again")
+    {
+        torn.replace(FORMAT_HEADER_B, sizeof(format_header), whole, FORMAT_HEADER_B,
+                     sizeof(format_header));
+        torn.replace(FORMAT_HEADER_A + 64, 136, 136, '\xff');
+    }
+    SECTION("copy B: the new one is believed")
+    {
+        torn.replace(FORMAT_HEADER_B + 64, 136, 136, '\xff');
+    }
+    file.fill(torn);
+    test::Container c = open();
+    requires_life(c.get());
+    requires_current();
+}
