@@ -39,6 +39,8 @@ struct options {
     pm_engine engine = PM_ENGINE_AUTO;
     pm_tracker tracker = PM_TRACKER_FAULTS;
     pm_foreign_pointers foreign_pointers = PM_FOREIGN_ERROR;
+    pm_freed_pointers freed_pointers = PM_FREED_DATA;
+    pm_module_pointers module_pointers = PM_MODULES_KEEP;
     const char *layout = nullptr;
     bool concurrent_stores = false;
     mode_t mode = 0;
@@ -61,6 +63,8 @@ class container
                      o.engine,
                      o.tracker,
                      o.foreign_pointers,
+                     o.freed_pointers,
+                     o.module_pointers,
                      o.layout,
                      o.concurrent_stores,
                      o.mode,

@@ -24,11 +24,12 @@ static bool leads_out_until_commit(const uint64_t *word)
            (heap_contains((void *)*word) && heap_find((void *)*word, &object) == HEAP_LIVE);
 }
 
-void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched)
+void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched, bool refuse_freed)
 {
     map->leads_out_until_commit = leads_out_until_commit;
     lock_acquire(&list_lock);
-    *d = (struct discovery){.map = map, .vouched = vouched, .next = first};
+    *d = (struct discovery){
+        .map = map, .vouched = vouched, .refuse_freed = refuse_freed, .next = first};
     first = d;
     lock_release(&list_lock);
 }
@@ -148,6 +149,7 @@ static int commit_root(struct discovery *d, uint64_t *epoch)
 static void forget(struct discovery *d)
 {
     d->words.count = d->moves.count = d->changes.count = 0;
+    d->freed = 0;
     enum { KEPT = 4096 };
     if (d->moves.room > KEPT || d->changes.room > KEPT || d->words.room > KEPT) {
         vector_free(&d->words);
@@ -171,6 +173,7 @@ static int move_and_commit(struct discovery *d, const struct frame *program, uin
         result = commit_root(d, epoch);
     if (result == 0) {
         closure_release(d);
+        d->freed_ever += d->freed;
         d->root = NULL;
     } else {
         closure_undo(d);

@@ -123,6 +123,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                       .stores = stores,
                       .kinds = stores && c->vouched,
                       .foreign = options->foreign,
+                      .refuse_modules = options->refuse_modules,
                       .journal = {.c = c}};
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */

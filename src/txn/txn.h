@@ -91,8 +91,7 @@ struct pointer_upcalls {
     int (*make)(void *context, uint32_t group);
 };
 
-/* What becomes of a commit with a pointer that leads out of the container: enum
- * pm_foreign_pointers. */
+/* What becomes of a commit with a pointer to foreign memory: enum pm_foreign_pointers. */
 enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
 
 /* How to open; made by the api layer. */
@@ -101,6 +100,7 @@ struct txn_options {
     bool concurrent; /* threads may store during commit */
     bool stores;     /* redo: code marks what it stores to */
     enum foreign_pointers foreign;
+    bool refuse_modules;  /* no pointer may lead into a program or library */
     bool audit;           /* look for stores that no mark announced, at every commit */
     uint64_t private_max; /* bytes */
     /* Called when home is that of the last commit and the log is void, before anybody sees the
@@ -134,6 +134,7 @@ struct txn {
     bool stores;     /* code marks what it stores to */
     bool kinds;      /* and its kinds become the pointer map: the program vouches for it */
     enum foreign_pointers foreign;
+    bool refuse_modules; /* no pointer may lead into a program or library */
     struct journal journal;
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */
