@@ -108,15 +108,6 @@ static int note_word(void *context, uint64_t offset)
     return 0;
 }
 
-/* What the program's functions had in registers is on the stack from here on, and comes back from
- * there. */
-static __attribute__((noinline)) int redirect(struct discovery *d, struct roots_range stack)
-{
-    __builtin_unwind_init();
-    __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
-    return closure_redirect(d, &stack);
-}
-
 static int commit_hiding(struct discovery *d, uint64_t *epoch)
 {
     struct allocator *a = d->map->a;
@@ -158,16 +149,22 @@ static void forget(struct discovery *d)
     }
 }
 
-static int move_and_commit(struct discovery *d, const struct frame *program, uint64_t *epoch)
+/* What the program's functions had in registers is in this frame, and comes back from here. So the frame
+ * must be there when that is redirected, and when it is put back. */
+static __attribute__((noinline)) int move_and_commit(struct discovery *d,
+                                                     const struct frame *program, uint64_t *epoch)
 {
     struct roots_range stack;
+    __builtin_unwind_init();
     int result = closure_gather(d);
     if (result == 0 && d->moves.count > 0) {
         result = check_alone(d, program, &stack);
         if (result == 0)
             result = check_others(d);
-        if (result == 0)
-            result = redirect(d, stack);
+        if (result == 0) {
+            __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
+            result = closure_redirect(d, &stack);
+        }
     }
     if (result == 0)
         result = commit_root(d, epoch);
