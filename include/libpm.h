@@ -201,6 +201,10 @@ struct pm_options {
                                with PM_TRACKER_STORES, where a mark and its store must be of one
                                transaction */
     mode_t mode;            /* of a new file, before the umask; default 0666 */
+    bool check_owner;       /* refuse a file, with EPERM, that is not the effective user's, or that
+                               group or others may write to (also by an ACL) */
+    uint64_t holes_max;     /* bytes of holes that pm_open() may fill, in a sparse file that it opens
+                               for writing; EFBIG if there are more. Default 1 GiB; UINT64_MAX: all */
     uint64_t private_max;   /* redo: bytes of memory for private pages, more or less; default 256
                                MiB. What the open transaction has changed is kept even beyond */
     /* The rest is used at creation only and recorded in the container. */
@@ -235,6 +239,8 @@ struct pm_options {
  *                 PM_UNSAFE_POWER
  *   EMEDIUMTYPE   of another layout
  *   ENOEXEC       a pointer leads into a program or library of which that build is not loaded
+ *   EPERM         `check_owner` or PM_MODULES_REFUSE refuses the file
+ *   EFBIG         a sparse file has more holes than `holes_max`
  *   ENOSPC, ENOMEM, EACCES, EROFS and others from open(2), mmap(2), fallocate(2)
  *
  * Thread-safe: containers are opened one after another. Blocks no longer than recovery takes, and does

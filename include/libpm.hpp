@@ -44,6 +44,8 @@ struct options {
     const char *layout = nullptr;
     bool concurrent_stores = false;
     mode_t mode = 0;
+    bool check_owner = false;
+    uint64_t holes_max = 0;
     uint64_t private_max = 0;
     uint64_t max_size = 0;
     uint64_t segment_size = 0;
@@ -68,6 +70,8 @@ class container
                      o.layout,
                      o.concurrent_stores,
                      o.mode,
+                     o.check_owner,
+                     o.holes_max,
                      o.private_max,
                      o.max_size,
                      o.segment_size,

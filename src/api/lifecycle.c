@@ -14,6 +14,7 @@
 
 #define SEGMENT_DEFAULT  (UINT64_C(1) << 20)
 #define MAX_SIZE_DEFAULT (UINT64_C(64) << 30)
+#define HOLES_DEFAULT    (UINT64_C(1) << 30)
 #define PRIVATE_DEFAULT  (UINT64_C(256) << 20)
 #define PRIVATE_MIN      (UINT64_C(1) << 20)
 
@@ -71,6 +72,8 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .relocate = o->flags & PM_RELOCATE,
         .layout = o->layout,
         .mode = o->mode ? o->mode : 0666,
+        .check_owner = o->check_owner,
+        .holes_max = o->holes_max ? o->holes_max : HOLES_DEFAULT,
         .segment_size = o->segment_size ? o->segment_size : SEGMENT_DEFAULT,
         .granularity = o->granularity ? o->granularity : FORMAT_GRANULARITY_MIN,
     };
