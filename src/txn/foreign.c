@@ -93,8 +93,6 @@ int foreign_check_declared(struct txn *t)
 {
     int result = 0;
     sigset_t saved;
-    if (!t->c->vouched || t->kinds)
-        return 0;
     /* The lock only for what other threads add meanwhile: a page that is not there is made when it is
      * read. */
     lock_acquire_masked(&t->lock, &saved);
