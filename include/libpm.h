@@ -33,7 +33,10 @@
  *    that has not been stored to in this transaction; open the buffer with pm_dirty() first.
  *  - Pointers to the stack, to malloc'ed memory or to another container mean nothing after a
  *    restart. Pointers to functions, string literals and static objects do in a container that is
- *    PM_MOVABLE, where libpm finds the others: see enum pm_foreign_pointers.
+ *    PM_MOVABLE, where libpm finds the others: see enum pm_foreign_pointers. Elsewhere nobody says
+ *    which words are pointers: LIBPM_AUDIT=1 in the environment has commits warn of words that may
+ *    lead out.
+ *  - A container is code: whoever can write the file chooses its pointers. See docs/guide/trust.md.
  *  - A container is mapped at the address range that its pointers mean, chosen at random from 64
  *    TiB at its creation. When that is taken, as for a copy beside its original (or by chance: of
  *    ten containers of the default max_size two collide with a probability of 9 %), only one that
@@ -158,15 +161,15 @@ enum pm_freed_pointers {
 };
 
 /**
- * Pointers into modules, that is to functions, string literals, static objects, and tables of C++
- * classes with virtual functions, of the program or of a library.
+ * Pointers into modules, which are the program and its libraries: to functions, string literals,
+ * static objects, and tables of C++ classes with virtual functions.
  *
  * The container notes the module by its build-id (ld --build-id, which compilers ask for by
  * default). The very same build must be loaded before pm_open(). Wherever the module lies in a run,
  * libpm makes the pointers right as it does those into the container. A container can have pointers
- * into 30 modules. Functions that libc chooses by processor (IFUNC: strlen, strcmp) are stored as
- * the one for this processor: with another it differs from strlen there, or does not run. Store one
- * of your own that calls it.
+ * into 30 modules. Of functions that libc chooses by processor (IFUNC: strlen, strcmp) the address
+ * is that of the one for this processor. On another processor it differs from strlen there, or does
+ * not run. Store a function of your own that calls it.
  */
 enum pm_module_pointers {
     PM_MODULES_KEEP = 0,   /* if the build is not loaded, pm_open() fails with ENOEXEC. It names

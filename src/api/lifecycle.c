@@ -126,8 +126,8 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
                     in->path);
 }
 
-/* Give up the modules that no pointer leads into. To find that out takes a pass over all pointers: it is
- * made for modules that are missing, which is rare, or refused. */
+/* Give up the modules that no pointer leads into. A pass over all pointers tells, so look only for modules
+ * that are missing, which is rare, or refused. */
 static void give_up_modules(pm_container *c)
 {
     struct modules *m = &c->txn.modules;

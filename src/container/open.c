@@ -132,11 +132,14 @@ static int check_file(struct container *c, const struct container_options *optio
                         "%s: offset %llu: truncated, a container of this shape has at least %llu "
                         "bytes; restore the file from a backup",
                         c->path, (unsigned long long)st.st_size, (unsigned long long)least);
+    char layout[sizeof h->layout];
+    memcpy(layout, h->layout, sizeof layout);
+    pm__make_printable(layout);
     if (options->layout && strcmp(options->layout, h->layout) != 0)
         return pm__fail(EMEDIUMTYPE,
                         "%s: offset %zu: holds data of layout \"%s\", not \"%s\"; open it with "
                         "the program that wrote it",
-                        c->path, offsetof(struct format_header, layout), h->layout,
+                        c->path, offsetof(struct format_header, layout), layout,
                         options->layout);
     if (!options->readonly && fill_holes(c, &st, options->holes_max) != 0)
         return -1;

@@ -63,8 +63,8 @@ int foreign_adopt(struct txn *t, uint64_t offset, uint64_t value);
  * mapped it is none, unless the words are `declared` to be pointers. */
 int foreign_check(struct txn *t, uint64_t line, uint8_t *words, bool declared);
 
-/* Where code does not tell what it stores, in a container whose program vouches for its pointers: look at
- * all mapped words of pages that the transaction may have stored to. -1 as above. */
+/* Look at all mapped words of pages that the transaction may have stored to. For containers whose program
+ * vouches for its pointers, where no code tells what it stores. -1 as above. */
 int foreign_check_declared(struct txn *t);
 
 #endif

@@ -20,9 +20,7 @@ static void get_text(const uint64_t *words, uint32_t count, char *text)
         memcpy(text + i * TEXT_BYTES, &word, TEXT_BYTES);
     }
     text[count * TEXT_BYTES] = 0;
-    for (char *c = text; *c; c++) /* whoever forges a file shall not command a terminal */
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
+    pm__make_printable(text);
 }
 
 static void put_text(uint64_t *words, uint32_t count, const char *text)

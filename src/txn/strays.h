@@ -1,9 +1,9 @@
 /*
  * The audit of pointers that nobody declared, under LIBPM_AUDIT=1. Where no code tells what it stores, a
- * commit cannot know which words are pointers. So it looks at them *conservatively*: a word that the
- * transaction has changed, and whose value is the address of something in this process, but not in
- * the container, may be a pointer that the next run cannot follow. The commit warns of it and goes
- * on, for the word may as well be a number.
+ * commit cannot know which words are pointers. So it looks *conservatively*, at each word that the
+ * transaction has changed. If the process has memory at that address, outside of the container, the
+ * word may be a pointer that the next run cannot follow. The commit warns and goes on, for the word
+ * may as well be a number.
  *
  * Not looked at are declared pointers, of which txn/foreign.h judges, and what is in no object.
  * Costs a comparison of all pages that are open; nothing unless LIBPM_AUDIT is set.

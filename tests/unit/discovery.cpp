@@ -334,7 +334,7 @@ TEST_CASE_METHOD(Fixture, "what cannot be moved fails the commit, which can be m
 namespace
 {
 
-// Of what a commit makes of a pointer to freed memory: nothing can be there, and it tells which it was.
+// Whether a word is what a commit makes of a pointer to freed memory. Pointers that differ stay different.
 bool leads_nowhere(const void *now, const void *before)
 {
     return (uintptr_t)now == (UINT64_C(1) << 61) + ((uintptr_t)before - VOLATILE_BASE);

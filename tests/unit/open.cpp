@@ -354,6 +354,18 @@ TEST_CASE("a file that is another user's is refused on request")
                                 ("as user " + std::to_string(geteuid())).c_str(), "chown it"}));
 }
 
+TEST_CASE("text out of a file commands no terminal")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options options = test::small();
+    options.layout = "a\033]0;b\177c";
+    create(path, options);
+    options.layout = "mine";
+    REQUIRE(pm_open(path.c_str(), &options) == nullptr);
+    REQUIRE(failed_with(EMEDIUMTYPE, {"\"a?]0;b?c\""}));
+}
+
 TEST_CASE("options out of range")
 {
     test::Directory directory;
