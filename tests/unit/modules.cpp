@@ -513,7 +513,7 @@ TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules opens no
     REQUIRE(test::run("refuses_modules", arguments).output == "open\n");
 }
 
-TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules stores none", "[undo][redo]")
+TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules stores none", "[faults]")
 {
     pm_options how = may_move();
     how.module_pointers = PM_MODULES_REFUSE;
@@ -531,7 +531,7 @@ TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules stores n
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE_METHOD(Fixture, "what becomes of foreign memory says nothing of modules", "[undo][redo]")
+TEST_CASE_METHOD(Fixture, "what becomes of foreign memory says nothing of modules", "[faults]")
 {
     pm_options how = may_move();
     how.foreign_pointers = GENERATE(PM_FOREIGN_WARN, PM_FOREIGN_IGNORE);
@@ -576,7 +576,7 @@ TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
     REQUIRE(test::failed_with(EBADMSG, {"table of modules"}));
 }
 
-TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit", "[undo][redo]")
+TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit", "[faults]")
 {
     pm_options how = may_move();
     int local = 0;
