@@ -33,7 +33,10 @@
  *    that has not been stored to in this transaction; open the buffer with pm_dirty() first.
  *  - Pointers to the stack, to malloc'ed memory or to another container mean nothing after a
  *    restart. Pointers to functions, string literals and static objects do in a container that is
- *    PM_MOVABLE, where the others are found: see enum pm_foreign_pointers.
+ *    PM_MOVABLE, where libpm finds the others: see enum pm_foreign_pointers. Elsewhere nobody says
+ *    which words are pointers: LIBPM_AUDIT=1 in the environment has commits warn of words that may
+ *    lead out.
+ *  - A container is code: whoever can write the file chooses its pointers. See docs/guide/trust.md.
  *  - A container is mapped at the address range that its pointers mean, chosen at random from 64
  *    TiB at its creation. When that is taken, as for a copy beside its original (or by chance: of
  *    ten containers of the default max_size two collide with a probability of 9 %), only one that
@@ -93,7 +96,7 @@ enum pm_flags {
      * fails with EFAULT, also one that only reads there. (A program that opens such a container
      * elsewhere without PM_MOVABLE, to write to it, has it moved as with PM_RELOCATE.) The same is
      * true where it lies at its own addresses, but a program or library does not into which it has
-     * pointers (enum pm_foreign_pointers): so in nearly every run of a position-independent program
+     * pointers (enum pm_module_pointers): so in nearly every run of a position-independent program
      * after the one that stored the first; pm_stats() says so. */
     PM_MOVABLE = 1 << 4,
     /* If it opens elsewhere let these be its addresses from now on, on the medium too: one pass over
@@ -128,31 +131,56 @@ enum pm_tracker {
                               and that pm_dirty() did not announce, may be lost */
 };
 
+/*
+ * Pointers that lead out of a PM_MOVABLE container. libpm knows a pointer if it is declared, or if
+ * code compiled by pmcc stored it. There are three kinds, and an option for each. No option
+ * changes what the others do.
+ */
+
 /**
- * Pointers in a PM_MOVABLE container, declared or stored by code that pmcc has compiled, that lead out
- * of it.
- *
- * To the program or a library, that is to functions, string literals, static objects, the tables of
- * C++ classes with virtual functions: these are right in every run, for the container notes which
- * module it was, by its build-id (ld --build-id, which compilers ask for by default), and wherever
- * that lies in another run pointers into it are made right as those into the container are. The very
- * same build must be loaded before pm_open(), which otherwise fails and names object, module and the
- * byte of it; and the symbol, if that is where the first pointer into the module led, and the module
- * exports it (link with -rdynamic). A container can have pointers into 30 modules. Functions that libc
- * chooses by processor (IFUNC: strlen, strcmp) are stored as the one for this processor: with another
- * it differs from strlen there, or does not run. Store one of your own that calls it.
- *
- * To the stack, to malloc'ed memory, to another container, to a module without a build-id: no run but
- * this one has that there, so pm_commit() fails. (What code compiled by pmcc stores as a pointer is a
- * number if nothing is mapped there.)
+ * Pointers to foreign memory: the stack, malloc'ed memory, another container, a module without a
+ * build-id. The next run has something else there, or nothing. A number in a word that code
+ * compiled by pmcc stored as a pointer is data, if nothing is mapped at that address.
  */
 enum pm_foreign_pointers {
-    PM_FOREIGN_ERROR = 0, /* pm_commit() fails with EINVAL, and names object, offset and pointer;
-                             pm_open() with ENOEXEC */
-    PM_FOREIGN_WARN,      /* they say so on stderr, and go on as with PM_FOREIGN_IGNORE */
-    PM_FOREIGN_IGNORE, /* the pointer is kept as it is, as data if code compiled by pmcc stored it;
-                             pointers into what is not loaded must not be followed. With PM_DISCOVER
-                             those to memory that has been freed are data, too */
+    PM_FOREIGN_ERROR = 0, /* pm_commit() fails with EINVAL, and names object, offset and pointer */
+    PM_FOREIGN_WARN,      /* pm_commit() says so on stderr, and goes on as with PM_FOREIGN_IGNORE */
+    PM_FOREIGN_IGNORE,    /* the word keeps its value, and becomes data if code compiled by pmcc
+                             stored it */
+};
+
+/**
+ * PM_DISCOVER: pointers to memory of the volatile heap that has been freed. Programs leave such
+ * words where they never read again: behind the end of a std::vector, above the top of a stack.
+ */
+enum pm_freed_pointers {
+    PM_FREED_DATA = 0, /* pm_commit() stores a value there which is not NULL, and at which nothing is
+                          ever mapped: 2^61 and the pointer's place in the heap. The word is data.
+                          pm_stats() counts it as `pointers_freed` */
+    PM_FREED_ERROR,    /* pm_commit() fails with EINVAL, and names object, offset and pointer */
+};
+
+/**
+ * Pointers into modules, which are the program and its libraries: to functions, string literals,
+ * static objects, and tables of C++ classes with virtual functions.
+ *
+ * The container notes the module by its build-id (ld --build-id, which compilers ask for by
+ * default). The very same build must be loaded before pm_open(). Wherever the module lies in a run,
+ * libpm makes the pointers right as it does those into the container. A container can have pointers
+ * into 30 modules. Of functions that libc chooses by processor (IFUNC: strlen, strcmp) the address
+ * is that of the one for this processor. On another processor it differs from strlen there, or does
+ * not run. Store a function of your own that calls it.
+ */
+enum pm_module_pointers {
+    PM_MODULES_KEEP = 0,   /* if the build is not loaded, pm_open() fails with ENOEXEC. It names
+                              object, module and byte, and the symbol if the first pointer into the
+                              module led there and the module exports it (link with -rdynamic) */
+    PM_MODULES_MISSING_OK, /* pm_open() opens all the same. A pointer into a module that is not
+                              loaded must not be followed, but can be replaced */
+    PM_MODULES_REFUSE,     /* for files that the program does not trust, see docs/guide/trust.md:
+                              pm_open() fails with EPERM if the container has such a pointer, in
+                              time linear in its pointers; pm_commit() fails with EINVAL if one was
+                              stored */
 };
 
 #define PM_LAYOUT_MAX 127 /* bytes of a layout string, without the final NUL */
@@ -167,6 +195,8 @@ struct pm_options {
     enum pm_engine engine;   /* PM_ENGINE_AUTO; a container may be opened with either in turn */
     enum pm_tracker tracker; /* PM_TRACKER_FAULTS */
     enum pm_foreign_pointers foreign_pointers; /* PM_FOREIGN_ERROR */
+    enum pm_freed_pointers freed_pointers;     /* PM_FREED_DATA */
+    enum pm_module_pointers module_pointers;   /* PM_MODULES_KEEP */
     const char *layout;     /* names the structs inside, for instance "myapp/2"; at most
                                PM_LAYOUT_MAX bytes. Recorded at creation; a later open with another
                                string fails with EMEDIUMTYPE; NULL opens any */
@@ -174,6 +204,10 @@ struct pm_options {
                                with PM_TRACKER_STORES, where a mark and its store must be of one
                                transaction */
     mode_t mode;            /* of a new file, before the umask; default 0666 */
+    bool check_owner;       /* refuse a file, with EPERM, that is not the effective user's, or that
+                               group or others may write to (also by an ACL) */
+    uint64_t holes_max;     /* bytes of holes that pm_open() may fill, in a sparse file that it opens
+                               for writing; EFBIG if there are more. Default 1 GiB; UINT64_MAX: all */
     uint64_t private_max;   /* redo: bytes of memory for private pages, more or less; default 256
                                MiB. What the open transaction has changed is kept even beyond */
     /* The rest is used at creation only and recorded in the container. */
@@ -208,6 +242,8 @@ struct pm_options {
  *                 PM_UNSAFE_POWER
  *   EMEDIUMTYPE   of another layout
  *   ENOEXEC       a pointer leads into a program or library of which that build is not loaded
+ *   EPERM         `check_owner` or PM_MODULES_REFUSE refuses the file
+ *   EFBIG         a sparse file has more holes than `holes_max`
  *   ENOSPC, ENOMEM, EACCES, EROFS and others from open(2), mmap(2), fallocate(2)
  *
  * Thread-safe: containers are opened one after another. Blocks no longer than recovery takes, and does
@@ -305,8 +341,9 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  * the cache lines. On an ordinary file the round is one fdatasync(2).
  *
  *   ENOSPC   the log cannot grow: the transaction stays open, to be retried or rolled back
- *   EINVAL   PM_FOREIGN_ERROR: a pointer was stored that leads out of the container, see there;
- *            pm_errormsg() names it. The transaction stays open, and can be mended
+ *   EINVAL   PM_FOREIGN_ERROR, PM_FREED_ERROR or PM_MODULES_REFUSE: a pointer was stored that leads
+ *            where the option forbids; pm_errormsg() names it. The transaction stays open, and can
+ *            be mended
  *   EFAULT   PM_TRACKER_STORES: a store was found that no mark announced; pm_errormsg() names it.
  *            Nothing is lost: the transaction stays open, and the next commit includes it
  *   EIO      the medium failed: the container is read-only from then on. Close and open it again
@@ -437,9 +474,9 @@ PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
  * the calling thread, leads to where they are then. They are freed with free(), resized with
  * realloc(), as before.
  *
- * If that cannot be done with all of them, since one leads to the stack, to memory from elsewhere,
- * to memory that has been freed, or since the container is full, the commit fails with EINVAL or
- * ENOSPC, names the pointer, and nothing has changed.
+ * If that cannot be done with all of them, since one leads to the stack or to memory from elsewhere,
+ * or since the container is full, the commit fails with EINVAL or ENOSPC, names the pointer, and
+ * nothing has changed. What becomes of pointers to freed memory says enum pm_freed_pointers.
  *
  * What code compiled by other compilers stores into the heap or into variables is not seen, nor what
  * an integer or a file hides of a pointer, nor the stacks of coroutines. See docs/pmcc.md.
@@ -581,6 +618,7 @@ struct pm_stats {
     uint64_t recovery_ns;     /* time pm_open() spent on recovery; 0 after a clean close */
     uint64_t pointers_moved;  /* since the container's addresses were taken: by pm_open(), or as
                                  pages were touched */
+    uint64_t pointers_freed;  /* led to freed memory and became data, see PM_FREED_DATA */
     uint64_t touches;         /* accesses caught to make pages of a container that lies elsewhere */
     uint64_t recovered_pages; /* pre-images that recovery copied back */
     bool recovered;           /* the last writer had not closed the container */

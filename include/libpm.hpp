@@ -39,9 +39,13 @@ struct options {
     pm_engine engine = PM_ENGINE_AUTO;
     pm_tracker tracker = PM_TRACKER_FAULTS;
     pm_foreign_pointers foreign_pointers = PM_FOREIGN_ERROR;
+    pm_freed_pointers freed_pointers = PM_FREED_DATA;
+    pm_module_pointers module_pointers = PM_MODULES_KEEP;
     const char *layout = nullptr;
     bool concurrent_stores = false;
     mode_t mode = 0;
+    bool check_owner = false;
+    uint64_t holes_max = 0;
     uint64_t private_max = 0;
     uint64_t max_size = 0;
     uint64_t segment_size = 0;
@@ -61,9 +65,13 @@ class container
                      o.engine,
                      o.tracker,
                      o.foreign_pointers,
+                     o.freed_pointers,
+                     o.module_pointers,
                      o.layout,
                      o.concurrent_stores,
                      o.mode,
+                     o.check_owner,
+                     o.holes_max,
                      o.private_max,
                      o.max_size,
                      o.segment_size,

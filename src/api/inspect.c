@@ -64,6 +64,7 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .recovery_ns = t->recovery.ns,
         .recovered_pages = t->recovery.pages,
         .pointers_moved = c->container.pointers_moved,
+        .pointers_freed = c->discovery.freed_ever,
         .touches = t->touches,
         .recovered = t->recovery.recovered,
         .power_safe = medium->ops->power_safe,

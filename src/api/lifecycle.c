@@ -14,6 +14,7 @@
 
 #define SEGMENT_DEFAULT  (UINT64_C(1) << 20)
 #define MAX_SIZE_DEFAULT (UINT64_C(64) << 30)
+#define HOLES_DEFAULT    (UINT64_C(1) << 30)
 #define PRIVATE_DEFAULT  (UINT64_C(256) << 20)
 #define PRIVATE_MIN      (UINT64_C(1) << 20)
 
@@ -57,6 +58,10 @@ static int read_options(const char *path, const struct pm_options *o, struct con
                           "must be of one transaction");
     if ((unsigned)o->foreign_pointers > PM_FOREIGN_IGNORE)
         return bad_option(path, "options.foreign_pointers is none that this libpm has");
+    if ((unsigned)o->freed_pointers > PM_FREED_ERROR)
+        return bad_option(path, "options.freed_pointers is none that this libpm has");
+    if ((unsigned)o->module_pointers > PM_MODULES_REFUSE)
+        return bad_option(path, "options.module_pointers is none that this libpm has");
     if (o->layout && strlen(o->layout) > PM_LAYOUT_MAX)
         return bad_option(path, "options.layout is longer than PM_LAYOUT_MAX bytes");
     *out = (struct container_options){
@@ -67,6 +72,8 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .relocate = o->flags & PM_RELOCATE,
         .layout = o->layout,
         .mode = o->mode ? o->mode : 0666,
+        .check_owner = o->check_owner,
+        .holes_max = o->holes_max ? o->holes_max : HOLES_DEFAULT,
         .segment_size = o->segment_size ? o->segment_size : SEGMENT_DEFAULT,
         .granularity = o->granularity ? o->granularity : FORMAT_GRANULARITY_MIN,
     };
@@ -105,6 +112,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
         .concurrent = o->concurrent_stores,
         .stores = o->tracker == PM_TRACKER_STORES,
         .foreign = (enum foreign_pointers)o->foreign_pointers,
+        .refuse_modules = o->module_pointers == PM_MODULES_REFUSE,
         .audit = audit && strcmp(audit, "0") != 0 && audit[0],
         .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
         .recovered = pointers_move,
@@ -118,30 +126,35 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
                     in->path);
 }
 
-/* Modules that are missing, but that no pointer leads into, are none. Missing ones are rare, so looking
- * for their pointers may take a pass over all. */
+/* Give up the modules that no pointer leads into. A pass over all pointers tells, so look only for modules
+ * that are missing, which is rare, or refused. */
 static void give_up_modules(pm_container *c)
 {
     struct modules *m = &c->txn.modules;
-    for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++) {
+    for (uint32_t i = 0; i < m->end; i++) {
         struct module *k = &m->module[i];
-        if (!pointers_find(&c->container, k->home, k->size, &k->needed_at))
+        bool matters = k->size > 0 && (!k->loaded || c->txn.refuse_modules);
+        if (matters && !pointers_find(&c->container, k->home, k->size, &k->needed_at))
             modules_give_up(m, i);
     }
 }
 
-/* Every other must be there. */
-static int demand_modules(pm_container *c)
+/* Of what remains, none may be there if modules are refused. */
+static int refuse_modules(const pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
-    if (c->txn.foreign == FOREIGN_IGNORE)
-        return 0;
-    for (uint32_t i = 0; (i = modules_missing(m, i)) < m->end; i++) {
-        if (modules_report(&c->txn, i) != 0 && c->txn.foreign == FOREIGN_ERROR)
-            return -1;
-        pm__warn();
-    }
+    for (uint32_t i = 0; c->txn.refuse_modules && i < m->end; i++)
+        if (m->module[i].size > 0)
+            return modules_refuse(&c->txn, i);
     return 0;
+}
+
+/* Each must be loaded. */
+static int demand_modules(const pm_container *c)
+{
+    const struct modules *m = &c->txn.modules;
+    uint32_t missing = modules_missing(m, 0);
+    return missing < m->end ? modules_report(&c->txn, missing) : 0;
 }
 
 /* Whether what its pointers mean, which is known only when it has been recovered, demands that pages
@@ -180,9 +193,12 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         bool pointers = allocator && pointer_map_open(&c->pointers, &c->allocator) == 0;
         if (pointers)
             give_up_modules(c);
-        if (pointers && (must_be_moved(c) || demand_modules(c) == 0)) {
+        bool missing_ok = options->module_pointers == PM_MODULES_MISSING_OK;
+        if (pointers && refuse_modules(c) == 0 &&
+            (must_be_moved(c) || missing_ok || demand_modules(c) == 0)) {
             if (options->flags & PM_DISCOVER)
-                discovery_open(&c->discovery, &c->pointers, options->flags & PM_VOUCHED);
+                discovery_open(&c->discovery, &c->pointers, options->flags & PM_VOUCHED,
+                               options->freed_pointers == PM_FREED_ERROR);
             return 0;
         }
         int error = errno;

@@ -65,6 +65,13 @@ const char *pm__message(void)
     return message;
 }
 
+void pm__make_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?';
+}
+
 void pm__warn(void)
 {
     UNCANCELLED;

@@ -24,6 +24,9 @@ int pm__fail_because(int error, const char *reason, const char *format, ...)
 
 const char *pm__message(void);
 
+/* Make text out of a file fit for a message: who forged the file shall not command a terminal. */
+void pm__make_printable(char *text);
+
 /* Say the message on stderr. */
 void pm__warn(void);
 

@@ -76,6 +76,8 @@ struct container_options {
     bool moved;         /* the view has other addresses than home's pointers mean in any case */
     const char *layout; /* or NULL */
     mode_t mode;
+    bool check_owner;   /* whoever else may write the file is refused */
+    uint64_t holes_max; /* bytes of a sparse file that may be filled */
     uint64_t max_size, segment_size;
     uint32_t granularity;
 };

@@ -73,13 +73,41 @@ static int open_locked(const char *path, const struct container_options *options
     return pm__fail(ENOENT, "%s: comes and goes, or is a symbolic link to nothing", path);
 }
 
-/* A copy may be sparse. See backend/blocks.c on what would come of that. */
-static int fill_holes(const struct container *c, const struct stat *st)
+/* That nobody else may write the file. Of the file that is open, so nobody can exchange it meanwhile. The
+ * group's bits of a file with an ACL are the most that the ACL allows to anybody but the owner. */
+static int check_owner(const struct container *c, const struct stat *st)
+{
+    if (st->st_uid != geteuid())
+        return pm__fail(EPERM,
+                        "%s: owned by user %u, and this process runs as user %u, which "
+                        "options.check_owner refuses; chown it if you trust what is in it",
+                        c->path, (unsigned)st->st_uid, (unsigned)geteuid());
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return pm__fail(EPERM,
+                        "%s: has mode %04o, so others than its owner may write it, which "
+                        "options.check_owner refuses; chmod go-w if you trust what is in it, and "
+                        "have options.mode or the umask create it so",
+                        c->path, (unsigned)st->st_mode & 07777);
+    return 0;
+}
+
+/* A copy may be sparse. See backend/blocks.c on what would come of that. But a few forged bytes can claim
+ * 4 TiB, and shall not fill the disk. */
+static int fill_holes(const struct container *c, const struct stat *st, uint64_t holes_max)
 {
     enum { BLOCK = 512 };
     uint64_t size = min_u64((uint64_t)st->st_size, c->header.max_size);
-    if ((uint64_t)st->st_blocks * BLOCK >= size ||
-        TEMP_FAILURE_RETRY(fallocate(c->fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
+    uint64_t present = (uint64_t)st->st_blocks * BLOCK;
+    if (present >= size)
+        return 0;
+    if (size - present > holes_max)
+        return pm__fail(EFBIG,
+                        "%s: %llu of its %llu bytes are holes, as in a sparse copy, and "
+                        "options.holes_max lets pm_open() fill %llu; if you trust the file raise "
+                        "holes_max, or copy it with cp --sparse=never; PM_READONLY fills none",
+                        c->path, (unsigned long long)(size - present), (unsigned long long)size,
+                        (unsigned long long)holes_max);
+    if (TEMP_FAILURE_RETRY(fallocate(c->fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
         return 0;
     return pm__fail_system(errno, "%s: no space for the holes of this sparse copy", c->path);
 }
@@ -92,6 +120,8 @@ static int check_file(struct container *c, const struct container_options *optio
     if ((uint64_t)sysconf(_SC_PAGESIZE) != PM_PAGE)
         return pm__fail(ENOTSUP, "%s: this system has pages of %ld bytes; libpm needs %llu",
                         c->path, sysconf(_SC_PAGESIZE), (unsigned long long)PM_PAGE);
+    if (options->check_owner && check_owner(c, &st) != 0)
+        return -1;
     uint64_t damaged;
     if (header_read(c->fd, c->path, &c->header, &damaged) != 0)
         return -1;
@@ -102,13 +132,16 @@ static int check_file(struct container *c, const struct container_options *optio
                         "%s: offset %llu: truncated, a container of this shape has at least %llu "
                         "bytes; restore the file from a backup",
                         c->path, (unsigned long long)st.st_size, (unsigned long long)least);
+    char layout[sizeof h->layout];
+    memcpy(layout, h->layout, sizeof layout);
+    pm__make_printable(layout);
     if (options->layout && strcmp(options->layout, h->layout) != 0)
         return pm__fail(EMEDIUMTYPE,
                         "%s: offset %zu: holds data of layout \"%s\", not \"%s\"; open it with "
                         "the program that wrote it",
-                        c->path, offsetof(struct format_header, layout), h->layout,
+                        c->path, offsetof(struct format_header, layout), layout,
                         options->layout);
-    if (!options->readonly && fill_holes(c, &st) != 0)
+    if (!options->readonly && fill_holes(c, &st, options->holes_max) != 0)
         return -1;
     if (damaged != UINT64_MAX && !options->readonly) {
         int error = header_write(c->fd, h, damaged);

@@ -30,6 +30,20 @@ static int no_memory(const struct discovery *d)
     return pm__fail(ENOMEM, "%s: no memory to note what moves; nothing has", container_of(d)->path);
 }
 
+/* Reaches also between what a sanitizer knows of on the stack. */
+#define ON_ANY_STACK __attribute__((no_sanitize("address")))
+
+/* Change a word, so that closure_undo() can put it back. */
+ON_ANY_STACK static int change_word(struct discovery *d, uint64_t *word, uint64_t value)
+{
+    struct change *c = vector_push(&d->changes, sizeof *c);
+    if (!c)
+        return no_memory(d);
+    *c = (struct change){word, *word};
+    *word = value;
+    return 0;
+}
+
 /* ---- gather ---------------------------------------------------------------------------------- */
 
 /* The word that leads to what cannot move: of the container, or of an object that would. */
@@ -85,12 +99,32 @@ static int add(struct discovery *d, struct heap_object *object)
 static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
 {
     struct txn *t = d->map->a->t;
-    if (t->foreign != FOREIGN_ERROR || container_is_led_into(t->c, value) ||
-        modules_may_adopt(&t->modules, value) || !foreign_is_mapped(value))
+    if (container_is_led_into(t->c, value))
+        return 0;
+    if (modules_may_adopt(&t->modules, value))
+        return t->refuse_modules ? refuse(d, o, value, FOREIGN_REFUSED) : 0;
+    if (t->foreign != FOREIGN_ERROR || !foreign_is_mapped(value))
         return 0;
     return refuse(d, o, value,
                   "leads to what cannot move there: the stack, memory that pmcc's code has not "
                   "allocated, or another container; store something else, or pm_exclude() it");
+}
+
+/* A pointer to the heap, but to no object. A word that may be a number is never replaced. */
+static int check_freed(struct discovery *d, struct owner o, uint64_t *value, bool was_object)
+{
+    if (!o.word)
+        return refuse(d, o, *value, "leads to memory that has been freed; set another root");
+    if (d->refuse_freed)
+        return refuse(d, o, *value,
+                      was_object
+                          ? "leads to memory that has been freed; set the pointer to NULL when you "
+                            "free what it leads to, or open with freed_pointers = PM_FREED_DATA"
+                          : "leads to no object of the heap; store something else, or open with "
+                            "freed_pointers = PM_FREED_DATA");
+    *value = foreign_freed(*value);
+    d->freed++;
+    return 0;
 }
 
 /* Have a word of a copy, or of the container, lead to where what it leads to moves. */
@@ -104,11 +138,7 @@ static int follow(struct discovery *d, struct owner o, uint64_t *word, uint8_t k
         return kind == KIND_POINTER ? check_foreign(d, o, value) : 0;
     enum heap_state state = heap_find((void *)value, &object);
     if (state != HEAP_LIVE)
-        return kind != KIND_POINTER || d->map->a->t->foreign != FOREIGN_ERROR
-                   ? 0
-                   : refuse(d, o, value,
-                            state == HEAP_FREE ? "leads to memory that has been freed"
-                                               : "leads to no object of the heap");
+        return kind == KIND_POINTER ? check_freed(d, o, result, state == HEAP_FREE) : 0;
     if (!object.moves && add(d, &object) != 0)
         return -1;
     *result = moved_value(d, value, &object);
@@ -133,15 +163,31 @@ static int gather_from(struct discovery *d, uint64_t i)
     return 0;
 }
 
+/* The kind of a word of the container. One that is mapped, and that only code which tells no kinds has
+ * stored to, is a declared pointer. */
+static uint8_t kind_of(const struct discovery *d, const uint64_t *word)
+{
+    uint64_t number = offset_of(d, word) / sizeof *word;
+    bool declared = *kinds_of(word) == KIND_NONE &&
+                    mapped_at(mapped_place_of_word(d->map->a->t, number)) & 1;
+    return declared ? KIND_POINTER : (uint8_t)txn_kinds_at(word, 1);
+}
+
+/* Words that lead to objects which move are redirected later, when all of these are known. */
+static int gather_from_container(struct discovery *d, uint64_t *word)
+{
+    uint64_t to;
+    if (follow(d, (struct owner){.word = word}, word, kind_of(d, word), &to) != 0)
+        return -1;
+    return foreign_is_freed(to) ? change_word(d, word, to) : 0;
+}
+
 int closure_gather(struct discovery *d)
 {
     uint64_t ignored, root = (uint64_t)d->root;
     int result = 0;
-    for (uint64_t i = 0; i < d->words.count && result == 0; i++) {
-        uint64_t *word = word_at(d, i);
-        uint8_t kind = (uint8_t)txn_kinds_at(word, 1);
-        result = follow(d, (struct owner){.word = word}, word, kind, &ignored);
-    }
+    for (uint64_t i = 0; i < d->words.count && result == 0; i++)
+        result = gather_from_container(d, word_at(d, i));
     if (result == 0 && root)
         result = follow(d, (struct owner){.word = NULL}, &root, KIND_POINTER, &ignored);
     for (uint64_t i = 0; i < d->moves.count && result == 0; i++)
@@ -156,19 +202,11 @@ struct redirection {
     int result;
 };
 
-/* This reaches also between what a sanitizer knows of on the stack; so do those below. */
-#define ON_ANY_STACK __attribute__((no_sanitize("address")))
-
 ON_ANY_STACK static void change(struct redirection *r, uint64_t *word,
                                 const struct heap_object *object)
 {
-    struct change *c = r->result == 0 ? vector_push(&r->d->changes, sizeof *c) : NULL;
-    if (c) {
-        *c = (struct change){word, *word};
-        *word = moved_value(r->d, *word, object);
-    } else if (r->result == 0) {
-        r->result = no_memory(r->d);
-    }
+    if (r->result == 0)
+        r->result = change_word(r->d, word, moved_value(r->d, *word, object));
 }
 
 ON_ANY_STACK static void change_if_led_to_moving(struct redirection *r, uint64_t *word)

@@ -199,7 +199,7 @@ static void redirect_heap(struct detaching *s)
     }
 }
 
-/* As that of a commit. */
+/* What the program's functions had in registers is in this frame, and comes back from here. */
 static __attribute__((noinline)) void redirect(struct detaching *s, struct roots_range stack)
 {
     __builtin_unwind_init();

@@ -24,11 +24,12 @@ static bool leads_out_until_commit(const uint64_t *word)
            (heap_contains((void *)*word) && heap_find((void *)*word, &object) == HEAP_LIVE);
 }
 
-void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched)
+void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched, bool refuse_freed)
 {
     map->leads_out_until_commit = leads_out_until_commit;
     lock_acquire(&list_lock);
-    *d = (struct discovery){.map = map, .vouched = vouched, .next = first};
+    *d = (struct discovery){
+        .map = map, .vouched = vouched, .refuse_freed = refuse_freed, .next = first};
     first = d;
     lock_release(&list_lock);
 }
@@ -107,15 +108,6 @@ static int note_word(void *context, uint64_t offset)
     return 0;
 }
 
-/* What the program's functions had in registers is on the stack from here on, and comes back from
- * there. */
-static __attribute__((noinline)) int redirect(struct discovery *d, struct roots_range stack)
-{
-    __builtin_unwind_init();
-    __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
-    return closure_redirect(d, &stack);
-}
-
 static int commit_hiding(struct discovery *d, uint64_t *epoch)
 {
     struct allocator *a = d->map->a;
@@ -148,6 +140,7 @@ static int commit_root(struct discovery *d, uint64_t *epoch)
 static void forget(struct discovery *d)
 {
     d->words.count = d->moves.count = d->changes.count = 0;
+    d->freed = 0;
     enum { KEPT = 4096 };
     if (d->moves.room > KEPT || d->changes.room > KEPT || d->words.room > KEPT) {
         vector_free(&d->words);
@@ -156,21 +149,28 @@ static void forget(struct discovery *d)
     }
 }
 
-static int move_and_commit(struct discovery *d, const struct frame *program, uint64_t *epoch)
+/* What the program's functions had in registers is in this frame, and comes back from here. So the frame
+ * must be there when that is redirected, and when it is put back. */
+static __attribute__((noinline)) int move_and_commit(struct discovery *d,
+                                                     const struct frame *program, uint64_t *epoch)
 {
     struct roots_range stack;
+    __builtin_unwind_init();
     int result = closure_gather(d);
     if (result == 0 && d->moves.count > 0) {
         result = check_alone(d, program, &stack);
         if (result == 0)
             result = check_others(d);
-        if (result == 0)
-            result = redirect(d, stack);
+        if (result == 0) {
+            __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
+            result = closure_redirect(d, &stack);
+        }
     }
     if (result == 0)
         result = commit_root(d, epoch);
     if (result == 0) {
         closure_release(d);
+        d->freed_ever += d->freed;
         d->root = NULL;
     } else {
         closure_undo(d);

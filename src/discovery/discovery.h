@@ -27,6 +27,9 @@
 struct discovery {
     struct pointer_map *map; /* NULL: the container does not discover */
     bool vouched;            /* nobody holds pointers where discovery does not look */
+    bool refuse_freed;       /* a pointer to freed memory fails the commit */
+    uint64_t freed;          /* pointers to freed memory that this commit has replaced, */
+    uint64_t freed_ever;     /* and all commits before it */
     void *root;              /* of the heap, to be the root from the next commit on */
     size_t root_size;
     struct vector words;    /* uint64_t: of the container, offsets that lead to the heap */
@@ -36,7 +39,7 @@ struct discovery {
 };
 
 /* A container that discovers has been opened; or it is about to be closed. */
-void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched);
+void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched, bool refuse_freed);
 void discovery_close(struct discovery *d);
 
 /* Commit as allocator_commit() does, of a container that discovers, for a program that is in this

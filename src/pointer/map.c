@@ -285,7 +285,7 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
     uint64_t value = *(const uint64_t *)(c->base + offset);
     if (map->a->t->kinds && txn_kinds_at(c->base + offset, 1) != KIND_POINTER)
         return 0; /* something else by now, as the next commit will say */
-    if (foreign_is_sentinel(value) || container_is_led_into(c, value) ||
+    if (foreign_is_sentinel(value) || foreign_is_freed(value) || container_is_led_into(c, value) ||
         modules_know(&map->a->t->modules, value))
         return 0;
     if (map->leads_out_until_commit &&

@@ -24,6 +24,16 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
     return 0;
 }
 
+int foreign_adopt(struct txn *t, uint64_t offset, uint64_t value)
+{
+    char object[OBJECT_TEXT];
+    if (!t->refuse_modules || !modules_may_adopt(&t->modules, value))
+        return modules_adopt(t, value);
+    txn_describe_object(t, offset, " in ", object);
+    return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
+                    t->c->path, offset, value, object);
+}
+
 bool foreign_is_mapped(uint64_t value)
 {
     unsigned char resident;
@@ -41,7 +51,7 @@ bool foreign_is_mapped(uint64_t value)
  * is an error. */
 static int check_value(struct txn *t, uint64_t offset, uint64_t value, bool declared)
 {
-    int adopted = modules_adopt(t, value);
+    int adopted = foreign_adopt(t, offset, value);
     if (adopted != 0 || t->foreign == FOREIGN_IGNORE ||
         !(declared ? foreign_is_address(value) : foreign_is_mapped(value)))
         return adopted;
@@ -83,8 +93,6 @@ int foreign_check_declared(struct txn *t)
 {
     int result = 0;
     sigset_t saved;
-    if (!t->c->vouched || t->kinds)
-        return 0;
     /* The lock only for what other threads add meanwhile: a page that is not there is made when it is
      * read. */
     lock_acquire_masked(&t->lock, &saved);

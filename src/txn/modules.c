@@ -20,6 +20,7 @@ static void get_text(const uint64_t *words, uint32_t count, char *text)
         memcpy(text + i * TEXT_BYTES, &word, TEXT_BYTES);
     }
     text[count * TEXT_BYTES] = 0;
+    pm__make_printable(text);
 }
 
 static void put_text(uint64_t *words, uint32_t count, const char *text)
@@ -141,7 +142,7 @@ uint32_t modules_missing(const struct modules *m, uint32_t from)
     return from;
 }
 
-int modules_report(const struct txn *t, uint32_t module)
+static int report(const struct txn *t, uint32_t module, int error, const char *what)
 {
     uint64_t offset = t->modules.module[module].needed_at;
     const struct format_module *e = entry(t, module);
@@ -152,14 +153,26 @@ int modules_report(const struct txn *t, uint32_t module)
     if (byte == seal_payload(e->first)) /* of others nobody knows what was there */
         get_text(e->symbol, SYMBOL, symbol);
     txn_describe_object(t, offset, " in ", object);
-    return pm__fail(
-        ENOEXEC,
-        "%s: offset %" PRIu64 ": the pointer there%s leads to byte %#" PRIx64
-        " of %s%s%s%s, of which this very build is not loaded (addr2line of that build tells "
-        "what is there); load it before pm_open(), or open with foreign_pointers = "
-        "PM_FOREIGN_IGNORE and correct the pointers",
-        t->c->path, offset, object, byte, name, symbol[0] ? " (" : "", symbol,
-        symbol[0] ? ")" : "");
+    return pm__fail(error,
+                    "%s: offset %" PRIu64 ": the pointer there%s leads to byte %#" PRIx64
+                    " of %s%s%s%s, %s",
+                    t->c->path, offset, object, byte, name, symbol[0] ? " (" : "", symbol,
+                    symbol[0] ? ")" : "", what);
+}
+
+int modules_report(const struct txn *t, uint32_t module)
+{
+    return report(t, module, ENOEXEC,
+                  "of which this very build is not loaded (addr2line of that build tells what is "
+                  "there); load it before pm_open(), or open with module_pointers = "
+                  "PM_MODULES_MISSING_OK and correct the pointers");
+}
+
+int modules_refuse(const struct txn *t, uint32_t module)
+{
+    return report(t, module, EPERM,
+                  "which module_pointers = PM_MODULES_REFUSE forbids; if you trust the file, open "
+                  "it with PM_MODULES_KEEP");
 }
 
 /* ---- a module more --------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ struct module {
     uint64_t home, size; /* as home has it; size 0: no module */
     uint64_t view;       /* as this process has it */
     bool loaded;         /* and there it is */
-    uint64_t needed_at;  /* offset of a pointer into it, if it is not loaded */
+    uint64_t needed_at;  /* offset of a pointer into it, if it is not loaded or is refused */
 };
 
 struct modules {
@@ -70,8 +70,10 @@ bool modules_may_adopt(struct modules *m, uint64_t value);
 /* The first module that is not loaded, from `from` on; `end` if all are. */
 uint32_t modules_missing(const struct modules *m, uint32_t from);
 
-/* Say that the pointer at `needed_at` leads into a module that is missing. Returns -1. */
+/* Say that the pointer at `needed_at` leads into a module that is missing, or that the program
+ * refuses. Returns -1. */
 int modules_report(const struct txn *t, uint32_t module);
+int modules_refuse(const struct txn *t, uint32_t module);
 
 static inline uint64_t modules_to_view(const struct modules *m, uint64_t value)
 {

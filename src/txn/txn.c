@@ -7,6 +7,7 @@
 #include "txn/foreign.h"
 #include "txn/moved.h"
 #include "txn/recovery.h"
+#include "txn/strays.h"
 #include "txn/sums.h"
 
 #include <errno.h>
@@ -138,13 +139,17 @@ static int check_sums(struct txn *t)
 int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
 {
     bool stores = options->stores && !options->engine->in_place;
+    bool kinds = stores && c->vouched, audit = options->audit && !kinds;
     bool untouched = c->readonly && !c->moved; /* nothing faults that should not */
     *t = (struct txn){.c = c,
                       .engine = options->engine,
                       .concurrent = options->concurrent,
                       .stores = stores,
-                      .kinds = stores && c->vouched,
+                      .kinds = kinds,
+                      .audit_pointers = audit,
+                      .looks = audit || (c->vouched && !kinds),
                       .foreign = options->foreign,
+                      .refuse_modules = options->refuse_modules,
                       .journal = {.c = c}};
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have given or taken log segments. */
@@ -344,11 +349,20 @@ static int commit_masked(struct txn *t)
     return result;
 }
 
+/* Where no code tells what it stores. */
+static int look_at_pages(struct txn *t)
+{
+    int result = t->c->vouched ? foreign_check_declared(t) : 0;
+    if (result == 0 && t->audit_pointers)
+        strays_warn(t);
+    return result;
+}
+
 int txn_commit(struct txn *t)
 {
     int result = t->engine->prepare ? t->engine->prepare(t) : 0;
-    if (result == 0)
-        result = foreign_check_declared(t);
+    if (result == 0 && t->looks)
+        result = look_at_pages(t);
     if (result != 0) {
         t->note_count = 0;
         return result;

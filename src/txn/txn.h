@@ -94,8 +94,7 @@ struct pointer_upcalls {
     int (*make)(void *context, uint32_t group);
 };
 
-/* What becomes of a commit with a pointer that leads out of the container: enum
- * pm_foreign_pointers. */
+/* What becomes of a commit with a pointer to foreign memory: enum pm_foreign_pointers. */
 enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
 
 /* How to open; made by the api layer. */
@@ -104,7 +103,9 @@ struct txn_options {
     bool concurrent; /* threads may store during commit */
     bool stores;     /* redo: code marks what it stores to */
     enum foreign_pointers foreign;
-    bool audit;           /* look for stores that no mark announced, at every commit */
+    bool refuse_modules;  /* no pointer may lead into a program or library */
+    bool audit;           /* look at every commit for stores that no mark announced, or, where
+                             nothing tells pointers, for words that may be some */
     uint64_t private_max; /* bytes */
     /* Called when home is that of the last commit and the log is void, before anybody sees the
      * view: what the upper layers have to mend. -1 with a message. */
@@ -136,7 +137,10 @@ struct txn {
     bool concurrent; /* threads may store during commit */
     bool stores;     /* code marks what it stores to */
     bool kinds;      /* and its kinds become the pointer map: the program vouches for it */
+    bool audit_pointers; /* a commit warns of words that may be pointers out of the container */
+    bool looks;          /* a commit looks at the words of pages, for either reason: look_at_pages() */
     enum foreign_pointers foreign;
+    bool refuse_modules; /* no pointer may lead into a program or library */
     struct journal journal;
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */

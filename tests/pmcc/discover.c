@@ -97,6 +97,27 @@ CASE(refuses_a_root_that_was_freed)
     head = NULL;
 }
 
+/* Pointers that a function keeps in registers, over a commit that redirects them before it fails. */
+CASE(leaves_registers_alone_when_a_commit_fails)
+{
+    pm_container *c = fresh(0);
+    char *gone = malloc((size_t)number(40));
+    assert(pm_setroot(c, gone, 40) == 0);
+    free(gone);
+    char *small = malloc((size_t)number(25)), *kept[5];
+    assert(small == pointer(gone));
+    memset(small, 0, 25);
+    unsigned long hidden = ~(unsigned long)small;
+    char *p = pointer(small), *q = pointer(small + 1), *r = pointer(small + 2),
+         *s = pointer(small + 3), *t = pointer(small + 4);
+    assert(pm_commit(c) == -1 && strstr(pm_errormsg(), "a root of 40 bytes"));
+    kept[0] = p, kept[1] = q, kept[2] = r, kept[3] = s, kept[4] = t;
+    for (int i = 0; i < 5; i++)
+        assert((unsigned long)kept[i] == ~hidden + (unsigned long)i);
+    free(p);
+    assert(pm_close(c) == 0);
+}
+
 CASE(stores_nothing)
 {
     char *p = malloc(16);
@@ -552,7 +573,7 @@ CASE(is_told_that_threads_hold_nothing)
 
 CASE(refuses_the_stack_and_foreign_memory)
 {
-    container = fresh(0);
+    container = fresh_that_refuses();
     struct node on_stack = {NULL, 5}, *list = make_list(2);
     assert(pm_setroot(container, list, 0) == 0);
     list->next->next = pointer(&on_stack);
@@ -573,18 +594,22 @@ CASE(refuses_the_stack_and_foreign_memory)
 }
 
 /* As a vector does that shrinks, or an interpreter's stack. */
-CASE(ignores_words_that_lead_to_freed_memory)
+CASE(makes_data_of_pointers_to_freed_memory)
 {
-    pm_container *c = fresh_that_ignores();
+    pm_container *c = fresh(0);
     struct node *list = make_list(2), *dead = malloc(sizeof *dead);
     list->next->next = pointer(dead);
     free(dead);
     keep_all(c, list);
     assert(pm_contains(c, list) && !pm_next_pointer(&list->next->next, &list->next->next + 1));
-    dead = malloc(sizeof *dead);
-    list->next->next = pointer(dead); /* and in an object of the container */
-    free(dead);
+    struct node *distinct = list->next->next, *other = malloc(2 * sizeof *dead);
+    assert(distinct && distinct != pointer(dead));
+    list->next->next = pointer(other); /* and in an object of the container */
+    free(other);
     keep_changes(c);
+    assert(list->next->next && list->next->next != distinct && list->next->next != other);
+    struct pm_stats stats = {.size = sizeof stats};
+    assert(pm_stats(c, &stats) == 0 && stats.pointers_freed == 2);
     list->next->next = NULL;
     keep_changes(c);
     check_list(c, list, 2);

@@ -20,8 +20,8 @@ extern "C" {
 /* An empty container of the case's own; flags besides PM_CREATE | PM_DISCOVER. */
 pm_container *fresh(unsigned flags);
 
-/* The same without flags, but pointers that lead elsewhere are data. */
-pm_container *fresh_that_ignores(void);
+/* The same without flags, but pointers to freed memory fail a commit. */
+pm_container *fresh_that_refuses(void);
 
 /* Close it and open it again. */
 pm_container *again(pm_container *c);

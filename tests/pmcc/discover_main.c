@@ -13,10 +13,10 @@ void add_case(struct test_case *test_case)
     cases = test_case;
 }
 
-static pm_container *must_open(unsigned flags, enum pm_foreign_pointers foreign)
+static pm_container *must_open(unsigned flags, enum pm_freed_pointers freed)
 {
     struct pm_options options = {
-        .size = sizeof options, .flags = flags | PM_DISCOVER, .foreign_pointers = foreign};
+        .size = sizeof options, .flags = flags | PM_DISCOVER, .freed_pointers = freed};
     pm_container *c = pm_open(path, &options);
     if (!c)
         fprintf(stderr, "%s\n", pm_errormsg());
@@ -27,19 +27,19 @@ static pm_container *must_open(unsigned flags, enum pm_foreign_pointers foreign)
 pm_container *fresh(unsigned flags)
 {
     unlink(path);
-    return must_open(flags | PM_CREATE, PM_FOREIGN_ERROR);
+    return must_open(flags | PM_CREATE, PM_FREED_DATA);
 }
 
-pm_container *fresh_that_ignores(void)
+pm_container *fresh_that_refuses(void)
 {
     unlink(path);
-    return must_open(PM_CREATE, PM_FOREIGN_IGNORE);
+    return must_open(PM_CREATE, PM_FREED_ERROR);
 }
 
 pm_container *again(pm_container *c)
 {
     assert(pm_close(c) == 0);
-    return must_open(0, PM_FOREIGN_ERROR);
+    return must_open(0, PM_FREED_DATA);
 }
 
 __attribute__((noinline)) void keep_changes(pm_container *c)

@@ -240,6 +240,31 @@ TEST_CASE("a pointer to a function, a constant, or the table of a class is as go
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("a pointer into a module is refused where the program says so, however it came there")
+{
+    test::Directory directory;
+    pm_options options = how(Way::Pass);
+    options.module_pointers = PM_MODULES_REFUSE;
+    options.foreign_pointers = GENERATE(PM_FOREIGN_ERROR, PM_FOREIGN_IGNORE);
+    test::Container c = test::open(directory / "c.pm", options);
+    auto *holder = static_cast<Holder *>(make_bytes(c.get(), sizeof(Holder)));
+    REQUIRE(pm_setroot(c.get(), holder, 0) == 0);
+    store_foreign(holder, GENERATE(Foreign::Function, Foreign::Constant), nullptr);
+    void *pointer = holder->pointer;
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(errno == EINVAL);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("byte 8 of the object of 16 bytes") &&
+                                    Catch::Contains("PM_MODULES_REFUSE"));
+    store_pointer(holder, nullptr);
+    copy(&holder->number, &pointer, sizeof pointer); // by its value
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("byte 0 of the object of 16 bytes") &&
+                                    Catch::Contains("PM_MODULES_REFUSE"));
+    store_number(holder, 7);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+}
+
 TEST_CASE("a warning of a pointer that leads out of the container goes to stderr")
 {
     test::Directory directory;

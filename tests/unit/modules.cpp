@@ -133,13 +133,14 @@ CHILD_PROCESS(uses_pointers_out)
     _exit(0);
 }
 
-// arguments: path, library that is loaded or nothing, foreign_pointers
+// arguments: path, library that is loaded or nothing, module_pointers, foreign_pointers
 CHILD_PROCESS(lacks_a_module)
 {
     if (!arguments[1].empty())
         load(arguments[1]);
     pm_options how = may_move();
-    how.foreign_pointers = (enum pm_foreign_pointers)std::stoi(arguments[2]);
+    how.module_pointers = (enum pm_module_pointers)std::stoi(arguments[2]);
+    how.foreign_pointers = (enum pm_foreign_pointers)std::stoi(arguments[3]);
     test::Container c(pm_open(arguments[0].c_str(), &how));
     test::say(c ? "open" : pm_errormsg());
     if (c) {
@@ -217,9 +218,11 @@ struct Fixture {
         return ended.output;
     }
 
-    test::Ended lack(const std::string &library, enum pm_foreign_pointers what) const
+    test::Ended lack(const std::string &library, enum pm_module_pointers what,
+                     enum pm_foreign_pointers foreign = PM_FOREIGN_ERROR) const
     {
-        test::Ended ended = test::run("lacks_a_module", {path, library, std::to_string((int)what)});
+        test::Ended ended = test::run("lacks_a_module", {path, library, std::to_string((int)what),
+                                                         std::to_string((int)foreign)});
         INFO(ended.errors);
         REQUIRE(test::exited(ended.status));
         return ended;
@@ -246,7 +249,7 @@ TEST_CASE_METHOD(Fixture, "they are right where the container lies elsewhere, to
     std::string beside = directory / "beside.pm";
     std::filesystem::copy_file(path, beside);
     pm_options how = may_move();
-    how.foreign_pointers = PM_FOREIGN_IGNORE; // this process has not loaded it
+    how.module_pointers = PM_MODULES_MISSING_OK; // this process has not loaded it
     {
         test::Container c = test::open(beside, how);
         REQUIRE_OK(pm_setroot(c.get(), nullptr, 0));
@@ -264,27 +267,28 @@ TEST_CASE_METHOD(Fixture, "a library that is missing, or another version of it")
     make(MODULE_1);
     const char *library = GENERATE("", MODULE_2);
     INFO(library);
-    test::Ended ended = lack(library, PM_FOREIGN_ERROR);
+    // What is said of foreign memory does not matter here.
+    auto foreign = GENERATE(PM_FOREIGN_ERROR, PM_FOREIGN_WARN, PM_FOREIGN_IGNORE);
+    test::Ended ended = lack(library, PM_MODULES_KEEP, foreign);
     REQUIRE_THAT(ended.output, Catch::Contains(path + ": offset ") &&
                                    Catch::Contains("in byte 40 of the object of 48 bytes") &&
                                    Catch::Contains("libtest_module_1.so") &&
                                    Catch::Contains("module_version") &&
                                    Catch::Contains("load it before pm_open()"));
-    REQUIRE(lack(library, PM_FOREIGN_WARN).errors.find("module_version") != std::string::npos);
-    REQUIRE(lack(library, PM_FOREIGN_IGNORE).output == "open\n");
+    REQUIRE(lack(library, PM_MODULES_MISSING_OK, foreign).output == "open\n");
     use(MODULE_1, "1"); // nothing is lost
     REQUIRE_CLEAN(test::run("moves_the_pointer", {path, MODULE_1}));
-    ended = lack(library, PM_FOREIGN_ERROR); // names the first that there was, and no other
+    ended = lack(library, PM_MODULES_KEEP, foreign); // names the first that there was, and no other
     REQUIRE_THAT(ended.output, Catch::Contains("libtest_module_1.so, of which"));
     REQUIRE_CLEAN(test::run("drops_the_pointer", {path, MODULE_1}));
-    REQUIRE(lack(library, PM_FOREIGN_ERROR).output == "open\n"); // nobody needs it
+    REQUIRE(lack(library, PM_MODULES_KEEP, foreign).output == "open\n"); // nobody needs it
 }
 
 // arguments: path, library, and those to be stored then, one after the other
 CHILD_PROCESS(lives_through_versions)
 {
     pm_options how = may_move();
-    how.foreign_pointers = PM_FOREIGN_IGNORE;
+    how.module_pointers = PM_MODULES_MISSING_OK;
     test::Container c = test::open(arguments[0], how);
     root(c.get())->of_module = load(arguments[1]);
     CHILD_REQUIRE(pm_commit(c.get()) == 0);
@@ -399,7 +403,7 @@ CHILD_PROCESS(loads_another_in_its_place)
         slots[0].version = nullptr;
         CHILD_REQUIRE(pm_commit(c.get()) == 0);
     } else { // they can be told apart where it is opened anew
-        how.foreign_pointers = PM_FOREIGN_IGNORE;
+        how.module_pointers = PM_MODULES_MISSING_OK;
     }
     c.reset();
     c = test::open(arguments[0], how);
@@ -469,6 +473,82 @@ TEST_CASE_METHOD(Fixture, "pointers that come by copies of structs from outside 
     }
 }
 
+// arguments: path, library, flags. Pointers into modules are refused, so none is followed.
+CHILD_PROCESS(refuses_modules)
+{
+    load(arguments[1]);
+    pm_options how = test::small((unsigned)std::stoul(arguments[2]));
+    how.module_pointers = PM_MODULES_REFUSE;
+    how.foreign_pointers = PM_FOREIGN_IGNORE;
+    test::Container c(pm_open(arguments[0].c_str(), &how));
+    test::say(c ? "open" : pm_errormsg());
+    CHILD_REQUIRE(c || errno == EPERM);
+    _exit(0);
+}
+
+// arguments: path
+CHILD_PROCESS(drops_all_pointers)
+{
+    load(MODULE_1);
+    test::Container c = test::open(arguments[0], may_move());
+    CHILD_REQUIRE(pm_clear(c.get()) == 0);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules opens no file that has one")
+{
+    make(MODULE_1);
+    unsigned flags = GENERATE(0u, (unsigned)PM_READONLY, (unsigned)PM_MOVABLE,
+                              (unsigned)(PM_MOVABLE | PM_READONLY));
+    test::Arguments arguments = {path, MODULE_1, std::to_string(flags)};
+    std::string before = test::read_file(path);
+    test::Ended ended = test::run("refuses_modules", arguments);
+    REQUIRE_THAT(ended.output, Catch::Contains(path + ": offset ") &&
+                                   Catch::Contains("of the object of") &&
+                                   Catch::Contains("PM_MODULES_REFUSE forbids"));
+    use(MODULE_1, "1"); // who trusts it
+    REQUIRE_CLEAN(test::run("drops_all_pointers", {path}));
+    // Its table has the modules still, but nothing leads there.
+    REQUIRE(test::run("refuses_modules", arguments).output == "open\n");
+}
+
+TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules stores none", "[faults]")
+{
+    pm_options how = may_move();
+    how.module_pointers = PM_MODULES_REFUSE;
+    how.foreign_pointers = GENERATE(PM_FOREIGN_ERROR, PM_FOREIGN_WARN, PM_FOREIGN_IGNORE);
+    test::Container c = test::open(path, how);
+    auto **p = static_cast<void **>(pm_calloc(c.get(), 4, 8));
+    REQUIRE(p);
+    REQUIRE_OK(pm_mark_pointer(p + 2));
+    p[2] = numbers;
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"in byte 16 of the object of 32 bytes",
+                                       "into a program or library", "PM_MODULES_REFUSE"}));
+    p[2] = p;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE_METHOD(Fixture, "what becomes of foreign memory says nothing of modules", "[faults]")
+{
+    pm_options how = may_move();
+    how.foreign_pointers = GENERATE(PM_FOREIGN_WARN, PM_FOREIGN_IGNORE);
+    how.freed_pointers = GENERATE(PM_FREED_DATA, PM_FREED_ERROR);
+    int local = 0;
+    test::Container c = test::open(path, how);
+    auto **p = static_cast<void **>(pm_calloc(c.get(), 4, 8));
+    REQUIRE(p);
+    REQUIRE_OK(pm_mark_pointers(p, 4));
+    p[1] = numbers;
+    p[2] = &local;
+    REQUIRE_OK(pm_commit(c.get()));
+    p[2] = nullptr;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get())); // which knows the module
+}
+
 TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
 {
     make("");
@@ -496,7 +576,7 @@ TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
     REQUIRE(test::failed_with(EBADMSG, {"table of modules"}));
 }
 
-TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit", "[undo][redo]")
+TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit", "[faults]")
 {
     pm_options how = may_move();
     int local = 0;

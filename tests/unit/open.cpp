@@ -265,6 +265,107 @@ TEST_CASE("the holes of a sparse copy are filled, for a store into one may meet 
     REQUIRE(missing() <= 0);
 }
 
+TEST_CASE("a file that is nearly all holes does not fill the disk when it is opened")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options options = test::small();
+    const bool by_default = GENERATE(true, false);
+    if (by_default)
+        options.max_size = UINT64_C(8) << 30;
+    create(path, options);
+    const uint64_t size = by_default ? UINT64_C(4) << 30 : 32 << 20;
+    struct stat before, st;
+    REQUIRE(truncate(path.c_str(), (off_t)size) == 0);
+    REQUIRE(stat(path.c_str(), &before) == 0);
+    const uint64_t holes = size - (uint64_t)before.st_blocks * 512;
+    options = test::options();
+    if (!by_default)
+        options.holes_max = holes - 1;
+    REQUIRE(pm_open(path.c_str(), &options) == nullptr);
+    REQUIRE(failed_with(EFBIG, {path.c_str(), std::to_string(holes).c_str(), "holes_max",
+                                "cp --sparse=never", "PM_READONLY"}));
+    REQUIRE(stat(path.c_str(), &st) == 0);
+    REQUIRE(st.st_blocks == before.st_blocks);
+    options.flags |= PM_READONLY;
+    REQUIRE(test::Container(pm_open(path.c_str(), &options)));
+    if (by_default)
+        return; // it would take 4 GiB
+    options.flags &= ~PM_READONLY;
+    options.holes_max = GENERATE_COPY(holes, UINT64_MAX);
+    test::Container c = test::open(path, options);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a file that others may write to is refused on request")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    const mode_t umask_before = umask(0);
+    pm_options options = test::small();
+    options.check_owner = true;
+    REQUIRE(pm_open(path.c_str(), &options) == nullptr); // which it would have created so
+    REQUIRE(failed_with(EPERM, {path.c_str(), "0666", "options.mode"}));
+    REQUIRE(!std::filesystem::exists(path));
+    options.mode = 0640;
+    test::open(path, options);
+    umask(umask_before);
+
+    options = test::options(GENERATE(0u, (unsigned)PM_READONLY));
+    options.check_owner = true;
+    // Which pm_open() would mend otherwise.
+    const std::string damaged = "damaged";
+    test::patch_file(path, FORMAT_HEADER_B, damaged.data(), damaged.size());
+    const std::string before = test::read_file(path);
+    for (mode_t mode : {0660, 0602, 0666, 0620}) {
+        REQUIRE(chmod(path.c_str(), mode) == 0);
+        REQUIRE(pm_open(path.c_str(), &options) == nullptr);
+        REQUIRE(failed_with(EPERM, {path.c_str(), ("mode 0" + std::to_string(mode / 64) +
+                                                   std::to_string(mode / 8 % 8) +
+                                                   std::to_string(mode % 8))
+                                                      .c_str(),
+                                    "others than its owner", "chmod go-w"}));
+        REQUIRE(test::read_file(path) == before);
+    }
+    for (mode_t mode : {0600, 0644, 0755}) {
+        REQUIRE(chmod(path.c_str(), mode) == 0);
+        test::open(path, options);
+    }
+    REQUIRE(chmod(path.c_str(), 0666) == 0);
+    options.check_owner = false;
+    test::open(path, options);
+}
+
+TEST_CASE("a file that is another user's is refused on request")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", owner = "user 12345,";
+    create(path);
+    if (geteuid() == 0) {
+        REQUIRE(chown(path.c_str(), 12345, 0) == 0);
+    } else { // of which anybody can read some; what is in it comes second
+        path = "/etc/passwd";
+        owner = "user 0,";
+    }
+    pm_options options = test::options(PM_READONLY);
+    options.check_owner = true;
+    REQUIRE(pm_open(path.c_str(), &options) == nullptr);
+    REQUIRE(failed_with(EPERM, {path.c_str(), owner.c_str(),
+                                ("as user " + std::to_string(geteuid())).c_str(), "chown it"}));
+}
+
+TEST_CASE("text out of a file commands no terminal")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options options = test::small();
+    options.layout = "a\033]0;b\177c";
+    create(path, options);
+    options.layout = "mine";
+    REQUIRE(pm_open(path.c_str(), &options) == nullptr);
+    REQUIRE(failed_with(EMEDIUMTYPE, {"\"a?]0;b?c\""}));
+}
+
 TEST_CASE("options out of range")
 {
     test::Directory directory;
@@ -284,6 +385,10 @@ TEST_CASE("options out of range")
         {"exclusive without creation", [](pm_options &o) { o.flags = PM_EXCLUSIVE; }},
         {"unknown engine", [](pm_options &o) { o.engine = (pm_engine)99; }},
         {"unknown tracker", [](pm_options &o) { o.tracker = (pm_tracker)99; }},
+        {"unknown fate of pointers to freed memory",
+         [](pm_options &o) { o.freed_pointers = (pm_freed_pointers)(PM_FREED_ERROR + 1); }},
+        {"unknown fate of pointers into modules",
+         [](pm_options &o) { o.module_pointers = (pm_module_pointers)(PM_MODULES_REFUSE + 1); }},
         {"unknown fate of foreign pointers",
          [](pm_options &o) { o.foreign_pointers = (pm_foreign_pointers)(PM_FOREIGN_IGNORE + 1); }},
         {"marks under undo",

@@ -107,7 +107,9 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
         uint32_t i = (uint32_t)__builtin_ctz(words);
         if (!modules_may_reach(&t->modules, values[i]))
             continue;
-        int leads = leads_to_data(t, values[i]) ? 1 : modules_adopt(t, values[i]);
+        int leads = leads_to_data(t, values[i])
+                        ? 1
+                        : foreign_adopt(t, line * PM_LINE + i * sizeof *values, values[i]);
         if (leads < 0)
             return -1;
         pointers |= leads << i;

@@ -27,7 +27,7 @@ struct Options {
 pm::container open(const Options &o)
 {
     // Whose libraries are not loaded here.
-    return pm::container(o.file, {.flags = PM_READONLY, .foreign_pointers = PM_FOREIGN_IGNORE});
+    return pm::container(o.file, {.flags = PM_READONLY, .module_pointers = PM_MODULES_MISSING_OK});
 }
 
 // Damage that reading does not notice, such as to the pointer map: 0, or 1 if there is some.
