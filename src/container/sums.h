@@ -1,6 +1,6 @@
 /*
- * Sums over all journaled words of the last commit. A word that reads as zero, or as it was some time
- * ago, has a right seal; the sum over all of them does not come out.
+ * Sums over all journaled words of the last commit. A lost sector reads as zeros, or as an older copy.
+ * Each word in it has a right seal, but the sum does not come out.
  *
  *   fixed   root, modules and segment table: pm_open() adds them up
  *   rest    bitmaps and pointer map, which grow with the container: pm_check() adds them up

@@ -1,10 +1,13 @@
 /*
- * Adding up journaled words. The table says where they are: those of a slab's bitmap and of a map lie
- * in their segments, and a segment that is free, or holds a large object or log, has none.
+ * Adding up journaled words. The segment table says where they are: a slab begins with its bitmap, and
+ * a map is nothing else. Other segments have none.
  *
- * The state page has room for two sums. New ones go where the base epoch does not look, are fenced, and
- * count from the moment at which the base epoch names them. So after a crash the sums are those of the
- * base epoch, old or new, or those of a record that is newer.
+ * The state page has room for two sums_word()s, and a bit of the base epoch says which one counts.
+ *
+ *   1  the new sums go to the other place; a fence
+ *   2  the base epoch is raised, and its bit names the new sums; a fence
+ *
+ * After a crash between the two the old base epoch counts, with the old sums.
  */
 #include "txn/sums.h"
 

@@ -21,8 +21,8 @@ int sums_check_fixed(const struct txn *t);
 int sums_check_rest(const struct txn *t);
 
 /*
- * Let the state page have `t->sums`, and the guard `durable`, the newest epoch that is: once the next
- * fence has passed, after which the base epoch can be raised. -errno
+ * Write `t->sums` to the state page, and to the guard `durable`, the newest durable epoch. After the next
+ * fence the caller may raise the base epoch. -errno
  */
 int sums_publish(struct txn *t, uint64_t durable);
 

@@ -1,6 +1,6 @@
-// Sectors and lines that a medium has lost: each that holds metadata reads as zeros, as ones, as its
-// neighbour, or as an older copy of itself. pm_open() or pm_check() reports it; or it does no harm, and
-// after further commits the container holds what a model says.
+// A medium loses a sector, or a line, of metadata: it reads as zeros, as ones, as its neighbour, or as an
+// older copy. pm_open() or pm_check() reports the loss. If neither does, the loss does no harm: after
+// further commits the container holds what a model says.
 //
 // Containers are of each engine, closed or killed, movable or not: twelve. With LIBPM_SECTORS=all they are
 // twenty-four, and each harmless damage is followed by a thousand further commits instead of fifty. That
@@ -43,8 +43,8 @@ void live(pm_container *c, Life &life, int steps)
 
 } // namespace
 
-// Leaves a container at arguments[0], and older copies of it behind that name. [1]: its seed. [2]: closed,
-// committed, or storing. [3]: movable, or not.
+// Leaves a container, and two older copies of it. Arguments: path, seed, ending (closed, committed or
+// storing), and whether it is movable.
 CHILD_PROCESS(lives)
 {
     const std::string &path = arguments[0];
