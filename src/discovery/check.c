@@ -87,7 +87,7 @@ static bool is_alone(void)
     return false;
 }
 
-int check_alone(const struct discovery *d, const struct frame *program, struct roots_range *stack)
+int check_alone(const struct discovery *d, struct frame program, struct roots_range *stack)
 {
     const void *foreign;
     bool is_known = roots_stack(program, stack, &foreign);

@@ -156,7 +156,7 @@ static void forget(struct discovery *d)
     }
 }
 
-static int move_and_commit(struct discovery *d, const struct frame *program, uint64_t *epoch)
+static int move_and_commit(struct discovery *d, struct frame program, uint64_t *epoch)
 {
     struct roots_range stack;
     int result = closure_gather(d);
@@ -179,7 +179,7 @@ static int move_and_commit(struct discovery *d, const struct frame *program, uin
     return result;
 }
 
-int discovery_commit(struct discovery *d, const struct frame *program, uint64_t *epoch)
+int discovery_commit(struct discovery *d, struct frame program, uint64_t *epoch)
 {
     if (txn_find_pointers(d->map->a->t, VOLATILE_BASE, VOLATILE_SIZE, note_word, d) != 0) {
         forget(d);
