@@ -468,7 +468,8 @@ static void refused(const char *why)
 
 static int compare(const void *a, const void *b)
 {
-    refused("which `pmcc --discover` has not compiled");
+    refused("a function of ");
+    assert(strstr(pm_errormsg(), "/libc.so.6 (") && strstr(pm_errormsg(), "pmcc --discover"));
     return (*(struct node **)a)->number > (*(struct node **)b)->number;
 }
 CASE(sees_a_foreign_frame)
