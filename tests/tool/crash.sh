@@ -31,8 +31,8 @@ good() {
     [ -z "$(ls -d pm-crash-* 2>/dev/null)" ] || fail "left something behind"
 }
 
-# code PROGRAM MODE [OPTION...]: a container that leads into PROGRAM is judged by a tool in which that is
-# not loaded; and the program's own check, elsewhere in memory, follows what leads there.
+# code PROGRAM MODE [OPTION...]: the container leads into PROGRAM, which the tool has not loaded. A check by
+# PROGRAM itself, at other addresses, follows these pointers.
 code() {
     program=$programs/$1 mode=$2
     shift 2
