@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/lock.h"
+#include "base/panic.h"
 #include "base/roots.h"
 #include "base/vector.h"
 
@@ -48,7 +49,8 @@ void pm__register(const struct pm__roots *roots)
     if (module)
         *module = roots;
     else
-        abort(); /* unreachable: a program for which there is no memory to start is no test */
+        panic_address("pm__register()", roots, /* unreachable: as without memory to start it */
+                      "no memory to note a module's variables; free some, or raise ulimit -v");
     forget_verdicts();
     lock_release(&modules_lock);
 }
