@@ -4,7 +4,9 @@
 # PMCC_LOADABLE             the compilers of this build can load the plugin: clang, of LLVM's version
 # pmcc_instrument(TARGET [DISCOVER])   compile TARGET's sources with it; DISCOVER: as `pmcc --discover`,
 #                           and link what that takes
-
+# pmcc_program(NAME SOURCES file... [LINK library...])   a program, by target build_NAME, that pmcc or pm++ makes, whatever
+#                           compiles the rest; it links the shared libpm, and static libraries of this build
+#
 # PMCC_ZEROS                small variables begin as zeros: what pmcc gives to the compiler beside the plugin
 set(PMCC_ZEROS -ftrivial-auto-var-init=zero -ftrivial-auto-var-init-max-size=1024)
 
@@ -33,4 +35,22 @@ function(pmcc_instrument target)
   get_target_property(sources ${target} SOURCES)
   set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS
     ${directory}/${CMAKE_SHARED_MODULE_PREFIX}pmcc-pass${CMAKE_SHARED_MODULE_SUFFIX})
+endfunction()
+
+function(pmcc_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  set(driver pmcc)
+  foreach(source IN LISTS arg_SOURCES)
+    cmake_path(ABSOLUTE_PATH source)
+    list(APPEND sources ${source})
+    if(source MATCHES "\\.(cc|cpp)$")
+      set(driver pm++)
+    endif()
+  endforeach()
+  list(TRANSFORM arg_LINK REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE libraries)
+  set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  add_custom_command(OUTPUT ${program}
+    COMMAND ${PROJECT_BINARY_DIR}/llvm-pass/${driver} -O2 -Wall -Wextra -Werror ${sources} ${libraries} -o ${program}
+    DEPENDS ${sources} ${arg_LINK} pmcc-pass pm ${PROJECT_SOURCE_DIR}/include/libpm.h VERBATIM)
+  add_custom_target(build_${name} ALL DEPENDS ${program})
 endfunction()

@@ -18,6 +18,7 @@
 
 #include <cerrno>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <type_traits>
@@ -30,7 +31,12 @@ namespace pm
 class error : public std::system_error
 {
   public:
-    error() : std::system_error(errno, std::generic_category(), pm_errormsg()) {}
+    error() : std::system_error(errno, std::generic_category()), message_(pm_errormsg()) {}
+    /// The message alone: where the errno's own text says more, it has it already.
+    const char *what() const noexcept override { return message_.what(); }
+
+  private:
+    std::runtime_error message_; // whose copies cannot fail
 };
 
 /// pm_options without its first field.

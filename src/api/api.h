@@ -26,6 +26,9 @@ int api_enter(const pm_container *c);
 /* The same for a call that changes the container: EROFS when it is read-only. */
 int api_enter_writing(const pm_container *c);
 
+/* pm_commit(), for a public function that the program calls from this frame. */
+int api_commit(pm_container *c, struct frame program);
+
 /* Whether commit moves what the container leads to in the volatile heap. */
 static inline bool api_discovers(const pm_container *c)
 {

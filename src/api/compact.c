@@ -92,9 +92,9 @@ static int compact_hiding(pm_container *c, pm_moved *moved, void *context,
     return failed;
 }
 
-int pm_compact(pm_container *c, pm_moved *moved, void *context, struct pm_compacted *result)
+ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context, struct pm_compacted *result)
 {
-    if (api_enter_writing(c) != 0 || check(c, result) != 0 || pm_commit(c) != 0)
+    if (api_enter_writing(c) != 0 || check(c, result) != 0 || api_commit(c, roots_caller()) != 0)
         return -1;
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
     int failed = compact_hiding(c, moved, context, &done), error = errno;

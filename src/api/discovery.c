@@ -46,14 +46,14 @@ int pm_include(void *field)
     return exclusions_remove(field) ? 0 : pm__fail(EINVAL, "%p is not excluded", field);
 }
 
-void *pm_detach(void *ptr)
+ROOTS_ENTRY void *pm_detach(void *ptr)
 {
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return NULL;
     if (!api_discovers(c))
         return pm__fail_null(EINVAL, "%s: opened without PM_DISCOVER", c->container.path);
-    return discovery_detach(&c->discovery, __builtin_frame_address(0), ptr);
+    return discovery_detach(&c->discovery, roots_caller(), ptr);
 }
 
 int pm_set_current(pm_container *c)

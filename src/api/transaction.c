@@ -17,7 +17,7 @@ static int check_handler(pm_container *c)
     return skip ? 0 : fault_install(c->container.path);
 }
 
-static int commit(pm_container *c, const struct frame *program, uint64_t *epoch)
+static int commit(pm_container *c, struct frame program, uint64_t *epoch)
 {
     if (api_enter_writing(c) != 0 || check_handler(c) != 0)
         return -1;
@@ -25,17 +25,21 @@ static int commit(pm_container *c, const struct frame *program, uint64_t *epoch)
                             : allocator_commit(&c->allocator, epoch);
 }
 
-int pm_commit(pm_container *c)
+int api_commit(pm_container *c, struct frame program)
 {
     uint64_t epoch;
-    return commit(c, __builtin_frame_address(0), &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
+    return commit(c, program, &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
 }
 
-pm_ticket pm_commit_async(pm_container *c)
+ROOTS_ENTRY int pm_commit(pm_container *c)
+{
+    return api_commit(c, roots_caller());
+}
+
+ROOTS_ENTRY pm_ticket pm_commit_async(pm_container *c)
 {
     uint64_t epoch;
-    return commit(c, __builtin_frame_address(0), &epoch) == 0 ? (pm_ticket){c, epoch}
-                                                              : (pm_ticket){NULL, 0};
+    return commit(c, roots_caller(), &epoch) == 0 ? (pm_ticket){c, epoch} : (pm_ticket){NULL, 0};
 }
 
 int pm_wait(pm_ticket ticket)

@@ -19,8 +19,7 @@ int pm__fail(int error, const char *format, ...)
     return -1;
 }
 
-/* What to do about an error of the system, as the end of a message. */
-static const char *remedy(int error)
+const char *pm__remedy(int error)
 {
     switch (error) {
     case ENOSPC:
@@ -53,7 +52,7 @@ int pm__fail_because(int error, const char *reason, const char *format, ...)
     va_end(arguments);
     char end[sizeof message / 2]; /* the reason: a path may be longer than the message */
     snprintf(end, sizeof end, ": %s%s", reason ? reason : strerror(error),
-             reason ? "" : remedy(error));
+             reason ? "" : pm__remedy(error));
     size_t most = sizeof message - 1 - strlen(end);
     strcpy(message + (n < 0 ? 0 : (size_t)n < most ? (size_t)n : most), end);
     errno = error;

@@ -22,6 +22,10 @@ int pm__fail_because(int error, const char *reason, const char *format, ...)
 
 #define pm__fail_null(...) (pm__fail(__VA_ARGS__), NULL)
 
+/* What to do about an error of the system, as the end of a message; empty if nobody knows.
+ * Async-signal-safe. */
+const char *pm__remedy(int error);
+
 const char *pm__message(void);
 
 /* Make text out of a file fit for a message: who forged the file shall not command a terminal. */

@@ -1,10 +1,11 @@
 #include "base/lock.h"
 
+#include "base/panic.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -57,6 +58,7 @@ void lock_over_forks(struct lock *lock)
 {
     assert(over_forks_count < sizeof over_forks / sizeof *over_forks);
     if (over_forks_count == 0 && pthread_atfork(before_fork, after_fork, after_fork) != 0)
-        abort(); /* unreachable, as there is memory for a process that starts */
+        panic_address("pthread_atfork()", lock, /* unreachable: a process that starts has memory */
+                      "no memory to watch for fork(); free some, or raise ulimit -v");
     over_forks[over_forks_count++] = lock;
 }

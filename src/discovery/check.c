@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -87,19 +88,29 @@ static bool is_alone(void)
     return false;
 }
 
-int check_alone(const struct discovery *d, const struct frame *program, struct roots_range *stack)
+/* The address is of a function that waits for a call of libpm's. Its name is known if it is exported. */
+static int refuse(const struct discovery *d, const void *address)
+{
+    Dl_info in = {.dli_fname = NULL};
+    if (dladdr((const char *)address - 1, &in) == 0 || !in.dli_fname)
+        in = (Dl_info){.dli_fname = "unknown code"};
+    return pm__fail(EINVAL,
+                    "%s: malloc'ed objects would move, but a function of %s (%s%sat %p), which "
+                    "`pmcc --discover` has not compiled, is waiting for this call, and may hold "
+                    "pointers to them; commit elsewhere, compile that by `pmcc --discover`, or "
+                    "vouch with PM_VOUCHED that it holds none",
+                    d->map->a->c->path, in.dli_fname, in.dli_sname ? in.dli_sname : "",
+                    in.dli_sname ? ", " : "", address);
+}
+
+int check_alone(const struct discovery *d, struct frame program, struct roots_range *stack)
 {
     const void *foreign;
     bool is_known = roots_stack(program, stack, &foreign);
     if (d->vouched)
         return 0;
     if (!is_known)
-        return pm__fail(EINVAL,
-                        "%s: malloc'ed objects would move, but a function which "
-                        "`pmcc --discover` has not compiled is waiting for this commit, at %p, and "
-                        "may hold pointers to them; commit elsewhere, or vouch with PM_VOUCHED "
-                        "that it does not",
-                        d->map->a->c->path, foreign);
+        return refuse(d, foreign);
     if (!is_alone())
         return pm__fail(EINVAL,
                         "%s: malloc'ed objects would move, and other threads "

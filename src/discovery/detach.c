@@ -235,7 +235,7 @@ static int gather(struct detaching *s, const void *object)
     return result == 0 ? copy_all(s) : result;
 }
 
-void *discovery_detach(struct discovery *d, const struct frame *program, void *object)
+void *discovery_detach(struct discovery *d, struct frame program, void *object)
 {
     struct detaching s = {.d = d, .a = d->map->a};
     struct roots_range stack;

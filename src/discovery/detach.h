@@ -5,6 +5,6 @@
 #include "discovery/discovery.h"
 
 /* See pm_detach(). */
-void *discovery_detach(struct discovery *d, const struct frame *program, void *object);
+void *discovery_detach(struct discovery *d, struct frame program, void *object);
 
 #endif

@@ -152,7 +152,7 @@ static void forget(struct discovery *d)
 /* What the program's functions had in registers is in this frame, and comes back from here. So the frame
  * must be there when that is redirected, and when it is put back. */
 static __attribute__((noinline)) int move_and_commit(struct discovery *d,
-                                                     const struct frame *program, uint64_t *epoch)
+                                                     struct frame program, uint64_t *epoch)
 {
     struct roots_range stack;
     __builtin_unwind_init();
@@ -179,7 +179,7 @@ static __attribute__((noinline)) int move_and_commit(struct discovery *d,
     return result;
 }
 
-int discovery_commit(struct discovery *d, const struct frame *program, uint64_t *epoch)
+int discovery_commit(struct discovery *d, struct frame program, uint64_t *epoch)
 {
     if (txn_find_pointers(d->map->a->t, VOLATILE_BASE, VOLATILE_SIZE, note_word, d) != 0) {
         forget(d);

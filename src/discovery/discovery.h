@@ -42,11 +42,11 @@ struct discovery {
 void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched, bool refuse_freed);
 void discovery_close(struct discovery *d);
 
-/* Commit as allocator_commit() does, of a container that discovers, for a program that is in this
- * frame. -1 with a message: nothing has changed. Linear in the lines stored to and in what moves;
+/* Commit as allocator_commit() does, of a container that discovers, for a program that calls from
+ * this frame. -1 with a message: nothing has changed. Linear in the lines stored to and in what moves;
  * if anything moves, also in the cards of the heap that were written since that was last so, in the
  * variables and in the stack. */
-int discovery_commit(struct discovery *d, const struct frame *program, uint64_t *epoch);
+int discovery_commit(struct discovery *d, struct frame program, uint64_t *epoch);
 
 /* What follows a rollback. */
 void discovery_rolled_back(struct discovery *d);

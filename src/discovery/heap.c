@@ -2,6 +2,7 @@
 #include "discovery/heap.h"
 
 #include "backend/backend.h"
+#include "base/error.h"
 #include "base/lock.h"
 #include "base/panic.h"
 #include "container/container.h"
@@ -118,10 +119,11 @@ static void start(void)
     is_on = spans && live && cards_start() && map_heap() == 0 &&
             pthread_atfork(before_fork, after_fork, after_fork) == 0 &&
             pthread_key_create(&cache_key, give_back_cache) == 0;
-    if (!is_on)
-        report("the volatile heap", 0,
-               "no address space for it: programs compiled by pmcc --discover need some 75 TiB "
-               "(ulimit -v, -d and -s, vm.overcommit_memory)");
+    if (!is_on) {
+        pm__fail(ENOMEM, "no address space for the heap of `pmcc --discover`, which needs some 75 "
+                         "TiB; raise ulimit -v, -d or -s, or set vm.overcommit_memory to 1");
+        pm__warn();
+    }
 }
 
 static struct cache *make_cache(void)
@@ -374,8 +376,7 @@ void heap_free(void *p)
     bool was_one = s && ((s->use == SPAN_SMALL && free_small(s, p)) ||
                          (s->use == SPAN_LARGE && free_large(s, p)));
     if (!was_one)
-        panic("the volatile heap", (uintptr_t)p - VOLATILE_BASE,
-              "free() of what is no object, or has been freed", EINVAL);
+        panic_address("free()", p, HEAP_NO_OBJECT);
 }
 
 enum heap_state heap_find(const void *address, struct heap_object *object)

@@ -52,6 +52,11 @@ static inline bool heap_contains(const void *address)
 void *heap_allocate(size_t size);
 void *heap_allocate_aligned(size_t alignment, size_t size);
 
+/* For panic_address(): a call was given what is in the heap, but is no object's start. */
+#define HEAP_NO_OBJECT                                                                             \
+    "no malloc'ed object begins there: it has been freed, or the pointer is wrong; pass what "     \
+    "malloc() returned, and free it once"
+
 /* Free what begins at `p`, in the heap. Ends the process with a message if nothing does. */
 void heap_free(void *p);
 

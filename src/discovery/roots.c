@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/lock.h"
+#include "base/panic.h"
 #include "base/roots.h"
 #include "base/vector.h"
 
@@ -48,7 +49,8 @@ void pm__register(const struct pm__roots *roots)
     if (module)
         *module = roots;
     else
-        abort(); /* unreachable: a program for which there is no memory to start is no test */
+        panic_address("pm__register()", roots, /* unreachable: as without memory to start it */
+                      "no memory to note a module's variables; free some, or raise ulimit -v");
     forget_verdicts();
     lock_release(&modules_lock);
 }
@@ -117,23 +119,25 @@ static const void *stack_end(const void *within)
     return error == 0 && (uintptr_t)within - (uintptr_t)low < size ? (char *)low + size : NULL;
 }
 
-bool roots_stack(const struct frame *from, struct roots_range *stack, const void **foreign)
+bool roots_stack(struct frame program, struct roots_range *stack, const void **foreign)
 {
-    const struct frame *f = from;
+    const struct frame *here = __builtin_frame_address(0), *at = here;
+    struct frame f = program; /* later what is at `at` */
     const struct pm__function *function = NULL;
     bool is_base = false;
     lock_acquire(&modules_lock);
-    while (!is_base && (function = function_at(f->return_address)) && f->up > f) {
+    while (!is_base && (function = function_at(f.return_address)) && f.up > at) {
         is_base = function->flags & PM__FUNCTION_MAIN;
-        f = f->up;
+        at = f.up;
+        f = *at;
     }
     if (!is_base)
-        is_base = is_thread_start(f->return_address);
+        is_base = is_thread_start(f.return_address);
     lock_release(&modules_lock);
-    const void *end = is_base ? f + 1 : stack_end(from);
-    *stack = (struct roots_range){.first = (uint64_t *)(uintptr_t)from,
-                                  .end = (uint64_t *)(uintptr_t)(end ? end : f)};
-    *foreign = f->return_address;
+    const void *end = is_base ? at + 1 : stack_end(here);
+    *stack = (struct roots_range){.first = (uint64_t *)(uintptr_t)here,
+                                  .end = (uint64_t *)(uintptr_t)(end ? end : at)};
+    *foreign = f.return_address;
     return is_base;
 }
 

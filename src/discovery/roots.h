@@ -17,7 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A frame, as the functions compiled with a frame pointer link them. */
+/* A frame, as the functions compiled with a frame pointer link them. What a public function was called
+ * with is passed on by value: the compiler may give its frame away before it calls the next one. */
 struct frame {
     const struct frame *up;
     const void *return_address;
@@ -31,12 +32,17 @@ struct roots_range {
 /* Whether any code compiled by `pmcc --discover` is loaded. */
 bool roots_are_known(void);
 
+/* The program's frame that calls a public function; `return_address` is in the program. Only for
+ * such a function, which must be ROOTS_ENTRY: inlined or split, it would have another frame. */
+#define roots_caller() (*(const struct frame *)__builtin_frame_address(0))
+#define ROOTS_ENTRY    __attribute__((noinline))
+
 /*
- * The calling thread's stack, from a frame called by the program on. True if all frames up to main()
- * or the thread's start are of functions that pmcc has compiled; else it ends where the
+ * The calling thread's stack, from a public function that `program` calls on. True if all frames up to
+ * main() or the thread's start are of functions that pmcc has compiled; else it ends where the
  * thread's stack does, and `*foreign` is the address in the first function that is not.
  */
-bool roots_stack(const struct frame *from, struct roots_range *stack, const void **foreign);
+bool roots_stack(struct frame program, struct roots_range *stack, const void **foreign);
 
 /* Call `look` for each range of variables, the calling thread's own among them. */
 void roots_variables(void (*look)(void *context, struct roots_range range), void *context);

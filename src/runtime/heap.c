@@ -89,11 +89,11 @@ static bool is_in_container(const void *p)
 }
 
 /* Of an object of the heap, what it was asked for with. */
-static size_t heap_size(void *p)
+static size_t heap_size(void *p, const char *call)
 {
     struct heap_object object = {.size = 0};
     if (heap_find(p, &object) != HEAP_LIVE || object.start != p)
-        panic("realloc()", (uintptr_t)p - VOLATILE_BASE, "no object begins there", EINVAL);
+        panic_address(call, p, HEAP_NO_OBJECT);
     return object.size;
 }
 
@@ -101,12 +101,12 @@ void pm__free(void *p)
 {
     if (heap_contains(p)) {
         if (exclusions_any())
-            exclusions_move(p, heap_size(p), NULL);
+            exclusions_move(p, heap_size(p, "free()"), NULL);
         heap_free(p);
     } else if (in_arena(p)) {
         int saved = errno;
         if (pm_free(p) != 0) /* as libc's free() does */
-            panic("free()", (uintptr_t)p - ARENA_HINT, pm_errormsg(), errno);
+            panic_address("free()", p, pm_errormsg());
         errno = saved;
     } else {
         free(p);
@@ -125,7 +125,7 @@ void *pm__realloc(void *p, size_t size)
         return given(pm_realloc(p, size));
     if (!heap_contains(p))
         return realloc(p, size);
-    size_t bytes = min_u64(heap_size(p), size);
+    size_t bytes = min_u64(heap_size(p, "realloc()"), size);
     void *moved = pm__malloc(size);
     if (moved) {
         announce_copy(moved, p, bytes);
@@ -149,6 +149,6 @@ void *pm__reallocarray(void *p, size_t count, size_t size)
 size_t pm__malloc_usable_size(void *p)
 {
     if (heap_contains(p))
-        return heap_size(p);
+        return heap_size(p, "malloc_usable_size()");
     return is_in_container(p) ? pm_usable_size(p) : malloc_usable_size(p);
 }

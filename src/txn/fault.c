@@ -155,7 +155,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         if (c)
             report(c->path, offset,
                    "SIGBUS: the medium failed, the file was cut short by another program, or, "
-                   "under undo, a file system that copies on write is full");
+                   "under undo, a file system that copies on write is full; the kernel's log and "
+                   "`df` say which. Then run `pm check` on the file");
     }
     chain(which, info, context);
     errno = saved;

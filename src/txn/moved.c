@@ -103,9 +103,10 @@ static uint64_t mapped_in_home(const struct txn *t, uint64_t index)
     uint64_t word = *home_word(c, offset);
     if (!seal_is_valid(word))
         panic(c->path, offset,
-              "a word of the pointer map is damaged, so that the pointers it is about cannot be "
-              "made right; restore the file from a backup",
-              EBADMSG);
+              "a word of the pointer map is damaged, and libpm cannot adjust pointers without it. "
+              "`pm check` finds such damage before a program does; restore the file from a "
+              "backup. Opened where its own addresses are free, the container can still be read",
+              0);
     return seal_payload(word);
 }
 

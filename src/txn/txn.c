@@ -276,9 +276,8 @@ static bool serve_load(struct txn *t, uint64_t offset)
     int error = moved_touch(t, (uint32_t)(offset >> PM_PAGE_SHIFT));
     if (error != 0)
         panic(t->c->path, offset,
-              "cannot make the page that is read here, for the container is not where its "
-              "pointers mean; the last commit stands",
-              -error);
+              "cannot adjust the pointers of the page that is accessed here; the last commit stands",
+              error == -ENOSPC ? ENOMEM : -error); /* the page is in memory, not on a disk */
     t->touches++;
     return true;
 }

@@ -489,7 +489,8 @@ static void refused(const char *why)
 
 static int compare(const void *a, const void *b)
 {
-    refused("which `pmcc --discover` has not compiled");
+    refused("a function of ");
+    assert(strstr(pm_errormsg(), "/libc.so.6 (") && strstr(pm_errormsg(), "pmcc --discover"));
     return (*(struct node **)a)->number > (*(struct node **)b)->number;
 }
 CASE(sees_a_foreign_frame)
@@ -503,6 +504,35 @@ CASE(sees_a_foreign_frame)
     check_list(container, list, 2);
     assert(pointers[0] == list && pointers[1] == list->next);
     assert(pm_close(container) == 0);
+}
+
+/* Each public function that looks at the stack must take its caller's frame for the program's. */
+CASE(knows_the_frame_of_every_caller)
+{
+    pm_container *c = fresh(PM_MOVABLE);
+    head = make_list(3);
+    assert(pm_setroot(c, head, 0) == 0);
+    pm_ticket ticket = pm_commit_async(c);
+    assert(ticket.container && pm_wait(ticket) == 0);
+    check_list(c, head, 3);
+    free_list(head->next);
+    head->next = make_list(2);
+    keep_changes(c);
+    struct node *rest = head->next;
+    assert(pm_contains(c, rest));
+    head->next = NULL;
+    rest = pm_detach(rest);
+    assert(rest && !pm_contains(c, rest) && !pm_contains(c, rest->next));
+    assert(rest->number == 0 && rest->next->number == 1);
+    head->next = rest;
+    rest = NULL;
+    if (pm_compact(c, NULL, NULL, NULL) != 0) {
+        fprintf(stderr, "%s\n", pm_errormsg());
+        abort();
+    }
+    head = pm_getroot(c); /* it may have moved once more */
+    assert(pm_contains(c, head->next) && head->next->next->number == 1);
+    assert(pm_close(c) == 0);
 }
 
 static void *commit_in_thread(void *expected)

@@ -23,6 +23,16 @@ says() {
     grep -q -e "$text" output || { cat output; fail "did not say '$text': $*"; }
 }
 
+# Their own help, not clang's hundreds of lines; but what is not an argument of theirs is clang's.
+for driver in pmcc pm++; do
+    "$1/$driver" --help >output || fail "$driver --help"
+    for text in "^usage: $driver" '--discover' 'PM_TRACKER_STORES' 'LIBPM=static' "  $driver -O2 notes"; do
+        grep -q -e "$text" output || fail "$driver --help says nothing of $text"
+    done
+    [ "$(wc -l <output)" -lt 30 ] || fail "$driver --help is clang's"
+    "$1/$driver" --version | grep -q "clang version" || fail "$driver --version is not clang's"
+done
+
 cat >library.c <<'END'
 #include <stddef.h>
 static int marks;

@@ -1,11 +1,12 @@
 #include "system/disk.hpp"
 
+#include "common/mounting.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdexcept>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -24,27 +25,16 @@ namespace
                              "; tests of a full disk must be root, to mount one");
 }
 
-void enter_own_namespace()
-{
-    static bool inside;
-    if (inside)
-        return;
-    if (unshare(CLONE_NEWNS) != 0)
-        refuse("unshare(CLONE_NEWNS)");
-    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-        refuse("making mounts private");
-    inside = true;
-}
-
 } // namespace
 
 Disk::Disk(uint64_t bytes) : path_("/dev/shm/libpm-disk-XXXXXX")
 {
-    enter_own_namespace();
+    if (!enter_own_mounts())
+        refuse("a mount namespace");
     if (!mkdtemp(path_.data()))
         refuse("mkdtemp " + path_);
     std::string settings = "mode=700,size=" + std::to_string(bytes);
-    if (mount("libpm-test", path_.c_str(), "tmpfs", 0, settings.c_str()) != 0)
+    if (!mount_tmpfs(path_, settings))
         refuse("mounting a tmpfs at " + path_);
 }
 

@@ -83,7 +83,7 @@ test::Container open_with_large_root(const std::string &path)
 
 } // namespace
 
-TEST_CASE("pm_malloc on a full disk")
+TEST_CASE("pm_malloc on a full disk", "[disk]")
 {
     test::Disk disk(4 * MiB);
     std::string path = disk / "c.pm";
@@ -145,7 +145,7 @@ TEST_CASE("pm_malloc on a full disk")
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE("a container cannot be created on a full disk")
+TEST_CASE("a container cannot be created on a full disk", "[disk]")
 {
     test::Disk disk(MiB);
     std::string path = disk / "c.pm";
@@ -162,7 +162,7 @@ TEST_CASE("a container cannot be created on a full disk")
 
 // The record of this transaction is longer than the log has room for: under undo it lists 20 MiB of
 // pages; under redo it has a line of each, which was committed before.
-TEST_CASE("pm_commit on a full disk")
+TEST_CASE("pm_commit on a full disk", "[disk]")
 {
     const uint64_t large = 20 * MiB;
     pm_options options = test::small();
@@ -244,7 +244,7 @@ CHILD_PROCESS(stores_without_reserve)
     CHILD_REQUIRE(!"stored to more pages than the log can hold");
 }
 
-TEST_CASE("disk full during a fault, nothing reserved", "[undo]")
+TEST_CASE("disk full during a fault, nothing reserved", "[undo][disk]")
 {
     const uint64_t pages = 300;
     test::Disk disk(4 * MiB);
@@ -372,7 +372,7 @@ CHILD_PROCESS(reserves_and_stores)
     CHILD_REQUIRE(pages < 100 || refusals > 0); // else the disk was never scarce
 }
 
-TEST_CASE("what pm_reserve promised holds on a full disk")
+TEST_CASE("what pm_reserve promised holds on a full disk", "[disk]")
 {
     std::string pages = GENERATE(as<std::string>(), "1", "14", "300");
     std::string how = GENERATE(as<std::string>(), "nothing", "large objects", "small objects",
@@ -404,7 +404,7 @@ CHILD_PROCESS(reserves_and_stores_in_runs)
     CHILD_REQUIRE(pm_commit(c.get()) == 0);
 }
 
-TEST_CASE("what pm_reserve promised holds for stores to runs of pages")
+TEST_CASE("what pm_reserve promised holds for stores to runs of pages", "[disk]")
 {
     for (const char *run : {"1", "2", "3", "4"}) {
         INFO(run << " pages each");
@@ -440,7 +440,7 @@ CHILD_PROCESS(reserves_to_the_byte)
     }
 }
 
-TEST_CASE("what pm_reserve promised holds to the last byte")
+TEST_CASE("what pm_reserve promised holds to the last byte", "[disk]")
 {
     test::Ended ended = test::run("reserves_to_the_byte");
     INFO(ended.errors);

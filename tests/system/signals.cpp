@@ -489,6 +489,7 @@ TEST_CASE_METHOD(Fixture, "a file that is cut short under us")
         CHECK(test::killed(ended.status, SIGBUS));
         CHECK(ended.errors.find("libpm: " + path + ": offset ") != std::string::npos);
         CHECK(ended.errors.find("SIGBUS") != std::string::npos);
+        CHECK(ended.errors.find("run `pm check`") != std::string::npos);
         unlink(path.c_str());
     }
     for (const char *how : {"load", "store to an open page", "store to a closed page"}) {

@@ -1,9 +1,9 @@
 #!/bin/sh
 #
-# crash.sh PM EXAMPLES SEVERAL CASE [OPTION...]: one case of what `pm crash` must find, or say. It
-# explores with these options.
+# crash.sh PM EXAMPLES PROGRAMS CASE [OPTION...]: one case of what `pm crash` must find, or say. It
+# explores with these options. PROGRAMS: the directory of those that are made for it.
 set -u
-pm=$1 examples=$2 several=$3 case=$4
+pm=$1 examples=$2 programs=$3 case=$4 several=$3/several
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=expect.sh
 . "$here/expect.sh"
@@ -29,6 +29,17 @@ good() {
     states=$(sed -n 's/^\([0-9]*\) crash states: .*/\1/p' output)
     [ "${states:-0}" -ge 8 ] || fail "only ${states:-0} crash states"
     [ -z "$(ls -d pm-crash-* 2>/dev/null)" ] || fail "left something behind"
+}
+
+# code PROGRAM MODE [OPTION...]: the container leads into PROGRAM, which the tool has not loaded. A check by
+# PROGRAM itself, at other addresses, follows these pointers.
+code() {
+    program=$programs/$1 mode=$2
+    shift 2
+    rm -f "$book"
+    # shellcheck disable=SC2086
+    expect 0 crash $limits "$@" -- "$program" "$book" "$mode"
+    says "3 commits" "all are as they should be"
 }
 
 # bad PROGRAM MODE POSTINGS TEXT: found, and said what the check said. Everywhere, for the moment must
@@ -74,6 +85,17 @@ media)
     says "on persistent memory"
     expect 2 crash --medium file -- "$several" --unsafe "$book"
     says "PM_UNSAFE_POWER"
+    ;;
+code) # nobody knows where the pointers are of one that is `fixed`
+    code shapes fixed
+    for medium in pmem file; do
+        code shapes faults --medium $medium --check "'$programs/shapes' --check '$book'"
+    done
+    ;;
+marked_code)
+    for medium in pmem file; do
+        code shapes_marked stores --medium $medium --check "'$programs/shapes_marked' --check '$book'"
+    done
     ;;
 stores)
     good ledger_marked stores

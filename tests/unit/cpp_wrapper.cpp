@@ -52,6 +52,9 @@ TEST_CASE("the wrapper keeps objects, and turns failures into exceptions", "[cpp
     } catch (const pm::error &e) {
         REQUIRE(e.code().value() == EBUSY);
         REQUIRE(std::string(e.what()).find("/c: open for writing") != std::string::npos);
+        REQUIRE(std::string(e.what()) == pm_errormsg()); // the code's text would add nothing
+        const std::system_error &copy = pm::error(e);
+        REQUIRE(std::string(copy.what()) == e.what());
     }
 }
 

@@ -547,7 +547,9 @@ TEST_CASE_METHOD(Fixture, "a damaged pointer map is found before it is believed"
     REQUIRE(test::killed(ended.status, SIGABRT));
     REQUIRE_THAT(ended.errors, Catch::Contains(copy + ": offset ") &&
                                    Catch::Contains("pointer map is damaged") &&
-                                   Catch::Contains("restore the file from a backup"));
+                                   Catch::Contains("`pm check`") &&
+                                   Catch::Contains("restore the file from a backup") &&
+                                   !Catch::Contains("Bad message"));
 }
 
 // arguments: a container to have open, another to read

@@ -1,6 +1,7 @@
 // The volatile heap: sizes, places, what an address leads to.
 #include "common/compiled.hpp"
 #include "common/fixture.hpp"
+#include "common/process.hpp"
 
 extern "C" {
 #include "discovery/heap.h"
@@ -192,6 +193,26 @@ TEST_CASE("sizes of arrays, and of what is there, as libc has them")
     REQUIRE(pm__malloc_usable_size(durable) == pm_usable_size(durable));
     const int status = test::in_child([&] { pm__free(durable); }); // which has no container
     REQUIRE(test::killed(status, SIGABRT));
+}
+
+CHILD_PROCESS(frees_twice)
+{
+    void *p = pm__malloc(100);
+    pm__free(p);
+    if (arguments[0] == "free")
+        pm__free(p);
+    CHILD_REQUIRE(!pm__realloc(p, 200));
+}
+
+TEST_CASE("a call that cannot fail names itself, the address, and the remedy, as its last words")
+{
+    const std::string call = GENERATE("free", "realloc");
+    const test::Ended ended = test::run("frees_twice", {call});
+    INFO(ended.errors);
+    REQUIRE(test::killed(ended.status, SIGABRT));
+    REQUIRE_THAT(ended.errors, Catch::StartsWith("libpm: " + call + "(): 0x") &&
+                                   Catch::Contains("freed") && Catch::Contains("free it once") &&
+                                   !Catch::Contains("Invalid argument"));
 }
 
 TEST_CASE("what is no object cannot be freed")

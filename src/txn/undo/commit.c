@@ -103,6 +103,18 @@ static void close_cold(struct txn *t, uint32_t slot)
     (void)pages_close_sorted(p, p->opened, p->count, entry_is_kept);
 }
 
+/* The kernel refuses to protect a page, which can only be one mapping too many. */
+static _Noreturn void give_up(const struct txn *t, uint32_t page, int error)
+{
+    bool full = error == ENOSPC && atomic_load(&t->c->at_max);
+    panic(t->c->path, (uint64_t)page << PM_PAGE_SHIFT,
+          full ? "can neither protect nor log a page, for the log has reached max_size; the last "
+                 "commit stands. Raise vm.max_map_count"
+               : "can neither protect nor log a page; the last commit stands. Raise "
+                 "vm.max_map_count",
+          full ? 0 : error);
+}
+
 /*
  * The round's part for pages: each is written back whole (rule 1), or, when it stays open, its next
  * image is written ahead, which proves and restores it (rule 8). Afterwards an entry has a slot if
@@ -116,8 +128,7 @@ static uint32_t flush_pages(struct txn *t, uint32_t slot)
         if (t->pages.flags[entry->page] & PAGE_OPEN) {
             int error = segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1);
             if (error != 0)
-                panic(t->c->path, (uint64_t)entry->page << PM_PAGE_SHIFT,
-                      "can neither protect nor log a page; the last commit stands", -error);
+                give_up(t, entry->page, -error);
             log_write_image(&t->log, slot, t->epoch + 1, entry->page, contents, entry->now);
             entry->slot = slot++;
             entry->sum = entry->now;
