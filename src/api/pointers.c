@@ -85,7 +85,7 @@ static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
     int result = 0;
     offset = align_down(offset, sizeof(void *));
     while (c->container.moved && result == 0 &&
-           (offset = pointer_map_next(&c->pointers, offset, end)) < end) {
+           (offset = pointer_map_next_in_objects(&c->pointers, offset, end)) < end) {
         result = announce_if_moved(c, offset, sizeof(void *));
         offset += sizeof(void *);
     }
@@ -117,7 +117,7 @@ void **pm_next_pointer(const void *from, const void *end)
     /* One that begins before `from` is not in the range. */
     uint64_t first = align_up(offset_in(c, from), sizeof(void *)), last = offset_in(c, end);
     lock_acquire(&c->allocator.lock);
-    uint64_t offset = pointer_map_next(&c->pointers, first, last);
+    uint64_t offset = pointer_map_next_in_objects(&c->pointers, first, last);
     lock_release(&c->allocator.lock);
     return offset < last ? (void **)(c->container.base + offset) : NULL;
 }
