@@ -1,6 +1,7 @@
 /* Telling libpm where pointers are. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 
 int pm_mark_pointers(void *first, size_t count)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of(first);
     if (!c || api_enter_writing(c) != 0)
         return -1;
@@ -94,6 +96,7 @@ static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
 
 int pm_mark_data(void *ptr, size_t bytes)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of_range(ptr, bytes);
     if (!c || api_enter_writing(c) != 0)
         return -1;
@@ -111,6 +114,7 @@ int pm_mark_data(void *ptr, size_t bytes)
 
 void **pm_next_pointer(const void *from, const void *end)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of_range(from, (size_t)((uintptr_t)end - (uintptr_t)from));
     if (!c)
         return NULL;
@@ -150,6 +154,7 @@ static int check_type(const pm_container *c, const struct pm_type *type)
 
 void *pm_malloc_typed(pm_container *c, const struct pm_type *type, size_t count)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check_type(c, type) != 0)
         return NULL;
     void *p = pm_calloc(c, count, type->size);

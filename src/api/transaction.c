@@ -1,6 +1,7 @@
 /* Commit, rollback, announcing stores, the root. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/heap.h"
 #include "txn/fault.h"
@@ -27,12 +28,14 @@ static int commit(pm_container *c, const struct frame *program, uint64_t *epoch)
 
 int pm_commit(pm_container *c)
 {
+    DEFER_CANCELLATION;
     uint64_t epoch;
     return commit(c, __builtin_frame_address(0), &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
 }
 
 pm_ticket pm_commit_async(pm_container *c)
 {
+    DEFER_CANCELLATION;
     uint64_t epoch;
     return commit(c, __builtin_frame_address(0), &epoch) == 0 ? (pm_ticket){c, epoch}
                                                               : (pm_ticket){NULL, 0};
@@ -40,6 +43,7 @@ pm_ticket pm_commit_async(pm_container *c)
 
 int pm_wait(pm_ticket ticket)
 {
+    DEFER_CANCELLATION;
     if (!ticket.container)
         return pm__fail(EINVAL, "a ticket of a commit that failed");
     return api_enter(ticket.container) == 0 ? txn_wait(&ticket.container->txn, ticket.epoch) : -1;
@@ -47,6 +51,7 @@ int pm_wait(pm_ticket ticket)
 
 int pm_rollback(pm_container *c)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || allocator_rollback(&c->allocator) != 0)
         return -1;
     if (api_discovers(c))
@@ -56,6 +61,7 @@ int pm_rollback(pm_container *c)
 
 int pm_dirty(const void *ptr, size_t len)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return -1;
@@ -82,6 +88,7 @@ int pm_dirty(const void *ptr, size_t len)
 
 int pm_setroot(pm_container *c, void *ptr, size_t size)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0)
         return -1;
     if (api_discovers(c) && heap_contains(ptr))
@@ -97,6 +104,7 @@ int pm_setroot(pm_container *c, void *ptr, size_t size)
 
 void *pm_getroot(pm_container *c)
 {
+    DEFER_CANCELLATION;
     if (api_enter(c) != 0)
         return NULL;
     return c->discovery.root ? c->discovery.root : allocator_root(&c->allocator);
