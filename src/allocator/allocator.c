@@ -3,6 +3,7 @@
 #include "allocator/classes.h"
 #include "allocator/slab.h"
 #include "base/error.h"
+#include "container/view.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,29 +26,6 @@ static void rebuild_lists(struct allocator *a)
     }
 }
 
-/* For txn_upcalls. */
-static bool object_at(void *allocator, uint64_t offset, uint64_t *start, uint64_t *size)
-{
-    struct allocator *a = allocator;
-    uint32_t segment = (uint32_t)(offset >> a->c->segment_shift);
-    uint64_t word = table_word(shadow_table(a->c), segment);
-    if (segment_kind(word) == SEGMENT_SLAB) {
-        const struct slab *s = slab_of(a, segment);
-        uint64_t first = slot_offset(a, s, 0);
-        *size = s->shape.object_size;
-        uint64_t slot = (offset - first) / *size;
-        *start = first + slot * *size;
-        return offset >= first && slot < s->shape.objects && slab_uses(a, s, (uint32_t)slot);
-    }
-    if (segment_kind(word) == SEGMENT_MORE) {
-        segment -= segment_argument(word);
-        word = shadow_table(a->c)[segment];
-    }
-    *start = segment_offset(a, segment);
-    *size = (uint64_t)segment_argument(word) << a->c->segment_shift;
-    return segment_kind(word) == SEGMENT_LARGE;
-}
-
 int allocator_open(struct allocator *a, struct txn *t)
 {
     *a = (struct allocator){.t = t, .c = t->c, .classes = class_count(t->c)};
@@ -56,7 +34,7 @@ int allocator_open(struct allocator *a, struct txn *t)
     if (!a->first)
         return pm__fail_system(ENOMEM, "%s: no memory for the allocator's tables", a->c->path);
     rebuild_lists(a);
-    t->upcalls = (struct txn_upcalls){a, slab_line_liveness, slab_page_liveness, object_at};
+    t->upcalls = (struct txn_upcalls){a, slab_line_liveness, slab_page_liveness};
     return 0;
 }
 
@@ -232,13 +210,10 @@ size_t allocator_usable(struct allocator *a, const void *p)
     return size;
 }
 
-bool allocator_object_at(struct allocator *a, const void *p, uint64_t *start, uint64_t *size)
+bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *start, uint64_t *size)
 {
-    struct object object = {.size = 0};
-    uint64_t offset = (uint64_t)((const char *)p - a->c->base);
-    bool found = offset < container_bytes(a->c) && object_at(a, offset, start, size) &&
-                 find_object(a, a->c->base + *start, &object) == 0;
-    return found && offset - *start < object.size;
+    struct view open = view_open(a->c);
+    return view_find(&open, (uint64_t)((const char *)p - a->c->base), start, size);
 }
 
 /* Pages of a segment whose every page lives or dies with this commit. */
@@ -403,26 +378,8 @@ void *allocator_root(struct allocator *a)
     return p;
 }
 
-bool allocator_next_object(struct allocator *a, uint64_t *offset, uint64_t *size)
+bool allocator_next_object(const struct allocator *a, uint64_t *offset, uint64_t *size)
 {
-    uint32_t end = atomic_load(&a->c->segments);
-    for (uint64_t i = *offset >> a->c->segment_shift; i < end; i++) {
-        uint64_t word = table_word(shadow_table(a->c), i);
-        uint64_t start = segment_offset(a, (uint32_t)i);
-        if (segment_kind(word) == SEGMENT_LARGE && *offset <= start) {
-            *offset = start;
-            *size = (uint64_t)segment_argument(word) << a->c->segment_shift;
-            return true;
-        }
-        if (segment_kind(word) != SEGMENT_SLAB)
-            continue;
-        const struct slab *s = slab_of(a, (uint32_t)i);
-        uint32_t slot = slab_next_used(a, s, *offset);
-        if (slot != SLOT_FULL) {
-            *offset = slot_offset(a, s, slot);
-            *size = s->shape.object_size;
-            return true;
-        }
-    }
-    return false;
+    struct view open = view_open(a->c);
+    return view_next(&open, offset, size);
 }

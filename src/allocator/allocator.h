@@ -91,7 +91,7 @@ size_t allocator_usable(struct allocator *a, const void *p);
 
 /* The object in use that `p` points into, its offset and usable bytes; false if none. The lock is
  * held. */
-bool allocator_object_at(struct allocator *a, const void *p, uint64_t *start, uint64_t *size);
+bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *start, uint64_t *size);
 
 /* `*epoch`: that of the last transaction that has been committed, by this call or before. */
 int allocator_commit(struct allocator *a, uint64_t *epoch);
@@ -111,7 +111,7 @@ void allocator_move_root(struct allocator *a, uint64_t offset);
 
 /* The first object in use at `*offset` or behind it, its offset and usable bytes; false if there is
  * none. The lock is held. Linear in the segments and slots that it passes. */
-bool allocator_next_object(struct allocator *a, uint64_t *offset, uint64_t *size);
+bool allocator_next_object(const struct allocator *a, uint64_t *offset, uint64_t *size);
 
 /* Check table, bitmaps, log and root; -1 with a message. */
 int allocator_check(struct allocator *a);

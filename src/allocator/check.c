@@ -3,6 +3,7 @@
 
 #include "allocator/slab.h"
 #include "base/error.h"
+#include "container/view.h"
 #include "txn/sums.h"
 
 #include <errno.h>
@@ -24,8 +25,8 @@ static int check_slab(struct allocator *a, uint32_t segment)
         uint64_t valid = bitmap_mask(w, 0, s->shape.objects);
         if (!seal_is_valid(shadow[w]) || (committed && !seal_is_valid(home[w])))
             return damaged(a, offset, "a bitmap's word is damaged; restore the file from a backup");
-        uint64_t claimed = seal_payload(shadow[w]) | (committed ? seal_payload(home[w]) : 0);
-        if (claimed & ~valid)
+        if (!view_is_sound(shadow[w], w, s->shape.objects) ||
+            (committed && !view_is_sound(home[w], w, s->shape.objects)))
             return damaged(a, offset, "a bitmap claims slots beyond its slab");
         if ((w < s->bitmap.low || w >= s->bitmap.high) && home[w] != shadow[w])
             return damaged(a, offset, "a bitmap has changed outside any transaction");

@@ -335,13 +335,15 @@ static bool next_large(struct compaction *k, uint32_t *first, uint32_t *end)
     return *end > k->end && *first < *end;
 }
 
-/* A slab before `end` may have been filled. */
+/* A slab before `end` may have been filled; one that is damaged stays as it is. */
 static bool large_may_move(const struct compaction *k, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
         if (k->placed[i])
             return false;
-    return first >= k->end || is_large(word_at(k, first));
+    if (is_large(word_at(k, first)))
+        return true;
+    return first >= k->end && slab_count(k->a, slab_of(k->a, first)) != SLOT_FULL;
 }
 
 /* All of a slab, each object in the same slot. */

@@ -2,6 +2,7 @@
 
 #include "allocator/bitmap.h"
 #include "allocator/classes.h"
+#include "container/view.h"
 
 static const uint64_t *home_bits(const struct allocator *a, const struct slab *s)
 {
@@ -188,7 +189,7 @@ uint32_t slab_count(const struct allocator *a, const struct slab *s)
     uint32_t n = 0;
     for (uint32_t w = 0; w < s->bitmap.words; w++) {
         uint64_t word = shadow_bits(a, s)[w];
-        if (!seal_is_valid(word))
+        if (!view_is_sound(word, w, s->shape.objects))
             return SLOT_FULL;
         n += (uint32_t)__builtin_popcountll(seal_payload(word));
     }
@@ -219,15 +220,6 @@ bool slab_uses(const struct allocator *a, const struct slab *s, uint32_t slot)
 {
     return seal_is_valid(shadow_bits(a, s)[slot / BITMAP_SLOTS]) &&
            bitmap_has(shadow_bits(a, s), slot);
-}
-
-uint32_t slab_next_used(const struct allocator *a, const struct slab *s, uint64_t offset)
-{
-    uint64_t data = slot_offset(a, s, 0);
-    uint64_t slot = offset <= data ? 0 : divide_up(offset - data, s->shape.object_size);
-    while (slot < s->shape.objects && !slab_uses(a, s, (uint32_t)slot))
-        slot++;
-    return slot < s->shape.objects ? (uint32_t)slot : SLOT_FULL;
 }
 
 uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t offset)

@@ -54,9 +54,6 @@ void slab_give_back(struct allocator *a, struct slab *s);
 /* Whether the open transaction has the slot in use. */
 bool slab_uses(const struct allocator *a, const struct slab *s, uint32_t slot);
 
-/* The first slot in use that begins at `offset` in the file or behind it, or SLOT_FULL. */
-uint32_t slab_next_used(const struct allocator *a, const struct slab *s, uint64_t offset);
-
 /* The slot whose first byte is at `offset` in the file, or SLOT_FULL. */
 uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t offset);
 

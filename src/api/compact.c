@@ -1,6 +1,7 @@
 /* Compaction. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/exclusions.h"
 #include "pointer/compact.h"
@@ -94,6 +95,7 @@ static int compact_hiding(pm_container *c, pm_moved *moved, void *context,
 
 ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context, struct pm_compacted *result)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || api_commit(c, roots_caller()) != 0)
         return -1;
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};

@@ -1,6 +1,7 @@
 /* Discovery: what it leaves out, what it gives back, and allocation that has no need of it. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/detach.h"
 #include "discovery/exclusions.h"
@@ -33,6 +34,7 @@ static int check_field(const void *field)
 
 int pm_exclude(void *field)
 {
+    DEFER_CANCELLATION;
     if (check_field(field) != 0)
         return -1;
     int error = exclusions_add(field);
@@ -41,6 +43,7 @@ int pm_exclude(void *field)
 
 int pm_include(void *field)
 {
+    DEFER_CANCELLATION;
     if (check_field(field) != 0)
         return -1;
     return exclusions_remove(field) ? 0 : pm__fail(EINVAL, "%p is not excluded", field);
@@ -48,6 +51,7 @@ int pm_include(void *field)
 
 ROOTS_ENTRY void *pm_detach(void *ptr)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return NULL;
@@ -58,6 +62,7 @@ ROOTS_ENTRY void *pm_detach(void *ptr)
 
 int pm_set_current(pm_container *c)
 {
+    DEFER_CANCELLATION;
     if (c && api_enter_writing(c) != 0)
         return -1;
     api_current = c;

@@ -1,6 +1,7 @@
 /* Statistics, checks, messages, version. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ static void count_segments(const struct container *c, struct pm_stats *s)
 
 int pm_stats(pm_container *c, struct pm_stats *stats)
 {
+    DEFER_CANCELLATION;
     if (api_enter(c) != 0)
         return -1;
     if (!stats || stats->size == 0 || stats->size > sizeof *stats)
@@ -84,6 +86,7 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
 
 void *pm_next_object(pm_container *c, const void *previous, size_t *size)
 {
+    DEFER_CANCELLATION;
     if (api_enter(c) != 0)
         return NULL;
     if (previous && !container_holds(&c->container, previous))
@@ -100,6 +103,7 @@ void *pm_next_object(pm_container *c, const void *previous, size_t *size)
 
 int pm_check(pm_container *c)
 {
+    DEFER_CANCELLATION;
     return api_enter(c) == 0 ? allocator_check(&c->allocator) : -1;
 }
 

@@ -232,6 +232,7 @@ static void close_upper(pm_container *c)
 
 pm_container *pm_open(const char *path, const struct pm_options *options)
 {
+    DEFER_CANCELLATION;
     static const struct pm_options defaults = {.size = sizeof defaults};
     UNCANCELLED;
     struct container_options translated;
@@ -275,6 +276,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
 
 int pm_close(pm_container *c)
 {
+    DEFER_CANCELLATION;
     UNCANCELLED;
     if (!c)
         return 0;
@@ -296,6 +298,7 @@ int pm_close(pm_container *c)
 
 int pm_clear(pm_container *c)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0)
         return -1;
     if (allocator_clear(&c->allocator) != 0)
@@ -307,6 +310,7 @@ int pm_clear(pm_container *c)
 
 int pm_delete(const char *path)
 {
+    DEFER_CANCELLATION;
     UNCANCELLED;
     if (api_enter_process() != 0)
         return -1;

@@ -1,6 +1,7 @@
 /* Allocation. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/exclusions.h"
 
@@ -46,6 +47,7 @@ static void *give_back(pm_container *c, void *p)
 
 void *pm_malloc(pm_container *c, size_t size)
 {
+    DEFER_CANCELLATION;
     return allocate(c, size, FORMAT_GRANULARITY_MIN);
 }
 
@@ -61,6 +63,7 @@ static int zero(pm_container *c, void *p, size_t bytes)
 
 void *pm_calloc(pm_container *c, size_t count, size_t size)
 {
+    DEFER_CANCELLATION;
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         bytes = SIZE_MAX; /* as any other size that does not fit */
@@ -71,6 +74,7 @@ void *pm_calloc(pm_container *c, size_t count, size_t size)
 
 void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0)
         return NULL;
     if (!is_power_of_two(alignment) || alignment > c->container.segment_size)
@@ -108,6 +112,7 @@ static int copy(pm_container *c, void *to, const void *from, size_t bytes)
 
 void *pm_realloc(void *ptr, size_t size)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return NULL;
@@ -131,6 +136,7 @@ void *pm_realloc(void *ptr, size_t size)
 
 int pm_free(void *ptr)
 {
+    DEFER_CANCELLATION;
     if (!ptr)
         return 0;
     pm_container *c = owner_of(ptr);
@@ -145,6 +151,7 @@ int pm_free(void *ptr)
 
 size_t pm_usable_size(const void *ptr)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of(ptr);
     return c ? allocator_usable(&c->allocator, ptr) : 0;
 }
@@ -168,6 +175,7 @@ static int reserve_maps(pm_container *c)
 
 int pm_reserve(pm_container *c, size_t bytes)
 {
+    DEFER_CANCELLATION;
     return api_enter_writing(c) == 0 && reserve_maps(c) == 0
                ? allocator_reserve(&c->allocator, bytes)
                : -1;

@@ -1,6 +1,7 @@
 /* Telling libpm where pointers are. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 
 int pm_mark_pointers(void *first, size_t count)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of(first);
     if (!c || api_enter_writing(c) != 0)
         return -1;
@@ -85,7 +87,7 @@ static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
     int result = 0;
     offset = align_down(offset, sizeof(void *));
     while (c->container.moved && result == 0 &&
-           (offset = pointer_map_next(&c->pointers, offset, end)) < end) {
+           (offset = pointer_map_next_in_objects(&c->pointers, offset, end)) < end) {
         result = announce_if_moved(c, offset, sizeof(void *));
         offset += sizeof(void *);
     }
@@ -94,6 +96,7 @@ static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
 
 int pm_mark_data(void *ptr, size_t bytes)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of_range(ptr, bytes);
     if (!c || api_enter_writing(c) != 0)
         return -1;
@@ -111,13 +114,14 @@ int pm_mark_data(void *ptr, size_t bytes)
 
 void **pm_next_pointer(const void *from, const void *end)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of_range(from, (size_t)((uintptr_t)end - (uintptr_t)from));
     if (!c)
         return NULL;
     /* One that begins before `from` is not in the range. */
     uint64_t first = align_up(offset_in(c, from), sizeof(void *)), last = offset_in(c, end);
     lock_acquire(&c->allocator.lock);
-    uint64_t offset = pointer_map_next(&c->pointers, first, last);
+    uint64_t offset = pointer_map_next_in_objects(&c->pointers, first, last);
     lock_release(&c->allocator.lock);
     return offset < last ? (void **)(c->container.base + offset) : NULL;
 }
@@ -150,6 +154,7 @@ static int check_type(const pm_container *c, const struct pm_type *type)
 
 void *pm_malloc_typed(pm_container *c, const struct pm_type *type, size_t count)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check_type(c, type) != 0)
         return NULL;
     void *p = pm_calloc(c, count, type->size);

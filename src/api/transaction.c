@@ -1,6 +1,7 @@
 /* Commit, rollback, announcing stores, the root. */
 #include "api/api.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/heap.h"
 #include "txn/fault.h"
@@ -27,6 +28,7 @@ static int commit(pm_container *c, struct frame program, uint64_t *epoch)
 
 int api_commit(pm_container *c, struct frame program)
 {
+    DEFER_CANCELLATION;
     uint64_t epoch;
     return commit(c, program, &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
 }
@@ -38,12 +40,14 @@ ROOTS_ENTRY int pm_commit(pm_container *c)
 
 ROOTS_ENTRY pm_ticket pm_commit_async(pm_container *c)
 {
+    DEFER_CANCELLATION;
     uint64_t epoch;
     return commit(c, roots_caller(), &epoch) == 0 ? (pm_ticket){c, epoch} : (pm_ticket){NULL, 0};
 }
 
 int pm_wait(pm_ticket ticket)
 {
+    DEFER_CANCELLATION;
     if (!ticket.container)
         return pm__fail(EINVAL, "a ticket of a commit that failed");
     return api_enter(ticket.container) == 0 ? txn_wait(&ticket.container->txn, ticket.epoch) : -1;
@@ -51,6 +55,7 @@ int pm_wait(pm_ticket ticket)
 
 int pm_rollback(pm_container *c)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || allocator_rollback(&c->allocator) != 0)
         return -1;
     if (api_discovers(c))
@@ -60,6 +65,7 @@ int pm_rollback(pm_container *c)
 
 int pm_dirty(const void *ptr, size_t len)
 {
+    DEFER_CANCELLATION;
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return -1;
@@ -86,6 +92,7 @@ int pm_dirty(const void *ptr, size_t len)
 
 int pm_setroot(pm_container *c, void *ptr, size_t size)
 {
+    DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0)
         return -1;
     if (api_discovers(c) && heap_contains(ptr))
@@ -101,6 +108,7 @@ int pm_setroot(pm_container *c, void *ptr, size_t size)
 
 void *pm_getroot(pm_container *c)
 {
+    DEFER_CANCELLATION;
     if (api_enter(c) != 0)
         return NULL;
     return c->discovery.root ? c->discovery.root : allocator_root(&c->allocator);

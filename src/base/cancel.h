@@ -1,15 +1,26 @@
 /*
- * Cancellation, pthread_cancel(3): waiting for the disk is where a thread ends by it, and here that is
- * done with locks held and work half done. So whoever calls what may be a cancellation point declares
+ * Cancellation, pthread_cancel(3). A thread that ended by it with a lock held, or with work half done,
+ * would take every other thread along. It has two types, and so there are two macros; each holds
+ * until the end of the block.
  *
- *     UNCANCELLED;
+ *   DEFER_CANCELLATION;   at each door of the library: public functions, the allocation of compiled
+ *                         code, whatever a mark or a page fault takes a lock for. A thread that can
+ *                         be cancelled at any instruction can not until it has left.
+ *   UNCANCELLED;          around what may be a cancellation point, as waiting for the disk is. A
+ *                         cancellation is held back altogether.
  *
- * and until the end of the block a cancellation waits. Some nanoseconds; the SIGSEGV handler may, too.
+ * Where both are needed DEFER_CANCELLATION is the outer one: a pending cancellation of a thread of
+ * asynchronous type acts when either ends, and would act at the inner end, with locks held.
+ *
+ * DEFER_CANCELLATION costs some 20 instructions and none of them is locked, unless the thread's type is
+ * asynchronous; nothing at all while the process has one thread, since there is no other to cancel
+ * it. The SIGSEGV handler may use both.
  */
 #ifndef PM_BASE_CANCEL_H
 #define PM_BASE_CANCEL_H
 
 #include <pthread.h>
+#include <sys/single_threaded.h>
 
 static inline int cancel_disable(void)
 {
@@ -23,7 +34,24 @@ static inline void cancel_restore(const int *before)
     pthread_setcancelstate(*before, NULL);
 }
 
+static inline int cancel_defer(void)
+{
+    int before = PTHREAD_CANCEL_DEFERRED;
+    if (!__libc_single_threaded)
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);
+    return before;
+}
+
+static inline void cancel_undefer(const int *before)
+{
+    if (*before == PTHREAD_CANCEL_ASYNCHRONOUS)
+        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+}
+
 #define UNCANCELLED                                                                                \
     __attribute__((cleanup(cancel_restore), unused)) int cancel_state = cancel_disable()
+
+#define DEFER_CANCELLATION                                                                         \
+    __attribute__((cleanup(cancel_undefer), unused)) int cancel_type = cancel_defer()
 
 #endif

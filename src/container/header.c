@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "container/header.h"
 
+#include "base/cancel.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "container/create.h"
@@ -58,6 +59,7 @@ static enum verdict judge(const struct format_header *h)
 
 int header_read(int fd, const char *path, struct format_header *header, uint64_t *damaged)
 {
+    UNCANCELLED;
     static const uint64_t offsets[2] = {FORMAT_HEADER_A, FORMAT_HEADER_B};
     struct format_header copies[2];
     enum verdict verdicts[2];

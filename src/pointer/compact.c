@@ -36,7 +36,7 @@ static uint32_t segment_at(const struct step *s, uint64_t offset)
 static size_t moves_bytes(const struct step *s)
 {
     const struct container *c = container_of(s);
-    uint64_t run = max_u64(c->segment_size / c->granularity, c->segments_max);
+    uint64_t run = c->segment_size / c->granularity + c->segments_max; /* a slab, and all large */
     return (STEP_MAX + run) * sizeof *s->moves;
 }
 
@@ -138,7 +138,7 @@ static int redirect(struct step *s, uint64_t at)
 static int redirect_all(struct step *s)
 {
     uint64_t end = container_bytes(container_of(s)), at = 0;
-    while ((at = pointer_map_next(s->map, at, end)) < end) {
+    while ((at = pointer_map_next_in_objects(s->map, at, end)) < end) {
         if (redirect(s, at) != 0)
             return -1;
         at += sizeof(void *);

@@ -1,6 +1,7 @@
 #include "pointer/map.h"
 
 #include "base/error.h"
+#include "container/view.h"
 #include "txn/foreign.h"
 
 #include <errno.h>
@@ -254,6 +255,16 @@ uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64
         offset = offset_of(map, at) + MAP_WORD_BYTES;
     }
     return end;
+}
+
+uint64_t pointer_map_next_in_objects(const struct pointer_map *map, uint64_t offset, uint64_t end)
+{
+    struct view open = view_open(container_of(map));
+    uint64_t start, size;
+    while ((offset = pointer_map_next(map, offset, end)) < end &&
+           !view_find(&open, offset, &start, &size))
+        offset += sizeof(void *);
+    return offset;
 }
 
 /* ---- pm_check() ------------------------------------------------------------------------------ */

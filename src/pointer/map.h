@@ -59,4 +59,8 @@ int pointer_map_lower(struct pointer_map *map, uint32_t end);
 /* The first mapped word in [offset, end), or `end`. Linear in the map words between. */
 uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64_t end);
 
+/* The same, of words of objects in use only: a map that is damaged or forged may break M1. For all who
+ * do not know that [offset, end) is of an object. */
+uint64_t pointer_map_next_in_objects(const struct pointer_map *map, uint64_t offset, uint64_t end);
+
 #endif

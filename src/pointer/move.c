@@ -23,6 +23,7 @@
 #include "pointer/move.h"
 
 #include "base/error.h"
+#include "container/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,10 +41,11 @@ static int publish(struct container *c, uint64_t *word, uint64_t payload)
     return error == 0 ? medium_fence(&c->medium) : error;
 }
 
-static bool is_data(const struct container *c, uint64_t offset)
+/* Which words a word of the map speaks for are pointers: of objects, whatever it says (view.h). */
+static uint64_t mapped_words(const struct container *c, uint64_t map, uint64_t offset)
 {
-    return offset < container_bytes(c) &&
-           segment_is_data(home_table(c)[offset >> c->segment_shift]);
+    struct view committed = view_committed(c);
+    return seal_payload(map) & view_words(&committed, offset);
 }
 
 /* Move what one word of the map says, at `offset` and behind. */
@@ -52,11 +54,9 @@ static bool move_few(struct container *c, uint64_t map, uint64_t offset, void *u
     (void)unused;
     uint64_t from = c->pointers_base, to = c->pointers_target;
     uint64_t first = UINT64_MAX, end = 0;
-    for (uint64_t left = seal_payload(map); left; left &= left - 1) {
+    for (uint64_t left = mapped_words(c, map, offset); left; left &= left - 1) {
         uint64_t at = offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *);
         uint64_t *word = home_word(c, at);
-        if (!is_data(c, at))
-            continue;
         if (*word - from - 1 < c->max_size) {
             __atomic_store_n(word, *word - from + to, __ATOMIC_RELAXED); /* whole: the medium too */
             c->pointers_moved++;
@@ -77,9 +77,9 @@ struct search {
 static bool find_among_few(struct container *c, uint64_t map, uint64_t offset, void *context)
 {
     struct search *s = context;
-    for (uint64_t left = seal_payload(map); left; left &= left - 1) {
+    for (uint64_t left = mapped_words(c, map, offset); left; left &= left - 1) {
         s->found = offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *);
-        if (is_data(c, s->found) && *home_word(c, s->found) - s->from < s->size)
+        if (*home_word(c, s->found) - s->from < s->size)
             return true;
     }
     return false;

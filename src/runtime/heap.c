@@ -7,6 +7,7 @@
 #include "runtime/heap.h"
 
 #include "api/api.h"
+#include "base/cancel.h"
 #include "base/panic.h"
 #include "discovery/exclusions.h"
 #include "discovery/heap.h"
@@ -39,11 +40,13 @@ static void *from_container(size_t alignment, size_t size)
 
 void *pm__malloc(size_t size)
 {
+    DEFER_CANCELLATION;
     return is_into_container() ? from_container(HEAP_GRANULE, size) : heap_allocate(size);
 }
 
 void *pm__calloc(size_t count, size_t size)
 {
+    DEFER_CANCELLATION;
     if (is_into_container())
         return given(pm_calloc(api_current, count, size));
     size_t bytes;
@@ -56,6 +59,7 @@ void *pm__calloc(size_t count, size_t size)
 
 void *pm__memalign(size_t alignment, size_t size)
 {
+    DEFER_CANCELLATION;
     if (!is_power_of_two(alignment)) {
         errno = EINVAL;
         return NULL;
@@ -71,6 +75,7 @@ void *pm__aligned_alloc(size_t alignment, size_t size)
 
 int pm__posix_memalign(void **result, size_t alignment, size_t size)
 {
+    DEFER_CANCELLATION;
     int saved = errno;
     if (alignment % sizeof(void *) != 0 || !is_power_of_two(alignment))
         return EINVAL;
@@ -99,6 +104,7 @@ static size_t heap_size(void *p, const char *call)
 
 void pm__free(void *p)
 {
+    DEFER_CANCELLATION;
     if (heap_contains(p)) {
         if (exclusions_any())
             exclusions_move(p, heap_size(p, "free()"), NULL);
@@ -115,6 +121,7 @@ void pm__free(void *p)
 
 void *pm__realloc(void *p, size_t size)
 {
+    DEFER_CANCELLATION;
     if (!p)
         return pm__malloc(size);
     if (size == 0) { /* as glibc */
@@ -148,6 +155,7 @@ void *pm__reallocarray(void *p, size_t count, size_t size)
 
 size_t pm__malloc_usable_size(void *p)
 {
+    DEFER_CANCELLATION;
     if (heap_contains(p))
         return heap_size(p, "malloc_usable_size()");
     return is_in_container(p) ? pm_usable_size(p) : malloc_usable_size(p);

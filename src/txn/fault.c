@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "txn/fault.h"
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/panic.h"
 #include "container/container.h"
@@ -138,17 +139,31 @@ static bool is_fetch(const ucontext_t *context)
     return context->uc_mcontext.gregs[REG_ERR] & 1 << 4;
 }
 
+/*
+ * Serve it, with the thread's cancellation deferred. A cancellation that came meanwhile acts when we
+ * restore the type: under the program's mask, not ours, for it runs the program's cleanup handlers,
+ * which may store to a container.
+ */
+static bool serve(siginfo_t *info, const ucontext_t *context)
+{
+    int type = cancel_defer();
+    storing = is_store(context);
+    bool served = dispatch(info->si_addr);
+    if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
+        pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, NULL);
+    cancel_undefer(&type);
+    return served;
+}
+
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
     int which = signal == SIGBUS;
     if (!atomic_load(&abandoned) && info->si_code > 0) {
-        if (signal == SIGSEGV && !is_fetch(context) && arena_contains(info->si_addr)) {
-            storing = is_store(context);
-            if (dispatch(info->si_addr)) {
-                errno = saved;
-                return;
-            }
+        if (signal == SIGSEGV && !is_fetch(context) && arena_contains(info->si_addr) &&
+            serve(info, context)) {
+            errno = saved;
+            return;
         }
         uint64_t offset;
         struct container *c = signal == SIGBUS ? arena_find_any(info->si_addr, &offset) : NULL;
@@ -191,7 +206,8 @@ static int install(int which)
 {
     struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     struct sigaction current;
-    sigfillset(&ours.sa_mask);
+    /* All of them, also the one by which libc cancels a thread: sigfillset(3) leaves it out. */
+    memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask);
     sigdelset(&ours.sa_mask, SIGBUS); /* reading home to log a page may meet it, and is reported */
     if (sigaction(signals[which], NULL, &current) != 0)
         return -errno;

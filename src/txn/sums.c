@@ -12,6 +12,7 @@
 #include "txn/sums.h"
 
 #include "base/error.h"
+#include "container/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,11 +40,11 @@ static uint32_t range(const struct container *c, uint64_t offset, uint64_t words
 static uint32_t in_segment(const struct container *c, uint32_t segment, uint64_t word)
 {
     uint64_t offset = (uint64_t)segment << c->segment_shift, words = 0;
+    struct slab_shape shape;
     if (segment_kind(word) == SEGMENT_MAP)
         words = c->segment_size / sizeof(uint64_t);
-    else if (segment_kind(word) == SEGMENT_SLAB)
-        words = bitmap_words(
-            slab_shape(c->segment_size, segment_argument(word) * FORMAT_GRANULARITY_MIN).objects);
+    else if (view_shape(c, word, &shape))
+        words = bitmap_words(shape.objects);
     return range(c, offset, words);
 }
 

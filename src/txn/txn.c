@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/panic.h"
+#include "container/view.h"
 #include "txn/fault.h"
 #include "txn/foreign.h"
 #include "txn/moved.h"
@@ -43,10 +44,8 @@ static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t 
     case SEGMENT_META:
     case SEGMENT_LOG:
         return true;
-    case SEGMENT_SLAB: {
-        uint64_t size = argument * FORMAT_GRANULARITY_MIN;
-        return size > 0 && size % c->granularity == 0 && size <= c->segment_size / 2;
-    }
+    case SEGMENT_SLAB:
+        return view_shape(c, word, &(struct slab_shape){0});
     case SEGMENT_LARGE:
         *run_first = segment;
         *run = (uint32_t)argument - 1;
@@ -236,9 +235,10 @@ void txn_unload(struct txn *t)
 void txn_describe_object(const struct txn *t, uint64_t offset, const char *before,
                          char text[OBJECT_TEXT])
 {
+    struct view open = view_open(t->c);
     uint64_t start, bytes;
     text[0] = 0;
-    if (t->upcalls.object_at(t->upcalls.context, offset, &start, &bytes))
+    if (view_find(&open, offset, &start, &bytes))
         snprintf(text, OBJECT_TEXT, "%sbyte %llu of the object of %llu bytes at %p", before,
                  (unsigned long long)(offset - start), (unsigned long long)bytes,
                  (void *)(t->c->base + start));

@@ -68,8 +68,6 @@ struct txn_upcalls {
     unsigned (*line_liveness)(void *context, uint64_t line);
     /* The same for all lines of a page, a bit each, the first in bit 0. */
     struct page_liveness (*page_liveness)(void *context, uint32_t page);
-    /* The object at an offset in the file: where it starts and its size. False if there is none. */
-    bool (*object_at)(void *context, uint64_t offset, uint64_t *start, uint64_t *size);
 };
 
 /* The part of the pointer map that speaks for a group of segments. */

@@ -39,11 +39,11 @@ void require(bool condition, const char *what)
 class Program
 {
   public:
-    Program(const char *path, pm_engine engine)
+    Program(const char *path, pm_engine engine, unsigned flags)
     {
         pm_options options{};
         options.size = sizeof options;
-        options.flags = PM_CREATE;
+        options.flags = PM_CREATE | flags;
         options.engine = engine;
         options.segment_size = SEGMENT;
         options.max_size = 18 * SEGMENT; // one is the pointer map
@@ -73,6 +73,18 @@ class Program
         require(pm_setroot(c, n->next, 0) == 0 && pm_free(n) == 0, "pm_free");
     }
 
+    // Leave every fifth.
+    void thin_out()
+    {
+        uint64_t i = 0;
+        for (Node *n = static_cast<Node *>(pm_getroot(c)); n; n = n->next)
+            while (n->next && ++i % 5 != 0) {
+                Node *gone = n->next;
+                n->next = gone->next;
+                require(pm_free(gone->large) == 0 && pm_free(gone) == 0, "pm_free");
+            }
+    }
+
     void store(uint64_t value) { static_cast<Node *>(pm_getroot(c))->value = value; }
 
     void commit() { require(pm_commit(c) == 0, "pm_commit"); }
@@ -85,6 +97,7 @@ class Program
 struct Seed {
     const char *name;
     void (*run)(Program &p);
+    unsigned flags = 0;
 };
 
 const Seed seeds[] = {
@@ -147,6 +160,28 @@ const Seed seeds[] = {
              p.commit();
          }
      }},
+    {"movable",
+     [](Program &p) {
+         for (uint64_t i = 0; i < 6; i++)
+             p.push(i, i == 3 ? 70000 : 0);
+         p.commit();
+         p.store(7);
+         p.commit();
+         p.close();
+     },
+     PM_MOVABLE},
+    {"fragmented", // so that there is something to compact
+     [](Program &p) {
+         for (uint64_t i = 0; i < 700; i++) {
+             p.push(i, i == 400 ? 66000 : 0);
+             if (i % 100 == 99)
+                 p.commit();
+         }
+         p.thin_out();
+         p.commit();
+         p.close();
+     },
+     PM_MOVABLE},
 };
 
 // In a process of its own, since most do not close.
@@ -157,7 +192,7 @@ hostile::Bytes container_of(const Seed &seed, pm_engine engine)
     std::string file = std::string(path) + "/c.pm";
     pid_t child = fork();
     if (child == 0) {
-        Program program(file.c_str(), engine);
+        Program program(file.c_str(), engine, seed.flags);
         seed.run(program);
         _exit(0);
     }

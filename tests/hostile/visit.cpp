@@ -1,6 +1,8 @@
 #include "hostile/visit.hpp"
 
+#include "common/compiled.hpp"
 #include "common/format.hpp"
+#include "hostile/calls.hpp"
 #include "hostile/memory_file.hpp"
 
 #include <cerrno>
@@ -40,6 +42,30 @@ constexpr size_t OBJECTS_MAX = 500, OBJECT_BYTES_MAX = 64 << 10;
 // commits reach it.
 constexpr uint64_t EPOCH_OLD = (UINT64_C(1) << 54) - 1000;
 
+// More ways, in which all functions are called. `flags`: of enum pm_flags.
+struct Use {
+    const char *name;
+    pm_engine engine;
+    bool on_ordinary_file, elsewhere; // elsewhere: while its own addresses are taken
+    unsigned flags;
+};
+const Use uses[] = {
+    {"all calls, read-only", PM_ENGINE_AUTO, false, false, PM_READONLY},
+    {"all calls, undo", PM_ENGINE_UNDO, false, false, PM_MOVABLE},
+    {"all calls, redo", PM_ENGINE_REDO, false, false, PM_MOVABLE},
+    {"all calls, redo on a file", PM_ENGINE_REDO, true, false, PM_MOVABLE},
+    {"all calls, discovering", PM_ENGINE_REDO, false, false, PM_DISCOVER | PM_VOUCHED},
+    {"all calls, discovering on a file", PM_ENGINE_REDO, true, false, PM_DISCOVER | PM_VOUCHED},
+    {"all calls, not movable", PM_ENGINE_UNDO, false, false, 0},
+    {"all calls, elsewhere", PM_ENGINE_REDO, false, true, PM_MOVABLE},
+    {"all calls, elsewhere, on a file", PM_ENGINE_REDO, true, true, PM_MOVABLE},
+    {"all calls, elsewhere, read-only", PM_ENGINE_AUTO, false, true, PM_READONLY | PM_MOVABLE},
+    {"all calls, relocated, undo", PM_ENGINE_UNDO, false, true, PM_MOVABLE | PM_RELOCATE},
+    {"all calls, relocated, redo", PM_ENGINE_REDO, false, true, PM_MOVABLE | PM_RELOCATE},
+    {"all calls, relocated, discovering", PM_ENGINE_REDO, false, true,
+     PM_DISCOVER | PM_VOUCHED | PM_RELOCATE},
+};
+
 void demand(bool condition, Way way, const char *what)
 {
     if (condition)
@@ -54,6 +80,12 @@ const MemoryFile &the_file()
     return file;
 }
 
+bool is_good_reason(int error)
+{
+    return error == EBADMSG || error == ENOTSUP || error == EADDRINUSE || error == ENOMEM ||
+           error == ENOEXEC;
+}
+
 pm_container *open_in(Way way)
 {
     pm_options options{};
@@ -64,8 +96,7 @@ pm_container *open_in(Way way)
                                         : PM_ENGINE_REDO;
     on_ordinary_file = way == REDO_ON_FILE;
     pm_container *c = pm_open(the_file().path(), &options);
-    demand(c || errno == EBADMSG || errno == ENOTSUP || errno == EADDRINUSE || errno == ENOMEM, way,
-           "pm_open() fails for no good reason");
+    demand(c || is_good_reason(errno), way, "pm_open() fails for no good reason");
     return c;
 }
 
@@ -166,6 +197,48 @@ Found visit_in(Way way)
     return found;
 }
 
+pm_container *open_to_use(const MemoryFile &file, const Use &use)
+{
+    pm_options options{};
+    options.size = sizeof options;
+    options.flags = use.flags;
+    options.engine = use.engine;
+    on_ordinary_file = use.on_ordinary_file;
+    pm_container *c = pm_open(file.path(), &options);
+    if (!c && !is_good_reason(errno)) {
+        fprintf(stderr, "%s: pm_open() fails for no good reason: %s\n", use.name, pm_errormsg());
+        abort();
+    }
+    return c;
+}
+
+// A damaged pointer map ends the process at the first access to a page that has to be moved: which is
+// what libpm promises, so there is nothing to see.
+bool ends_at_first_access(pm_container *c)
+{
+    struct pm_stats stats{};
+    stats.size = sizeof stats;
+    return pm_stats(c, &stats) != 0 || (stats.moved && pm_check(c) != 0);
+}
+
+void use(const Bytes &bytes, const Use &how)
+{
+    static const compiled::Module discovers; // which is a reason to let PM_DISCOVER
+    static const MemoryFile own, copy;
+    pm_container *in_the_way = nullptr;
+    own.fill(bytes);
+    if (how.elsewhere) {
+        copy.fill(bytes);
+        in_the_way = open_to_use(copy, {how.name, PM_ENGINE_AUTO, false, false, PM_READONLY});
+    }
+    pm_container *c = open_to_use(own, how);
+    if (c && !ends_at_first_access(c))
+        call_all(c, {own.path(), !(how.flags & PM_READONLY), (how.flags & PM_DISCOVER) != 0});
+    else
+        pm_close(c);
+    pm_close(in_the_way);
+}
+
 } // namespace
 
 void visit(const Bytes &file)
@@ -178,6 +251,7 @@ void visit(const Bytes &file)
     demand(!reader.whole || writer.whole, way, "is less whole than to a reader");
     demand(!reader.whole || writer.digest == reader.digest, way,
            "shows something else to a reader");
+    use(file, uses[checksum(file.data(), file.size(), 1) % std::size(uses)]);
 }
 
 } // namespace hostile

@@ -101,6 +101,11 @@ TEST_CASE("a thread that is cancelled ends after the call, not in it")
         CHECK(returns([&] { result = pm_compact(c.get(), nullptr, nullptr, nullptr); }));
         CHECK(result == 0);
     }
+    SECTION("a check")
+    {
+        CHECK(returns([&] { result = pm_check(c.get()); }));
+        CHECK(result == 0);
+    }
     SECTION("an access to a page that lies elsewhere; open, close, delete")
     {
         change();

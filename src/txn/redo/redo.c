@@ -103,6 +103,7 @@ __attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
         memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), MARK_LINE, PM_PAGE_LINES);
         return false;
     }
+    DEFER_CANCELLATION;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     bool data = segments_page_is_data(t, page);
@@ -163,6 +164,7 @@ void txn_mark(struct txn *t, uint64_t line, enum mark_time when)
 /* A page that is stored to as a whole is listed, and its lines need no entries of their own. */
 static void mark_page(struct txn *t, uint32_t page)
 {
+    DEFER_CANCELLATION;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     if (segments_page_is_data(t, page) && open_if_closed(t, page) == 0) {
