@@ -83,6 +83,10 @@ std::vector<Proved> fresh_ranges(const Bytes &file, uint64_t part);
 // unnoticed by them. `contents`: also what records say of the pages and ranges that they list.
 void repair(Bytes &file, bool contents);
 
+// Of all that, only the sums: those that the metadata has as it is now, at the base epoch and in each
+// record.
+void repair_sums(Bytes &file);
+
 template <typename T> T at(const Bytes &file, uint64_t offset)
 {
     T value{};

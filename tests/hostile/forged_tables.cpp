@@ -143,6 +143,7 @@ class Forged
                     forgery->forge(bytes, piece);
         const bool changed = bytes != whole_;
         REQUIRE(changed);
+        repair_sums(bytes);
         fill(bytes);
     }
 

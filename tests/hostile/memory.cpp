@@ -16,4 +16,11 @@ int __wrap_munmap(void *address, size_t size)
 {
     return (int)syscall(SYS_munmap, address, size);
 }
+
+// A record that has been changed leads to other sums than it says. Who means harm would know them; the
+// mutator does not, and is to get past pm_open().
+int __wrap_sums_check_fixed(const void *)
+{
+    return 0;
+}
 }

@@ -97,6 +97,37 @@ void repair_parts(Bytes &file, const Geometry &g, bool contents)
 
 } // namespace
 
+void repair_sums(Bytes &file)
+{
+    std::optional<Geometry> found = geometry_of(file);
+    if (!found)
+        return;
+    const Geometry g = *found;
+    struct sums sums = {0, 0};
+    auto add = [&](uint32_t &sum, auto term, uint64_t offset, uint64_t bytes) {
+        for (uint64_t end = offset + bytes; offset < end; offset += sizeof(uint64_t))
+            sum += term(g.seed, offset, at<uint64_t>(file, offset));
+    };
+    add(sums.fixed, sums_term, FORMAT_STATE + offsetof(format_state, root_offset),
+        2 * sizeof(uint64_t));
+    add(sums.fixed, sums_term, FORMAT_MODULES, FORMAT_MODULES_MAX * sizeof(format_module));
+    add(sums.fixed, sums_table_term, FORMAT_TABLE, g.segments_max * sizeof(uint64_t));
+    const std::vector<Piece> pieces = pieces_of(file);
+    for (const Piece &piece : pieces)
+        if (piece.kind == Kind::bitmap || piece.kind == Kind::map)
+            add(sums.rest, sums_term, piece.offset, piece.bytes);
+    const uint64_t word = sums_word(sums);
+    put(file, sums_offset(file), word);
+    for (const Piece &piece : pieces)
+        if (piece.kind == Kind::part && at<redo_part>(file, piece.offset).number == 0)
+            put(file, piece.offset + offsetof(redo_part, previous), word);
+    for (unsigned h : {0u, 1u}) {
+        std::vector<uint64_t> half = log_segments(file, g, h);
+        if (!log_is_redo(file) && !record_at(file, g, half).empty())
+            put(file, slot_offset(g, half, 0) + offsetof(log_record, sums), word);
+    }
+}
+
 void repair(Bytes &file, bool contents)
 {
     repair_headers(file);
@@ -114,13 +145,13 @@ void repair(Bytes &file, bool contents)
     for (uint64_t field : {offsetof(format_guard, epoch), offsetof(format_guard, base),
                            offsetof(format_guard, movable)})
         reseal(file, FORMAT_GUARD + field);
-    reseal(file, sums_offset(file));
     for (uint64_t i = 0; i < g->segments_max; i++)
         reseal(file, FORMAT_TABLE + i * sizeof(uint64_t));
     for (const Piece &piece : pieces_of(file))
         if (piece.kind == Kind::bitmap || piece.kind == Kind::map)
             for (uint64_t i = 0; i < piece.bytes; i += sizeof(uint64_t))
                 reseal(file, piece.offset + i);
+    repair_sums(file);
     if (log_is_redo(file)) {
         repair_parts(file, *g, contents);
         return;
