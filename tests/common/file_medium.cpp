@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <sys/types.h>
+#include <thread>
 #include <unistd.h>
+#include <utility>
 
 extern "C" {
 #include "backend/backend.h"
@@ -44,6 +46,8 @@ int __wrap_fdatasync(int fd)
     count_event();
     if (m.sync_us != 0)
         usleep((useconds_t)m.sync_us);
+    if (std::function<void()> work = std::exchange(m.during_sync, nullptr))
+        std::thread(work).join();
     if (!fails(call, m.sync_fails))
         return __real_fdatasync(fd);
     errno = (int)m.sync_error;
