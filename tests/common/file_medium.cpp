@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <sys/types.h>
+#include <thread>
 #include <unistd.h>
+#include <utility>
 
 extern "C" {
 #include "backend/backend.h"
@@ -40,11 +42,13 @@ const struct medium_ops *__wrap_medium_of(int, const void *, size_t, bool)
 int __wrap_fdatasync(int fd)
 {
     test::FileMedium &m = test::file_medium;
-    m.syncs++;
+    const uint64_t call = __atomic_add_fetch(&m.syncs, 1, __ATOMIC_ACQ_REL);
     count_event();
     if (m.sync_us != 0)
         usleep((useconds_t)m.sync_us);
-    if (!fails(m.syncs, m.sync_fails))
+    if (std::function<void()> work = std::exchange(m.during_sync, nullptr))
+        std::thread(work).join();
+    if (!fails(call, m.sync_fails))
         return __real_fdatasync(fd);
     errno = (int)m.sync_error;
     return -1;

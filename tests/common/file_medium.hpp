@@ -5,6 +5,7 @@
 #define TESTS_COMMON_FILE_MEDIUM_HPP
 
 #include <cstdint>
+#include <functional>
 
 namespace test
 {
@@ -17,6 +18,7 @@ struct FileMedium {
     bool once;        // only that call
     uint64_t sync_us; // how long a sync takes at least
     uint64_t dies_at; // of writes and syncs together
+    std::function<void()> during_sync; // what another thread does during the next sync
 };
 
 extern FileMedium file_medium;

@@ -12,7 +12,7 @@ using test::page_word;
 namespace
 {
 
-constexpr uint64_t SECTOR = 512, LINE = 64;
+constexpr uint64_t SECTOR = 512, LINE = 64, PAGE = 4096;
 constexpr uint64_t ONE_LINE_RECORD = 192; // head, run, line: padded to whole lines
 
 // Where the segments of the log are.
@@ -25,6 +25,17 @@ std::vector<uint64_t> log_segments(const std::string &file, uint64_t segment_siz
         if (segment_kind(word) == SEGMENT_LOG)
             found.push_back(i * segment_size);
     }
+    return found;
+}
+
+// Where pages differ, but for the log's.
+std::vector<uint64_t> changed_pages(const std::string &before, const std::string &after)
+{
+    std::vector<uint64_t> logs = log_segments(after, 64 << 10), found;
+    for (uint64_t page = 0; page < before.size(); page += PAGE)
+        if (memcmp(&before[page], &after[page], PAGE) != 0 &&
+            std::count(logs.begin(), logs.end(), page / (64 << 10) * (64 << 10)) == 0)
+            found.push_back(page);
     return found;
 }
 
@@ -84,6 +95,44 @@ TEST_CASE_METHOD(Fixture, "a record that is overwritten is known to be durable",
     REQUIRE(page_word(recovered.get(), 0) == 7);
     REQUIRE(page_word(recovered.get(), PAGES) == 8);
     REQUIRE(page_word(recovered.get(), 2 * PAGES) == 5);
+}
+
+// In a log of three segments. While the seventh commit is synced, another thread commits the eighth,
+// which writes pages of older commits to the file. This sync may have missed those pages. So the ninth
+// must not take the place of a record that has them: a power failure may lose the pages and keep the
+// ninth.
+TEST_CASE_METHOD(Fixture, "pages that are written during a sync are not durable with it", "[redo]")
+{
+    constexpr uint64_t RANGES = 5; // so that the last five commits are all there is
+    pm_options three = test::small();
+    three.max_size = 3 * 8 * (64 << 10); // the log takes an eighth
+    test::Container c = test::open_with_pages(path, RANGES * PAGES, three);
+    for (uint64_t i = 1; i <= 6; i++)
+        REQUIRE_OK(pm_wait(commit_full(c.get(), i % RANGES, i)));
+    pm_ticket seventh = commit_full(c.get(), 7 % RANGES, 7);
+    std::string before;
+    std::vector<uint64_t> written; // pages
+    test::file_medium.during_sync = [&] {
+        before = test::read_file(path);
+        commit_full(c.get(), 8 % RANGES, 8);
+        written = changed_pages(before, test::read_file(path));
+    };
+    REQUIRE_OK(pm_wait(seventh));
+    REQUIRE(written.size() == PAGES);
+    uint64_t syncs = test::file_medium.syncs;
+    commit_full(c.get(), 9 % RANGES, 9);
+    bool synced = test::file_medium.syncs > syncs; // so that there was no need of an older record
+    std::string file = test::read_file(path);
+    c.reset();
+    for (uint64_t page : written)
+        if (!synced)
+            memcpy(&file[page], &before[page], PAGE);
+    test::Container recovered = after(file, lost);
+    for (uint64_t i = 5; i <= 9; i++)
+        for (uint64_t page = 0; page + 1 < PAGES; page++) {
+            CAPTURE(i, page);
+            REQUIRE(page_word(recovered.get(), i % RANGES * PAGES + page) == i);
+        }
 }
 
 // The first record of a round is lost, and so nothing shows what of the round lies behind it in the
