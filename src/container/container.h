@@ -50,6 +50,7 @@ struct container {
     uint64_t pointers_target; /* not 0: a move to there has not been completed */
     uint64_t pointers_moved;  /* on the medium, or for the view */
     uint64_t seed;            /* of every checksum in this container */
+    uint64_t mark_open;       /* the state page's mark of a writer of this very file */
     int fd;
     bool readonly;
     enum movable movable;
@@ -73,6 +74,7 @@ struct container_options {
     bool movable;       /* the program vouches that all pointers it stores are in the map */
     bool relocate;      /* wherever it comes to lie, home's pointers are to mean that */
     bool moved;         /* the view has other addresses than home's pointers mean in any case */
+    bool accept_copy;   /* of a container that somebody had open */
     const char *layout; /* or NULL */
     mode_t mode;
     uint64_t max_size, segment_size;

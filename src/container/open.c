@@ -11,6 +11,8 @@
 #include "container/descriptor.h"
 #include "container/file_lock.h"
 #include "container/header.h"
+#include "container/identity.h"
+#include "container/new_file.h"
 #include "container/place.h"
 
 #include <errno.h>
@@ -94,6 +96,8 @@ static int check_file(struct container *c, const struct container_options *optio
                         c->path, sysconf(_SC_PAGESIZE), (unsigned long long)PM_PAGE);
     uint64_t damaged;
     if (header_read(c->fd, c->path, &c->header, &damaged) != 0)
+        return -1;
+    if (identity_check(c, options->accept_copy) != 0)
         return -1;
     const struct format_header *h = &c->header;
     uint64_t least = (h->meta_segments + 2) * h->segment_size;
