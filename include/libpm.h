@@ -116,6 +116,14 @@ enum pm_flags {
      * notices. Right for what shows one moment: a snapshot by the file system or the volume, the image
      * of a disk after a crash, a copy made after the writer had died. */
     PM_ACCEPT_COPY = 1 << 10,
+    /* Fail when the container is no longer the file at its path, since that was deleted, renamed or
+     * replaced: pm_open(), pm_commit() and pm_close() with ESTALE. Without this flag there is one
+     * warning on stderr. Who commits to such a file loses the commits when the program ends, or finds
+     * an older container at the path. The path is resolved at pm_open(); a directory above the file
+     * that is renamed counts, chdir(2) and a symbolic link that changes do not, and files that have
+     * no name are exempt. It is looked at by pm_open(), pm_close(), the first commit after the file
+     * has grown, and other commits once a second. */
+    PM_PATH_ERROR = 1 << 11,
 };
 
 /** How a transaction is made atomic. */
@@ -212,6 +220,7 @@ struct pm_options {
  *   ENOTSUP       of another format version or page size; or undo on an ordinary file without
  *                 PM_UNSAFE_POWER
  *   EMEDIUMTYPE   of another layout
+ *   ESTALE        no longer at its path, see PM_PATH_ERROR
  *   ENOTUNIQ      a copy that was made while the container was open, see PM_ACCEPT_COPY
  *   ENOEXEC       a pointer leads into a program or library of which that build is not loaded
  *   ENOSPC, ENOMEM, EACCES, EROFS and others from open(2), mmap(2), fallocate(2)
@@ -225,7 +234,7 @@ PM_EXPORT pm_container *pm_open(const char *path, const struct pm_options *optio
  * Close a container; uncommitted changes are rolled back. Every pointer into it becomes invalid.
  * No other thread may be using it. NULL is 0. Two rounds, so that the next open need not recover.
  * -1 when the medium failed (EIO), or what it says; it is closed all the same, and the next open
- * will recover. -1 with EBUSY while pm_copy() copies it: it stays open.
+ * will recover. -1 with ESTALE as PM_PATH_ERROR says; it is closed. -1 with EBUSY while pm_copy() copies it: it stays open.
  */
 PM_EXPORT int pm_close(pm_container *c);
 
@@ -317,6 +326,7 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  *            Nothing is lost: the transaction stays open, and the next commit includes it
  *   EIO      the medium failed: the container is read-only from then on. Close and open it again
  *   EPERM    another SIGSEGV handler has replaced ours, and ours cannot be put back
+ *   ESTALE   PM_PATH_ERROR: it is no longer the file at its path; nothing has been committed
  *   EROFS    a read-only container
  *
  * With `concurrent_stores` other threads may store meanwhile: such a store waits and belongs to the

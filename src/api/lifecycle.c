@@ -27,7 +27,8 @@ static int bad_option(const char *path, const char *what)
 static int read_options(const char *path, const struct pm_options *o, struct container_options *out)
 {
     const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE |
-                           PM_RELOCATE | PM_DISCOVER | PM_VOUCHED | PM_ACCEPT_COPY;
+                           PM_RELOCATE | PM_DISCOVER | PM_VOUCHED | PM_ACCEPT_COPY |
+                           PM_PATH_ERROR;
     if (o->size != sizeof *o)
         return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
                                 "another libpm.h?");
@@ -67,6 +68,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .movable = o->flags & PM_MOVABLE,
         .relocate = o->flags & PM_RELOCATE,
         .accept_copy = o->flags & PM_ACCEPT_COPY,
+        .path_error = o->flags & PM_PATH_ERROR,
         .layout = o->layout,
         .mode = o->mode ? o->mode : 0666,
         .segment_size = o->segment_size ? o->segment_size : SEGMENT_DEFAULT,
@@ -271,15 +273,18 @@ int pm_close(pm_container *c)
     if (api_current == c)
         api_current = NULL;
     bool readonly = c->container.readonly;
+    int named = readonly ? 0 : name_check_now(&c->container);
     int result = readonly ? 0 : allocator_rollback(&c->allocator);
     close_upper(c);
     if (result == 0 && !readonly)
         result = txn_close(&c->txn);
     else /* the log still has what to roll back, or the view alone what to forget */
         txn_unload(&c->txn);
+    int error = result == 0 ? ESTALE : errno;
     container_close(&c->container);
     free(c);
-    return result;
+    errno = error;
+    return result == 0 ? named : result;
 }
 
 int pm_clear(pm_container *c)

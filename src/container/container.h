@@ -28,6 +28,7 @@
 #include "backend/backend.h"
 #include "base/marks.h"
 #include "container/format.h"
+#include "container/name.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -64,6 +65,7 @@ struct container {
     struct medium medium;
     struct tables tables; /* all layers', who opens it opens them; closed with it */
     char *path;           /* as given; owned */
+    struct name name;     /* a writer's */
     void *upper;          /* the transaction layer's, for the SIGSEGV handler */
     struct format_header header;
 };
@@ -75,6 +77,7 @@ struct container_options {
     bool relocate;      /* wherever it comes to lie, home's pointers are to mean that */
     bool moved;         /* the view has other addresses than home's pointers mean in any case */
     bool accept_copy;   /* of a container that somebody had open */
+    bool path_error;    /* to be no longer at its path is an error, and no warning */
     const char *layout; /* or NULL */
     mode_t mode;
     uint64_t max_size, segment_size;
