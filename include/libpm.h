@@ -114,6 +114,19 @@ enum pm_flags {
      * threads, or while such a function waits for it, such as qsort(3) for a comparison that
      * commits. */
     PM_VOUCHED = 1 << 7,
+    /* Open a copy that was made while a program had the container open for writing. Without this flag
+     * that is ENOTUNIQ: a copy that was read while commits went on mixes them, and nothing else
+     * notices. Right for what shows one moment: a snapshot by the file system or the volume, the image
+     * of a disk after a crash, a copy made after the writer had died. */
+    PM_ACCEPT_COPY = 1 << 10,
+    /* Fail when the container is no longer the file at its path, since that was deleted, renamed or
+     * replaced: pm_open(), pm_commit() and pm_close() with ESTALE. Without this flag there is one
+     * warning on stderr. Who commits to such a file loses the commits when the program ends, or finds
+     * an older container at the path. The path is resolved at pm_open(); a directory above the file
+     * that is renamed counts, chdir(2) and a symbolic link that changes do not, and files that have
+     * no name are exempt. It is looked at by pm_open(), pm_close(), the first commit after the file
+     * has grown, and other commits once a second. */
+    PM_PATH_ERROR = 1 << 11,
 };
 
 /** How a transaction is made atomic. */
@@ -241,6 +254,8 @@ struct pm_options {
  *   ENOTSUP       of another format version or page size; or undo on an ordinary file without
  *                 PM_UNSAFE_POWER
  *   EMEDIUMTYPE   of another layout
+ *   ESTALE        no longer at its path, see PM_PATH_ERROR
+ *   ENOTUNIQ      a copy that was made while the container was open, see PM_ACCEPT_COPY
  *   ENOEXEC       a pointer leads into a program or library of which that build is not loaded
  *   EPERM         `check_owner` or PM_MODULES_REFUSE refuses the file
  *   EFBIG         a sparse file has more holes than `holes_max`
@@ -255,7 +270,7 @@ PM_EXPORT pm_container *pm_open(const char *path, const struct pm_options *optio
  * Close a container; uncommitted changes are rolled back. Every pointer into it becomes invalid.
  * No other thread may be using it. NULL is 0. Two rounds, so that the next open need not recover.
  * -1 when the medium failed (EIO), or what it says; it is closed all the same, and the next open
- * will recover.
+ * will recover. -1 with ESTALE as PM_PATH_ERROR says; it is closed. -1 with EBUSY while pm_copy() copies it: it stays open.
  */
 PM_EXPORT int pm_close(pm_container *c);
 
@@ -348,6 +363,7 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  *            Nothing is lost: the transaction stays open, and the next commit includes it
  *   EIO      the medium failed: the container is read-only from then on. Close and open it again
  *   EPERM    another SIGSEGV handler has replaced ours, and ours cannot be put back
+ *   ESTALE   PM_PATH_ERROR: it is no longer the file at its path; nothing has been committed
  *   EROFS    a read-only container
  *
  * With `concurrent_stores` other threads may store meanwhile: such a store waits and belongs to the
@@ -580,6 +596,42 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  */
 PM_EXPORT int pm_compact(pm_container *c, pm_moved *moved, void *context,
                          struct pm_compacted *result);
+
+/* ---------------------------------------------------------------------------------------------
+ * Copies
+ */
+
+/** Told how many of `total` bytes have been copied; both may grow. Not 0: stop. */
+typedef int pm_progress(void *context, uint64_t done, uint64_t total);
+
+/**
+ * Copy the last commit of `c` to a new file at `path`: a complete container, closed, and durable when
+ * this returns. The program goes on meanwhile, in other threads or in `progress`: it may allocate,
+ * store, commit and roll back. The copy has one commit whole, the last before the end of the copying,
+ * and nothing of the open transaction. That commit may be one of pm_commit_async() which nobody has
+ * waited for. A container that is read-only can be copied, too. (Never copy the file of an open
+ * container by other means: see PM_ACCEPT_COPY.)
+ *
+ * The file appears at `path` when it is complete, and replaces none. After a failure, or a crash,
+ * nothing is left of it; on a file system without O_TMPFILE a crash may leave PATH.new-*. The file has
+ * the original's permissions, but for the umask.
+ *
+ * `progress`, unless NULL, is called with `context` after each MiB or so. It may use `c`, but not close,
+ * compact or copy it.
+ *
+ * Linear in the container, but for free space and log. Commits are stopped once, for the time of
+ * copying in memory the pages that changed during the last pass, as a rule 256 at most, and under undo
+ * those to which the open transaction has stored: @PAUSE@
+ *
+ *   EINVAL     `c` or `path` is NULL
+ *   EEXIST     there is a file at `path`
+ *   EBUSY      another copy of `c` is being made; so do pm_close() and pm_compact() fail meanwhile
+ *   ECANCELED  `progress` asked for it
+ *   ENOSPC, ENOMEM, EIO, EACCES and others from open(2), fallocate(2), write(2), fsync(2), linkat(2)
+ *
+ * Thread-safe.
+ */
+PM_EXPORT int pm_copy(pm_container *c, const char *path, pm_progress *progress, void *context);
 
 /* ---------------------------------------------------------------------------------------------
  * Looking inside

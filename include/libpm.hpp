@@ -152,6 +152,18 @@ class container
         return result;
     }
 
+    /// pm_copy(): the last commit, to a new file at `path`.
+    void copy(const std::string &path) { check(pm_copy(container_, path.c_str(), nullptr, nullptr)); }
+    /// The same, with `progress(uint64_t done, uint64_t total)` called meanwhile, which must not throw;
+    /// false stops it.
+    template <class Progress> void copy(const std::string &path, Progress progress)
+    {
+        auto tell = [](void *context, uint64_t done, uint64_t total) noexcept {
+            return (*static_cast<Progress *>(context))(done, total) ? 0 : 1;
+        };
+        check(pm_copy(container_, path.c_str(), tell, &progress));
+    }
+
     /// For the C functions. Stays owned by this object.
     pm_container *get() const { return container_; }
 

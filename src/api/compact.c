@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "discovery/exclusions.h"
 #include "pointer/compact.h"
+#include "txn/copy.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,8 +23,10 @@ static struct pm_space measure(pm_container *c)
     return space;
 }
 
-static int check(const pm_container *c, const struct pm_compacted *result)
+static int check(pm_container *c, const struct pm_compacted *result)
 {
+    if (txn_is_copied(&c->txn))
+        return txn_refuse_beside_copy(&c->txn);
     if (result && (result->size == 0 || result->size > sizeof *result))
         return pm__fail(EINVAL,
                         "%s: result.size must be sizeof(struct pm_compacted); compiled with "

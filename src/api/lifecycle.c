@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "discovery/exclusions.h"
 #include "pointer/move.h"
+#include "txn/copy.h"
 #include "txn/fault.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ static int bad_option(const char *path, const char *what)
 static int read_options(const char *path, const struct pm_options *o, struct container_options *out)
 {
     const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE |
-                           PM_RELOCATE | PM_DISCOVER | PM_VOUCHED;
+                           PM_RELOCATE | PM_DISCOVER | PM_VOUCHED | PM_ACCEPT_COPY |
+                           PM_PATH_ERROR;
     if (o->size != sizeof *o)
         return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
                                 "another libpm.h?");
@@ -70,6 +72,8 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .readonly = o->flags & PM_READONLY,
         .movable = o->flags & PM_MOVABLE,
         .relocate = o->flags & PM_RELOCATE,
+        .accept_copy = o->flags & PM_ACCEPT_COPY,
+        .path_error = o->flags & PM_PATH_ERROR,
         .layout = o->layout,
         .mode = o->mode ? o->mode : 0666,
         .check_owner = o->check_owner,
@@ -206,8 +210,8 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
             pointer_map_close(&c->pointers);
         if (allocator)
             allocator_close(&c->allocator);
-        txn_unload(&c->txn);
         errno = error;
+        txn_abandon(&c->txn);
     }
     int error = errno;
     container_discard(&c->container);
@@ -264,7 +268,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
         c = forget(c);
     if (c && must_be_moved(c)) {
         close_upper(c);
-        txn_unload(&c->txn);
+        txn_abandon(&c->txn);
         container_close(&c->container);
         translated.moved = true;
         if (open_layers(c, path, options, &translated) != 0)
@@ -282,18 +286,23 @@ int pm_close(pm_container *c)
         return 0;
     if (api_enter(c) != 0)
         return -1;
+    if (txn_is_copied(&c->txn))
+        return txn_refuse_beside_copy(&c->txn);
     if (api_current == c)
         api_current = NULL;
     bool readonly = c->container.readonly;
+    int named = readonly ? 0 : name_check_now(&c->container);
     int result = readonly ? 0 : allocator_rollback(&c->allocator);
     close_upper(c);
     if (result == 0 && !readonly)
         result = txn_close(&c->txn);
     else /* the log still has what to roll back, or the view alone what to forget */
         txn_unload(&c->txn);
+    int error = result == 0 ? ESTALE : errno;
     container_close(&c->container);
     free(c);
-    return result;
+    errno = error;
+    return result == 0 ? named : result;
 }
 
 int pm_clear(pm_container *c)

@@ -20,7 +20,8 @@ static int check_handler(pm_container *c)
 
 static int commit(pm_container *c, struct frame program, uint64_t *epoch)
 {
-    if (api_enter_writing(c) != 0 || check_handler(c) != 0)
+    if (api_enter_writing(c) != 0 || check_handler(c) != 0 ||
+        (name_is_due(&c->container.name) && name_check(&c->container) != 0))
         return -1;
     return api_discovers(c) ? discovery_commit(&c->discovery, program, epoch)
                             : allocator_commit(&c->allocator, epoch);

@@ -28,6 +28,7 @@
 #include "backend/backend.h"
 #include "base/marks.h"
 #include "container/format.h"
+#include "container/name.h"
 #include "container/sums.h"
 
 #include <errno.h>
@@ -51,6 +52,7 @@ struct container {
     uint64_t pointers_target; /* not 0: a move to there has not been completed */
     uint64_t pointers_moved;  /* on the medium, or for the view */
     uint64_t seed;            /* of every checksum in this container */
+    uint64_t mark_open;       /* the state page's mark of a writer of this very file */
     int fd;
     bool readonly;
     enum movable movable;
@@ -64,6 +66,7 @@ struct container {
     struct medium medium;
     struct tables tables; /* all layers', who opens it opens them; closed with it */
     char *path;           /* as given; owned */
+    struct name name;     /* a writer's */
     void *upper;          /* the transaction layer's, for the SIGSEGV handler */
     struct format_header header;
 };
@@ -74,6 +77,8 @@ struct container_options {
     bool movable;       /* the program vouches that all pointers it stores are in the map */
     bool relocate;      /* wherever it comes to lie, home's pointers are to mean that */
     bool moved;         /* the view has other addresses than home's pointers mean in any case */
+    bool accept_copy;   /* of a container that somebody had open */
+    bool path_error;    /* to be no longer at its path is an error, and no warning */
     const char *layout; /* or NULL */
     mode_t mode;
     bool check_owner;   /* whoever else may write the file is refused */

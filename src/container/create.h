@@ -11,10 +11,4 @@ int container_create(const char *path, const struct container_options *options);
 /* Write one copy of a header; 0 or a negative errno. */
 int header_write(int fd, const struct format_header *header, uint64_t offset);
 
-/* The directory that `path` is in, or -1 with a message. */
-int directory_open(const char *path);
-
-/* Make what was done to the entry `path` of its directory durable, and close `directory`. */
-int directory_sync(const char *path, int directory);
-
 #endif

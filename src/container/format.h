@@ -10,8 +10,9 @@
  *
  * Three kinds of metadata, by how they change:
  *   header       written at creation only; each copy has a checksum
- *   in place     sealed words of the state page: base epoch (recovery, close), base address and
- *                what else a move needs, each with a round of its own; and what was fenced, without
+ *   in place     sealed words of the state page: base epoch (recovery, close) and, in the same round,
+ *                who has the file open; base address and what else a move needs, each with a round of
+ *                its own; and what was fenced, without
  *   journaled    root, modules, segment table, bitmaps, pointer map: sealed words, changed by commit
  *                records only; sums over them are in each record and in the state page
  *                (container/sums.h)
@@ -62,7 +63,8 @@ struct format_state {
                                BASE_SUMS: which sums are those of the base */
     uint64_t fenced_epoch;  /* sealed; see below */
     uint64_t fenced_images; /* sealed; undo: fenced_images() */
-    uint64_t unused[5];
+    uint64_t mark;          /* sealed; see below */
+    uint64_t unused[4];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */
     uint64_t unused_too[6];
@@ -119,6 +121,46 @@ static inline uint64_t fenced_images(uint64_t epoch, uint64_t slots)
 static_assert(FORMAT_SIZE_MAX / PM_PAGE <= UINT64_C(1) << FENCED_SLOT_BITS, "slots fit");
 
 /*
+ * Whether a program has the file open for writing, and which file that is, so that a copy made
+ * meanwhile is recognised (container/identity.c). Stored with the base epoch: at open before the
+ * first store, at close after the last.
+ *
+ *   MARK_NONE    written by a libpm that had no marks
+ *   MARK_CLOSED  nobody has
+ *   MARK_OPEN    somebody has, or had when it ended
+ *       bit  54      MARK_LASTING: inode numbers last on its file system
+ *       bits 27..53  hash of its birth time; 0: the file system has none
+ *       bits  0..26  hash of its inode number
+ */
+#define MARK_NONE      UINT64_C(0)
+#define MARK_CLOSED    seal(1)
+#define MARK_OPEN      (UINT64_C(1) << 55)
+#define MARK_LASTING   (UINT64_C(1) << 54)
+#define MARK_HASH_BITS 27
+
+static inline uint64_t mark_open(bool lasting, uint64_t birth, uint64_t inode)
+{
+    return seal(MARK_OPEN | (lasting ? MARK_LASTING : 0) | birth << MARK_HASH_BITS | inode);
+}
+
+static inline uint64_t mark_birth(uint64_t mark)
+{
+    return mark >> MARK_HASH_BITS & ((UINT64_C(1) << MARK_HASH_BITS) - 1);
+}
+
+static inline uint64_t mark_inode(uint64_t mark)
+{
+    return mark & ((UINT64_C(1) << MARK_HASH_BITS) - 1);
+}
+
+static inline bool mark_is_valid(uint64_t mark)
+{
+    return mark == MARK_NONE || mark == MARK_CLOSED || (seal_is_valid(mark) && mark & MARK_OPEN);
+}
+
+static_assert(2 * MARK_HASH_BITS + 2 == SEAL_BITS, "format");
+
+/*
  * A program or library that pointers of the container lead into. Home has them as they were where
  * the module lay when the first of them was committed, `base`; in another run it lies elsewhere.
  * Every word is sealed and journaled; text has 7 bytes a word.
@@ -138,6 +180,7 @@ struct format_module {
 #define FORMAT_HEADER_B    PM_PAGE
 #define FORMAT_GUARD       (FORMAT_HEADER_B + PM_PAGE / 2)
 #define FORMAT_STATE       (2 * PM_PAGE)
+#define FORMAT_MARK        (FORMAT_STATE + offsetof(struct format_state, mark))
 #define FORMAT_MODULES     (FORMAT_STATE + 256)
 #define FORMAT_TABLE       (3 * PM_PAGE) /* one word for each segment up to max_size */
 
@@ -145,6 +188,7 @@ static_assert(sizeof(struct format_header) == 200, "format");
 static_assert(offsetof(struct format_header, layout) == 64, "format");
 static_assert(offsetof(struct format_header, checksum) == 192, "format");
 static_assert(sizeof(struct format_state) == 208, "format");
+static_assert(offsetof(struct format_state, mark) == 24, "in the line of base_epoch");
 static_assert(offsetof(struct format_state, root_offset) == 64, "a line apart from base_epoch");
 static_assert(offsetof(struct format_state, base) == 128, "format");
 static_assert(offsetof(struct format_state, sums) == 192, "a line apart from base_epoch");

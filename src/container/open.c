@@ -11,6 +11,8 @@
 #include "container/descriptor.h"
 #include "container/file_lock.h"
 #include "container/header.h"
+#include "container/identity.h"
+#include "container/new_file.h"
 #include "container/place.h"
 
 #include <errno.h>
@@ -124,6 +126,8 @@ static int check_file(struct container *c, const struct container_options *optio
         return -1;
     uint64_t damaged;
     if (header_read(c->fd, c->path, &c->header, &damaged) != 0)
+        return -1;
+    if (identity_check(c, options->accept_copy) != 0)
         return -1;
     const struct format_header *h = &c->header;
     uint64_t least = (h->meta_segments + 2) * h->segment_size;
@@ -278,7 +282,8 @@ int container_open(struct container *c, const char *path, const struct container
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
-        map_home(c, options) != 0) {
+        map_home(c, options) != 0 ||
+        (!c->readonly && name_resolve(c, options->path_error) != 0)) {
         int error = errno;
         container_discard(c);
         errno = error;
@@ -348,6 +353,7 @@ void container_close(struct container *c)
         file_unlock(c->fd);
         close(c->fd);
     }
+    free(c->name.path);
     free(c->path);
     *c = (struct container){.fd = -1, .view_fd = -1};
 }
@@ -388,6 +394,7 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
         return error;
     map_populate(&c->medium, c->home + from, (uint64_t)wanted << c->segment_shift);
     atomic_store_explicit(&c->segments, segments + wanted, memory_order_release);
+    atomic_store_explicit(&c->name.due, true, memory_order_relaxed);
     return (int)wanted;
 }
 

@@ -8,7 +8,7 @@
  *      5), and changes home
  *   2  all of that is made durable, and the sums of that state, and the guard
  *   3  then the base epoch, by a round of its own (rule 6); and with it what says which segments
- *      are log, even if the log was empty
+ *      are log, even if the log was empty, and the mark that a writer has the file open
  *
  * Nothing read from the medium is used before its checksum and its range were checked.
  */
@@ -51,6 +51,8 @@ int recovery_check_state(const struct txn *t)
         damaged = &state->fenced_epoch;
     else if (!seal_is_valid(state->fenced_images))
         damaged = &state->fenced_images;
+    else if (!mark_is_valid(state->mark) || (guarded && state->mark == MARK_NONE))
+        damaged = &state->mark;
     else if (guarded && !sums_word_is_valid(*sums))
         damaged = sums;
     else if (guarded && (!seal_is_valid(guard->epoch) || guard->epoch == 0))
@@ -59,8 +61,8 @@ int recovery_check_state(const struct txn *t)
         return 0;
     uint64_t offset = (uint64_t)((const char *)damaged - t->c->home);
     return pm__fail(EBADMSG,
-                    "%s: offset %llu: a word about epochs is damaged; restore the file "
-                    "from a backup",
+                    "%s: offset %llu: a word about epochs, or about who has the file open, is "
+                    "damaged; restore the file from a backup",
                     t->c->path, (unsigned long long)offset);
 }
 
@@ -97,14 +99,19 @@ bool recovery_takes_log(const struct txn *t, const struct record_word *word)
            segment_kind(*home_word(t->c, word->offset)) == SEGMENT_LOG;
 }
 
-int publish_base_epoch(struct txn *t, uint64_t base)
+void void_log_in(const struct txn *t, struct format_state *state, uint64_t base)
 {
-    struct format_state *state = home_state(t->c);
     uint64_t kind = (t->engine->in_place ? 0 : BASE_REDO) | (t->sums_slot ? BASE_SUMS : 0);
     /* The images are those of an epoch that ends here. So no later one has the same lower bits,
      * however many there are in which the other engine does not store this word. */
     __atomic_store_n(&state->fenced_images, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&state->base_epoch, seal(base | kind), __ATOMIC_RELAXED);
+}
+
+int publish_base_epoch(struct txn *t, uint64_t base)
+{
+    struct format_state *state = home_state(t->c);
+    void_log_in(t, state, base);
     return medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
 }
 
@@ -116,6 +123,12 @@ int raise_base_epoch(struct txn *t, uint64_t newest)
         error = medium_fence(&t->c->medium);
     t->epoch = base + 1;
     return error;
+}
+
+int recovery_mark(struct txn *t, uint64_t mark, uint64_t newest)
+{
+    __atomic_store_n(&home_state(t->c)->mark, mark, __ATOMIC_RELAXED);
+    return raise_base_epoch(t, newest);
 }
 
 /*
@@ -155,7 +168,7 @@ int recover(struct txn *t)
      * and have left images of base + 2, written ahead. */
     if (error == 0) {
         write_back_claims(t);
-        error = raise_base_epoch(t, found.newest);
+        error = recovery_mark(t, t->c->mark_open, found.newest);
     }
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot write what recovery restored", t->c->path);

@@ -52,11 +52,18 @@ int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where);
 /* Rules 9 and 10 (docs/internals.md), which both need. */
 bool recovery_takes_log(const struct txn *t, const struct record_word *word);
 
+/* Have a state page say that whatever the log says of `base` and older epochs is void. */
+void void_log_in(const struct txn *t, struct format_state *state, uint64_t base);
+
 /* Void what the log says of `base` and older epochs, once the next fence has passed. -errno */
 int publish_base_epoch(struct txn *t, uint64_t base);
 
 /* Let nothing that the log says of `newest` or older epochs, or of what these wrote ahead, count
  * any more. All that home needs is durable. -errno */
 int raise_base_epoch(struct txn *t, uint64_t newest);
+
+/* The same, and mark the file as open or closed in that round. What is durable of the two after a
+ * crash does not matter: when either is stored, home is complete without the log. -errno */
+int recovery_mark(struct txn *t, uint64_t mark, uint64_t newest);
 
 #endif

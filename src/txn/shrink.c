@@ -17,6 +17,7 @@
 #include "txn/txn.h"
 
 #include "base/error.h"
+#include "txn/copy.h"
 #include "txn/moved.h"
 
 #include <assert.h>
@@ -73,7 +74,7 @@ int txn_shrink(struct txn *t)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    int result = shrink(t);
+    int result = t->copy ? txn_refuse_beside_copy(t) : shrink(t);
     lock_release_masked(&t->lock, &saved);
     return result;
 }

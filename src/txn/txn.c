@@ -162,6 +162,8 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                 c->upper = t; /* accesses are served from now on */
             return 0;
         }
+        txn_abandon(t);
+        return -1;
     }
     int error = errno;
     txn_unload(t);
@@ -213,14 +215,23 @@ int txn_close(struct txn *t)
         error = sums_publish(t, t->epoch - 1);
         if (error == 0)
             error = medium_settle(&t->c->medium);
-        if (error == 0)
-            error = raise_base_epoch(t, t->epoch);
     }
+    if (result == 0 && error == 0)
+        error = recovery_mark(t, MARK_CLOSED, t->epoch);
     if (error != 0)
         result = pm__fail_system(-error, "%s: cannot write back, which the next pm_open() will do",
                                  t->c->path);
     txn_unload(t);
     return result;
+}
+
+void txn_abandon(struct txn *t)
+{
+    int error = errno;
+    if (!t->c->readonly) /* else a copy of it, which is whole, would be refused; and if this fails it is */
+        (void)recovery_mark(t, MARK_CLOSED, t->epoch);
+    txn_unload(t);
+    errno = error;
 }
 
 void txn_unload(struct txn *t)

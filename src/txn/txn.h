@@ -24,6 +24,7 @@
 #include "txn/modules.h"
 #include "txn/pages.h"
 
+struct copy;
 struct moved;
 struct redo;
 struct txn;
@@ -127,6 +128,7 @@ struct txn {
     const struct engine *engine;
     struct redo *redo;               /* what that engine needs besides; NULL under undo */
     struct moved *moved;             /* NULL where pointers mean what they are */
+    struct copy *copy;               /* that is being made, page lock; NULL: none is */
     struct txn_upcalls upcalls;      /* set by the allocator */
     struct pointer_upcalls pointers; /* set by the pointer map */
     struct lock lock;                /* the page lock */
@@ -236,8 +238,12 @@ int txn_close(struct txn *t);
  */
 int txn_shrink(struct txn *t);
 
-/* Release what is not the container's only, for one that is read-only or a failed open. */
+/* Release what is not the container's only, for one that is read-only or whose medium failed. */
 void txn_unload(struct txn *t);
+
+/* The same after txn_open(), for a pm_open() that fails: nothing has been stored, so the file is marked
+ * closed. errno stays. */
+void txn_abandon(struct txn *t);
 
 /*
  * What the allocator tells before txn_commit(): after it `page` holds a live object, or holds none

@@ -16,6 +16,7 @@
 #include "txn/redo/redo.h"
 
 #include "base/error.h"
+#include "txn/copy.h"
 #include "txn/sums.h"
 
 #include <assert.h>
@@ -213,10 +214,22 @@ void redo_cool_pages(struct txn *t)
     pages_trim(p, peak);
 }
 
+static void note_for_copy(struct txn *t, const struct words *w)
+{
+    const struct changes *ch = &t->redo->changes;
+    copy_note_words(t, w->clears, w->counts.clears, w->words, w->counts.words);
+    for (uint64_t i = 0; i < ch->run_count; i++)
+        copy_note(t, run_line(ch->runs[i]) * PM_LINE, run_count(ch->runs[i]) * PM_LINE);
+    for (uint64_t i = 0; i < ch->fresh_count; i++)
+        copy_note(t, ch->fresh[i].offset, ch->fresh[i].bytes);
+}
+
 static void finish(struct txn *t, const struct words *w)
 {
     struct redo *r = t->redo;
     apply(t, w);
+    if (t->copy)
+        note_for_copy(t, w);
     segments_close_freed(t, w->words, w->counts.words);
     if (t->moved)
         moved_note(t, w->words, w->counts.words);

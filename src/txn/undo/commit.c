@@ -7,6 +7,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/panic.h"
+#include "txn/copy.h"
 #include "txn/sums.h"
 
 #include <errno.h>
@@ -165,6 +166,13 @@ static struct log_record *build_record(struct txn *t)
     return record;
 }
 
+static void note_for_copy(struct txn *t, const struct log_record *record)
+{
+    copy_note_words(t, record_clears(record), record->clears, record_words(record), record->words);
+    for (uint64_t i = 0; i < record->pages; i++)
+        copy_note(t, record_pages(record)[i].page << PM_PAGE_SHIFT, PM_PAGE);
+}
+
 /* After the fence: words go home (their write-back is fenced by the next round), and the next epoch
  * begins with the pages that stayed open. */
 static void finish(struct txn *t, const struct log_record *record)
@@ -174,6 +182,8 @@ static void finish(struct txn *t, const struct log_record *record)
     t->sums = sums_of_word(record->sums);
     journal_write_back(t->c, record_clears(record), record->clears, words, record->words);
     journal_finish(&t->journal);
+    if (t->copy)
+        note_for_copy(t, record);
     segments_close_freed(t, words, record->words);
 
     struct pages *p = &t->pages;

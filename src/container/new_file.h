@@ -1,0 +1,37 @@
+/*
+ * A file that appears at its path whole or not at all, and replaces none. It is made without a name
+ * (O_TMPFILE), and linked to its path by a call that does not replace. So a crash leaves no litter.
+ * File systems without O_TMPFILE get a temporary name beside the path and rename, and so do processes
+ * without /proc, which linking needs; there a crash may leave that file, which nobody ever opens.
+ */
+#ifndef PM_CONTAINER_NEW_FILE_H
+#define PM_CONTAINER_NEW_FILE_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+struct new_file {
+    int fd;
+    char name[PATH_MAX]; /* that it has now; "": none */
+};
+
+/* -1 with errno, but no message. */
+int new_file_open(struct new_file *file, const char *path, mode_t mode);
+
+/*
+ * Name the finished file `path`, durably; its contents are durable already. The descriptor may be
+ * another one afterwards, which is locked for writing. -1 with a message, and the file has no name:
+ * errno is EEXIST if there is one at the path.
+ */
+int new_file_publish(struct new_file *file, const char *path);
+
+/* Close the descriptor of a file that has not been published, and remove it. errno stays. */
+void new_file_discard(struct new_file *file);
+
+/* The directory that `path` is in, or -1 with a message. */
+int directory_open(const char *path);
+
+/* Make what was done to the entry `path` of its directory durable, and close `directory`. */
+int directory_sync(const char *path, int directory);
+
+#endif

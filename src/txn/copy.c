@@ -1,0 +1,378 @@
+/*
+ * See copy.h. Costs: a read and a write of all that is not log or free; while it runs commits note
+ * some nanoseconds for each page. The pause copies what changed since the last pass, mostly less than
+ * FEW pages, and what the open transaction has stored to under undo.
+ */
+#define _GNU_SOURCE
+#include "txn/copy.h"
+
+#include "base/error.h"
+#include "container/new_file.h"
+#include "txn/recovery.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK      (UINT64_C(1) << 20) /* bytes from one call of `progress` to the next */
+#define FEW        256u                /* pages that are left to the pause, */
+#define PASSES_MAX 8                   /* unless so many passes have not brought them down to that */
+
+struct job {
+    struct txn *t;
+    struct new_file file;
+    const char *path;
+    copy_progress *progress;
+    void *context;
+    struct page_set sets[2]; /* one is filled while the other is copied */
+    struct copy shared;
+    uint64_t allocated; /* bytes of the file */
+    char *memory;       /* pages that were taken in the pause, */
+    uint32_t *taken;    /* which these are, */
+    uint32_t count;     /* how many, */
+    uint32_t room;      /* and how many they may be */
+    struct format_state state; /* as it is to be in the copy, */
+    struct format_guard guard; /* and its guard */
+    uint64_t bytes;            /* of the container in the pause */
+};
+
+/* ---- what commits tell ------------------------------------------------------------------------- */
+
+static void add_page(struct page_set *set, uint32_t page)
+{
+    uint64_t bit = UINT64_C(1) << page % 64;
+    if (set->bits[page / 64] & bit)
+        return;
+    set->bits[page / 64] |= bit;
+    set->pages[set->count++] = page;
+}
+
+void copy_note(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t page = offset >> PM_PAGE_SHIFT; page << PM_PAGE_SHIFT < offset + bytes; page++)
+        add_page(t->copy->changed, (uint32_t)page);
+}
+
+void copy_note_words(struct txn *t, const struct record_clear *clears, uint64_t clear_count,
+                     const struct record_word *words, uint64_t word_count)
+{
+    const struct container *c = t->c;
+    for (uint64_t i = 0; i < clear_count; i++)
+        copy_note(t, clears[i].offset, clears[i].bytes);
+    for (uint64_t i = 0; i < word_count; i++) {
+        uint64_t segment = (words[i].offset - FORMAT_TABLE) / sizeof(uint64_t);
+        copy_note(t, words[i].offset, sizeof(uint64_t));
+        if (is_table_word(c, words[i].offset) && words[i].value != 0) /* C2 */
+            copy_note(t, segment << c->segment_shift, c->segment_size);
+    }
+}
+
+/* ---- the copying ------------------------------------------------------------------------------- */
+
+static int cannot(const struct job *j, int error)
+{
+    return pm__fail_system(-error, "%s: cannot copy it to %s", j->t->c->path, j->path);
+}
+
+static int tell(const struct job *j, uint64_t done)
+{
+    uint64_t total = container_bytes(j->t->c);
+    if (!j->progress || j->progress(j->context, min_u64(done, total), total) == 0)
+        return 0;
+    return pm__fail(ECANCELED, "%s: copying it to %s was stopped, as the program asked; nothing is "
+                               "left of the copy",
+                    j->t->c->path, j->path);
+}
+
+/* Let the file have blocks for `bytes`. */
+static int allocate(struct job *j, uint64_t bytes)
+{
+    int error = bytes > j->allocated ? file_allocate(j->file.fd, j->allocated, bytes) : 0;
+    j->allocated = error == 0 ? max_u64(bytes, j->allocated) : j->allocated;
+    return error == 0 ? 0 : cannot(j, error);
+}
+
+/* Whoever stores there meanwhile notes it: the kernel reads, and may read half of it. */
+static int copy_range(struct job *j, uint64_t offset, uint64_t bytes)
+{
+    int error = file_write(j->file.fd, j->t->c->home + offset, bytes, offset);
+    return error == 0 ? 0 : cannot(j, error);
+}
+
+static bool is_wanted(const struct container *c, uint64_t segment)
+{
+    enum segment_kind kind = segment_kind(table_word(home_table(c), segment));
+    return kind != SEGMENT_FREE && kind != SEGMENT_LOG;
+}
+
+/* Step 2. */
+static int copy_all(struct job *j)
+{
+    const struct container *c = j->t->c;
+    uint64_t end = container_bytes(c);
+    for (uint64_t at = 0, n; at < end; at += n) {
+        n = min_u64(CHUNK, c->segment_size - at % c->segment_size);
+        if (is_wanted(c, at >> c->segment_shift) && copy_range(j, at, n) != 0)
+            return -1;
+        if (tell(j, at + n) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int compare_pages(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Step 3: copy the pages of a set, and empty it. */
+static int copy_set(struct job *j, struct page_set *set)
+{
+    uint32_t n;
+    int result = 0;
+    qsort(set->pages, set->count, sizeof *set->pages, compare_pages);
+    for (uint32_t i = 0; i < set->count && result == 0; i += n) {
+        for (n = 1; i + n < set->count && n < CHUNK >> PM_PAGE_SHIFT &&
+                    set->pages[i + n] == set->pages[i] + n;)
+            n++;
+        result = copy_range(j, (uint64_t)set->pages[i] << PM_PAGE_SHIFT,
+                            (uint64_t)n << PM_PAGE_SHIFT);
+        if (result == 0)
+            result = tell(j, UINT64_MAX);
+    }
+    for (uint32_t i = 0; i < set->count; i++)
+        set->bits[set->pages[i] / 64] = 0;
+    set->count = 0;
+    return result;
+}
+
+/* ---- the pause --------------------------------------------------------------------------------- */
+
+static uint64_t room_bytes(uint32_t pages)
+{
+    return pages * (PM_PAGE + sizeof(uint32_t));
+}
+
+/* Memory for so many pages and their numbers, which the kernel has given before the pause begins. */
+static int make_room(struct job *j, uint32_t pages)
+{
+    if (pages <= j->room)
+        return 0;
+    char *memory = map_table(room_bytes(pages));
+    if (memory == MAP_FAILED)
+        return cannot(j, -errno);
+    for (uint64_t i = 0; i < room_bytes(pages); i += PM_PAGE)
+        *(volatile char *)(memory + i) = 0;
+    if (j->room > 0)
+        munmap(j->memory, room_bytes(j->room));
+    j->memory = memory;
+    j->taken = (uint32_t *)(memory + ((uint64_t)pages << PM_PAGE_SHIFT));
+    j->room = pages;
+    return 0;
+}
+
+static void take_page(struct job *j, uint32_t page, const char *contents)
+{
+    memcpy(j->memory + ((uint64_t)j->count << PM_PAGE_SHIFT), contents, PM_PAGE);
+    j->taken[j->count++] = page;
+}
+
+/* What is left, and then what the open transaction has changed in place, as it was before (C3). */
+static void take_pages(struct job *j)
+{
+    const struct txn *t = j->t;
+    for (uint32_t i = 0; i < t->copy->changed->count; i++)
+        take_page(j, t->copy->changed->pages[i], page_home(&t->pages, t->copy->changed->pages[i]));
+    for (uint32_t i = 0; i < t->pages.count && t->engine->in_place; i++) {
+        const struct page_entry *entry = &t->pages.opened[i];
+        if (entry->slot != SLOT_NONE)
+            take_page(j, entry->page, log_slot(&t->log, t->epoch % 2, entry->slot));
+    }
+}
+
+static void take_state(struct job *j)
+{
+    struct txn *t = j->t;
+    j->bytes = container_bytes(t->c);
+    j->state = *home_state(t->c);
+    j->state.mark = MARK_CLOSED;
+    void_log_in(t, &j->state, t->epoch + 4);
+    j->guard = *home_guard(t->c);
+    if (t->c->header.version == FORMAT_VERSION) {
+        j->state.sums[t->sums_slot] = sums_word(t->sums);
+        j->guard.epoch = seal(t->epoch - 1);
+    }
+}
+
+/*
+ * Step 4, if it is short, or if it never gets any shorter; false: `*set` has what to copy before, and
+ * `*room` pages are wanted then.
+ */
+static bool take(struct job *j, unsigned pass, uint32_t *room, struct page_set **set)
+{
+    struct txn *t = j->t;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    *set = t->copy->changed;
+    uint32_t left = (*set)->count + (t->engine->in_place ? t->pages.count : 0);
+    bool taken = left <= j->room && (left <= FEW || pass >= PASSES_MAX);
+    if (taken) {
+        take_pages(j);
+        take_state(j);
+        t->copy = NULL;
+    } else {
+        t->copy->changed = *set == &j->sets[0] ? &j->sets[1] : &j->sets[0];
+        *room = (uint32_t)max_u64(2 * FEW, 2 * (uint64_t)left);
+    }
+    lock_release_masked(&t->lock, &saved);
+    return taken;
+}
+
+/* ---- from beginning to end --------------------------------------------------------------------- */
+
+/* Step 5. */
+static int write_taken(struct job *j)
+{
+    const struct format_header *header = &j->t->c->header;
+    int error = 0;
+    if (allocate(j, j->bytes) != 0)
+        return -1;
+    for (uint32_t i = 0; i < j->count && error == 0; i++)
+        error = file_write(j->file.fd, j->memory + ((uint64_t)i << PM_PAGE_SHIFT), PM_PAGE,
+                           (uint64_t)j->taken[i] << PM_PAGE_SHIFT);
+    if (error == 0)
+        error = file_write(j->file.fd, header, sizeof *header, FORMAT_HEADER_A);
+    if (error == 0)
+        error = file_write(j->file.fd, header, sizeof *header, FORMAT_HEADER_B);
+    if (error == 0)
+        error = file_write(j->file.fd, &j->guard, sizeof j->guard, FORMAT_GUARD);
+    if (error == 0)
+        error = file_write(j->file.fd, &j->state, sizeof j->state, FORMAT_STATE);
+    if (error == 0)
+        error = file_sync(j->file.fd);
+    return error == 0 ? 0 : cannot(j, error);
+}
+
+/* Let the file system share the blocks, where it can and home is what the file has. */
+static bool clone(struct job *j)
+{
+    const struct txn *t = j->t;
+    bool same = t->c->readonly && !t->recovery.recovered && t->c->pointers_moved == 0;
+    if (!same || ioctl(j->file.fd, FICLONE, t->c->fd) != 0)
+        return false;
+    j->allocated = container_bytes(t->c);
+    return true;
+}
+
+static int copy(struct job *j)
+{
+    uint32_t room = 2 * FEW;
+    if (!clone(j) && (allocate(j, container_bytes(j->t->c)) != 0 || copy_all(j) != 0))
+        return -1;
+    for (unsigned pass = 1;; pass++) {
+        struct page_set *left;
+        if (make_room(j, room) != 0)
+            return -1;
+        if (take(j, pass, &room, &left))
+            return write_taken(j);
+        if (allocate(j, container_bytes(j->t->c)) != 0 || copy_set(j, left) != 0)
+            return -1;
+    }
+}
+
+bool txn_is_copied(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    bool copied = t->copy;
+    lock_release_masked(&t->lock, &saved);
+    return copied;
+}
+
+int txn_refuse_beside_copy(const struct txn *t)
+{
+    return pm__fail(EBUSY, "%s: a copy of it is being made; wait until that pm_copy() has returned",
+                    t->c->path);
+}
+
+/* From now on commits note what they change. */
+static int begin(struct job *j)
+{
+    struct txn *t = j->t;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    bool busy = t->copy;
+    if (!busy)
+        t->copy = &j->shared;
+    lock_release_masked(&t->lock, &saved);
+    return busy ? txn_refuse_beside_copy(t) : 0;
+}
+
+static void end(struct job *j)
+{
+    sigset_t saved;
+    lock_acquire_masked(&j->t->lock, &saved);
+    if (j->t->copy == &j->shared)
+        j->t->copy = NULL;
+    lock_release_masked(&j->t->lock, &saved);
+}
+
+static int open_file(struct job *j)
+{
+    struct stat original, there;
+    if (lstat(j->path, &there) == 0) /* found out now, and not when it is finished */
+        return pm__fail(EEXIST, "%s: exists already, and a copy replaces no file; choose another name",
+                        j->path);
+    if (fstat(j->t->c->fd, &original) != 0)
+        return pm__fail_system(errno, "%s: cannot read its status", j->t->c->path);
+    if (new_file_open(&j->file, j->path, original.st_mode & 0777) != 0)
+        return cannot(j, -errno);
+    return 0;
+}
+
+static int make(struct job *j)
+{
+    if (open_file(j) != 0)
+        return -1;
+    if (copy(j) == 0 && tell(j, UINT64_MAX) == 0 && new_file_publish(&j->file, j->path) == 0) {
+        close(j->file.fd);
+        return 0;
+    }
+    new_file_discard(&j->file);
+    return -1;
+}
+
+int txn_copy(struct txn *t, const char *path, copy_progress *progress, void *context)
+{
+    uint64_t pages = t->c->max_size >> PM_PAGE_SHIFT;
+    uint64_t bits = align_up(divide_up(pages, 64) * sizeof(uint64_t), PM_PAGE);
+    uint64_t numbers = align_up(pages * sizeof(uint32_t), PM_PAGE);
+    struct tables tables;
+    struct job j = {.t = t, .path = path, .progress = progress, .context = context};
+    int error = tables_open(&tables, 2 * (bits + numbers));
+    if (error != 0)
+        return cannot(&j, error);
+    for (int i = 0; i < 2; i++)
+        j.sets[i] = (struct page_set){.bits = tables_take(&tables, bits),
+                                      .pages = tables_take(&tables, numbers)};
+    j.shared.changed = &j.sets[0];
+    int result = begin(&j);
+    if (result == 0) {
+        result = make(&j);
+        error = errno;
+        end(&j);
+        if (j.room > 0)
+            munmap(j.memory, room_bytes(j.room));
+        errno = error;
+    }
+    error = errno;
+    tables_close(&tables);
+    errno = error;
+    return result;
+}

@@ -1,0 +1,58 @@
+/*
+ * A copy of the last commit, made while commits go on. pm_copy() is the reader's way in.
+ *
+ * Home has the last commit, but for three things: a commit that runs, stores of the open transaction
+ * under undo, and the log. So
+ *
+ *   1  commits note from now on which pages of home they change
+ *   2  all segments with data or metadata are copied, without a lock; some of it may be torn
+ *   3  pages that were changed meanwhile are copied again, and again, until they are few
+ *   4  under the page lock: those that are left are copied to memory, the open transaction's from
+ *      their pre-images. This is the one pause: nobody commits, or stores to a page that is closed
+ *   5  they are written; the state page says: no log, closed
+ *
+ * Why it is one commit's state:
+ *
+ *   C1  What of home a commit changes, and can be read after it, it notes under the page lock: lines
+ *       and words that it carries home; under undo the pages that its record lists (rule 1).
+ *   C2  A segment that was free, or log, when step 2 passed it is noted whole when it gets an owner.
+ *   C3  A page with uncommitted stores is one that has a pre-image (undo), or holds nothing committed.
+ *   C4  Each page is read after the last commit that changed it: in step 4 if not before.
+ */
+#ifndef PM_TXN_COPY_H
+#define PM_TXN_COPY_H
+
+#include "txn/txn.h"
+
+/* Pages, each once, in the order in which they came. */
+struct page_set {
+    uint64_t *bits;  /* one a page of the container's maximal size */
+    uint32_t *pages; /* room for all */
+    uint32_t count;
+};
+
+/* What a commit needs to know of a copy that is being made. Guarded by the page lock. */
+struct copy {
+    struct page_set *changed; /* pages of home, since they were last collected */
+};
+
+/* Told how many of `total` bytes have been copied. Not 0: stop. */
+typedef int copy_progress(void *context, uint64_t done, uint64_t total);
+
+/* Whether a copy is being made. */
+bool txn_is_copied(struct txn *t);
+
+/* -1 with EBUSY: a copy is being made, and what is asked for would disturb it. */
+int txn_refuse_beside_copy(const struct txn *t);
+
+/* Copy the last commit to a new file at `path`; any thread. -1 with a message, and there is no file. */
+int txn_copy(struct txn *t, const char *path, copy_progress *progress, void *context);
+
+/* Home has changed there. */
+void copy_note(struct txn *t, uint64_t offset, uint64_t bytes);
+
+/* A record's words and clears have been applied. */
+void copy_note_words(struct txn *t, const struct record_clear *clears, uint64_t clear_count,
+                     const struct record_word *words, uint64_t word_count);
+
+#endif
