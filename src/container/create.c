@@ -51,7 +51,7 @@ static int fill_state(struct format_state *state, const char *path, const struct
                                    .mark = MARK_CLOSED,
                                    .base = seal(base),
                                    .movable = seal(movable ? MOVABLE_NOW : MOVABLE_NEVER),
-                                   .sums = {sums_word(sums)}};
+                                   .sums = sums_word(sums)};
     return 0;
 }
 

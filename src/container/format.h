@@ -59,8 +59,7 @@ struct format_header {
 
 struct format_state {
     uint64_t base_epoch;    /* sealed, never 0; whatever the log says of it and of older epochs is
-                               void; and BASE_REDO: what follows it is the redo engine's log; and
-                               BASE_SUMS: which sums are those of the base */
+                               void; and BASE_REDO: what follows it is the redo engine's log */
     uint64_t fenced_epoch;  /* sealed; see below */
     uint64_t fenced_images; /* sealed; undo: fenced_images() */
     uint64_t mark;          /* sealed; see below */
@@ -72,7 +71,7 @@ struct format_state {
     uint64_t target;  /* sealed; not 0: pointers are on their way there, and some have arrived */
     uint64_t movable; /* sealed; enum movable */
     uint64_t unused_three[5];
-    uint64_t sums[2]; /* sums_word() at the base epoch, by BASE_SUMS; the other is the one before */
+    uint64_t sums; /* sums_word() of the last commit; if the log counts, its newest record has it */
 };
 
 /*
@@ -91,15 +90,7 @@ enum movable {
     MOVABLE_ONCE = 2, /* until somebody wrote here who did not */
 };
 
-#define BASE_REDO  (UINT64_C(1) << (SEAL_BITS - 1))
-#define BASE_SUMS  (UINT64_C(1) << (SEAL_BITS - 2))
-#define BASE_EPOCH (BASE_SUMS - 1) /* the bits of the epoch */
-
-/* Which of the sums are those of the base epoch. */
-static inline unsigned sums_slot_of(const struct format_state *state)
-{
-    return seal_payload(state->base_epoch) & BASE_SUMS ? 1 : 0;
-}
+#define BASE_REDO (UINT64_C(1) << (SEAL_BITS - 1))
 
 /*
  * What the log must hold: without these words a damaged record would pass for one that a crash has
@@ -187,7 +178,7 @@ struct format_module {
 static_assert(sizeof(struct format_header) == 200, "format");
 static_assert(offsetof(struct format_header, layout) == 64, "format");
 static_assert(offsetof(struct format_header, checksum) == 192, "format");
-static_assert(sizeof(struct format_state) == 208, "format");
+static_assert(sizeof(struct format_state) == 200, "format");
 static_assert(offsetof(struct format_state, mark) == 24, "in the line of base_epoch");
 static_assert(offsetof(struct format_state, root_offset) == 64, "a line apart from base_epoch");
 static_assert(offsetof(struct format_state, base) == 128, "format");

@@ -205,7 +205,7 @@ static void take_state(struct job *j)
     void_log_in(t, &j->state, t->epoch + 4);
     j->guard = *home_guard(t->c);
     if (t->c->header.version == FORMAT_VERSION) {
-        j->state.sums[t->sums_slot] = sums_word(t->sums);
+        j->state.sums = sums_word(t->sums);
         j->guard.epoch = seal(t->epoch - 1);
     }
 }

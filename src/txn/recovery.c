@@ -42,8 +42,8 @@ int recovery_check_state(const struct txn *t)
 {
     const struct format_state *state = home_state(t->c);
     const struct format_guard *guard = home_guard(t->c);
-    uint64_t base = seal_payload(state->base_epoch) & BASE_EPOCH;
-    const uint64_t *sums = &state->sums[sums_slot_of(state)], *damaged = NULL;
+    uint64_t base = seal_payload(state->base_epoch) & ~BASE_REDO;
+    const uint64_t *damaged = NULL;
     bool guarded = t->c->header.version == FORMAT_VERSION;
     if (!seal_is_valid(state->base_epoch) || base == 0 || base > EPOCH_MAX)
         damaged = &state->base_epoch;
@@ -53,8 +53,8 @@ int recovery_check_state(const struct txn *t)
         damaged = &state->fenced_images;
     else if (!mark_is_valid(state->mark) || (guarded && state->mark == MARK_NONE))
         damaged = &state->mark;
-    else if (guarded && !sums_word_is_valid(*sums))
-        damaged = sums;
+    else if (guarded && !sums_word_is_valid(state->sums))
+        damaged = &state->sums;
     else if (guarded && (!seal_is_valid(guard->epoch) || guard->epoch == 0))
         damaged = &guard->epoch;
     if (!damaged)
@@ -101,7 +101,7 @@ bool recovery_takes_log(const struct txn *t, const struct record_word *word)
 
 void void_log_in(const struct txn *t, struct format_state *state, uint64_t base)
 {
-    uint64_t kind = (t->engine->in_place ? 0 : BASE_REDO) | (t->sums_slot ? BASE_SUMS : 0);
+    uint64_t kind = t->engine->in_place ? 0 : BASE_REDO;
     /* The images are those of an epoch that ends here. So no later one has the same lower bits,
      * however many there are in which the other engine does not store this word. */
     __atomic_store_n(&state->fenced_images, 0, __ATOMIC_RELAXED);
@@ -153,10 +153,9 @@ int recover(struct txn *t)
     const struct format_state *state = home_state(t->c);
     uint64_t word = seal_payload(state->base_epoch);
     bool redo = word & BASE_REDO;
-    t->sums_slot = sums_slot_of(state);
-    t->sums = sums_of_word(state->sums[t->sums_slot]);
+    t->sums = sums_of_word(state->sums);
     struct found found;
-    if ((redo ? redo_recover : undo_recover)(t, word & BASE_EPOCH, &found) != 0)
+    if ((redo ? redo_recover : undo_recover)(t, word & ~BASE_REDO, &found) != 0)
         return -1;
     int error = 0;
     if (t->recovery.recovered) {

@@ -5,7 +5,7 @@
 #include "txn/txn.h"
 
 /* No container gets that old; what follows from a larger epoch might not fit a sealed word. */
-#define EPOCH_MAX (BASE_EPOCH / 2)
+#define EPOCH_MAX (UINT64_C(1) << (SEAL_BITS - 2))
 
 /* What an engine's recovery has found. */
 struct found {

@@ -2,12 +2,8 @@
  * Adding up journaled words. The segment table says where they are: a slab begins with its bitmap, and
  * a map is nothing else. Other segments have none.
  *
- * The state page has room for two sums_word()s, and a bit of the base epoch says which one counts.
- *
- *   1  the new sums go to the other place; a fence
- *   2  the base epoch is raised, and its bit names the new sums; a fence
- *
- * After a crash between the two the old base epoch counts, with the old sums.
+ * The state page gets new sums before the base epoch is raised, with a fence between the two. After a crash
+ * there the log counts still, and recovery takes the sums from its newest record.
  */
 #include "txn/sums.h"
 
@@ -120,10 +116,7 @@ int sums_publish(struct txn *t, uint64_t durable)
 {
     if (t->c->header.version < FORMAT_VERSION)
         return 0;
-    uint64_t *sums = home_state(t->c)->sums, word = sums_word(t->sums);
-    if (sums[t->sums_slot] != word)
-        t->sums_slot = !t->sums_slot;
-    int error = store(t, &sums[t->sums_slot], word);
+    int error = store(t, &home_state(t->c)->sums, sums_word(t->sums));
     return error == 0 ? store(t, &home_guard(t->c)->epoch, seal(durable)) : error;
 }
 
@@ -132,7 +125,7 @@ int sums_upgrade(struct txn *t)
     struct format_state *state = home_state(t->c);
     struct format_guard *guard = home_guard(t->c);
     t->sums = sums_of_home(t);
-    int error = store(t, &state->sums[t->sums_slot], sums_word(t->sums));
+    int error = store(t, &state->sums, sums_word(t->sums));
     if (error == 0)
         error = store(t, &guard->epoch, seal(t->epoch - 1));
     if (error == 0)

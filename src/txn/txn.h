@@ -145,7 +145,6 @@ struct txn {
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */
     struct sums sums;            /* of home's journaled words, as the last commit has them */
-    unsigned sums_slot;          /* where the state page has those of the base epoch */
     struct modules modules;
     struct log log;
     struct pages pages;

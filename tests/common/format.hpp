@@ -22,7 +22,7 @@ inline void forge_word(const std::string &path, uint64_t offset, uint64_t word)
     auto *state = reinterpret_cast<format_state *>(file.data() + FORMAT_STATE);
     auto *old = reinterpret_cast<uint64_t *>(file.data() + offset);
     uint64_t seed = header->id[0] ^ header->id[1];
-    auto *sum = &state->sums[sums_slot_of(state)];
+    auto *sum = &state->sums;
     bool is_fixed = offset < header->meta_segments * header->segment_size;
     auto term = is_fixed && offset >= FORMAT_TABLE ? sums_table_term : sums_term;
     struct sums sums = sums_of_word(*sum);

@@ -38,7 +38,7 @@ uint64_t table_word(const Bytes &file, uint64_t segment)
 }
 
 // Returns the segments that it takes.
-uint64_t add_metadata(const Bytes &file, const Geometry &g, Collector &out)
+uint64_t add_metadata(const Geometry &g, Collector &out)
 {
     out.add(Kind::header, FORMAT_HEADER_A, sizeof(format_header));
     out.add(Kind::header, FORMAT_HEADER_B, sizeof(format_header));
@@ -48,7 +48,7 @@ uint64_t add_metadata(const Bytes &file, const Geometry &g, Collector &out)
             2 * sizeof(uint64_t));
     out.add(Kind::root, FORMAT_STATE + offsetof(format_state, root_offset), 2 * sizeof(uint64_t));
     out.add(Kind::place, FORMAT_STATE + offsetof(format_state, base), 3 * sizeof(uint64_t));
-    out.add(Kind::sums, sums_offset(file), sizeof(uint64_t));
+    out.add(Kind::sums, FORMAT_STATE + offsetof(format_state, sums), sizeof(uint64_t));
     // Two of them, which are like the others; flipping each bit of all would take minutes.
     out.add(Kind::place, FORMAT_MODULES, 2 * sizeof(format_module));
     out.add(Kind::object, FORMAT_MODULES + 2 * sizeof(format_module),
@@ -206,13 +206,7 @@ bool log_is_redo(const Bytes &file)
 
 uint64_t base_epoch(const Bytes &file)
 {
-    return at<uint64_t>(file, FORMAT_STATE) & BASE_EPOCH;
-}
-
-uint64_t sums_offset(const Bytes &file)
-{
-    format_state state = at<format_state>(file, FORMAT_STATE);
-    return FORMAT_STATE + offsetof(format_state, sums) + sums_slot_of(&state) * sizeof(uint64_t);
+    return at<uint64_t>(file, FORMAT_STATE) & (BASE_REDO - 1);
 }
 
 std::vector<Piece> pieces_of(const Bytes &file)
@@ -221,7 +215,7 @@ std::vector<Piece> pieces_of(const Bytes &file)
     Collector out;
     if (!g)
         return {};
-    uint64_t first_data = add_metadata(file, *g, out);
+    uint64_t first_data = add_metadata(*g, out);
     std::vector<uint64_t> halves[2] = {log_segments(file, *g, 0), log_segments(file, *g, 1)};
     Bytes records[2] = {record_at(file, *g, halves[0]), record_at(file, *g, halves[1])};
     for (uint64_t i = first_data; i < g->segments; i++) {

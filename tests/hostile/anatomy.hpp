@@ -66,9 +66,6 @@ bool log_is_redo(const Bytes &file);
 // Of the state page.
 uint64_t base_epoch(const Bytes &file);
 
-// Where it has the sums of the base epoch.
-uint64_t sums_offset(const Bytes &file);
-
 // What records have the checksums of, the space between objects there included: listed pages, and
 // fresh ranges as far as they are told in the first part of a record. `entry`: where in the file,
 // or for undo in the record, it is told.

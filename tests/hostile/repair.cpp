@@ -117,7 +117,7 @@ void repair_sums(Bytes &file)
         if (piece.kind == Kind::bitmap || piece.kind == Kind::map)
             add(sums.rest, sums_term, piece.offset, piece.bytes);
     const uint64_t word = sums_word(sums);
-    put(file, sums_offset(file), word);
+    put(file, FORMAT_STATE + offsetof(format_state, sums), word);
     for (const Piece &piece : pieces)
         if (piece.kind == Kind::part && at<redo_part>(file, piece.offset).number == 0)
             put(file, piece.offset + offsetof(redo_part, previous), word);

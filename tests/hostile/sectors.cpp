@@ -130,8 +130,11 @@ class Sectors
 
     void damage(uint64_t offset, uint64_t bytes)
     {
-        put_there("zeros", offset, Bytes(bytes, '\0'));
-        put_there("ones", offset, Bytes(bytes, '\xff'));
+        const Bytes zeros(bytes, '\0');
+        put_there("zeros", offset, zeros);
+        // Most of a pointer map is zero, and no seal fits ones: once for each sector is enough.
+        if (all() || bytes > PM_LINE || whole_.compare(offset, bytes, zeros) != 0)
+            put_there("ones", offset, Bytes(bytes, '\xff'));
         put_there("its older self, of a session", offset, session_.substr(offset, bytes));
         put_there("its older self, of a commit", offset, commit_.substr(offset, bytes));
         uint64_t next = offset + bytes; // exchanged with its neighbour
