@@ -18,6 +18,7 @@ enum class Kind {
     header,
     base_epoch,
     fenced,
+    mark, // of who has it open
     root,
     place, // base, target, movable
     table,
