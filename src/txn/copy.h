@@ -16,6 +16,7 @@
  *   C1  What of home a commit changes, and can be read after it, it notes under the page lock: lines
  *       and words that it carries home; under undo the pages that its record lists (rule 1).
  *   C2  A segment that was free, or log, when step 2 passed it is noted whole when it gets an owner.
+ *       What the log claims nobody notes: in the copy the segment is log or free, and holds nothing.
  *   C3  A page with uncommitted stores is one that has a pre-image (undo), or holds nothing committed.
  *   C4  Each page is read after the last commit that changed it: in step 4 if not before.
  */

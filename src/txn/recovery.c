@@ -51,18 +51,21 @@ int recovery_check_state(const struct txn *t)
         damaged = &state->fenced_epoch;
     else if (!seal_is_valid(state->fenced_images))
         damaged = &state->fenced_images;
-    else if (!mark_is_valid(state->mark) || (guarded && state->mark == MARK_NONE))
-        damaged = &state->mark;
     else if (guarded && !sums_word_is_valid(state->sums))
         damaged = &state->sums;
     else if (guarded && (!seal_is_valid(guard->epoch) || guard->epoch == 0))
         damaged = &guard->epoch;
+    if (!damaged && (!mark_is_valid(state->mark) || (guarded && state->mark == MARK_NONE)))
+        return pm__fail(EBADMSG,
+                        "%s: offset %llu: the word that says who has the file open is damaged; "
+                        "restore the file from a backup",
+                        t->c->path, (unsigned long long)FORMAT_MARK);
     if (!damaged)
         return 0;
     uint64_t offset = (uint64_t)((const char *)damaged - t->c->home);
     return pm__fail(EBADMSG,
-                    "%s: offset %llu: a word about epochs, or about who has the file open, is "
-                    "damaged; restore the file from a backup",
+                    "%s: offset %llu: a word about epochs is damaged; restore the file "
+                    "from a backup",
                     t->c->path, (unsigned long long)offset);
 }
 
@@ -125,10 +128,16 @@ int raise_base_epoch(struct txn *t, uint64_t newest)
     return error;
 }
 
-int recovery_mark(struct txn *t, uint64_t mark, uint64_t newest)
+void set_file_mark(struct txn *t, uint64_t mark)
 {
     __atomic_store_n(&home_state(t->c)->mark, mark, __ATOMIC_RELAXED);
-    return raise_base_epoch(t, newest);
+}
+
+int publish_file_mark(struct txn *t, uint64_t mark)
+{
+    set_file_mark(t, mark);
+    int error = medium_publish(&t->c->medium, &home_state(t->c)->mark, sizeof mark);
+    return error == 0 ? medium_fence(&t->c->medium) : error;
 }
 
 /*
@@ -167,7 +176,8 @@ int recover(struct txn *t)
      * and have left images of base + 2, written ahead. */
     if (error == 0) {
         write_back_claims(t);
-        error = recovery_mark(t, t->c->mark_open, found.newest);
+        set_file_mark(t, t->c->mark_open);
+        error = raise_base_epoch(t, found.newest);
     }
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot write what recovery restored", t->c->path);

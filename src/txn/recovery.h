@@ -62,8 +62,12 @@ int publish_base_epoch(struct txn *t, uint64_t base);
  * any more. All that home needs is durable. -errno */
 int raise_base_epoch(struct txn *t, uint64_t newest);
 
-/* The same, and mark the file as open or closed in that round. What is durable of the two after a
- * crash does not matter: when either is stored, home is complete without the log. -errno */
-int recovery_mark(struct txn *t, uint64_t mark, uint64_t newest);
+/*
+ * Mark the file as open or closed: with the round that raises the base epoch, or by one of its own,
+ * -errno. What is durable of mark and base epoch after a crash does not matter: when either is stored,
+ * home is complete without the log.
+ */
+void set_file_mark(struct txn *t, uint64_t mark);
+int publish_file_mark(struct txn *t, uint64_t mark);
 
 #endif

@@ -4,7 +4,7 @@
  * first image or record in the segment, which counts only then. So a segment of the log is taken
  * from those free in home *and* shadow, as any other.
  */
-#include "txn/copy.h"
+#include "txn/txn.h"
 
 #include <errno.h>
 
@@ -115,8 +115,6 @@ static void set_words(struct txn *t, uint32_t segment, uint64_t word)
 {
     __atomic_store_n(&shadow_table(t->c)[segment], word, __ATOMIC_RELAXED);
     __atomic_store_n(&home_table(t->c)[segment], word, __ATOMIC_RELAXED);
-    if (t->copy)
-        copy_note(t, FORMAT_TABLE + segment * sizeof word, sizeof word);
 }
 
 int segments_claim_log(struct txn *t, unsigned h)

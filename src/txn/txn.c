@@ -215,9 +215,13 @@ int txn_close(struct txn *t)
         error = sums_publish(t, t->epoch - 1);
         if (error == 0)
             error = medium_settle(&t->c->medium);
+        if (error == 0) {
+            set_file_mark(t, MARK_CLOSED);
+            error = raise_base_epoch(t, t->epoch);
+        }
+    } else if (result == 0) {
+        error = publish_file_mark(t, MARK_CLOSED);
     }
-    if (result == 0 && error == 0)
-        error = recovery_mark(t, MARK_CLOSED, t->epoch);
     if (error != 0)
         result = pm__fail_system(-error, "%s: cannot write back, which the next pm_open() will do",
                                  t->c->path);
@@ -229,7 +233,7 @@ void txn_abandon(struct txn *t)
 {
     int error = errno;
     if (!t->c->readonly) /* else a copy of it, which is whole, would be refused; and if this fails it is */
-        (void)recovery_mark(t, MARK_CLOSED, t->epoch);
+        (void)publish_file_mark(t, MARK_CLOSED);
     txn_unload(t);
     errno = error;
 }

@@ -62,7 +62,7 @@ class Chain
         setenv("LIBPM_POWER", power.c_str(), 1);
         setenv("LIBPM_POWER_COARSE", medium_.coarse ? "1" : "0", 1);
         std::vector<std::string> command = {medium_.worker + crash::suffix(), file_, structure_,
-                                            std::to_string(workload_)};
+                                            std::to_string(workload_), "image"};
         command.insert(command.end(), medium_.modes.begin(), medium_.modes.end());
         crash::Outcome o = crash::run(command);
         if (!WIFEXITED(o.status) || WEXITSTATUS(o.status) != crash::POWER_FAILED)
@@ -84,7 +84,7 @@ class Chain
     // What is wrong with the container now; empty if nothing.
     std::string judge() const
     {
-        pm_options options = test::options();
+        pm_options options = test::options(PM_ACCEPT_COPY);
         test::Container c(pm_open(file_.c_str(), &options));
         if (!c)
             return std::string("it does not open: ") + pm_errormsg();

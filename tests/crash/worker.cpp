@@ -5,7 +5,7 @@
 //   concurrent   threads may store during commits     file    accept an ordinary file under undo
 //   rollback     now and then                         check   pm_check() after each commit
 //   async        wait for every fourth commit only    large   several transactions in one
-//   tight        a small container
+//   tight        a small container                    image   FILE is a crash's, put there by a test
 #include "common/mode.hpp"
 #include "crash/workload.hpp"
 
@@ -27,7 +27,8 @@ try {
 
     pm_options options{};
     options.size = sizeof options;
-    options.flags = (unsigned)PM_CREATE | (modes.count("file") ? (unsigned)PM_UNSAFE_POWER : 0u);
+    options.flags = (unsigned)PM_CREATE | (modes.count("file") ? (unsigned)PM_UNSAFE_POWER : 0u) |
+                    (modes.count("image") ? (unsigned)PM_ACCEPT_COPY : 0u);
     options.segment_size = 64 << 10; // many segments come and go
     options.max_size = modes.count("tight") ? 16 << 20 : 256 << 20;
     test::set_mode(options);

@@ -25,6 +25,8 @@ harmless='
     __isoc23_sscanf __isoc99_sscanf closedir nanosleep opendir read readdir
     # Without these there is no volatile heap, and allocating from it fails.
     pthread_key_create pthread_setspecific
+    # A copy is made of all bytes where blocks cannot be shared; and does not replace a file that comes.
+    ioctl lstat
     # Looks up an area.
     sigsegv_dispatch sigsegv_init
     XXH3_64bits_dispatch XXH3_64bits_withSeed_dispatch

@@ -67,7 +67,7 @@ std::string problem_of(const Case &what, const test::Ended &ended, const std::st
     if (!there)
         return durable == 0 || deleting ? "" : "the file is gone" + told;
     std::string problem =
-        judge(path, options_in(what.place, 0), durable, std::max(durable, attempted));
+        judge(path, options_in(what.place, PM_ACCEPT_COPY), durable, std::max(durable, attempted));
     return problem.empty() ? "" : problem + told;
 }
 

@@ -33,7 +33,8 @@ class Session
 {
   public:
     Session(const std::string &directory, const Case &what)
-        : path_(directory + "/c.pm"), directory_(directory), case_(what)
+        : path_(directory + "/c.pm"), copy_(directory + "/copy.pm"), directory_(directory),
+          case_(what)
     {
         arm(what.fault, place_of(what.place));
         descriptors_ = entries_of("/proc/self/fd");
@@ -51,6 +52,7 @@ class Session
         for (uint64_t version = 4; version <= 8; version++)
             transact(version);
         check();
+        copy();
         compact();
         transact_together(10);
         restart_as_after_a_crash();
@@ -68,11 +70,11 @@ class Session
     }
 
   private:
-    const std::string path_, directory_;
+    const std::string path_, copy_, directory_;
     const Case case_;
     uint64_t descriptors_; // open when no container is
     pm_container *c_ = nullptr;
-    bool failed_ = false;
+    bool failed_ = false, copying_ = false;
     Model committed_, now_; // at the last commit; in the open transaction
     uint64_t durable_ = 0, attempted_ = 0;
 
@@ -163,7 +165,7 @@ class Session
             error == ENOMEM)
             expected = ENOMEM;
         require(error == expected, told + ": errno is " + error_name(error));
-        require(has_one_of(message, path_), told + ": names no file");
+        require(has_one_of(message, path_ + "|" + copy_), told + ": names no file");
         for (const Call &call : calls)
             if (call.name == case_.fault.call)
                 require(has_one_of(message, call.words), told + ": does not say what failed");
@@ -180,10 +182,10 @@ class Session
                 told + ": does not say what to do");
     }
 
-    // A failed sync leaves nobody knowing what is on the medium.
+    // A failed sync leaves nobody knowing what is on the medium, unless it was of a copy.
     bool is_sticky() const
     {
-        return case_.place == "file" && test::mode() != "undo" &&
+        return !copying_ && case_.place == "file" && test::mode() != "undo" &&
                (case_.fault.call == "fsync" || case_.fault.call == "fdatasync");
     }
 
@@ -208,7 +210,7 @@ class Session
 
     void open_file(unsigned flags)
     {
-        pm_options options = options_in(case_.place, flags);
+        pm_options options = options_in(case_.place, flags | PM_ACCEPT_COPY);
         bool there = fs::exists(path_);
         if (there && elsewhere())
             take_addresses_of(path_.c_str());
@@ -276,6 +278,21 @@ class Session
     void check()
     {
         repeat([&] { must("pm_check", [&] { return pm_check(c_) == 0; }); });
+    }
+
+    // A copy that fails leaves no file, and the container as it was.
+    void copy()
+    {
+        copying_ = true;
+        while (!attempt("pm_copy",
+                        [&] { return pm_copy(c_, copy_.c_str(), nullptr, nullptr) == 0; })) {
+            verify(now_);
+            require(pm_check(c_) == 0, "pm_check() after pm_copy() failed");
+            require(entries_of(directory_) == 1, "pm_copy() failed and left a file");
+            stop_if_asked();
+        }
+        copying_ = false;
+        fs::remove(copy_);
     }
 
     // What has failed goes on where it was: some objects may have moved.

@@ -46,6 +46,7 @@ uint64_t add_metadata(const Geometry &g, Collector &out)
     out.add(Kind::base_epoch, FORMAT_STATE, sizeof(uint64_t));
     out.add(Kind::fenced, FORMAT_STATE + offsetof(format_state, fenced_epoch),
             2 * sizeof(uint64_t));
+    out.add(Kind::mark, FORMAT_MARK, sizeof(uint64_t));
     out.add(Kind::root, FORMAT_STATE + offsetof(format_state, root_offset), 2 * sizeof(uint64_t));
     out.add(Kind::place, FORMAT_STATE + offsetof(format_state, base), 3 * sizeof(uint64_t));
     out.add(Kind::sums, FORMAT_STATE + offsetof(format_state, sums), sizeof(uint64_t));

@@ -20,6 +20,7 @@ enum class Kind {
     fenced,
     sums,  // those of the base epoch
     guard, // of the state page
+    mark,  // of who has it open
     root,
     place, // base, target, movable
     table,

@@ -198,7 +198,7 @@ class Flips
     bool is_reported(const Bytes &file, unsigned flags)
     {
         file_.fill(file);
-        pm_options how = test::options(flags);
+        pm_options how = test::options(flags | PM_ACCEPT_COPY);
         test::Container c(pm_open(file_.path(), &how));
         if (!c || pm_check(c.get()) != 0) {
             int error = errno;
@@ -244,9 +244,9 @@ class Flips
     std::set<Kind> kinds_;
 };
 
-const std::set<Kind> METADATA = {Kind::header, Kind::base_epoch, Kind::fenced, Kind::sums,
-                                 Kind::guard,  Kind::root,       Kind::place,  Kind::table,
-                                 Kind::bitmap, Kind::map};
+const std::set<Kind> METADATA = {Kind::header, Kind::base_epoch, Kind::fenced, Kind::mark,
+                                 Kind::sums,   Kind::guard,      Kind::root,   Kind::place,
+                                 Kind::table,  Kind::bitmap,     Kind::map};
 
 std::set<Kind> with(std::set<Kind> kinds, std::set<Kind> more)
 {

@@ -88,7 +88,7 @@ class Forger
     {
         repair(file, false);
         file_.fill(file);
-        pm_options how = test::options(flags);
+        pm_options how = test::options(flags | PM_ACCEPT_COPY);
         test::Container c(pm_open(file_.path(), &how));
         return !c && test::failed_with(EBADMSG, words);
     }

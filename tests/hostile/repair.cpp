@@ -137,6 +137,7 @@ void repair(Bytes &file, bool contents)
     reseal(file, FORMAT_STATE);
     reseal(file, FORMAT_STATE + offsetof(format_state, fenced_epoch));
     reseal(file, FORMAT_STATE + offsetof(format_state, fenced_images));
+    reseal(file, FORMAT_MARK);
     reseal(file, FORMAT_STATE + offsetof(format_state, root_offset));
     reseal(file, FORMAT_STATE + offsetof(format_state, root_size));
     for (uint64_t field : {offsetof(format_state, base), offsetof(format_state, target),

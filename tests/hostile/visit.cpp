@@ -90,7 +90,7 @@ pm_container *open_in(Way way)
 {
     pm_options options{};
     options.size = sizeof options;
-    options.flags = way == READ_ONLY ? (unsigned)PM_READONLY : 0u;
+    options.flags = PM_ACCEPT_COPY | (way == READ_ONLY ? (unsigned)PM_READONLY : 0u);
     options.engine = way == UNDO        ? PM_ENGINE_UNDO
                      : way == READ_ONLY ? PM_ENGINE_AUTO
                                         : PM_ENGINE_REDO;

@@ -83,6 +83,7 @@ uint64_t with_bits(uint64_t word, uint64_t bits)
 TEST_CASE_METHOD(Fixture, "pm_check finds words of the state that no seal fits")
 {
     requires_word(FORMAT_STATE, 1, "a word about epochs is damaged");
+    requires_word(FORMAT_MARK, 1, "who has the file open is damaged");
     requires_word(ROOT_OFFSET, 1, "the root's words are damaged");
     requires_word(ROOT_SIZE, 1, "the root's words are damaged");
     requires_word(table_word(segment_of(SEGMENT_SLAB)), 1, "is damaged");

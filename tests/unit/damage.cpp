@@ -30,7 +30,7 @@ namespace
 void look_at(const std::string &path)
 {
     for (unsigned flags : {(unsigned)PM_READONLY, 0u}) {
-        pm_options options = test::options(flags);
+        pm_options options = test::options(flags | PM_ACCEPT_COPY);
         test::Container c(pm_open(path.c_str(), &options));
         if (!c) {
             int error = errno;

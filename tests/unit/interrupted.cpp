@@ -84,7 +84,7 @@ CHILD_PROCESS(recovers)
         CHILD_REQUIRE(pm_open(arguments[2].c_str(), &first));
     fatal_step = std::stoi(arguments[1]);
     watching = true;
-    pm_options how = test::options(PM_MOVABLE | PM_RELOCATE);
+    pm_options how = test::options(PM_MOVABLE | PM_RELOCATE | PM_ACCEPT_COPY);
     pm_container *c = pm_open(arguments[0].c_str(), &how);
     watching = false;
     CHILD_REQUIRE(c);
@@ -113,7 +113,7 @@ void interrupt_everywhere(const test::Directory &directory, const std::string &p
         if (at == 0)
             steps = std::stoi(ended.output);
         {
-            test::Container c = test::open(copy, test::options(PM_MOVABLE | PM_RELOCATE));
+            test::Container c = test::open(copy, test::options(PM_MOVABLE | PM_RELOCATE | PM_ACCEPT_COPY));
             REQUIRE_OK(pm_check(c.get()));
             right(c.get());
             // And the container lives on.
@@ -241,7 +241,7 @@ TEST_CASE("a kill at each step of a recovery")
         {
             std::string copy = directory / "state.pm";
             test::write_file(copy, test::read_file(path));
-            state = state_of(test::open(copy, test::options()).get());
+            state = state_of(test::open(copy, test::options(PM_ACCEPT_COPY)).get());
         }
         REQUIRE(state != 0);
         interrupt_everywhere(directory, path, 1,

@@ -249,6 +249,7 @@ TEST_CASE_METHOD(Fixture, "they are right where the container lies elsewhere, to
     std::string beside = directory / "beside.pm";
     std::filesystem::copy_file(path, beside);
     pm_options how = may_move();
+    how.flags |= PM_ACCEPT_COPY; // whoever made it did not close it
     how.module_pointers = PM_MODULES_MISSING_OK; // this process has not loaded it
     {
         test::Container c = test::open(beside, how);
