@@ -107,15 +107,6 @@ static int note_word(void *context, uint64_t offset)
     return 0;
 }
 
-/* What the program's functions had in registers is on the stack from here on, and comes back from
- * there. */
-static __attribute__((noinline)) int redirect(struct discovery *d, struct roots_range stack)
-{
-    __builtin_unwind_init();
-    __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
-    return closure_redirect(d, &stack);
-}
-
 static int commit_hiding(struct discovery *d, uint64_t *epoch)
 {
     struct allocator *a = d->map->a;
@@ -145,6 +136,22 @@ static int commit_root(struct discovery *d, uint64_t *epoch)
     return result;
 }
 
+/* What the program's functions had in registers is on the stack from here on, and comes back from there. So
+ * if the commit fails all is put back before this returns: the frame must still be there, and what it gives
+ * back to registers must be what they had. */
+static __attribute__((noinline)) int redirect_and_commit(struct discovery *d,
+                                                         struct roots_range stack, uint64_t *epoch)
+{
+    __builtin_unwind_init();
+    __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
+    int result = closure_redirect(d, &stack);
+    if (result == 0)
+        result = commit_root(d, epoch);
+    if (result != 0)
+        closure_undo(d);
+    return result;
+}
+
 static void forget(struct discovery *d)
 {
     d->words.count = d->moves.count = d->changes.count = 0;
@@ -164,16 +171,16 @@ static int move_and_commit(struct discovery *d, const struct frame *program, uin
         result = check_alone(d, program, &stack);
         if (result == 0)
             result = check_others(d);
-        if (result == 0)
-            result = redirect(d, stack);
     }
-    if (result == 0)
+    if (result != 0)
+        closure_undo(d);
+    else if (d->moves.count > 0)
+        result = redirect_and_commit(d, stack, epoch);
+    else
         result = commit_root(d, epoch);
     if (result == 0) {
         closure_release(d);
         d->root = NULL;
-    } else {
-        closure_undo(d);
     }
     forget(d);
     return result;
