@@ -97,6 +97,26 @@ CASE(refuses_a_root_that_was_freed)
     head = NULL;
 }
 
+/* Those in registers too, which the failed commit had redirected already. */
+CASE(leaves_pointers_as_they_were_when_a_commit_fails)
+{
+    pm_container *c = fresh(0);
+    head = malloc((size_t)number(40));
+    assert(pm_setroot(c, head, 40) == 0);
+    free(head);
+    head = calloc(1, (size_t)number(25));
+    struct node *a = pointer(head), *b = pointer(head), *d = pointer(&head->number);
+    struct node *e = pointer(head), *f = pointer(head), *g = pointer(head);
+    assert(pm_commit(c) == -1 && strstr(pm_errormsg(), "a root of 40 bytes"));
+    assert(a == head && b == head && (long *)d == &head->number && e == head && f == head &&
+           g == head && !pm_contains(c, head));
+    keep_all(c, head);
+    assert(a == head && b == head && (long *)d == &head->number && e == head && f == head &&
+           g == head && pm_contains(c, head));
+    assert(pm_close(c) == 0);
+    head = NULL;
+}
+
 CASE(stores_nothing)
 {
     char *p = malloc(16);
