@@ -476,7 +476,7 @@ PM_EXPORT int pm_mark_pointer(void *field);
 PM_EXPORT int pm_mark_pointers(void *first, size_t count);
 
 /** Say that the words in [ptr, ptr + bytes) hold no pointers any more. EINVAL if that is not all in
- * one container. Linear in the bytes / 448. */
+ * one container, or in memory of code compiled by `pmcc --discover`. Linear in the bytes / 448. */
 PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
 
 /* ---------------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ Emitter::Emitter(Module &module)
     mark_ = declare("pm__mark", nothing, pointer);
     range_ = declare("pm__mark_range", nothing, pointer, size);
     data_ = declare("pm__mark_data", nothing, pointer, size);
+    pieces_ = declare("pm__mark_pieces", nothing, pointer, size);
     copy_ = declare("pm__mark_copy", nothing, pointer, pointer, size);
     kinds_ = declare("pm__kinds", size, pointer, size);
     unlikely_ = MDBuilder(context).createUnlikelyBranchWeights();
@@ -57,7 +58,7 @@ Emitter::Emitter(Module &module)
 
 void Emitter::remove_unused()
 {
-    for (Function *function : {mark_, range_, data_, copy_, kinds_})
+    for (Function *function : {mark_, range_, data_, pieces_, copy_, kinds_})
         if (function->isDeclaration() && function->use_empty())
             function->eraseFromParent();
 }
@@ -193,8 +194,16 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     return ask(at, is_asked, from, size, KIND_BY_VALUE * KIND_EACH);
 }
 
+/* Of one word: what may be a pointer goes by its value then. */
+static Value *with_bits_changed(IRBuilder<> &builder, Value *known)
+{
+    Value *may_point =
+        builder.CreateICmpNE(builder.CreateAnd(known, KIND_MAY_POINT), builder.getInt64(0));
+    return builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE), known);
+}
+
 /* Before bits of a word change. Few words lead into the arena, and only of those the library knows more. */
-Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer)
+Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t otherwise)
 {
     IRBuilder<> builder(at);
     Value *word =
@@ -202,12 +211,9 @@ Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer)
                                 {pointer, builder.getInt64(-word_size)});
     LoadInst *before = builder.CreateAlignedLoad(builder.getInt64Ty(), word, Align(word_size));
     before->setNoSanitizeMetadata();
-    Value *known = ask(at, is_in_arena(builder, before), word, word_size, KIND_DATA);
+    Value *known = ask(at, is_in_arena(builder, before), word, word_size, otherwise);
     builder.SetInsertPoint(at);
-    Value *may_point =
-        builder.CreateICmpNE(builder.CreateAnd(known, KIND_MAY_POINT), builder.getInt64(0));
-    return builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE),
-                                builder.getInt64(KIND_DATA));
+    return with_bits_changed(builder, known);
 }
 
 /* Whether memory may have changed between a load and what comes before `at`. */
@@ -239,13 +245,61 @@ static uint64_t kinds_told(const Write &write)
     return kinds;
 }
 
-/*
- * A byte for each word that is stored to. What is not aligned touches one more word, and is data:
- * the map has no place for it.
- */
+/* The kinds of pieces of this many bytes, by the place of the first. */
+static uint64_t kinds_of_pieces(uint64_t size)
+{
+    uint64_t kinds = 0;
+    for (unsigned byte = 0; byte < size; byte++)
+        kinds |= KINDS_OF_PIECES >> 8 * byte;
+    return kinds;
+}
+
+/* Tell pieces where a write does not begin within the first bytes of a word; the rest goes where it does. */
+Instruction *Emitter::unless_split(Instruction *at, Value *pointer, uint64_t size, uint64_t bytes)
+{
+    IRBuilder<> builder(at);
+    Value *place = builder.CreateAnd(address_of(builder, pointer), word_size - 1);
+    Value *is_split = builder.CreateICmpUGT(place, builder.getInt64(bytes));
+    Instruction *split, *whole;
+    SplitBlockAndInsertIfThenElse(is_split, at, &split, &whole, unlikely_);
+    builder.SetInsertPoint(split);
+    call(builder, pieces_, {pointer, builder.getInt64(size)});
+    return whole;
+}
+
+/* Of one word in most cases: what is noted of other pieces there stays. */
+void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
+{
+    IRBuilder<> builder(at);
+    if (write.size > word_size) {
+        call(builder, pieces_, {pointer, builder.getInt64(write.size)});
+        return;
+    }
+    if (write.align.value() < write.size)
+        at = unless_split(at, pointer, write.size, word_size - write.size);
+    builder.SetInsertPoint(at);
+    Value *address = address_of(builder, pointer);
+    Value *byte = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address);
+    LoadInst *before = builder.CreateAlignedLoad(builder.getInt8Ty(), byte, Align(1));
+    before->setNoSanitizeMetadata();
+    Value *bits = builder.CreateShl(builder.CreateAnd(address, word_size - 1), 3);
+    Value *pieces = builder.CreateLShr(builder.getInt64(kinds_of_pieces(write.size)), bits);
+    Value *others = builder.CreateAnd(before, builder.getInt8(KIND_PIECES));
+    Value *kind = builder.CreateOr(others, builder.CreateTrunc(pieces, builder.getInt8Ty()));
+    builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();
+}
+
+/* A byte for each word that is stored to. What is not aligned touches one more word, and is pieces, or data. */
 void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
 {
     at = if_kinds_wanted(at, pointer);
+    if (write.pieces)
+        return tell_pieces(at, pointer, write);
+    bool is_within = write.align.value() >= word_size || write.size <= write.align.value();
+    if (!is_within && !write.is_data()) {
+        at = unless_split(at, pointer, write.size, write.updates ? word_size - write.size : 0);
+        is_within = true;
+    }
     IRBuilder<> builder(at);
     unsigned words = divideCeil(write.size, word_size);
     Value *kinds = builder.getInt64(kinds_told(write));
@@ -253,17 +307,14 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
         auto known = loaded_.find(write.loaded);
         kinds = known != loaded_.end() ? known->second : kinds_of_loaded(at, write.loaded);
         builder.SetInsertPoint(at);
+        if (write.changes)
+            kinds = with_bits_changed(builder, kinds);
     } else if (write.updates) {
-        kinds = kinds_of_updated(at, pointer);
+        kinds = kinds_of_updated(at, pointer,
+                                 write.size < word_size ? KIND_DATA : KIND_BY_VALUE);
         builder.SetInsertPoint(at);
     }
     Value *address = address_of(builder, pointer);
-    bool is_within = write.align.value() >= word_size || write.size <= write.align.value();
-    if (!is_within) {
-        Value *odd = builder.CreateAnd(address, builder.getInt64(word_size - 1));
-        Value *is_aligned = builder.CreateICmpEQ(odd, builder.getInt64(0));
-        kinds = builder.CreateSelect(is_aligned, kinds, builder.getInt64(KIND_DATA * KIND_EACH));
-    }
     auto store = [&](Value *value, Value *where) {
         Value *bytes = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, where);
         builder.CreateAlignedStore(value, bytes, Align(1))->setNoSanitizeMetadata();
@@ -353,7 +404,8 @@ void Emitter::emit(const Write &write)
     if (write.from) {
         call(builder, copy_, {write.pointer, write.from, length});
     } else if (write.length || write.size > kinds_size_max) {
-        call(builder, write.tells ? data_ : range_, {write.pointer, length});
+        Function *mark = write.pieces ? pieces_ : data_;
+        call(builder, write.tells ? mark : range_, {write.pointer, length});
     } else {
         if (write.marks && write.size <= write.align.value())
             mark_line(inside, write.pointer);

@@ -35,9 +35,13 @@ class Emitter
     void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length);
     llvm::Instruction *if_kinds_wanted(llvm::Instruction *at, llvm::Value *pointer);
     void tell(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
+    llvm::Instruction *unless_split(llvm::Instruction *at, llvm::Value *pointer, uint64_t size,
+                                    uint64_t bytes);
+    void tell_pieces(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *ask(llvm::Instruction *at, llvm::Value *is_asked, llvm::Value *from, uint64_t size,
                      uint64_t otherwise);
-    llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer);
+    llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer,
+                                  uint64_t otherwise);
     llvm::Value *kinds_of_loaded(llvm::Instruction *at, llvm::LoadInst *load);
 
     void mark_lanes(const Write &write);
@@ -46,6 +50,7 @@ class Emitter
     llvm::Function *mark_;                                   // pm__mark
     llvm::Function *range_;                                  // pm__mark_range
     llvm::Function *data_;                                   // pm__mark_data
+    llvm::Function *pieces_;                                 // pm__mark_pieces
     llvm::Function *copy_;                                   // pm__mark_copy
     llvm::Function *kinds_;                                  // pm__kinds
     llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds, asked for when it was loaded

@@ -43,7 +43,7 @@ MaybeOrigin join(MaybeOrigin a, MaybeOrigin b)
 /* Of a value in other lanes, or in some of them. */
 MaybeOrigin without_load(MaybeOrigin origin)
 {
-    return origin && origin->kind == Origin::Loaded ? Origin{Origin::ByValue} : origin;
+    return origin && origin->load ? Origin{Origin::ByValue} : origin;
 }
 
 /* The type by which memory is accessed, as strict aliasing has it; empty if nobody says. */
@@ -98,6 +98,12 @@ class Search
     bool is_distance(Value *value, unsigned depth);
     bool may_point(Value *value, unsigned depth);
 
+  public:
+    bool may_be_piece(Value *value, unsigned depth);
+
+  private:
+    bool is_of_pieces(Operator &operation, unsigned depth);
+
     SmallPtrSet<Value *, 8> phis_;
 };
 
@@ -111,6 +117,76 @@ bool Search::may_point(Value *value, unsigned depth)
 {
     MaybeOrigin origin = look(value, depth);
     return origin && origin->kind != Origin::Data;
+}
+
+bool is_narrow_number(const Type *type)
+{
+    const Type *scalar = type->getScalarType();
+    return scalar->isIntegerTy() && scalar->getIntegerBitWidth() > 1 &&
+           type->getPrimitiveSizeInBits().getFixedValue() < 64;
+}
+
+/* What computes is no copy, but bits may be shifted and joined. */
+bool Search::may_be_piece(Value *value, unsigned depth)
+{
+    auto *operation = dyn_cast<Operator>(value);
+    if (!is_narrow_number(value->getType()) || isa<Constant>(value))
+        return false;
+    if (!operation || depth > depth_limit)
+        return true;
+    auto any_is_piece = [&] {
+        if (isa<PHINode>(operation) && !phis_.insert(operation).second)
+            return false;
+        return any_of(operation->operands(),
+                      [&](Value *operand) { return may_be_piece(operand, depth + 1); });
+    };
+    switch (operation->getOpcode()) {
+    case Instruction::Trunc: {
+        Value *whole = operation->getOperand(0);
+        return is_narrow_number(whole->getType()) ? may_be_piece(whole, depth + 1)
+                                                  : may_point(whole, depth + 1);
+    }
+    case Instruction::Load:
+    case Instruction::Call:
+    case Instruction::Invoke:
+    case Instruction::ExtractValue:
+    case Instruction::BitCast:
+    case Instruction::ExtractElement:
+        return !isa<IntrinsicInst>(operation) || any_is_piece();
+    case Instruction::PHI:
+    case Instruction::Select:
+    case Instruction::Freeze:
+    case Instruction::ZExt:
+    case Instruction::SExt:
+    case Instruction::And:
+    case Instruction::Or:
+    case Instruction::Xor:
+    case Instruction::Shl:
+    case Instruction::LShr:
+    case Instruction::AShr:
+    case Instruction::InsertElement:
+    case Instruction::ShuffleVector:
+        return any_is_piece();
+    default:
+        return false;
+    }
+}
+
+/* Whether a word is put together from pieces, as in a loop that reads bytes. */
+bool Search::is_of_pieces(Operator &operation, unsigned depth)
+{
+    auto is_part = [&](Value *value) {
+        Value *part, *whole;
+        while (match(value, m_Shl(m_Value(whole), m_ConstantInt())))
+            value = whole;
+        if (match(value, m_ZExtOrSExt(m_Value(part))))
+            return may_be_piece(part, depth + 1);
+        auto *joined = dyn_cast<Operator>(value);
+        return joined && depth < depth_limit && joined->getOpcode() == Instruction::Or &&
+               is_of_pieces(*joined, depth + 1);
+    };
+    return operation.getOpcode() == Instruction::Or && is_part(operation.getOperand(0)) &&
+           is_part(operation.getOperand(1));
 }
 
 MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, unsigned depth)
@@ -217,13 +293,21 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
                        match(operation.getOperand(0), m_APInt(number));
     if (operation.getOpcode() == Instruction::And && is_constant && number->ult(ARENA_HINT))
         return {Origin::Data}; // of a tagged pointer, the tag
+    for (Origin *part : {&a, &b})
+        if (part->kind == Origin::Pieced)
+            *part = {Origin::Data};
     if (a.kind == Origin::Data && b.kind == Origin::Data)
-        return {Origin::Data};
+        return {is_of_pieces(operation, depth) ? Origin::Pieced : Origin::Data};
     if (a.kind != Origin::Data && b.kind != Origin::Data)
         return {Origin::ByValue}; // a distance, for instance
     bool is_negated = operation.getOpcode() == Instruction::Sub && a.kind == Origin::Data;
     if (a.kind == Origin::Data)
         a = b;
+    bool is_bitwise = Instruction::isBitwiseLogicOp(operation.getOpcode());
+    if (a.load && is_bitwise && !is_constant && operation.getType()->isIntegerTy())
+        return {Origin::Changed, a.load};
+    if (a.kind == Origin::Changed)
+        return {Origin::ByValue};
     if (is_negated ||
         (a.kind == Origin::Loaded && (!is_constant || operation.getType()->isVectorTy())))
         return {Origin::ByValue};
@@ -352,10 +436,12 @@ bool is_narrow(const Type *type)
  * any type. Of numbers that a loop computes strict aliasing says the type. */
 MaybeOrigin Search::of_narrow(Operator &operation, unsigned depth)
 {
-    auto of_load = [](const Instruction &load) {
+    auto of_load = [](Instruction &load) {
         StringRef accessed = accessed_type(load);
         bool is_any = accessed.empty() || accessed == "omnipotent char";
-        return Origin{is_any ? Origin::ByValue : Origin::Data};
+        auto *whole = dyn_cast<LoadInst>(&load);
+        return is_any && whole ? Origin{Origin::Loaded, whole}
+                               : Origin{is_any ? Origin::ByValue : Origin::Data};
     };
     switch (operation.getOpcode()) {
     case Instruction::PHI:
@@ -367,6 +453,8 @@ MaybeOrigin Search::of_narrow(Operator &operation, unsigned depth)
     case Instruction::BitCast:
         return without_load(look(operation.getOperand(0), depth + 1));
     case Instruction::Load:
+        if (depth == 0) /* copied as it is, whatever its type */
+            return Origin{Origin::Loaded, &cast<LoadInst>(operation)};
         return of_load(cast<LoadInst>(operation));
     default:
         auto *call = dyn_cast<IntrinsicInst>(&operation);
@@ -401,7 +489,7 @@ unsigned words_of(const Type *type)
 {
     auto *vector = dyn_cast<FixedVectorType>(type);
     unsigned lanes = vector ? vector->getNumElements() : 1, bits = type->getScalarSizeInBits();
-    return lanes * (bits == 0 ? 1 : bits / 64); // 0: a pointer
+    return bits == 0 ? lanes : lanes * bits / 64; // 0: a pointer
 }
 
 } // namespace
@@ -410,7 +498,7 @@ Origin origin_of(Value *value)
 {
     Origin origin = Search().of(value);
     /* What the kind of a word is can be asked for what was loaded as it is stored. */
-    if (origin.kind == Origin::Loaded &&
+    if (origin.load &&
         words_of(origin.load->getType()) != words_of(value->getType()))
         return {Origin::ByValue};
     return origin;
@@ -430,6 +518,25 @@ bool is_typed_field(const Instruction &access)
     bool is_byte =
         accessed_type(access) == "omnipotent char" && tag->getOperand(0) == tag->getOperand(1);
     return access.getModule()->getNamedMetadata(typed_note) && !is_byte;
+}
+
+bool may_be_piece(Value *value)
+{
+    return Search().may_be_piece(value, 0);
+}
+
+bool is_piece(StoreInst &store)
+{
+    Value *value = store.getValueOperand();
+    const MDNode *type = store.getMetadata(LLVMContext::MD_tbaa);
+    if (is_typed_field(store)) {
+        bool is_number = type && type->getOperand(0) == type->getOperand(1);
+        auto *load = dyn_cast<LoadInst>(value);
+        if (type ? !is_number || !load || load->getMetadata(LLVMContext::MD_tbaa) != type
+                 : isa<BinaryOperator>(value)) // a bit-field
+            return false;
+    }
+    return may_be_piece(value);
 }
 
 bool has_types(const Module &module)

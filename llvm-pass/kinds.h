@@ -8,10 +8,13 @@
  *   a pointer by its type, but for inttoptr                                            Pointer
  *   ptrtoint, and that with small bits set or cleared or a distance added              Pointer
  *   a load of a word, and that with bits or a constant changed                   as the word loaded
+ *   the same with variable bits set, cleared or flipped               by its value; data if that was
  *   a load of a pointer that strict aliasing knows no type of                    as the word loaded
  *   arguments, results, doubles that were loaded, other changes of a pointer,
  *     shifts, quotients and small multiples of what may be part of one,
  *     and whatever mixes the above                                                  by its value
+ *   numbers of less than 8 bytes, each of which may be a piece of a pointer,
+ *     put together by shifts and bitwise operations                              Pieced
  *   other products, remainders, numbers of elements, constants, computed doubles,
  *     numbers of less than 8 bytes                                                    Data
  */
@@ -23,10 +26,10 @@ namespace pmcc
 {
 
 struct Origin {
-    enum Kind { Data, Pointer, ByValue, Loaded };
+    enum Kind { Data, Pointer, ByValue, Loaded, Changed, Pieced };
 
     Kind kind = Data;
-    llvm::LoadInst *load = nullptr; // whose word's kind it has; of the value's size
+    llvm::LoadInst *load = nullptr; // whose word's kind it has, or what is left of it; of the value's size
 };
 
 /** In a module while it is marked: strict aliasing has left the types of what is accessed. */
@@ -41,6 +44,16 @@ bool is_typed_field(const llvm::Instruction &access);
 
 /** Of a value that is put into memory. */
 Origin origin_of(llvm::Value *value);
+
+/**
+ * Whether what a store puts into part of a word may be a piece of a pointer (src/base/marks.h, P3): what was
+ * read, cut out of a word, an argument or a result, and that in other bits. Not if by strict aliasing it is
+ * of another type, a field or a number; but a number that is copied as it is may be anything.
+ */
+bool is_piece(llvm::StoreInst &store);
+
+/** Whether a value of less than 8 bytes may be one. */
+bool may_be_piece(llvm::Value *value);
 
 /** The kind of memory that has this type, for who does not show the value: of its first word. */
 Origin::Kind kind_of_type(const llvm::Type *type);

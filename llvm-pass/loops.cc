@@ -78,7 +78,7 @@ bool LoopMover::is_in_every_round(const Write &write) const
            all_of(exiting, [&](BasicBlock *block) { return dominators_.dominates(home, block); });
 }
 
-/* Then it does not matter in which order kinds are told, and they leave the loop with the marks. What
+/* Or pieces. Then it does not matter in which order kinds are told, and they leave the loop with the marks. What
  * functions tell that are called there, nobody knows; and what is asked for there is what was told before. */
 bool LoopMover::is_all_data(ArrayRef<Write> writes) const
 {
@@ -86,7 +86,7 @@ bool LoopMover::is_all_data(ArrayRef<Write> writes) const
         any_of(loop_.blocks(), [](const BasicBlock *block) { return any_of(*block, may_tell); });
     return !calls && all_of(writes, [&](const Write &write) {
         bool asks = write.loaded && loop_.contains(write.loaded);
-        return !write.tells || (!asks && (write.is_data() || !loop_.contains(write.at)));
+        return !write.tells || (!asks && (write.is_plain() || !loop_.contains(write.at)));
     });
 }
 
@@ -193,6 +193,7 @@ void LoopMover::move_marching(SmallVectorImpl<Write> &writes)
         range.loaded = nullptr;
         range.updates = false;
         for (const Marching &store : group) {
+            range.pieces |= writes[store.write].pieces;
             moved.push_back(store.write);
             if (!range.tells && writes[store.write].tells)
                 writes.push_back(writes[store.write].without_mark());

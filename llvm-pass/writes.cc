@@ -71,6 +71,8 @@ class Collector
             is_typed_pointer(at_))
             origin = {Origin::Pointer};
         uint64_t size = layout_.getTypeStoreSize(value->getType());
+        if (size < 8) /* at most a piece */
+            origin = {};
         if (size > kinds_size_max && origin.kind != Origin::Data)
             return by_lines(pointer, size, align, [&](uint64_t) { return origin.kind; });
         bytes(pointer, size, align);
@@ -78,10 +80,18 @@ class Collector
             return;
         writes_.back().kinds = repeat(origin.kind, size);
         writes_.back().loaded = origin.load;
+        writes_.back().changes = origin.kind == Origin::Changed;
     }
 
     /* What was collected last is but bits of what was there. */
-    void updates() { writes_.back().updates = writes_.back().is_data(); }
+    void updates()
+    {
+        writes_.back().updates = writes_.back().is_data() || writes_.back().size == 8;
+        writes_.back().kinds = 0;
+    }
+
+    /* It may be a part of a pointer. */
+    void pieces() { writes_.back().pieces = writes_.back().is_data(); }
 
     void bytes(Value *pointer, Value *length, Align align)
     {
@@ -109,8 +119,11 @@ class Collector
     void lanes(Write::Shape shape, Value *pointer, Value *mask, Value *data, Align align = Align(1))
     {
         uint64_t lane = layout_.getTypeStoreSize(data->getType()->getScalarType());
-        uint64_t kinds = repeat(origin_of(data).kind, lane);
+        Origin::Kind origin = origin_of(data).kind;
+        bool are_pieces = lane < 8 && origin != Origin::Data;
+        uint64_t kinds = are_pieces ? 0 : repeat(origin, lane);
         writes_.push_back({&at_, pointer, lane, nullptr, align, shape, mask, kinds});
+        writes_.back().pieces = are_pieces;
     }
 
     bool intrinsic(IntrinsicInst &call);
@@ -122,6 +135,7 @@ class Collector
     {
         uint64_t kind = origin == Origin::Pointer ? KIND_POINTER
                         : origin == Origin::Data  ? 0
+                        : origin == Origin::Pieced ? KIND_PIECED
                                                   : KIND_BY_VALUE;
         uint64_t kinds = 0;
         for (uint64_t word = 0; word < divideCeil(size, 8); word++)
@@ -372,7 +386,7 @@ static bool is_update(const Value *value, const Value *pointer, const DataLayout
         return true;
     if (depth > depth_limit)
         return false;
-    if (match(value, m_Or(m_Value(a), m_Value(b))))
+    if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
         return is_update(a, pointer, layout, depth + 1) || is_update(b, pointer, layout, depth + 1);
     if (is_part_of_stored(value, pointer, layout))
         return true;
@@ -399,6 +413,18 @@ static bool may_be_tag(const Instruction &access, const Type *type)
                       !is_typed_field(access));
 }
 
+/* Of part of a word, if bits are set or cleared; of a whole one, if it stays what it was, a pointer with a tag
+ * or a number that is counted up. */
+static bool is_update(const AtomicRMWInst &update)
+{
+    const Type *type = update.getValOperand()->getType();
+    AtomicRMWInst::BinOp operation = update.getOperation();
+    if (type->isIntegerTy(64))
+        return is_bitwise(operation) || operation == AtomicRMWInst::Add ||
+               operation == AtomicRMWInst::Sub;
+    return is_bitwise(operation) && may_be_tag(update, type);
+}
+
 void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
                     SmallVectorImpl<Write> &writes)
 {
@@ -408,6 +434,8 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
         collector.value(store->getPointerOperand(), store->getValueOperand(), store->getAlign());
         if (may_be_tag(*store, store->getValueOperand()->getType()))
             collector.updates();
+        else if (is_piece(*store))
+            collector.pieces();
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
         if (update->getOperation() == AtomicRMWInst::Xchg)
             collector.value(update->getPointerOperand(), update->getValOperand(),
@@ -415,8 +443,7 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
         else
             collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
                             update->getAlign());
-        if (is_bitwise(update->getOperation()) &&
-            may_be_tag(*update, update->getValOperand()->getType()))
+        if (is_update(*update))
             collector.updates();
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
         collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),

@@ -11,8 +11,9 @@
  * What it writes is, by words of 8 bytes,
  *
  *   `kinds`      a constant, a byte a word, of at most 8, and 0 for data; of every lane alike
- *   `loaded`     what that instruction has loaded, up to 64 bytes
+ *   `loaded`     what that instruction has loaded, up to 64 bytes; if `changes`, a word with other bits
  *   `from`       a copy of the memory there; by its value if that is NULL
+ *   `pieces`     parts of words, or what is not aligned, that may be pieces of pointers
  *   `updates`    part of a word, with bits set or cleared in what was there: the word stays what it is
  *   data         if it is none of these but larger
  */
@@ -40,13 +41,18 @@ struct Write {
 
     uint64_t kinds = 0;
     llvm::LoadInst *loaded = nullptr;
+    bool changes = false;
     llvm::Value *from = nullptr;
+    bool pieces = false;
     bool updates = false;
     bool marks = true; // else another mark stands for it
     bool tells = true; // its kinds; else another write does, or several
 
     bool is_constant() const { return shape == Bytes && !length && !from; }
-    bool is_data() const { return kinds == 0 && !loaded && !from && !updates; }
+    bool is_data() const { return kinds == 0 && !loaded && !from && !pieces && !updates; }
+
+    /** Whether all its words have the same kind, whatever they had before and in which order. */
+    bool is_plain() const { return kinds == 0 && !loaded && !from && !updates; }
 
     /** What is left where it stands, when its mark moves elsewhere. */
     Write without_mark() const

@@ -3,6 +3,8 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "discovery/cards.h"
+#include "discovery/heap.h"
 
 #include <errno.h>
 #include <string.h>
@@ -97,6 +99,10 @@ static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
 int pm_mark_data(void *ptr, size_t bytes)
 {
     DEFER_CANCELLATION;
+    if (heap_contains(ptr)) {
+        cards_set_kind(ptr, bytes, KIND_DATA);
+        return 0;
+    }
     pm_container *c = owner_of_range(ptr, bytes);
     if (!c || api_enter_writing(c) != 0)
         return -1;

@@ -20,6 +20,19 @@
  * before it, which costs more than all the rest. The table is read for marked lines only, and zero
  * but for those.
  *
+ * Of the kinds
+ *
+ *   P1  A word of which a part was overwritten is KIND_DATA: text over an old pointer is text, even if
+ *       the word still leads to an object.
+ *   P2  A store that sets or clears bits of what was there leaves the word what it was: a pointer's tag.
+ *   P3  A *piece* is a store to part of a word that may be a part of a pointer: what was read
+ *       elsewhere, was an argument, or was cut out of a word. Compiled code notes which bytes pieces
+ *       were stored to since the last store to all of the word. If they are all bytes that an address
+ *       has, the word is *pieced*: no byte of it is left of what was there before.
+ *   P4  A pieced word whose value leads to an object is a pointer that was copied piece by piece, or
+ *       numbers that happen to look like one. Nobody can tell, so a commit neither changes it nor
+ *       keeps it: it fails, and names the word. Where it leads nowhere it is data.
+ *
  * Idea: the card-marking write barriers of garbage collectors, at the size of a cache line.
  */
 #ifndef PM_BASE_MARKS_H
@@ -62,12 +75,35 @@
 #define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
 #define KIND_DATA     4
 
+/* With KIND_POINTER or KIND_BY_VALUE of a word of the volatile heap, or if it is pieced: it is remembered
+ * for what it holds (discovery/references.h). A store takes it away. */
+#define KIND_REMEMBERED 8
+
+/* With KIND_DATA: pieces were stored to byte 0, 1 to 3, 4, and 5. The others of an address are zeros. */
+#define KIND_PIECES     0xf0
+#define KIND_PIECE_LAST 0x80
+#define KIND_PIECED     (KIND_DATA | KIND_PIECES)
+
+/* The kind that a piece of a byte gives the word, by its place there: byte 0's is the lowest. */
+#define KINDS_OF_PIECES UINT64_C(0x0404844424242414)
+
 /* Any of those that a pointer may have. */
 #define KIND_MAY_POINT (KIND_POINTER | KIND_BY_VALUE)
 #define KIND_ANY       (KIND_MAY_POINT | KIND_DATA)
 
 /* Times a kind: that of every word of a line. */
 #define KIND_EACH UINT64_C(0x0101010101010101)
+
+static inline int kind_is_pieced(uint8_t kind)
+{
+    return (kind & KIND_PIECED) == KIND_PIECED;
+}
+
+/* A bit, the highest of its byte, for each of a line's kinds that is pieced. */
+static inline uint64_t kinds_pieced(uint64_t kinds)
+{
+    return kinds & kinds << 1 & kinds << 2 & kinds << 3 & kinds << 5 & 0x80 * KIND_EACH;
+}
 
 /* The mark of the line of an address in the arena, and those of the lines behind it. */
 static inline uint8_t *mark_of(const void *address)
@@ -97,6 +133,9 @@ __attribute__((visibility("default"))) void pm__mark_range(const void *address, 
 
 /* The same where data is stored: memset, text, what system calls write through a pointer. */
 __attribute__((visibility("default"))) void pm__mark_data(const void *address, size_t size);
+
+/* The same where what is stored may be pieces of pointers: a loop that copies bytes. */
+__attribute__((visibility("default"))) void pm__mark_pieces(const void *address, size_t size);
 
 /* The same where memcpy or memmove is about to copy from `from`: each word of an object gets the
  * kind that it has there. */

@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/bits.h"
+#include "txn/txn.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -39,12 +40,40 @@ void cards_mark(const void *address, size_t size)
         }
 }
 
+static bool is_within(const void *address, size_t size)
+{
+    return size > 0 && size <= VOLATILE_BASE + VOLATILE_SIZE - (uintptr_t)address;
+}
+
 void cards_set_kind(const void *address, size_t size, uint8_t kind)
 {
     uintptr_t first = align_down((uintptr_t)address, sizeof(uint64_t));
-    if (size > 0 && size <= VOLATILE_BASE + VOLATILE_SIZE - (uintptr_t)address)
+    if (is_within(address, size))
         memset(kinds_of((void *)first), kind,
                divide_up((uintptr_t)address + size - first, sizeof(uint64_t)));
+}
+
+void cards_set_pieces(const void *address, size_t size)
+{
+    if (is_within(address, size))
+        txn_set_pieces(kinds_of((void *)VOLATILE_BASE), (uintptr_t)address - VOLATILE_BASE, size);
+}
+
+/* Whole words, and pieces of some at the ends. */
+void cards_copy_kinds(const void *address, const void *from, size_t size)
+{
+    const char *to = address, *end = to + size;
+    char *low = (char *)align_up((uintptr_t)to, sizeof(uint64_t)),
+         *high = (char *)align_down((uintptr_t)end, sizeof(uint64_t));
+    if (!is_within(address, size))
+        return;
+    if (low < high)
+        txn_copy_kinds_out(kinds_of(low), (const char *)from + (low - to),
+                           (uint64_t)(high - low) / sizeof(uint64_t));
+    if (to < low)
+        cards_set_pieces(to, (size_t)((low < end ? low : end) - to));
+    if (low <= high && high < end)
+        cards_set_pieces(high, (size_t)(end - high));
 }
 
 char *cards_take(void)

@@ -29,6 +29,12 @@ void cards_mark(const void *address, size_t size);
 /* The words of a range of the heap get this kind. */
 void cards_set_kind(const void *address, size_t size, uint8_t kind);
 
+/* Pieces of pointers may be stored to a range of the heap (base/marks.h). */
+void cards_set_pieces(const void *address, size_t size);
+
+/* Memory at `from`, of whatever, is about to be copied to a range of the heap. */
+void cards_copy_kinds(const void *address, const void *from, size_t size);
+
 /* Take a card off the list of those that have been written to: NULL when there are no more. Stores
  * from now on list it again. */
 char *cards_take(void);

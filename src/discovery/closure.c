@@ -52,6 +52,11 @@ struct owner {
     const struct move *move; /* NULL: the container's */
 };
 
+/* Of a pieced word: base/marks.h, P4. */
+#define PIECED                                                                                     \
+    "was stored in pieces of less than 8 bytes, and leads to a malloc'ed object: if it is a "      \
+    "pointer, copy it as one, or by memcpy(); if not, call pm_mark_data() of it"
+
 static int refuse(const struct discovery *d, struct owner o, uint64_t value, const char *what)
 {
     char object[OBJECT_TEXT] = "";
@@ -87,7 +92,7 @@ static int add(struct discovery *d, struct heap_object *object)
     txn_mark_range(t, offset_of(d, to), size, MARK_AHEAD);
     memcpy(to, object->start, object->size);
     for (uint64_t i = 0; i < divide_up(size, sizeof(uint64_t)); i++)
-        kinds_of(to)[i] = kinds_of(object->start)[i] & KIND_MASK;
+        kinds_of(to)[i] = kinds_of(object->start)[i] & (uint8_t)~KIND_REMEMBERED;
     *m = (struct move){*object, to, *(uint64_t *)object->start};
     *(uint64_t *)object->start = d->moves.count - 1;
     heap_set_moves(object, true);
@@ -139,6 +144,8 @@ static int follow(struct discovery *d, struct owner o, uint64_t *word, uint8_t k
     enum heap_state state = heap_find((void *)value, &object);
     if (state != HEAP_LIVE)
         return kind == KIND_POINTER ? check_freed(d, o, result, state == HEAP_FREE) : 0;
+    if (kind_is_pieced(kind))
+        return refuse(d, o, value, PIECED);
     if (!object.moves && add(d, &object) != 0)
         return -1;
     *result = moved_value(d, value, &object);
@@ -150,8 +157,8 @@ static int gather_from(struct discovery *d, uint64_t i)
     uint64_t words = divide_up(move_at(d, i)->from.size, sizeof(uint64_t));
     const uint8_t *kinds = kinds_of(move_at(d, i)->from.start);
     for (uint64_t k = 0; k < words; k++) {
-        uint8_t kind = kinds[k] & KIND_MASK;
-        if (!(kind & KIND_MAY_POINT))
+        uint8_t kind = kinds[k];
+        if (!(kind & KIND_MAY_POINT) && !kind_is_pieced(kind))
             continue;
         const struct move *m = move_at(d, i);
         uint64_t *word = (uint64_t *)m->to + k;
@@ -217,11 +224,18 @@ ON_ANY_STACK static void change_if_led_to_moving(struct redirection *r, uint64_t
 }
 
 /* The copies of what moves are right already. */
-static void redirect_reference(void *context, uint64_t *word, const struct heap_object *object)
+static bool redirect_reference(void *context, uint64_t *word, const struct heap_object *object)
 {
+    struct redirection *r = context;
     struct heap_object owner;
-    if (!heap_find_moving(word, &owner))
-        change(context, word, object);
+    if (heap_find_moving(word, &owner))
+        return true;
+    if (!kind_is_pieced(*kinds_of(word)))
+        change(r, word, object);
+    else if (r->result == 0)
+        r->result = pm__fail(EINVAL, "%s: the word %#" PRIx64 " at %p, on the heap, " PIECED,
+                             container_of(r->d)->path, *word, (void *)word);
+    return r->result == 0;
 }
 
 /* An excluded field is not followed, but may lead to what moves for other reasons. */

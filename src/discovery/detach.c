@@ -57,17 +57,29 @@ static uint64_t member_of(const struct detaching *s, uint64_t value)
 /* Call `visit` for each pointer of an object. Not 0 ends it. */
 typedef int visitor(struct detaching *s, uint64_t *word);
 
+/* base/marks.h, P4: nobody can tell whether it leads there. */
+static int refuse_pieced(struct detaching *s, uint64_t *word)
+{
+    uint64_t start, size, offset = (uint64_t)((char *)word - s->a->c->base);
+    if (!container_holds(s->a->c, (void *)*word) ||
+        !allocator_object_at(s->a, (void *)*word, &start, &size))
+        return 0;
+    return txn_refuse_pieced(s->a->t, offset);
+}
+
 static int visit_pointers(struct detaching *s, uint64_t start, uint64_t size, visitor *visit)
 {
     uint64_t *words = (uint64_t *)(s->a->c->base + start);
     int result = 0;
     for (uint64_t i = 0, end = size / sizeof(uint64_t); i < end && result == 0;
          i += PM_LINE_WORDS) {
-        uint64_t kinds =
-            txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i)) & KIND_MAY_POINT * KIND_EACH;
+        uint64_t all = txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i));
+        uint64_t kinds = (all & KIND_MAY_POINT * KIND_EACH) | kinds_pieced(all);
         for (uint64_t k = i; kinds && result == 0; kinds >>= 8, k++)
-            if (kinds & UINT8_MAX)
+            if (kinds & KIND_MAY_POINT)
                 result = visit(s, words + k);
+            else if (kinds & UINT8_MAX)
+                result = refuse_pieced(s, words + k);
     }
     return result;
 }
@@ -185,6 +197,26 @@ __attribute__((no_sanitize("address"))) static void redirect_range(void *context
     }
 }
 
+/* Words of the heap that are pieced: as above. */
+static int check_heap(struct detaching *s)
+{
+    for (struct heap_object object = {.start = NULL}; heap_next(&object);) {
+        const uint8_t *kinds = kinds_of(object.start);
+        for (uint64_t i = 0; i < object.size / sizeof(uint64_t); i++) {
+            uint64_t value = ((uint64_t *)object.start)[i];
+            if (kind_is_pieced(kinds[i]) && container_holds(s->a->c, (void *)value) &&
+                member_of(s, value) < s->members.count)
+                return pm__fail(EINVAL,
+                                "%s: the word %#" PRIx64 " at %p, on the heap, was stored in "
+                                "pieces of less than 8 bytes, and leads to what is detached: if it "
+                                "is a pointer, copy it as one, or by memcpy(); if not, call "
+                                "pm_mark_data() of it",
+                                s->a->c->path, value, (void *)(object.start + 8 * i));
+        }
+    }
+    return 0;
+}
+
 static void redirect_heap(struct detaching *s)
 {
     for (struct heap_object object = {.start = NULL}; heap_next(&object);) {
@@ -232,6 +264,8 @@ static int gather(struct detaching *s, const void *object)
         result = visit_pointers(s, member(s, i)->start, member(s, i)->size, add_what_it_leads_to);
     if (result == 0)
         result = keep_what_others_lead_to(s);
+    if (result == 0)
+        result = check_heap(s);
     return result == 0 ? copy_all(s) : result;
 }
 

@@ -50,7 +50,7 @@ static uint64_t keep_true(void)
     uint64_t left = 1;
     for (uint64_t i = 1; i < entry_count; i++)
         if (entries[i].object && is_true(&entries[i])) {
-            *kind_of(&entries[i]) &= KIND_MASK; /* another of the same is not true now */
+            *kind_of(&entries[i]) &= (uint8_t)~KIND_REMEMBERED; /* another of the same is not true now */
             entries[left++] = entries[i];
         }
     for (uint64_t i = 1; i < left; i++)
@@ -110,10 +110,8 @@ static bool look(uint64_t *word, references_found *found, void *context)
     if (*kind & KIND_REMEMBERED || !heap_contains((void *)*word) ||
         heap_find((void *)*word, &object) != HEAP_LIVE)
         return true;
-    if (object.moves) {
-        found(context, word, &object);
-        return true;
-    }
+    if (object.moves)
+        return found(context, word, &object);
     if (!remember((uint64_t)object.start, (uint64_t)word))
         return false;
     *kind |= KIND_REMEMBERED;
@@ -126,7 +124,7 @@ static bool look_at_card(char *card, references_found *found, void *context)
     for (uint32_t line = 0; line < CARD / PM_LINE; line++) {
         uint64_t all;
         memcpy(&all, kinds + line * PM_LINE_WORDS, sizeof all);
-        all &= KIND_MAY_POINT * KIND_EACH;
+        all = (all & KIND_MAY_POINT * KIND_EACH) | kinds_pieced(all);
         for (uint64_t *word = (uint64_t *)(card + line * PM_LINE); all; all >>= 8, word++)
             if (all & UINT8_MAX && !look(word, found, context))
                 return false;
@@ -149,8 +147,9 @@ void references_of(const struct heap_object *object, references_found *found, vo
     if (used == 0)
         return;
     for (uint32_t i = buckets[bucket_of((uint64_t)object->start)]; i; i = entries[i].next)
-        if (entries[i].object == (uint64_t)object->start && is_true(&entries[i]))
-            found(context, (uint64_t *)entries[i].word, object);
+        if (entries[i].object == (uint64_t)object->start && is_true(&entries[i]) &&
+            !found(context, (uint64_t *)entries[i].word, object))
+            return;
 }
 
 void references_forget(const struct heap_object *object)
@@ -176,5 +175,5 @@ void references_renew(const void *from, uint64_t bytes)
     uint8_t *kind = kinds_of(from);
     cards_mark(from, bytes);
     for (uint64_t i = 0; i < divide_up(bytes, sizeof(uint64_t)); i++)
-        kind[i] &= KIND_MASK;
+        kind[i] &= (uint8_t)~KIND_REMEMBERED;
 }

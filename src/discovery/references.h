@@ -10,8 +10,8 @@
  * have been freed: so whoever asks compares.
  *
  * Invariants
- *  N1  A word of a live object that leads to the heap, and has the kind of a pointer or is one by value,
- *      is on a written card, or is remembered for the object that it leads to and its kind has
+ *  N1  A word of a live object that leads to the heap, and has the kind of a pointer, is one by value,
+ *      or is pieced, is on a written card, or is remembered for the object that it leads to and its kind has
  *      KIND_REMEMBERED.
  */
 #ifndef PM_DISCOVERY_REFERENCES_H
@@ -19,15 +19,12 @@
 
 #include "discovery/heap.h"
 
-/* With the kind of a word of the heap: it is remembered for what it holds. A store takes it away. */
-#define KIND_REMEMBERED 8
-#define KIND_MASK       7
+/* Told of a word that leads to an object that moves: of one that is moving itself too. False ends it. */
+typedef bool references_found(void *context, uint64_t *word, const struct heap_object *object);
 
-/* Told of a word that leads to an object that moves: of one that is moving itself too. */
-typedef void references_found(void *context, uint64_t *word, const struct heap_object *object);
-
-/* Look at all cards written since the last time. False if there is no memory to remember more; what
- * has not been looked at then is still on written cards. Nobody else uses the heap. */
+/* Look at all cards written since the last time. False if there is no memory to remember more, or `found`
+ * ended it; what has not been looked at then, that word too, is still on written cards. Nobody else uses
+ * the heap. */
 bool references_refresh(references_found *found, void *context);
 
 /* Find those remembered for an object. Linear in what was ever remembered for its address. */

@@ -35,8 +35,9 @@ struct span {
 #define SPANS (VOLATILE_SIZE >> HEAP_SPAN_SHIFT)
 
 /* Those before stay unused. From here on the lower half of an address is no small number: behind the
- * upper half of one, which padding may hold, an int would lead to what is there. */
-#define SPANS_FIRST ((uint32_t)(UINT64_C(0x60000000) >> HEAP_SPAN_SHIFT))
+ * upper half of one, which padding may hold, an int would lead to what is there. And the upper half is no
+ * round number, as 0x5000 would be: two ints side by side, 20 KiB the second, would look like an address. */
+#define SPANS_FIRST ((uint32_t)(UINT64_C(0x1b60000000) >> HEAP_SPAN_SHIFT))
 
 extern struct span *spans; /* SPANS entries */
 

@@ -40,11 +40,13 @@
     .hidden runtime_mark
     .hidden runtime_mark_range
     .hidden runtime_mark_data
+    .hidden runtime_mark_pieces
     .hidden runtime_mark_copy
     .hidden runtime_kinds
     entry pm__mark, runtime_mark
     entry pm__mark_range, runtime_mark_range
     entry pm__mark_data, runtime_mark_data
+    entry pm__mark_pieces, runtime_mark_pieces
     entry pm__mark_copy, runtime_mark_copy
     entry pm__kinds, runtime_kinds, result=1
 

@@ -11,6 +11,7 @@
 void runtime_mark(const void *address);
 void runtime_mark_range(const void *address, size_t size);
 void runtime_mark_data(const void *address, size_t size);
+void runtime_mark_pieces(const void *address, size_t size);
 void runtime_mark_copy(const void *address, const void *from, size_t size);
 uint64_t runtime_kinds(const void *from, size_t size);
 
@@ -43,18 +44,6 @@ static struct place mark(const void *address, size_t size, enum mark_time when)
     return place;
 }
 
-/* Mark a range of the heap whose words are all of this kind now; parts of words are data. */
-static void mark_heap(const void *address, size_t size, uint8_t kind)
-{
-    const uintptr_t word = sizeof(uint64_t), first = (uintptr_t)address, end = first + size;
-    cards_mark(address, size);
-    cards_set_kind(address, size, kind);
-    if (first % word)
-        cards_set_kind(address, 1, KIND_DATA);
-    if (end % word && size)
-        cards_set_kind((const char *)address + size - 1, 1, KIND_DATA);
-}
-
 static void mark_lines(const void *address, size_t size, enum mark_time when)
 {
     if (heap_contains(address))
@@ -66,7 +55,8 @@ static void mark_lines(const void *address, size_t size, enum mark_time when)
 static void mark_data(const void *address, size_t size, enum mark_time when)
 {
     if (heap_contains(address)) {
-        mark_heap(address, size, KIND_DATA);
+        cards_mark(address, size);
+        cards_set_kind(address, size, KIND_DATA);
         return;
     }
     struct place place = mark(address, size, when);
@@ -77,7 +67,8 @@ static void mark_data(const void *address, size_t size, enum mark_time when)
 static void mark_copy(const void *address, const void *from, size_t size, enum mark_time when)
 {
     if (heap_contains(address)) {
-        mark_heap(address, size, KIND_BY_VALUE);
+        cards_mark(address, size);
+        cards_copy_kinds(address, from, size);
         return;
     }
     struct place place = mark(address, size, when);
@@ -93,6 +84,18 @@ void runtime_mark_range(const void *address, size_t size)
 void runtime_mark_data(const void *address, size_t size)
 {
     mark_data(address, size, MARK_AHEAD);
+}
+
+void runtime_mark_pieces(const void *address, size_t size)
+{
+    if (heap_contains(address)) {
+        cards_mark(address, size);
+        cards_set_pieces(address, size);
+        return;
+    }
+    struct place place = mark(address, size, MARK_AHEAD);
+    if (place.bytes)
+        txn_mark_pieces(place.t, place.offset, place.bytes);
 }
 
 void runtime_mark_copy(const void *address, const void *from, size_t size)

@@ -307,13 +307,21 @@ void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_ti
  * mapped.
  *
  * txn_set_kind     the marked words of a range are data, or pointers, or free
+ * txn_mark_pieces  pieces of pointers may be stored to the range, which is marked
  * txn_copy_kinds   memory at `from`, in a container or not, is about to be copied to the range,
  *                  which is marked: its whole words get the kinds of those there
  * txn_mark_foreign the range is marked, and will be stored to by code that tells no kinds
  */
 void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind);
+void txn_mark_pieces(struct txn *t, uint64_t offset, uint64_t bytes);
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes);
+
+/* The same in a table of kinds, that of a container or of the heap; `offset` is from its first word. */
+void txn_set_pieces(uint8_t *kinds, uint64_t offset, uint64_t bytes);
+
+/* Fail a commit for a pieced word that leads to an object. Returns -1. */
+int txn_refuse_pieced(const struct txn *t, uint64_t offset);
 
 /* Told of a word, by its offset; not 0 ends the search. */
 typedef int txn_found(void *context, uint64_t offset);
@@ -325,6 +333,10 @@ int txn_find_pointers(struct txn *t, uint64_t low, uint64_t size, txn_found *fou
 /* The kinds of up to 8 words at an address, in a container or not; a byte each, the first lowest.
  */
 uint64_t txn_kinds_at(const void *address, uint64_t words);
+
+/* Those of any number of words, for another table than a container's. What is at `to` may be the kinds of
+ * words at `address` themselves, which are about to be moved within the volatile heap. */
+void txn_copy_kinds_out(uint8_t *to, const void *address, uint64_t count);
 
 /*
  * Grow the log so that `pages` more pages can be logged, and a commit can list them and

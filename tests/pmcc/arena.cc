@@ -153,6 +153,11 @@ extern "C" void runtime_mark_data(const void *address, size_t size)
     runtime_mark_range(address, size);
 }
 
+extern "C" void runtime_mark_pieces(const void *address, size_t size)
+{
+    runtime_mark_range(address, size);
+}
+
 extern "C" void runtime_mark_copy(const void *address, const void *, size_t size)
 {
     runtime_mark_range(address, size);

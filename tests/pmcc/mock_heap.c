@@ -192,6 +192,7 @@ int count_function(void (*function)(void), bool is_main)
 void runtime_mark(const void *p);
 void runtime_mark_range(const void *p, size_t n);
 void runtime_mark_data(const void *p, size_t n);
+void runtime_mark_pieces(const void *p, size_t n);
 void runtime_mark_copy(const void *p, const void *from, size_t n);
 uint64_t runtime_kinds(const void *from, size_t n);
 void runtime_announce_range(const void *p, size_t n);
@@ -214,6 +215,10 @@ void runtime_mark_range(const void *p, size_t n)
     (void)p, (void)n;
 }
 void runtime_mark_data(const void *p, size_t n)
+{
+    announce(p, n, ANNOUNCED);
+}
+void runtime_mark_pieces(const void *p, size_t n)
 {
     announce(p, n, ANNOUNCED);
 }

@@ -295,7 +295,8 @@ static void build_unions(pm_container *c, int step)
                 break;
             default:
                 v->parts.low = (int)looks;
-                v->parts.high = (int)(looks >> 32);
+                if (turn == 0 || step % 2 == 0) /* else of a pointer, the upper half stays */
+                    v->parts.high = step;
                 break;
             }
         }

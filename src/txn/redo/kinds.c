@@ -7,6 +7,7 @@
  *                                 at all, as -1; what leads elsewhere will not be there tomorrow
  *   stored as we know not what    mapped if it leads into the container, or into a module
  *   changed to something else     not mapped
+ *   pieced (base/marks.h, P4)     not mapped; the commit fails if it leads into the container or a module
  *   not stored to, or with what   as it was. Zero needs no moving either way, and a field that is
  *   was there, or zero            NULL now and then is not logged each time
  *
@@ -24,13 +25,19 @@
  */
 #include "txn/redo/redo.h"
 
+#include "base/error.h"
 #include "txn/foreign.h"
 
 #include <emmintrin.h>
+#include <errno.h>
+#include <inttypes.h>
 
 /* Data whose kinds fill a page of the table, and as much as is rather given back than stored to. */
 #define KINDS_PAGE    (PM_PAGE << KINDS_WORD_SHIFT)
 #define FORGET_MIN    (UINT64_C(1) << 20)
+
+/* In one look: a word that goes by its value, or that may be pieced, as no whole store has both bits. */
+#define KIND_LEADING  (KIND_BY_VALUE | KIND_PIECE_LAST)
 
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 #define OUT_OF_LINE   __attribute__((noinline)) static /* what is rare must not cost registers */
@@ -40,6 +47,12 @@ static inline unsigned words_of(uint64_t kinds, int some)
 {
     __m128i of_some = _mm_and_si128(_mm_cvtsi64_si128((int64_t)kinds), _mm_set1_epi8((char)some));
     return (unsigned)_mm_movemask_epi8(_mm_add_epi8(of_some, _mm_set1_epi8(INT8_MAX)));
+}
+
+/* Those that are pieced. */
+static inline unsigned pieced_of(uint64_t kinds)
+{
+    return (unsigned)_mm_movemask_epi8(_mm_cvtsi64_si128((int64_t)kinds_pieced(kinds)));
 }
 
 static inline uint64_t line_kinds(const struct txn *t, uint64_t line)
@@ -117,6 +130,31 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
     return pointers;
 }
 
+/* P4. -1 with a message if a word of a line, one of `words` which are pieced, leads to an object or into a
+ * module. */
+static int refuse_pieced(struct txn *t, uint64_t line, unsigned words)
+{
+    const uint64_t *values = line_words(t, line);
+    for (; words; words &= words - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(words);
+        if (modules_may_reach(&t->modules, values[i]) &&
+            (leads_to_data(t, values[i]) || modules_may_adopt(&t->modules, values[i])))
+            return txn_refuse_pieced(t, line * PM_LINE + i * sizeof *values);
+    }
+    return 0;
+}
+
+int txn_refuse_pieced(const struct txn *t, uint64_t offset)
+{
+    char object[OBJECT_TEXT];
+    txn_describe_object(t, offset, " in ", object);
+    return pm__fail(EINVAL,
+                    "%s: offset %" PRIu64 ": %#" PRIx64 "%s was stored in pieces of less than 8 "
+                    "bytes, and is the address of an object: if it is a pointer, copy it as one, or "
+                    "by memcpy(); if not, call pm_mark_data() of these 8 bytes",
+                    t->c->path, offset, *(const uint64_t *)(t->c->base + offset), object);
+}
+
 /* How a line came to be looked at: what is told of its words may not be all. */
 #define VISIT_FOREIGN 1u /* others, who tell no kinds, have stored there too */
 #define VISIT_UNSEEN  2u /* and nobody has said where */
@@ -130,6 +168,9 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     uint8_t by_value = (uint8_t)words_of(kinds, KIND_BY_VALUE);
     uint8_t data = (uint8_t)words_of(kinds, KIND_DATA), stored = was & (by_value | data);
     uint8_t others = was & (uint8_t)~(is | stored);
+    unsigned pieced = pieced_of(kinds);
+    if (pieced && refuse_pieced(t, line, pieced) != 0)
+        return -1;
     if (foreign_check(t, line, &is, false) != 0)
         return -1;
     int leads = leading(t, line, visit & VISIT_UNSEEN ? by_value | (data & was) : by_value);
@@ -280,7 +321,7 @@ ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *
         memcpy(&kinds, scene->kinds + line * PM_LINE_WORDS, sizeof kinds);
         uint64_t pointers = words_of(kinds, KIND_POINTER), stored = words_of(kinds, KIND_ANY);
         uint64_t mapped = scene->map[word] >> shift & stored;
-        unsigned by_value = words_of(kinds, KIND_BY_VALUE);
+        unsigned by_value = words_of(kinds, KIND_LEADING);
         if (!lead_home(scene, words, pointers) ||
             (by_value && by_value & may_be_addresses(scene, words)) || mapped & ~pointers)
             break;
@@ -345,7 +386,8 @@ static int search_line(struct txn *t, uint64_t line, unsigned visit, void *conte
     if (within == 0)
         return 0;
     uint64_t kinds = line_kinds(t, line);
-    within &= words_of(kinds, KIND_MAY_POINT) | txn_mapped(t, line);
+    within &= words_of(kinds, KIND_MAY_POINT) | pieced_of(kinds) |
+              (txn_mapped(t, line) & ~words_of(kinds, KIND_DATA));
     for (; within; within &= within - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(within);
         if (s->found(s->context, line * PM_LINE + i * sizeof *words) != 0)
@@ -376,6 +418,37 @@ static void set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kin
         if (*redo_mark(t, line) & MARK_KINDS)
             memset(redo_kinds(t, line) + word % PM_LINE_WORDS, kind, n);
         word += n;
+    }
+}
+
+/* A piece of a word, from one of its bytes to before another. */
+static void set_piece(uint8_t *kind, uint64_t from, uint64_t to)
+{
+    uint8_t pieces = *kind & KIND_PIECES;
+    for (; from < to; from++)
+        pieces |= (uint8_t)(KINDS_OF_PIECES >> 8 * from);
+    *kind = pieces;
+}
+
+void txn_set_pieces(uint8_t *kinds, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t size = sizeof(uint64_t), end = offset + bytes;
+    uint64_t low = align_up(offset, size), high = align_down(end, size);
+    if (low < high)
+        memset(kinds + low / size, KIND_PIECED, (high - low) / size);
+    if (offset < low)
+        set_piece(&kinds[offset / size], offset % size, size - (low - min_u64(low, end)));
+    if (low <= high && high < end)
+        set_piece(&kinds[high / size], 0, end - high);
+}
+
+void txn_mark_pieces(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t end = offset + bytes;
+    for (uint64_t n; t->kinds && offset < end; offset += n) {
+        n = min_u64(end - offset, PM_LINE - offset % PM_LINE);
+        if (*redo_mark(t, offset / PM_LINE) & MARK_KINDS)
+            txn_set_pieces(redo_kinds(t, 0), offset, n);
     }
 }
 
@@ -434,11 +507,12 @@ static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t m
     return mark & MARK_FOREIGN || is_listed(t, line);
 }
 
-/* The kinds of words that may point, and data where there are none. */
+/* The kinds that are told of words, and data where there are none. */
 static inline uint64_t others_are_data(uint64_t kinds)
 {
     static_assert(KIND_DATA == 0x80 >> 5, "a byte's highest bit, shifted");
-    return kinds | (~(kinds + INT8_MAX * KIND_EACH) >> 5 & KIND_DATA * KIND_EACH);
+    uint64_t low = INT8_MAX * KIND_EACH, none = ~(((kinds & low) + low) | kinds);
+    return kinds | (none >> 5 & KIND_DATA * KIND_EACH);
 }
 
 /* The kinds of a line's words, a byte each, as the next commit would see them. Home is looked at only
@@ -447,7 +521,7 @@ static uint64_t kinds_now(const struct txn *t, uint64_t line)
 {
     uint8_t mapped = txn_mapped(t, line);
     uint8_t mark = *redo_mark(t, line);
-    uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told & KIND_MAY_POINT * KIND_EACH;
+    uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told;
     mapped &= (uint8_t)~words_of(kinds, KIND_MAY_POINT);
     if (!mapped) /* as a rule */
         return others_are_data(kinds);
@@ -456,6 +530,7 @@ static uint64_t kinds_now(const struct txn *t, uint64_t line)
     uint8_t same = doubtful ? unchanged(t, line, doubtful) : 0, changed = doubtful & (uint8_t)~same;
     if (data)
         changed |= data & (uint8_t)~kept(t, line, same);
+    kinds &= ~(spread(mapped & (uint8_t)~changed) * UINT8_MAX);
     kinds |= spread(mapped & (uint8_t)~changed) * KIND_POINTER;
     kinds |= spread(changed & (uint8_t)~data) * KIND_BY_VALUE;
     return others_are_data(kinds);
@@ -497,13 +572,70 @@ static void copy_kinds(uint8_t *to, struct source from, uint64_t count)
     }
 }
 
+/* Whether the kinds of words there are told. */
+static bool tells_kinds(const void *address)
+{
+    const struct container *c = arena_find(address);
+    return (uintptr_t)address - VOLATILE_BASE < VOLATILE_SIZE ||
+           (c && c->upper && container_holds(c, address) && ((const struct txn *)c->upper)->kinds);
+}
+
+/* Of what lies across two words. If one is not all data there may be a pointer in it, copied there by
+ * memmove() or with its struct, or numbers over half of one: it is pieced (base/marks.h, P4). Of what was
+ * there at the last commit nothing is told. */
+static uint8_t kind_across(uint8_t a, uint8_t b)
+{
+    if (a == KIND_NONE && b == KIND_NONE)
+        return KIND_BY_VALUE;
+    return a == KIND_DATA && b == KIND_DATA ? KIND_DATA : KIND_PIECED;
+}
+
+/* The two tables may overlap. */
+static void kinds_across(uint8_t *to, const uint8_t *from, uint64_t count)
+{
+    bool upwards = to <= from;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t at = upwards ? i : count - 1 - i;
+        to[at] = kind_across(from[at], from[at + 1]);
+    }
+}
+
+/* Of words that lie in no container which knows their kinds, or that are not aligned. In the volatile heap
+ * what is told of them stays; what is not told is zero, or foreign code has stored it. */
+static void kinds_elsewhere(uint8_t *to, const void *from, uint64_t count)
+{
+    if (!tells_kinds(from)) {
+        memset(to, KIND_BY_VALUE, count);
+    } else if ((uintptr_t)from % sizeof(uint64_t)) {
+        kinds_across(to, kinds_of(from), count);
+    } else {
+        memmove(to, kinds_of(from), count);
+        for (uint64_t i = 0; i < count; i++)
+            to[i] = to[i] ? to[i] & (uint8_t)~KIND_REMEMBERED : KIND_BY_VALUE;
+    }
+}
+
+void txn_copy_kinds_out(uint8_t *to, const void *address, uint64_t count)
+{
+    enum { PIECE = 64 };
+    uint8_t piece[PIECE + PM_LINE_WORDS];
+    struct source from = words_at(address);
+    if (!from.t) {
+        kinds_elsewhere(to, address, count);
+        return;
+    }
+    for (uint64_t n; count > 0; to += n, from.first += n, count -= n) {
+        n = min_u64(count, PIECE);
+        copy_kinds(piece, from, n);
+        memcpy(to, piece, n);
+    }
+}
+
 uint64_t txn_kinds_at(const void *address, uint64_t words)
 {
-    uint64_t kinds[2] = {KIND_BY_VALUE * KIND_EACH, 0};
-    struct source from = words_at(address);
-    if (from.t)
-        copy_kinds((uint8_t *)kinds, from, words);
-    return kinds[0] & bits_between(0, 8 * words);
+    uint64_t kinds = 0;
+    txn_copy_kinds_out((uint8_t *)&kinds, address, words);
+    return kinds;
 }
 
 /* By the piece, in the order in which memmove(3) could copy ranges that overlap. */
@@ -583,10 +715,10 @@ OUT_OF_LINE void copy_from_elsewhere(struct txn *t, uint64_t first, const void *
     if (from.t)
         copy_many(t, first, from, count);
     else
-        memset(redo_kinds(t, 0) + first, KIND_BY_VALUE, count);
+        kinds_elsewhere(redo_kinds(t, 0) + first, address, count);
 }
 
-/* Words, and parts of some, which are data. */
+/* Words, and pieces of some. */
 OUT_OF_LINE void copy_with_parts(struct txn *t, uint64_t offset, const char *from, uint64_t bytes)
 {
     uint64_t end = offset + bytes, low = align_up(offset, sizeof(uint64_t)),
@@ -594,9 +726,9 @@ OUT_OF_LINE void copy_with_parts(struct txn *t, uint64_t offset, const char *fro
     if (low < high)
         txn_copy_kinds(t, low, from + (low - offset), high - low);
     if (offset < low)
-        set_kind(t, offset, 1, KIND_DATA);
-    if (high < end)
-        set_kind(t, end - 1, 1, KIND_DATA);
+        txn_mark_pieces(t, offset, min_u64(low, end) - offset);
+    if (high < end && low <= high)
+        txn_mark_pieces(t, high, end - high);
 }
 
 /* What needs a frame is out of line: most often few words are moved within a container, and it would
