@@ -113,11 +113,11 @@ enum pm_flags {
     PM_VOUCHED = 1 << 7,
     /* Open a copy that was made while a program had the container open for writing. Without this flag
      * that is ENOTUNIQ, for a copy that was read while commits went on mixes them. The flag is right
-     * for a copy of one moment: a snapshot by the file system or the volume, the image of a disk after
-     * a crash, a copy made after the writer had died. */
+     * for a copy of one moment. Examples are a snapshot by the file system or the volume, the image of
+     * a disk after a crash, and a copy made after the writer had died. */
     PM_ACCEPT_COPY = 1 << 10,
-    /* Fail with ESTALE when the container is no longer the file at its path: it was deleted, renamed
-     * or replaced, or a directory above it was renamed. Commits to such a file are lost when the
+    /* Fail with ESTALE when the container is no longer the file at its path. Somebody deleted, renamed
+     * or replaced it, or renamed a directory above it. Commits to such a file are lost when the
      * program ends, or the next pm_open() does not find them. Without this flag there is one warning
      * on stderr. pm_open() looks, pm_close(), and pm_commit(), once a second and after the file has
      * grown. The path is resolved at pm_open(): chdir(2) means nothing, nor does a symbolic link that
@@ -582,10 +582,11 @@ typedef int pm_progress(void *context, uint64_t done, uint64_t total);
  * compact or copy it.
  *
  * Linear in the container, without free space and log. There is one pause, in which commits wait, and
- * first stores to a page. It copies pages in memory, for about 1 us each: those that commits changed
- * during the last pass over the changes, mostly 256 at most; and under undo those that the open
- * transaction has stored to. Beside a thread that commits without end it took 0.1 ms with 10 pages a
- * commit, and 0.9 ms with 1000 (docs/reliability.md). Commits to the same disk also wait for the disk.
+ * first stores to a page. It copies pages in memory, for about 1 us each. These are the pages that
+ * commits changed during the last pass over the changes, mostly 256 at most. Under undo there are also
+ * the pages to which the open transaction has stored. Beside a thread that commits without end the
+ * pause was 0.1 ms with 10 pages a commit, and 0.9 ms with 1000 (docs/reliability.md). Commits to the
+ * same disk also wait for the disk.
  *
  *   EINVAL     `c` or `path` is NULL
  *   EEXIST     there is a file at `path`

@@ -1,6 +1,5 @@
-// pm_copy() beside commits. A program runs transactions, of which it rolls some back, and copies its
-// container again and again: in another thread, or in the same by the copy's callback. Each copy has
-// exactly one commit's state. That commit had returned when the copy began, or began before the copy
+// pm_copy() beside commits. A program runs transactions, and rolls some back. Meanwhile it copies its
+// container again and again, in another thread or in the same. Each copy has exactly one commit's state. That commit had returned when the copy began, or began before the copy
 // returned.
 //
 // LIBPM_SEED repeats a failing run; LIBPM_COPIES sets the copies of each case. `[pause]`, which runs only
