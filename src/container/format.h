@@ -112,9 +112,9 @@ static inline uint64_t fenced_images(uint64_t epoch, uint64_t slots)
 static_assert(FORMAT_SIZE_MAX / PM_PAGE <= UINT64_C(1) << FENCED_SLOT_BITS, "slots fit");
 
 /*
- * Whether a program has the file open for writing, and which file that is, so that a copy made
- * meanwhile is recognised (container/identity.c). Stored with the base epoch: at open before the
- * first store, at close after the last.
+ * Whether a program has the file open for writing, and which file it has. So a copy made meanwhile is
+ * recognised (container/identity.c). The mark is stored with the base epoch: at open before the first
+ * store, at close after the last.
  *
  *   MARK_NONE    written by a libpm that had no marks
  *   MARK_CLOSED  nobody has

@@ -1,7 +1,7 @@
 /*
  * A copy of a file that somebody writes mixes old pages with new ones, and no checksum notices. So a
- * writer marks its file as open, and by which file it is: inode number and birth time. A copy has
- * the mark too, but is another file. It is refused.
+ * writer marks its file as open, with the file's inode number and birth time. A copy has the mark too,
+ * but is another file. pm_open() refuses it.
  *
  * Recovery of the original must never be refused, so the comparison asks for no more than lasts:
  *
@@ -87,6 +87,6 @@ int identity_check(struct container *c, bool accept_copy)
         ENOTUNIQ,
         "%s: a copy that was made while a program had the container open for writing, so it may mix "
         "two commits; use a copy by pm_copy() or `pm copy`, or, if this is a snapshot or an image "
-        "of one moment, accept it with PM_ACCEPT_COPY",
+        "of one moment, accept it with PM_ACCEPT_COPY, or `pm copy --snapshot`",
         c->path);
 }

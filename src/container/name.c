@@ -21,7 +21,10 @@ static const char *loss_of(const struct container *c)
     const struct name *name = &c->name;
     struct stat own, named, root;
     if (fstat(c->fd, &own) != 0)
-        return NULL;
+        return errno == EBADF
+                   ? "has lost its lock, for the program has closed libpm's descriptor: another "
+                     "process may open it meanwhile; close descriptors before pm_open()"
+                   : NULL;
     bool is_there = stat(name->path, &named) == 0;
     if (is_there && named.st_dev == own.st_dev && named.st_ino == own.st_ino)
         return NULL;

@@ -1,15 +1,15 @@
 /*
- * Whether a container is still the file at its path. One that was deleted, renamed or replaced while
- * it is open takes commits as before, and the next pm_open() of the path does not find them.
+ * Whether a container is still the file at its path. Somebody may delete, rename or replace the file
+ * while it is open. Commits go on then, and the next pm_open() of the path does not find them.
  *
- * The path is resolved once, at pm_open(): so chdir(2) later means nothing, nor does a symbolic link
- * that leads elsewhere by then, for the file is where it was. A directory above that is renamed does,
- * for the path leads there no more. A file without a name then (memfd, O_TMPFILE, unlinked) never has
- * one. In a process that has called chroot(2) since then paths mean other things, and so nothing can
- * be said; nor where permission is missing.
+ *   chdir(2)                        means nothing: the path is resolved once, at pm_open()
+ *   a symbolic link that changes    means nothing: the file is where it was
+ *   a directory above is renamed    the name is lost: the path leads there no more
+ *   no name at pm_open()            (memfd, O_TMPFILE, unlinked) nothing to look at, ever
+ *   chroot(2), missing permission   nobody can tell, so nothing is said
  *
- * It costs a commit the processor's clock and a comparison, 8 instructions, and once a second two
- * calls of stat(2).
+ * It costs a commit 8 instructions, which read and compare the processor's clock, and once a second
+ * two calls of stat(2).
  */
 #ifndef PM_CONTAINER_NAME_H
 #define PM_CONTAINER_NAME_H
@@ -47,8 +47,8 @@ static inline bool name_is_due(const struct name *name)
            atomic_load_explicit(&name->due, memory_order_relaxed);
 }
 
-/* At a commit: look, but once a second at most. -1 with ESTALE and a message if that is an error;
- * else one warning is all. Any thread. */
+/* At a commit: look, but once a second at most. If the name is lost there is one warning; or -1 with
+ * ESTALE and a message, if that is an error. Any thread. */
 int name_check(struct container *c);
 
 /* The same, whatever the time is. */

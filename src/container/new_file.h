@@ -1,8 +1,9 @@
 /*
  * A file that appears at its path whole or not at all, and replaces none. It is made without a name
  * (O_TMPFILE), and linked to its path by a call that does not replace. So a crash leaves no litter.
- * File systems without O_TMPFILE get a temporary name beside the path and rename, and so do processes
- * without /proc, which linking needs; there a crash may leave that file, which nobody ever opens.
+ *
+ * On file systems without O_TMPFILE it has a temporary name beside the path, and is renamed; also in
+ * processes without /proc, which linking needs. There a crash may leave the file, which nobody opens.
  */
 #ifndef PM_CONTAINER_NEW_FILE_H
 #define PM_CONTAINER_NEW_FILE_H
@@ -20,8 +21,8 @@ int new_file_open(struct new_file *file, const char *path, mode_t mode);
 
 /*
  * Name the finished file `path`, durably; its contents are durable already. The descriptor may be
- * another one afterwards, which is locked for writing. -1 with a message, and the file has no name:
- * errno is EEXIST if there is one at the path.
+ * another one afterwards, which is locked for writing. -1 with a message: EEXIST if there is a file at
+ * the path. new_file_discard() cleans up.
  */
 int new_file_publish(struct new_file *file, const char *path);
 

@@ -211,8 +211,8 @@ static void take_state(struct job *j)
 }
 
 /*
- * Step 4, if it is short, or if it never gets any shorter; false: `*set` has what to copy before, and
- * `*room` pages are wanted then.
+ * Step 4, if it is short, or after so many passes. Else false: copy `*set` first, and make room for
+ * `*room` pages.
  */
 static bool take(struct job *j, unsigned pass, uint32_t *room, struct page_set **set)
 {

@@ -4,17 +4,21 @@
  * Home has the last commit, but for three things: a commit that runs, stores of the open transaction
  * under undo, and the log. So
  *
- *   1  commits note from now on which pages of home they change
- *   2  all segments with data or metadata are copied, without a lock; some of it may be torn
- *   3  pages that were changed meanwhile are copied again, and again, until they are few
- *   4  under the page lock: those that are left are copied to memory, the open transaction's from
- *      their pre-images. This is the one pause: nobody commits, or stores to a page that is closed
- *   5  they are written; the state page says: no log, closed
+ *   1  From now on commits note which pages of home they change.
+ *
+ *   2  All segments with data or metadata are copied, without a lock. Some pages may be torn.
+ *
+ *   3  Pages that were changed meanwhile are copied again, and again, until they are few.
+ *
+ *   4  The pause, under the page lock: the pages that are left are copied to memory, and those of the
+ *      open transaction from their pre-images.
+ *
+ *   5  These pages are written. The state page says: no log, closed.
  *
  * Why it is one commit's state:
  *
- *   C1  What of home a commit changes, and can be read after it, it notes under the page lock: lines
- *       and words that it carries home; under undo the pages that its record lists (rule 1).
+ *   C1  A commit notes under the page lock what it changes in home: the lines and words that it
+ *       carries there; under undo the pages that its record lists (rule 1). All others hold nothing.
  *   C2  A segment that was free, or log, when step 2 passed it is noted whole when it gets an owner.
  *       What the log claims nobody notes: in the copy the segment is log or free, and holds nothing.
  *   C3  A page with uncommitted stores is one that has a pre-image (undo), or holds nothing committed.
@@ -25,7 +29,7 @@
 
 #include "txn/txn.h"
 
-/* Pages, each once, in the order in which they came. */
+/* Pages, each once, in the order of their first change. */
 struct page_set {
     uint64_t *bits;  /* one a page of the container's maximal size */
     uint32_t *pages; /* room for all */

@@ -1,14 +1,17 @@
-// pm_copy() beside commits: a program runs transactions and rolls some back in one thread, and copies
-// its container again and again in another, or between the MiBs of a copy. Each copy has exactly one
-// commit's state: of one that had returned when the copy began, or was begun before it returned.
+// pm_copy() beside commits. A program runs transactions, and rolls some back. Meanwhile it copies its
+// container again and again, in another thread or in the same. Each copy has exactly one commit's state. That commit had returned when the copy began, or began before the copy
+// returned.
 //
-// LIBPM_SEED repeats a failing run; LIBPM_COPIES sets the copies of each case.
+// LIBPM_SEED repeats a failing run; LIBPM_COPIES sets the copies of each case. `[pause]`, which runs only
+// when it is asked for, tells how long commits wait.
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "crash/spawn.hpp"
 #include "crash/workload.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <linux/magic.h>
 #include <random>
@@ -17,6 +20,38 @@
 #include <thread>
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// How long a thread that sets `timed` has held a lock.
+static thread_local bool timed;
+static thread_local Clock::time_point taken;
+static thread_local double longest_us;
+
+static double microseconds_since(Clock::time_point start)
+{
+    return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+extern "C" {
+#include "base/lock.h"
+
+void __real_lock_acquire_masked(struct lock *lock, sigset_t *saved);
+void __real_lock_release_masked(struct lock *lock, const sigset_t *saved);
+
+void __wrap_lock_acquire_masked(struct lock *lock, sigset_t *saved)
+{
+    __real_lock_acquire_masked(lock, saved);
+    if (timed)
+        taken = Clock::now();
+}
+
+void __wrap_lock_release_masked(struct lock *lock, const sigset_t *saved)
+{
+    if (timed)
+        longest_us = std::max(longest_us, microseconds_since(taken));
+    __real_lock_release_masked(lock, saved);
+}
+}
 
 namespace
 {
@@ -56,8 +91,7 @@ class Program
         returned_ = number + 1;
     }
 
-    // Leave something uncommitted; transact() makes it part of the next transaction, but for a seed
-    // of its own, so it is rolled back.
+    // Leave something uncommitted, until settle().
     void disturb() { crash::run_transaction(ops_, c_, root_, seed_ + 2, root_->transactions); }
     void settle() { CHILD_REQUIRE(pm_rollback(c_) == 0); }
 
@@ -200,7 +234,7 @@ class Reference
 void require_whole_copies(const char *child, const std::string &modes, const std::string &parent)
 {
     uint64_t seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
-    unsigned copies = (unsigned)crash::from_environment("LIBPM_COPIES", 20), found = 0;
+    unsigned copies = (unsigned)crash::from_environment("LIBPM_COPIES", 8), found = 0;
     std::string structure = GENERATE("rbtree", "hashmap");
     INFO("repeat with LIBPM_SEED=" << seed << ", " << structure);
     test::Directory directory(parent);
@@ -250,4 +284,68 @@ TEST_CASE("copies where threads may store during commits", "[crash][faults]")
 TEST_CASE("commits, rollbacks and open transactions beside a copy, in one thread", "[crash]")
 {
     require_whole_copies("commits_beside_copies", "", GENERATE("/dev/shm", "."));
+}
+
+namespace
+{
+
+// Commits of `pages` random pages of a container of 256 MiB, one after another, for as long as a copy
+// takes. The median over some copies, for others use the machine too.
+void tell_pause(const std::string &parent, unsigned pages)
+{
+    constexpr uint64_t COPIES = 9, PAGES = 64 << 10;
+    test::Directory directory(parent);
+    pm_options how = test::options(PM_CREATE | PM_UNSAFE_POWER);
+    how.max_size = 1 << 30;
+    test::Container c = test::open_with_pages(directory / "c", PAGES, how);
+    std::mt19937_64 random(1);
+    std::vector<double> pauses, copies, alone, beside;
+    auto commit = [&] {
+        for (unsigned i = 0; i < pages; i++)
+            test::page_word(c.get(), random() % PAGES) = random();
+        auto start = Clock::now();
+        REQUIRE_OK(pm_commit(c.get()));
+        return microseconds_since(start);
+    };
+    for (unsigned i = 0; i < COPIES; i++) {
+        std::atomic<bool> done = false;
+        std::string to = directory / std::to_string(i);
+        std::thread copier([&] {
+            timed = true;
+            auto start = Clock::now();
+            if (pm_copy(c.get(), to.c_str(), nullptr, nullptr) == 0)
+                copies.push_back(microseconds_since(start));
+            pauses.push_back(longest_us);
+            done = true;
+        });
+        double most = 0;
+        unsigned commits = 0;
+        for (; !done; commits++)
+            most = std::max(most, commit());
+        copier.join();
+        beside.push_back(most);
+        for (most = 0; commits > 0; commits--)
+            most = std::max(most, commit());
+        alone.push_back(most);
+        fs::remove(to);
+    }
+    REQUIRE(copies.size() == COPIES);
+    auto median = [](std::vector<double> all) {
+        std::sort(all.begin(), all.end());
+        return all[all.size() / 2];
+    };
+    printf("%s, %s, %u pages a commit: pause %.0f us, longest commit %.0f us beside a copy, %.0f "
+           "us alone; a copy takes %.0f ms\n",
+           test::mode().c_str(), parent.c_str(), pages, median(pauses), median(beside),
+           median(alone), median(copies) / 1000);
+}
+
+} // namespace
+
+TEST_CASE("how long commits wait for a copy", "[.][pause]")
+{
+    for (const char *parent : {"/dev/shm", "."}) {
+        tell_pause(parent, 10);
+        tell_pause(parent, 1000);
+    }
 }

@@ -1,5 +1,5 @@
-// pm_copy(): what it makes of which container, what its callback may do, how it fails. That copies are
-// whole beside commits of other threads is crash/copy.cpp's.
+// pm_copy(): containers of each kind, its callback, its failures. crash/copy.cpp shows that copies are
+// whole beside commits of other threads.
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "system/disk.hpp"

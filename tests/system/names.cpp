@@ -1,5 +1,5 @@
-// A container that is deleted, renamed or replaced while it is open: one warning, or errors by option;
-// and what is none of these says nothing.
+// A container that is deleted, renamed or replaced while it is open: there is one warning, or there are
+// errors, by option. All else goes without a word.
 #include "common/process.hpp"
 
 #include <cerrno>
@@ -37,7 +37,7 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
-// What a child does to its container, which is at upper/lower/c.pm below its working directory.
+// What a child does to its container at upper/lower/c.pm.
 struct Act {
     const char *name;
     void (*run)();
@@ -68,6 +68,12 @@ const Act acts[] = {
      [] {
          fs::create_hard_link("upper/lower/c.pm", "other.pm");
          fs::remove("upper/lower/c.pm");
+     }},
+    {"descriptor",
+     [] {
+         for (const auto &fd : fs::directory_iterator("/proc/self/fd"))
+             if (int n = std::stoi(fd.path().filename()); n > 2)
+                 close(n);
      }},
     {"nothing", [] {}},
     {"link-changed",

@@ -1,7 +1,7 @@
 /* family FILE [HOW]: a container for `pm info` and its like to look at: a root with two children, of
  * which the second points into the first; the root points behind its own end; one more object that
- * nobody points to; no pointer is unmapped. HOW: `crashed`, it is not closed; `code`, the root points
- * into this program, too; `empty`, nothing is in it. */
+ * nobody points to; no pointer is unmapped. HOW: `crashed`, it is not closed; `open`, it stays open until
+ * the end of the input; `code`, the root points into this program, too; `empty`, nothing is in it. */
 #include <libpm.h>
 
 #include <stdio.h>
@@ -36,6 +36,12 @@ int main(int argc, char **argv)
     if (pm_commit(c) != 0) {
         fprintf(stderr, "family: %s\n", pm_errormsg());
         return 1;
+    }
+    if (strcmp(how, "open") == 0) {
+        puts("open");
+        fflush(stdout);
+        while (getchar() != EOF)
+            ;
     }
     if (strcmp(how, "crashed") == 0)
         _exit(0);

@@ -2,6 +2,7 @@
 //
 // Each subcommand has a folder and adds itself to the parser; whatever it throws ends the tool with
 // status 2.
+#include "pm/copy/command.hpp"
 #include "pm/crash/command.hpp"
 #include "pm/look/command.hpp"
 
@@ -17,6 +18,7 @@ static int run(int argc, char **argv)
     app.require_subcommand(1);
     crash::add_command(app, status);
     look::add_commands(app, status);
+    copy::add_command(app);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &e) {

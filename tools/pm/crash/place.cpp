@@ -154,7 +154,7 @@ void Place::write(const std::string &path, uint32_t number, const sim::Memory &m
         if (sim::file_of(c.unit) == number)
             memcpy(file.map + (uint64_t)sim::number_of(c.unit) * memory.bytes(), c.version.bytes,
                    memory.bytes());
-    // Its mark is of the file that the program had open, which would make this one a copy of that.
+    // The mark names the program's file. By that mark this file is a copy, and would be refused.
     const uint64_t mark = MARK_CLOSED;
     if (file.size >= FORMAT_MARK + sizeof mark)
         memcpy(file.map + FORMAT_MARK, &mark, sizeof mark);
