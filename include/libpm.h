@@ -26,7 +26,8 @@
  * thread-safe, and any number of threads may store at the same time; but while one thread is in
  * pm_commit(), pm_rollback() or pm_clear() no other thread may store to that container, unless it was
  * opened with `concurrent_stores`. Nothing here may be called from a signal handler, and nothing is a
- * cancellation point: pthread_cancel(3) waits until the call returns.
+ * cancellation point: pthread_cancel(3) waits until the call returns, or the page fault of a store has
+ * been served, even if the thread's cancellation is asynchronous.
  *
  * Caveats.
  *  - read(2) and other system calls that write to memory fail with EFAULT on a page of a container

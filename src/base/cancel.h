@@ -34,11 +34,27 @@ static inline void cancel_restore(const int *before)
     pthread_setcancelstate(*before, NULL);
 }
 
-static inline int cancel_defer(void)
+/*
+ * glibc cancels a thread of asynchronous type by a signal. One that was sent before the type changed
+ * may still be under way, and it ends the thread wherever that is in a cancellation point, even if
+ * cancellation is disabled. So wait until none is under way, or end here, where nothing is held.
+ */
+void cancel_settle(void);
+
+/* The type that there was. Without cancel_settle(). */
+static inline int cancel_defer_type(void)
 {
     int before = PTHREAD_CANCEL_DEFERRED;
     if (!__libc_single_threaded)
         pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before);
+    return before;
+}
+
+static inline int cancel_defer(void)
+{
+    int before = cancel_defer_type();
+    if (before == PTHREAD_CANCEL_ASYNCHRONOUS)
+        cancel_settle();
     return before;
 }
 

@@ -139,41 +139,66 @@ static bool is_fetch(const ucontext_t *context)
     return context->uc_mcontext.gregs[REG_ERR] & 1 << 4;
 }
 
-/*
- * Serve it, with the thread's cancellation deferred. A cancellation that came meanwhile acts when we
- * restore the type: under the program's mask, not ours, for it runs the program's cleanup handlers,
- * which may store to a container.
- */
-static bool serve(siginfo_t *info, const ucontext_t *context)
+/* The signals that wait while a fault is served. Reading home to log a page may meet SIGBUS. */
+static void fill_mask(sigset_t *mask)
 {
-    int type = cancel_defer();
-    storing = is_store(context);
-    bool served = dispatch(info->si_addr);
+    sigfillset(mask);
+    sigdelset(mask, SIGBUS);
+}
+
+/*
+ * Around what we do with a thread whose cancellation is asynchronous. libc cancels such a thread by a
+ * signal, which our action's mask keeps out until the cancellation is deferred. Then the signal must
+ * come: calls of libc wait for it. Wherever the cancellation may act, at the beginning and at the
+ * end, that is under the program's mask: it runs the program's cleanup handlers, which may store to
+ * a container.
+ */
+static int enter(const ucontext_t *context)
+{
+    int type = cancel_defer_type();
+    if (type == PTHREAD_CANCEL_ASYNCHRONOUS) {
+        sigset_t mask;
+        fill_mask(&mask);
+        pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, NULL); /* libc's own are never in it */
+        cancel_settle();
+        pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    }
+    return type;
+}
+
+static void leave(int type, const ucontext_t *context)
+{
     if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
         pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, NULL);
     cancel_undefer(&type);
-    return served;
+}
+
+static bool serve(int signal, siginfo_t *info, const ucontext_t *context)
+{
+    if (atomic_load(&abandoned) || info->si_code <= 0)
+        return false;
+    if (signal == SIGSEGV && !is_fetch(context) && arena_contains(info->si_addr)) {
+        storing = is_store(context);
+        if (dispatch(info->si_addr))
+            return true;
+    }
+    uint64_t offset;
+    struct container *c = signal == SIGBUS ? arena_find_any(info->si_addr, &offset) : NULL;
+    if (c)
+        report(c->path, offset,
+               "SIGBUS: the medium failed, the file was cut short by another program, or, "
+               "under undo, a file system that copies on write is full; the kernel's log and `df` "
+               "say which. Then run `pm check` on the file");
+    return false;
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
-    int saved = errno;
-    int which = signal == SIGBUS;
-    if (!atomic_load(&abandoned) && info->si_code > 0) {
-        if (signal == SIGSEGV && !is_fetch(context) && arena_contains(info->si_addr) &&
-            serve(info, context)) {
-            errno = saved;
-            return;
-        }
-        uint64_t offset;
-        struct container *c = signal == SIGBUS ? arena_find_any(info->si_addr, &offset) : NULL;
-        if (c)
-            report(c->path, offset,
-                   "SIGBUS: the medium failed, the file was cut short by another program, or, "
-                   "under undo, a file system that copies on write is full; the kernel's log and "
-                   "`df` say which. Then run `pm check` on the file");
-    }
-    chain(which, info, context);
+    int saved = errno, type = enter(context);
+    bool served = serve(signal, info, context);
+    leave(type, context);
+    if (!served)
+        chain(signal == SIGBUS, info, context);
     errno = saved;
 }
 
@@ -206,9 +231,10 @@ static int install(int which)
 {
     struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     struct sigaction current;
-    /* All of them, also the one by which libc cancels a thread: sigfillset(3) leaves it out. */
-    memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask);
-    sigdelset(&ours.sa_mask, SIGBUS); /* reading home to log a page may meet it, and is reported */
+    fill_mask(&ours.sa_mask);
+    /* And the one by which libc cancels a thread, which sigaddset(3) refuses: see enter(). */
+    for (int i = __SIGRTMIN; i < SIGRTMIN; i++)
+        *(uint64_t *)&ours.sa_mask |= UINT64_C(1) << (i - 1);
     if (sigaction(signals[which], NULL, &current) != 0)
         return -errno;
     if (is_ours(&current))

@@ -29,7 +29,7 @@ bool mapping_fails;
 } // namespace
 
 extern "C" {
-#include "container/container.h"
+struct container;
 
 int __real_fstatfs(int fd, struct statfs *fs);
 int __real_statx(int fd, const char *path, int flags, unsigned mask, struct statx *st);
