@@ -19,11 +19,14 @@ steps::At the_way;
 steps::Lacks the_lacks;
 bool armed;
 const char *the_last = "";
+std::vector<std::string> the_calls;
 
 enum class Step { proceed, fail, tear };
 
 Step next(const char *name)
 {
+    if (armed)
+        the_calls.push_back(name);
     if (!armed || ++the_count != the_nth)
         return Step::proceed;
     the_last = name;
@@ -75,6 +78,7 @@ void steps::arm(int nth, At at, int error)
     the_way = at;
     the_error = error;
     the_count = 0;
+    the_calls.clear();
     armed = true;
 }
 
@@ -91,6 +95,11 @@ int steps::count()
 const char *steps::name_of_last()
 {
     return the_last;
+}
+
+const std::vector<std::string> &steps::calls()
+{
+    return the_calls;
 }
 
 extern "C" {
@@ -175,7 +184,9 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
 
 int __wrap_fsync(int fd)
 {
-    switch (next("fsync")) {
+    struct stat st;
+    const bool is_directory = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    switch (next(is_directory ? "fsync directory" : "fsync")) {
     case Step::fail:
         return -1;
     case Step::tear:

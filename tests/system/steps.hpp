@@ -3,6 +3,9 @@
 #ifndef TESTS_SYSTEM_STEPS_HPP
 #define TESTS_SYSTEM_STEPS_HPP
 
+#include <string>
+#include <vector>
+
 namespace steps
 {
 
@@ -28,6 +31,7 @@ void arm(int nth, At at, int error = 0);
 void lack(Lacks lacks);
 int count();                // calls since arm()
 const char *name_of_last(); // of the call that failed
+const std::vector<std::string> &calls(); // since arm(), in order
 
 } // namespace steps
 
