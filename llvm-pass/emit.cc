@@ -202,8 +202,9 @@ static Value *with_bits_changed(IRBuilder<> &builder, Value *known)
     return builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE), known);
 }
 
-/* Before bits of a word change. Few words lead into the arena, and only of those the library knows more. */
-Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t otherwise)
+/* The kind of the word of which a part is at `pointer`. Few words lead into the arena, and only of those the
+ * library knows more. */
+Value *Emitter::kind_of_whole(Instruction *at, Value *pointer, uint64_t otherwise)
 {
     IRBuilder<> builder(at);
     Value *word =
@@ -211,8 +212,14 @@ Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t other
                                 {pointer, builder.getInt64(-word_size)});
     LoadInst *before = builder.CreateAlignedLoad(builder.getInt64Ty(), word, Align(word_size));
     before->setNoSanitizeMetadata();
-    Value *known = ask(at, is_in_arena(builder, before), word, word_size, otherwise);
-    builder.SetInsertPoint(at);
+    return ask(at, is_in_arena(builder, before), word, word_size, otherwise);
+}
+
+/* Before bits of a word change. */
+Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t otherwise)
+{
+    Value *known = kind_of_whole(at, pointer, otherwise);
+    IRBuilder<> builder(at);
     return with_bits_changed(builder, known);
 }
 
@@ -233,6 +240,10 @@ void Emitter::prepare(ArrayRef<Write> writes)
         if (write.loaded && write.tells && !is_just_before(write.loaded, write.at) &&
             !loaded_.count(write.loaded))
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
+    for (const Write &write : writes)
+        if (LoadInst *half = write.half_of; half && write.tells && !loaded_.count(half))
+            loaded_[half] =
+                kind_of_whole(half->getNextNode(), half->getPointerOperand(), KIND_BY_VALUE);
 }
 
 /* The kinds of a write as the table has them. */
@@ -286,6 +297,14 @@ void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
     Value *pieces = builder.CreateLShr(builder.getInt64(kinds_of_pieces(write.size)), bits);
     Value *others = builder.CreateAnd(before, builder.getInt8(KIND_PIECES));
     Value *kind = builder.CreateOr(others, builder.CreateTrunc(pieces, builder.getInt8Ty()));
+    if (write.halves) {
+        Value *is_whole = builder.CreateICmpEQ(kind, builder.getInt8(KIND_PIECED));
+        if (write.half_of) { // text is no half of a pointer
+            Value *known = builder.CreateAnd(loaded_[write.half_of], KIND_MAY_POINT);
+            is_whole = builder.CreateAnd(is_whole, builder.CreateIsNotNull(known));
+        }
+        kind = builder.CreateSelect(is_whole, builder.getInt8(KIND_PIECES | KIND_BY_VALUE), kind);
+    }
     builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();
 }
 

@@ -40,6 +40,7 @@ class Emitter
     void tell_pieces(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *ask(llvm::Instruction *at, llvm::Value *is_asked, llvm::Value *from, uint64_t size,
                      uint64_t otherwise);
+    llvm::Value *kind_of_whole(llvm::Instruction *at, llvm::Value *pointer, uint64_t otherwise);
     llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer,
                                   uint64_t otherwise);
     llvm::Value *kinds_of_loaded(llvm::Instruction *at, llvm::LoadInst *load);

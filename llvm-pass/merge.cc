@@ -86,8 +86,9 @@ Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
 {
     for (const Write &write : writes) {
         tellers_.insert(write.at);
-        if (write.loaded && write.tells)
-            asked_.insert(write.loaded);
+        for (const Instruction *load : {write.loaded, write.half_of})
+            if (load && write.tells)
+                asked_.insert(load);
     }
     for (const Write &write : writes)
         if (write.is_constant() && write.marks)

@@ -71,8 +71,13 @@ class Collector
             is_typed_pointer(at_))
             origin = {Origin::Pointer};
         uint64_t size = layout_.getTypeStoreSize(value->getType());
-        if (size < 8) /* at most a piece */
-            origin = {};
+        if (size < 8) {
+            bytes(pointer, size, align);
+            writes_.back().pieces = writes_.back().halves = origin.kind != Origin::Data;
+            if (writes_.back().halves)
+                writes_.back().half_of = dyn_cast<LoadInst>(value);
+            return;
+        }
         if (size > kinds_size_max && origin.kind != Origin::Data)
             return by_lines(pointer, size, align, [&](uint64_t) { return origin.kind; });
         bytes(pointer, size, align);
@@ -91,7 +96,7 @@ class Collector
     }
 
     /* It may be a part of a pointer. */
-    void pieces() { writes_.back().pieces = writes_.back().is_data(); }
+    void pieces() { writes_.back().pieces |= writes_.back().is_data(); }
 
     void bytes(Value *pointer, Value *length, Align align)
     {
@@ -315,7 +320,7 @@ bool is_returning_twice(const CallBase &call)
 }
 
 /* setjmp() and its like, and getcontext(): no wrapper can stand for them. What was in registers may
- * be pointers: a copy of what is there already is such words whose values tell. */
+ * be pointers, and goes by its value. */
 void Collector::returns_twice(CallBase &call)
 {
     if (call.arg_empty() || !call.getArgOperand(0)->getType()->isPointerTy())
@@ -323,7 +328,7 @@ void Collector::returns_twice(CallBase &call)
     const Function *callee = call.getCalledFunction();
     bool is_context = callee && callee->getName() == "getcontext";
     bytes(call.getArgOperand(0), is_context ? sizeof(ucontext_t) : sizeof(jmp_buf));
-    writes_.back().from = call.getArgOperand(0);
+    writes_.back().from = Constant::getNullValue(call.getArgOperand(0)->getType());
 }
 
 } // namespace
@@ -461,8 +466,9 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
                                 [&](const Write &w) { return is_outside(w.pointer, libc); }),
                  writes.end());
     for (Write &write : drop_begin(writes, first))
-        if (write.loaded && is_outside(write.loaded->getPointerOperand(), libc))
-            write.loaded = nullptr; // by its value
+        for (LoadInst **load : {&write.loaded, &write.half_of})
+            if (*load && is_outside((*load)->getPointerOperand(), libc))
+                *load = nullptr; // by its value
 }
 
 } // namespace pmcc

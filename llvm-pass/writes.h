@@ -14,6 +14,8 @@
  *   `loaded`     what that instruction has loaded, up to 64 bytes; if `changes`, a word with other bits
  *   `from`       a copy of the memory there; by its value if that is NULL
  *   `pieces`     parts of words, or what is not aligned, that may be pieces of pointers
+ *   `halves`     of those, halves of a union that the optimiser has made two variables of; what `half_of`
+ *                has loaded, if that is not NULL
  *   `updates`    part of a word, with bits set or cleared in what was there: the word stays what it is
  *   data         if it is none of these but larger
  */
@@ -44,6 +46,8 @@ struct Write {
     bool changes = false;
     llvm::Value *from = nullptr;
     bool pieces = false;
+    bool halves = false;
+    llvm::LoadInst *half_of = nullptr;
     bool updates = false;
     bool marks = true; // else another mark stands for it
     bool tells = true; // its kinds; else another write does, or several
@@ -52,7 +56,7 @@ struct Write {
     bool is_data() const { return kinds == 0 && !loaded && !from && !pieces && !updates; }
 
     /** Whether all its words have the same kind, whatever they had before and in which order. */
-    bool is_plain() const { return kinds == 0 && !loaded && !from && !updates; }
+    bool is_plain() const { return kinds == 0 && !loaded && !from && !halves && !updates; }
 
     /** What is left where it stands, when its mark moves elsewhere. */
     Write without_mark() const

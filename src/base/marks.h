@@ -32,6 +32,8 @@
  *   P4  A pieced word whose value leads to an object is a pointer that was copied piece by piece, or
  *       numbers that happen to look like one. Nobody can tell, so a commit neither changes it nor
  *       keeps it: it fails, and names the word. Where it leads nowhere it is data.
+ *   P5  Where the optimiser has made two variables of a union, and stores the halves of a word, the word
+ *       goes by its value once both are stored: KIND_BY_VALUE, with the bits of pieces.
  *
  * Idea: the card-marking write barriers of garbage collectors, at the size of a cache line.
  */

@@ -65,7 +65,7 @@ void cards_copy_kinds(const void *address, const void *from, size_t size)
     const char *to = address, *end = to + size;
     char *low = (char *)align_up((uintptr_t)to, sizeof(uint64_t)),
          *high = (char *)align_down((uintptr_t)end, sizeof(uint64_t));
-    if (!is_within(address, size))
+    if (!is_within(address, size) || from == address)
         return;
     if (low < high)
         txn_copy_kinds_out(kinds_of(low), (const char *)from + (low - to),

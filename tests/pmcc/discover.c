@@ -658,6 +658,138 @@ CASE(takes_parts_of_words_for_data)
     assert(pm_close(c) == 0);
 }
 
+union slot {
+    void *pointer;
+    char text[8];
+    int half[2];
+};
+
+__attribute__((noinline)) static void put_text(union slot *slot, const char *text, long n)
+{
+    for (long i = 0; i < n; i++)
+        slot->text[i] = text[i];
+}
+
+/* Which is an address still, when it leads to what moves or has moved. */
+CASE(keeps_text_over_pointers)
+{
+    pm_container *c = fresh(0);
+    union slot *slots = calloc(24, sizeof *slots), *other = calloc(24, sizeof *other);
+    slots[0].pointer = calloc(1, 500);
+    keep_all(c, slots);
+    slots[1].pointer = calloc(1, 500); /* keeps it alive */
+    for (int i = 2; i < 12; i++)
+        slots[i].pointer = other[i].pointer = slots[1].pointer;
+    slots[0].text[0] = ':'; /* over an older one */
+    slots[2].text[0] = ':';
+    slots[3].text[number(0)] = (char)number(':');
+    put_text(&slots[4], ":", number(1));
+    slots[5].half[0] = slots[1].half[0] + (int)number(8);
+    memcpy(&slots[6], ":", (size_t)number(1));
+    strcpy(slots[7].text, "");
+    other[2].text[0] = other[3].text[0] = other[4].text[0] = ':'; /* and on the heap */
+    slots[8] = other[2];
+    memcpy(&slots[9], &other[3], (size_t)number(sizeof *slots));
+    slots[12].pointer = other;
+    volatile int before[24][2], heap[24][2]; /* as numbers that are no addresses */
+    for (int i = 0; i < 24; i++)
+        for (int half = 0; half < 2; half++) {
+            before[i][half] = ~slots[i].half[half];
+            heap[i][half] = ~other[i].half[half];
+        }
+    keep_changes(c);
+    other = slots[12].pointer;
+    assert(pm_contains(c, other) && slots[10].pointer == slots[1].pointer);
+    assert(other[5].pointer == slots[1].pointer && pm_contains(c, slots[1].pointer));
+    for (int i = 0; i < 10; i++)
+        if (i != 1) {
+            assert(slots[i].half[0] == ~before[i][0] && slots[i].half[1] == ~before[i][1]);
+            assert(!pm_next_pointer(&slots[i], &slots[i] + 1));
+        }
+    for (int i = 2; i < 5; i++)
+        assert(other[i].half[0] == ~heap[i][0] && other[i].half[1] == ~heap[i][1]);
+    assert(pm_close(c) == 0);
+}
+
+__attribute__((noinline)) static void copy_bytes(char *to, const char *from, long n)
+{
+    for (volatile long i = 0; i < n; i++)
+        to[i] = from[i];
+}
+__attribute__((noinline)) static void copy_ints(int *to, const int *from, long n)
+{
+    for (volatile long i = 0; i < n; i++)
+        to[i] = from[i];
+}
+__attribute__((noinline)) static void shift_and_back(char *word)
+{
+    memmove(word + 1, word, (size_t)number(16));
+    memmove(word, word + 1, (size_t)number(16));
+}
+
+static void refuse_pieces(pm_container *c, union slot *slot, void *pointer)
+{
+    for (int i = 0; i < 2; i++)
+        assert(pm_commit(c) == -1 && strstr(pm_errormsg(), "in pieces"));
+    assert(slot->pointer == pointer && !pm_contains(c, pointer));
+    slot->pointer = pointer;
+}
+
+/* In the container, in what moves there, and in what stays on the heap. */
+CASE(refuses_pointers_that_are_copied_in_pieces)
+{
+    for (int way = 0; way < 3; way++)
+        for (int where = 0; where < 3; where++) {
+            pm_container *c = fresh(0);
+            union slot *slots = calloc(8, sizeof *slots), *moving = calloc(8, sizeof *moving);
+            static union slot *staying;
+            staying = calloc(8, sizeof *staying);
+            keep_all(c, slots);
+            slots[0].pointer = moving;
+            slots[1].pointer = calloc(1, 64);
+            union slot *slot = &(where == 0 ? slots : where == 1 ? moving : staying)[4];
+            if (way == 0)
+                copy_bytes(slot->text, slots[1].text, number(sizeof *slot));
+            else if (way == 1)
+                copy_ints(slot->half, slots[1].half, number(2));
+            else {
+                slot->pointer = slots[1].pointer;
+                shift_and_back(slot->text);
+            }
+            refuse_pieces(c, slot, slots[1].pointer);
+            keep_changes(c);
+            if (where == 1)
+                slot = (union slot *)slots[0].pointer + 4;
+            assert(pm_contains(c, slot->pointer) && slot->pointer == slots[1].pointer);
+            free(staying);
+            staying = NULL;
+            assert(pm_close(c) == 0);
+        }
+}
+
+/* Or the program says that they are none. */
+CASE(keeps_pieces_that_are_said_to_be_data)
+{
+    pm_container *c = fresh(0);
+    union slot *slots = calloc(8, sizeof *slots), *moving = calloc(8, sizeof *moving);
+    keep_all(c, slots);
+    slots[0].pointer = moving;
+    slots[1].pointer = calloc(1, 64);
+    copy_bytes(slots[2].text, slots[1].text, number(sizeof *slots));
+    copy_bytes(moving[2].text, slots[1].text, number(sizeof *slots));
+    volatile int low = ~slots[1].half[0], high = ~slots[1].half[1];
+    assert(pm_commit(c) == -1 && strstr(pm_errormsg(), "in pieces"));
+    assert(pm_mark_data(&slots[2], sizeof *slots) == 0);
+    assert(pm_commit(c) == -1 && strstr(pm_errormsg(), "in pieces"));
+    assert(pm_mark_data(&moving[2], sizeof *moving) == 0);
+    keep_changes(c);
+    moving = slots[0].pointer;
+    assert(pm_contains(c, moving) && pm_contains(c, slots[1].pointer));
+    assert(slots[2].half[0] == ~low && slots[2].half[1] == ~high);
+    assert(moving[2].half[0] == ~low && moving[2].half[1] == ~high);
+    assert(pm_close(c) == 0);
+}
+
 CASE(frees_what_has_moved)
 {
     pm_container *c = fresh(0);

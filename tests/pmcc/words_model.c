@@ -17,6 +17,7 @@
 
 struct byte {
     unsigned char value, place; /* in its pointer */
+    bool apart;                 /* stored since the last store to all of its word */
     uint32_t pointer;           /* 0: data */
 };
 
@@ -129,7 +130,7 @@ void model_pointer(int object, int at, int target, long distance)
     say("  pointer to %d%+ld at %d.%d\n", target, distance, object, at);
     for (unsigned i = 0; i < WORD; i++, value >>= 8)
         objects[object][at + (int)i] =
-            (struct byte){(unsigned char)value, (unsigned char)i, pointer};
+            (struct byte){(unsigned char)value, (unsigned char)i, false, pointer};
     in_pieces[object][at / WORD] = false;
 }
 
@@ -140,11 +141,33 @@ static void touch(int object, int at, int bytes, bool pieces)
         in_pieces[object][at / WORD] = pieces || at % WORD || end - at < WORD;
 }
 
+/* Bytes of a pointer over others of the same one, which are left there from a store of it all, make no whole
+ * one: a part of the word was overwritten. */
+static void put(int object, int at, const struct byte *bytes, int count, bool pieces)
+{
+    uint32_t old = 0, fresh = 0;
+    for (int i = 0; i < count; i++) {
+        struct byte b = bytes[i], *word = &objects[object][(at + i) / WORD * WORD];
+        int first = at - (at + i) / WORD * WORD, last = first + count;
+        bool overlays = false;
+        for (int k = 0; k < WORD; k++)
+            overlays |= (k < first || k >= last) && word[k].pointer == b.pointer && !word[k].apart;
+        if (b.pointer && overlays) {
+            if (b.pointer != old)
+                fresh = new_pointer(pointers[b.pointer].target);
+            old = b.pointer;
+            b.pointer = fresh;
+        }
+        b.apart = pieces || first > 0 || last < WORD;
+        objects[object][at + i] = b;
+    }
+}
+
 void model_data(int object, int at, int bytes)
 {
     say("  %d bytes of data at %d.%d\n", bytes, object, at);
     for (int i = 0; i < bytes; i++)
-        objects[object][at + i] = (struct byte){(unsigned char)real[object][at + i], 0, 0};
+        objects[object][at + i] = (struct byte){(unsigned char)real[object][at + i], 0, true, 0};
     touch(object, at, bytes, false);
 }
 
@@ -163,7 +186,7 @@ void model_copy(int to, int to_at, int from, int from_at, int bytes, bool pieces
     say("  %d bytes %d.%d <- %d.%d%s\n", bytes, to, to_at, from, from_at, pieces ? ", in pieces" : "");
     memcpy(copy, &objects[from][from_at], (size_t)bytes * sizeof *copy);
     memcpy(from_pieces, in_pieces[from], sizeof from_pieces);
-    memcpy(&objects[to][to_at], copy, (size_t)bytes * sizeof *copy);
+    put(to, to_at, copy, bytes, pieces);
     touch(to, to_at, bytes, pieces || to_at % WORD != from_at % WORD);
     carry_pieces(to, to_at, from_pieces, from_at, bytes);
 }
@@ -176,8 +199,8 @@ void model_swap(int a, int a_at, int b, int b_at, int bytes, bool pieces)
     memcpy(a_pieces, in_pieces[a], sizeof a_pieces);
     memcpy(b_pieces, in_pieces[b], sizeof b_pieces);
     memcpy(copy, &objects[a][a_at], (size_t)bytes * sizeof *copy);
-    memcpy(&objects[a][a_at], &objects[b][b_at], (size_t)bytes * sizeof *copy);
-    memcpy(&objects[b][b_at], copy, (size_t)bytes * sizeof *copy);
+    put(a, a_at, &objects[b][b_at], bytes, pieces);
+    put(b, b_at, copy, bytes, pieces);
     bool shifted = a_at % WORD != b_at % WORD;
     touch(a, a_at, bytes, pieces || shifted);
     touch(b, b_at, bytes, pieces || shifted);
@@ -290,7 +313,7 @@ static void stay_what_it_was(int object, int at)
     if (!pointer || what_is(word) == WHOLE || value_of(word) != committed[object][at / WORD].value)
         return;
     for (int i = 0; i < WORD; i++)
-        word[i] = (struct byte){word[i].value, (unsigned char)i, pointer};
+        word[i] = (struct byte){word[i].value, (unsigned char)i, false, pointer};
 }
 
 void model_check(char *const *at, const char *when)

@@ -46,7 +46,7 @@
 static inline unsigned words_of(uint64_t kinds, int some)
 {
     __m128i of_some = _mm_and_si128(_mm_cvtsi64_si128((int64_t)kinds), _mm_set1_epi8((char)some));
-    return (unsigned)_mm_movemask_epi8(_mm_add_epi8(of_some, _mm_set1_epi8(INT8_MAX)));
+    return (unsigned)_mm_movemask_epi8(_mm_adds_epu8(of_some, _mm_set1_epi8(INT8_MAX)));
 }
 
 /* Those that are pieced. */
@@ -736,7 +736,7 @@ OUT_OF_LINE void copy_with_parts(struct txn *t, uint64_t offset, const char *fro
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
 {
     uint64_t first = offset / sizeof(uint64_t), count = bytes / sizeof(uint64_t);
-    if (!t->kinds || bytes == 0)
+    if (!t->kinds || bytes == 0 || from == t->c->base + offset)
         return;
     if ((offset | bytes) % sizeof(uint64_t)) {
         copy_with_parts(t, offset, from, bytes);
