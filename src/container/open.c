@@ -78,10 +78,10 @@ static int fill_holes(const struct container *c, const struct stat *st)
 {
     enum { BLOCK = 512 };
     uint64_t size = min_u64((uint64_t)st->st_size, c->header.max_size);
-    if ((uint64_t)st->st_blocks * BLOCK >= size ||
-        TEMP_FAILURE_RETRY(fallocate(c->fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
-        return 0;
-    return pm__fail_system(errno, "%s: no space for the holes of this sparse copy", c->path);
+    int error = (uint64_t)st->st_blocks * BLOCK >= size ? 0 : file_fill(c->fd, size);
+    return error == 0 ? 0
+                      : pm__fail_system(-error, "%s: no space for the holes of this sparse copy",
+                                        c->path);
 }
 
 static int check_file(struct container *c, const struct container_options *options)

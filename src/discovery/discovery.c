@@ -159,6 +159,7 @@ static void forget(struct discovery *d)
 static int move_and_commit(struct discovery *d, const struct frame *program, uint64_t *epoch)
 {
     struct roots_range stack;
+    struct allocator_call call = allocator_begin_call(d->map->a);
     int result = closure_gather(d);
     if (result == 0 && d->moves.count > 0) {
         result = check_alone(d, program, &stack);
@@ -174,6 +175,7 @@ static int move_and_commit(struct discovery *d, const struct frame *program, uin
         d->root = NULL;
     } else {
         closure_undo(d);
+        allocator_undo_call(d->map->a, call);
     }
     forget(d);
     return result;
