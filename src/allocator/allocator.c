@@ -273,9 +273,31 @@ static void prepare_commit(struct allocator *a)
     }
 }
 
+void allocator_undo_locked(struct allocator *a, struct allocator_call call)
+{
+    int error = errno;
+    a->upcalls.unmake(a->upcalls.context, call.maps_made);
+    for (struct slab *s = a->touched; s; s = s->next_touched) {
+        bool is_there = segment_kind(table_word(shadow_table(a->c), s->segment)) == SEGMENT_SLAB;
+        if (s->bitmap.clear && is_there && slab_is_empty(a, s))
+            slab_give_back(a, s);
+    }
+    forget_new_and_gone(a);
+    txn_undo_growth(a->t, call.txn);
+    errno = error;
+}
+
+void allocator_undo_call(struct allocator *a, struct allocator_call call)
+{
+    lock_acquire(&a->lock);
+    allocator_undo_locked(a, call);
+    lock_release(&a->lock);
+}
+
 int allocator_commit(struct allocator *a, uint64_t *epoch)
 {
     lock_acquire(&a->lock);
+    struct allocator_call call = allocator_begin_call(a);
     prepare_commit(a);
     int result = txn_commit(a->t);
     if (result == 0) {
@@ -285,6 +307,8 @@ int allocator_commit(struct allocator *a, uint64_t *epoch)
                 journal_trim(&a->t->journal, &s->bitmap);
         }
         a->touched = NULL;
+    } else {
+        allocator_undo_locked(a, call);
     }
     *epoch = a->t->epoch - 1;
     lock_release(&a->lock);
@@ -329,7 +353,6 @@ int allocator_clear(struct allocator *a)
 
 int allocator_reserve(struct allocator *a, uint64_t bytes)
 {
-    lock_acquire(&a->lock);
     uint64_t per_segment = pages_per_segment(a->c), pages = 0, words = 0;
     for (struct slab *s = a->touched; s; s = s->next_touched) {
         pages += per_segment; /* all its pages may become live */
@@ -340,7 +363,6 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
         pages += table_word(home, i) != table_word(shadow, i) ? per_segment : 0;
     int error = bytes > a->c->max_size ? container_exceeds_max(a->c)
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
-    lock_release(&a->lock);
     if (error != 0 && txn_check_medium(a->t) == 0)
         return container_fail(a->c, -error,
                               "%s: offset %llu: no space to reserve log for %llu bytes in one "

@@ -65,6 +65,7 @@ struct allocator_upcalls {
     void (*rebuilt)(void *context); /* the segment table is another one, after rollback or clear */
     void (*freed)(void *context, uint64_t offset, uint64_t bytes);
     int (*check)(void *context); /* its part of pm_check(): 0, or -1 with a message */
+    void (*unmake)(void *context, uint64_t made); /* the maps made since `maps_made` was this */
 };
 
 struct allocator {
@@ -76,8 +77,31 @@ struct allocator {
     uint32_t classes;
     struct slab *touched;
     struct allocator_upcalls upcalls; /* set by the pointer map */
+    uint64_t maps_made;               /* of pointers, by the open transaction or before */
     uint64_t rollbacks;               /* asked for, so not those of clear */
 };
+
+/*
+ * A call that fails has changed nothing. Between these two a call may allocate, and make maps of
+ * pointers; if it fails it frees what it has allocated, and then undoes the rest: slabs and maps that
+ * are new and that nobody else has come to use, and by what the file has grown for all that.
+ *
+ * Locks, for who does not hold the lock; errno stays.
+ */
+struct allocator_call {
+    struct txn_call txn;
+    uint64_t maps_made;
+};
+
+static inline struct allocator_call allocator_begin_call(const struct allocator *a)
+{
+    return (struct allocator_call){txn_begin_call(a->t), counted(&a->maps_made)};
+}
+
+void allocator_undo_call(struct allocator *a, struct allocator_call call);
+
+/* The same for who holds the lock. */
+void allocator_undo_locked(struct allocator *a, struct allocator_call call);
 
 int allocator_open(struct allocator *a, struct txn *t);
 void allocator_close(struct allocator *a);
@@ -98,7 +122,7 @@ int allocator_commit(struct allocator *a, uint64_t *epoch);
 
 int allocator_rollback(struct allocator *a);
 int allocator_clear(struct allocator *a);
-int allocator_reserve(struct allocator *a, uint64_t bytes);
+int allocator_reserve(struct allocator *a, uint64_t bytes); /* the lock is held */
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 

@@ -36,11 +36,12 @@ static int touch(pm_container *c, const void *from, size_t bytes)
                                         c->container.path);
 }
 
-/* A new object, since the call has failed. */
-static void *give_back(pm_container *c, void *p)
+/* A new object, since the call has failed; and what else it has taken. */
+static void *give_back(pm_container *c, void *p, struct allocator_call call)
 {
     int error = errno;
     allocator_free(&c->allocator, p);
+    allocator_undo_call(&c->allocator, call);
     errno = error;
     return NULL;
 }
@@ -68,8 +69,11 @@ void *pm_calloc(pm_container *c, size_t count, size_t size)
     if (__builtin_mul_overflow(count, size, &bytes))
         bytes = SIZE_MAX; /* as any other size that does not fit */
     bytes = max_u64(bytes, 1);
-    void *p = allocate(c, bytes, FORMAT_GRANULARITY_MIN);
-    return !p || zero(c, p, bytes) == 0 ? p : give_back(c, p);
+    if (api_enter_writing(c) != 0)
+        return NULL;
+    struct allocator_call call = allocator_begin_call(&c->allocator);
+    void *p = allocator_allocate(&c->allocator, bytes, FORMAT_GRANULARITY_MIN);
+    return !p || zero(c, p, bytes) == 0 ? p : give_back(c, p, call);
 }
 
 void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
@@ -99,6 +103,7 @@ static int copy_pointers(pm_container *c, void *to, const void *from, size_t byt
 static int copy(pm_container *c, void *to, const void *from, size_t bytes)
 {
     lock_acquire(&c->allocator.lock);
+    struct allocator_call call = allocator_begin_call(&c->allocator);
     int result = announce(c, to, bytes);
     if (result == 0)
         result = touch(c, from, bytes);
@@ -106,6 +111,8 @@ static int copy(pm_container *c, void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
         result = copy_pointers(c, to, from, bytes);
     }
+    if (result != 0)
+        allocator_undo_locked(&c->allocator, call);
     lock_release(&c->allocator.lock);
     return result;
 }
@@ -121,11 +128,12 @@ void *pm_realloc(void *ptr, size_t size)
         return NULL;
     if (size <= old && size > old / 2)
         return ptr; /* what a smaller object would save is not worth a copy */
+    struct allocator_call call = allocator_begin_call(&c->allocator);
     void *p = pm_malloc(c, size);
     if (!p)
         return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
     if (copy(c, p, ptr, min_u64(old, size)) != 0)
-        return give_back(c, p);
+        return give_back(c, p, call);
     if (allocator_root(&c->allocator) == ptr)
         allocator_set_root(&c->allocator, p, 0);
     exclusions_move(ptr, min_u64(old, size), p);
@@ -162,21 +170,19 @@ bool pm_contains(const pm_container *c, const void *ptr)
     return in && container_holds(in, ptr);
 }
 
-/* Commit may need maps for the pointers that are stored meanwhile. */
-static int reserve_maps(pm_container *c)
-{
-    if (!c->txn.kinds)
-        return 0;
-    lock_acquire(&c->allocator.lock);
-    int result = pointer_map_make_all(&c->pointers);
-    lock_release(&c->allocator.lock);
-    return result;
-}
-
 int pm_reserve(pm_container *c, size_t bytes)
 {
     DEFER_CANCELLATION;
-    return api_enter_writing(c) == 0 && reserve_maps(c) == 0
-               ? allocator_reserve(&c->allocator, bytes)
-               : -1;
+    if (api_enter_writing(c) != 0)
+        return -1;
+    lock_acquire(&c->allocator.lock);
+    struct allocator_call call = allocator_begin_call(&c->allocator);
+    /* Commit may need maps for the pointers that are stored meanwhile. */
+    int result = c->txn.kinds ? pointer_map_make_all(&c->pointers) : 0;
+    if (result == 0)
+        result = allocator_reserve(&c->allocator, bytes);
+    if (result != 0)
+        allocator_undo_locked(&c->allocator, call);
+    lock_release(&c->allocator.lock);
+    return result;
 }

@@ -46,6 +46,7 @@ static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 {
     uint64_t bytes = count * sizeof(void *);
     if (announce_if_moved(c, offset, bytes) != 0 ||
+        pointer_map_make(&c->pointers, offset, bytes) != 0 ||
         pointer_map_set(&c->pointers, offset, count) != 0)
         return -1;
     if (c->txn.kinds)
@@ -61,9 +62,12 @@ int pm_mark_pointers(void *first, size_t count)
     if (!c || api_enter_writing(c) != 0)
         return -1;
     lock_acquire(&c->allocator.lock);
+    struct allocator_call call = allocator_begin_call(&c->allocator);
     int result = check_words(c, first, count);
     if (result == 0)
         result = map_words(c, offset_in(c, first), count);
+    if (result != 0)
+        allocator_undo_locked(&c->allocator, call);
     lock_release(&c->allocator.lock);
     return result;
 }
@@ -163,16 +167,21 @@ void *pm_malloc_typed(pm_container *c, const struct pm_type *type, size_t count)
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check_type(c, type) != 0)
         return NULL;
+    struct allocator_call call = allocator_begin_call(&c->allocator);
     void *p = pm_calloc(c, count, type->size);
     if (!p)
         return NULL;
     lock_acquire(&c->allocator.lock);
+    struct allocator_call mapping = allocator_begin_call(&c->allocator);
     int result = map_type(c, p, type, count);
+    if (result != 0)
+        allocator_undo_locked(&c->allocator, mapping);
     lock_release(&c->allocator.lock);
     if (result == 0)
         return p;
     int error = errno;
-    pm_free(p);
+    allocator_free(&c->allocator, p);
+    allocator_undo_call(&c->allocator, call);
     errno = error;
     return NULL;
 }

@@ -197,6 +197,9 @@ int file_sync(int fd);
  */
 int file_allocate(int fd, uint64_t from, uint64_t to);
 
+/* Allocate the blocks that [0, size) of a file lacks. On failure it has the holes that it had. -errno */
+int file_fill(int fd, uint64_t size);
+
 /* Take back what lies beyond; if that fails, it stays unused. [handler] -errno */
 int file_give_back(int fd, uint64_t from);
 

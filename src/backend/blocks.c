@@ -71,6 +71,28 @@ int file_allocate(int fd, uint64_t from, uint64_t to)
     return error;
 }
 
+/* Make a hole of all that has never been written, as what was just filled. */
+static void punch(int fd, uint64_t size)
+{
+    off_t at = 0, end;
+    for (; (at = lseek(fd, at, SEEK_HOLE)) >= 0 && (uint64_t)at < size; at = end) {
+        end = lseek(fd, at, SEEK_DATA);
+        if (end < 0 || (uint64_t)end > size)
+            end = (off_t)size;
+        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at);
+    }
+}
+
+int file_fill(int fd, uint64_t size)
+{
+    UNCANCELLED;
+    if (TEMP_FAILURE_RETRY(fallocate(fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
+        return 0;
+    int error = -errno; /* most file systems keep what they had room for */
+    punch(fd, size);
+    return error;
+}
+
 int file_give_back(int fd, uint64_t from)
 {
     return truncate_to(fd, from);

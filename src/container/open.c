@@ -109,9 +109,10 @@ static int fill_holes(const struct container *c, const struct stat *st, uint64_t
                         "holes_max, or copy it with cp --sparse=never; PM_READONLY fills none",
                         c->path, (unsigned long long)(size - present), (unsigned long long)size,
                         (unsigned long long)holes_max);
-    if (TEMP_FAILURE_RETRY(fallocate(c->fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
-        return 0;
-    return pm__fail_system(errno, "%s: no space for the holes of this sparse copy", c->path);
+    int error = file_fill(c->fd, size);
+    return error == 0 ? 0
+                      : pm__fail_system(-error, "%s: no space for the holes of this sparse copy",
+                                        c->path);
 }
 
 static int check_file(struct container *c, const struct container_options *options)

@@ -155,6 +155,7 @@ static __attribute__((noinline)) int move_and_commit(struct discovery *d,
                                                      struct frame program, uint64_t *epoch)
 {
     struct roots_range stack;
+    struct allocator_call call = allocator_begin_call(d->map->a);
     __builtin_unwind_init();
     int result = closure_gather(d);
     if (result == 0 && d->moves.count > 0) {
@@ -174,6 +175,7 @@ static __attribute__((noinline)) int move_and_commit(struct discovery *d,
         d->root = NULL;
     } else {
         closure_undo(d);
+        allocator_undo_call(d->map->a, call);
     }
     forget(d);
     return result;

@@ -308,6 +308,8 @@ int pointers_compact(struct pointer_map *map, const struct compact_listener *lis
 {
     struct step s;
     *report = (struct compact_report){0};
+    const struct container *c = map->a->c;
+    uint64_t bytes = container_bytes(c);
     int result = begin(&s, map);
     if (result == 0)
         result = free_empty(map->a);
@@ -318,6 +320,8 @@ int pointers_compact(struct pointer_map *map, const struct compact_listener *lis
     if (result == 0)
         result = shrink(map->a);
     int error = errno;
+    if (result != 0 && container_bytes(c) > bytes && medium_failed(&c->medium) == 0)
+        (void)shrink(map->a); /* what was undone is in the log yet */
     end(&s);
     errno = error;
     return result;

@@ -114,6 +114,8 @@ static int make_map(struct pointer_map *map, struct map_group *group)
     if (segment < 0)
         return no_room(map, (int)-segment);
     place_words(map, group, (uint32_t)segment, WORDS_NEW);
+    count(&map->a->maps_made);
+    map->made[number_of(map, group)] = map->a->maps_made;
     return 0;
 }
 
@@ -122,6 +124,28 @@ static int make_group(void *context, uint32_t group)
 {
     struct pointer_map *map = context;
     return make_map(map, &map->groups[group]);
+}
+
+/* Take a new map back, with all that it says. */
+static void unmake_group(struct pointer_map *map, struct map_group *group)
+{
+    struct journal *journal = &map->a->t->journal;
+    struct journal_region *zeroed = &map->zeroed[number_of(map, group)];
+    for (uint32_t i = 0; i < pages_per_segment(container_of(map)); i++)
+        group->pages[i].clear = group->pages[i].obsolete = true;
+    zeroed->obsolete = true;
+    journal_forget_new_obsolete(journal);
+    segments_release(map->a->t, group->segment, 1);
+    displace_words(group);
+}
+
+/* For allocator_upcalls. */
+static void unmake(void *context, uint64_t made)
+{
+    struct pointer_map *map = context;
+    for (uint32_t g = 0; made != map->a->maps_made && g < map->group_count; g++)
+        if (map->groups[g].segment != 0 && map->made[g] > made && map->zeroed[g].clear)
+            unmake_group(map, &map->groups[g]);
 }
 
 static void set_word(struct pointer_map *map, struct mapped_place at, uint64_t payload)
@@ -137,12 +161,13 @@ int pointer_map_open(struct pointer_map *map, struct allocator *a)
     map->groups = calloc(n, sizeof *map->groups);
     struct journal_region *regions = tables_take(&c->tables, (uint64_t)n * pages * sizeof *regions);
     map->zeroed = tables_take(&c->tables, n * sizeof *map->zeroed);
+    map->made = tables_take(&c->tables, n * sizeof *map->made);
     if (!map->groups)
         return pm__fail_system(ENOMEM, "%s: no memory for the tables of its pointer map", c->path);
     for (uint32_t g = 0; g < n; g++)
         map->groups[g].pages = &regions[(uint64_t)g * pages];
     find_maps(map);
-    a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps};
+    a->upcalls = (struct allocator_upcalls){map, find_maps, forget_freed, check_maps, unmake};
     a->t->pointers = (struct pointer_upcalls){map, map->groups, make_group};
     return 0;
 }
@@ -176,6 +201,16 @@ int pointer_map_make_all(struct pointer_map *map)
          g * MAP_GROUP_SEGMENTS < atomic_load(&container_of(map)->segments) && result == 0; g++)
         if (!map->groups[g].words)
             result = make_map(map, &map->groups[g]);
+    return result;
+}
+
+int pointer_map_make(struct pointer_map *map, uint64_t offset, uint64_t bytes)
+{
+    uint64_t group = offset / group_bytes(map), end = divide_up(offset + bytes, group_bytes(map));
+    int result = 0;
+    for (; group < end && result == 0; group++)
+        if (!map->groups[group].words)
+            result = make_map(map, &map->groups[group]);
     return result;
 }
 

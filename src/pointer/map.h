@@ -29,6 +29,7 @@ struct pointer_map {
     uint32_t group_count;
     struct map_group *groups;
     struct journal_region *zeroed; /* per group: the whole of a map that is new */
+    uint64_t *made;                /* per group: `maps_made` of the allocator when its map was made */
     /* Whether a word leads out of the container only until the next commit, which has it lead into it,
      * or be NULL there. NULL: none does. */
     bool (*leads_out_until_commit)(const uint64_t *word);
@@ -42,8 +43,12 @@ void pointer_map_close(struct pointer_map *map);
 /* Map `count` words. 0, or -1 with a message when there is no room for a map. 5 ns a word. */
 int pointer_map_set(struct pointer_map *map, uint64_t offset, uint64_t count);
 
-/* Make the maps that whatever is in the file now may need. 0, or -1 as pointer_map_set(). */
+/* Make the maps that whatever is in the file now may need. 0, or -1 as pointer_map_set(): some may have
+ * been made. */
 int pointer_map_make_all(struct pointer_map *map);
+
+/* Make those for a range: then pointer_map_set() there cannot fail. 0, or -1 in the same way. */
+int pointer_map_make(struct pointer_map *map, uint64_t offset, uint64_t bytes);
 
 /* Unmap every word that [offset, offset + bytes) touches. */
 void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes);

@@ -179,6 +179,17 @@ void pages_unlist(struct pages *pages)
     pages_trim(pages, peak);
 }
 
+void pages_unlist_from(struct pages *pages, uint32_t first)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < pages->count; i++)
+        if (pages->opened[i].page < first)
+            pages->opened[kept++] = pages->opened[i];
+        else
+            page_clear(pages, pages->opened[i].page, PAGE_LISTED | PAGE_LOGGED);
+    pages->count = kept;
+}
+
 bool pages_stay_hot(struct pages *pages, uint32_t page, bool changed)
 {
     enum { HEAT_MAX = 5 };

@@ -151,6 +151,9 @@ int pages_close_listed(struct pages *pages);
 /* List none any more. */
 void pages_unlist(struct pages *pages);
 
+/* Nor those from `first` on. */
+void pages_unlist_from(struct pages *pages, uint32_t first);
+
 /* Bring the list in order of pages. */
 void pages_sort(struct pages *pages);
 

@@ -34,6 +34,14 @@ static uint32_t find_run(struct txn *t, uint32_t count)
     return UINT32_MAX;
 }
 
+/* Grow the file by `missing` segments, or by more at once, since more will be wanted. */
+static int grow(struct txn *t, uint32_t missing)
+{
+    uint64_t step =
+        min_u64(atomic_load(&t->c->segments) / 8, GROWTH_BYTES_MAX >> t->c->segment_shift);
+    return container_grow(t->c, missing, (uint32_t)max_u64(missing, step));
+}
+
 /* As find_run(), growing the file if need be. The page lock is held. [handler] */
 static int64_t find_or_grow(struct txn *t, uint32_t count)
 {
@@ -44,9 +52,7 @@ static int64_t find_or_grow(struct txn *t, uint32_t count)
     uint32_t end = atomic_load(&t->c->segments), tail = 0;
     while (tail < count && end - tail > t->free_hint && is_free(t, end - tail - 1))
         tail++;
-    uint64_t step = min_u64(end / 8, GROWTH_BYTES_MAX >> t->c->segment_shift);
-    uint32_t missing = count - tail;
-    int grown = container_grow(t->c, missing, (uint32_t)max_u64(missing, step));
+    int grown = grow(t, count - tail);
     return grown < 0 ? grown : (int64_t)(end - tail);
 }
 
@@ -54,6 +60,7 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
+    uint32_t segments = atomic_load(&t->c->segments);
     int64_t first = find_or_grow(t, count);
     if (first >= 0) {
         for (uint32_t i = 0; i < count; i++)
@@ -70,6 +77,7 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
         if (error != 0) {
             for (uint32_t i = 0; i < count; i++)
                 journal_set(&t->journal, &t->table, (uint32_t)first + i, 0);
+            txn_cut_tail(t, segments);
             first = error;
         }
     }
@@ -157,6 +165,29 @@ static int release_log(struct txn *t, struct log_half *half)
     return 0;
 }
 
+int segments_make_room(struct txn *t, uint64_t count)
+{
+    uint32_t end = atomic_load(&t->c->segments), free = 0;
+    for (uint32_t i = t->free_hint; i < end && free < count; i++)
+        free += is_free(t, i);
+    if (free == count)
+        return 0;
+    if (count - free > t->c->segments_max)
+        return container_exceeds_max(t->c);
+    int grown = grow(t, (uint32_t)(count - free));
+    return grown < 0 ? grown : 0;
+}
+
+void segments_unclaim_log(struct txn *t, unsigned h, uint32_t count)
+{
+    struct log_half *half = &t->log.half[h];
+    bool any = half->count > count;
+    while (half->count > count && release_log(t, half) == 0)
+        ;
+    if (any) /* an error comes back at the next round */
+        (void)medium_fence(&t->c->medium);
+}
+
 int segments_cut_log(struct txn *t)
 {
     int error = 0;
@@ -171,12 +202,18 @@ int segments_cut_log(struct txn *t)
 int segments_grow_log(struct txn *t, unsigned h, uint64_t slots)
 {
     static_assert(FORMAT_SIZE_MAX >> PM_PAGE_SHIFT < UINT32_MAX, "a slot's number fits");
-    while (log_capacity(&t->log, h) < slots) {
-        int error = segments_claim_log(t, h);
-        if (error != 0)
-            return error;
+    uint32_t before = t->log.half[h].count, segments = atomic_load(&t->c->segments);
+    uint64_t wanted = divide_up(slots, t->log.segment_slots);
+    if (wanted <= before)
+        return 0;
+    int error = segments_make_room(t, wanted - before);
+    while (error == 0 && t->log.half[h].count < wanted)
+        error = segments_claim_log(t, h);
+    if (error != 0) {
+        segments_unclaim_log(t, h, before);
+        txn_cut_tail(t, segments);
     }
-    return 0;
+    return error;
 }
 
 void segments_shrink_log(struct txn *t, unsigned h, uint64_t slots)

@@ -13,6 +13,10 @@
  * A crash in between leaves a container that was closed cleanly, or one whose log is longer than it
  * need be. Under undo, where the log has images for the open epoch, that is another one afterwards,
  * as if the container had been opened again.
+ *
+ * And giving back what a call that failed has made the file grow by. Nothing there has ever been
+ * committed, so nothing need be made durable first: only what the open transaction remembers of these
+ * pages goes.
  */
 #include "txn/txn.h"
 
@@ -41,9 +45,9 @@ static int cut_log(struct txn *t)
     return error;
 }
 
-static int cut_off(struct txn *t)
+static int cut_off(struct txn *t, uint32_t end)
 {
-    uint32_t end = segments_used(t), gone = atomic_load(&t->c->segments) - end;
+    uint32_t gone = atomic_load(&t->c->segments) - end;
     uint32_t page = end * pages_per_segment(t->c), pages = gone * pages_per_segment(t->c);
     int error = 0;
     if (gone > 0)
@@ -63,7 +67,7 @@ static int shrink(struct txn *t)
     if (error == 0)
         error = cut_log(t);
     if (error == 0)
-        error = cut_off(t);
+        error = cut_off(t, segments_used(t));
     if (error == 0 || txn_check_medium(t) != 0)
         return error == 0 ? 0 : -1;
     return pm__fail_system(
@@ -77,4 +81,29 @@ int txn_shrink(struct txn *t)
     int result = t->copy ? txn_refuse_beside_copy(t) : shrink(t);
     lock_release_masked(&t->lock, &saved);
     return result;
+}
+
+/* Should it fail the file stays longer, as after a call that succeeded. So it does while a copy is being
+ * made, which reads home without the lock. */
+void txn_cut_tail(struct txn *t, uint32_t segments)
+{
+    uint32_t end = (uint32_t)max_u64(segments, segments_used(t));
+    if (t->copy || end == atomic_load(&t->c->segments) || medium_failed(&t->c->medium) != 0)
+        return;
+    uint32_t page = end * pages_per_segment(t->c);
+    if (t->engine->forget)
+        t->engine->forget(t, page);
+    pages_unlist_from(&t->pages, page);
+    (void)cut_off(t, end);
+}
+
+void txn_undo_growth(struct txn *t, struct txn_call call)
+{
+    if (atomic_load(&t->c->segments) == call.segments)
+        return;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    if (t->epoch == call.epoch)
+        txn_cut_tail(t, call.segments);
+    lock_release_masked(&t->lock, &saved);
 }

@@ -51,6 +51,8 @@ struct engine {
     int (*drain)(struct txn *t);    /* the same and void the log, to go on; no page is open that
                                        has an image. -errno: nothing is void */
     void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
+    /* Pages from this one on leave the file, closed: forget stores to them. NULL: nothing to do */
+    void (*forget)(struct txn *t, uint32_t page);
 };
 
 extern const struct engine engine_undo, engine_redo;
@@ -237,6 +239,27 @@ int txn_close(struct txn *t);
  */
 int txn_shrink(struct txn *t);
 
+/*
+ * Where a call that may fail begins: how long the file is, in which epoch. If the call fails, and has
+ * given back all that it took, the file is to be as long again.
+ */
+struct txn_call {
+    uint64_t epoch;
+    uint32_t segments;
+};
+
+static inline struct txn_call txn_begin_call(const struct txn *t)
+{
+    return (struct txn_call){counted(&t->epoch), atomic_load(&t->c->segments)};
+}
+
+/* Cut off what is free behind that length. Not if somebody has committed meanwhile: what is free now may
+ * be in use in the state that a crash would leave. The allocator's lock is held. */
+void txn_undo_growth(struct txn *t, struct txn_call call);
+
+/* The same with the page lock held, in a transaction that has not been committed since. */
+void txn_cut_tail(struct txn *t, uint32_t segments);
+
 /* Release what is not the container's only, for one that is read-only or whose medium failed. */
 void txn_unload(struct txn *t);
 
@@ -376,7 +399,15 @@ void segments_release(struct txn *t, uint32_t first, uint32_t count);
 /* Take a free segment for `half` of the log, as its last. Under the page lock. [handler] -errno */
 int segments_claim_log(struct txn *t, unsigned half);
 
-/* Give `half` of the log room for `slots`. Under the page lock. [handler] -errno */
+/* Have the file have `count` free segments, by growing it at once. Under the page lock. [handler]
+ * -errno: it is as it was */
+int segments_make_room(struct txn *t, uint64_t count);
+
+/* Give back what `half` has claimed beyond its first `count` segments, which nobody has used. A round.
+ * Under the page lock. */
+void segments_unclaim_log(struct txn *t, unsigned half, uint32_t count);
+
+/* Give `half` of the log room for `slots`. Under the page lock. [handler] -errno: it is as it was */
 int segments_grow_log(struct txn *t, unsigned half, uint64_t slots);
 
 /*

@@ -154,6 +154,23 @@ static inline void clear_marks(uint8_t *marks, uint8_t *kinds, uint64_t line, ui
         memset(kinds + line * PM_LINE_WORDS, KIND_NONE, lines * PM_LINE_WORDS);
 }
 
+/* Their entries stay, and are void. */
+void redo_forget(struct txn *t, uint32_t page)
+{
+    struct redo *r = t->redo;
+    uint64_t first = (uint64_t)page * PM_PAGE_LINES;
+    if (!t->stores)
+        return;
+    uint8_t *marks = redo_mark(t, 0), *kinds = t->kinds ? redo_kinds(t, 0) : NULL;
+    for (uint64_t i = 0, n = r->marked_count; i < n; i++)
+        if (r->marked[i] >= first)
+            clear_marks(marks, kinds, r->marked[i], 1);
+    for (uint32_t i = 0; i < t->pages.count; i++)
+        if (t->pages.opened[i].page >= page)
+            clear_marks(marks, kinds, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES,
+                        PM_PAGE_LINES);
+}
+
 void redo_clear_marks(struct txn *t)
 {
     struct redo *r = t->redo;

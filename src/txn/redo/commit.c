@@ -240,7 +240,7 @@ static void finish(struct txn *t, const struct words *w)
     trim(w->words, w->counts.words * sizeof *w->words);
     if (r->changes.fresh_count > 0)
         r->newest_fresh = t->epoch;
-    t->epoch++;
+    count(&t->epoch);
     count(&t->commits);
     if (redo_on_file(t))
         queue_set_epoch(&t->c->medium, t->epoch);

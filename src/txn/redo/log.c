@@ -176,23 +176,51 @@ int redo_log_drain(struct txn *t)
     return redo_fence(t);
 }
 
-int redo_log_reserve(struct txn *t, uint64_t total)
+/* Room for all of them first: with some alone the record does not fit. */
+static int claim_all(struct txn *t, uint32_t count)
 {
-    uint32_t needed = segments_needed(t, total);
+    int error = segments_make_room(t, count);
+    for (; count > 0 && error == 0; count--)
+        error = claim(t);
+    return error;
+}
+
+/* How many to claim of those that are missing: on a file no more than the log may have before it is
+ * drained. */
+static uint32_t claimable(const struct txn *t, uint32_t missing, bool drained)
+{
+    uint32_t most = file_segments(t), has = segments_in_log(t);
+    if (drained)
+        return missing;
+    return has < most ? (uint32_t)min_u64(missing, most - has) : 0;
+}
+
+static int reserve(struct txn *t, uint64_t total)
+{
+    uint32_t needed = segments_needed(t, total), is_void;
     bool drained = !redo_on_file(t);
-    while (needed > 0 && count_void(t) < needed) {
-        int error = -ENOSPC;
-        if (drained || segments_in_log(t) < file_segments(t))
-            error = claim(t);
+    int error = 0;
+    while (error == 0 && needed > 0 && (is_void = count_void(t)) < needed) {
+        uint32_t count = claimable(t, needed - is_void, drained);
+        error = count > 0 ? claim_all(t, count) : -ENOSPC;
         if ((error == -ENOSPC || error == -EDQUOT) && !drained) {
             drained = true;
             error = redo_log_drain(t);
             needed = segments_needed(t, total);
         }
-        if (error != 0)
-            return error;
     }
-    return 0;
+    return error;
+}
+
+int redo_log_reserve(struct txn *t, uint64_t total)
+{
+    uint32_t claimed = t->log.half[1].count, segments = atomic_load(&t->c->segments);
+    int error = reserve(t, total);
+    if (error != 0) {
+        segments_unclaim_log(t, 1, claimed);
+        txn_cut_tail(t, segments);
+    }
+    return error;
 }
 
 uint32_t redo_log_shrink(struct txn *t, uint64_t total)

@@ -485,4 +485,5 @@ const struct engine engine_redo = {
     .close = redo_close,
     .drain = redo_drain,
     .restart = redo_restart,
+    .forget = redo_forget,
 };

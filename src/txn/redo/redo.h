@@ -225,6 +225,9 @@ void redo_collect(struct txn *t);
 /* Forget marks, those of listed pages too: the view is home, or a commit has found what is not. */
 void redo_clear_marks(struct txn *t);
 
+/* For struct engine. */
+void redo_forget(struct txn *t, uint32_t page);
+
 /* ---- kinds.c --------------------------------------------------------------------------------- */
 
 /* Make the pointer map what the transaction has stored: before a commit, without the page lock. 0,

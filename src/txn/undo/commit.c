@@ -201,7 +201,7 @@ static void finish(struct txn *t, const struct log_record *record)
     if (record->bytes > RECORD_KEPT)
         madvise(t->record + RECORD_KEPT, align_up(record->bytes - RECORD_KEPT, PM_PAGE),
                 MADV_DONTNEED);
-    t->epoch++;
+    count(&t->epoch);
     count(&t->commits);
 }
 

@@ -93,22 +93,44 @@ static int undo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
     return error;
 }
 
+/* Segments that a half of the log lacks for so many slots. */
+static uint64_t missing(const struct txn *t, unsigned half, uint64_t slots)
+{
+    uint64_t wanted = divide_up(slots, t->log.segment_slots), count = t->log.half[half].count;
+    return wanted > count ? wanted - count : 0;
+}
+
+/* Slots of a record that lists so many pages; in a half of the log of which each segment, also of
+ * those that are missing, may make the record a word longer. */
+static uint64_t record_slots(const struct txn *t, unsigned half, uint64_t pages, uint64_t words)
+{
+    struct journal_counts counts = journal_count(&t->journal);
+    uint64_t segments = t->log.half[half].count, before, slots;
+    do {
+        before = segments;
+        slots = log_record_slots(
+            log_record_bytes(counts.clears, counts.words + words + segments, pages));
+        segments = t->log.half[half].count + missing(t, half, slots);
+    } while (segments != before);
+    return slots;
+}
+
 static int undo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     unsigned now = t->epoch % 2, next = !now;
-    int error = segments_grow_log(t, now, t->log.half[now].next + pages);
-    uint32_t segments = 0;
-    while (error == 0 && segments != t->log.half[next].count) {
-        /* Each segment that the half grows by may make the record a word longer. */
-        segments = t->log.half[next].count;
-        struct journal_counts counts = journal_count(&t->journal);
-        uint64_t words = counts.words + extra_words + segments;
-        uint64_t bytes =
-            log_record_bytes(counts.clears, words, t->pages.count + pages + extra_pages);
-        error = segments_grow_log(t, next, log_record_slots(bytes));
-    }
+    uint64_t slots_now = t->log.half[now].next + pages;
+    uint64_t slots_next = record_slots(t, next, t->pages.count + pages + extra_pages, extra_words);
+    uint32_t count_now = t->log.half[now].count, segments = atomic_load(&t->c->segments);
+    /* Room for both first: with one alone nothing is reserved. */
+    int error = segments_make_room(t, missing(t, now, slots_now) + missing(t, next, slots_next));
+    if (error == 0)
+        error = segments_grow_log(t, now, slots_now);
+    if (error == 0 && (error = segments_grow_log(t, next, slots_next)) != 0)
+        segments_unclaim_log(t, now, count_now);
+    if (error != 0)
+        txn_cut_tail(t, segments);
     t->reserved |= error == 0;
     lock_release_masked(&t->lock, &saved);
     return error;
