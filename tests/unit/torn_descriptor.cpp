@@ -1,6 +1,6 @@
 // The undo log's images are of one page and one epoch, which their descriptors name. A power failure may
 // tear a descriptor at words, and keep what the slot had before in some of them. Such an image must never
-// go back to the page that the descriptor names.
+// go back to the page that the descriptor names. Nor may a forged one go to a page that holds no data.
 #include "common/format.hpp"
 #include "common/process.hpp"
 
@@ -47,31 +47,75 @@ CHILD_PROCESS(stores_to_a_page)
     _exit(0);
 }
 
-TEST_CASE("an image whose descriptor has a word of another is none", "[undo]")
+namespace
 {
+
+// A container in which a page was stored to and the process died, and where the image's descriptor is.
+struct Fixture {
     test::Directory directory;
-    const std::string path = directory / "c.pm", torn = directory / "torn.pm";
-    test::Container c = test::open_with_pages(path, PAGES, test::small());
-    for (uint64_t page = 0; page + 1 < PAGES; page++)
-        page_word(c.get(), page) = page;
-    REQUIRE_OK(pm_commit(c.get()));
-    c.reset();
-    REQUIRE_CLEAN(test::run("stores_to_a_page", {path}));
-    const std::string file = test::read_file(path);
-    const std::vector<uint64_t> descriptors = newest_descriptors(file);
-    REQUIRE(descriptors.size() == 1);
+    std::string path = directory / "c.pm", changed = directory / "changed.pm", file;
+    uint64_t descriptor = 0;
+
+    Fixture()
+    {
+        test::Container c = test::open_with_pages(path, PAGES, test::small());
+        for (uint64_t page = 0; page + 1 < PAGES; page++)
+            page_word(c.get(), page) = page;
+        REQUIRE_OK(pm_commit(c.get()));
+        c.reset();
+        REQUIRE_CLEAN(test::run("stores_to_a_page", {path}));
+        file = test::read_file(path);
+        const std::vector<uint64_t> descriptors = newest_descriptors(file);
+        REQUIRE(descriptors.size() == 1);
+        descriptor = descriptors[0];
+    }
+    bool is_refused(const std::string &bytes)
+    {
+        test::write_file(changed, bytes);
+        const pm_options how = test::options();
+        return !pm_open(changed.c_str(), &how) &&
+               test::failed_with(EBADMSG, {changed.c_str(), "damaged"});
+    }
+    ~Fixture()
+    {
+        test::Container c = test::open(path, test::options());
+        for (uint64_t page = 0; page + 1 < PAGES; page++)
+            CHECK(page_word(c.get(), page) == page);
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "an image whose descriptor has a word of another is none", "[undo]")
+{
     for (size_t field : {offsetof(log_descriptor, epoch), offsetof(log_descriptor, page),
                          offsetof(log_descriptor, sum)}) {
         CAPTURE(field);
-        std::string changed = file;
-        changed[descriptors[0] + field] ^= field == offsetof(log_descriptor, epoch) ? 2 : 1;
-        test::write_file(torn, changed);
-        const pm_options how = test::options();
-        REQUIRE_FALSE(pm_open(torn.c_str(), &how));
-        REQUIRE(test::failed_with(EBADMSG, {torn.c_str(), "damaged"}));
+        std::string torn = file;
+        torn[descriptor + field] ^= field == offsetof(log_descriptor, epoch) ? 2 : 1;
+        REQUIRE(is_refused(torn));
     }
-    test::write_file(torn, file);
-    c = test::open(torn, test::options());
-    for (uint64_t page = 0; page + 1 < PAGES; page++)
-        REQUIRE(page_word(c.get(), page) == page);
+}
+
+TEST_CASE_METHOD(Fixture, "an image of a page without data is none, whatever its checksum says",
+                 "[undo]")
+{
+    format_header header;
+    memcpy(&header, &file[FORMAT_HEADER_A], sizeof header);
+    const uint64_t slot = descriptor / SEGMENT * SEGMENT + log_segment_first_slot(SEGMENT) +
+                          descriptor % SEGMENT / sizeof(log_descriptor) * PM_PAGE;
+    const uint64_t sum = checksum(&file[slot], PM_PAGE, header.id[0] ^ header.id[1]);
+    log_descriptor d;
+    memcpy(&d, &file[descriptor], sizeof d);
+    REQUIRE(d.sum == checksum_mix(sum, d.epoch, d.page));
+    const uint64_t end = file.size() / PM_PAGE;
+    for (uint64_t page : {UINT64_C(0), FORMAT_STATE / PM_PAGE, SEGMENT / PM_PAGE - 1, end, end + 1,
+                          UINT64_C(1) << 32 | d.page, UINT64_C(1) << 52 | d.page}) {
+        CAPTURE(page);
+        d.page = page;
+        d.sum = checksum_mix(sum, d.epoch, page);
+        std::string forged = file;
+        memcpy(&forged[descriptor], &d, sizeof d);
+        REQUIRE(is_refused(forged));
+    }
 }
