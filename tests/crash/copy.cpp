@@ -1,6 +1,6 @@
 // pm_copy() beside commits. A program runs transactions, and rolls some back. Meanwhile it copies its
-// container again and again, in another thread or in the same. Each copy has exactly one commit's state. That commit had returned when the copy began, or began before the copy
-// returned.
+// container again and again, in another thread or in the same. Each copy has exactly one commit's state.
+// That commit had returned when the copy began, or began before the copy returned.
 //
 // LIBPM_SEED repeats a failing run; LIBPM_COPIES sets the copies of each case. `[pause]`, which runs only
 // when it is asked for, tells how long commits wait.
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <linux/magic.h>
 #include <random>
@@ -33,7 +34,7 @@ static double microseconds_since(Clock::time_point start)
 }
 
 extern "C" {
-#include "base/lock.h"
+struct lock;
 
 void __real_lock_acquire_masked(struct lock *lock, sigset_t *saved);
 void __real_lock_release_masked(struct lock *lock, const sigset_t *saved);
