@@ -33,7 +33,7 @@ class Old
 
     test::Container open(unsigned flags = 0)
     {
-        pm_options how = test::options(flags | (movable ? PM_MOVABLE : 0u) | PM_ACCEPT_COPY);
+        pm_options how = test::options(flags | (movable ? (unsigned)PM_MOVABLE : 0u) | PM_ACCEPT_COPY);
         return test::open(file.path(), how);
     }
 

@@ -30,7 +30,7 @@ bool all()
 
 pm_options how(bool movable, unsigned flags = 0)
 {
-    pm_options o = test::small(flags | (movable ? PM_MOVABLE : 0u) | PM_ACCEPT_COPY);
+    pm_options o = test::small(flags | (movable ? (unsigned)PM_MOVABLE : 0u) | PM_ACCEPT_COPY);
     o.max_size = 64 * o.segment_size;
     return o;
 }

@@ -287,7 +287,7 @@ void on_store(int, siginfo_t *info, void *context)
     const int prefix = code[1] >> 4 == 4; // REX
     const bool streams = code[0] == 0x66 && code[1 + prefix] == 0x0f && code[2 + prefix] == 0xe7;
     const uintptr_t offset = (uintptr_t)info->si_addr - (uintptr_t)target;
-    if (offset >= sizeof target || store_count == std::size(stores))
+    if (offset >= sizeof target || (size_t)store_count == std::size(stores))
         abort();
     stores[store_count] = {offset, streams};
     store_count = store_count + 1;
