@@ -585,7 +585,9 @@ TEST_CASE("addresses that are partly another container's")
     std::filesystem::copy_file(path, behind);
     uint64_t there = base + ((uint64_t)GENERATE(1, 2) << 30);
     uint64_t words[] = {seal(there), there + offset};
-    test::patch_file(behind, FORMAT_STATE + offsetof(format_state, base), &words[0], 8);
+    for (uint64_t at : {FORMAT_STATE + offsetof(format_state, base),
+                        FORMAT_GUARD + offsetof(format_guard, base)})
+        test::patch_file(behind, at, &words[0], 8);
     test::patch_file(behind, offset, &words[1], 8);
     const unsigned relocate = GENERATE(0u, (unsigned)PM_RELOCATE);
     const bool first = GENERATE(true, false); // is opened first, and gets its own
