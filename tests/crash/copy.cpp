@@ -2,8 +2,8 @@
 // container again and again, in another thread or in the same. Each copy has exactly one commit's state.
 // That commit had returned when the copy began, or began before the copy returned.
 //
-// LIBPM_SEED repeats a failing run; LIBPM_COPIES sets the copies of each case. `[pause]`, which runs only
-// when it is asked for, tells how long commits wait.
+// LIBPM_SEED repeats a failing run; LIBPM_COPIES sets the copies of each case. `test_crash_copy
+// --child tells_how_long_commits_wait /dev/shm 10` measures the pause.
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "crash/spawn.hpp"
@@ -106,6 +106,9 @@ class Program
         test::say((to + " " + std::to_string(low) + " " + std::to_string(begun_)).c_str());
     }
 
+    // For every eighth call of a copy's callback, which comes with each segment.
+    bool is_next() { return calls_++ % 8 == 0; }
+
     bool has(const char *mode) const { return modes_.find(mode) != std::string::npos; }
     void close() { CHILD_REQUIRE(pm_close(c_) == 0); }
 
@@ -116,6 +119,7 @@ class Program
     std::string modes_;
     pm_container *c_;
     crash::Root *root_;
+    uint64_t calls_ = 0;
     std::atomic<uint64_t> begun_ = 0, returned_ = 0;
 };
 
@@ -145,6 +149,8 @@ CHILD_PROCESS(commits_beside_copies)
         Program *q = static_cast<Program *>(program);
         if (done > total)
             return 1;
+        if (done < total && !q->is_next())
+            return 0;
         q->settle();
         if (done < total)
             q->transact();
@@ -157,6 +163,69 @@ CHILD_PROCESS(commits_beside_copies)
         p.transact();
     }
     p.close();
+}
+
+namespace
+{
+
+// Commits of `pages` random pages of a container of 256 MiB, one after another, for as long as a copy
+// takes. The median over some copies, for others use the machine too.
+void tell_pause(const std::string &parent, unsigned pages)
+{
+    constexpr uint64_t COPIES = 9, PAGES = 64 << 10;
+    test::Directory directory(parent);
+    pm_options how = test::options(PM_CREATE | PM_UNSAFE_POWER);
+    how.max_size = 1 << 30;
+    test::Container c = test::open_with_pages(directory / "c", PAGES, how);
+    std::mt19937_64 random(1);
+    std::vector<double> pauses, copies, alone, beside;
+    auto commit = [&] {
+        for (unsigned i = 0; i < pages; i++)
+            test::page_word(c.get(), random() % PAGES) = random();
+        auto start = Clock::now();
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+        return microseconds_since(start);
+    };
+    for (unsigned i = 0; i < COPIES; i++) {
+        std::atomic<bool> done = false;
+        std::string to = directory / std::to_string(i);
+        std::thread copier([&] {
+            timed = true;
+            auto start = Clock::now();
+            if (pm_copy(c.get(), to.c_str(), nullptr, nullptr) == 0)
+                copies.push_back(microseconds_since(start));
+            pauses.push_back(longest_us);
+            done = true;
+        });
+        double most = 0;
+        unsigned commits = 0;
+        for (; !done; commits++)
+            most = std::max(most, commit());
+        copier.join();
+        beside.push_back(most);
+        for (most = 0; commits > 0; commits--)
+            most = std::max(most, commit());
+        alone.push_back(most);
+        fs::remove(to);
+    }
+    CHILD_REQUIRE(copies.size() == COPIES);
+    auto median = [](std::vector<double> all) {
+        std::sort(all.begin(), all.end());
+        return all[all.size() / 2];
+    };
+    printf("%s, %s, %u pages a commit: pause %.0f us, longest commit %.0f us beside a copy, %.0f "
+           "us alone; a copy takes %.0f ms\n",
+           test::mode().c_str(), parent.c_str(), pages, median(pauses), median(beside),
+           median(alone), median(copies) / 1000);
+}
+
+} // namespace
+
+// Not a test: a measurement, to be asked for. arguments: directory, pages a commit.
+CHILD_PROCESS(tells_how_long_commits_wait)
+{
+    tell_pause(arguments[0], (unsigned)std::stoul(arguments[1]));
+    fflush(stdout);
 }
 
 namespace
@@ -285,68 +354,4 @@ TEST_CASE("copies where threads may store during commits", "[crash][faults]")
 TEST_CASE("commits, rollbacks and open transactions beside a copy, in one thread", "[crash]")
 {
     require_whole_copies("commits_beside_copies", "", GENERATE("/dev/shm", "."));
-}
-
-namespace
-{
-
-// Commits of `pages` random pages of a container of 256 MiB, one after another, for as long as a copy
-// takes. The median over some copies, for others use the machine too.
-void tell_pause(const std::string &parent, unsigned pages)
-{
-    constexpr uint64_t COPIES = 9, PAGES = 64 << 10;
-    test::Directory directory(parent);
-    pm_options how = test::options(PM_CREATE | PM_UNSAFE_POWER);
-    how.max_size = 1 << 30;
-    test::Container c = test::open_with_pages(directory / "c", PAGES, how);
-    std::mt19937_64 random(1);
-    std::vector<double> pauses, copies, alone, beside;
-    auto commit = [&] {
-        for (unsigned i = 0; i < pages; i++)
-            test::page_word(c.get(), random() % PAGES) = random();
-        auto start = Clock::now();
-        REQUIRE_OK(pm_commit(c.get()));
-        return microseconds_since(start);
-    };
-    for (unsigned i = 0; i < COPIES; i++) {
-        std::atomic<bool> done = false;
-        std::string to = directory / std::to_string(i);
-        std::thread copier([&] {
-            timed = true;
-            auto start = Clock::now();
-            if (pm_copy(c.get(), to.c_str(), nullptr, nullptr) == 0)
-                copies.push_back(microseconds_since(start));
-            pauses.push_back(longest_us);
-            done = true;
-        });
-        double most = 0;
-        unsigned commits = 0;
-        for (; !done; commits++)
-            most = std::max(most, commit());
-        copier.join();
-        beside.push_back(most);
-        for (most = 0; commits > 0; commits--)
-            most = std::max(most, commit());
-        alone.push_back(most);
-        fs::remove(to);
-    }
-    REQUIRE(copies.size() == COPIES);
-    auto median = [](std::vector<double> all) {
-        std::sort(all.begin(), all.end());
-        return all[all.size() / 2];
-    };
-    printf("%s, %s, %u pages a commit: pause %.0f us, longest commit %.0f us beside a copy, %.0f "
-           "us alone; a copy takes %.0f ms\n",
-           test::mode().c_str(), parent.c_str(), pages, median(pauses), median(beside),
-           median(alone), median(copies) / 1000);
-}
-
-} // namespace
-
-TEST_CASE("how long commits wait for a copy", "[.][pause]")
-{
-    for (const char *parent : {"/dev/shm", "."}) {
-        tell_pause(parent, 10);
-        tell_pause(parent, 1000);
-    }
 }
