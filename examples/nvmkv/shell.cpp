@@ -27,11 +27,12 @@ struct UsageError : std::runtime_error {
     using runtime_error::runtime_error;
 };
 
-/// Without the text of its errno, which a message that says what to do does not need.
+/// Without the text of its errno, which a message that says what to do does not need; libpm has none added.
 std::string message_of(const std::exception &error)
 {
     std::string message = error.what();
-    if (auto *system = dynamic_cast<const std::system_error *>(&error)) {
+    auto *system = dynamic_cast<const std::system_error *>(&error);
+    if (system && !dynamic_cast<const pm::error *>(&error)) {
         const std::string text = ": " + system->code().message();
         if (message.ends_with(text))
             message.resize(message.size() - text.size());

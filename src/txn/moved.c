@@ -168,6 +168,8 @@ static int make(struct txn *t, uint32_t first, uint32_t count)
         uint64_t offset = (uint64_t)first << PM_PAGE_SHIFT, bytes = (uint64_t)n << PM_PAGE_SHIFT;
         copy(t, offset, bytes, t->moved->stage);
         error = file_write(t->c->view_fd, t->moved->stage, bytes, offset);
+        if (error == -ENOSPC) /* so the kernel says when memory, where the view is, runs out */
+            error = -ENOMEM;
         for (uint32_t i = 0; i < n && error == 0; i++)
             page_set(&t->pages, first + i, PAGE_FIXED);
         t->pages.private_count += error == 0 ? n : 0;

@@ -292,7 +292,7 @@ static bool serve_load(struct txn *t, uint64_t offset)
     if (error != 0)
         panic(t->c->path, offset,
               "cannot adjust the pointers of the page that is accessed here; the last commit stands",
-              error == -ENOSPC ? ENOMEM : -error); /* the page is in memory, not on a disk */
+              -error);
     t->touches++;
     return true;
 }

@@ -3,6 +3,7 @@
 #include "common/format.hpp"
 #include "faults/workload.hpp"
 
+#include <cerrno>
 #include <filesystem>
 #include <sstream>
 #include <stdexcept>
@@ -36,6 +37,11 @@ pm_options options_in(const std::string &place, unsigned flags)
     o.max_size = 4 << 20;
     o.private_max = 1; // the least
     return o;
+}
+
+bool view_is_full(const Case &c)
+{
+    return c.place == "elsewhere" && c.fault.call == "pwrite" && c.fault.error == ENOSPC;
 }
 
 bool has_one_of(const std::string &text, const std::string &words)

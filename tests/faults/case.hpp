@@ -23,6 +23,9 @@ Case case_of(const std::string &text);
 // Of all containers of the workload there: small, and with little room for private pages.
 pm_options options_in(const std::string &place, unsigned flags);
 
+// The write may be one to the view, a file in memory: then the library says ENOMEM.
+bool view_is_full(const Case &c);
+
 // One of the words that | separates is in the text.
 bool has_one_of(const std::string &text, const std::string &words);
 uint64_t entries_of(const std::string &directory);

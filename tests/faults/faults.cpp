@@ -56,7 +56,8 @@ std::string problem_of(const Case &what, const test::Ended &ended, const std::st
         if (ended.errors.find("fault in an access\nlibpm: " + path + ": offset ") != 0 ||
             ended.errors.find("the last commit stands") == std::string::npos)
             return "aborted, not by an access that it could not honour" + told;
-        if (!has_one_of(ended.errors, strerror(what.fault.error)))
+        if (!has_one_of(ended.errors, strerror(what.fault.error)) &&
+            !(view_is_full(what) && has_one_of(ended.errors, strerror(ENOMEM))))
             return "aborted and did not say why" + told;
     } else if (!test::exited(ended.status) && !test::exited(ended.status, STOPPED)) {
         return "wait status " + std::to_string(ended.status) + told;
