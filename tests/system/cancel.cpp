@@ -111,7 +111,7 @@ TEST_CASE("a thread that is cancelled ends after the call, not in it")
         change();
         REQUIRE_OK(pm_commit(c.get()));
         std::filesystem::copy_file(path, copy);
-        pm_options how = test::small(PM_MOVABLE);
+        pm_options how = test::small(PM_MOVABLE | PM_ACCEPT_COPY);
         pm_container *other = nullptr;
         uint64_t found = 0;
         CHECK(returns([&] { other = pm_open(copy.c_str(), &how); }));

@@ -62,7 +62,7 @@ struct Fixture {
     test::Container after(const std::string &file, const std::string &at)
     {
         test::write_file(at, file);
-        return test::open(at, test::small(0));
+        return test::open(at, test::small(PM_ACCEPT_COPY));
     }
 };
 

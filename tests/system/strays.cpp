@@ -76,14 +76,15 @@ CHILD_PROCESS(stores_strays)
     void *small = malloc(100);
     void *large = mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     void *closed = mmap(nullptr, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHILD_REQUIRE(small && large != MAP_FAILED && closed != MAP_FAILED);
+    void *gone = mmap(nullptr, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHILD_REQUIRE(small && large != MAP_FAILED && closed != MAP_FAILED && munmap(gone, 1 << 20) == 0);
 
     o.say("nothing");
     o.words[1] = o.words + 7;                // into the container
     o.words[2] = reinterpret_cast<void *>(5); // numbers
     o.words[3] = reinterpret_cast<void *>(-1L);
-    o.words[4] = closed;                                   // which cannot be followed here either
-    o.words[5] = reinterpret_cast<void *>(0x100000000000); // where nothing is
+    o.words[4] = closed; // which cannot be followed here either
+    o.words[5] = gone;   // where nothing is
     o.commit();
     o.say("stack");
     o.words[10] = &local;
