@@ -10,6 +10,42 @@ using namespace hostile;
 namespace
 {
 
+unsigned unsettled; // words that were published, and not made durable
+unsigned upgrades;
+
+} // namespace
+
+extern "C" {
+struct container;
+struct medium;
+
+int __real_medium_publish(struct medium *medium, const void *address, size_t size);
+int __real_medium_settle(struct medium *medium);
+int __real_container_upgrade(struct container *c);
+
+int __wrap_medium_publish(struct medium *medium, const void *address, size_t size)
+{
+    unsettled++;
+    return __real_medium_publish(medium, address, size);
+}
+
+int __wrap_medium_settle(struct medium *medium)
+{
+    unsettled = 0;
+    return __real_medium_settle(medium);
+}
+
+int __wrap_container_upgrade(struct container *c)
+{
+    upgrades++;
+    REQUIRE(unsettled == 0); // the headers say that these words count
+    return __real_container_upgrade(c);
+}
+}
+
+namespace
+{
+
 constexpr int STEPS = 20; // committed by the older libpm, from seed 1
 
 // What tests/hostile/format2.tar.xz holds.
@@ -72,7 +108,9 @@ TEST_CASE_METHOD(Old, "a container of format version 2 is read as it is")
 
 TEST_CASE_METHOD(Old, "a writer brings a container of format version 2 to the current one")
 {
+    upgrades = 0;
     test::Container c = open();
+    REQUIRE(upgrades == 1);
     requires_life(c.get());
     requires_current();
     for (int i = 0; i < 100; i++)
