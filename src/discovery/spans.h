@@ -11,6 +11,8 @@
 
 #include "discovery/heap.h"
 
+#include <assert.h>
+
 enum span_use { SPAN_NEVER, SPAN_FREE, SPAN_SMALL, SPAN_LARGE };
 
 struct span {
@@ -37,7 +39,11 @@ struct span {
 /* Those before stay unused. From here on the lower half of an address is no small number: behind the
  * upper half of one, which padding may hold, an int would lead to what is there. And the upper half is no
  * round number, as 0x5000 would be: two ints side by side, 20 KiB the second, would look like an address. */
-#define SPANS_FIRST ((uint32_t)(UINT64_C(0x1b60000000) >> HEAP_SPAN_SHIFT))
+#define SPANS_BEFORE                                                                               \
+    (VOLATILE_SIZE >> 40 ? UINT64_C(0x1b60000000) : UINT64_C(0x60000000)) /* TSan's heap is small */
+#define SPANS_FIRST ((uint32_t)(SPANS_BEFORE >> HEAP_SPAN_SHIFT))
+
+static_assert(SPANS_FIRST < SPANS / 2, "most of the heap is left");
 
 extern struct span *spans; /* SPANS entries */
 
