@@ -82,11 +82,12 @@ struct allocator {
 };
 
 /*
- * A call that fails has changed nothing. Between these two a call may allocate, and make maps of
- * pointers; if it fails it frees what it has allocated, and then undoes the rest: slabs and maps that
- * are new and that nobody else has come to use, and by what the file has grown for all that.
+ * A call that fails has changed nothing. It begins with allocator_begin_call(). Then it may allocate
+ * objects, and make maps of pointers. If it fails, it frees its objects and calls allocator_undo_call().
+ * This gives back three things: new slabs without an object, maps made since the call began, and the
+ * growth of the file. Nobody else may have used these maps; so the lock is held from the first one on.
  *
- * Locks, for who does not hold the lock; errno stays.
+ * allocator_undo_call() locks. errno stays.
  */
 struct allocator_call {
     struct txn_call txn;

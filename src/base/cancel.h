@@ -35,9 +35,9 @@ static inline void cancel_restore(const int *before)
 }
 
 /*
- * glibc cancels a thread of asynchronous type by a signal. One that was sent before the type changed
- * may still be under way, and it ends the thread wherever that is in a cancellation point, even if
- * cancellation is disabled. So wait until none is under way, or end here, where nothing is held.
+ * glibc cancels a thread of asynchronous type by a signal. The signal may be under way when the type
+ * changes. Then it ends the thread in the next cancellation point, even if cancellation is disabled.
+ * So wait here until no signal is under way, or end here: nothing is held yet.
  */
 void cancel_settle(void);
 

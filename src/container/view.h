@@ -6,8 +6,9 @@
  * A view is of one copy of the tables: home's, as the last commit left them, or the shadow's, as the
  * open transaction has them. The caller holds the lock that keeps that copy still.
  *
- * Invariants, whatever the table and the bitmaps say
- *  V1  A slab's bitmap and slots lie in its segment; a large object lies in the segments of the file.
+ * Invariants, whatever the table and the bitmaps say:
+ *
+ *  V1  A slab's bitmap and slots lie in its segment. A large object lies in the file.
  *  V2  A slot is in use only if the slab has a slot of that number, the seal of its bitmap's word is
  *      right, and its bit is set.
  *  V3  Objects are told in order of address. No two have a byte in common, and none has a byte of
@@ -71,8 +72,8 @@ bool view_next(const struct view *v, uint64_t *offset, uint64_t *size);
 /* The object that the byte at `offset` is of; false if it is of none. */
 bool view_find(const struct view *v, uint64_t offset, uint64_t *start, uint64_t *size);
 
-/* Which of the 8-byte words at `offset` and behind, as many as a word of the pointer map speaks for,
- * are whole words of objects; a bit each, the first in bit 0. */
+/* Which of the 8-byte words from `offset` on are words of objects: a bit each, the first in bit 0. They
+ * are as many as a word of the pointer map speaks for. */
 uint64_t view_words(const struct view *v, uint64_t offset);
 
 #endif

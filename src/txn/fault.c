@@ -149,9 +149,8 @@ static void fill_mask(sigset_t *mask)
 /*
  * Around what we do with a thread whose cancellation is asynchronous. libc cancels such a thread by a
  * signal, which our action's mask keeps out until the cancellation is deferred. Then the signal must
- * come: calls of libc wait for it. Wherever the cancellation may act, at the beginning and at the
- * end, that is under the program's mask: it runs the program's cleanup handlers, which may store to
- * a container.
+ * come: calls of libc wait for it. The cancellation acts at the beginning or at the end, under the
+ * program's mask. For it runs the program's cleanup handlers, and these may store to a container.
  */
 static int enter(const ucontext_t *context)
 {

@@ -1,6 +1,6 @@
-// Tables, bitmaps and pointer maps that no libpm writes, with every seal right. Whatever walks a
-// container, compaction before all, sees objects where slabs have them and nowhere else: it ends, it
-// touches nothing beside, and objects that are whole keep their contents.
+// Tables, bitmaps and pointer maps that no libpm writes, with every seal right. Compaction, and all else
+// that walks a container, sees objects where slabs have slots and nowhere else. It ends, it touches
+// nothing beside the objects, and whole objects keep their contents.
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "hostile/anatomy.hpp"

@@ -212,8 +212,8 @@ pm_container *open_to_use(const MemoryFile &file, const Use &use)
     return c;
 }
 
-// A damaged pointer map ends the process at the first access to a page that has to be moved: which is
-// what libpm promises, so there is nothing to see.
+// A damaged pointer map ends the process at the first access to a page that has to be moved, as libpm
+// promises. So there is nothing to see.
 bool ends_at_first_access(pm_container *c)
 {
     struct pm_stats stats{};

@@ -1,6 +1,5 @@
-// Threads whose cancellation is asynchronous, so that it may come at any instruction: thousands of them,
-// each cancelled at a random moment of the call that it makes again and again. Whatever it was doing, no
-// lock stays held, and the container is whole.
+// Asynchronous cancellation ends a thread at any instruction. Here thousands of threads repeat one call
+// each, and are cancelled at a random moment of it. No lock stays held, and the container is whole.
 #include "common/compiled.hpp"
 #include "common/fixture.hpp"
 #include "common/process.hpp"
@@ -16,8 +15,8 @@ using test::page_word;
 namespace
 {
 
-// Each thread stores to other pages than those before it, for pages that were stored to in the last
-// transactions are open, and stores to them do not fault.
+// Pages of the last transactions stay open, and stores to them do not fault. So each thread stores to
+// another part of the pages.
 constexpr uint64_t PAGES = 2048, PART = 64;
 constexpr int THREADS = 700; // for each call
 
@@ -216,7 +215,7 @@ namespace
 
 int ends;
 
-// What the end of a thread runs has the thread's mask, so that what it stores to a container is served.
+// Destructors at the end of a thread run under the thread's mask: their stores to a container are served.
 void store_at_end(void *)
 {
     for (uint64_t page = 0; page < PART; page++)

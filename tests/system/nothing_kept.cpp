@@ -1,6 +1,6 @@
-// A call that failed has changed nothing: with a full disk, or at max_size, the file has the length and
-// the blocks that it had, and the log and the pointer map their segments. Each call is tried with one
-// segment more of room each time, until it succeeds: so it fails at each place where it may need room.
+// A call that failed has changed nothing, on a full disk or at max_size. The file has its length and its
+// blocks, the log and the pointer map have their segments. Each call is tried with one segment more of
+// room, until it succeeds. So it fails at each place where it may need room.
 #include "common/compiled.hpp"
 #include "common/process.hpp"
 #include "system/disk.hpp"

@@ -100,8 +100,8 @@ static uint64_t missing(const struct txn *t, unsigned half, uint64_t slots)
     return wanted > count ? wanted - count : 0;
 }
 
-/* Slots of a record that lists so many pages; in a half of the log of which each segment, also of
- * those that are missing, may make the record a word longer. */
+/* Slots of a record that lists so many pages. Each segment of its half, also a missing one, may make the
+ * record a word longer. */
 static uint64_t record_slots(const struct txn *t, unsigned half, uint64_t pages, uint64_t words)
 {
     struct journal_counts counts = journal_count(&t->journal);
