@@ -29,9 +29,11 @@ std::string opinion(const char *path)
 {
     pm_options options = {};
     options.size = sizeof options;
-    options.flags = PM_READONLY;
-    // The program, whose functions and constants it leads to, is not loaded here. And what else may
-    // lead out is the program's choice.
+    // An image of one moment is what a crash leaves, and is another file than the program had open.
+    options.flags = PM_READONLY | PM_ACCEPT_COPY;
+    // The program, whose functions and constants the container leads to, is not loaded here. What else
+    // may lead out is the program's choice.
+    options.module_pointers = PM_MODULES_MISSING_OK;
     options.foreign_pointers = PM_FOREIGN_IGNORE;
     pm_container *c = pm_open(path, &options);
     std::string answer(1, GOOD);
