@@ -48,7 +48,7 @@ pm::container open(const Options &o)
 {
     unsigned flags = PM_READONLY | (o.snapshot ? (unsigned)PM_ACCEPT_COPY : 0u);
     try {
-        return pm::container(o.from, {.flags = flags, .foreign_pointers = PM_FOREIGN_IGNORE});
+        return pm::container(o.from, {.flags = flags, .module_pointers = PM_MODULES_MISSING_OK});
     } catch (const pm::error &e) {
         if (e.code().value() != EBUSY)
             throw;

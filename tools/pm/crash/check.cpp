@@ -30,9 +30,8 @@ std::string opinion(const char *path)
     pm_options options = {};
     options.size = sizeof options;
     options.flags = PM_READONLY;
-    // The program, whose functions and constants it leads to, is not loaded here. And what else may
-    // lead out is the program's choice.
-    options.foreign_pointers = PM_FOREIGN_IGNORE;
+    // The program, whose functions and constants it leads to, is not loaded here.
+    options.module_pointers = PM_MODULES_MISSING_OK;
     pm_container *c = pm_open(path, &options);
     std::string answer(1, GOOD);
     if (!c || pm_check(c) != 0)
