@@ -201,7 +201,7 @@ pm_container *open_to_use(const MemoryFile &file, const Use &use)
 {
     pm_options options{};
     options.size = sizeof options;
-    options.flags = use.flags;
+    options.flags = use.flags | PM_ACCEPT_COPY; // seeds are copies of killed ones
     options.engine = use.engine;
     on_ordinary_file = use.on_ordinary_file;
     pm_container *c = pm_open(file.path(), &options);
