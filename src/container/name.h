@@ -8,7 +8,7 @@
  *   no name at pm_open()            (memfd, O_TMPFILE, unlinked) nothing to look at, ever
  *   chroot(2), missing permission   nobody can tell, so nothing is said
  *
- * It costs a commit 8 instructions, which read and compare the processor's clock, and once a second
+ * It costs a commit 10 instructions, which read and compare the processor's clock, and once a second
  * two calls of stat(2).
  */
 #ifndef PM_CONTAINER_NAME_H

@@ -225,7 +225,7 @@ TEST_CASE("a commit looks once a second, without which it asks the system nothin
     REQUIRE_OK(pm_commit(c.get()));
     looks = 0;
     auto start = Clock::now();
-    for (uint64_t i = 0; i < 10000; i++) {
+    for (uint64_t i = 0; i < 2000; i++) {
         test::page_word(c.get(), i % 4) = i;
         REQUIRE_OK(pm_commit(c.get()));
     }
