@@ -197,24 +197,33 @@ __attribute__((no_sanitize("address"))) static void redirect_range(void *context
     }
 }
 
-/* Words of the heap that are pieced: as above. */
+/* Words of the heap that are pieced: as above. `left` of their objects follow. */
+static int check_pieced(struct detaching *s, const uint64_t *words, uint64_t kinds, uint64_t left)
+{
+    for (uint64_t i = 0; i < min_u64(left, PM_LINE_WORDS); i++, kinds >>= 8)
+        if (kind_is_pieced((uint8_t)kinds) && container_holds(s->a->c, (void *)words[i]) &&
+            member_of(s, words[i]) < s->members.count)
+            return pm__fail(EINVAL,
+                            "%s: the word %#" PRIx64 " at %p, on the heap, was stored in pieces of "
+                            "less than 8 bytes, and leads to what is detached: if it is a pointer, "
+                            "copy it as one, or by memcpy(); if not, call pm_mark_data() of it",
+                            s->a->c->path, words[i], (void *)(words + i));
+    return 0;
+}
+
 static int check_heap(struct detaching *s)
 {
-    for (struct heap_object object = {.start = NULL}; heap_next(&object);) {
-        const uint8_t *kinds = kinds_of(object.start);
-        for (uint64_t i = 0; i < object.size / sizeof(uint64_t); i++) {
-            uint64_t value = ((uint64_t *)object.start)[i];
-            if (kind_is_pieced(kinds[i]) && container_holds(s->a->c, (void *)value) &&
-                member_of(s, value) < s->members.count)
-                return pm__fail(EINVAL,
-                                "%s: the word %#" PRIx64 " at %p, on the heap, was stored in "
-                                "pieces of less than 8 bytes, and leads to what is detached: if it "
-                                "is a pointer, copy it as one, or by memcpy(); if not, call "
-                                "pm_mark_data() of it",
-                                s->a->c->path, value, (void *)(object.start + 8 * i));
+    int result = 0;
+    for (struct heap_object object = {.start = NULL}; result == 0 && heap_next(&object);) {
+        uint64_t words = object.size / sizeof(uint64_t);
+        for (uint64_t i = 0; i < words && result == 0; i += PM_LINE_WORDS) {
+            uint64_t kinds;
+            memcpy(&kinds, kinds_of(object.start) + i, sizeof kinds);
+            if (kinds_pieced(kinds)) /* else the words need not be there */
+                result = check_pieced(s, (uint64_t *)object.start + i, kinds, words - i);
         }
     }
-    return 0;
+    return result;
 }
 
 static void redirect_heap(struct detaching *s)
@@ -265,8 +274,8 @@ static int gather(struct detaching *s, const void *object)
     if (result == 0)
         result = keep_what_others_lead_to(s);
     if (result == 0)
-        result = check_heap(s);
-    return result == 0 ? copy_all(s) : result;
+        result = copy_all(s);
+    return result == 0 ? check_heap(s) : result;
 }
 
 void *discovery_detach(struct discovery *d, const struct frame *program, void *object)

@@ -137,8 +137,8 @@ static int commit_root(struct discovery *d, uint64_t *epoch)
 }
 
 /* What the program's functions had in registers is on the stack from here on, and comes back from there. So
- * if the commit fails all is put back before this returns: the frame must still be there, and what it gives
- * back to registers must be what they had. */
+ * a failed commit is undone before this returns: the frame must still be there, and must give the registers
+ * back what they had. */
 static __attribute__((noinline)) int redirect_and_commit(struct discovery *d,
                                                          struct roots_range stack, uint64_t *epoch)
 {
