@@ -127,6 +127,9 @@ enum pm_flags {
      * grown. The path is resolved at pm_open(): chdir(2) means nothing, nor does a symbolic link that
      * changes. Files without a name are exempt. */
     PM_PATH_ERROR = 1 << 11,
+    /* With PM_TRACKER_STORES: the program calls pm_dirty() before every store. No code need be compiled
+     * by pmcc then. */
+    PM_ANNOUNCED = 1 << 12,
 };
 
 /** How a transaction is made atomic. */
@@ -141,7 +144,9 @@ enum pm_tracker {
     PM_TRACKER_FAULTS = 0, /* by page faults: any program */
     PM_TRACKER_STORES = 1, /* by marks in code compiled with pmcc; engine redo only, and not with
                               `concurrent_stores`: EINVAL. A store by code that was not compiled so,
-                              and that pm_dirty() did not announce, may be lost */
+                              and that pm_dirty() did not announce, may be lost. ENOTSUP if no
+                              code is loaded yet that was compiled so: load it first, as with
+                              dlopen(), or see PM_ANNOUNCED. PM_READONLY needs none */
 };
 
 /*

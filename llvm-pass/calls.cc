@@ -84,7 +84,7 @@ void warn_of_old_declaration(const Module &module, const Route &route, bool optn
 }
 
 /* Have each call of `function` follow one of pm__function, which takes the same. */
-bool announce_calls(Module &module, const Function &function, bool optnone_only)
+bool announce_calls_of(Module &module, const Function &function, bool optnone_only)
 {
     Type *nothing = Type::getVoidTy(module.getContext());
     auto *type = FunctionType::get(nothing, function.getFunctionType()->params(), false);
@@ -140,15 +140,21 @@ bool route_calls(Module &module, ArrayRef<Route> routes, bool optnone_only)
     return changed;
 }
 
+bool announce_calls(Module &module, ArrayRef<Route> routes, bool optnone_only)
+{
+    bool changed = false;
+    for (const Route &route : routes)
+        if (Function *function = declared(module, route))
+            changed |= announce_calls_of(module, *function, optnone_only);
+    return changed;
+}
+
 bool wrap_calls(Module &module, bool optnone_only)
 {
     for (const Route &route : wrapped)
         warn_of_old_declaration(module, route, optnone_only);
     bool changed = route_calls(module, wrapped, optnone_only);
-    for (const Route &route : announced)
-        if (Function *function = declared(module, route))
-            changed |= announce_calls(module, *function, optnone_only);
-    return changed;
+    return announce_calls(module, announced, optnone_only) || changed;
 }
 
 } // namespace pmcc

@@ -32,7 +32,11 @@ void warn_unknown(const llvm::CallBase &call, const llvm::Twine &what);
  */
 bool route_calls(llvm::Module &module, llvm::ArrayRef<Route> routes, bool optnone_only);
 
-/** The same with the routes of wrapped.def. */
+/** Have each call follow one of pm__name, which returns nothing. */
+bool announce_calls(llvm::Module &module, llvm::ArrayRef<Route> routes, bool optnone_only);
+
+/** Both with the routes of wrapped.def; and the second with those of containers.def. */
 bool wrap_calls(llvm::Module &module, bool optnone_only);
+bool announce_links(llvm::Module &module, bool optnone_only);
 
 } // namespace pmcc

@@ -1,6 +1,5 @@
 /* The library functions that link nodes of containers: src/runtime/containers.def. */
 #include "calls.h"
-#include "discover.h"
 
 using namespace llvm;
 
@@ -8,13 +7,13 @@ namespace pmcc
 {
 
 constexpr Route links[] = {
-#define LINKS(name, type) {#name, type},
+#define LINKS(name, type, parameters) {#name, type},
 #include "runtime/containers.def"
 };
 
-bool route_links(Module &module, bool optnone_only)
+bool announce_links(Module &module, bool optnone_only)
 {
-    return route_calls(module, links, optnone_only);
+    return announce_calls(module, links, optnone_only);
 }
 
 } // namespace pmcc

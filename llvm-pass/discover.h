@@ -20,9 +20,6 @@ bool is_discovered(const llvm::Module &module);
  * stores are marked: this memory is in the arena, malloc's is not. */
 bool route_allocations(llvm::Module &module, bool optnone_only);
 
-/** Send calls of the functions of libstdc++ that link nodes of containers to wrappers that say so. */
-bool route_links(llvm::Module &module, bool optnone_only);
-
 /** Let no pointer that leads outside of its object live across a commit. May void all analyses but
  * those of the control flow; then it returns true. */
 bool anchor_pointers(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);

@@ -46,9 +46,9 @@ bool is_typed_field(const llvm::Instruction &access);
 Origin origin_of(llvm::Value *value);
 
 /**
- * Whether what a store puts into part of a word may be a piece of a pointer (src/base/marks.h, P3): what was
- * read, cut out of a word, an argument or a result, and that in other bits. Not if by strict aliasing it is
- * of another type, a field or a number; but a number that is copied as it is may be anything.
+ * Whether a store to part of a word may store a piece of a pointer (src/base/marks.h, P3). Pieces were read,
+ * cut out of a word, passed or returned; their bits may have been shifted or joined. Strict aliasing rules
+ * out fields and numbers of other types, unless a number is copied as it is.
  */
 bool is_piece(llvm::StoreInst &store);
 

@@ -86,7 +86,6 @@ bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_on
     bool changed = false;
     if (is_discovered(module)) {
         changed |= route_allocations(module, optnone_only);
-        changed |= route_links(module, optnone_only);
     }
     if (has_types(module))
         module.getOrInsertNamedMetadata(typed_note);
@@ -109,7 +108,8 @@ bool mark_module(Module &module, ModuleAnalysisManager &modules, bool optnone_on
     emitter.remove_unused();
     if (NamedMDNode *note = module.getNamedMetadata(typed_note))
         note->eraseFromParent();
-    return wrap_calls(module, optnone_only) || changed;
+    changed |= wrap_calls(module, optnone_only);
+    return announce_links(module, optnone_only) || changed;
 }
 
 void add_guard(Module &module)
@@ -153,6 +153,38 @@ bool is_unfinished(const Module &module)
            });
 }
 
+/* Add a constructor by which libpm knows that code with marks is loaded: one for all files of a program or
+ * shared object. It runs before the program's own constructors, which may open a container. A program may
+ * lack libpm, so the reference is weak. */
+bool announce_code(Module &module)
+{
+    constexpr char name[] = "pm.compiled";
+    constexpr int priority = 101;
+    LLVMContext &context = module.getContext();
+    if (module.getFunction(name) || all_of(module, [](const Function &function) {
+            return function.isDeclarationForLinker();
+        }))
+        return false;
+    auto *type = FunctionType::get(Type::getVoidTy(context), false);
+    auto *announce = Function::Create(type, GlobalValue::ExternalWeakLinkage, "pm__compiled", module);
+    auto *function = Function::Create(type, GlobalValue::LinkOnceODRLinkage, name, module);
+    function->setVisibility(GlobalValue::HiddenVisibility);
+    function->setComdat(module.getOrInsertComdat(name));
+    function->addFnAttr(Attribute::DisableSanitizerInstrumentation); // nothing to mark, nor to list
+    auto *entry = BasicBlock::Create(context, "", function);
+    auto *call = BasicBlock::Create(context, "", function);
+    auto *end = BasicBlock::Create(context, "", function);
+    IRBuilder<> builder(entry);
+    builder.CreateCondBr(builder.CreateIsNotNull(announce), call, end);
+    builder.SetInsertPoint(call);
+    builder.CreateCall(announce);
+    builder.CreateBr(end);
+    builder.SetInsertPoint(end);
+    builder.CreateRetVoid();
+    appendToGlobalCtors(module, function, priority, function);
+    return true;
+}
+
 /* Passes are required, or optnone functions would be left out. */
 template <class Pass> struct RequiredPass : PassInfoMixin<Pass> {
     static bool isRequired() { return true; }
@@ -178,6 +210,8 @@ struct MarkStores : RequiredPass<MarkStores> {
         if (compiling)
             compiling->eraseFromParent();
         bool changed = mark_module(module, modules, is_early);
+        if (!is_early || !is_unfinished(module))
+            changed |= announce_code(module);
         if (is_early && is_unfinished(module))
             add_guard(module);
         if (!is_early)

@@ -418,8 +418,8 @@ static bool may_be_tag(const Instruction &access, const Type *type)
                       !is_typed_field(access));
 }
 
-/* Of part of a word, if bits are set or cleared; of a whole one, if it stays what it was, a pointer with a tag
- * or a number that is counted up. */
+/* Whether the word stays what it was. Bits of a part are set or cleared; or a whole word is a pointer that gets
+ * a tag, or a number that is counted up. */
 static bool is_update(const AtomicRMWInst &update)
 {
     const Type *type = update.getValOperand()->getType();

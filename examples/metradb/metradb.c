@@ -382,7 +382,7 @@ static pm_container *open_container(const char *path, const struct metradb_optio
 {
     struct pm_options options = {
         .size = sizeof options,
-        .flags = PM_MOVABLE | (o->flags & METRADB_CREATE ? PM_CREATE : 0) |
+        .flags = PM_MOVABLE | PM_ANNOUNCED | (o->flags & METRADB_CREATE ? PM_CREATE : 0) |
                  (o->flags & METRADB_READONLY ? PM_READONLY : PM_RELOCATE),
         .engine = PM_ENGINE_REDO,
         .tracker = PM_TRACKER_STORES,

@@ -30,6 +30,7 @@ pm::options container_options(const Ftl::Options &ours)
     if (!(ours.flags & PM_READONLY)) { // all stores are announced: see announce()
         options.engine = PM_ENGINE_REDO;
         options.tracker = PM_TRACKER_STORES;
+        options.flags |= PM_ANNOUNCED;
     }
     return options;
 }

@@ -19,6 +19,19 @@
 #define PRIVATE_DEFAULT  (UINT64_C(256) << 20)
 #define PRIVATE_MIN      (UINT64_C(1) << 20)
 
+/* Else nothing that the program stores would be committed. */
+static int demand_marks(const char *path, const struct pm_options *o)
+{
+    if (o->tracker != PM_TRACKER_STORES || marks_are_made() ||
+        o->flags & (PM_DISCOVER | PM_ANNOUNCED | PM_READONLY))
+        return 0;
+    return pm__fail(ENOTSUP,
+                    "%s: PM_TRACKER_STORES needs code compiled by pmcc, which tells what it stores, "
+                    "and none is loaded; compile with pmcc, or use PM_TRACKER_FAULTS, or announce "
+                    "each store by pm_dirty() and open with PM_ANNOUNCED",
+                    path);
+}
+
 static int bad_option(const char *path, const char *what)
 {
     return pm__fail(EINVAL, "%s: %s", path, what);
@@ -29,7 +42,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
 {
     const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE |
                            PM_RELOCATE | PM_DISCOVER | PM_VOUCHED | PM_ACCEPT_COPY |
-                           PM_PATH_ERROR;
+                           PM_PATH_ERROR | PM_ANNOUNCED;
     if (o->size != sizeof *o)
         return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
                                 "another libpm.h?");
@@ -54,6 +67,8 @@ static int read_options(const char *path, const struct pm_options *o, struct con
     if (o->tracker == PM_TRACKER_STORES && o->engine == PM_ENGINE_UNDO)
         return bad_option(path, "PM_TRACKER_STORES needs the redo engine: undo must see a store "
                                 "before it happens");
+    if (o->flags & PM_ANNOUNCED && o->tracker != PM_TRACKER_STORES)
+        return bad_option(path, "PM_ANNOUNCED needs PM_TRACKER_STORES");
     if (o->tracker == PM_TRACKER_STORES && o->concurrent_stores)
         return bad_option(path,
                           "PM_TRACKER_STORES excludes concurrent_stores: a mark and its store "
@@ -257,7 +272,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
                                  "whose malloc'ed objects can be found",
                                  path);
     }
-    if (read_options(path, options, &translated) != 0)
+    if (read_options(path, options, &translated) != 0 || demand_marks(path, options) != 0)
         return NULL;
     if (fault_begin_open(path) != 0)
         return NULL;

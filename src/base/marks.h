@@ -77,8 +77,8 @@
 #define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
 #define KIND_DATA     4
 
-/* With KIND_POINTER or KIND_BY_VALUE of a word of the volatile heap, or if it is pieced: it is remembered
- * for what it holds (discovery/references.h). A store takes it away. */
+/* Of a word of the volatile heap, beside its kind: discovery remembers where the word leads
+ * (discovery/references.h). A store takes this bit away. */
 #define KIND_REMEMBERED 8
 
 /* With KIND_DATA: pieces were stored to byte 0, 1 to 3, 4, and 5. The others of an address are zeros. */
@@ -122,6 +122,13 @@ static inline uint8_t *kinds_of(const void *word)
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* There is code that makes marks: said by a constructor of each program and shared object that pmcc has
+ * compiled anything of. */
+__attribute__((visibility("default"))) void pm__compiled(void);
+
+/* Whether there is. For libpm itself. */
+int marks_are_made(void);
 
 /*
  * Mark the line of `address`, which is in the arena: the slow path of the inline test. Returns

@@ -23,7 +23,7 @@
 typedef bool references_found(void *context, uint64_t *word, const struct heap_object *object);
 
 /* Look at all cards written since the last time. False if there is no memory to remember more, or `found`
- * ended it; what has not been looked at then, that word too, is still on written cards. Nobody else uses
+ * ended it. Then the words not looked at, and the last one, are still on written cards. Nobody else uses
  * the heap. */
 bool references_refresh(references_found *found, void *context);
 

@@ -1,15 +1,13 @@
 /*
- * Words that are pointers, numbers and text by turns: stores of all widths, unions, memmove(), copies between
- * objects on the heap, in the container and on the stack, tags that are set and cleared, made up at random.
+ * Words that are pointers, numbers and text by turns, made up at random. There are stores of all widths, unions,
+ * and memmove(). Words are copied between the heap, the container and the stack. Tags are set and cleared.
  *
- * Three parts:
- *
- *   words_stores.c   what is done to memory, compiled by the pass
- *   words_main.c     chooses what is done where, commits, opens again, compiled by the pass
+ *   words_stores.c   what is done to memory; compiled by the pass
+ *   words_main.c     chooses what is done where, commits, opens again; compiled by the pass
  *   words_model.c    a plain copy of memory, which knows where each byte came from; not compiled by it
  *
- * After each commit, and after opening elsewhere, memory must be what the model says: a pointer leads to its
- * object, wherever that is, and no other word has changed. A commit may refuse words that were stored in
+ * After each commit, and after opening elsewhere, memory must be what the model says. A pointer leads to its
+ * object, wherever that is; no other word has changed. A commit may refuse words that were stored in
  * pieces (src/base/marks.h, P4), and no others.
  */
 #ifndef TEST_PMCC_WORDS_H

@@ -1,12 +1,13 @@
 /*
- * A plain copy of the objects, see words.h. Of each byte it has the value, and of which store of a pointer it
- * is a part, wherever that has been copied to.
+ * A plain copy of the objects, see words.h. Each byte has its value. A byte that was stored with a pointer, or
+ * copied from such a byte, also has the number of that pointer.
  *
- *   a whole pointer   the 8 bytes of an aligned word, in order, of one pointer: must lead to its object
- *   made up           the same of several: half of one over half of another. It may be taken for a pointer
- *   anything else     must stay as it is, even if it looks like an address: text over an old pointer
+ *   a whole pointer   the 8 bytes of one pointer, in order, in an aligned word. It must lead to its object
+ *   made up           bytes of several pointers, in order; or of one, but for two zeros at the end. A commit
+ *                     may take the word for a pointer
+ *   anything else     must stay as it is, even if it looks like an address, as text over an old pointer does
  *
- * A word of the container that is what it was at the last commit is also of the kind that it was.
+ * If a word of the container has its value of the last commit, it also has the kind of the last commit.
  */
 #include "words.h"
 
@@ -141,8 +142,8 @@ static void touch(int object, int at, int bytes, bool pieces)
         in_pieces[object][at / WORD] = pieces || at % WORD || end - at < WORD;
 }
 
-/* Bytes of a pointer over others of the same one, which are left there from a store of it all, make no whole
- * one: a part of the word was overwritten. */
+/* A part of a word may be overwritten by bytes of the same pointer that is there. The word is no whole pointer
+ * then: its bytes get two numbers. */
 static void put(int object, int at, const struct byte *bytes, int count, bool pieces)
 {
     uint32_t old = 0, fresh = 0;
@@ -230,7 +231,8 @@ static enum what what_is(const struct byte *word)
 {
     bool is_one = true;
     for (int i = 0; i < WORD; i++) {
-        if (!word[i].pointer || word[i].place != i)
+        bool is_zero = i >= 6 && !word[i].pointer && word[i].value == 0;
+        if (!is_zero && (!word[i].pointer || word[i].place != i))
             return OTHER;
         is_one &= word[i].pointer == word[0].pointer;
     }
@@ -374,14 +376,14 @@ void model_check_commit(char *const *after, const char *when)
                 set_value(word, moved);
             else if (is != value_of(word)) { /* taken for a pointer, to one of them */
                 uint32_t taken = 0;
-                for (int i = 0; i < WORD && !taken; i++) {
+                for (int i = 0; i < 6 && !taken; i++) {
                     target = pointers[word[i].pointer].target;
                     if (is == value_of(word) + (uint64_t)after[target] - (uint64_t)before[target])
                         taken = word[i].pointer;
                 }
                 if (taken) {
                     for (int i = 0; i < WORD; i++)
-                        word[i].pointer = taken;
+                        word[i] = (struct byte){0, (unsigned char)i, false, taken};
                     set_value(word, is);
                 }
             }

@@ -1,5 +1,5 @@
-/* What is done to memory, see words.h. Each is a function of its own, not inlined, so that the compiler sees
- * no more of it than of a program's. */
+/* What is done to memory, see words.h. No function is inlined, so that the compiler knows as little of its
+ * caller as in a program. */
 #include "words.h"
 
 #include <stdatomic.h>

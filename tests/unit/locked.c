@@ -43,7 +43,8 @@ static void require(int condition, const char *what)
 static void use(const char *path, enum pm_engine engine, enum pm_tracker tracker)
 {
     struct pm_options options = {.size = sizeof options,
-                                 .flags = PM_CREATE | PM_UNSAFE_POWER,
+                                 .flags = PM_CREATE | PM_UNSAFE_POWER |
+                                          (tracker == PM_TRACKER_STORES ? PM_ANNOUNCED : 0),
                                  .engine = engine,
                                  .tracker = tracker};
     for (int run = 1; run <= 2; run++) {

@@ -397,6 +397,8 @@ TEST_CASE("options out of range")
          [](pm_options &o) {
              o.tracker = PM_TRACKER_STORES, o.engine = PM_ENGINE_REDO, o.concurrent_stores = true;
          }},
+        {"announced to page faults",
+         [](pm_options &o) { o.tracker = PM_TRACKER_FAULTS, o.flags |= PM_ANNOUNCED; }},
         {"layout too long", [&](pm_options &o) { o.layout = long_layout.c_str(); }},
         {"segment not a power", [](pm_options &o) { o.segment_size = 96 << 10; }},
         {"segment too small", [](pm_options &o) { o.segment_size = 32 << 10; }},

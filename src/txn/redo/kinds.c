@@ -580,9 +580,9 @@ static bool tells_kinds(const void *address)
            (c && c->upper && container_holds(c, address) && ((const struct txn *)c->upper)->kinds);
 }
 
-/* Of what lies across two words. If one is not all data there may be a pointer in it, copied there by
- * memmove() or with its struct, or numbers over half of one: it is pieced (base/marks.h, P4). Of what was
- * there at the last commit nothing is told. */
+/* The kind of 8 bytes that lie across two words. If both words are data, so are the bytes. If nothing is told of
+ * either, both are as at the last commit, and the value decides. Else the bytes may be a pointer, which
+ * memmove() has put there, or numbers over half of one: they are pieced (base/marks.h, P4). */
 static uint8_t kind_across(uint8_t a, uint8_t b)
 {
     if (a == KIND_NONE && b == KIND_NONE)
