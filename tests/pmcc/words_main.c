@@ -240,6 +240,50 @@ static void swap_any(void)
     model_swap(a, a_at, b, b_at, bytes, s->in_pieces);
 }
 
+/* A pointer, and data over a part of it; perhaps it was another pointer at the last commit. */
+static void store_data_over_pointer(void)
+{
+    const struct data_store *s = &data_stores[draw(data_store_count)];
+    int object = any_object(), target = any_object(), at = (int)draw(OBJECT_WORDS) * WORD;
+    if (draw(2)) {
+        pointer_stores[draw(pointer_store_count)](objects[object] + at, objects[object]);
+        model_pointer(object, at, object, 0);
+        model_check(objects, "after a pointer");
+        if (draw(2))
+            commit();
+    }
+    pointer_stores[draw(pointer_store_count)](objects[object] + at, objects[target]);
+    model_pointer(object, at, target, 0);
+    model_check(objects, "after a pointer");
+    if (s->bytes >= WORD)
+        return;
+    int place = (int)draw((WORD - s->bytes) / s->align + 1) * s->align;
+    s->store(objects[object] + at + place, draw(200));
+    model_data(object, at + place, s->bytes);
+}
+
+/* By no whole word, with data over a part of it meanwhile. All of it is of one transaction, so nothing goes by
+ * its value. */
+static void shift_and_back(void)
+{
+    const struct copy *move = &copies[1];
+    int object = any_object(), words = 1 + (int)draw(4), distance = 1 + (int)draw(7);
+    int at = (int)draw(OBJECT_WORDS - words) * WORD, bytes = words * WORD;
+    assert(move->overlaps);
+    move->copy(objects[object] + at + distance, objects[object] + at, bytes);
+    model_copy(object, at + distance, object, at, bytes, true);
+    model_check(objects, "after a shift");
+    if (draw(2)) {
+        const struct data_store *s = &data_stores[1];
+        int place = at + distance + (int)draw(bytes);
+        s->store(objects[object] + place, draw(200));
+        model_data(object, place, s->bytes);
+        model_check(objects, "after data");
+    }
+    move->copy(objects[object] + at, objects[object] + at + distance, bytes);
+    model_copy(object, at, object, at + distance, bytes, true);
+}
+
 static void change_any_bits(void)
 {
     int object = any_object(), at = (int)draw(OBJECT_WORDS) * WORD;
@@ -290,7 +334,7 @@ static void resize_any(void)
 
 NOINLINE static void step(void)
 {
-    switch (draw(18)) {
+    switch (draw(22)) {
     case 0:
     case 1:
     case 2:
@@ -318,13 +362,21 @@ NOINLINE static void step(void)
         change_any_bits();
         break;
     case 14:
+    case 15:
         add_any();
         break;
-    case 15:
-        if (draw(3) == 0)
+    case 16:
+        if (draw(2))
             free_any();
         else
             resize_any();
+        break;
+    case 17:
+    case 18:
+        store_data_over_pointer();
+        break;
+    case 19:
+        shift_and_back();
         break;
     default:
         if (draw(6) == 0)

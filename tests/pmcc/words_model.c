@@ -212,7 +212,10 @@ void model_swap(int a, int a_at, int b, int b_at, int bytes, bool pieces)
 void model_bits(int object, int at)
 {
     say("  bits at %d.%d\n", object, at);
-    objects[object][at].value = (unsigned char)real[object][at];
+    struct byte *b = &objects[object][at];
+    b->value = (unsigned char)real[object][at];
+    if (b->place != 0) /* of a pointer that is not aligned */
+        b->pointer = 0;
 }
 
 void model_marked_data(int object, int at)

@@ -67,15 +67,16 @@ static inline const uint64_t *line_words(const struct txn *t, uint64_t line)
     return (const uint64_t *)(t->c->base + line * PM_LINE);
 }
 
-/* Those of some mapped words that are as they were, or zero. */
+/* Those of some mapped words that are as they were, or zero. In a moved container that is: as the view has
+ * them, for text may be what home has for the pointer. */
 static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
 {
-    _Alignas(PM_LINE) char image[PM_LINE];
-    const uint64_t *now = (const uint64_t *)redo_line(t, line, image);
-    const uint64_t *was = home_word(t->c, line * PM_LINE);
+    const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
     unsigned words = 0;
-    for (uint32_t i = 0; i < PM_LINE_WORDS; i++)
-        words |= (unsigned)(now[i] == was[i] || now[i] == 0) << i;
+    for (uint32_t i = 0; i < PM_LINE_WORDS; i++) {
+        uint64_t before = t->moved ? moved_to_view(t, was[i]) : was[i];
+        words |= (unsigned)(now[i] == before || now[i] == 0) << i;
+    }
     return words & mapped;
 }
 
