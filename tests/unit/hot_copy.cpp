@@ -168,6 +168,16 @@ TEST_CASE_METHOD(Fixture, "the mark is there before the first store, and goes wi
     take();
     REQUIRE(opens(copy));
     {
+        test::Container written(try_open(path));
+        REQUIRE(written);
+        REQUIRE(pm_malloc(written.get(), 100));
+        REQUIRE_OK(pm_commit(written.get()));
+        REQUIRE(mark_of_file(path) & MARK_OPEN);
+    }
+    REQUIRE(mark_of_file(path) == MARK_CLOSED);
+    take();
+    REQUIRE(opens(copy));
+    {
         test::Container open(try_open(path, PM_READONLY)); // changes nothing
         REQUIRE(open);
         REQUIRE(mark_of_file(path) == MARK_CLOSED);
