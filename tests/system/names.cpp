@@ -69,12 +69,6 @@ const Act acts[] = {
          fs::create_hard_link("upper/lower/c.pm", "other.pm");
          fs::remove("upper/lower/c.pm");
      }},
-    {"descriptor",
-     [] {
-         for (const auto &fd : fs::directory_iterator("/proc/self/fd"))
-             if (int n = std::stoi(fd.path().filename()); n > 2)
-                 close(n);
-     }},
     {"nothing", [] {}},
     {"link-changed",
      [] {
@@ -180,6 +174,28 @@ TEST_CASE("what takes the container from its path is told, once")
     REQUIRE(occurrences(failed.output, "closed\n") == 0);
     // When the file is put back all is well.
     REQUIRE(occurrences(failed.output, "committed\n") == (act == std::string("renamed")));
+}
+
+// arguments: path. As daemons do that know of no libpm.
+CHILD_PROCESS(closes_all_descriptors)
+{
+    test::Container c = test::open_with_pages(arguments[0], 4, test::small(PM_CREATE | PM_PATH_ERROR));
+    for (int fd = 3; fd < 100; fd++)
+        close(fd);
+    int result = 0;
+    for (int i = 0; i < 60000 && result == 0; i++) {
+        test::page_word(c.get(), 0) = (uint64_t)i;
+        result = pm_commit(c.get());
+        usleep(1000);
+    }
+    CHILD_REQUIRE(result == -1 && test::failed_with(ESTALE, {"lost its lock", "descriptor"}));
+    _exit(0);
+}
+
+TEST_CASE("a program that closes libpm's descriptor, and with it the lock, is told")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("closes_all_descriptors", {directory / "c.pm"}));
 }
 
 TEST_CASE("what leaves it there is not")
