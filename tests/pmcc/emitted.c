@@ -107,6 +107,20 @@ void joined(long *p, long *q, long n)
     q[n] = *p + 1;
 }
 
+// Not joined across a volatile access: by it a signal's handler may be told to commit.
+// CHECK-LABEL: @told(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK: load volatile i32, ptr @may_commit
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+int may_commit;
+void told(long *p)
+{
+    p[0] = 1;
+    (void)*(volatile int *)&may_commit;
+    p[1] = 2;
+}
+
 // One mark of the range for each of two loops: the vectoriser's and the rest.
 // CHECK-LABEL: @fill(
 // CHECK-COUNT-2: call preserve_mostcc void @pm__mark_data(

@@ -620,6 +620,26 @@ TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the h
     REQUIRE(pm_getroot(c.get()) == next);
 }
 
+TEST_CASE_METHOD(Fixture, "a root in the container takes the place of one on the heap")
+{
+    push(r, 0, nullptr);
+    commit();
+    Root *const in_container = r;
+    auto *on_heap = compiled::make<Root>();
+    REQUIRE_OK(pm_setroot(c.get(), on_heap, 0));
+    REQUIRE_OK(pm_setroot(c.get(), in_container, 0));
+    REQUIRE(pm_getroot(c.get()) == in_container);
+    commit();
+    REQUIRE(r == in_container);
+    REQUIRE_OK(pm_setroot(c.get(), on_heap, 0));
+    REQUIRE_OK(pm_setroot(c.get(), nullptr, 0));
+    REQUIRE(pm_getroot(c.get()) == nullptr);
+    REQUIRE_OK(pm_setroot(c.get(), in_container, 0));
+    commit();
+    REQUIRE(heap_contains(on_heap));
+    pm__free(on_heap);
+}
+
 TEST_CASE_METHOD(Fixture, "objects that have moved are freed and resized as ever")
 {
     Node *n = push(r, 4, nullptr);
