@@ -1,5 +1,5 @@
-// After pm_dirty() no store to the range can meet a fault, and so none can end the process: whichever
-// pages of the range were open before.
+// After pm_dirty() no store to the range meets a fault, whichever of its pages were open before. So no store
+// there can end the process.
 #include "common/fixture.hpp"
 
 using test::page_word;
