@@ -284,7 +284,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
     if (c && must_be_moved(c)) {
         close_upper(c);
         txn_abandon(&c->txn);
-        container_close(&c->container);
+        container_discard(&c->container); /* or a failure would keep what this has filled */
         translated.moved = true;
         if (open_layers(c, path, options, &translated) != 0)
             c = forget(c);

@@ -200,6 +200,9 @@ int file_allocate(int fd, uint64_t from, uint64_t to);
 /* Allocate the blocks that [0, size) of a file lacks. On failure it has the holes that it had. -errno */
 int file_fill(int fd, uint64_t size);
 
+/* Make a hole of all in [0, size) that nobody has written, as what was just filled. */
+void file_punch_unwritten(int fd, uint64_t size);
+
 /* Take back what lies beyond; if that fails, it stays unused. [handler] -errno */
 int file_give_back(int fd, uint64_t from);
 

@@ -71,9 +71,9 @@ int file_allocate(int fd, uint64_t from, uint64_t to)
     return error;
 }
 
-/* Make a hole of all that has never been written, as what was just filled. */
-static void punch(int fd, uint64_t size)
+void file_punch_unwritten(int fd, uint64_t size)
 {
+    UNCANCELLED;
     off_t at = 0, end;
     for (; (at = lseek(fd, at, SEEK_HOLE)) >= 0 && (uint64_t)at < size; at = end) {
         end = lseek(fd, at, SEEK_DATA);
@@ -89,7 +89,7 @@ int file_fill(int fd, uint64_t size)
     if (TEMP_FAILURE_RETRY(fallocate(fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
         return 0;
     int error = -errno; /* most file systems keep what they had room for */
-    punch(fd, size);
+    file_punch_unwritten(fd, size);
     return error;
 }
 

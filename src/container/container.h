@@ -58,6 +58,7 @@ struct container {
     enum movable movable;
     bool vouched;     /* the program says that pointers which it stores are in the map */
     bool created;     /* by this very pm_open(), which takes it back if it fails */
+    uint64_t filled;  /* up to here this pm_open() has filled the holes; it takes that back, too */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
     bool relocates; /* home's pointers are to be moved to where the view is */

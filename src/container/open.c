@@ -95,7 +95,7 @@ static int check_owner(const struct container *c, const struct stat *st)
 
 /* A copy may be sparse. See backend/blocks.c on what would come of that. But a few forged bytes can claim
  * 4 TiB, and shall not fill the disk. */
-static int fill_holes(const struct container *c, const struct stat *st, uint64_t holes_max)
+static int fill_holes(struct container *c, const struct stat *st, uint64_t holes_max)
 {
     enum { BLOCK = 512 };
     uint64_t size = min_u64((uint64_t)st->st_size, c->header.max_size);
@@ -110,9 +110,10 @@ static int fill_holes(const struct container *c, const struct stat *st, uint64_t
                         c->path, (unsigned long long)(size - present), (unsigned long long)size,
                         (unsigned long long)holes_max);
     int error = file_fill(c->fd, size);
-    return error == 0 ? 0
-                      : pm__fail_system(-error, "%s: no space for the holes of this sparse copy",
-                                        c->path);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: no space for the holes of this sparse copy", c->path);
+    c->filled = size;
+    return 0;
 }
 
 static int check_file(struct container *c, const struct container_options *options)
@@ -333,6 +334,8 @@ void container_discard(struct container *c)
 {
     if (c->created)
         unlink(c->path);
+    else if (c->filled > 0)
+        file_punch_unwritten(c->fd, c->filled);
     container_close(c);
 }
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -243,6 +244,18 @@ TEST_CASE("truncated")
     }
 }
 
+// While this lives, a container that no address is in has all of the arena.
+class FullArena
+{
+  public:
+    FullArena()
+    {
+        alignas(64) static char nobody[4096];
+        REQUIRE(arena_take(arena_base, ARENA_SIZE, reinterpret_cast<container *>(nobody)));
+    }
+    ~FullArena() { arena_give_back(arena_base, ARENA_SIZE); }
+};
+
 TEST_CASE("the holes of a sparse copy are filled, for a store into one may meet a full disk")
 {
     test::Directory directory;
@@ -295,6 +308,25 @@ TEST_CASE("a file that is nearly all holes does not fill the disk when it is ope
     options.holes_max = GENERATE_COPY(holes, UINT64_MAX);
     test::Container c = test::open(path, options);
     REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a file that cannot be opened keeps its holes")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    create(path, test::small());
+    REQUIRE(truncate(path.c_str(), 32 << 20) == 0);
+    struct stat before, st;
+    REQUIRE(stat(path.c_str(), &before) == 0);
+    {
+        const FullArena full;
+        REQUIRE(pm_open(path.c_str(), nullptr) == nullptr);
+        REQUIRE(failed_with(EADDRINUSE, {path.c_str()}));
+    }
+    REQUIRE(stat(path.c_str(), &st) == 0);
+    REQUIRE(st.st_size == before.st_size);
+    REQUIRE(st.st_blocks <= before.st_blocks + 64); // tmpfs may keep what has been read
+    REQUIRE_OK(pm_check(test::open(path, test::options()).get()));
 }
 
 TEST_CASE("a file that others may write to is refused on request")
@@ -579,9 +611,8 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     pm_options how = test::small(PM_CREATE | PM_MOVABLE);
     how.max_size = UINT64_C(2) << 30;
     create(movable, how);
-    alignas(64) static char nobody[4096]; // a container that no address is in
-    REQUIRE(arena_take(arena_base, ARENA_SIZE, reinterpret_cast<container *>(nobody)));
     pm_options options = test::small();
+    std::optional<FullArena> full(std::in_place);
     for (uint64_t size : {UINT64_C(64) << 20, UINT64_C(2) << 30}) { // a slot of the arena, and two
         options.max_size = size;
         CHECK_FALSE(pm_open(other.c_str(), &options));
@@ -592,7 +623,7 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     CHECK(failed_with(EADDRINUSE, {path.c_str()}));
     CHECK_FALSE(pm_open(movable.c_str(), &how));
     CHECK(failed_with(ENOMEM, {movable.c_str(), "the arena has no free"}));
-    arena_give_back(arena_base, ARENA_SIZE);
+    full.reset();
     REQUIRE(test::open(path, test::options()));
     REQUIRE(test::open(other, options));
 }
