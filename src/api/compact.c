@@ -101,6 +101,8 @@ ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context, stru
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || api_commit(c, roots_caller()) != 0)
         return -1;
+    if (allocator_check(&c->allocator) != 0) /* or objects that damage hides would be overwritten */
+        return -1;
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
     int failed = compact_hiding(c, moved, context, &done), error = errno;
     done.after = measure(c);

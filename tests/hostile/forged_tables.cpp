@@ -1,6 +1,5 @@
-// Tables, bitmaps and pointer maps that no libpm writes, with every seal right. Compaction, and all else
-// that walks a container, sees objects where slabs have slots and nowhere else. It ends, it touches
-// nothing beside the objects, and whole objects keep their contents.
+// Tables, bitmaps and pointer maps that no libpm writes, with every seal right. All that walks such a
+// container sees objects where slabs have slots and nowhere else, and ends. Compaction refuses it.
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "hostile/anatomy.hpp"
@@ -189,28 +188,30 @@ std::map<uint64_t, Node *> list_of(pm_container *c)
 
 } // namespace
 
-TEST_CASE("compaction of a container whose bitmaps claim too much moves what there is")
+TEST_CASE("no container is compacted that pm_check() refuses")
 {
     Forged forged;
-    forged.apply({&forgeries[0]});
-    test::Container c = forged.open();
-    REQUIRE(c);
-    const size_t nodes = list_of(c.get()).size();
-    REQUIRE(nodes == 2400 / 7 + 2);
-    REQUIRE(pm_check(c.get()) == -1);
-    REQUIRE(test::failed_with(EBADMSG, {"beyond its slab"}));
-    struct pm_compacted done{};
-    done.size = sizeof done;
-    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, &done));
-    REQUIRE(done.before.object_bytes == done.after.object_bytes);
-    REQUIRE(list_of(c.get()).size() == nodes);
-    c.reset();
-    c = forged.open();
-    REQUIRE(c);
-    REQUIRE(list_of(c.get()).size() == nodes);
+    unsigned refused = 0;
+    for (const Forgery &forgery : forgeries) {
+        INFO(forgery.name);
+        forged.apply({&forgery});
+        test::Container c = forged.open();
+        if (!c || pm_check(c.get()) == 0)
+            continue;
+        REQUIRE(errno == EBADMSG);
+        const std::string why = pm_errormsg();
+        const size_t nodes = list_of(c.get()).size();
+        const uint64_t epoch = test::stats(c.get()).epoch;
+        REQUIRE(pm_compact(c.get(), nullptr, nullptr, nullptr) == -1);
+        REQUIRE(test::failed_with(EBADMSG, {why.c_str()}));
+        REQUIRE(test::stats(c.get()).epoch == epoch);
+        REQUIRE(list_of(c.get()).size() == nodes);
+        refused++;
+    }
+    REQUIRE(refused >= 4);
 }
 
-TEST_CASE("compaction looks for pointers in objects only")
+TEST_CASE("pointers are looked for in objects only")
 {
     Forged forged;
     forged.apply({&forgeries[5]});
@@ -228,8 +229,6 @@ TEST_CASE("compaction looks for pointers in objects only")
         REQUIRE((void *)field >= object);
         field = reinterpret_cast<void **>((char *)object + size) - 1;
     }
-    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
-    REQUIRE(list_of(c.get()).size() == 2400 / 7 + 2);
 }
 
 // A word of a bitmap whose seal is right, and which looks like a pointer.
