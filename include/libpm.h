@@ -595,7 +595,7 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  *
  *   EINVAL   `c` is NULL, or the size of `result` is 0 or none that we know
  *   ENOTSUP  the container is not PM_MOVABLE: nobody knows where all of its pointers are
- *   EBADMSG  pm_check() finds it damaged, so nothing was moved
+ *   EBADMSG  damaged, as pm_check() says, so nothing was moved. (Pointers may lead anywhere)
  *   ENOSPC   the log has no room to move even a single object
  *   ENOMEM   no memory for tables, or the kernel does not unmap the end of the file
  *   and others as pm_commit()

@@ -11,7 +11,8 @@
 
 static int damaged(const struct allocator *a, uint64_t offset, const char *what)
 {
-    return pm__fail(EBADMSG, "%s: offset %llu: %s", a->c->path, (unsigned long long)offset, what);
+    return pm__fail(EBADMSG, "%s: offset %llu: %s; restore the file from a backup",
+                    a->c->path, (unsigned long long)offset, what);
 }
 
 static int check_slab(struct allocator *a, uint32_t segment)
@@ -24,7 +25,7 @@ static int check_slab(struct allocator *a, uint32_t segment)
         uint64_t offset = s->bitmap.offset + w * sizeof(uint64_t);
         uint64_t valid = bitmap_mask(w, 0, s->shape.objects);
         if (!seal_is_valid(shadow[w]) || (committed && !seal_is_valid(home[w])))
-            return damaged(a, offset, "a bitmap's word is damaged; restore the file from a backup");
+            return damaged(a, offset, "a bitmap's word is damaged");
         if (!view_is_sound(shadow[w], w, s->shape.objects) ||
             (committed && !view_is_sound(home[w], w, s->shape.objects)))
             return damaged(a, offset, "a bitmap claims slots beyond its slab");

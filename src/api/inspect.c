@@ -104,7 +104,9 @@ void *pm_next_object(pm_container *c, const void *previous, size_t *size)
 int pm_check(pm_container *c)
 {
     DEFER_CANCELLATION;
-    return api_enter(c) == 0 ? allocator_check(&c->allocator) : -1;
+    if (api_enter(c) != 0 || allocator_check(&c->allocator) != 0)
+        return -1;
+    return pointer_map_check_pointers(&c->pointers);
 }
 
 const char *pm_errormsg(void)

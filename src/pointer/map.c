@@ -306,8 +306,8 @@ uint64_t pointer_map_next_in_objects(const struct pointer_map *map, uint64_t off
 
 static int damaged(const struct pointer_map *map, uint64_t offset, const char *what)
 {
-    return pm__fail(EBADMSG, "%s: offset %llu: %s", container_of(map)->path,
-                    (unsigned long long)offset, what);
+    return pm__fail(EBADMSG, "%s: offset %llu: %s; restore the file from a backup",
+                    container_of(map)->path, (unsigned long long)offset, what);
 }
 
 static int check_seals(const struct pointer_map *map, uint32_t segment)
@@ -343,7 +343,7 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
                     c->path, (unsigned long long)offset, (unsigned long long)value);
 }
 
-/* The mapped words of one object. */
+/* The mapped words of one object lead where they may. */
 static int check_object(const struct pointer_map *map, uint64_t offset, uint64_t end)
 {
     while ((offset = pointer_map_next(map, offset, end)) < end) {
@@ -361,15 +361,26 @@ static int check_gap(const struct pointer_map *map, uint64_t offset, uint64_t en
     return mapped == end ? 0 : damaged(map, mapped, "a pointer is mapped where there is no object");
 }
 
-static int check_mapped(const struct pointer_map *map)
+static int check_gaps(const struct pointer_map *map)
 {
     uint64_t offset = 0, size = 0, seen = 0;
     while (allocator_next_object(map->a, &offset, &size)) {
-        if (check_gap(map, seen, offset) != 0 || check_object(map, offset, offset + size) != 0)
+        if (check_gap(map, seen, offset) != 0)
             return -1;
         seen = offset += size;
     }
     return check_gap(map, seen, container_of(map)->max_size); /* the file may yet grow */
+}
+
+int pointer_map_check_pointers(const struct pointer_map *map)
+{
+    uint64_t offset = 0, size = 0;
+    int result = 0;
+    lock_acquire(&map->a->lock);
+    for (; result == 0 && allocator_next_object(map->a, &offset, &size); offset += size)
+        result = check_object(map, offset, offset + size);
+    lock_release(&map->a->lock);
+    return result;
 }
 
 static int check_maps(void *context)
@@ -385,5 +396,5 @@ static int check_maps(void *context)
         if (check_seals(map, i) != 0)
             return -1;
     }
-    return check_mapped(map);
+    return check_gaps(map);
 }

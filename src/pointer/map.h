@@ -36,7 +36,7 @@ struct pointer_map {
 };
 
 /* Find the maps that the container has; from then on freed objects lose their bits, and
- * allocator_check() checks the map too. -1 with a message. */
+ * allocator_check() checks the map too, but not where the pointers lead. -1 with a message. */
 int pointer_map_open(struct pointer_map *map, struct allocator *a);
 void pointer_map_close(struct pointer_map *map);
 
@@ -56,6 +56,10 @@ void pointer_map_clear(struct pointer_map *map, uint64_t offset, uint64_t bytes)
 /* Map those words of `to`, none of which is mapped, whose counterparts in `from` are. -1 as
  * pointer_map_set(), and then some are not. */
 int pointer_map_copy(struct pointer_map *map, uint64_t to, uint64_t from, uint64_t bytes);
+
+/* That each mapped pointer leads where pm_check() lets it. -1 with a message. Locks. Linear in the objects and
+ * the pointers. */
+int pointer_map_check_pointers(const struct pointer_map *map);
 
 /* Give back maps without a bit, and move those in segments from `end` on to free ones before it.
  * Nothing has changed since the last commit. -1 as pointer_map_set(). */

@@ -188,13 +188,15 @@ static int check_locked(struct txn *t)
         if ((i < t->table.low || i >= t->table.high) && home_table(c)[i] != word)
             return pm__fail(EBADMSG,
                             "%s: offset %llu: the segment table has changed outside any "
-                            "transaction",
+                            "transaction; restore the file from a backup",
                             c->path, (unsigned long long)(FORMAT_TABLE + i * sizeof word));
         if (segment_kind(word) == SEGMENT_LOG)
             log[segment_log_half(word)]++;
     }
     if (log[0] != t->log.half[0].count || log[1] != t->log.half[1].count)
-        return pm__fail(EBADMSG, "%s: offset %llu: the log's segments are not those of the table",
+        return pm__fail(EBADMSG,
+                        "%s: offset %llu: the log's segments are not those of the table; restore "
+                        "the file from a backup",
                         c->path, (unsigned long long)FORMAT_TABLE);
     return 0;
 }

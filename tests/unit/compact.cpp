@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <memory>
 
 namespace
 {
@@ -297,6 +298,38 @@ TEST_CASE("a container that is full can be compacted")
     }
     REQUIRE(compact(c.get()).segments_freed > 20);
     require_goes_on(c.get(), 100);
+}
+
+TEST_CASE("pointers that lead out of the container are no reason to refuse it, and stay as they are")
+{
+    test::Directory directory;
+    pm_options options = how();
+    options.foreign_pointers = PM_FOREIGN_IGNORE;
+    test::Container c = test::open(directory / "c.pm", options);
+    web::Random random(1);
+    web::begin(c.get());
+    web::add_some(c.get(), random, 3000);
+    struct Foreign {
+        int *leads_out;
+        char filling[24 << 10];
+    };
+    auto *kept = static_cast<Foreign *>(pm_malloc_typed(c.get(), PM_TYPE(Foreign, leads_out), 1));
+    REQUIRE(kept);
+    const auto outside = std::make_unique<int>();
+    kept->leads_out = outside.get();
+    REQUIRE_OK(pm_commit(c.get()));
+    web::remove(c.get(), [&](const web::Cell *) { return random() % 4 != 0; });
+    auto follow = [](void *context, void *from, void *to, size_t) {
+        auto **object = static_cast<Foreign **>(context);
+        if (from == *object)
+            *object = static_cast<Foreign *>(to);
+    };
+    REQUIRE(compact(c.get(), follow, &kept).objects_moved > 0);
+    REQUIRE(kept->leads_out == outside.get());
+    REQUIRE(pm_check(c.get()) == -1);
+    REQUIRE(test::failed_with(EBADMSG, {"leads out of the container"}));
+    kept->leads_out = nullptr;
+    web::check(c.get());
 }
 
 TEST_CASE("with threads that may store during commits")
