@@ -257,6 +257,11 @@ TEST_CASE("a commit looks once a second, without which it asks the system nothin
     }
     REQUIRE(result == -1);
     REQUIRE(test::failed_with(ESTALE, {path.c_str(), "renamed"}));
+    for (int i = 0; i < 3; i++) // at once, not a second later
+        REQUIRE(pm_commit(c.get()) == -1);
+    fs::rename(directory / "other.pm", path);
+    REQUIRE_OK(pm_commit(c.get()));
+    fs::rename(path, directory / "other.pm");
     REQUIRE_OK(pm_copy(c.get(), (directory / "saved.pm").c_str(), nullptr, nullptr));
     REQUIRE(pm_close(c.release()) == -1);
     REQUIRE(test::failed_with(ESTALE, {path.c_str()}));
