@@ -5,9 +5,13 @@
 #include "unit/linked.hpp"
 #include "unit/mapped.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <random>
+#include <vector>
 
 using test::base_of;
 
@@ -98,6 +102,44 @@ TEST_CASE_METHOD(Fixture, "what is no mapped pointer stays as it is")
     REQUIRE(is[3] == to + size);
     REQUIRE(is[4] == from + size + 1);
     REQUIRE(is[5] == from - 1);
+}
+
+TEST_CASE_METHOD(Fixture, "pointers in all words of objects, of all sizes, beside free slots")
+{
+    constexpr size_t SIZES[] = {48, 104, 312, 456, 1000, 3000}, EACH = 60;
+    constexpr size_t COUNT = std::size(SIZES) * EACH;
+    const std::string wide = directory / "wide.pm", other = directory / "other.pm";
+    auto size_of = [&](size_t i) { return SIZES[i % std::size(SIZES)]; };
+    {
+        test::Container c = test::open(wide, movable(PM_CREATE));
+        auto **table = static_cast<void ***>(pm_calloc(c.get(), COUNT, sizeof(void *)));
+        REQUIRE(table);
+        REQUIRE_OK(pm_mark_pointers(table, COUNT));
+        REQUIRE_OK(pm_setroot(c.get(), table, 0));
+        std::minstd_rand random(1);
+        std::vector<void *> freed;
+        for (size_t i = 0; i < COUNT; i++) {
+            auto **object = static_cast<void **>(pm_malloc(c.get(), size_of(i)));
+            REQUIRE(object);
+            REQUIRE_OK(pm_mark_pointers(object, size_of(i) / sizeof(void *)));
+            std::fill_n(object, size_of(i) / sizeof(void *), object);
+            if (random() % 2)
+                table[i] = object;
+            else
+                freed.push_back(object);
+        }
+        for (void *object : freed)
+            REQUIRE_OK(pm_free(object));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    std::filesystem::copy_file(wide, other);
+    test::Container a = test::open(wide, movable()), b = test::open(other, movable());
+    REQUIRE(base_of(a.get()) != base_of(b.get()));
+    auto **table = static_cast<void ***>(pm_getroot(b.get()));
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t word = 0; table[i] && word < size_of(i) / sizeof(void *); word++)
+            if (table[i][word] != table[i])
+                FAIL("word " << word << " of object " << i << " of " << size_of(i) << " bytes");
 }
 
 TEST_CASE_METHOD(Fixture, "a reader elsewhere changes nothing on the medium")

@@ -30,6 +30,7 @@ class Queue
         medium_.home = static_cast<char *>(home);
         REQUIRE(tables_open(&tables_, 64 * pages + 4 * PM_PAGE) == 0);
         REQUIRE(queue_create(&medium_, &tables_, pages * PM_PAGE) == 0);
+        behind_ = static_cast<const char *>(tables_take(&tables_, PM_PAGE));
         queue_set_epoch(&medium_, epoch_);
     }
     ~Queue()
@@ -52,6 +53,16 @@ class Queue
         queue_set_epoch(&medium_, ++epoch_);
     }
 
+    // A commit copies to what was free, and so to the file.
+    void copy(uint64_t page)
+    {
+        char *at = medium_.home + page * PM_PAGE;
+        in_file_[page] = in_home_[page] = epoch_;
+        REQUIRE(medium_copy(&medium_, at, &epoch_, sizeof epoch_) == 0);
+        REQUIRE(*reinterpret_cast<uint64_t *>(at) == epoch_);
+        queue_set_epoch(&medium_, ++epoch_);
+    }
+
     void write(uint64_t pages)
     {
         uint64_t n = std::min<uint64_t>(pages, queued_.size());
@@ -66,6 +77,7 @@ class Queue
     void compare()
     {
         REQUIRE(queue_pages(&medium_) == queued_.size());
+        REQUIRE(std::all_of(behind_, behind_ + PM_PAGE, [](char c) { return c == 0; }));
         std::string file = test::read_file(path_);
         for (uint64_t page = 0; page < pages_; page++) {
             uint64_t word;
@@ -83,16 +95,17 @@ class Queue
     std::string path_ = directory_ / "file";
     struct medium medium_{};
     struct tables tables_{};
+    const char *behind_; // the queue's own table
 };
 
 } // namespace
 
 TEST_CASE("the table of the queue is full, all but one page, or has room for one")
 {
-    constexpr uint64_t PAGES = 8;
+    constexpr uint64_t PAGES = 256; // whose table is a page
     for (uint64_t pushed : {PAGES - 1, PAGES})
-        for (uint64_t written = 1; written < pushed; written++)
-            for (uint64_t again = 1; again <= written; again++) {
+        for (uint64_t written : {uint64_t{1}, uint64_t{2}, PAGES / 2, pushed - 1})
+            for (uint64_t again : {uint64_t{1}, written}) {
                 INFO(pushed << " pages queued, " << written << " written, " << again << " again");
                 Queue queue(PAGES);
                 for (uint64_t page = 0; page < pushed; page++)
@@ -105,6 +118,19 @@ TEST_CASE("the table of the queue is full, all but one page, or has room for one
                 queue.write(PAGES);
                 queue.compare();
             }
+}
+
+TEST_CASE("home has what was copied to a page, whether that waits in the queue, was written, or never changed")
+{
+    Queue queue(4);
+    queue.change(0);
+    queue.change(1);
+    queue.write(1);
+    for (uint64_t page = 0; page < 3; page++)
+        queue.copy(page);
+    queue.compare();
+    queue.write(4);
+    queue.compare();
 }
 
 TEST_CASE("the queue moves down in a large table, before that is full")
