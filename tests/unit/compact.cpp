@@ -93,6 +93,7 @@ TEST_CASE("what is left moves together, and the file becomes smaller")
     SECTION("for good")
     {
         c.reset();
+        REQUIRE(done.after.file_bytes == std::filesystem::file_size(path)); // whatever was to be written still
         c = test::open(path, how());
         REQUIRE_FALSE(test::stats(c.get()).recovered);
         web::check(c.get());
