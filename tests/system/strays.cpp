@@ -78,13 +78,15 @@ CHILD_PROCESS(stores_strays)
     void *closed = mmap(nullptr, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     void *gone = mmap(nullptr, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHILD_REQUIRE(small && large != MAP_FAILED && closed != MAP_FAILED && munmap(gone, 1 << 20) == 0);
+    CHILD_REQUIRE(mprotect(closed, 4096, PROT_READ) == 0);
 
     o.say("nothing");
     o.words[1] = o.words + 7;                // into the container
     o.words[2] = reinterpret_cast<void *>(5); // numbers
     o.words[3] = reinterpret_cast<void *>(-1L);
-    o.words[4] = closed; // which cannot be followed here either
+    o.words[4] = static_cast<char *>(closed) + 5000; // which cannot be followed here either
     o.words[5] = gone;   // where nothing is
+    o.words[6] = static_cast<char *>(closed) + 4096; // likewise, just behind what can be read
     o.commit();
     o.say("stack");
     o.words[10] = &local;
@@ -114,6 +116,12 @@ CHILD_PROCESS(stores_strays)
     auto **fresh = static_cast<void **>(pm_malloc(o.c.get(), 5 * sizeof(void *)));
     CHILD_REQUIRE(fresh);
     memset(fresh, 0, 5 * sizeof(void *));
+    fresh[3] = &local;
+    o.commit();
+    o.say("same words");
+    CHILD_REQUIRE(pm_free(fresh) == 0);
+    o.commit();
+    CHILD_REQUIRE(pm_malloc(o.c.get(), 5 * sizeof(void *)) == fresh && fresh[3] == &local);
     fresh[3] = &local;
     o.commit();
     o.say("many");
@@ -177,7 +185,8 @@ TEST_CASE("with LIBPM_AUDIT=1 a commit warns of words that may lead out of the c
     REQUIRE(count(part("module", "container"), "pointer to the module test_strays") == 2);
     REQUIRE_THAT(part("container", "same"), Catch::Contains("another container, " + other));
     REQUIRE(count(part("same", "new object"), "libpm: ") == 0);
-    REQUIRE_THAT(part("new object", "many"), Catch::Contains("byte 24 of the object of 48 bytes"));
+    for (const std::string &text : {part("new object", "same words"), part("same words", "many")})
+        REQUIRE_THAT(text, Catch::Contains("byte 24 of the object of 48 bytes"));
     const std::string many = part("many", "rolled back");
     REQUIRE(count(many, "the stack of the main thread") == 16);
     REQUIRE_THAT(many, Catch::Contains("so do 84 more words"));
