@@ -113,16 +113,18 @@ CHILD_PROCESS(stores_strays)
     o.words[11] = reinterpret_cast<void *>(6); // on the page, and of the line, of a pointer
     o.commit();
     o.say("new object");
-    auto **fresh = static_cast<void **>(pm_malloc(o.c.get(), 5 * sizeof(void *)));
-    CHILD_REQUIRE(fresh);
-    memset(fresh, 0, 5 * sizeof(void *));
-    fresh[3] = &local;
+    // Beside another, so that the page is in use whatever becomes of this one.
+    constexpr size_t FRESH = 25 * sizeof(void *);
+    auto **fresh = static_cast<void **>(pm_malloc(o.c.get(), FRESH));
+    CHILD_REQUIRE(fresh && pm_calloc(o.c.get(), 1, FRESH));
+    memset(fresh, 0, FRESH);
+    fresh[23] = &local;
     o.commit();
     o.say("same words");
     CHILD_REQUIRE(pm_free(fresh) == 0);
     o.commit();
-    CHILD_REQUIRE(pm_malloc(o.c.get(), 5 * sizeof(void *)) == fresh && fresh[3] == &local);
-    fresh[3] = &local;
+    CHILD_REQUIRE(pm_malloc(o.c.get(), FRESH) == fresh && fresh[23] == &local);
+    fresh[23] = &local;
     o.commit();
     o.say("many");
     for (size_t i = 0; i < 100; i++)
@@ -186,7 +188,7 @@ TEST_CASE("with LIBPM_AUDIT=1 a commit warns of words that may lead out of the c
     REQUIRE_THAT(part("container", "same"), Catch::Contains("another container, " + other));
     REQUIRE(count(part("same", "new object"), "libpm: ") == 0);
     for (const std::string &text : {part("new object", "same words"), part("same words", "many")})
-        REQUIRE_THAT(text, Catch::Contains("byte 24 of the object of 48 bytes"));
+        REQUIRE_THAT(text, Catch::Contains("byte 184 of the object of 208 bytes"));
     const std::string many = part("many", "rolled back");
     REQUIRE(count(many, "the stack of the main thread") == 16);
     REQUIRE_THAT(many, Catch::Contains("so do 84 more words"));
