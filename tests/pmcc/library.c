@@ -69,6 +69,7 @@ SUBJECT(uses_memory)
     CALL(memcpy)(m, text, n);
     *(char *)mempcpy(m + 1000, text, n) = 'e';
     memccpy(m + 2000, "abcdefghi", 'd', 9);
+    memccpy(m + 2496 - 3, "abcdefghi", 'd', 9); /* the last one is on a line of its own */
     explicit_bzero(m + 3000, n);
     CALL(memmove)(m + 4000, text, n);
     CALL(memset)(m + 5000, 's', n);

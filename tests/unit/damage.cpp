@@ -23,6 +23,22 @@ CHILD_PROCESS(leaves_much_to_recover)
     _exit(0);
 }
 
+TEST_CASE("a root at the end of the file is refused, and one in the last word is none")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::open_with_pages(path, 1, test::small());
+    const uint64_t size = test::read_file(path).size(); // a byte more than any object has
+    const uint64_t root = FORMAT_STATE + offsetof(format_state, root_offset);
+    test::forge_word(path, root, seal(size));
+    REQUIRE(pm_open(path.c_str(), nullptr) == nullptr);
+    REQUIRE(test::failed_with(EBADMSG, {path.c_str(), "the root's word is damaged", "backup"}));
+    test::forge_word(path, root, seal(size - 8));
+    test::Container c = test::open(path, test::options());
+    REQUIRE(pm_check(c.get()) == -1);
+    REQUIRE(test::failed_with(EBADMSG, {"the root is no object"}));
+}
+
 namespace
 {
 

@@ -743,6 +743,27 @@ TEST_CASE_METHOD(Fixture, "fields that are left out")
     free(foreign);
 }
 
+TEST_CASE_METHOD(Fixture, "fields that are left out go along when their object is resized")
+{
+    Node *outside = make(7, 2, nullptr), *n = make(0, 0, nullptr);
+    put(n->other, outside);
+    REQUIRE_OK(pm_exclude(&n->other));
+    auto *resized = static_cast<Node *>(pm__realloc(n, 100 * sizeof *n));
+    REQUIRE((resized && resized != n));
+    put(resized->end, words_of(resized));
+    put(resized->next, r->first);
+    put(r->first, resized);
+    put(r->count, r->count + 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    r = root(c.get());
+    REQUIRE(pm_contains(c.get(), r->first));
+    REQUIRE(r->first->other == outside);
+    REQUIRE(heap_contains(outside));
+    reopen();
+    REQUIRE(r->first->other == nullptr);
+    pm__free(outside);
+}
+
 TEST_CASE_METHOD(Fixture, "fields that are left out follow what moves for others")
 {
     Node *n = push(r, 1, nullptr), *on_heap = make(9, 0, nullptr);
@@ -887,8 +908,10 @@ TEST_CASE_METHOD(Fixture, "fields that are left out go along when a container is
     put(r->count, uint64_t{LEFT});
     put(n->other, outside);
     put(n->next->inside, &n->words); // which no other pointer says
+    put(n->next->next->inside, n->end); // just past the object
     REQUIRE_OK(pm_exclude(&n->other));
     REQUIRE_OK(pm_exclude(&n->next->inside));
+    REQUIRE_OK(pm_exclude(&n->next->next->inside));
     struct pm_compacted done{};
     done.size = sizeof done;
     uint64_t told = 0;
@@ -901,9 +924,12 @@ TEST_CASE_METHOD(Fixture, "fields that are left out go along when a container is
     r = root(c.get());
     REQUIRE(r->first != n);
     n = r->first;
+    put(n->next->inside, nullptr);
+    REQUIRE_OK(pm_rollback(c.get())); // to where it leads since the compaction
     for (int i = 0; i < 3; i++) {
         REQUIRE(n->other == outside);
         REQUIRE(n->next->inside == &n->words);
+        REQUIRE(n->next->next->inside == n->end);
         REQUIRE_OK(pm_check(c.get()));
         if (i == 1)
             put(n->other, nullptr);
@@ -1054,7 +1080,7 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
 {
-    Node *shared = push(r, 1, nullptr); // the list leads to it, too
+    Node *deep = make(52, 1, nullptr), *shared = push(r, 1, deep); // the list leads to it, too
     Node *top = make(50, 1, shared), *below = make(51, 3, nullptr);
     put(top->next, below);
     put(below->other, top); // a cycle among them
@@ -1066,7 +1092,7 @@ TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
     r = root(c.get());
     top = r->first->other;
     put(holder->node, top->next);
-    REQUIRE(objects() == 5);
+    REQUIRE(objects() == 6);
     REQUIRE_FALSE(pm_detach(top));
     REQUIRE(test::failed_with(EINVAL, {"offset", "to be detached"}));
     put(r->first->other, nullptr);
@@ -1082,17 +1108,18 @@ TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
     REQUIRE(holder->node == out->next);
     REQUIRE(out->number == 50);
     REQUIRE(out->other == r->first->next);
+    REQUIRE(pm_contains(c.get(), out->other->other)); // to which the list leads by way of that
     REQUIRE(out->next->number == 51);
     REQUIRE(out->next->other == out);
     REQUIRE(out->next->inside == inside_of(out));
     REQUIRE(out->end == words_of(out) + 1);
     REQUIRE(words_of(out)[0] == word(out, 0));
     commit();
-    REQUIRE(objects() == 3);
+    REQUIRE(objects() == 4);
     put(r->first->other, out); // and back again
     put(r->first->inside, inside_of(out));
     REQUIRE_OK(pm_commit(c.get()));
-    REQUIRE(objects() == 5);
+    REQUIRE(objects() == 6);
     REQUIRE(pm_contains(c.get(), holder->node));
     REQUIRE_FALSE(pm_detach(r));
     REQUIRE(test::failed_with(EINVAL, {"root"}));

@@ -577,6 +577,33 @@ TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
     REQUIRE(test::failed_with(EBADMSG, {"table of modules"}));
 }
 
+TEST_CASE_METHOD(Fixture, "modules may adjoin each other, and not share an address")
+{
+    make("");
+    use();
+    const uint64_t offset = FORMAT_MODULES + 5 * sizeof(format_module);
+    format_module e;
+    memcpy(&e, test::read_file(path).data() + FORMAT_MODULES, sizeof e);
+    const bool before = GENERATE(true, false), shares = GENERATE(false, true);
+    uint64_t base = seal_payload(e.base), size = seal_payload(e.size);
+    base = before ? base - size : base + size;
+    if (shares)
+        base = before ? base + PM_PAGE : base - PM_PAGE;
+    e.id = seal(seal_payload(e.id) ^ 1);
+    e.base = seal(base);
+    uint64_t words[sizeof e / 8];
+    memcpy(words, &e, sizeof e);
+    for (size_t i = 0; i < sizeof e / 8; i++)
+        test::forge_word(path, offset + 8 * i, words[i]);
+    pm_options how = may_move();
+    if (shares) {
+        REQUIRE(pm_open(path.c_str(), &how) == nullptr);
+        REQUIRE(test::failed_with(EBADMSG, {"table of modules"}));
+    } else {
+        REQUIRE(test::open(path, how)); // no pointer leads into the one that is not loaded
+    }
+}
+
 TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit", "[faults]")
 {
     pm_options how = may_move();
