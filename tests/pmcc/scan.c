@@ -35,7 +35,7 @@ SUBJECT(uses_scanf)
     sscanf("5 6", "%2$d %1$d", (int *)(m + 2048), (int *)(m + 2200));
     sscanf("abc", "%3c%d", m + 3000, (int *)(m + 3100));
     sscanf("", "%d", (int *)(m + 3200));
-    sscanf("7 8", "%n%d%n %d", (int *)(m + 3300), (int *)(m + 3400), (int *)(m + 3500), (int *)(m + 3600));
+    sscanf("7 8", "%n%d %d", (int *)(m + 3300), (int *)(m + 3400), (int *)(m + 3500));
 }
 
 static FILE *stream_of(const char *text)
