@@ -71,6 +71,17 @@ static Value *is_in_arena(IRBuilder<> &builder, Value *address)
                                 Constant::getNullValue(type));
 }
 
+/* Whether a value may lead into the arena, or into a module that is not always at the same addresses: 16 TiB or
+ * more, and below what the kernel keeps for itself. */
+static Value *may_be_address(IRBuilder<> &builder, Value *value)
+{
+    constexpr int shift = 44, end = 47;
+    Type *type = value->getType(); // an i64, or a vector of them
+    Value *part = builder.CreateLShr(value, shift);
+    return builder.CreateICmpULT(builder.CreateSub(part, ConstantInt::get(type, 1)),
+                                 ConstantInt::get(type, (1 << (end - shift)) - 1));
+}
+
 /*
  * Where commits move objects, nothing that is computed of an address may outlive a commit, and the
  * code generator would take the subtraction out of a loop. So the address comes out of an empty
@@ -175,7 +186,7 @@ Value *Emitter::ask(Instruction *at, Value *is_asked, Value *from, uint64_t size
 }
 
 /*
- * The library is asked only for what leads into the arena and comes from there: nothing else needs
+ * The library is asked only for what may be an address and comes from the arena: nothing else needs
  * more than its value. The answer goes before `at`, which nothing separates from the load that
  * might change what the load has read.
  */
@@ -188,7 +199,7 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     Value *from = load->getPointerOperand(), *value = load;
     if (load->getType()->isPtrOrPtrVectorTy())
         value = builder.CreatePtrToInt(load, layout.getIntPtrType(load->getType()));
-    Value *candidates = is_in_arena(builder, builder.CreateBitCast(value, words));
+    Value *candidates = may_be_address(builder, builder.CreateBitCast(value, words));
     Value *is_asked = builder.CreateAnd(builder.CreateOrReduce(candidates),
                                         is_in_arena(builder, address_of(builder, from)));
     return ask(at, is_asked, from, size, KIND_BY_VALUE * KIND_EACH);
@@ -202,7 +213,7 @@ static Value *with_bits_changed(IRBuilder<> &builder, Value *known)
     return builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE), known);
 }
 
-/* The kind of the word of which a part is at `pointer`. Few words lead into the arena, and only of those the
+/* The kind of the word of which a part is at `pointer`. Few words may be addresses, and only of those the
  * library knows more. */
 Value *Emitter::kind_of_whole(Instruction *at, Value *pointer, uint64_t otherwise)
 {
@@ -212,7 +223,7 @@ Value *Emitter::kind_of_whole(Instruction *at, Value *pointer, uint64_t otherwis
                                 {pointer, builder.getInt64(-word_size)});
     LoadInst *before = builder.CreateAlignedLoad(builder.getInt64Ty(), word, Align(word_size));
     before->setNoSanitizeMetadata();
-    return ask(at, is_in_arena(builder, before), word, word_size, otherwise);
+    return ask(at, may_be_address(builder, before), word, word_size, otherwise);
 }
 
 /* Before bits of a word change. */

@@ -25,6 +25,13 @@ static inline bool in_arena(const volatile void *p)
     return (uintptr_t)p - ARENA_HINT < ARENA_SIZE;
 }
 
+/* Whether a value may lead into the arena, or into a module that is not always at the same addresses
+ * (llvm-pass/emit.cc has the same). */
+static inline bool may_be_address(const void *value)
+{
+    return ((uintptr_t)value >> 44) - 1 < 7;
+}
+
 /* The kind of a marked word in the arena, as compiled code says it. */
 static inline void set_kind(const void *word, uint8_t kind)
 {

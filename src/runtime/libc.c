@@ -137,7 +137,7 @@ static uint8_t kind_of_mixed(const char *p, size_t n, size_t size)
     for (size_t i = 0; i < n; i++, p += size) {
         void *value;
         memcpy(&value, p, sizeof value);
-        if (in_arena(value) && !(pm__kinds(p, sizeof value) & KIND_MAY_POINT))
+        if (may_be_address(value) && !(pm__kinds(p, sizeof value) & KIND_MAY_POINT))
             return KIND_PIECED;
     }
     return KIND_BY_VALUE;

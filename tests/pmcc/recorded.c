@@ -346,6 +346,75 @@ static const char *check_unions(pm_container *c)
     return NULL;
 }
 
+/* Text over a pointer into the program, which is copied then. */
+union slot {
+    void *pointer;
+    uint64_t number;
+    char text[8];
+    uint16_t parts[4];
+};
+struct slots {
+    union slot pointer, text, copies[6];
+};
+static int in_program[30000];
+
+NOINLINE static void set_pointer(union slot *to, void *value)
+{
+    to->pointer = value;
+}
+NOINLINE static void set_part(union slot *to, uint16_t value)
+{
+    to->parts[0] = value;
+}
+NOINLINE static void assign(union slot *to, const union slot *from)
+{
+    *to = *from;
+}
+NOINLINE static void assign_number(union slot *to, const union slot *from)
+{
+    to->number = from->number;
+}
+NOINLINE static void copy_text(union slot *to, const union slot *from)
+{
+    memcpy(to->text, from->text, sizeof to->text);
+}
+
+STRUCTURE(slots)
+static void build_slots(pm_container *c, int step)
+{
+    struct slots *s = root_bytes(c, step, sizeof *s);
+    switch (step) {
+    case 0:
+        set_pointer(&s->pointer, &in_program[20000]);
+        set_pointer(&s->text, &in_program[20000]);
+        has_pointer(&s->pointer);
+        has_pointer(&s->text);
+        break;
+    case 1:
+        set_part(&s->text, 0x6162);
+        has_data(&s->text, sizeof s->text);
+        break;
+    case 2:
+        assign(&s->copies[0], &s->text);
+        assign_number(&s->copies[1], &s->text);
+        copy_text(&s->copies[2], &s->text);
+        memmove(&s->copies[3], &s->text, number(8));
+        break;
+    default:
+        assign(&s->copies[4], &s->copies[2]);
+        assign(&s->copies[5], &s->pointer);
+        has_pointer(&s->copies[5]);
+    }
+}
+static const char *check_slots(pm_container *c)
+{
+    const struct slots *s = pm_getroot(c);
+    for (int i = 0; i < 5; i++)
+        REQUIRE_THAT_IT_HAS(s->copies[i].number == s->text.number);
+    REQUIRE_THAT_IT_HAS(s->copies[5].pointer == &in_program[20000]);
+    return NULL;
+}
+
 /* ---- pointers as integers -------------------------------------------------------------------- */
 
 struct coloured {
