@@ -224,8 +224,7 @@ static bool take(struct job *j, unsigned pass, uint32_t *room, struct page_set *
     bool taken = left <= j->room && (left <= FEW || pass >= PASSES_MAX);
     if (taken) {
         take_pages(j);
-        take_state(j);
-        t->copy = NULL;
+        take_state(j); /* what commits note from here on nobody reads */
     } else {
         t->copy->changed = *set == &j->sets[0] ? &j->sets[1] : &j->sets[0];
         *room = (uint32_t)max_u64(2 * FEW, 2 * (uint64_t)left);
@@ -318,8 +317,7 @@ static void end(struct job *j)
 {
     sigset_t saved;
     lock_acquire_masked(&j->t->lock, &saved);
-    if (j->t->copy == &j->shared)
-        j->t->copy = NULL;
+    j->t->copy = NULL;
     lock_release_masked(&j->t->lock, &saved);
 }
 

@@ -248,9 +248,10 @@ TEST_CASE_METHOD(Fixture, "a copy that is stopped, at whatever call, leaves noth
 
 TEST_CASE_METHOD(Fixture, "what would disturb a copy is refused meanwhile")
 {
-    unsigned calls = 0;
-    REQUIRE_OK(copy(c.get(), to, [&](uint64_t, uint64_t) {
-        if (calls++ > 0)
+    unsigned calls = 0, last_calls = 0;
+    REQUIRE_OK(copy(c.get(), to, [&](uint64_t done, uint64_t total) {
+        last_calls += done == total;
+        if (calls++ > 0 && done != total)
             return true;
         REQUIRE(copy(c.get(), to + "2") == -1);
         REQUIRE(failed_with(EBUSY, {path.c_str(), "pm_copy()"}));
@@ -260,6 +261,7 @@ TEST_CASE_METHOD(Fixture, "what would disturb a copy is refused meanwhile")
         REQUIRE(failed_with(EBUSY, {path.c_str(), "pm_copy()"}));
         return true;
     }));
+    REQUIRE(last_calls > 0);
     require_nothing_left(2);
     REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
     REQUIRE_OK(copy(c.get(), to + "2"));
