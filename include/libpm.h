@@ -718,9 +718,9 @@ PM_EXPORT void **pm_next_pointer(const void *from, const void *end);
 
 /**
  * Check everything on the medium that can be checked: both headers, the segment table, bitmaps,
- * pointer map, log, root, that the volatile tables agree, and that each mapped pointer leads into the
- * container, or a module, or is NULL or the like of it: below 4096, or above -4096 as MAP_FAILED.
- * Linear in the bitmaps and the pointers. EBADMSG with the first offence in pm_errormsg(). Holds the
+ * pointer map, log, root, that the volatile tables agree, and where each mapped pointer leads. It must
+ * lead into the container, or into a module that a commit has noted; or it is NULL or the like of it:
+ * below 4096, or above -4096 as MAP_FAILED. Linear in the bitmaps and the pointers. EBADMSG with the first offence in pm_errormsg(). Holds the
  * allocator's lock meanwhile. Words to which code compiled by pmcc has stored since the last commit
  * count as what the next one will make of them.
  */

@@ -158,14 +158,20 @@ static void give_up_modules(pm_container *c)
     }
 }
 
-/* Of what remains, none may be there if modules are refused. */
+/* Of what remains, none may be there if modules are refused. Nor a pointer into a module that the container
+ * does not note: the addresses of this program are no secret, if it always lies at the same. */
 static int refuse_modules(const pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
-    for (uint32_t i = 0; c->txn.refuse_modules && i < m->end; i++)
+    if (!c->txn.refuse_modules)
+        return 0;
+    for (uint32_t i = 0; i < m->end; i++)
         if (m->module[i].size > 0)
             return modules_refuse(&c->txn, i);
-    return 0;
+    if (pointer_map_check_pointers(&c->pointers) == 0)
+        return 0;
+    errno = EPERM;
+    return -1;
 }
 
 /* Each must be loaded. */

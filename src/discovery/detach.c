@@ -285,6 +285,8 @@ void *discovery_detach(struct discovery *d, struct frame program, void *object)
     void *detached = NULL;
     if (check_alone(d, program, &stack) != 0)
         return NULL;
+    if (allocator_check(s.a) != 0) /* or a pointer that the map has lost would dangle */
+        return NULL;
     s.index_bytes = container_bytes(s.a->c) / FORMAT_GRANULARITY_MIN * sizeof *s.index;
     s.index = map_table(s.index_bytes);
     if (s.index == MAP_FAILED) {

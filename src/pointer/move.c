@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "container/view.h"
+#include "txn/sums.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -137,12 +138,14 @@ static int check_maps(const struct container *c)
     return result;
 }
 
-/* A move to where `pointers_target` says; some of it may have been done before. */
-static int move(struct container *c)
+/* A move to where `pointers_target` says; some of it may have been done before. What the map has lost would
+ * stay behind, so its sum is looked at first. */
+static int move(struct txn *t)
 {
+    struct container *c = t->c;
     struct format_state *state = home_state(c);
     uint64_t to = c->pointers_target;
-    if (check_maps(c) != 0) /* before it is begun */
+    if (check_maps(c) != 0 || (c->header.version == FORMAT_VERSION && sums_check_rest(t) != 0))
         return -1;
     int error = publish(c, &state->target, to);
     if (error != 0)
@@ -170,13 +173,14 @@ bool pointers_find(struct container *c, uint64_t from, uint64_t size, uint64_t *
     return found;
 }
 
-int pointers_move(struct container *c)
+int pointers_move(struct txn *t)
 {
-    if (c->pointers_target && move(c) != 0)
+    struct container *c = t->c;
+    if (c->pointers_target && move(t) != 0)
         return -1;
     if (c->relocates && c->pointers_base != (uintptr_t)c->base) {
         c->pointers_target = (uintptr_t)c->base;
-        if (move(c) != 0)
+        if (move(t) != 0)
             return -1;
     }
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)

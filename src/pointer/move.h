@@ -2,15 +2,15 @@
 #ifndef PM_POINTER_MOVE_H
 #define PM_POINTER_MOVE_H
 
-#include "container/container.h"
+#include "txn/txn.h"
 
 /*
  * Home is that of the last commit, the log is void, nobody sees the view yet: make home's pointers
  * mean the addresses where the container lies, and note if the program does not vouch for those
  * that it will store. -1 with a message; the next opening goes on. One pass over the memory of
- * mapped pointers, if there is anything to do.
+ * mapped pointers, and over the bitmaps, if there is anything to do.
  */
-int pointers_move(struct container *c);
+int pointers_move(struct txn *t);
 
 /* Whether a mapped pointer of home leads to [from, from + size), and the first one's offset. One pass
  * over the memory of mapped pointers. */

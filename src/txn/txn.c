@@ -154,7 +154,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
         /* Words that recovery applied may have given or taken log segments. */
         if (check_table(c, true) == 0 && load_log(t) == 0 && check_root(t) == 0 &&
             modules_load(t) == 0 && check_sums(t) == 0 &&
-            options->recovered(c) == 0 && container_map_rest(c) == 0 &&
+            options->recovered(t) == 0 && container_map_rest(c) == 0 &&
             (!c->moved || moved_load(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */

@@ -110,7 +110,7 @@ struct txn_options {
     uint64_t private_max; /* bytes */
     /* Called when home is that of the last commit and the log is void, before anybody sees the
      * view: what the upper layers have to mend. -1 with a message. */
-    int (*recovered)(struct container *c);
+    int (*recovered)(struct txn *t);
 };
 
 /* A page whose liveness changes with this commit. */

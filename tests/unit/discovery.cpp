@@ -1,5 +1,5 @@
 // Closures at commit: what moves, what is redirected, what cannot be and changes nothing.
-#include "common/fixture.hpp"
+#include "common/format.hpp"
 #include "unit/discovered.hpp"
 
 #include <atomic>
@@ -1130,6 +1130,28 @@ TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
     REQUIRE(test::failed_with(EINVAL, {"root"}));
     REQUIRE_FALSE(pm_detach(&r->count));
     REQUIRE_FALSE(pm_detach(holder));
+}
+
+TEST_CASE_METHOD(Fixture, "nothing leaves a container whose pointer map has lost a sector")
+{
+    for (int i = 0; i < 100; i++)
+        push(r, 1, nullptr);
+    commit();
+    c.reset();
+    std::string file = test::read_file(path);
+    uint64_t map = 0;
+    while (segment_kind(test::read_word(path, FORMAT_TABLE + 8 * map)) != SEGMENT_MAP)
+        map++;
+    const uint64_t size = test::small().segment_size;
+    const std::string zeros(size, '\0');
+    test::patch_file(path, map * size, zeros.data(), size);
+    c = test::open(path, how());
+    r = root(c.get());
+    REQUIRE_FALSE(pm_detach(r->first->next)); // to which the first leads
+    REQUIRE(test::failed_with(EBADMSG, {"pointer map", "backup"}));
+    c.reset();
+    test::write_file(path, file);
+    reopen();
 }
 
 TEST_CASE_METHOD(Fixture, "what leaves, and comes back, is led to from the heap as before")

@@ -514,6 +514,26 @@ TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules opens no
     REQUIRE(test::run("refuses_modules", arguments).output == "open\n");
 }
 
+TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules opens no file with one that is not noted")
+{
+    uint64_t offset;
+    {
+        test::Container c = test::open(path, may_move());
+        void *p = pm_malloc_typed(c.get(), PM_TYPE(Root, of_module), 1);
+        REQUIRE(p);
+        REQUIRE_OK(pm_setroot(c.get(), p, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        offset = (uint64_t)((char *)&static_cast<Root *>(p)->of_module - test::base_of(c.get()));
+    }
+    pm_options how = may_move();
+    how.module_pointers = PM_MODULES_REFUSE;
+    test::open(path, how);
+    auto forged = reinterpret_cast<uint64_t>(&may_move); // as if it were at the same address in each run
+    test::patch_file(path, offset, &forged, sizeof forged);
+    REQUIRE(pm_open(path.c_str(), &how) == nullptr);
+    REQUIRE(test::failed_with(EPERM, {path.c_str(), "leads out of the container"}));
+}
+
 TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules stores none", "[faults]")
 {
     pm_options how = may_move();

@@ -192,8 +192,7 @@ TEST_CASE_METHOD(Fixture, "a mapped word where no objects are is left alone")
     for (uint64_t at : {UNUSED, end, end + (64 << 10) - 8}) {
         uint64_t offset = (map_segment() << 16) + at / MAP_WORD_BYTES * 8;
         uint64_t bits = seal_payload(test::read_word(copy, offset));
-        uint64_t word = seal(bits | UINT64_C(1) << at / 8 % SEAL_BITS);
-        test::patch_file(copy, offset, &word, sizeof word);
+        test::forge_word(copy, offset, seal(bits | UINT64_C(1) << at / 8 % SEAL_BITS));
     }
     test::Container a = test::open(path, movable()), b = test::open(copy, movable());
     REQUIRE(base_of(a.get()) != base_of(b.get()));
@@ -214,6 +213,26 @@ TEST_CASE_METHOD(Fixture, "a damaged pointer map stops a move before it begins")
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("pointer map is damaged"));
     a.reset();
     linked::require(test::open(copy, movable()).get(), 1000); // at its own addresses
+}
+
+TEST_CASE_METHOD(Fixture, "a pointer map that has lost a sector stops a move before it begins")
+{
+    constexpr size_t SECTOR = 512;
+    const uint64_t map = map_segment() << 16;
+    const std::string file = test::read_file(copy), zeros(SECTOR, '\0');
+    uint64_t lost = map;
+    while (file.compare(lost, SECTOR, zeros) == 0)
+        lost += SECTOR;
+    test::patch_file(copy, lost, zeros.data(), SECTOR);
+    const std::string before = test::read_file(copy).substr(FORMAT_TABLE); // without the state page
+    test::Container a = test::open(path, movable());
+    pm_options how = movable(GENERATE((unsigned)PM_RELOCATE, 0u));
+    if (!(how.flags & PM_RELOCATE))
+        how.flags = 0; // who does not vouch has it moved, too
+    REQUIRE(pm_open(copy.c_str(), &how) == nullptr);
+    REQUIRE(test::failed_with(EBADMSG, {copy.c_str(), "pointer map", "backup"}));
+    const bool same = test::read_file(copy).substr(FORMAT_TABLE) == before;
+    REQUIRE(same);
 }
 
 TEST_CASE_METHOD(Fixture, "damaged addresses are reported")
