@@ -99,7 +99,8 @@ static int fill_holes(struct container *c, const struct stat *st, uint64_t holes
 {
     enum { BLOCK = 512 };
     uint64_t size = min_u64((uint64_t)st->st_size, c->header.max_size);
-    uint64_t present = (uint64_t)st->st_blocks * BLOCK;
+    uint64_t present = (uint64_t)st->st_blocks * BLOCK, behind = (uint64_t)st->st_size - size;
+    present -= min_u64(present, behind); /* as if all that is behind were there */
     if (present >= size)
         return 0;
     if (size - present > holes_max)

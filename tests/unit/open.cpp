@@ -310,6 +310,28 @@ TEST_CASE("a file that is nearly all holes does not fill the disk when it is ope
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("what lies behind max_size makes up for no hole")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options options = test::small();
+    options.max_size = 4 << 20;
+    create(path, options);
+    REQUIRE(truncate(path.c_str(), 8 << 20) == 0);
+    int fd = open(path.c_str(), O_RDWR);
+    REQUIRE(fallocate(fd, 0, 4 << 20, 4 << 20) == 0);
+    close(fd);
+    options = test::options();
+    options.holes_max = 4096;
+    REQUIRE(pm_open(path.c_str(), &options) == nullptr);
+    REQUIRE(failed_with(EFBIG, {path.c_str(), "holes_max"}));
+    options.holes_max = 0; // the default
+    REQUIRE_OK(pm_check(test::open(path, options).get()));
+    struct stat st;
+    REQUIRE(stat(path.c_str(), &st) == 0);
+    REQUIRE(st.st_blocks * 512 >= (8 << 20)); // all are filled
+}
+
 TEST_CASE("a file that cannot be opened keeps its holes")
 {
     test::Directory directory;
