@@ -245,6 +245,7 @@ TEST_CASE("relocation moves words of objects only")
             pointer += 8;
         Bytes bytes = forged.bytes();
         put(bytes, place, pointer);
+        repair_sums(bytes);
         forged.fill(bytes);
     }
     MemoryFile original;
