@@ -76,6 +76,8 @@ static void audit_page(struct txn *t, uint32_t page)
     uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT;
     if (!t->moved && memcmp(t->c->base + offset, t->c->home + offset, PM_PAGE) == 0)
         return; /* as a rule */
+    if (!segments_page_is_data(t, page))
+        return; /* marks opened it as data, and now it is a header, whose words are journaled */
     for (uint64_t line = (uint64_t)page * PM_PAGE_LINES;
          line < (uint64_t)(page + 1) * PM_PAGE_LINES; line++) {
         if (marks[line] || line_is_as_home(t, line) ||
@@ -109,6 +111,8 @@ static void audit_pages(struct txn *t, bool all)
  * (redo 7), and free memory may hold whatever foreign code left there. */
 static bool stays_live(struct txn *t, uint64_t line)
 {
+    if (!segments_page_is_data(t, (uint32_t)(line / PM_PAGE_LINES)))
+        return false;
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
     return live & LIVE_BEFORE && live & LIVE_AFTER;
 }
