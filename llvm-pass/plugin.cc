@@ -153,20 +153,12 @@ bool is_unfinished(const Module &module)
            });
 }
 
-/* Add a constructor by which libpm knows that code with marks is loaded: one for all files of a program or
- * shared object. It runs before the program's own constructors, which may open a container. A program may
- * lack libpm, so the reference is weak. */
-bool announce_code(Module &module)
+/* A function that calls one of libpm's, if there is a libpm. */
+Function *add_announcement(Module &module, StringRef name, StringRef callee)
 {
-    constexpr char name[] = "pm.compiled";
-    constexpr int priority = 101;
     LLVMContext &context = module.getContext();
-    if (module.getFunction(name) || all_of(module, [](const Function &function) {
-            return function.isDeclarationForLinker();
-        }))
-        return false;
     auto *type = FunctionType::get(Type::getVoidTy(context), false);
-    auto *announce = Function::Create(type, GlobalValue::ExternalWeakLinkage, "pm__compiled", module);
+    auto *announce = Function::Create(type, GlobalValue::ExternalWeakLinkage, callee, module);
     auto *function = Function::Create(type, GlobalValue::LinkOnceODRLinkage, name, module);
     function->setVisibility(GlobalValue::HiddenVisibility);
     function->setComdat(module.getOrInsertComdat(name));
@@ -181,7 +173,25 @@ bool announce_code(Module &module)
     builder.CreateBr(end);
     builder.SetInsertPoint(end);
     builder.CreateRetVoid();
-    appendToGlobalCtors(module, function, priority, function);
+    return function;
+}
+
+/* Add a constructor and a destructor by which libpm counts what is loaded with marks: one of each for all
+ * files of a program or shared object. The constructor runs before the program's own, which may open a
+ * container; the destructor runs after the program's own. A program may lack libpm, so the references are
+ * weak. */
+bool announce_code(Module &module)
+{
+    constexpr char name[] = "pm.compiled", gone[] = "pm.compiled_gone";
+    constexpr int priority = 101;
+    if (module.getFunction(name) || all_of(module, [](const Function &function) {
+            return function.isDeclarationForLinker();
+        }))
+        return false;
+    Function *constructor = add_announcement(module, name, "pm__compiled");
+    appendToGlobalCtors(module, constructor, priority, constructor);
+    Function *destructor = add_announcement(module, gone, "pm__compiled_gone");
+    appendToGlobalDtors(module, destructor, priority, destructor);
     return true;
 }
 

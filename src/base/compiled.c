@@ -2,14 +2,20 @@
 
 #include <stdatomic.h>
 
+/* Programs and shared objects with marks that are loaded now. */
 static _Atomic int compiled;
 
 void pm__compiled(void)
 {
-    atomic_store_explicit(&compiled, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&compiled, 1, memory_order_relaxed);
+}
+
+void pm__compiled_gone(void)
+{
+    atomic_fetch_sub_explicit(&compiled, 1, memory_order_relaxed);
 }
 
 int marks_are_made(void)
 {
-    return atomic_load_explicit(&compiled, memory_order_relaxed);
+    return atomic_load_explicit(&compiled, memory_order_relaxed) > 0;
 }

@@ -127,7 +127,11 @@ extern "C" {
  * compiled anything of. */
 __attribute__((visibility("default"))) void pm__compiled(void);
 
-/* Whether there is. For libpm itself. */
+/* It is unloaded, or the program ends: said by a destructor beside that constructor. At exit libpm's own
+ * destructors may have run. */
+__attribute__((visibility("default"))) void pm__compiled_gone(void);
+
+/* Whether any such code is loaded. For libpm itself. */
 int marks_are_made(void);
 
 /*

@@ -13,7 +13,8 @@ fail() {
     exit 1
 }
 
-# open [FLAG...]: prints what is wrong. The flags are those of pm_options; "plugin" loads a plugin first.
+# open [FLAG...]: prints what is wrong. The flags are those of pm_options. Others are in the order of what is done
+# first: "plugin" loads a plugin, "other" another one, "close" closes the one loaded last.
 cat >open.c <<'END'
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,12 +24,14 @@ cat >open.c <<'END'
 int main(int count, char **arguments)
 {
     struct pm_options options = {.size = sizeof options, .flags = PM_CREATE, .tracker = PM_TRACKER_STORES};
+    void *plugin = NULL;
     for (int i = 1; i < count; i++)
         if (strcmp(arguments[i], "announced") == 0)
             options.flags |= PM_ANNOUNCED;
         else if (strcmp(arguments[i], "read-only") == 0)
             options.flags = PM_READONLY;
-        else if (!dlopen("./plugin.so", RTLD_NOW))
+        else if (strcmp(arguments[i], "close") == 0 ? dlclose(plugin) != 0
+                 : !(plugin = dlopen(*arguments[i] == 'p' ? "./plugin.so" : "./other.so", RTLD_NOW)))
             return printf("%s\n", dlerror()), 2;
     pm_container *c = pm_open("c.pm", &options);
     if (!c)
@@ -73,6 +76,30 @@ opens ./library
 cp libpart.so plugin.so
 refused ./bare
 opens ./bare plugin
+
+# A plugin that is unloaded stores nothing any more. Each counts once, however many files it is made of.
+echo 'void store_more(long *p) { *p = 2; }' >more.c
+come_and_go() {
+    cp plugin.so other.so
+    opens "$1" plugin
+    refused "$1" plugin close
+    opens "$1" plugin close plugin
+    opens "$1" plugin plugin close
+    opens "$1" plugin other close
+    refused "$1" plugin close other close
+}
+for how in -O0 -O2 "-O2 -flto" "-O2 -flto=thin" "-O0 -flto" "--discover -O2"; do
+    "$pmcc" $how -fPIC -shared part.c more.c -o plugin.so
+    come_and_go ./bare
+done
+"$pmcc" -O2 -fPIC -c part.c -o part.pic.o
+gcc -shared part.pic.o -o plugin.so # without libpm
+LIBPM=static "$pmcc" -rdynamic open.o -o bare_static -ldl
+refused ./bare_static
+come_and_go ./bare
+come_and_go ./bare_static
+opens ./linked plugin close
+opens ./library plugin close
 
 # The program itself, however it is compiled.
 for how in -O0 -O2 "-O2 -flto" "-O2 -flto=thin" "-O0 -flto"; do

@@ -71,6 +71,129 @@ TEST_CASE("with LIBPM_AUDIT=1 a store that no mark announced fails the commit", 
     REQUIRE(word(c.get(), 3, 7)[2] == 80);
 }
 
+// A mark takes an image of its line. If foreign code has stored there before, the image has that store too.
+CHILD_PROCESS(is_audited_beside_marks)
+{
+    test::Container c = test::open_with_pages(arguments[0], PAGES, test::small());
+    auto fails_at = [&](volatile uint64_t *missed) {
+        char address[40];
+        snprintf(address, sizeof address, "the store to %p,", (void *)missed);
+        return pm_commit(c.get()) == -1 && failed_with(EFAULT, {address, "was not announced"});
+    };
+    *word(c.get(), 3, 0) = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+
+    volatile uint64_t *line = word(c.get(), 3, 7);
+    foreign_store(line + 2, 77);
+    line[0] = 0; // what is there
+    CHILD_REQUIRE(fails_at(line + 2));
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    foreign_store(line + 3, 78);
+    line[1] = 5; // a change, and before the missed one
+    CHILD_REQUIRE(fails_at(line + 3));
+    CHILD_REQUIRE(pm_rollback(c.get()) == 0);
+    CHILD_REQUIRE(line[1] == 0 && line[2] == 77 && line[3] == 0);
+    foreign_store(line + 3, 79);
+    line[1] = 6;
+    CHILD_REQUIRE(fails_at(line + 3));
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+
+    // All are found at once, here and there.
+    foreign_store(word(c.get(), 3, 8), 80);
+    foreign_store(word(c.get(), 3, 9), 81);
+    *(word(c.get(), 3, 9) + 1) = 0;
+    *word(c.get(), 4, 0) = 1;
+    foreign_store(word(c.get(), 4, 1), 82);
+    *(word(c.get(), 4, 1) + 1) = 0;
+    CHILD_REQUIRE(pm_commit(c.get()) == -1);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE("with LIBPM_AUDIT=1 a missed store fails the commit if its line is marked", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    REQUIRE_CLEAN(test::run("is_audited_beside_marks", {path}, {"LIBPM_AUDIT=1"}));
+    test::Container c = test::open(path, test::options());
+    REQUIRE(word(c.get(), 3, 7)[1] == 6);
+    REQUIRE(word(c.get(), 3, 7)[2] == 77);
+    REQUIRE(word(c.get(), 3, 7)[3] == 79);
+    REQUIRE(*word(c.get(), 3, 8) == 80);
+    REQUIRE(*word(c.get(), 3, 9) == 81);
+    REQUIRE(*word(c.get(), 4, 1) == 82);
+}
+
+// So many lines are marked that commit sorts them.
+CHILD_PROCESS(is_audited_beside_many_marks)
+{
+    constexpr uint64_t MANY = (1 << 16) / 64 + 10; // pages
+    test::Container c = test::open_with_pages(arguments[0], MANY, test::options(PM_CREATE));
+    *word(c.get(), 3, 0) = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    volatile uint64_t *missed = word(c.get(), 3, 7);
+    foreign_store(missed, 77);
+    for (uint64_t page = 0; page < MANY; page++)
+        for (uint64_t line = 0; line < 64; line++)
+            word(c.get(), page, line)[1] = 0;
+    char address[40];
+    snprintf(address, sizeof address, "the store to %p,", (void *)missed);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && failed_with(EFAULT, {address}));
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE("with LIBPM_AUDIT=1 a missed store fails the commit though many are marked", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    REQUIRE_CLEAN(test::run("is_audited_beside_many_marks", {path}, {"LIBPM_AUDIT=1"}));
+    reopen_and_require(path, 3, 7, 77);
+}
+
+// Nothing is missed here, so no commit may fail.
+CHILD_PROCESS(misses_nothing)
+{
+    test::Container c = test::open_with_pages(arguments[0], PAGES, test::small());
+    *word(c.get(), 3, 0) = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    volatile uint64_t *line = word(c.get(), 3, 7);
+    foreign_store(line, 77);
+    *line = 78; // has replaced it
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    *line = 79; // marked before
+    foreign_store(line + 1, 80);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    foreign_store(word(c.get(), 9, 1), 81); // a fault announces it
+    *(word(c.get(), 9, 1) + 1) = 0;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+
+    // Commit takes the whole line of a fresh object, so foreign stores to the free space do not matter.
+    auto *object = static_cast<volatile uint64_t *>(pm_malloc(c.get(), 64));
+    object[0] = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    foreign_store(object + 1, 82);
+    pm_free(const_cast<uint64_t *>(object));
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    auto *again = static_cast<volatile uint64_t *>(pm_malloc(c.get(), 64));
+    CHILD_REQUIRE(again == object);
+    foreign_store(again + 2, 83);
+    again[0] = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(pm_setroot(c.get(), const_cast<uint64_t *>(again), 0) == 0);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE("with LIBPM_AUDIT=1 a store that a commit includes fails none", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    REQUIRE_CLEAN(test::run("misses_nothing", {path}, {"LIBPM_AUDIT=1"}));
+    test::Container c = test::open(path, test::options());
+    REQUIRE(static_cast<uint64_t *>(pm_getroot(c.get()))[2] == 83);
+}
+
 // Marks keep images of lines, as they are before stores: such a line has none.
 TEST_CASE("a store to an open page that is announced late is committed all the same", "[stores]")
 {
@@ -112,6 +235,30 @@ TEST_CASE("the sampled audit finds a habit sooner or later", "[stores]")
     // What was found is included next time, when it may find more; in the end all is seen.
     for (uint64_t again = 0; pm_commit(c.get()) != 0; again++)
         REQUIRE(again < PAGES);
+}
+
+TEST_CASE("the commit after one that found a missed store includes all of them", "[stores]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open_with_pages(path, PAGES, test::small());
+    uint64_t commits = 0;
+    for (bool found = false; !found; commits++) {
+        REQUIRE(commits < 128);
+        for (uint64_t page = 0; page < PAGES; page++) {
+            *word(c.get(), page, 0) = commits + 1;
+            foreign_store(word(c.get(), page, 5), commits + 1);
+            foreign_store(word(c.get(), page, 6), commits + 1);
+            word(c.get(), page, 6)[1] = 0; // a mark, behind it
+        }
+        found = pm_commit(c.get()) != 0;
+    }
+    REQUIRE(failed_with(EFAULT, {"was not announced"}));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    for (uint64_t page : {uint64_t{0}, uint64_t{20}, PAGES - 1})
+        for (uint64_t line : {5, 6})
+            reopen_and_require(path, page, line, commits);
 }
 
 TEST_CASE("a foreign store to a page that nobody marked faults and is committed", "[stores]")

@@ -112,6 +112,8 @@ static void condense(struct txn *t)
 {
     struct redo *r = t->redo;
     uint64_t n = 0, all = r->marked_count;
+    if (r->audit)
+        redo_audit_images(t);
     for (uint64_t i = 0; i < all; i++)
         if (redo_is_marked(t, r->marked[i]))
             r->marked[n++] = r->marked[i];

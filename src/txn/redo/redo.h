@@ -45,7 +45,8 @@
  *  R4  An image is what home has in the line. It is taken from the view, before the line's first
  *      store (R1): so commit finds what has changed without reading home, which mostly is in no
  *      cache, and need not be brought into it. (A commit that fails may have written home's fresh
- *      pages: on a file, where those are LISTED and compared with home.)
+ *      pages: on a file, where those are LISTED and compared with home. And a store that escaped
+ *      before the line's mark is in the image, but not in home: audit.c.)
  */
 #ifndef PM_TXN_REDO_REDO_H
 #define PM_TXN_REDO_REDO_H
@@ -237,10 +238,14 @@ int redo_map_pointers(struct txn *t);
 /* ---- audit.c --------------------------------------------------------------------------------- */
 
 /*
- * Compare open pages with home: one every so many commits, all under LIBPM_AUDIT. -1 with EFAULT
- * and a message if a store escaped; it is marked now.
+ * Compare open pages with home: one every so many commits, all under LIBPM_AUDIT, and images too. -1 with
+ * EFAULT and a message if a store escaped. All that escaped are marked now, and no image is left.
  */
 int redo_audit(struct txn *t);
+
+/* Under LIBPM_AUDIT: compare images with home before they are given up. If a store escaped, redo_audit()
+ * fails. */
+void redo_audit_images(struct txn *t);
 
 /* ---- log.c ----------------------------------------------------------------------------------- */
 
