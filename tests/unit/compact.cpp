@@ -340,8 +340,10 @@ TEST_CASE("pointers that lead out of the container are no reason to refuse it, a
     };
     REQUIRE(compact(c.get(), follow, &kept).objects_moved > 0);
     REQUIRE(kept->leads_out == outside.get());
-    REQUIRE(pm_check(c.get()) == -1);
-    REQUIRE(test::failed_with(EBADMSG, {"leads out of the container"}));
+    if (!web::recorded) { // what was recorded is data
+        REQUIRE(pm_check(c.get()) == -1);
+        REQUIRE(test::failed_with(EBADMSG, {"leads out of the container"}));
+    }
     kept->leads_out = nullptr;
     web::check(c.get());
 }
