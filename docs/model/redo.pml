@@ -1,6 +1,6 @@
 /*
  * The redo engine: commit, group commit, carrying home, reuse and claiming of log, recovery.
- * Rules are numbered as in docs/internals.md. README.md says what is abstracted, and how to run it.
+ * Rules are numbered as in docs/internals/redo.md. README.md says what is abstracted, and how to run it.
  *
  * Three copies of everything: `h` is home as the library sees it, which a crash forgets; `c` is the
  * cache (of the CPU, or the kernel's pages of the file), which the death of the process spares; `m`
@@ -59,7 +59,7 @@
 #define VALUE(part, i)  ((part) >> (14 + 4 * (i)) & 3)
 #define ITEM(i, how, v) ((how) << (12 + 4 * (i)) | (v) << (14 + 4 * (i)))
 
-/* Records in a round at most. Rule 13: the base is above all that a round can have left. */
+/* Records in a round at most. R13: the base is above all that a round can have left. */
 #ifdef PMEM
 #define ROUND_MAX 1
 #else
@@ -77,7 +77,7 @@ byte c[ITEMS], m[ITEMS];
 byte c_base, m_base;
 int c_log[UNITS], m_log[UNITS];
 #ifdef NOTES
-byte c_noted, m_noted; /* rule 15 */
+byte c_noted, m_noted; /* R15 */
 bool at_rest;          /* left between transactions */
 bool rotten;
 #endif
@@ -200,7 +200,7 @@ inline fence()
         for (i : 0 .. ITEMS - 1) {
             if :: since[i] != 0 && since[i] <= floor -> floor = since[i] - 1 :: else fi
         }
-#ifdef MUTANT_HOME_UNPROVED /* rule 12 */
+#ifdef MUTANT_HOME_UNPROVED /* R12 */
         home = floor;
 #else
         home = (floor < proved -> floor : proved);
@@ -221,7 +221,7 @@ inline carry(x)
     :: x == BODY && h[x] == JUNK /* it is log now, and written as such */
     :: else -> write_item(x, h[x])
     fi;
-#ifdef MUTANT_SECTOR_TORN /* rule 6 */
+#ifdef MUTANT_SECTOR_TORN /* R6 */
     if :: MAY_CRASH && x == LINE -> m[BITS] = 1 - m[BITS] :: true fi
 #endif
 }
@@ -328,7 +328,7 @@ inline read_log()
         }
     }
     certain = found;
-    /* Rule 2. */
+    /* R2. */
     do
     :: true ->
         e = found + 1;
@@ -340,7 +340,7 @@ inline read_log()
 #endif
         :: else ->
             found++;
-            if :: HOW(record, BODY) == FRESH -> break :: else fi /* rule 11: what follows calls it certain */
+            if :: HOW(record, BODY) == FRESH -> break :: else fi /* R11: what follows calls it certain */
         fi
     od;
     CLEAR_SCRATCH
@@ -387,7 +387,7 @@ inline take_rest()
     if :: TABLE_THEN == LOG -> set[BODY] = false :: else fi
 }
 
-/* The epochs of the run, newest first (rule 3). */
+/* The epochs of the run, newest first (R3). */
 inline first_epoch()
 {
 #ifdef MUTANT_OLDEST_FIRST
@@ -450,7 +450,7 @@ inline plan_replay()
     CLEAR_SCRATCH
 }
 
-/* Rule 5. On a file fdatasync(2) takes all; on pmem what is written back. */
+/* R5. On a file fdatasync(2) takes all; on pmem what is written back. */
 inline make_durable()
 {
 #ifdef PMEM
@@ -657,12 +657,12 @@ running:
 #ifdef MUTANT_FRESH_UNDURABLE
 #define ROUND_BEFORE_FRESH false
 #else
-#define ROUND_BEFORE_FRESH (how[BODY] == FRESH && durable < epoch - 1) /* rule 9 */
+#define ROUND_BEFORE_FRESH (how[BODY] == FRESH && durable < epoch - 1) /* R9 */
 #endif
 #ifdef MUTANT_FRESH_FOLLOWED
 #define ROUND_AFTER_FRESH false
 #else
-#define ROUND_AFTER_FRESH (newest_fresh > durable) /* rule 11 */
+#define ROUND_AFTER_FRESH (newest_fresh > durable) /* R11 */
 #endif
         if
         :: ROUND_BEFORE_FRESH || ROUND_AFTER_FRESH || epoch - 1 - durable >= ROUND_MAX -> fence()

@@ -1,6 +1,6 @@
 /*
  * The undo engine: first stores, hot pages, commit in one round, rollback, claiming of log, recovery.
- * Rules are numbered as in docs/internals.md. README.md says what is abstracted, and how to run it.
+ * Rules are numbered as in docs/internals/undo.md. README.md says what is abstracted, and how to run it.
  *
  * View and home are one, so there are two copies of everything: `c` is the CPU's cache, which the
  * death of the process spares; `m` is the medium. What is stored may be evicted at once or not
@@ -48,7 +48,7 @@
 #define VALUE(record, i) ((record) >> (6 + 4 * (i)) & 7)
 #define ITEM(i, v)       (1 << (5 + 4 * (i)) | (v) << (6 + 4 * (i)))
 
-/* Rule 6. (The code takes 4.) */
+/* U6. (The code takes 4.) */
 #ifdef MUTANT_BASE_ONE
 #define BASE_STEP 1
 #else
@@ -69,7 +69,7 @@
 byte c[ITEMS], m[ITEMS];
 byte c_base, m_base;
 int c_image[PLACES], m_image[PLACES], c_record[2], m_record[2];
-#ifdef NOTES /* rule 11 */
+#ifdef NOTES /* U11 */
 byte c_noted, m_noted;
 int c_noted_images, m_noted_images; /* epoch, and a bit a place */
 bool at_rest, rotten;
@@ -274,7 +274,7 @@ inline take_words(r)
     :: HAS(r, TABLE) && ok ->
         if
 #ifndef MUTANT_LOG_TAKEN
-        :: VALUE(r, TABLE) == FREE && IS_LOG(c[TABLE]) /* rule 10 */
+        :: VALUE(r, TABLE) == FREE && IS_LOG(c[TABLE]) /* U10 */
 #endif
         :: else -> set[TABLE] = true; to[TABLE] = VALUE(r, TABLE)
         fi
@@ -286,7 +286,7 @@ inline take_words(r)
     if :: HAS(r, BITS) && ok -> set[BITS] = true; to[BITS] = VALUE(r, BITS) :: else fi
 }
 
-/* Rule 11: an image of epoch e that was fenced and is not there. */
+/* U11: an image of epoch e that was fenced and is not there. */
 inline look_for_noted(e)
 {
     for (place : 0 .. PLACES - 1) {
@@ -311,7 +311,7 @@ inline read_log()
         fi
     }
     found = (last != 0 -> EPOCH(last) : c_base);
-    /* Rule 3. */
+    /* U3. */
     holds = true;
     for (i : 0 .. 1) {
         if
@@ -336,7 +336,7 @@ inline read_log()
     if :: !holds && found - 1 > c_base -> assert(before != 0) :: else fi;
 #endif
     if :: before != 0 -> assert(EPOCH(before) + 1 == found) :: else fi;
-    /* Rule 4. */
+    /* U4. */
     for (i : 0 .. 1) {
         if :: holds -> find_image(found + 1, i) :: else -> find_image(found, i) fi;
         if :: x != 2 -> set[i] = true; to[i] = x :: else fi;
@@ -351,7 +351,7 @@ inline read_log()
     i = 0; x = 0; ok = false; holds = false; last = 0; before = 0
 }
 
-/* Rule 5. */
+/* U5. */
 inline make_durable()
 {
     d_step {

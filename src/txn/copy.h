@@ -18,7 +18,7 @@
  * Why it is one commit's state:
  *
  *   C1  A commit notes under the page lock what it changes in home: the lines and words that it
- *       carries there; under undo the pages that its record lists (rule 1). All others hold nothing.
+ *       carries there; under undo the pages that its record lists (U1). All others hold nothing.
  *   C2  A segment that was free, or log, when step 2 passed it is noted whole when it gets an owner.
  *       What the log claims nobody notes: in the copy the segment is log or free, and holds nothing.
  *   C3  A page with uncommitted stores is one that has a pre-image (undo), or holds nothing committed.

@@ -2,7 +2,7 @@
  * The log (dlog): where page pre-images and commit records lie. See container/format.h for the
  * bytes. Two halves; while epoch e is open, half e % 2 holds record e - 1 and the pre-images of e,
  * and the commit of e writes record e and pre-images of e + 1 into the other half, over what epoch
- * e - 1 left there (rule 2). Nothing that recovery might still want is overwritten: if that
+ * e - 1 left there (U2). Nothing that recovery might still want is overwritten: if that
  * commit's round is torn, half e % 2 is whole.
  *
  * Invariants

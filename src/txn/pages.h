@@ -21,7 +21,7 @@
  *  P2  LISTED if and only if `opened` has exactly one entry for it; LOGGED implies LISTED.
  *  P3  Under undo OPEN implies LOGGED or FRESH; under redo it implies PRIVATE, and neither is used.
  *      In a moved container it implies FIXED.
- *  P4  FRESH implies: the committed bitmap has no object on the page (rule 3). The
+ *  P4  FRESH implies: the committed bitmap has no object on the page (U3). The
  *      converse need not hold: what is unknown counts as live, which is safe.
  */
 #ifndef PM_TXN_PAGES_H

@@ -7,7 +7,7 @@
  *   1  the engine decides on the state to restore, makes durable what the decision rests on (rule
  *      5), and changes home
  *   2  all of that is made durable, and the sums of that state, and the guard
- *   3  then the base epoch, by a round of its own (rule 6); and with it what says which segments
+ *   3  then the base epoch, by a round of its own (U6); and with it what says which segments
  *      are log, even if the log was empty, and the mark that a writer has the file open
  *
  * Nothing read from the medium is used before its checksum and its range were checked.

@@ -49,7 +49,7 @@ int recovery_check_state(const struct txn *t);
  */
 int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where);
 
-/* Rules 9 and 10 (docs/internals.md), which both need. */
+/* U9 and U10 (docs/internals/undo.md), which both need. */
 bool recovery_takes_log(const struct txn *t, const struct record_word *word);
 
 /* Have a state page say that whatever the log says of `base` and older epochs is void. */

@@ -1,4 +1,4 @@
-// Power failures that take some of a round of several commits (redo 12 to 14; docs/model shows how
+// Power failures that take some of a round of several commits (R12 to R14; docs/model shows how
 // each was found). What the file would be is put together from what it was before the round and
 // after it, in sectors, any of which may have been written and any not.
 #include "common/file_medium.hpp"

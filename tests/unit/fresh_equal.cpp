@@ -1,4 +1,4 @@
-// Redo 7: a line of an object that was allocated in this transaction counts though it equals home. Free
+// R7: a line of an object that was allocated in this transaction counts though it equals home. Free
 // space may hold the very contents in the cache only, from a commit that a crash tore.
 #include "common/fixture.hpp"
 

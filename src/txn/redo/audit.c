@@ -1,12 +1,12 @@
 /*
  * The audit of store tracking. A store by code that marks nothing, to a page that other marks have
- * opened, leaves no trace but a line that differs from home without a mark (R1). So comparing open
+ * opened, leaves no trace but a line that differs from home without a mark (I1). So comparing open
  * pages with home finds it: one page every AUDIT_EVERY commits always, which finds a habit sooner
  * or later at the price of some nanoseconds a commit; all pages at every commit when the
  * environment has LIBPM_AUDIT=1.
  *
  * If foreign code stores to a line and marked code stores there afterwards, the line's image already has
- * the foreign store (R4 does not hold). Commit trusts the image, and misses that store if nothing else
+ * the foreign store (I4 does not hold). Commit trusts the image, and misses that store if nothing else
  * changes in the line. So under LIBPM_AUDIT=1 the audit also compares images with home. A line without
  * an image is compared with home by the commit itself: the commit includes a missed store there, and
  * the audit does not name it.
@@ -108,7 +108,7 @@ static void audit_pages(struct txn *t, bool all)
 }
 
 /* Whether a line was there, as a whole or in part, and still is. Commit takes all of a line that was not
- * (redo 7), and free memory may hold whatever foreign code left there. */
+ * (R7), and free memory may hold whatever foreign code left there. */
 static bool stays_live(struct txn *t, uint64_t line)
 {
     if (!segments_page_is_data(t, (uint32_t)(line / PM_PAGE_LINES)))

@@ -2,7 +2,7 @@
  * What a transaction has changed, found at commit: marked lines and listed pages, compared with
  * home, or their images, line by line. So a store of the value that was there costs no log.
  *
- * By the objects on it (redo 1) a line is
+ * By the objects on it (R1) a line is
  *
  *   live before and after     logged if it differs
  *   live after, not before    fresh: written straight home. On a file only where whole pages are,
@@ -12,7 +12,7 @@
  *                             the audit will not take them for stores that escaped. (What was free
  *                             already and was stored to all the same may be logged instead.)
  *
- * A fresh line counts even if it equals home (redo 7): free space may hold what a torn commit wrote
+ * A fresh line counts even if it equals home (R7): free space may hold what a torn commit wrote
  * there, which a mere process crash left in the cache only. If the program repeats that very commit
  * the contents are the same, and still not durable.
  */
@@ -66,7 +66,7 @@ static void add_live(struct txn *t, uint64_t line, bool before)
         add_fresh(&t->redo->changes, line, 1);
 }
 
-/* `image`: R4, or NULL. */
+/* `image`: I4, or NULL. */
 static void collect_line(struct txn *t, uint64_t line, const line_image *image)
 {
     bool differs =

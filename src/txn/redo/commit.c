@@ -293,9 +293,9 @@ int redo_commit(struct txn *t)
     uint64_t most =
         total + (t->log.half[0].count + t->log.half[1].count) * sizeof(struct record_word);
     int error = redo_log_reserve(t, most);
-    if (error == 0) /* redo 9: fresh ranges may be live in the last durable state; redo 11 */
+    if (error == 0) /* R9: fresh ranges may be live in the last durable state; R11 */
         error = redo_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);
-    if (error == 0 && t->epoch > ROUND_MAX) /* redo 13 */
+    if (error == 0 && t->epoch > ROUND_MAX) /* R13 */
         error = redo_sync(t, t->epoch - ROUND_MAX);
     if (error != 0)
         return cannot_write(t, total, error);

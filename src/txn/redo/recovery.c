@@ -3,16 +3,16 @@
  *
  *   1  walk each segment of the log from its start, and put parts together to records
  *   2  the newest record that holds: all up to the newest `fenced` that a record names are certain;
- *      those after it were in the last round, and each is tested            redo 2
- *   3  what steps 1 and 2 read is made durable                              redo 5
+ *      those after it were in the last round, and each is tested            R2
+ *   3  what steps 1 and 2 read is made durable                              R5
  *   4  from that record to the oldest of an unbroken run of epochs, every word of home once: what
- *      a newer record owns, a line, a journaled word or a fresh range, is left alone     redo 3
+ *      a newer record owns, a line, a journaled word or a fresh range, is left alone     R3
  *
- * Rule 10 holds here too: a segment that is log stays log, and nothing is replayed into it; it was
+ * U10 holds here too: a segment that is log stays log, and nothing is replayed into it; it was
  * claimed after the record that would write there.
  *
  * What a forged log can make this cost is bounded by what an honest one can: no more than one
- * record has fresh ranges to test (redo 11), which do not cover home many times over, and what is
+ * record has fresh ranges to test (R11), which do not cover home many times over, and what is
  * cleared again and again is skipped by lines.
  */
 #include "txn/recovery.h"
@@ -251,7 +251,7 @@ static int read_record(struct log_reader *r, uint64_t epoch, struct record *reco
                     (unsigned long long)epoch);
 }
 
-/* redo 2. */
+/* R2. */
 static bool record_holds(const struct txn *t, const struct record *record)
 {
     struct arrays a = arrays_of(record);
@@ -277,7 +277,7 @@ static int find_newest(struct log_reader *r, uint64_t base, uint64_t *certain, u
         bool holds = record_holds(r->t, &next), has_fresh = next.head->fresh > 0;
         free(next.stream);
         *newest += holds;
-        if (!holds || has_fresh) /* redo 11: a record behind it would call it certain */
+        if (!holds || has_fresh) /* R11: a record behind it would call it certain */
             return 0;
     }
 }
@@ -306,7 +306,7 @@ static void write_back_fresh(struct log_reader *r, const struct record *record)
 }
 
 /*
- * redo 5: the log, the table that says what is log, and the fresh ranges that records were found to
+ * R5: the log, the table that says what is log, and the fresh ranges that records were found to
  * hold by. All of it before home changes: else a power failure might lose a fresh range but keep
  * lines of its record, and the next recovery would go back to the epoch before.
  */
@@ -374,7 +374,7 @@ static void replay_table(struct log_reader *r, const struct record *record)
     for (uint32_t i = 0; i < record->head->words; i++) {
         if (!is_table_word(t->c, words[i].offset))
             continue;
-        /* Rule 10. The word still hides what older records say was there even before. */
+        /* U10. The word still hides what older records say was there even before. */
         if (recovery_takes_log(t, &words[i]))
             own_word(r, words[i].offset);
         else
@@ -447,7 +447,7 @@ int redo_recover(struct txn *t, uint64_t base, struct found *found)
         /* A torn record of the next epochs may lie there too. */
         found->newest = max_u64(newest, r.parts[r.count - 1]->epoch);
     }
-    found->newest += ROUND_MAX; /* redo 13: what lies behind a part that was lost is not seen */
+    found->newest += ROUND_MAX; /* R13: what lies behind a part that was lost is not seen */
     if (r.owned != MAP_FAILED)
         munmap(r.owned, bytes);
     free(r.copy);

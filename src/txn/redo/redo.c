@@ -368,7 +368,7 @@ static int lead(struct txn *t, enum round round)
     pthread_mutex_unlock(&r->sync_lock);
     uint64_t started = now_ns();
     uint64_t committed = atomic_load(&r->committed);
-    /* redo 12: what is home, and said to be durable by a record that this round makes durable. */
+    /* R12: what is home, and said to be durable by a record that this round makes durable. */
     uint64_t home = min_u64(queue_floor(&t->c->medium), atomic_load(&r->proved));
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);

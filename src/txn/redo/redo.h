@@ -15,35 +15,35 @@
  * by one fdatasync, and the queue takes home's pages to the file before the log's old end is
  * reused.
  *
- * The rules (numbered in docs/internals.md, cited as "redo n") and where they are kept:
+ * The rules (docs/internals/redo.md) and where they are kept:
  *
- *   1  home is written by commit only; what is fresh                      commit.c, changes.c
- *   2  when a record holds                                                recovery.c
- *   3  replay newest first, each word once, only an unbroken run          recovery.c
- *   4  log is reused when its lines are home and fenced by a later round  log.c
- *   5  what is relied on is made durable first; base epoch                recovery.c, ../recovery.c
- *   6  on a file: sectors for lines, fdatasync for the fence              ../../backend/file.c
- *   7  a fresh line counts though it equals home                          changes.c
- *   8  replay begins with the segment table                               recovery.c
- *   9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
- *  10  a record's parts are chained                                       log.c, recovery.c
- *  11  a record follows one with fresh ranges when that is durable        commit.c
- *  12  log is reused when it is recorded that its epochs are durable      redo.c, log.c
- *  13  a round has a bounded number of records, and the base is above all recovery.c, commit.c
- *  14  a queued page is cleared when all is durable                      view.c
- *  15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
+ *  R1  home is written by commit only; what is fresh                      commit.c, changes.c
+ *  R2  when a record holds                                                recovery.c
+ *  R3  replay newest first, each word once, only an unbroken run          recovery.c
+ *  R4  log is reused when its lines are home and fenced by a later round  log.c
+ *  R5  what is relied on is made durable first; base epoch                recovery.c, ../recovery.c
+ *  R6  on a file: sectors for lines, fdatasync for the fence              ../../backend/file.c
+ *  R7  a fresh line counts though it equals home                          changes.c
+ *  R8  replay begins with the segment table                               recovery.c
+ *  R9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
+ * R10  a record's parts are chained                                       log.c, recovery.c
+ * R11  a record follows one with fresh ranges when that is durable        commit.c
+ * R12  log is reused when it is recorded that its epochs are durable      redo.c, log.c
+ * R13  a round has a bounded number of records, and the base is above all recovery.c, commit.c
+ * R14  a queued page is cleared when all is durable                      view.c
+ * R15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
  *
  * Invariants
- *  R1  Outside marked lines and LISTED pages the view equals home, free space included (but under
+ *  I1  Outside marked lines and LISTED pages the view equals home, free space included (but under
  *      `faults` not the free space that the open transaction stored to). Of a moved container that
  *      holds for what is FIXED, as moved.h says it.
- *  R2  A page of the view that is not PRIVATE is read through to the file, and equals home; or is
+ *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home; or is
  *      the moved container's own.
- *  R3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
+ *  I3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
  *      `stores` only. Entries whose line's byte is not set are void: of marks that a signal's handler
  *      left, or of earlier transactions. A line may be there twice.
- *  R4  An image is what home has in the line. It is taken from the view, before the line's first
- *      store (R1): so commit finds what has changed without reading home, which mostly is in no
+ *  I4  An image is what home has in the line. It is taken from the view, before the line's first
+ *      store (I1): so commit finds what has changed without reading home, which mostly is in no
  *      cache, and need not be brought into it. (A commit that fails may have written home's fresh
  *      pages: on a file, where those are LISTED and compared with home. And a store that escaped
  *      before the line's mark is in the image, but not in home: audit.c.)
@@ -105,7 +105,7 @@ struct redo {
     uint64_t *marked; /* lines marked in this transaction */
     _Atomic uint64_t marked_count;
     line_image *images; /* of the first IMAGES_MAX of them, */
-    bool *imaged;       /* if this says that there is one: R4 */
+    bool *imaged;       /* if this says that there is one: I4 */
     struct changes changes;
     /* Of home's words: what the last commit stored there, if it was not too much. */
     struct range unwritten[UNWRITTEN_MAX];
@@ -145,7 +145,7 @@ static inline uint8_t redo_marked(const struct txn *t)
     return t->kinds ? MARK_LINE | MARK_KINDS : MARK_LINE;
 }
 
-/* Whether an entry of `marked` is of this transaction: R3. */
+/* Whether an entry of `marked` is of this transaction: I3. */
 static inline bool redo_is_marked(const struct txn *t, uint64_t line)
 {
     return *redo_mark(t, line) != 0;
@@ -264,7 +264,7 @@ void redo_log_unshrink(struct txn *t);
 
 /*
  * On a file: take all of home there, and void the whole log. No record says that the newest epochs
- * are durable (redo 12), so the base epoch says it. The segment in use is begun anew, for a walk of
+ * are durable (R12), so the base epoch says it. The segment in use is begun anew, for a walk of
  * it would end at what the base made void. -errno
  */
 int redo_log_drain(struct txn *t);

@@ -96,7 +96,7 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
     struct medium *medium = &t->c->medium;
-    /* redo 14: a slab's bitmap is cleared in home at once, and may go to the file with a page that
+    /* R14: a slab's bitmap is cleared in home at once, and may go to the file with a page that
      * is queued. None is opened. */
     for (uint32_t page = first; medium->queue && page < first + header; page++)
         if (queue_holds(medium, page_home(&t->pages, page))) {

@@ -67,7 +67,7 @@ static void apply_notes(struct txn *t)
     pages_sort(p);
 }
 
-/* Drop pages that hold nothing after this commit: rule 1 wants them not listed. */
+/* Drop pages that hold nothing after this commit: U1 wants them not listed. */
 static void drop_fresh(struct pages *p)
 {
     uint32_t kept = 0;
@@ -117,8 +117,8 @@ static _Noreturn void give_up(const struct txn *t, uint32_t page, int error)
 }
 
 /*
- * The round's part for pages: each is written back whole (rule 1), or, when it stays open, its next
- * image is written ahead, which proves and restores it (rule 8). Afterwards an entry has a slot if
+ * The round's part for pages: each is written back whole (U1), or, when it stays open, its next
+ * image is written ahead, which proves and restores it (U8). Afterwards an entry has a slot if
  * its page stays open. Returns the slots used.
  */
 static uint32_t flush_pages(struct txn *t, uint32_t slot)

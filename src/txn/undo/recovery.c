@@ -2,12 +2,12 @@
  * Recovery from the undo engine's log: see txn/recovery.c for what comes before and after.
  *
  *   1  read record of either half; the newest whole one above the base is e; base counts as
- *      a record that holds                                                         rule 4
+ *      a record that holds                                                         U4
  *   2  does e hold? each page it lists has the listed contents in home, or in a valid image of
- *      e + 1                                                                       rule 3
+ *      e + 1                                                                       U3
  *   3  holds: images of e + 1 go back, words of e - 1 and of e are applied
- *      does not: images of e go back, words of e - 1 are applied         rules 4, 9, 10
- *   4  before anything is changed: what steps 1 and 2 read is made durable         rule 5
+ *      does not: images of e go back, words of e - 1 are applied         U4, U9, U10
+ *   4  before anything is changed: what steps 1 and 2 read is made durable         U5
  *
  * Nothing read from the medium is used before its checksum and its range were checked.
  */
@@ -176,7 +176,7 @@ static int read_images(const struct txn *t, uint64_t epoch, const struct log_rec
     return 0;
 }
 
-/* Rule 3. */
+/* U3. */
 static bool record_holds(const struct txn *t, const struct log_record *r,
                          const struct image_list *next)
 {
@@ -194,7 +194,7 @@ static bool record_holds(const struct txn *t, const struct log_record *r,
     return true;
 }
 
-/* Rule 5: what the decision rests on may so far be in the cache only. */
+/* U5: what the decision rests on may so far be in the cache only. */
 static int make_durable(struct txn *t, const struct log_record *const records[2],
                         const struct image_list *images)
 {
@@ -291,10 +291,10 @@ static void apply_record(struct txn *t, const struct log_record *r, const struct
 /*
  * Apply `before`, whose words may not have been fenced, and `last`; either may be NULL.
  *
- * Rule 9: a bitmap lies in its slab's segment. If `last` gave that segment to somebody else, what
+ * U9: a bitmap lies in its slab's segment. If `last` gave that segment to somebody else, what
  * `before` says of the bitmap must not be written: there may be a large object by now, or log.
  *
- * Rule 10: a segment that is log stays log. It may have been claimed after a record freed it, and
+ * U10: a segment that is log stays log. It may have been claimed after a record freed it, and
  * recovery, if it is interrupted, must find its log again. (If instead the log was giving it up, it
  * keeps it a little longer.)
  *

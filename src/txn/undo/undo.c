@@ -148,7 +148,7 @@ static int close_fresh(struct pages *p)
 }
 
 /*
- * Images back, words back, same epoch (rule 7): the pages stay open and LOGGED, for their images
+ * Images back, words back, same epoch (U7): the pages stay open and LOGGED, for their images
  * are still those of the epoch's start. The restored lines may be in the cache only; the
  * next commit writes these pages back whole, as it does all opened ones.
  */
@@ -217,7 +217,7 @@ static int undo_wait(struct txn *t, uint64_t epoch)
 
 static int undo_close(struct txn *t)
 {
-    /* Hot pages were never written back home: rule 8 ends here. */
+    /* Hot pages were never written back home: U8 ends here. */
     for (uint32_t i = 0; i < t->pages.count; i++)
         medium_write_back(&t->c->medium, page_home(&t->pages, t->pages.opened[i].page), PM_PAGE);
     return 0;

@@ -12,16 +12,16 @@
  *                  |
  *                  +-- torn record or no record: images back; base epoch; then EPOCH base + 1
  *
- * The rules (numbered in docs/internals.md, cited below as "rule n") and where they are kept:
- *   1  every line of every opened page is written back, every such live page listed     commit.c
- *   2  halves of the log and record slots alternate by epoch                            ../log.h
- *   3  fresh is judged by the committed bitmap; when a record holds                     recovery.c
- *   4  which record recovery takes, what it copies back, what it applies                recovery.c
- *   5  recovery makes durable what it relies on before it changes anything              recovery.c
- *   6  the base epoch, by a round of its own, ends a recovery                        ../recovery.c
- *   7  rollback stays in its epoch and keeps pages and images                           undo.c
- *   8  a hot page is not written back home: its image proves it                         commit.c
- *  11  what was fenced is noted, and recovery refuses a log that lacks it     here, recovery.c
+ * The rules (docs/internals/undo.md) and where they are kept:
+ *  U1  every line of every opened page is written back, every such live page listed     commit.c
+ *  U2  halves of the log and record slots alternate by epoch                            ../log.h
+ *  U3  fresh is judged by the committed bitmap; when a record holds                     recovery.c
+ *  U4  which record recovery takes, what it copies back, what it applies                recovery.c
+ *  U5  recovery makes durable what it relies on before it changes anything              recovery.c
+ *  U6  the base epoch, by a round of its own, ends a recovery                        ../recovery.c
+ *  U7  rollback stays in its epoch and keeps pages and images                           undo.c
+ *  U8  a hot page is not written back home: its image proves it                         commit.c
+ * U11  what was fenced is noted, and recovery refuses a log that lacks it     here, recovery.c
  */
 #ifndef PM_TXN_UNDO_UNDO_H
 #define PM_TXN_UNDO_UNDO_H
