@@ -4,7 +4,7 @@
 //
 // Containers are of each engine, closed or killed, movable or not: twelve. With LIBPM_SECTORS=all they are
 // twenty-four, and each harmless damage is followed by a thousand further commits instead of fifty. That
-// takes a quarter of an hour for each engine.
+// takes two minutes under undo, and two hours under redo.
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "hostile/anatomy.hpp"
