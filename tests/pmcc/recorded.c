@@ -379,10 +379,19 @@ NOINLINE static void copy_text(union slot *to, const union slot *from)
     memcpy(to->text, from->text, sizeof to->text);
 }
 
+/* A program that always lies at the same addresses is below 4 GiB. There a copy goes by its value, and no run
+ * changes it. */
+static bool lies_anywhere(void)
+{
+    return (uintptr_t)in_program >> 32 != 0;
+}
+
 STRUCTURE(slots)
 static void build_slots(pm_container *c, int step)
 {
     struct slots *s = root_bytes(c, step, sizeof *s);
+    if (step >= 2 && !lies_anywhere())
+        return;
     switch (step) {
     case 0:
         set_pointer(&s->pointer, &in_program[20000]);
@@ -409,6 +418,8 @@ static void build_slots(pm_container *c, int step)
 static const char *check_slots(pm_container *c)
 {
     const struct slots *s = pm_getroot(c);
+    if (!lies_anywhere())
+        return NULL;
     for (int i = 0; i < 5; i++)
         REQUIRE_THAT_IT_HAS(s->copies[i].number == s->text.number);
     REQUIRE_THAT_IT_HAS(s->copies[5].pointer == &in_program[20000]);

@@ -1,7 +1,7 @@
 #!/bin/sh
 #
 # pages.sh ROOT: docs/lines.md is what scripts/loc writes, and libpm takes fewer lines than libpmemobj on
-# every row; the front page shows the port of the task list as its README does.
+# every row; the guide shows the port of the task list as its README does.
 set -eu
 cd "$1"
 scripts/loc | diff docs/lines.md -
@@ -17,8 +17,8 @@ awk -F '|' '
 
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
-for readme in README.md examples/ports/queue/README.md; do
+for readme in docs/guide/port.md examples/ports/queue/README.md; do
     sed -n '/^```diff$/,/^```$/{/^```/d;/^---/d;/^+++/d;p}' $readme >"$directory/$(echo $readme | tr / .)"
 done
-[ -s "$directory/README.md" ]
-diff "$directory/README.md" "$directory/examples.ports.queue.README.md"
+[ -s "$directory/docs.guide.port.md" ]
+diff "$directory/docs.guide.port.md" "$directory/examples.ports.queue.README.md"
