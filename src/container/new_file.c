@@ -66,8 +66,8 @@ static int open_by_name(int *fd, const char *path)
     return file_is_at(named, path) ? 0 : -EEXIST;
 }
 
-/* Give the file a second name, where a rename may replace a file: on NFS, on ZFS before 2.2, and on many
- * file systems in user space. */
+/* Give the file a second name, where a rename may replace a file. This is the case on NFS, on ZFS before
+ * 2.2, and on many file systems in user space. */
 static int rename_new(int *fd, const char *temporary, const char *path)
 {
     if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
