@@ -1,6 +1,6 @@
 /*
  * Sealed words: 56 bits of payload and 8 bits of check in one word. Memory writes a word atomically. So
- * even a word that is changed in place can prove that nobody flipped its bits.
+ * a word can be changed in place, and still prove that nobody flipped its bits.
  * Zero is the sealed form of zero, so that zeroed space is valid.
  */
 #ifndef PM_BASE_SEAL_H
