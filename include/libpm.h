@@ -623,8 +623,8 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  * or a failure some objects have moved, and everything else is as it was. Another call goes on.
  * pm_rollback() undoes none of it.
  *
- * The log takes about an eighth of the file, or 16 MiB. If the container has less room, the log takes
- * the room there is. Nothing else takes room, so a full container can be compacted.
+ * The log takes about an eighth of the file, and at least 16 MiB. If the container has less room, the
+ * log takes the room there is. Nothing else takes room, so a full container can be compacted.
  *
  * No other thread may use the container, or pointers into it, until this returns. The time is linear in
  * the objects and their bytes. Each transaction also takes time linear in all mapped pointers. There

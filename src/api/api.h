@@ -1,4 +1,4 @@
-/* What the public functions share. Private to this folder. */
+/* Parts that the public functions share. Private to this folder. */
 #ifndef PM_API_H
 #define PM_API_H
 

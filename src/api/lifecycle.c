@@ -319,7 +319,7 @@ int pm_close(pm_container *c)
     close_upper(c);
     if (result == 0 && !readonly)
         result = txn_close(&c->txn);
-    else /* the log still has what to roll back, or the view alone what to forget */
+    else /* the log still has changes to roll back, or only the view has changes to forget */
         txn_unload(&c->txn);
     int error = result == 0 ? ESTALE : errno;
     container_close(&c->container);

@@ -36,7 +36,7 @@ static int touch(pm_container *c, const void *from, size_t bytes)
                                         c->container.path);
 }
 
-/* The call has failed: free its new object, and give back what else it has taken. */
+/* The call has failed: free its new object, and give back everything else it has taken. */
 static void *give_back(pm_container *c, void *p, struct allocator_call call)
 {
     int error = errno;

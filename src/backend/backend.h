@@ -158,7 +158,7 @@ void *map_inherited_table(size_t size);
 /* Make a part of map_inherited()'s memory zero, and give its memory back. -errno */
 int map_clear_table(void *address, size_t size);
 
-/* What a mapping of the container's file is for. */
+/* The purpose of a mapping of the container's file. */
 enum map_kind {
     MAP_VIEW_SHARED, /* the application's: read-only until a page is opened */
     MAP_HOME_SHARED, /* the library's: writable */

@@ -15,7 +15,7 @@ static uint64_t seconds_now(void)
     return (uint64_t)t.tv_sec;
 }
 
-/* What has happened to the name; NULL: nothing, or libpm cannot tell. */
+/* Says how the name was lost. NULL: it was not lost, or libpm cannot tell. */
 static const char *loss_of(const struct container *c)
 {
     const struct name *name = &c->name;

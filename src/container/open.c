@@ -186,7 +186,7 @@ static int map_private(struct container *c, char *address)
     return error;
 }
 
-/* Open [offset, offset + size) of such a mapping: there is a file behind it now. [handler] */
+/* Open [offset, offset + size) of a private mapping: there is a file behind it now. [handler] */
 static int unveil(char *address, uint64_t offset, uint64_t size, int protection)
 {
     return mprotect(address + offset, size, protection) == 0 ? 0 : -errno;

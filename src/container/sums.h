@@ -10,7 +10,7 @@
  * two multiplications a word. The log's words of the segment table do not count, because they change
  * without a commit.
  *
- * The sums of a commit are in its record; those at the base epoch are in the state page.
+ * The sums of a commit are in its record; the sums at the base epoch are in the state page.
  */
 #ifndef PM_CONTAINER_SUMS_H
 #define PM_CONTAINER_SUMS_H

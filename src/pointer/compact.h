@@ -22,7 +22,7 @@
  *     nowhere                                                         nobody: it stays
  *
  * The idea: PMDK's defragmentation (pmemobj_defrag, 2020), where the program lists its pointers;
- * here the map has them. Mark-compact collectors redirect by such passes too (Jonkers 1979).
+ * here the map has them. Mark-compact collectors redirect pointers in passes, too (Jonkers 1979).
  */
 #ifndef PM_POINTER_COMPACT_H
 #define PM_POINTER_COMPACT_H
