@@ -7,9 +7,10 @@
 //     list->push(c.make<Node>(42));
 //     c.commit();
 //
-// A type kept in a container must be trivially destructible, since nobody runs destructors when a
-// program dies, and must have no virtual functions: only a container that is PM_MOVABLE follows their
-// table to where it lies in another run, of the same build. (There placement new makes such objects.)
+// The type of an object in a container must be trivially destructible, since nobody runs destructors
+// when a program dies. It must have no virtual functions: their table lies elsewhere in another run.
+// (Only a container that is PM_MOVABLE follows the table, in a run of the same build. There placement
+// new makes objects with virtual functions.)
 // Thread-safety and cost are those of the C functions in libpm.h.
 #ifndef LIBPM_HPP
 #define LIBPM_HPP
@@ -27,12 +28,12 @@
 namespace pm
 {
 
-/// What pm_errormsg() said, with the errno of the failure as its code().
+/// A failure: what() is the message of pm_errormsg(), code() is its errno.
 class error : public std::system_error
 {
   public:
     error() : std::system_error(errno, std::generic_category()), message_(pm_errormsg()) {}
-    /// The message alone: where the errno's own text says more, it has it already.
+    /// The message alone. It already has the errno's own text where this text says more.
     const char *what() const noexcept override { return message_.what(); }
 
   private:
@@ -58,7 +59,7 @@ struct options {
     uint32_t granularity = 0;
 };
 
-/// Owns an open container. Movable; the moved-from one is empty and may only be destroyed or
+/// Owns an open container. Movable; a moved-from container is empty, and may only be destroyed or
 /// assigned to.
 class container
 {
@@ -86,7 +87,7 @@ class container
         if (!container_)
             throw error();
     }
-    /// Rolls back what was not committed. A failure to close cleanly costs a recovery, no data.
+    /// Rolls back uncommitted changes. A failure to close cleanly costs a recovery, no data.
     ~container() { pm_close(container_); }
     container(container &&other) noexcept : container_(std::exchange(other.container_, nullptr)) {}
     container &operator=(container &&other) noexcept
@@ -112,7 +113,7 @@ class container
     /// Frees what make() returned; nullptr is allowed.
     void destroy(void *object) { check(pm_free(object)); }
 
-    /// The root as a T, or nullptr. Its type is yours to remember: see options::layout.
+    /// The root as a T, or nullptr. libpm does not know its type: see options::layout.
     template <class T> T *root() const { return static_cast<T *>(pm_getroot(container_)); }
     template <class T> void set_root(T *object)
     {
@@ -140,7 +141,7 @@ class container
         return result;
     }
     /// The same, with `moved(void *from, void *to, size_t bytes)` called for each object that has
-    /// moved, which must not throw.
+    /// moved. `moved` must not throw.
     template <class Moved> pm_compacted compact(Moved moved)
     {
         pm_compacted result{};
@@ -154,8 +155,8 @@ class container
 
     /// pm_copy(): the last commit, to a new file at `path`.
     void copy(const std::string &path) { check(pm_copy(container_, path.c_str(), nullptr, nullptr)); }
-    /// The same, with `progress(uint64_t done, uint64_t total)` called meanwhile, which must not throw;
-    /// false stops it.
+    /// The same, with `progress(uint64_t done, uint64_t total)` called meanwhile. `progress` must not
+    /// throw; false stops the copy.
     template <class Progress> void copy(const std::string &path, Progress progress)
     {
         auto tell = [](void *context, uint64_t done, uint64_t total) noexcept {

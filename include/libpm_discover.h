@@ -1,7 +1,7 @@
 /*
- * Included by `pmcc --discover` and `pm++ --discover` before all else. Before C++20, libstdc++ has its
- * strings and streams compiled in the library, whose memory and stores discovery does not see. Here
- * its templates are to be compiled with the program.
+ * `pmcc --discover` and `pm++ --discover` include this file before all else. Before C++20, libstdc++
+ * compiles its strings and streams into the library. Discovery does not see their memory and stores
+ * there. So this file has the program compile libstdc++'s templates itself.
  */
 #if defined(__cplusplus) && __has_include(<bits/c++config.h>)
 #include <bits/c++config.h>

@@ -1,6 +1,6 @@
 /*
- * The machinery of PM_TYPE(): libpm.h includes this, and nobody else should. It finds offset and
- * size of each field, and proves at compile time that the field is a pointer or an array of them.
+ * The machinery of PM_TYPE(). Only libpm.h includes this file. It finds offset and size of each field,
+ * and proves at compile time that the field is a pointer or an array of pointers.
  */
 #ifndef LIBPM_TYPE_H
 #define LIBPM_TYPE_H
@@ -31,7 +31,7 @@
 #define PM__JOIN_(a, b)    a##b
 #define PM__JOIN(a, b)     PM__JOIN_(a, b)
 #define PM__FIELDS(t, ...) PM__JOIN(PM__EACH, PM__COUNT(__VA_ARGS__))(PM__FIELD, t, __VA_ARGS__)
-/* The check is inside since compilers take the plain quotient, of a `void **`, for a mistake. */
+/* The check stands inside the sum, because compilers warn of the plain quotient of a `void **`. */
 #define PM__FIELD(t, f)                                                                            \
     {offsetof(t, f), (sizeof(((t *)0)->f) + PM__CHECK(((t *)0)->f)) / sizeof(void *)}
 
@@ -69,8 +69,8 @@ template <class T> constexpr size_t pm__check_pointers()
         return &type;                                                                              \
     }())
 #else
-/* An array, as opposed to the pointer that it decays to; its first element, else itself. As a value
- * an atomic pointer is a plain one, too. */
+/* An array is an array, not the pointer to which it decays. PM__ELEMENT() is its first element; of
+ * anything else, the thing itself. As a value an atomic pointer is a plain pointer, too. */
 #define PM__VALUE_TYPE(x) __typeof__(((void)0, (x)))
 #define PM__IS_ARRAY(x)                                                                            \
     (!__builtin_types_compatible_p(__typeof__(x), PM__VALUE_TYPE(x)) &&                            \

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Make the lists from the segment table, lowest segments first. */
+/* Rebuild the lists from the segment table, lowest segments first. */
 static void rebuild_lists(struct allocator *a)
 {
     for (uint32_t i = 0; i < a->classes; i++)
@@ -85,7 +85,7 @@ static uint64_t allocate_large(struct allocator *a, uint64_t size)
     return (uint64_t)first << a->c->segment_shift;
 }
 
-/* The class whose objects are at least `size` bytes and all aligned. */
+/* The class whose objects all have at least `size` bytes and are all aligned. */
 static uint32_t aligned_class(const struct allocator *a, uint64_t size, uint64_t alignment,
                               uint32_t *object_size)
 {
@@ -216,7 +216,7 @@ bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *sta
     return view_find(&open, (uint64_t)((const char *)p - a->c->base), start, size);
 }
 
-/* Pages of a segment whose every page lives or dies with this commit. */
+/* Note the pages of a segment whose every page lives or dies with this commit. */
 static void note_segment(struct allocator *a, uint32_t segment, bool live)
 {
     if (!a->t->engine->in_place)
@@ -227,8 +227,8 @@ static void note_segment(struct allocator *a, uint32_t segment, bool live)
             txn_note(a->t, page, live);
 }
 
-/* Slabs made and given back in this transaction were never there: nothing is to be cleared, and if
- * this commit fails the segment may be anybody's. */
+/* Forget slabs that were made and given back in this transaction: the commit must not clear them. If the
+ * commit fails, another owner may take the segment. */
 static void forget_new_and_gone(struct allocator *a)
 {
     journal_forget_new_obsolete(&a->t->journal);
@@ -245,8 +245,8 @@ static void forget_new_and_gone(struct allocator *a)
 }
 
 /*
- * What changes with this commit. A slab that has become empty goes back to the container, unless no
- * other of its class has room, for then it would soon be wanted again.
+ * Note what changes with this commit. An empty slab goes back to the container if another slab of its
+ * class has room. Otherwise the slab stays, because it would soon be wanted again.
  */
 static void prepare_commit(struct allocator *a)
 {
@@ -303,7 +303,7 @@ int allocator_commit(struct allocator *a, uint64_t *epoch)
     if (result == 0) {
         for (struct slab *s = a->touched; s; s = s->next_touched) {
             s->touched = false;
-            if (!s->listed) /* full, or gone: home says the same, so give the copy back */
+            if (!s->listed) /* full, or gone: home has the same bits, so give the shadow's copy back */
                 journal_trim(&a->t->journal, &s->bitmap);
         }
         a->touched = NULL;
@@ -328,7 +328,7 @@ int allocator_rollback(struct allocator *a)
     return result;
 }
 
-/* With the objects go the maps of their pointers. */
+/* Clearing frees the segments of objects, and of the maps of their pointers. */
 static bool is_cleared(uint64_t word)
 {
     return segment_is_data(word) || segment_kind(word) == SEGMENT_MAP;
@@ -337,7 +337,7 @@ static bool is_cleared(uint64_t word)
 int allocator_clear(struct allocator *a)
 {
     lock_acquire(&a->lock);
-    /* What the transaction has allocated so far dies either way; the rest is freed on top. */
+    /* Objects of the open transaction die either way. So roll them back, and free the rest on top. */
     int result = txn_rollback(a->t);
     if (result == 0) {
         for (uint32_t i = 0, n = atomic_load(&a->c->segments); i < n; i++)

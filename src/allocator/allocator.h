@@ -1,19 +1,19 @@
 /*
- * The allocator: slabs for objects up to half a segment, runs of whole segments above. It works on
- * the shadow of journaled words, so nothing is flushed or fenced before commit, and after a crash
- * what was not committed was never allocated.
+ * The allocator: slabs for objects up to half a segment, runs of whole segments above. It works on the
+ * shadow of journaled words, so nothing is flushed or fenced before a commit. After a crash, uncommitted
+ * allocations have never happened.
  *
- * Persistent: a bitmap per slab, a word per segment. Volatile: a descriptor per segment (made when
- * the slab is first looked at), and for each size class a list of slabs that may have room. The
- * lists are rebuilt from the segment table at open, after rollback and after clear; so there is
- * one way to make them, and no way to get them wrong on the way back.
+ * Persistent: a bitmap per slab, a word per segment. Volatile: a descriptor per segment (made at the first
+ * access to the slab), and a list of slabs with possible room for each size class. The lists are rebuilt
+ * from the segment table at open, after rollback and after clear. So there is only one way to make them,
+ * and a rollback cannot get them wrong.
  *
- * A slot may be given out when it is free in the shadow *and* at the last commit: a rollback must
- * find freed objects untouched (and redo must never overwrite a live line).
+ * A slot may be given out if it is free in the shadow *and* was free at the last commit. The reason: a
+ * rollback must find freed objects untouched, and redo must never overwrite a live line.
  *
  * Invariants
- *  A1  A slab is LISTED in its class if it has a slot that may be given out; the converse need not
- *      hold: a listed slab without one is dropped when it is met.
+ *  A1  A slab is LISTED in its class if it has a slot that may be given out. The converse need not
+ *      hold: a listed slab without such a slot is dropped when an allocation meets it.
  *  A2  No word of a slab's bitmap below `hint` has a slot that may be given out.
  *  A3  A slab is in the `touched` chain if and only if its bitmap may differ from home.
  *
@@ -28,8 +28,8 @@
 #define SLAB_NONE UINT32_MAX
 
 /*
- * Division by a number that stays, by a multiplication: exact for dividends below 2^26, which is
- * the granules of the largest segment (Granlund and Montgomery, PLDI 1994, section 4).
+ * Division by a constant, done by a multiplication. It is exact for dividends below 2^26, the granules of
+ * the largest segment (Granlund and Montgomery, PLDI 1994, section 4).
  */
 struct reciprocal {
     uint64_t factor;
@@ -55,17 +55,17 @@ struct slab {
     uint32_t hint;           /* word of the bitmap */
     uint32_t next, previous; /* in the list of its class; segments, or SLAB_NONE */
     struct slab *next_touched;
-    uint64_t first_line, last_line; /* of slots that the open transaction gave out or took back */
+    uint64_t first_line, last_line; /* lines of slots that the open transaction gave out or took back */
     bool loaded, listed, touched;
 };
 
-/* What the layer above wants to know or do; the lock is held. */
+/* Calls to the layer above; the lock is held. */
 struct allocator_upcalls {
     void *context;
-    void (*rebuilt)(void *context); /* the segment table is another one, after rollback or clear */
+    void (*rebuilt)(void *context); /* rollback or clear has replaced the segment table */
     void (*freed)(void *context, uint64_t offset, uint64_t bytes);
     int (*check)(void *context); /* its part of pm_check(): 0, or -1 with a message */
-    void (*unmake)(void *context, uint64_t made); /* the maps made since `maps_made` was this */
+    void (*unmake)(void *context, uint64_t made); /* unmake the maps made since `maps_made` was `made` */
 };
 
 struct allocator {
@@ -77,8 +77,8 @@ struct allocator {
     uint32_t classes;
     struct slab *touched;
     struct allocator_upcalls upcalls; /* set by the pointer map */
-    uint64_t maps_made;               /* of pointers, by the open transaction or before */
-    uint64_t rollbacks;               /* asked for, so not those of clear */
+    uint64_t maps_made;               /* count of pointer maps made, by this transaction and earlier */
+    uint64_t rollbacks;               /* count that the program asked for, without those of clear */
 };
 
 /*
@@ -101,7 +101,7 @@ static inline struct allocator_call allocator_begin_call(const struct allocator 
 
 void allocator_undo_call(struct allocator *a, struct allocator_call call);
 
-/* The same for who holds the lock. */
+/* The same for a caller that holds the lock. */
 void allocator_undo_locked(struct allocator *a, struct allocator_call call);
 
 int allocator_open(struct allocator *a, struct txn *t);
@@ -118,7 +118,7 @@ size_t allocator_usable(struct allocator *a, const void *p);
  * held. */
 bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *start, uint64_t *size);
 
-/* `*epoch`: that of the last transaction that has been committed, by this call or before. */
+/* `*epoch`: of the last transaction that has been committed, by this call or before. */
 int allocator_commit(struct allocator *a, uint64_t *epoch);
 
 int allocator_rollback(struct allocator *a);
@@ -127,10 +127,10 @@ int allocator_reserve(struct allocator *a, uint64_t bytes); /* the lock is held 
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
-/* The root and the size that it was given, to set it again. */
+/* The root, and the size to pass when it is set again. */
 char *allocator_root_object(struct allocator *a, uint64_t *size);
 
-/* The root's offset, or 0; and its object is elsewhere from now on. The lock is held. */
+/* The root's offset, or 0; and set the new offset after its object has moved. The lock is held. */
 uint64_t allocator_root_offset(const struct allocator *a);
 void allocator_move_root(struct allocator *a, uint64_t offset);
 

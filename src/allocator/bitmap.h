@@ -1,15 +1,15 @@
 /*
- * Questions about ranges of a slab's slots, answered by whole words of its bitmap. Commit asks them
- * of every line and page that changed, so they take a few instructions a word. Words are sealed,
- * hence BITMAP_SLOTS slots each; no answer depends on a seal.
+ * Questions about ranges of a slab's slots, answered by whole words of its bitmap. A commit asks them
+ * about every changed line and page, so they take a few instructions a word. Words are sealed, so each
+ * has BITMAP_SLOTS slots. No answer depends on a seal.
  */
 #ifndef PM_ALLOCATOR_BITMAP_H
 #define PM_ALLOCATOR_BITMAP_H
 
 #include "container/format.h"
 
-/* Whether any of slots [first, first + count) is in use, all of which are in one word: as those
- * that touch a cache line are. */
+/* Whether any of slots [first, first + count) is in use. All must be in one word, as the slots that touch a
+ * cache line are. */
 static inline bool bitmap_any_of_few(const uint64_t *bitmap, uint32_t first, uint32_t count)
 {
     return bitmap[first / BITMAP_SLOTS] >> first % BITMAP_SLOTS << (64 - count);

@@ -1,4 +1,4 @@
-/* The allocator's part of pm_check(): everything its tables claim, looked at from both ends. */
+/* The allocator's part of pm_check(): it checks every claim of its tables from both ends. */
 #include "allocator/allocator.h"
 
 #include "allocator/slab.h"
@@ -34,7 +34,7 @@ static int check_slab(struct allocator *a, uint32_t segment)
         if (~(home[w] | shadow[w]) & valid && !s->listed && w < s->hint)
             return damaged(a, offset, "a slab with room is in no list");
     }
-    /* P4: a page called fresh holds nothing at the last commit. */
+    /* P4: a page called fresh had no object at the last commit. */
     for (uint32_t slot = 0; slot < s->shape.objects; slot++) {
         struct page_range on = slot_pages(a, s, slot);
         bool fresh = txn_page_is_fresh(a->t, on.first) || txn_page_is_fresh(a->t, on.last);

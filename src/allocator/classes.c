@@ -31,13 +31,13 @@ uint32_t class_of(const struct container *c, uint64_t size, uint32_t *object_siz
 {
     uint64_t g = c->granularity, rounded;
     if (size <= c->segment_size / 8) {
-        /* g is a power of two, by which dividing would take longer than all the rest. */
+        /* g is a power of two: a shift. A division would take longer than all the rest. */
         uint32_t shift = (uint32_t)__builtin_ctzll(g);
         uint32_t class = geometric(align_up(size, g) >> shift, &rounded);
         *object_size = (uint32_t)(rounded << shift);
         return class;
     }
-    uint64_t room = c->segment_size - PM_PAGE; /* such slabs have one page of bitmap */
+    uint64_t room = c->segment_size - PM_PAGE; /* slabs of these sizes have one page of bitmap */
     for (uint32_t fit = 7; fit >= 2; fit--) {
         uint64_t most = align_down(room / fit, g);
         if (size <= most) {

@@ -1,11 +1,11 @@
 /*
- * Size classes: which object sizes have slabs. Private to this folder. Only the sizes are on the
- * medium, in segment words, so the classes may change without changing the format.
+ * Size classes: the object sizes that have slabs. Private to this folder. The medium has only the sizes,
+ * in segment words. So the classes may change without changing the format.
  *
- *   up to 8 granules     every multiple of the granularity g
- *   up to segment / 8    eight steps a doubling: at most 12.5 % lost to rounding
- *   up to half a segment what fits 7, 6, 5, 4, 3 or 2 times into a slab
- *   above                runs of whole segments
+ *     up to 8 granules     every multiple of the granularity g
+ *     up to segment / 8    eight steps a doubling: at most 12.5 % lost to rounding
+ *     up to half a segment the sizes of which 7, 6, 5, 4, 3 or 2 fit into a slab
+ *     above                runs of whole segments
  */
 #ifndef PM_ALLOCATOR_CLASSES_H
 #define PM_ALLOCATOR_CLASSES_H

@@ -31,7 +31,7 @@ static uint32_t slots_per_slab(const struct compaction *k, uint32_t object_size)
     return slab_shape(k->a->c->segment_size, object_size).objects;
 }
 
-/* By size; slabs behind the end last, then the fullest first, then the lowest. */
+/* By size. Within a size: slabs behind the end last, then the fullest first, then the lowest. */
 static int compare_census(const void *a, const void *b, void *compaction)
 {
     const struct compaction *k = compaction;
@@ -54,7 +54,7 @@ static uint32_t group_end(const struct compaction *k, uint32_t group)
     return end;
 }
 
-/* Slabs that a group's objects would fill. */
+/* The number of slabs that a group's objects would fill. */
 static uint32_t group_needs(const struct compaction *k, uint32_t group, uint32_t end)
 {
     uint64_t used = 0;
@@ -70,12 +70,12 @@ static void take_census(struct compaction *k)
             continue;
         const struct slab *s = slab_of(k->a, i);
         uint32_t used = slab_count(k->a, s);
-        if (used > 0 && used != SLOT_FULL) /* what is damaged stays as it is */
+        if (used > 0 && used != SLOT_FULL) /* damaged slabs stay as they are */
             k->census[k->census_count++] = (struct slab_census){s->shape.object_size, i, used};
     }
 }
 
-/* Maps that segments before `end` need, of those that there are. */
+/* The number of existing maps that segments before `end` need. */
 static uint32_t maps_needed(const struct compaction *k, uint32_t end)
 {
     uint32_t maps = 0;
@@ -85,7 +85,7 @@ static uint32_t maps_needed(const struct compaction *k, uint32_t end)
     return maps;
 }
 
-/* How many segments would do. Log and maps are few when compaction ends. */
+/* The number of segments that would be enough. Log and maps are few when compaction ends. */
 static uint32_t segments_needed(const struct compaction *k)
 {
     uint32_t needed = 2, maps = 0, end;
@@ -148,7 +148,7 @@ struct run {
     uint32_t first, end;
 };
 
-/* Whether the last object of a slab ends where a large one begins (E2). */
+/* Whether the last object of a slab ends where a large object begins (E2). */
 static bool touches_large(const struct compaction *k, const struct slab *s)
 {
     uint64_t end = slot_offset(k->a, s, s->shape.objects);
@@ -157,8 +157,8 @@ static bool touches_large(const struct compaction *k, const struct slab *s)
            segment_kind(word_at(k, s->segment + 1)) == SEGMENT_LARGE;
 }
 
-/* Whether what the census found there is there: it may have been emptied, and its segment be
- * another's. */
+/* Whether the slab that the census found is still there. It may have been emptied, and its segment may
+ * have another owner. */
 static bool is_there_still(const struct compaction *k, uint32_t i)
 {
     uint32_t segment = k->census[i].segment;
@@ -192,7 +192,7 @@ static void place_run(struct compaction *k, const struct run *run, struct slab *
             (struct move){slot_offset(k->a, run->slab, i), slot_offset(k->a, to, slot), size};
 }
 
-/* ---- into slabs that there are --------------------------------------------------------------- */
+/* ---- into existing slabs --------------------------------------------------------------------- */
 
 static struct slab *find_hole(struct compaction *k, uint32_t length, uint32_t *slot)
 {
@@ -231,7 +231,8 @@ static int no_room(const struct compaction *k, int error)
                           k->a->c->path);
 }
 
-/* Whether a new slab for what is in `segment` would be lower, and one less or what lies too high. */
+/* Whether the objects in `segment` are worth a new slab. The slab must be lower than `segment`. Also,
+ * `segment` must lie too high, or there must be one slab less in the end. */
 static bool is_worth_it(const struct compaction *k, uint32_t segment)
 {
     return (segment >= k->end || k->at.left >= 2) && segments_find(k->a->t, 1) < segment;
@@ -281,14 +282,14 @@ static void begin_group(struct compaction *k, uint32_t group)
         at->left += is_there_still(k, i);
 }
 
-/* Whether nothing is to be gained from the rest of the group. */
+/* Whether the rest of the group has nothing to gain. */
 static bool group_is_done(const struct compaction *k)
 {
     return k->at.source == k->at.targets ||
            (k->at.phase == COMPACT_SLABS && k->at.holes[0].target == k->at.targets);
 }
 
-/* `*count` stays as it is when the phase is over. */
+/* When the phase is over, `*count` stays as it is. */
 static int empty_slabs(struct compaction *k, uint32_t most, struct move *moves, uint32_t *count)
 {
     struct compaction_cursor *at = &k->at;
@@ -317,8 +318,8 @@ static int empty_slabs(struct compaction *k, uint32_t most, struct move *moves, 
 /* ---- large objects --------------------------------------------------------------------------- */
 
 /*
- * Adjacent segments that lie too high, from the file's end on: [*first, *end). Of large objects, and
- * before them a slab that touches them (E2).
+ * Find adjacent segments [*first, *end) that lie too high, searching from the file's end. They have large
+ * objects, and before these perhaps a slab that touches them (E2).
  */
 static bool next_large(struct compaction *k, uint32_t *first, uint32_t *end)
 {
@@ -335,7 +336,7 @@ static bool next_large(struct compaction *k, uint32_t *first, uint32_t *end)
     return *end > k->end && *first < *end;
 }
 
-/* A slab before `end` may have been filled; one that is damaged stays as it is. */
+/* No, if a slab before `end` has been filled meanwhile; a damaged slab stays as it is, too. */
 static bool large_may_move(const struct compaction *k, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
@@ -346,7 +347,7 @@ static bool large_may_move(const struct compaction *k, uint32_t first, uint32_t 
     return first >= k->end && slab_count(k->a, slab_of(k->a, first)) != SLOT_FULL;
 }
 
-/* All of a slab, each object in the same slot. */
+/* Move all objects of a slab, each to the same slot of another slab. */
 static void place_slab(struct compaction *k, uint32_t from, uint32_t to, struct move *moves,
                        uint32_t *count)
 {

@@ -33,7 +33,7 @@ static void touch_slots(struct allocator *a, struct slab *s, uint32_t first, uin
     s->last_line = max_u64(s->last_line, (slot_offset(a, s, end) - 1) / PM_LINE);
 }
 
-/* The list head of the slab's class, or NULL: a size that an older libpm had a class for. */
+/* The list head of the slab's class. NULL: only an older libpm had a class for this size. */
 static uint32_t *list_of(struct allocator *a, const struct slab *s)
 {
     uint32_t size, class = class_of(a->c, s->shape.object_size, &size);
@@ -91,7 +91,7 @@ static bool page_is_used(const struct allocator *a, const struct slab *s, const 
     return bitmap_any(bits, first, end);
 }
 
-/* Fill in what follows from the object size; the list's fields stay as they are. */
+/* Fill in the fields that follow from the object size; the list's fields stay as they are. */
 static void describe(struct allocator *a, struct slab *s, uint32_t object_size)
 {
     s->shape = slab_shape(a->c->segment_size, object_size);
@@ -111,7 +111,7 @@ struct slab *slab_load(struct allocator *a, uint32_t segment)
     describe(a, s, segment_argument(word) * FORMAT_GRANULARITY_MIN);
     if (!a->t->engine->in_place)
         return s;
-    /* Pages without a committed object need no image: say so, run by run. */
+    /* Pages without a committed object need no image: note them, run by run. */
     uint32_t page =
         (uint32_t)((segment_offset(a, segment) + s->shape.header_bytes) >> PM_PAGE_SHIFT);
     uint32_t end = (segment + 1) * pages_per_segment(a->c);
@@ -155,7 +155,7 @@ uint32_t slab_take(struct allocator *a, struct slab *s)
     for (uint32_t w = s->hint; w < s->bitmap.words; w++) {
         uint64_t free = ~(home[w] | shadow[w]) & bitmap_mask(w, 0, s->shape.objects);
         s->hint = w;
-        if (free && seal_is_valid(shadow[w])) { /* what is damaged must not be sealed again */
+        if (free && seal_is_valid(shadow[w])) { /* a damaged word must not be sealed again */
             journal_set(&a->t->journal, &s->bitmap, w,
                         seal(seal_payload(shadow[w]) | (free & -free)));
             uint32_t slot = w * BITMAP_SLOTS + (uint32_t)__builtin_ctzll(free);
@@ -231,7 +231,7 @@ uint32_t slab_slot_at(const struct allocator *a, const struct slab *s, uint64_t 
     return slot < s->shape.objects ? (uint32_t)slot : SLOT_FULL;
 }
 
-/* A damaged word counts as in use: nobody knows what it said. */
+/* A damaged word counts as in use: nobody knows its old contents. */
 static bool words_are_zero(const uint64_t *words, uint32_t first, uint32_t end)
 {
     for (uint32_t w = first; w < end; w++)
@@ -242,7 +242,7 @@ static bool words_are_zero(const uint64_t *words, uint32_t first, uint32_t end)
 
 bool slab_is_empty(const struct allocator *a, const struct slab *s)
 {
-    /* What just changed is the likeliest to be in use. */
+    /* Look first at the words that changed last: they are the likeliest to be in use. */
     return words_are_zero(shadow_bits(a, s), s->bitmap.low, s->bitmap.high) &&
            words_are_zero(shadow_bits(a, s), 0, s->bitmap.words);
 }
@@ -258,7 +258,7 @@ static inline bool may_have_changed(const struct slab *s, uint64_t first, uint64
     return s->touched && first <= s->last_line && last >= s->first_line;
 }
 
-/* Where something was allocated or freed. Out of line, so that other lines cost no registers. */
+/* For lines where something was allocated or freed. Out of line: other lines then cost no registers. */
 __attribute__((noinline)) static unsigned liveness_of_changed(struct allocator *a, uint64_t offset,
                                                               uint64_t old, uint64_t word)
 {
@@ -295,8 +295,8 @@ unsigned slab_line_liveness(void *allocator, uint64_t line)
     return liveness_of_changed(a, offset, old, word);
 }
 
-/* The lines of a page on which bytes [from, end) of the slots' area are, which begins at `data`
- * on the page's scale. */
+/* The lines of a page that bytes [from, end) of the slots' area touch. The area begins at `data`, counted
+ * from the page's start. */
 static uint64_t lines_between(uint64_t data, uint64_t from, uint64_t end)
 {
     from = from > data ? from - data : 0;
@@ -304,7 +304,7 @@ static uint64_t lines_between(uint64_t data, uint64_t from, uint64_t end)
     return bits_between(from / PM_LINE, divide_up(end, PM_LINE));
 }
 
-/* The lines of a page that slots with their bit set touch; most pages have all of them in use. */
+/* The lines of a page that used slots touch. On most pages all slots are in use. */
 static uint64_t used_lines(const struct allocator *a, const struct slab *s, const uint64_t *bits,
                            uint32_t page)
 {
@@ -345,11 +345,11 @@ struct page_liveness slab_page_liveness(void *allocator, uint32_t page)
 void slab_note_pages(struct allocator *a, struct slab *s)
 {
     const uint64_t *home = home_bits(a, s), *shadow = shadow_bits(a, s);
-    uint32_t noted = 0; /* pages below were looked at; slots come in order of address */
+    uint32_t noted = 0; /* pages below have been looked at; slots come in order of address */
     for (uint32_t n = 0, end = journal_candidates(&s->bitmap); n < end; n++) {
         uint32_t w = journal_candidate(&s->bitmap, n);
         uint64_t changed = seal_payload(home[w] ^ shadow[w]);
-        if (home[w] & changed) { /* slots that can be given out again after the commit */
+        if (home[w] & changed) { /* slots that may be given out again after the commit */
             if (w < s->hint)
                 s->hint = w;
             slab_list(a, s);

@@ -17,8 +17,7 @@ static inline uint64_t slot_offset(const struct allocator *a, const struct slab 
            (uint64_t)slot * s->shape.object_size;
 }
 
-/* The descriptor of a segment whose word says slab, now or at the last commit; made on first use.
- */
+/* The descriptor of a segment that is a slab now, or was at the last commit. Made at first use. */
 struct slab *slab_load(struct allocator *a, uint32_t segment);
 
 static inline struct slab *slab_of(struct allocator *a, uint32_t segment)
@@ -30,7 +29,7 @@ static inline struct slab *slab_of(struct allocator *a, uint32_t segment)
 /* A new slab of the open transaction, listed in its class; or NULL and `*error`, an errno value. */
 struct slab *slab_create(struct allocator *a, uint32_t object_size, int *error);
 
-/* The same of a segment that has been taken for it. */
+/* The same in a segment that has already been taken for it. */
 struct slab *slab_begin(struct allocator *a, uint32_t segment, uint32_t object_size);
 
 /* Give out a slot, or SLOT_FULL. */
@@ -42,10 +41,10 @@ void slab_put(struct allocator *a, struct slab *s, uint32_t slot);
 /* Take slots [first, end), all of which may be given out. */
 void slab_take_all(struct allocator *a, struct slab *s, uint32_t first, uint32_t end);
 
-/* How many slots from `first` on may be given out, at most `most`. */
+/* The number of adjacent slots from `first` on that may be given out, at most `most`. */
 uint32_t slab_room(const struct allocator *a, const struct slab *s, uint32_t first, uint32_t most);
 
-/* How many the open transaction has in use; SLOT_FULL if its bitmap is damaged. */
+/* The number of slots that the open transaction has in use; SLOT_FULL if the bitmap is damaged. */
 uint32_t slab_count(const struct allocator *a, const struct slab *s);
 
 /* An empty slab's segment goes back to the container with this commit. */

@@ -1,4 +1,4 @@
-/* What the public functions share. Private to this folder. */
+/* Parts that the public functions share. Private to this folder. */
 #ifndef PM_API_H
 #define PM_API_H
 
@@ -6,7 +6,7 @@
 
 #include "discovery/discovery.h"
 
-/* An open container, its layers from bottom to top; so a pointer to the first is one to all. */
+/* An open container, its layers from bottom to top. So a pointer to the first layer is a pointer to all. */
 struct pm_container {
     struct container container;
     struct txn txn;
@@ -29,13 +29,13 @@ int api_enter_writing(const pm_container *c);
 /* pm_commit(), for a public function that the program calls from this frame. */
 int api_commit(pm_container *c, struct frame program);
 
-/* Whether commit moves what the container leads to in the volatile heap. */
+/* Whether a commit moves objects from the volatile heap into the container. */
 static inline bool api_discovers(const pm_container *c)
 {
     return c->discovery.map != NULL;
 }
 
-/* Where this thread's allocations go: pm_set_current(). NULL: to the heap. */
+/* This thread's allocations go to this container, set by pm_set_current(). NULL: to the heap. */
 extern _Thread_local pm_container *api_current __attribute__((tls_model("initial-exec")));
 
 /* The open container that `p` points into; NULL with EINVAL or ECHILD. */

@@ -47,7 +47,7 @@ static uint64_t segments_freed(const pm_container *c, const struct pm_compacted 
     return before > after ? (before - after) >> c->container.segment_shift : 0;
 }
 
-/* Again while that makes the file smaller: where the log had been, there is room only afterwards. */
+/* Repeat while the file gets smaller: the room of the log is free only after a compaction. */
 static int compact_all(pm_container *c, const struct compact_listener *listener,
                        struct pm_compacted *done)
 {
@@ -65,7 +65,7 @@ static int compact_all(pm_container *c, const struct compact_listener *listener,
     return failed;
 }
 
-/* Whom a container that discovers tells of what has moved, before the program. */
+/* In a container with discovery: the exclusions are told of moved objects first, then the program. */
 struct follower {
     const struct container *c;
     pm_moved *moved;
@@ -80,7 +80,7 @@ static void follow(void *context, void *from, void *to, size_t bytes)
         f->moved(f->context, from, to, bytes);
 }
 
-/* Excluded fields are NULL meanwhile, as in the file, or they would fail its commits. */
+/* Meanwhile excluded fields are NULL, as in the file. Otherwise they would fail compaction's commits. */
 static int compact_hiding(pm_container *c, pm_moved *moved, void *context,
                           struct pm_compacted *done)
 {
@@ -91,7 +91,7 @@ static int compact_hiding(pm_container *c, pm_moved *moved, void *context,
     exclusions_hide(&c->txn);
     listener = (struct compact_listener){follow, &follower};
     int failed = compact_all(c, &listener, done), error = errno;
-    exclusions_show(&c->txn, true); /* what has moved is durable, whatever failed after that */
+    exclusions_show(&c->txn, true); /* moves so far are durable, even if a later one failed */
     errno = error;
     return failed;
 }
@@ -101,7 +101,7 @@ ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context, stru
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || api_commit(c, roots_caller()) != 0)
         return -1;
-    if (allocator_check(&c->allocator) != 0) /* or objects that damage hides would be overwritten */
+    if (allocator_check(&c->allocator) != 0) /* else objects hidden by damage would be overwritten */
         return -1;
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
     int failed = compact_hiding(c, moved, context, &done), error = errno;

@@ -1,4 +1,4 @@
-/* Discovery: what it leaves out, what it gives back, and allocation that has no need of it. */
+/* Discovery: excluded fields, detaching objects, and allocating in a container directly. */
 #include "api/api.h"
 
 #include "base/cancel.h"

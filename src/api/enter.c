@@ -1,4 +1,4 @@
-/* The doors: what every public function checks first. */
+/* Checks that every public function makes first. */
 #include "api/api.h"
 
 #include "base/error.h"

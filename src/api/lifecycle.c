@@ -19,7 +19,7 @@
 #define PRIVATE_DEFAULT  (UINT64_C(256) << 20)
 #define PRIVATE_MIN      (UINT64_C(1) << 20)
 
-/* Else nothing that the program stores would be committed. */
+/* Fail if no code with marks is loaded: nothing that the program stores would be committed. */
 static int demand_marks(const char *path, const struct pm_options *o)
 {
     if (o->tracker != PM_TRACKER_STORES || marks_are_made() ||
@@ -117,7 +117,7 @@ static_assert((int)PM_FOREIGN_WARN == (int)FOREIGN_WARN &&
                   (int)PM_FOREIGN_IGNORE == (int)FOREIGN_IGNORE,
               "one enum for programs, one for the layers below");
 
-/* What the options ask for, on the medium that was found. */
+/* Choose the engine by the options and by the medium that was found. */
 static int choose_engine(const pm_container *c, const struct pm_options *o, struct txn_options *out)
 {
     const struct container *in = &c->container;
@@ -145,8 +145,8 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
                     in->path);
 }
 
-/* Give up the modules that no pointer leads into. A pass over all pointers tells, so look only for modules
- * that are missing, which is rare, or refused. */
+/* Give up the modules that no pointer leads into. Only a pass over all pointers can tell. So look only for
+ * modules that are missing, which is rare, or refused. */
 static void give_up_modules(pm_container *c)
 {
     struct modules *m = &c->txn.modules;
@@ -158,8 +158,9 @@ static void give_up_modules(pm_container *c)
     }
 }
 
-/* Of what remains, none may be there if modules are refused. Nor a pointer into a module that the container
- * does not note: the addresses of this program are no secret, if it always lies at the same. */
+/* If modules are refused, no module may remain, and no pointer into a module that the container does not
+ * note. If a program always lies at the same addresses, everybody knows them, and a forged file can have
+ * them. */
 static int refuse_modules(const pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
@@ -174,7 +175,7 @@ static int refuse_modules(const pm_container *c)
     return -1;
 }
 
-/* Each must be loaded. */
+/* Each remaining module must be loaded. */
 static int demand_modules(const pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
@@ -182,18 +183,19 @@ static int demand_modules(const pm_container *c)
     return missing < m->end ? modules_report(&c->txn, missing) : 0;
 }
 
-/* Whether what its pointers mean, which is known only when it has been recovered, demands that pages
- * are made when they are touched. */
+/* Whether pages must be translated as they are touched, because a module lies elsewhere. This is known
+ * only after recovery. */
 static bool must_be_moved(const pm_container *c)
 {
     return modules_are_displaced(&c->txn.modules) && !c->container.moved;
 }
 
 /*
- * What all layers have tables for: pages, of which redo has some 2.8 KiB for each, most of it for the
- * lines, and undo 0.3 KiB; and tables of any size of container, of which images of lines are 4 MiB,
- * and room for lines that are marked twice 2.5 MiB.
- * (tables_take() asserts that this is enough.)
+ * Reserve space for the tables of all layers:
+ *  - for each page redo needs some 2.8 KiB, most of it for the lines, and undo 0.3 KiB
+ *  - for a container of any size, images of lines take 4 MiB, and lines that are marked twice 2.5 MiB
+ *
+ * tables_take() asserts that this is enough.
  */
 static int open_tables(struct container *c, const struct engine *engine)
 {
@@ -290,7 +292,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
     if (c && must_be_moved(c)) {
         close_upper(c);
         txn_abandon(&c->txn);
-        container_discard(&c->container); /* or a failure would keep what this has filled */
+        container_discard(&c->container); /* so that a failure empties the holes that this has filled */
         translated.moved = true;
         if (open_layers(c, path, options, &translated) != 0)
             c = forget(c);
@@ -317,7 +319,7 @@ int pm_close(pm_container *c)
     close_upper(c);
     if (result == 0 && !readonly)
         result = txn_close(&c->txn);
-    else /* the log still has what to roll back, or the view alone what to forget */
+    else /* the log still has changes to roll back, or only the view has changes to forget */
         txn_unload(&c->txn);
     int error = result == 0 ? ESTALE : errno;
     container_close(&c->container);

@@ -13,11 +13,11 @@ static void *allocate(pm_container *c, size_t size, size_t alignment)
     return api_enter_writing(c) == 0 ? allocator_allocate(&c->allocator, size, alignment) : NULL;
 }
 
-/* Our own stores into the view: this file is not compiled with pmcc. And one that cannot be logged
- * fails the call; as a fault it would end the process.
+/* Announce libpm's own stores into the view: this file is not compiled with pmcc. If a store cannot be
+ * logged, the call fails; as a fault it would end the process.
  *
- * From here until they are made the allocator's lock is held, which the handler does not take: else
- * another thread's commit could end the transaction for which they are announced. */
+ * The caller holds the allocator's lock from here until it has stored. Otherwise another thread's commit
+ * could end the transaction for which the stores are announced. The handler does not take this lock. */
 static int announce(pm_container *c, void *p, size_t bytes)
 {
     int error = txn_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes);
@@ -27,7 +27,7 @@ static int announce(pm_container *c, void *p, size_t bytes)
                                 c->container.path);
 }
 
-/* And loads. */
+/* The same for loads. */
 static int touch(pm_container *c, const void *from, size_t bytes)
 {
     int error = txn_touch(&c->txn, (uint64_t)((const char *)from - c->container.base), bytes);
@@ -36,7 +36,7 @@ static int touch(pm_container *c, const void *from, size_t bytes)
                                         c->container.path);
 }
 
-/* A new object, since the call has failed; and what else it has taken. */
+/* The call has failed: free its new object, and give back everything else it has taken. */
 static void *give_back(pm_container *c, void *p, struct allocator_call call)
 {
     int error = errno;
@@ -67,7 +67,7 @@ void *pm_calloc(pm_container *c, size_t count, size_t size)
     DEFER_CANCELLATION;
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        bytes = SIZE_MAX; /* as any other size that does not fit */
+        bytes = SIZE_MAX; /* fails like any other size that does not fit */
     bytes = max_u64(bytes, 1);
     if (api_enter_writing(c) != 0)
         return NULL;
@@ -88,8 +88,8 @@ void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
     return allocate(c, size, alignment);
 }
 
-/* The new object has pointers where the old one has; in the map at once, but for those that only
- * commit puts there. */
+/* Give the new object pointers where the old one has pointers. They are in the map at once, except for
+ * pointers that only a commit maps. */
 static int copy_pointers(pm_container *c, void *to, const void *from, size_t bytes)
 {
     const char *base = c->container.base;
@@ -127,7 +127,7 @@ void *pm_realloc(void *ptr, size_t size)
     if (old == 0)
         return NULL;
     if (size <= old && size > old / 2)
-        return ptr; /* what a smaller object would save is not worth a copy */
+        return ptr; /* the room that a smaller object would save is not worth a copy */
     struct allocator_call call = allocator_begin_call(&c->allocator);
     void *p = pm_malloc(c, size);
     if (!p)
@@ -177,7 +177,7 @@ int pm_reserve(pm_container *c, size_t bytes)
         return -1;
     lock_acquire(&c->allocator.lock);
     struct allocator_call call = allocator_begin_call(&c->allocator);
-    /* Commit may need maps for the pointers that are stored meanwhile. */
+    /* The commit may need maps for the pointers that the program stores meanwhile. */
     int result = c->txn.kinds ? pointer_map_make_all(&c->pointers) : 0;
     if (result == 0)
         result = allocator_reserve(&c->allocator, bytes);

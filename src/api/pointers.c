@@ -31,8 +31,8 @@ static int check_words(pm_container *c, const void *p, size_t count)
     return 0;
 }
 
-/* A word that is mapped from now on, or no longer, has another value in the home of a moved
- * container: commit must look at it. -1 with a message. */
+/* In a moved container, home's value of a word changes when the word is mapped or unmapped. So the commit
+ * must look at the word. -1 with a message. */
 static int announce_if_moved(pm_container *c, uint64_t offset, uint64_t bytes)
 {
     int error = c->container.moved ? txn_dirty(&c->txn, offset, bytes) : 0;
@@ -41,7 +41,7 @@ static int announce_if_moved(pm_container *c, uint64_t offset, uint64_t bytes)
                                         c->container.path, (unsigned long long)offset);
 }
 
-/* The map has them at once, and commit will not take them for data that was stored there. */
+/* Map the words at once, and keep the commit from taking them for data. */
 static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 {
     uint64_t bytes = count * sizeof(void *);
@@ -128,7 +128,7 @@ void **pm_next_pointer(const void *from, const void *end)
     pm_container *c = owner_of_range(from, (size_t)((uintptr_t)end - (uintptr_t)from));
     if (!c)
         return NULL;
-    /* One that begins before `from` is not in the range. */
+    /* A pointer that begins before `from` is not in the range. */
     uint64_t first = align_up(offset_in(c, from), sizeof(void *)), last = offset_in(c, end);
     lock_acquire(&c->allocator.lock);
     uint64_t offset = pointer_map_next_in_objects(&c->pointers, first, last);

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* The handler is looked after at each commit, except where stores rarely fault: there it would be
- * most of the commit. */
+/* Each commit checks that libpm's signal handler is still installed. Where stores rarely fault, only one
+ * commit in CHECK_EVERY checks: the check would take most of the commit's time. */
 static int check_handler(pm_container *c)
 {
     enum { CHECK_EVERY = 64 };

@@ -1,9 +1,9 @@
 /*
- * The blocks of a file. It never has a hole, since a store into one may meet a full disk, and then
- * the program would get a signal for it. And what goes into them by write(2).
+ * Allocation of a file's blocks, and write(2) to them. A container's file never has a hole: a store to a
+ * hole may meet a full disk, and the program would get a signal.
  *
- * A signal may interrupt all of these calls on network and user-space file systems; that is no
- * reason for anything to fail.
+ * On network and user-space file systems a signal may interrupt all of these calls. An interrupted call
+ * goes on; it does not fail.
  */
 #define _GNU_SOURCE
 #include "backend/backend.h"
@@ -53,7 +53,7 @@ static int truncate_to(int fd, uint64_t size)
 static int allocate(int fd, uint64_t from, uint64_t to)
 {
     /* A process killed while it grew the file may have left a part of a segment behind, with
-     * whatever contents: cut it off, so that all that is allocated here reads as zero. */
+     * any contents. Cut it off, so that everything allocated here reads as zero. */
     int error = truncate_to(fd, from);
     if (error != 0)
         return error;
@@ -88,7 +88,7 @@ int file_fill(int fd, uint64_t size)
     UNCANCELLED;
     if (TEMP_FAILURE_RETRY(fallocate(fd, 0, 0, (off_t)size)) == 0 || errno == EOPNOTSUPP)
         return 0;
-    int error = -errno; /* most file systems keep what they had room for */
+    int error = -errno; /* most file systems keep the blocks for which they had room */
     file_punch_unwritten(fd, size);
     return error;
 }

@@ -1,8 +1,8 @@
 /*
- * An ordinary file in the page cache, under the undo engine, which works in place. The kernel
- * writes pages back when it likes, so no order can be had from it at the price of a fault: the
- * rounds do nothing, and the container survives the death of the process but not a power failure
- * (PM_UNSAFE_POWER). Only recovery and close wait for the file.
+ * An ordinary file in the page cache, under the undo engine, which works in place. The kernel writes
+ * pages back when it likes. Keeping an order would cost a sync at each page fault, so the rounds do
+ * nothing. The container survives the death of the process but not a power failure (PM_UNSAFE_POWER).
+ * Only recovery and close wait for the file.
  */
 #define _GNU_SOURCE
 #include "backend/backend.h"

@@ -1,22 +1,22 @@
 /*
- * An ordinary file under the redo engine. Home in memory is a *private* copy: it holds the state of
- * the last commit, while the file holds the log and home as of some earlier commit. So the kernel
- * never writes back what it should not, and fdatasync(2) finds only what was written to the file on
- * purpose: log, fresh pages, and at its leisure the queue.
+ * An ordinary file under the redo engine. Home in memory is a *private* copy, with the state of the last
+ * commit. The file has the log, and home as of some earlier commit. So the kernel never writes back
+ * uncommitted data. fdatasync(2) finds only the pages that libpm wrote to the file on purpose: log, fresh
+ * pages, and now and then pages of the queue.
  *
- *   store to home, write_back    the page is a copy and goes to the queue's end, unless it is there
- *   copy, publish                written to the file at once; to the copy too, if there is one
- *   queue_write()                oldest pages first, so that the log can be reused from its old end
- *   fence                        fdatasync
+ *     store to home, write_back    the page is a copy, and goes to the queue's end unless queued
+ *     copy, publish                written to the file at once; also to the copy, if there is a copy
+ *     queue_write()                oldest pages first, so that the log can be reused from its old end
+ *     fence                        fdatasync
  *
  * Invariants
  *  Q1  A page that is not COPIED is read through to the file.
  *  Q2  A page of home that is not QUEUED equals the file's, but for free space.
  *  Q3  The queue is in order of `since`, the epoch that first changed the page after it was last
- *      written; `changed` is the newest. A page goes to the file only when all of it is durable in
- *      the log.
+ *      written; `changed` is the newest. A page goes to the file only when all its changes are durable
+ *      in the log.
  *
- * All calls but queue_floor() and the fence are serialised by the container's page lock.
+ * The container's page lock serialises all calls but queue_floor() and the fence.
  */
 #define _GNU_SOURCE
 #include "backend/backend.h"
@@ -34,9 +34,9 @@
 
 enum { QUEUED = 1, COPIED = 2 };
 
-/* Adjacent pages that follow each other in the queue go out in one write(2), up to so many. */
+/* Pages that are adjacent in file and queue go out in one write(2), at most this many. */
 #define WRITE_PAGES_MAX 64
-/* The queue moves down when so many entries, and more than it has, are unused before its head. */
+/* The queue moves down if this many entries before its head, and more than it holds, are unused. */
 #define COMPACT_MIN 4096
 
 struct queue_entry {
@@ -46,7 +46,7 @@ struct queue_entry {
 
 struct write_queue {
     uint64_t pages_max;
-    uint64_t epoch;            /* that changes belong to now */
+    uint64_t epoch;            /* changes belong to this epoch now */
     uint8_t *states;           /* one a page */
     uint64_t *changed;         /* newest epoch that changed a queued page */
     struct queue_entry *queue; /* [head, tail) */
@@ -106,7 +106,7 @@ static int file_publish(struct medium *medium, const void *address, size_t size)
     return write_file(medium, address, size, (uint64_t)((const char *)address - medium->home));
 }
 
-/* Bring the private copies in the range, where there are any, up to what the file will have. */
+/* Write the file's new bytes to the private copies in the range too, where there are any. */
 static void update_copies(struct medium *medium, char *to, const char *from, size_t size)
 {
     while (size > 0) {
@@ -126,9 +126,9 @@ static int file_copy(struct medium *medium, void *to, const void *from, size_t s
 }
 
 /*
- * The kernel reports an error of write-back to one sync only. So there is one at a time, whoever
- * wants it, and none after one that failed: else a commit might be told that all is well by the
- * sync after the one that a growing file met the error in.
+ * The kernel reports an error of write-back to one sync only. So one thread syncs at a time, and after a
+ * sync that failed, no thread syncs any more. Otherwise the sync of a growing file might get the error,
+ * and the next sync, a commit's, would succeed.
  */
 static int file_fence(struct medium *medium)
 {
@@ -159,7 +159,7 @@ const struct medium_ops medium_file = {
     .copy = file_copy,
     .fence = file_fence,
     .settle = file_settle,
-    .sync_length = file_fence, /* fdatasync(2) includes it */
+    .sync_length = file_fence, /* fdatasync(2) makes the length durable too */
 };
 
 int queue_create(struct medium *medium, struct tables *tables, uint64_t max_size)
@@ -200,7 +200,7 @@ void queue_touch(struct medium *medium, const void *address, size_t size)
         medium->queue->states[page] |= COPIED;
 }
 
-/* How many pages from the queue's head on can go out in one write. */
+/* The number of pages from the queue's head on that can go out in one write. */
 static uint64_t run_at_head(const struct write_queue *q, uint64_t most, uint64_t durable)
 {
     const struct queue_entry *e = &q->queue[q->head];
@@ -253,7 +253,7 @@ void queue_forget(struct medium *medium, void *address, size_t size)
 {
     uint64_t first = page_of(medium, address), last = last_page(medium, address, size);
     if (madvise(address, size, MADV_DONTNEED) != 0)
-        return; /* they stay copies, and are kept up to date as such */
+        return; /* they stay copies, and libpm keeps them up to date as copies */
     for (uint64_t page = first; page <= last; page++)
         medium->queue->states[page] = 0;
 }

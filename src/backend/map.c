@@ -1,6 +1,6 @@
 /*
- * All memory that libpm maps is mapped here, because MADV_DONTFORK belongs to the mapping and not
- * to the file: one forgotten piece, and a child could store into its parent's container.
+ * libpm maps all its memory here, because MADV_DONTFORK belongs to the mapping and not to the file. If
+ * one mapping lacked it, a child could store into its parent's container.
  */
 #define _GNU_SOURCE
 #include "backend/backend.h"
@@ -35,8 +35,8 @@ int map_reserve_again(void *address, size_t size)
     return p == MAP_FAILED ? -errno : 0;
 }
 
-/* Zeroed memory, of which little will be used: so it is never locked, not even where all that the
- * process maps is (mlockall(MCL_FUTURE)), for that fills it at once. */
+/* Zeroed memory of which little will be used. It is never locked, because locking fills it at once. This
+ * holds even if the process locks everything it maps (mlockall(MCL_FUTURE)). */
 static void *map_sparse(void *address, size_t size, int flags)
 {
     void *p =
@@ -45,7 +45,7 @@ static void *map_sparse(void *address, size_t size, int flags)
         (munlock(p, size) == 0 && mprotect(p, size, PROT_READ | PROT_WRITE) == 0))
         return p;
     int error = errno;
-    if (!(flags & MAP_FIXED)) /* what was reserved stays so */
+    if (!(flags & MAP_FIXED)) /* reserved space stays reserved */
         munmap(p, size);
     errno = error;
     return MAP_FAILED;

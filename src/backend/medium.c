@@ -1,6 +1,6 @@
 /*
- * The flusher: counts what is asked of a medium and passes it on. The counts are how tests prove
- * "one round and one fence per commit".
+ * The flusher counts the calls to a medium and passes them on. With the counts tests prove "one round
+ * and one fence per commit".
  */
 #define _GNU_SOURCE
 #include "backend/backend.h"

@@ -1,7 +1,7 @@
 /*
  * Persistent memory (DAX with MAP_SYNC), or memory that stands in for it (tmpfs). libpmem chooses
- * clwb, clflushopt or clflush by the CPU; it takes no lock and allocates nothing after its
- * constructor, so the handler may call it.
+ * clwb, clflushopt or clflush by the CPU. After its constructor libpmem takes no lock and allocates
+ * nothing, so the handler may call it.
  */
 #include "backend/backend.h"
 
@@ -22,7 +22,7 @@ static int pmem_medium_publish(struct medium *medium, const void *address, size_
     return 0;
 }
 
-/* A line, as commits carry them home one by one: pmem_memcpy() takes longer to find out how. */
+/* For one line, as commits carry them home: pmem_memcpy() would take longer to choose a method. */
 static void stream_line(char *to, const char *from)
 {
     enum { PIECE = sizeof(__m128i) };
@@ -48,7 +48,7 @@ static int pmem_medium_fence(struct medium *medium)
     return 0;
 }
 
-/* Metadata of the file system, which no cache line has. */
+/* The length is metadata of the file system, in no cache line of the mapping. */
 static int pmem_medium_sync_length(struct medium *medium)
 {
     return file_sync(medium->fd);

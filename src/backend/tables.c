@@ -1,7 +1,7 @@
 /*
- * The volatile tables of an open container: most have an entry for each of its pages, lines or
- * segments that may ever be, and of few is much in use. They are pieces of one mapping, for to map
- * and unmap each by itself was a third of what opening a small container cost.
+ * The volatile tables of an open container. Most have an entry for each page, line or segment that the
+ * container may ever have, and few tables are much in use. They are pieces of one mapping. Mapping and
+ * unmapping each by itself was a third of the cost of opening a small container.
  */
 #include "backend/backend.h"
 

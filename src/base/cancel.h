@@ -1,20 +1,20 @@
 /*
- * Cancellation, pthread_cancel(3). A thread that ended by it with a lock held, or with work half done,
- * would take every other thread along. It has two types, and so there are two macros; each holds
- * until the end of the block.
+ * Cancellation, pthread_cancel(3). If cancellation ended a thread that holds a lock, or has work half
+ * done, all other threads would stop too. Cancellation has two types, so there are two macros. Each
+ * holds until the end of the block.
  *
- *   DEFER_CANCELLATION;   at each door of the library: public functions, the allocation of compiled
- *                         code, whatever a mark or a page fault takes a lock for. A thread that can
- *                         be cancelled at any instruction can not until it has left.
- *   UNCANCELLED;          around what may be a cancellation point, as waiting for the disk is. A
- *                         cancellation is held back altogether.
+ *   DEFER_CANCELLATION;   at each entry to the library: public functions, the allocation of compiled
+ *                         code, and the slow paths of marks and page faults. A thread that can be
+ *                         cancelled at any instruction cannot be cancelled until it has left.
+ *   UNCANCELLED;          around a possible cancellation point, for instance waiting for the disk.
+ *                         It holds a cancellation back altogether.
  *
- * Where both are needed DEFER_CANCELLATION is the outer one: a pending cancellation of a thread of
- * asynchronous type acts when either ends, and would act at the inner end, with locks held.
+ * Where both are needed, DEFER_CANCELLATION must be the outer one. In a thread of asynchronous type a
+ * pending cancellation acts when either ends. At the end of an inner one it would act with locks held.
  *
- * DEFER_CANCELLATION costs some 20 instructions and none of them is locked, unless the thread's type is
- * asynchronous; nothing at all while the process has one thread, since there is no other to cancel
- * it. The SIGSEGV handler may use both.
+ * DEFER_CANCELLATION costs some 20 instructions. None of them is locked, unless the thread's type is
+ * asynchronous. While the process has one thread it costs nothing, since no other thread can cancel the
+ * only one. The SIGSEGV handler may use both.
  */
 #ifndef PM_BASE_CANCEL_H
 #define PM_BASE_CANCEL_H
@@ -37,11 +37,11 @@ static inline void cancel_restore(const int *before)
 /*
  * glibc cancels a thread of asynchronous type by a signal. The signal may be under way when the type
  * changes. Then it ends the thread in the next cancellation point, even if cancellation is disabled.
- * So wait here until no signal is under way, or end here: nothing is held yet.
+ * So this function waits until no signal is under way, or lets the thread end: it holds nothing yet.
  */
 void cancel_settle(void);
 
-/* The type that there was. Without cancel_settle(). */
+/* Returns the previous type. Without cancel_settle(). */
 static inline int cancel_defer_type(void)
 {
     int before = PTHREAD_CANCEL_DEFERRED;

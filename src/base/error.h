@@ -1,5 +1,5 @@
 /*
- * Error reporting: errno says which kind, a message per thread says what, where and what to do.
+ * Error reporting. errno says the kind. A message per thread says what failed, where, and what to do.
  *
  * Code that may run inside the SIGSEGV handler must not format text. Such functions return a
  * negative errno value, and their caller in normal context turns it into a message.
@@ -11,27 +11,27 @@
 int pm__fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /*
- * The same for a call of the system or the C library that failed with `error`: the message is
- * "WHAT: reason", and a remedy if there is one. The format says WHAT.
+ * The same for a call of the system or the C library that failed with `error`. The message is
+ * "WHAT: reason", and the remedy if one is known. The format gives WHAT.
  */
 #define pm__fail_system(error, ...) pm__fail_because(error, NULL, __VA_ARGS__)
 
-/* The same with a reason, and remedy, that the caller knows better; NULL: the system's. */
+/* The same if the caller knows a better reason and remedy; if `reason` is NULL, the system's. */
 int pm__fail_because(int error, const char *reason, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 #define pm__fail_null(...) (pm__fail(__VA_ARGS__), NULL)
 
-/* What to do about an error of the system, as the end of a message; empty if nobody knows.
+/* The remedy for an error of the system, as the end of a message; empty if none is known.
  * Async-signal-safe. */
 const char *pm__remedy(int error);
 
 const char *pm__message(void);
 
-/* Make text out of a file fit for a message: who forged the file shall not command a terminal. */
+/* Make text from a file fit for a message: a forged file must not send commands to a terminal. */
 void pm__make_printable(char *text);
 
-/* Say the message on stderr. */
+/* Print the message on stderr. */
 void pm__warn(void);
 
 #endif

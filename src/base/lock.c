@@ -38,7 +38,7 @@ void lock_release_masked(struct lock *lock, const sigset_t *saved)
     pthread_sigmask(SIG_SETMASK, saved, NULL);
 }
 
-/* Nobody holds one of them and waits for another, so that their order does not matter. */
+/* Nobody waits for one of these locks while holding another, so their order does not matter. */
 static struct lock *over_forks[2];
 static uint32_t over_forks_count;
 

@@ -1,17 +1,19 @@
 /*
  * A mutex that the SIGSEGV handler may take: no allocation, no thread-local state, one futex.
  *
- * Rule: whoever takes it outside the handler must not touch a container's view while holding it,
- * for that may fault and the handler would wait for its own thread; and must hold it with signals
- * blocked wherever a signal handler of the program may legally store to a container, or load from
- * one whose pages are made right as they are touched.
+ * Two rules hold for code that takes the lock outside the handler:
+ *  1. While it holds the lock it must not touch a container's view. The access may fault, and the
+ *     handler would wait for its own thread.
+ *  2. It must block signals while it holds the lock, wherever a signal handler of the program may
+ *     legally store to a container. The same is true if the signal handler may load from a container
+ *     whose pages are translated as they are touched.
  *
- * Releasing it is an atomic exchange, which on x86 also orders this thread's earlier write-backs:
- * what one thread wrote back is fenced before another thread can begin the next round.
+ * Releasing the lock is an atomic exchange. On x86 the exchange also orders this thread's earlier
+ * write-backs: they are fenced before another thread can begin the next round.
  *
- * While the process has one thread no instruction is locked: there is nobody to exclude but its own
- * signal handlers, which release what they acquire before they return; and a locked instruction
- * after a round would wait for stores that nobody needs yet, as long as a fence.
+ * While the process has one thread no instruction is locked. Only its own signal handlers could take
+ * the lock meanwhile, and they release it before they return. A locked instruction after a round would
+ * wait, as long as a fence, for stores that nobody needs yet.
  *
  * States and algorithm: Drepper, "Futexes Are Tricky", mutex 2.
  */
@@ -47,14 +49,15 @@ static inline void lock_release(struct lock *lock)
         lock_wake(lock);
 }
 
-/* The same with all signals blocked; `*saved` is for the release. Two system calls more. */
+/* The same with all signals blocked; `*saved` is for the release. Costs two more system calls. */
 void lock_acquire_masked(struct lock *lock, sigset_t *saved);
 void lock_release_masked(struct lock *lock, const sigset_t *saved);
 
 /*
- * Have children of fork(2) find the lock free: it is taken before a fork, and released on both sides.
- * From a constructor: a thread that opens a container holds a lock which is also taken before a fork,
- * and may want this one; and what is registered first is called last.
+ * Make sure that children of fork(2) find the lock free: it is taken before a fork, and released on
+ * both sides. Call this from a constructor. A thread that opens a container holds another lock that is
+ * also taken before a fork, and may want this lock. So before a fork this lock must be taken last: the
+ * handler registered first is called last.
  */
 void lock_over_forks(struct lock *lock);
 

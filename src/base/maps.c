@@ -75,7 +75,7 @@ bool maps_have(const struct maps *maps, uint64_t address)
 }
 
 /*
- * The thread on whose stack an address is; 0: on none. glibc keeps what it knows of a thread at the upper
+ * The thread on whose stack an address is; 0: on none. glibc keeps its data of a thread at the upper
  * end of the thread's stack. The list of the thread's robust mutexes is there, and the kernel tells its
  * address. A guard page bounds the stack below. The main thread's list is elsewhere, but its stack has
  * a name.

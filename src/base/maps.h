@@ -1,6 +1,6 @@
 /*
- * What an address of this process is part of, in words for a message: a stack, the heap, a module, a
- * file. Slow: it reads /proc. For audits.
+ * Describes for a message the memory in which an address of this process lies: a stack, the heap, a
+ * module, a file. Slow: it reads /proc. For audits.
  */
 #ifndef PM_BASE_MAPS_H
 #define PM_BASE_MAPS_H
@@ -22,7 +22,7 @@ bool maps_have(const struct maps *maps, uint64_t address);
 
 #define MAPS_TEXT 128 /* bytes, the NUL included */
 
-/* Say what is at an address that maps_have(). */
+/* Describe the memory at an address that maps_have(). */
 void maps_describe(const struct maps *maps, uint64_t address, char text[MAPS_TEXT]);
 
 #endif

@@ -1,39 +1,41 @@
 /*
- * What code compiled by pmcc does at each store that may hit the arena: the store's *mark*. The
- * plugin in llvm-pass/ emits it, this header says what it is; both sides include it.
+ * The *mark* of a store: code that pmcc puts before each store that may hit the arena. The plugin in
+ * llvm-pass/ emits the code, and this header defines it. Both sides include this header.
  *
  *     offset = address - ARENA_HINT
- *     if (offset < ARENA_SIZE)                          # sub, shr, jne: all that others pay
+ *     if (offset < ARENA_SIZE)                          # sub, shr, jne: the cost of all other stores
  *         if (MARKS_TABLE[offset / 64] == 0)            # shr, cmpb, je: an empty mark
  *             pm__mark(address)                         # first store to the line in a transaction
  *         if (MARKS_TABLE[offset / 64] & MARK_KINDS)    # testb, je: if the container wants to know
- *             KINDS_TABLE[offset / 8] = what is stored  # shr, movb: data, or a pointer
+ *             KINDS_TABLE[offset / 8] = kind            # shr, movb: data, or a pointer
  *     the store
  *
- * The table has a byte for each line of the arena, at a fixed distance from it: 1 TiB of address
- * space, of which a page is memory only once a line of its 256 KiB has been marked. 0: not marked.
- * A mark is the promise of a store, so it stands before the store, and no commit may be between.
+ * The marks table has a byte for each line of the arena, at a fixed distance from the line. 0 means: not
+ * marked. The table takes 1 TiB of address space. A page of the table takes memory only once a line of
+ * the page's 256 KiB has been marked. A mark promises a store. So it stands before the store, and no
+ * commit may come between the two.
  *
- * The second table has a byte for each word: its *kind*, which is what the open transaction has
- * stored there last. From it commit makes the pointer map (txn/redo/kinds.c). A byte, not a bit:
- * other threads may be storing to other words of the line, and an atomic `or` waits for every store
- * before it, which costs more than all the rest. The table is read for marked lines only, and zero
- * but for those.
+ * The kinds table has a byte for each word: its *kind*. The kind says what the open transaction stored
+ * in the word last. From the kinds pm_commit() makes the pointer map (txn/redo/kinds.c). A kind takes a
+ * byte, not bits, because other threads may be storing to other words of the line. An atomic `or` waits
+ * for every earlier store, and would cost more than the whole rest of the mark. The table is read for
+ * marked lines only, and is zero elsewhere.
  *
- * Of the kinds
+ * Rules for kinds:
  *
  *   P1  A word of which a part was overwritten is KIND_DATA: text over an old pointer is text, even if
  *       the word still leads to an object.
- *   P2  A store that sets or clears bits of what was there leaves the word what it was: a pointer's tag.
- *   P3  A *piece* is a store to part of a word that may be a part of a pointer: what was read
- *       elsewhere, was an argument, or was cut out of a word. Compiled code notes which bytes pieces
- *       were stored to since the last store to all of the word. If they are all bytes that an address
- *       has, the word is *pieced*: no byte of it is left of what was there before.
- *   P4  A pieced word whose value leads to an object is a pointer that was copied piece by piece, or
- *       numbers that happen to look like one. Nobody can tell, so a commit neither changes it nor
- *       keeps it: it fails, and names the word. Where it leads nowhere it is data.
- *   P5  Where the optimiser has made two variables of a union, and stores the halves of a word, the word
- *       goes by its value once both are stored: KIND_BY_VALUE, with the bits of pieces.
+ *   P2  A store that only sets or clears bits of the old value does not change the kind. Example: the tag
+ *       of a pointer.
+ *   P3  A *piece* is a store to part of a word that may be a part of a pointer. The stored value was read
+ *       elsewhere, was an argument, or was cut out of a word. Compiled code notes the bytes to which
+ *       pieces were stored since the last store to the whole word. If they are all bytes that an address
+ *       has, the word is *pieced*: none of its old bytes is left.
+ *   P4  A pieced word whose value leads to an object is ambiguous: a pointer that was copied piece by
+ *       piece, or numbers that look like one. So a commit neither changes the word nor keeps it: it
+ *       fails, and names the word. If the value leads nowhere, the word is data.
+ *   P5  The optimiser may split a union into two variables, and store the halves of a word. Once both
+ *       halves are stored, the word goes by its value: KIND_BY_VALUE, with the bits of pieces.
  *
  * Idea: the card-marking write barriers of garbage collectors, at the size of a cache line.
  */
@@ -43,26 +45,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The arena, see container.h; constants, since compiled code has them in it. */
+/* The arena, see container.h. Constants, because compiled code contains them. */
 #ifndef ARENA_SIZE_SHIFT /* CMakeLists.txt has others, for clang's sanitizers */
 #define ARENA_HINT       UINT64_C(0x110000000000) /* 17 TiB: above what gcc's sanitizers use */
 #define ARENA_SIZE_SHIFT 46                       /* ends below programs, at 85 TiB */
 #endif
 #define ARENA_SIZE (UINT64_C(1) << ARENA_SIZE_SHIFT)
 
-/* Its end belongs to the volatile heap of programs whose data is to be discovered: what is stored
- * there is marked like anything in the arena. */
+/* The arena's end belongs to the volatile heap of programs with discovery. Stores there are marked like
+ * all stores to the arena. */
 #define VOLATILE_SIZE (ARENA_SIZE >> 6)
 #define VOLATILE_BASE (ARENA_HINT + ARENA_SIZE - VOLATILE_SIZE)
 
-/* Directly behind the arena. */
+/* The marks table lies directly behind the arena. */
 #define MARKS_LINE_SHIFT 6
 #define MARKS_TABLE      (ARENA_HINT + ARENA_SIZE)
 #define MARKS_SIZE       (ARENA_SIZE >> MARKS_LINE_SHIFT)
 
-/* What a line's byte says. */
+/* Bits of a line's byte in the marks table. */
 #define MARK_LINE        1 /* marked */
-#define MARK_KINDS       2 /* marked, and the kinds of its words are wanted */
+#define MARK_KINDS       2 /* marked, and the container wants the kinds of the line's words */
 #define MARK_FOREIGN     4 /* with MARK_KINDS: stores that tell no kind were announced too */
 
 #define KINDS_WORD_SHIFT 3
@@ -71,29 +73,29 @@
 #endif
 #define KINDS_SIZE (ARENA_SIZE >> KINDS_WORD_SHIFT)
 
-/* What a word's byte says: nothing was stored there, or one of these. */
+/* Values of a word's byte in the kinds table. KIND_NONE: nothing was stored there. */
 #define KIND_NONE     0
 #define KIND_POINTER  1 /* by its type, or made of a pointer by arithmetic */
 #define KIND_BY_VALUE 2 /* of unknown type: a pointer if it leads into the container */
 #define KIND_DATA     4
 
-/* Of a word of the volatile heap, beside its kind: discovery remembers where the word leads
- * (discovery/references.h). A store takes this bit away. */
+/* A bit beside the kind of a word of the volatile heap: discovery remembers where the word leads
+ * (discovery/references.h). A store clears this bit. */
 #define KIND_REMEMBERED 8
 
-/* With KIND_DATA: pieces were stored to byte 0, 1 to 3, 4, and 5. The others of an address are zeros. */
+/* With KIND_DATA: pieces were stored to byte 0, 1 to 3, 4, and 5. Bytes 6 and 7 of an address are zero. */
 #define KIND_PIECES     0xf0
 #define KIND_PIECE_LAST 0x80
 #define KIND_PIECED     (KIND_DATA | KIND_PIECES)
 
-/* The kind that a piece of a byte gives the word, by its place there: byte 0's is the lowest. */
+/* The kind that a one-byte piece gives its word, by the byte's place in the word. Byte 0's is the lowest. */
 #define KINDS_OF_PIECES UINT64_C(0x0404844424242414)
 
-/* Any of those that a pointer may have. */
+/* Masks of several kinds. */
 #define KIND_MAY_POINT (KIND_POINTER | KIND_BY_VALUE)
 #define KIND_ANY       (KIND_MAY_POINT | KIND_DATA)
 
-/* Times a kind: that of every word of a line. */
+/* Multiply a kind by this to get eight words of this kind, the words of a line. */
 #define KIND_EACH UINT64_C(0x0101010101010101)
 
 static inline int kind_is_pieced(uint8_t kind)
@@ -101,19 +103,19 @@ static inline int kind_is_pieced(uint8_t kind)
     return (kind & KIND_PIECED) == KIND_PIECED;
 }
 
-/* A bit, the highest of its byte, for each of a line's kinds that is pieced. */
+/* For each pieced kind of a line: the highest bit of the kind's byte is set. */
 static inline uint64_t kinds_pieced(uint64_t kinds)
 {
     return kinds & kinds << 1 & kinds << 2 & kinds << 3 & kinds << 5 & 0x80 * KIND_EACH;
 }
 
-/* The mark of the line of an address in the arena, and those of the lines behind it. */
+/* The mark of the line at `address`, which is in the arena. The marks of the next lines follow it. */
 static inline uint8_t *mark_of(const void *address)
 {
     return (uint8_t *)MARKS_TABLE + (((uintptr_t)address - ARENA_HINT) >> MARKS_LINE_SHIFT);
 }
 
-/* The kinds of a word in the arena and of those behind it. */
+/* The kind of a word in the arena. The kinds of the next words follow it. */
 static inline uint8_t *kinds_of(const void *word)
 {
     return (uint8_t *)KINDS_TABLE + (((uintptr_t)word - ARENA_HINT) >> KINDS_WORD_SHIFT);
@@ -123,21 +125,21 @@ static inline uint8_t *kinds_of(const void *word)
 extern "C" {
 #endif
 
-/* There is code that makes marks: said by a constructor of each program and shared object that pmcc has
- * compiled anything of. */
+/* Announces that code with marks is loaded. A constructor calls it, in each program and shared object
+ * that has code compiled by pmcc. */
 __attribute__((visibility("default"))) void pm__compiled(void);
 
-/* It is unloaded, or the program ends: said by a destructor beside that constructor. At exit libpm's own
- * destructors may have run. */
+/* Announces that the code is unloaded, or that the program ends. A destructor beside the constructor calls
+ * it. At exit libpm's own destructors may have run before. */
 __attribute__((visibility("default"))) void pm__compiled_gone(void);
 
-/* Whether any such code is loaded. For libpm itself. */
+/* Whether any code with marks is loaded. For libpm itself. */
 int marks_are_made(void);
 
 /*
- * Mark the line of `address`, which is in the arena: the slow path of the inline test. Returns
- * with the line's byte set and its page open. Thread-safe, async-signal-safe. All these functions
- * preserve all general registers but r11 (clang's preserve_most), which C code need not know.
+ * Mark the line of `address`, which is in the arena: the slow path of the inline test. When it returns,
+ * the line's byte is set and its page is open. Thread-safe, async-signal-safe. All these functions
+ * preserve all general registers but r11 (clang's preserve_most). C code need not know this.
  */
 __attribute__((visibility("default"))) void pm__mark(const void *address);
 
@@ -147,16 +149,16 @@ __attribute__((visibility("default"))) void pm__mark_range(const void *address, 
 /* The same where data is stored: memset, text, what system calls write through a pointer. */
 __attribute__((visibility("default"))) void pm__mark_data(const void *address, size_t size);
 
-/* The same where what is stored may be pieces of pointers: a loop that copies bytes. */
+/* The same if the stored bytes may be pieces of pointers: a loop that copies bytes. */
 __attribute__((visibility("default"))) void pm__mark_pieces(const void *address, size_t size);
 
-/* The same where memcpy or memmove is about to copy from `from`: each word of an object gets the
- * kind that it has there. */
+/* The same before memcpy or memmove copies from `from`: each word of an object gets the kind of the word
+ * it is copied from. */
 __attribute__((visibility("default"))) void pm__mark_copy(const void *address, const void *from,
                                                           size_t size);
 
-/* The kinds of the words at `from`, up to 8, a byte each, the first in the lowest; for who has
- * loaded them and will store them elsewhere. */
+/* The kinds of up to 8 words at `from`, a byte each, the first word's in the lowest byte. For code that
+ * has loaded the words and will store them elsewhere. */
 __attribute__((visibility("default"))) uint64_t pm__kinds(const void *from, size_t size);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
- * Where code compiled by `pmcc --discover` says it keeps pointers outside the heap: in tables that
- * the pass makes in each translation unit. The linker joins them, and a constructor registers them
- * once for each program or shared object. And where its threads and its strtok() do. Discovery reads
- * all this; the pass and runtime/ make it.
+ * Roots: the places outside the heap where code compiled by `pmcc --discover` keeps pointers. The pass
+ * makes tables of them in each translation unit. The linker joins the tables, and a constructor
+ * registers them once for each program or shared object. Threads and strtok() have further roots.
+ * Discovery reads all these; the pass and runtime/ make them.
  */
 #ifndef PM_BASE_ROOTS_H
 #define PM_BASE_ROOTS_H
@@ -26,10 +26,10 @@ struct pm__local {
     size_t size;            /* bytes */
 };
 
-/* A function that keeps its frame pointer, so that its frame and its caller's are found. Section
- * pm_functions. */
+/* A function that keeps its frame pointer. A stack walk can find its frame and its caller's frame.
+ * Section pm_functions. */
 struct pm__function {
-    void *start;  /* where its unwind information starts, too */
+    void *start;  /* its unwind information starts here, too */
     size_t flags; /* PM__FUNCTION_* */
 };
 
@@ -42,17 +42,19 @@ struct pm__roots {
     const struct pm__function *functions, *functions_end;
 };
 
-/* A constructor's call, before those of the program, and a destructor's when it ends or is
- * dlclosed, after those of the program. `roots` stays readable in between. Thread-safe. */
+/* A constructor calls pm__register(), before the program's constructors. A destructor calls
+ * pm__unregister(), after the program's destructors, when the program ends or the object is dlclosed.
+ * `roots` stays readable in between. Thread-safe. */
 __attribute__((visibility("default"))) void pm__register(const struct pm__roots *roots);
 __attribute__((visibility("default"))) void pm__unregister(const struct pm__roots *roots);
 
-/* Where the calling thread's strtok() goes on: a pointer of the program's. runtime/text.c. */
+/* The place where the calling thread's strtok() goes on: a pointer into the program's memory.
+ * runtime/text.c. */
 extern __thread char *pm__strtok_rest
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
-/* A walk up a thread's stack ends at the frame that returns to between these two addresses: it is
- * that of the function which the thread was made for. runtime/thread_entry.S. */
+/* A walk up a thread's stack ends at the frame whose return address is between these two addresses. It
+ * is the frame of the thread's start function. runtime/thread_entry.S. */
 extern const char pm__thread_begin[] __attribute__((visibility("hidden")));
 extern const char pm__thread_end[] __attribute__((visibility("hidden")));
 

@@ -11,7 +11,7 @@ struct vector {
     uint64_t count, room;
 };
 
-/* Room for one more item of a size, at the end; NULL if there is no memory. What was there may move.
+/* Room for one more item of a size, at the end; NULL if there is no memory. The old items may move.
  * Amortised constant. */
 static inline void *vector_push(struct vector *v, size_t size)
 {

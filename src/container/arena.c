@@ -1,7 +1,7 @@
 /*
  * The arena: 64 TiB of reserved addresses in slots of 1 GiB. A container takes a run of slots that
- * covers its max_size. The table is read by the signal handler without a lock: an entry is one
- * pointer, written before the container's first page can fault and cleared after its last.
+ * covers its max_size. The signal handler reads the table without a lock. An entry is one pointer. It is
+ * written before the container's first page can fault, and cleared after its last.
  */
 #include "container/container.h"
 
@@ -22,8 +22,8 @@ static struct container *_Atomic slots[SLOTS];
 static _Atomic bool used[SLOTS];                               /* now, or in the past */
 static pthread_mutex_t arena_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes of slots */
 
-/* Whether the kernel places mappings in the arena: so it does where the stack is unlimited, to leave
- * that most of the address space. */
+/* Whether the kernel places mappings in the arena. It does so if the stack is unlimited, because it then
+ * leaves most of the address space to the stack. */
 static bool is_overrun(void)
 {
     void *p = map_reserve(NULL, PM_PAGE);
@@ -35,8 +35,9 @@ static bool is_overrun(void)
 
 static bool marks_are_there; /* since the process began */
 
-/* There, stores to any memory look for marks: let them find none, in a child of fork(2) too. Before
- * the program's own constructors, which may store. */
+/* If the kernel places mappings in the arena, stores to ordinary memory look for marks. Map a table
+ * without marks, for children of fork(2) too. This runs before the program's own constructors, which may
+ * store. */
 __attribute__((constructor(101))) static void begin(void)
 {
     if (is_overrun())
@@ -162,10 +163,13 @@ bool arena_take(uint64_t base, uint64_t size, struct container *owner)
     return free;
 }
 
-/* The first run of free slots from a random place on, round and round, that does not touch slots
- * [from, from + count), nor those of a volatile heap in this or another run; SLOTS if there is none.
- * It begins where the lower half of an address is no small number: behind the upper half, which padding
- * may hold, an int would look like a pointer to what is there. The lock is held. */
+/* Find the first run of free slots, starting at a random place and wrapping around. The run does not touch
+ * slots [from, from + count), nor the slots of a volatile heap in this or another run. SLOTS if there is
+ * none. The lock is held.
+ *
+ * The search begins where the lower half of an address is no small number. A word may have an int in its
+ * lower half, and padding with the upper half of an address. With a small int the word would otherwise
+ * look like a pointer into the container. */
 static uint64_t search(uint64_t random, uint64_t from, uint64_t count)
 {
     uint64_t start = random % (SLOTS - VOLATILE_SLOTS) / 4 * 4 + 1; /* at 1 GiB of each 4 */
@@ -192,7 +196,7 @@ uint64_t arena_take_elsewhere(uint64_t base, uint64_t size, uint64_t random,
 
 void arena_give_back(uint64_t base, uint64_t size)
 {
-    /* Whoever comes next has marked nothing; else the addresses are not for use again. */
+    /* The next owner of the slots has marked nothing. If this fails, the addresses are not used again. */
     void *marks = mark_of((void *)base);
     void *kinds = kinds_of((void *)base);
     if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0 ||

@@ -1,25 +1,24 @@
 /*
- * A container: one file, its place in the arena, and how it is mapped. This layer opens, creates,
- * locks, grows and closes; it knows the format but not what a transaction is.
+ * A container: one file, its place in the arena, and its mappings. This layer opens, creates, locks,
+ * grows and closes. It knows the format but not transactions.
  *
  * A writable container is mapped three times, each at max_size bytes of reserved space:
  *
  *   base (view)   in the arena, shared, read-only until a page is opened: the application's
  *   home          elsewhere, shared, writable: the library's. A stray store of the application
  *                 finds no writable metadata in the arena, and the library never faults
- *   shadow        elsewhere, private: journaled words as the open transaction has them. Words it
- *                 has not changed are read through to home for free, and only changed pages cost
- *                 memory
+ *   shadow        elsewhere, private: journaled words as the open transaction has them. Unchanged
+ *                 words are read through to home for free, and only changed pages cost memory
  *
- * Under the redo engine the view is private: a copy that the program stores to, and commit carries
- * what has changed home. On an ordinary file home is private too, see backend/file.c. A read-only
- * container has one private copy for all three. One that does not lie where its pointers mean, and
- * is not to be moved on the medium, has a view that is memory of its own (txn/moved.h).
+ * Under the redo engine the view is a private copy. The program stores to the copy, and a commit carries
+ * the changes home. On an ordinary file home is private too, see backend/file.c. A read-only container
+ * has one private copy for all three. If a container lies at other addresses than its pointers mean, and
+ * is not relocated, its view is memory of its own (txn/moved.h).
  *
  * Invariants
  *  C1  All mapped pieces have blocks: [0, segments * segment_size) of the file is allocated.
- *  C2  `segments` grows under the caller's lock, and shrinks under all locks there are while nobody
- *      else uses the container.
+ *  C2  `segments` grows under the caller's lock. It shrinks under all locks, while nobody else uses the
+ *      container.
  *  C3  The arena's slots of an open container, and no others, point to it.
  */
 #ifndef PM_CONTAINER_H
@@ -47,42 +46,42 @@ struct container {
     _Atomic bool at_max;       /* the -ENOSPC not reported yet was for max_size, not for the disk */
     uint32_t granularity;
     uint32_t meta_segments;
-    uint64_t pointers_base;   /* what home's pointers mean; until the layers above move them, this
-                                 may not be `base` */
-    uint64_t pointers_target; /* not 0: a move to there has not been completed */
-    uint64_t pointers_moved;  /* on the medium, or for the view */
+    uint64_t pointers_base;   /* home's pointers mean this base; until the layers above relocate the
+                                 container, it may differ from `base` */
+    uint64_t pointers_target; /* not 0: a relocation to there has not been completed */
+    uint64_t pointers_moved;  /* count: relocated on the medium, or translated for the view */
     uint64_t seed;            /* of every checksum in this container */
     uint64_t mark_open;       /* the state page's mark of a writer of this very file */
     int fd;
     bool readonly;
     enum movable movable;
-    bool vouched;     /* the program says that pointers which it stores are in the map */
-    bool created;     /* by this very pm_open(), which takes it back if it fails */
-    uint64_t filled;  /* up to here this pm_open() has filled the holes; it takes that back, too */
+    bool vouched;     /* the program says that all pointers it stores are in the map */
+    bool created;     /* this very pm_open() created the file, and deletes it if it fails */
+    uint64_t filled;  /* this pm_open() has filled the holes up to here; it empties them if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
-    bool relocates; /* home's pointers are to be moved to where the view is */
-    bool moved;     /* the view has other addresses than home's pointers mean, page by page */
-    int view_fd;    /* of its memory then */
+    bool relocates; /* home's pointers are to be relocated to the view's addresses */
+    bool moved;     /* the view lies elsewhere: its pages are translated one by one */
+    int view_fd;    /* if moved: of the view's memory */
     struct medium medium;
-    struct tables tables; /* all layers', who opens it opens them; closed with it */
+    struct tables tables; /* of all layers; the api layer opens them, container_close() closes them */
     char *path;           /* as given; owned */
     struct name name;     /* a writer's */
     void *upper;          /* the transaction layer's, for the SIGSEGV handler */
     struct format_header header;
 };
 
-/* How to open; made by the api layer out of pm_options, checked and with defaults filled in. */
+/* How to open. The api layer makes this from pm_options, checked and with defaults filled in. */
 struct container_options {
     bool create, exclusive, readonly;
     bool movable;       /* the program vouches that all pointers it stores are in the map */
-    bool relocate;      /* wherever it comes to lie, home's pointers are to mean that */
+    bool relocate;      /* home's pointers are to mean the addresses where the container will lie */
     bool moved;         /* the view has other addresses than home's pointers mean in any case */
-    bool accept_copy;   /* of a container that somebody had open */
-    bool path_error;    /* to be no longer at its path is an error, and no warning */
+    bool accept_copy;   /* accept a copy of a container that somebody had open */
+    bool path_error;    /* if the file is no longer at its path: fail instead of warning */
     const char *layout; /* or NULL */
     mode_t mode;
-    bool check_owner;   /* whoever else may write the file is refused */
+    bool check_owner;   /* refuse a file that others may write */
     uint64_t holes_max; /* bytes of a sparse file that may be filled */
     uint64_t max_size, segment_size;
     uint32_t granularity;
@@ -107,53 +106,53 @@ int container_map_rest(struct container *c);
 /* Unmap, unlock, forget. Never fails; the contents are the upper layers' business. */
 void container_close(struct container *c);
 
-/* The same after a failure of pm_open(): a file that it created goes again. */
+/* The same after a failure of pm_open(): if pm_open() created the file, delete it. */
 void container_discard(struct container *c);
 
 int container_delete(const char *path);
 
 /*
- * Append between `count` and `wanted` segments to the file and map them. Returns how many, or a
+ * Append between `count` and `wanted` segments to the file and map them. Returns their number, or a
  * negative errno: -ENOSPC when max_size or the disk is exhausted. The caller serialises. [handler]
  */
 int container_grow(struct container *c, uint32_t count, uint32_t wanted);
 
-/* -ENOSPC for what does not fit into max_size, noted for container_fail(). [handler] */
+/* Return -ENOSPC because max_size is exhausted, and note the reason for container_fail(). [handler] */
 static inline int container_exceeds_max(struct container *c)
 {
     atomic_store_explicit(&c->at_max, true, memory_order_relaxed);
     return -ENOSPC;
 }
 
-/* Why there was no room, and what to do; may be in `text`. NULL for other errors. Once for each. */
+/* The reason for ENOSPC and the remedy; may be in `text`. NULL for other errors. Once for each error. */
 enum { REASON_TEXT = 160 };
 const char *container_reason(struct container *c, int error, char text[REASON_TEXT]);
 
-/* pm__fail_system() where the container may have had to grow: no free disk helps at max_size. */
+/* pm__fail_system() where the container may have had to grow: at max_size a free disk does not help. */
 #define container_fail(c, error, ...)                                                              \
     pm__fail_because(error, container_reason(c, error, (char[REASON_TEXT]){0}), __VA_ARGS__)
 
 /*
- * Cut the file down to its first `segments` segments. Nothing refers to the others, in home, shadow
- * or log, and their pages are closed; nobody else uses the container. -errno: the file may be as
- * long as before, but what was to go is not used any more, until it grows or is opened again. A view
- * that is memory of its own is the caller's to hide.
+ * Cut the file down to its first `segments` segments. Nothing in home, shadow or log refers to the other
+ * segments, their pages are closed, and nobody else uses the container. If the view is memory of its own,
+ * the caller hides the view's part. After a failure (-errno) the file may be as long as before. The other
+ * segments then stay unused until the file grows or is opened again.
  */
 int container_shrink(struct container *c, uint32_t segments);
 
 /* Verify both header copies on the medium, for pm_check(). */
 int container_check_headers(struct container *c);
 
-/* Have both header copies say FORMAT_VERSION, one after the other: what that version has besides is on
- * the medium. -errno: perhaps one of them does. */
+/* Make both header copies say FORMAT_VERSION, one after the other. The new parts of this version are on
+ * the medium already. -errno: perhaps one of the copies says so. */
 int container_upgrade(struct container *c);
 
 /* ---- the arena ----------------------------------------------------------------------------- */
 
 /*
- * One range of address space per process, reserved once, at the same place in every run if that is
- * free. So "is this address in a container?" is a subtraction and a comparison, and the handler
- * finds the container by one look into a table of slots.
+ * One range of address space per process, reserved once, at the same place in every run if the place is
+ * free. So "is this address in a container?" is a subtraction and a comparison. The handler finds the
+ * container by one look into a table of slots.
  */
 #define ARENA_SLOT_SHIFT 30
 
@@ -173,14 +172,14 @@ struct container *arena_find(const void *address);
 /* Whether some container, open or closed by now, has had this address of the arena. [handler] */
 bool arena_was_used(const void *address);
 
-/* The same for an address in a container's view or home, and its offset there. Slow. [handler] */
+/* The same for an address in a container's view or home; sets its offset there. Slow. [handler] */
 struct container *arena_find_any(const void *address, uint64_t *offset);
 
 /* Take the slots of [base, base + size), whole ones of the arena; false if any is taken. */
 bool arena_take(uint64_t base, uint64_t size, struct container *owner);
 
-/* Take free slots apart from those of [base, base + size), beginning the search as arena_choose().
- * Returns where, or 0 if there are none. */
+/* Take free slots outside [base, base + size), searching as arena_choose() does. Returns their address,
+ * or 0 if there are none. */
 uint64_t arena_take_elsewhere(uint64_t base, uint64_t size, uint64_t random,
                               struct container *owner);
 void arena_give_back(uint64_t base, uint64_t size);
@@ -188,7 +187,7 @@ void arena_give_back(uint64_t base, uint64_t size);
 /* A free base for `size` bytes, beginning the search at a place chosen by `random`; 0 if none. */
 uint64_t arena_choose(uint64_t size, uint64_t random);
 
-/* Take the end of the arena for the volatile heap; once. False if a container is there. */
+/* Take the end of the arena for the volatile heap, once. False if a container is there. */
 bool arena_take_volatile(void);
 
 /* In a child of fork(2): close every container's descriptor and make the whole arena untouchable, but
@@ -201,8 +200,8 @@ static inline bool container_holds(const struct container *c, const void *p)
     return (uintptr_t)p - (uintptr_t)c->base < c->max_size;
 }
 
-/* Whether a pointer of this value leads into the container, or just past its end: which is the right
- * of one behind the last object. */
+/* Whether a pointer of this value leads into the container, or just past its end. A pointer behind the
+ * last object may be just past the end. */
 static inline bool container_is_led_into(const struct container *c, uint64_t value)
 {
     return value - (uintptr_t)c->base <= c->max_size;
@@ -239,8 +238,8 @@ static inline uint64_t *home_table(const struct container *c)
     return home_word(c, FORMAT_TABLE);
 }
 
-/* A word of either table, for who does not hold the page lock: the log may be taking a free segment
- * meanwhile. All other changes are made by who holds the allocator's lock as well. */
+/* A word of either table, for callers without the page lock. The log may be taking a free segment
+ * meanwhile. Every other change is made under the allocator's lock as well. */
 static inline uint64_t table_word(const uint64_t *table, uint64_t segment)
 {
     return __atomic_load_n(&table[segment], __ATOMIC_RELAXED);

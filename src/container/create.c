@@ -1,5 +1,5 @@
 /*
- * Creation: all or nothing. The file is filled and forced to the medium before it has its name
+ * Creation: all or nothing. The file is filled and forced to the medium before it gets its name
  * (container/new_file.h), so a crash leaves no file, or a whole one.
  */
 #define _GNU_SOURCE

@@ -3,9 +3,9 @@
 #define PM_CONTAINER_DESCRIPTOR_H
 
 /*
- * What open(2) has returned, but never that of standard input, output or error: in a program that
- * has closed these a container would get theirs, and what anybody prints would be written over its
- * header. -1 as open(2).
+ * Exchange a descriptor from open(2) if it is 0, 1 or 2. A program may have closed standard input, output
+ * or error, and the container would get this descriptor. Then output of the program would overwrite the
+ * container's header. -1 as open(2).
  */
 int descriptor_of_its_own(int fd);
 

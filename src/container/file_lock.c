@@ -1,7 +1,7 @@
 /*
- * Who may open a container: one writer and nobody else, or any number of readers. Locks of the open
- * file description (OFD), so that two opens in one process conflict as well, and no close of
- * another descriptor drops them.
+ * Who may open a container: one writer and nobody else, or any number of readers. The locks belong to the
+ * open file description (OFD). So two opens in one process conflict as well, and closing another
+ * descriptor does not drop the lock.
  *
  *   byte 0   the writer's, exclusive
  *   byte 1   exclusive for the writer, shared for readers: a reader sees home, which a writer

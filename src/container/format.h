@@ -3,22 +3,24 @@
  * them. Little-endian; all offsets are bytes from the start of the file unless a name says pages,
  * segments or slots.
  *
- *   segment 0 ..         metadata: header copy A | header copy B | state page | segment table
- *   any other segment    what its word in the segment table says: free, a slab of objects of one
- *                        size, a run holding one large object, a part of the log (dlog), or of the
- *                        pointer map
+ *     segment 0 ..         metadata: header copy A | header copy B | state page | segment table
+ *     any other segment    as its word in the segment table says: free, a slab of objects of one
+ *                          size, a run holding one large object, a part of the log (dlog), or of the
+ *                          pointer map
  *
  * Three kinds of metadata, by how they change:
- *   header       written at creation only; each copy has a checksum
- *   in place     sealed words of the state page: base epoch (recovery, close) and, in the same round,
- *                who has the file open; base address and what else a move needs, each with a round of
- *                its own; and what was fenced, without
- *   journaled    root, modules, segment table, bitmaps, pointer map: sealed words, changed by commit
- *                records only; sums over them are in each record and in the state page
- *                (container/sums.h)
  *
- * A sector may come back as zeros, or as it was some time ago. No word for which zero has no meaning
- * accepts zero, and what is changed in place has a guard in another sector.
+ *     header       written at creation only; each copy has a checksum
+ *     in place     sealed words of the state page:
+ *                  - base epoch (recovery, close) and, in the same round, who has the file open
+ *                  - base address and the other words of a move, each with a round of its own
+ *                  - the words that say what was fenced, without a round
+ *     journaled    root, modules, segment table, bitmaps, pointer map: sealed words, changed by commit
+ *                  records only; sums over them are in each record and in the state page
+ *                  (container/sums.h)
+ *
+ * A damaged sector may come back as zeros, or with older contents. If zero has no meaning for a word,
+ * libpm does not accept zero there. Words that are changed in place have a guard in another sector.
  */
 #ifndef PM_CONTAINER_FORMAT_H
 #define PM_CONTAINER_FORMAT_H
@@ -58,8 +60,8 @@ struct format_header {
 };
 
 struct format_state {
-    uint64_t base_epoch;    /* sealed, never 0; whatever the log says of it and of older epochs is
-                               void; and BASE_REDO: what follows it is the redo engine's log */
+    uint64_t base_epoch;    /* sealed, never 0; the log's contents of this and older epochs are void;
+                               and BASE_REDO: the log of later epochs is the redo engine's */
     uint64_t fenced_epoch;  /* sealed; see below */
     uint64_t fenced_images; /* sealed; undo: fenced_images() */
     uint64_t mark;          /* sealed; see below */
@@ -67,39 +69,41 @@ struct format_state {
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */
     uint64_t unused_too[6];
-    uint64_t base;    /* sealed; address of the container's first byte, that its pointers mean */
-    uint64_t target;  /* sealed; not 0: pointers are on their way there, and some have arrived */
+    uint64_t base;    /* sealed; the pointers mean this address of the container's first byte */
+    uint64_t target;  /* sealed; not 0: pointers are being relocated there, and some have arrived */
     uint64_t movable; /* sealed; enum movable */
     uint64_t unused_three[5];
     uint64_t sums; /* sums_word() of the last commit; if the log counts, its newest record has it */
 };
 
 /*
- * What the state page says, once more, in a sector of its own. A state page that an older copy has
- * replaced contradicts it. Written after what it guards, and fenced before that changes again.
+ * A second copy of words of the state page, in a sector of its own. If an older copy has replaced the
+ * state page, the guard contradicts it. The guard is written after the words it guards, and fenced
+ * before they change again.
  */
 struct format_guard {
     uint64_t epoch;   /* sealed, never 0; this commit, and all before it, are durable */
     uint64_t base;    /* sealed; as the state page's, unless a move is on its way */
-    uint64_t movable; /* sealed; as the state page's, or what that was before */
+    uint64_t movable; /* sealed; as the state page's, or its value before */
 };
 
 enum movable {
     MOVABLE_NEVER = 0,
-    MOVABLE_NOW = 1,  /* all who wrote here vouched that pointers are in the map */
-    MOVABLE_ONCE = 2, /* until somebody wrote here who did not */
+    MOVABLE_NOW = 1,  /* all programs that wrote here vouched that pointers are in the map */
+    MOVABLE_ONCE = 2, /* was MOVABLE_NOW, until a program wrote here that did not vouch */
 };
 
 #define BASE_REDO (UINT64_C(1) << (SEAL_BITS - 1))
 
 /*
- * What the log must hold: without these words a damaged record would pass for one that a crash has
- * torn, and the commit before it for the last. They are stored after the fence of what they speak
- * of and never waited for, so after a power failure they may say less than is true, never more.
+ * Two words say what the log must hold. Without them a damaged record would look like a record torn by a
+ * crash, and recovery would take the commit before it for the last. They are stored after the fence that
+ * they report, and no fence waits for them. So after a power failure they may say less than is true,
+ * never more.
  *
- *   fenced_epoch    this epoch's commit, and all before it, was fenced
- *   fenced_images   so were all slots below bits 0..29 of the half of the log that serves the epoch
- *                   whose lower bits are bits 30..55
+ *     fenced_epoch    this epoch's commit, and all before it, was fenced
+ *     fenced_images   bits 30..55: lower bits of an epoch. All slots below bits 0..29 were fenced, in
+ *                     the half of the log that serves this epoch
  */
 #define FENCED_SLOT_BITS 30
 
@@ -112,9 +116,9 @@ static inline uint64_t fenced_images(uint64_t epoch, uint64_t slots)
 static_assert(FORMAT_SIZE_MAX / PM_PAGE <= UINT64_C(1) << FENCED_SLOT_BITS, "slots fit");
 
 /*
- * Whether a program has the file open for writing, and which file it has. So a copy made meanwhile is
- * recognised (container/identity.c). The mark is stored with the base epoch: at open before the first
- * store, at close after the last.
+ * The mark says whether a program has the file open for writing, and identifies the file. So libpm
+ * recognises a copy that was made meanwhile (container/identity.c). The mark is stored with the base
+ * epoch: at open before the first store, at close after the last.
  *
  *   MARK_NONE    written by a libpm that had no marks
  *   MARK_CLOSED  nobody has
@@ -152,17 +156,17 @@ static inline bool mark_is_valid(uint64_t mark)
 static_assert(2 * MARK_HASH_BITS + 2 == SEAL_BITS, "format");
 
 /*
- * A program or library that pointers of the container lead into. Home has them as they were where
- * the module lay when the first of them was committed, `base`; in another run it lies elsewhere.
- * Every word is sealed and journaled; text has 7 bytes a word.
+ * A program or library into which pointers of the container lead. `base` is the module's address when
+ * the first of these pointers was committed. Home keeps the pointers for that address; in another run
+ * the module lies elsewhere. Every word is sealed and journaled; text has 7 bytes a word.
  */
 struct format_module {
-    uint64_t id;        /* of its build-id; 0: no module */
+    uint64_t id;        /* derived from its build-id; 0: no module */
     uint64_t base;      /* address of its first byte, a page's */
     uint64_t size;      /* bytes, whole pages */
     uint64_t name[5];   /* of its file, without directories; cut off if it is longer */
-    uint64_t first;     /* bytes from the first byte to where the first of the pointers leads */
-    uint64_t symbol[7]; /* which is this, text as the name; none if it is not exported */
+    uint64_t first;     /* bytes from the first byte to the target of the first pointer */
+    uint64_t symbol[7]; /* the target's name, text as `name`; none if it is not exported */
 };
 
 #define FORMAT_MODULES_MAX 30
@@ -299,12 +303,12 @@ static inline struct slab_shape slab_shape(uint64_t segment_size, uint32_t objec
 
 /* ---- the pointer map -----------------------------------------------------------------------
  *
- * A segment of sealed words, each of 56 bits: bit i of word w is set if the 8 bytes at
- * (w * 56 + i) * 8 of the group hold a pointer. So a map segment speaks for 56 segments: group g is
- * of segments [56 g, 56 g + 56).
+ * A segment of sealed words, each of 56 bits. Bit i of word w is set if the 8 bytes at (w * 56 + i) * 8
+ * of the group hold a pointer. So a map segment describes 56 segments: group g has the segments
+ * [56 g, 56 g + 56).
  */
 
-#define MAP_WORD_BYTES     (SEAL_BITS * 8u) /* of data that a word of the map speaks for */
+#define MAP_WORD_BYTES     (SEAL_BITS * 8u) /* bytes of data that a word of the map describes */
 #define MAP_WORD_LINES     (MAP_WORD_BYTES / PM_LINE)
 #define MAP_GROUP_SEGMENTS SEAL_BITS
 
@@ -315,14 +319,14 @@ static inline uint32_t format_map_groups(uint64_t segments)
 
 /* ---- the log -------------------------------------------------------------------------------
  *
- * Two halves. Half e % 2 holds what is needed to go back to the start of epoch e: commit record
+ * Two halves. With half e % 2 recovery can go back to the start of epoch e. The half holds commit record
  * e - 1, then pre-images of the pages that e changed. A half is a row of slots of one page each,
  * over all its segments by their order; a segment holds
  *
  *   | descriptors, one a slot | padding to a page | slot 0 | slot 1 | ... | slot n - 1
  *
- * The record fills the first slots of the half, as many as it needs; its bytes run on from slot to
- * slot and their descriptors are not used. A slot holds a pre-image of epoch e if and only if its
+ * The record fills the first slots of the half, as many as it needs. Its bytes run on from slot to slot;
+ * the descriptors of its slots are not used. A slot holds a pre-image of epoch e if and only if its
  * descriptor has that epoch and its checksum fits the slot's contents.
  */
 
@@ -367,7 +371,7 @@ struct record_word { /* a journaled word's new value */
     uint64_t value;
 };
 
-struct record_page { /* a page the transaction opened that holds a live object afterwards */
+struct record_page { /* a page that the transaction opened, and that holds a live object afterwards */
     uint64_t page;
     uint64_t sum; /* checksum of its contents */
 };
@@ -379,14 +383,14 @@ struct record_page { /* a page the transaction opened that holds a live object a
  *
  *   clears | words | fresh ranges | runs of lines | the contents of those lines
  *
- * cut into parts, each with a header. Parts stand in a segment one after the other from its first
- * byte on, each on a line of its own; records go on in any other segment whose parts are all void.
- * A part is valid if and only if its checksum fits; a record is whole if and only if its parts,
- * each naming the checksum of the one before, make up `total` bytes.
+ * cut into parts, each with a header. The parts in a segment follow each other from its first byte on,
+ * each on a line of its own. A record may continue in any other segment whose parts are all void. A part
+ * is valid if and only if its checksum fits. A record is whole if and only if its parts make up `total`
+ * bytes, and each part names the checksum of the part before.
  */
 struct redo_part {
     uint64_t epoch;
-    uint64_t fenced;   /* all was durable up to this epoch when the record was written */
+    uint64_t fenced;   /* when the record was written, everything up to this epoch was durable */
     uint64_t total;    /* bytes of the whole record's stream */
     uint64_t previous; /* checksum of the part before; in the first part sums_word() after this
                           commit */
@@ -403,8 +407,7 @@ struct redo_fresh { /* lines written straight home, in the record's round */
     uint64_t sum; /* checksum of their contents */
 };
 
-/* A run of adjacent lines: number of the first in bits 0..39, how many, less one, in bits 40..63.
- */
+/* A run of adjacent lines: number of the first line in bits 0..39, count less one in bits 40..63. */
 #define RUN_LINES_MAX (UINT64_C(1) << 24)
 
 static inline uint64_t redo_run(uint64_t line, uint64_t count)

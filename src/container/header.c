@@ -1,7 +1,7 @@
 /*
- * The header is written once and read at every open. Two copies, one a page, each with a checksum:
- * one damaged page costs nothing. A header is believed only when its checksum is right and each
- * field is in range, so that nothing computed from it later can overflow.
+ * The header is written once and read at every open. It has two copies, each on a page of its own and
+ * with a checksum, so one damaged page costs nothing. A header is believed only if its checksum is right
+ * and each field is in range. So later computations with it cannot overflow.
  */
 #define _GNU_SOURCE
 #include "container/header.h"

@@ -8,8 +8,8 @@
 void header_seal(struct format_header *header);
 
 /*
- * Read the header of the file open at `fd` from whichever copy is whole; `*damaged` is the offset
- * of the other one if that is not, else UINT64_MAX. Fails with EBADMSG or ENOTSUP.
+ * Read the header of the file open at `fd` from a whole copy. `*damaged` is the offset of the other copy
+ * if that copy is damaged, else UINT64_MAX. Fails with EBADMSG or ENOTSUP.
  */
 int header_read(int fd, const char *path, struct format_header *header, uint64_t *damaged);
 

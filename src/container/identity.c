@@ -3,7 +3,7 @@
  * writer marks its file as open, with the file's inode number and birth time. A copy has the mark too,
  * but is another file. pm_open() refuses it.
  *
- * Recovery of the original must never be refused, so the comparison asks for no more than lasts:
+ * Recovery of the original must never be refused, so the comparison uses only values that last:
  *
  *   device        not compared: its number changes between boots
  *   inode number  lasts on the file systems of is_lasting(). FUSE, NFS, SMB and overlayfs may give a
@@ -11,8 +11,8 @@
  *   birth time    lasts wherever there is one; some file systems and old kernels have none, and some
  *                 servers let it be changed
  *
- * Where both the mark and the file are of a lasting file system, each of the two must be the same.
- * Elsewhere the file is refused only if both are known and both differ.
+ * If both the mark and the file are of a lasting file system, both values must be the same. Elsewhere the
+ * file is refused only if both values are known and both differ.
  *
  * The mark is one word, so that no crash leaves half of it. It has hashes of 27 bits each.
  */
@@ -34,7 +34,7 @@
 #define ZFS_SUPER_MAGIC      0x2FC12FC1
 #define BCACHEFS_SUPER_MAGIC 0xCA451A4E
 
-/* Not 0, which says that nothing is known. */
+/* Never 0, because 0 says that nothing is known. */
 static uint64_t hash(uint64_t value)
 {
     return 1 + value * UINT64_C(0x9E3779B97F4A7C15) % ((UINT64_C(1) << MARK_HASH_BITS) - 1);

@@ -11,11 +11,11 @@
 static uint64_t seconds_now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t); /* never a system call, whatever clock there is */
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t); /* never a system call, whichever clock the kernel uses */
     return (uint64_t)t.tv_sec;
 }
 
-/* What has become of the name; NULL: nothing, or nobody can tell. */
+/* Says how the name was lost. NULL: it was not lost, or libpm cannot tell. */
 static const char *loss_of(const struct container *c)
 {
     const struct name *name = &c->name;
@@ -52,7 +52,7 @@ int name_check_now(struct container *c)
     errno = error;
     atomic_store_explicit(&name->seconds, seconds_now(), memory_order_relaxed);
     atomic_store_explicit(&name->ticks, __builtin_ia32_rdtsc(), memory_order_relaxed);
-    /* While that is an error each commit looks: the file may have been put back. */
+    /* If a lost name is an error, each commit looks: the file may have been put back. */
     atomic_store_explicit(&name->due, loss && name->is_error, memory_order_relaxed);
     if (!loss)
         return 0;

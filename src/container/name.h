@@ -2,14 +2,14 @@
  * Whether a container is still the file at its path. Somebody may delete, rename or replace the file
  * while it is open. Commits go on then, and the next pm_open() of the path does not find them.
  *
- *   chdir(2)                        means nothing: the path is resolved once, at pm_open()
- *   a symbolic link that changes    means nothing: the file is where it was
- *   a directory above is renamed    the name is lost: the path leads there no more
- *   no name at pm_open()            (memfd, O_TMPFILE, unlinked) nothing to look at, ever
- *   chroot(2), missing permission   nobody can tell, so nothing is said
+ *     chdir(2)                        means nothing: the path is resolved once, at pm_open()
+ *     a symbolic link that changes    means nothing: the file is where it was
+ *     a directory above is renamed    the name is lost: the path leads there no more
+ *     no name at pm_open()            (memfd, O_TMPFILE, unlinked) nothing to look at, ever
+ *     chroot(2), missing permission   nobody can tell, so nothing is said
  *
- * It costs a commit 10 instructions, which read and compare the processor's clock, and once a second
- * two calls of stat(2).
+ * The check costs a commit 10 instructions, which read and compare the processor's clock. Once a second
+ * it costs two calls of stat(2).
  */
 #ifndef PM_CONTAINER_NAME_H
 #define PM_CONTAINER_NAME_H
@@ -25,14 +25,14 @@ struct name {
     char *path; /* resolved; NULL: the file had none. Owned */
     dev_t root_device;
     ino_t root_inode;         /* what "/" was */
-    bool is_error;            /* to have lost it is one, and no warning */
+    bool is_error;            /* a lost name is an error, not a warning */
     _Atomic bool due;         /* look at the next commit, whatever the clock says */
     _Atomic bool told;        /* there has been a warning */
-    _Atomic uint64_t ticks;   /* of the processor's clock, when the time was last looked at */
-    _Atomic uint64_t seconds; /* when the file was */
+    _Atomic uint64_t ticks;   /* of the processor's clock, when the time was last read */
+    _Atomic uint64_t seconds; /* when the path was last checked */
 };
 
-/* About 0.2 s: the processors' clocks differ, and so it is only when to look at the time. */
+/* About 0.2 s. The processors' clocks differ, so they only decide when to read the time. */
 #define NAME_TICKS (UINT64_C(1) << 29)
 
 /* Resolve the path of an open container. -1 with ENOMEM; or as name_check(). */
@@ -47,8 +47,8 @@ static inline bool name_is_due(const struct name *name)
            atomic_load_explicit(&name->due, memory_order_relaxed);
 }
 
-/* At a commit: look, but once a second at most. If the name is lost there is one warning; or -1 with
- * ESTALE and a message, if that is an error. Any thread. */
+/* At a commit: check the path, but once a second at most. If the name is lost, warn once. If a lost name
+ * is an error, return -1 with ESTALE and a message. Any thread. */
 int name_check(struct container *c);
 
 /* The same, whatever the time is. */

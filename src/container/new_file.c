@@ -19,7 +19,7 @@
 
 #define SELF_TEXT 64
 
-/* A path to an open file, which may have no other. There is none without /proc. */
+/* A path to an open file, which may have no other path. Without /proc the path leads nowhere. */
 static const char *name_of(int fd, char text[SELF_TEXT])
 {
     snprintf(text, SELF_TEXT, "/proc/self/fd/%d", fd);
@@ -29,7 +29,7 @@ static const char *name_of(int fd, char text[SELF_TEXT])
 int directory_open(const char *path)
 {
     char copy[PATH_MAX];
-    assert(strlen(path) < sizeof copy); /* or the kernel would not have opened the file */
+    assert(strlen(path) < sizeof copy); /* else the kernel would not have opened the file */
     strcpy(copy, path);
     const char *directory = dirname(copy);
     int fd = TEMP_FAILURE_RETRY(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -48,14 +48,15 @@ int directory_sync(const char *path, int fd)
 }
 
 /*
- * Go on with the file as it is known by its second name. File systems in user space often make that
- * another file to the kernel, with locks, pages and a length of its own: who opened it by its name
- * would not meet our lock, and see other contents. -EEXIST if somebody has done so already.
+ * Open the file again by its second name, and go on with this descriptor. On many file systems in user
+ * space the kernel takes the second name for another file, with its own locks, pages and length. A process
+ * that opens the file by its name would not meet our lock, and would see other contents. If a process has
+ * done so already: -EEXIST.
  */
 static int open_by_name(int *fd, const char *path)
 {
     int named = descriptor_of_its_own(TEMP_FAILURE_RETRY(open(path, O_RDWR | O_CLOEXEC)));
-    if (named < 0) /* of a mode that nobody may open for writing: so nobody will */
+    if (named < 0) /* its mode lets nobody open it for writing, so nobody will */
         return errno == EACCES ? 0 : -errno;
     file_unlock(*fd);
     close(*fd);
@@ -65,8 +66,8 @@ static int open_by_name(int *fd, const char *path)
     return file_is_at(named, path) ? 0 : -EEXIST;
 }
 
-/* By a second name, where files cannot be renamed so that nothing is replaced: NFS, ZFS before 2.2, and
- * many file systems in user space. */
+/* Give the file a second name, where a rename may replace a file. This is the case on NFS, on ZFS before
+ * 2.2, and on many file systems in user space. */
 static int rename_new(int *fd, const char *temporary, const char *path)
 {
     if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
@@ -92,7 +93,7 @@ static int publish(struct new_file *file, const char *path)
                : -errno;
 }
 
-/* A new file beside `path`: nameless, with `temporary` set to "", or with that name. */
+/* Make a new file beside `path`: nameless, with `temporary` set to "", or named `temporary`. */
 static int open_new(const char *path, mode_t mode, char temporary[PATH_MAX])
 {
     temporary[0] = 0;

@@ -2,8 +2,9 @@
  * A file that appears at its path whole or not at all, and replaces none. It is made without a name
  * (O_TMPFILE), and linked to its path by a call that does not replace. So a crash leaves no litter.
  *
- * On file systems without O_TMPFILE it has a temporary name beside the path, and is renamed; also in
- * processes without /proc, which linking needs. There a crash may leave the file, which nobody opens.
+ * On file systems without O_TMPFILE the file has a temporary name beside the path, and is renamed. The
+ * same is done in processes without /proc, which linking needs. There a crash may leave a file that
+ * nobody opens.
  */
 #ifndef PM_CONTAINER_NEW_FILE_H
 #define PM_CONTAINER_NEW_FILE_H
@@ -13,26 +14,26 @@
 
 struct new_file {
     int fd;
-    char name[PATH_MAX]; /* that it has now; "": none */
+    char name[PATH_MAX]; /* the current name; "": none */
 };
 
 /* -1 with errno, but no message. */
 int new_file_open(struct new_file *file, const char *path, mode_t mode);
 
 /*
- * Name the finished file `path`, durably; its contents are durable already. The descriptor may be
- * another one afterwards, which is locked for writing. -1 with a message: EEXIST if there is a file at
- * the path. new_file_discard() cleans up.
+ * Name the finished file `path`, durably; its contents are durable already. The descriptor may be another
+ * one afterwards, and it is locked for writing. -1 with a message: EEXIST if there is a file at the path.
+ * new_file_discard() cleans up.
  */
 int new_file_publish(struct new_file *file, const char *path);
 
 /* Close the descriptor of a file that has not been published, and remove it. errno stays. */
 void new_file_discard(struct new_file *file);
 
-/* The directory that `path` is in, or -1 with a message. */
+/* Open the directory that `path` is in. -1 with a message. */
 int directory_open(const char *path);
 
-/* Make what was done to the entry `path` of its directory durable, and close `directory`. */
+/* Make changes to the directory's entry `path` durable, and close `directory`. */
 int directory_sync(const char *path, int directory);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * Opening: find the file, lock it, judge its header, take its place in the arena, map home. What
- * the log says is the transaction layer's business, between container_open() and
- * container_map_rest().
+ * Opening: find the file, lock it, judge its header, take its place in the arena, map home. The log is
+ * the business of the transaction layer, between container_open() and container_map_rest().
  */
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -34,7 +33,7 @@ static int close_after_error(int fd)
     return -1;
 }
 
-/* Open and lock the file now at `path`; creates it as asked. */
+/* Open and lock the file now at `path`; create it if the options say so. */
 static int open_locked(const char *path, const struct container_options *options, bool *created)
 {
     enum { ATTEMPTS = 16 }; /* other processes may create and delete it meanwhile */
@@ -75,8 +74,9 @@ static int open_locked(const char *path, const struct container_options *options
     return pm__fail(ENOENT, "%s: comes and goes, or is a symbolic link to nothing", path);
 }
 
-/* That nobody else may write the file. Of the file that is open, so nobody can exchange it meanwhile. The
- * group's bits of a file with an ACL are the most that the ACL allows to anybody but the owner. */
+/* Check that nobody else may write the file. The check uses the open file, so nobody can exchange it
+ * meanwhile. If the file has an ACL, the group's bits are the most that the ACL allows to anybody but the
+ * owner. */
 static int check_owner(const struct container *c, const struct stat *st)
 {
     if (st->st_uid != geteuid())
@@ -93,14 +93,14 @@ static int check_owner(const struct container *c, const struct stat *st)
     return 0;
 }
 
-/* A copy may be sparse. See backend/blocks.c on what would come of that. But a few forged bytes can claim
- * 4 TiB, and shall not fill the disk. */
+/* A copy may be sparse; backend/blocks.c says why a container may not be. But a few forged bytes can
+ * claim 4 TiB, and must not fill the disk. */
 static int fill_holes(struct container *c, const struct stat *st, uint64_t holes_max)
 {
     enum { BLOCK = 512 };
     uint64_t size = min_u64((uint64_t)st->st_size, c->header.max_size);
     uint64_t present = (uint64_t)st->st_blocks * BLOCK, behind = (uint64_t)st->st_size - size;
-    present -= min_u64(present, behind); /* as if all that is behind were there */
+    present -= min_u64(present, behind); /* counts as if all bytes behind were there */
     if (present >= size)
         return 0;
     if (size - present > holes_max)
@@ -171,9 +171,10 @@ static int check_file(struct container *c, const struct container_options *optio
 }
 
 /*
- * Map all of a container's space privately, also what the file may grow to, and protect it. A
- * private mapping is stored to once before it is protected: only then do all pieces, into which
- * protecting single pages will cut it, share one anon_vma, so that the kernel can join them again.
+ * Map all of a container's space privately, including the space for growth, and protect it. Before a
+ * private mapping is protected, store to it once. Then all its pieces share one anon_vma. Later
+ * protecting single pages cuts the mapping into pieces, and the kernel can join only pieces that share
+ * an anon_vma.
  */
 static int map_private(struct container *c, char *address)
 {
@@ -185,7 +186,7 @@ static int map_private(struct container *c, char *address)
     return error;
 }
 
-/* Open [offset, offset + size) of such a mapping: there is a file behind it now. [handler] */
+/* Open [offset, offset + size) of a private mapping: there is a file behind it now. [handler] */
 static int unveil(char *address, uint64_t offset, uint64_t size, int protection)
 {
     return mprotect(address + offset, size, protection) == 0 ? 0 : -errno;
@@ -220,9 +221,9 @@ static char *reserve(struct container *c)
 }
 
 /*
- * A process that died while it grew the file may have left its new length in the cache only. Rounds
- * make lines durable, not lengths: so before anything can refer to what lies there. (On an ordinary
- * file recovery's last round is an fdatasync(2), which does it.)
+ * If a process died while it grew the file, the new length may be in the cache only. Rounds make lines
+ * durable, not lengths. So sync the length before anything can refer to the new space. (On an ordinary
+ * file recovery's last round is an fdatasync(2), which syncs the length too.)
  */
 static int make_length_durable(struct container *c)
 {
@@ -234,7 +235,7 @@ static int map_home(struct container *c, const struct container_options *options
 {
     if (place_take(c, options) != 0)
         return -1;
-    /* The last that was here may have failed to give the addresses back. */
+    /* The last container here may have failed to give the addresses back. */
     int error = map_reserve_again(c->base, c->max_size);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
@@ -295,16 +296,17 @@ int container_open(struct container *c, const char *path, const struct container
     return 0;
 }
 
-/* What lies elsewhere is written to a view that is a file to the kernel, page by page: ask now, for
- * beyond the limit the write is a signal. Growing meets it at the container's own file, as ever. */
+/* If the container lies elsewhere, its view is a file to the kernel, and libpm writes to it page by page.
+ * Ask now whether the view exceeds the limit of file sizes: beyond the limit such a write is a signal.
+ * Growing meets the limit at the container's own file, as ever. */
 static bool is_beyond_limit(const struct container *c)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < container_bytes(c);
 }
 
-/* Memory for the view, and no page of it yet: it grows to those that are written, and no other is
- * touched. */
+/* Make memory for the view, without any page yet. It grows by the pages that are written. No other page
+ * is touched. */
 static int map_memory(struct container *c)
 {
     c->view_fd = descriptor_of_its_own(memfd_create("libpm view", MFD_CLOEXEC));
@@ -369,8 +371,8 @@ static int append(struct container *c, uint64_t from, uint64_t size)
     int error = file_allocate(c->fd, from, from + size);
     if (error != 0)
         return error;
-    /* Before anything can refer to it: nothing orders the new length and the next round's writes.
-     */
+    /* Before anything can refer to the new space: nothing orders the new length and the next round's
+     * writes. */
     error = medium_sync_length(&c->medium);
     if (error == 0)
         error = map_home_from(c, from, size);

@@ -1,9 +1,11 @@
 /*
- * A container lies at the addresses that its pointers mean, if those are free; then nothing needs
- * doing. Else, if all who wrote it vouched that its pointers are in the pointer map, it gets
- * others. The view then has pointers for these, page by page (txn/moved.h); or, if the program asks
- * for that, or does not vouch for pointers that it will store, the layer that knows the map moves
- * them on the medium before anybody sees them.
+ * A container lies at the addresses that its pointers mean, if those are free. Then there is nothing to
+ * do. Otherwise it gets other addresses, if all programs that wrote it vouched for the pointer map. Its
+ * pointers then become right in one of two ways:
+ *
+ *  - The view has translated pointers, page by page (txn/moved.h).
+ *  - The layer that knows the map relocates the pointers on the medium, before anybody sees them. This
+ *    is done if the program asks for it, or does not vouch for the pointers it will store.
  */
 #define _GNU_SOURCE
 #include "container/place.h"
@@ -28,14 +30,14 @@ static bool is_in_arena(uint64_t base, uint64_t size)
            size <= ARENA_SIZE && base - ARENA_HINT <= ARENA_SIZE - size;
 }
 
-/* Whether a move can be told from what it has done: see pointer/move.c. Once it is complete, but
- * not noted to be, target and base are the same. */
+/* Whether the two ranges are apart. Only then a relocated pointer can be told from an old one: see
+ * pointer/move.c. If a move is complete but not yet noted, target and base are the same. */
 static bool is_apart(uint64_t target, uint64_t base, uint64_t size)
 {
     return target == 0 || target == base || target + size <= base || base + size <= target;
 }
 
-/* Whether the state page is the newest that there was. A move is on its way until `target` is zero. */
+/* Whether the state page is the newest one. A move is under way until `target` is zero. */
 static int check_guard(const struct container *c, const struct format_state *state)
 {
     struct format_guard guard;

@@ -4,14 +4,14 @@
 
 #include "container/container.h"
 
-/* Read from the state page what addresses home's pointers mean. -1 with a message. */
+/* Read from the state page which addresses home's pointers mean. -1 with a message. */
 int place_read(struct container *c);
 
-/* Take slots of the arena and set `base`: those that the pointers mean if they are free, others if
- * the container is movable; and decide whether it `relocates`, and is `moved`. -1 with EADDRINUSE. */
+/* Take slots of the arena and set `base`. If the slots that the pointers mean are free, take them. If not,
+ * and the container is movable, take others. Set `relocates` and `moved`. -1 with EADDRINUSE. */
 int place_take(struct container *c, const struct container_options *options);
 
-/* ENOMEM, since the arena has no free slots for `size` bytes. Returns -1. */
+/* Fail with ENOMEM, because the arena has no free slots for `size` bytes. Returns -1. */
 int place_none(const char *path, uint64_t size);
 
 #endif

@@ -1,18 +1,17 @@
 /*
- * Giving the end of the file back to the file system, while it is open.
+ * Giving the end of the file back to the file system, while the container is open.
  *
- * First nobody looks there any more, then nothing is mapped there, then it is cut off: so no access
- * ever meets the SIGBUS of a mapping without a file behind it. Growing begins where `segments` says
- * that the file ends, cuts off what is behind that, and maps anew; so it does not matter how far
- * this came.
+ * The order is: first nobody looks there, then nothing is mapped there, then the file is cut off. So no
+ * access ever meets the SIGBUS of a mapping without a file behind it. The steps may stop anywhere:
+ * growing begins at the file's end according to `segments`, cuts off the rest, and maps anew.
  */
 #include "container/container.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 
-/* A private mapping stays, for it was made for all that the file may grow to; what has been copied
- * goes with the file. */
+/* A private mapping stays: it was made for all space into which the file may grow. The private copies go
+ * with the file. */
 static int unmap(char *address, uint64_t size, bool private)
 {
     if (!private)
@@ -38,7 +37,7 @@ int container_shrink(struct container *c, uint32_t segments)
             queue_forget(&c->medium, c->home + from, size);
         error = unmap_all(c, from, size);
     }
-    if (error == 0) /* the last time may have failed to */
+    if (error == 0) /* may be left from an earlier failure */
         error = file_give_back(c->fd, from);
     return error == 0 ? medium_sync_length(&c->medium) : error;
 }

@@ -1,16 +1,16 @@
 /*
  * Sums over all journaled words of the last commit. A lost sector reads as zeros, or as an older copy.
- * Each word in it has a right seal, but the sum does not come out.
+ * Each word of an older copy has a right seal, but the sum is wrong.
  *
  *   fixed   root, modules and segment table: pm_open() adds them up
  *   rest    bitmaps and pointer map, which grow with the container: pm_check() adds them up
  *
- * Each word contributes a hash of its payload and its offset. A word of zero contributes nothing: so
- * space that was never written needs no visit. A commit takes the old words out and puts the new ones
- * in: two multiplications a word. The log's words of the segment table do not count, for they change
+ * Each word contributes a hash of its payload and its offset. A word of zero contributes nothing, so
+ * space that was never written needs no visit. A commit subtracts the old words and adds the new ones:
+ * two multiplications a word. The log's words of the segment table do not count, because they change
  * without a commit.
  *
- * The sums of a commit are in its record; those at the base epoch are in the state page.
+ * The sums of a commit are in its record; the sums at the base epoch are in the state page.
  */
 #ifndef PM_CONTAINER_SUMS_H
 #define PM_CONTAINER_SUMS_H
@@ -47,7 +47,7 @@ static inline bool sums_word_is_valid(uint64_t word)
     return seal_is_valid(word) && word & SUMS_SET;
 }
 
-/* What a word at `offset` contributes. `seed`: the container's, so that another's words differ. */
+/* The contribution of a word at `offset`. Each container has its own `seed`, so that their words differ. */
 static inline uint32_t sums_term(uint64_t seed, uint64_t offset, uint64_t word)
 {
     uint64_t key = (offset ^ seed) * UINT64_C(0x9E3779B97F4A7C15) | 1;

@@ -31,8 +31,8 @@ bool view_slab(const struct view *v, uint32_t segment, struct view_slab *slab)
     return true;
 }
 
-/* The large object that begins at a segment; 0 if none does. Constant: whether a run is whole in between
- * has been looked at by txn_open(). */
+/* The bytes of the large object that begins at a segment; 0 if none does. Constant time: txn_open() has
+ * checked that each run is whole. */
 static uint64_t large_bytes(const struct view *v, uint64_t segment)
 {
     uint64_t word = word_of(v, segment), count = segment_argument(word);
@@ -107,7 +107,8 @@ static bool all_used(const struct view_slab *s, uint64_t first, uint64_t end)
     return true;
 }
 
-/* Of the words in [from, end), which are of one slab; the one at `origin` is bit 0. */
+/* A mask of the words in [from, end) that belong to objects of one slab; bit 0 is the word at
+ * `origin`. */
 static uint64_t words_of_slab(const struct view_slab *s, uint64_t from, uint64_t end,
                               uint64_t origin)
 {

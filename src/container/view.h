@@ -1,10 +1,10 @@
 /*
- * The one checked view of what a container holds: its slabs, their slots in use, its large objects.
- * Seals and checksums tell damage, not who wrote a word; so whatever walks objects asks here and not
- * the words themselves. Nothing is allocated and nothing is remembered.
+ * The one checked view of a container's contents: its slabs, their slots in use, its large objects.
+ * Seals and checksums show damage, but not who wrote a word. So all code that walks objects asks here, and
+ * does not read the words itself. A view allocates nothing and remembers nothing.
  *
- * A view is of one copy of the tables: home's, as the last commit left them, or the shadow's, as the
- * open transaction has them. The caller holds the lock that keeps that copy still.
+ * A view shows one copy of the tables: home's, as the last commit left them, or the shadow's, as the open
+ * transaction has them. The caller holds the lock that keeps the copy still.
  *
  * Invariants, whatever the table and the bitmaps say:
  *
@@ -15,10 +15,10 @@
  *      metadata, log, pointer map or bitmap.
  *  V4  Every search ends: linear in the segments and bitmap words that it passes.
  *
- * Of the table V3 takes that runs of large objects are whole, which txn_open() has checked.
+ * V3 relies on one property of the table: runs of large objects are whole. txn_open() has checked it.
  *
- * malloc(), free() and commit go by descriptors instead (allocator/slab.h), whose shapes are made
- * here. They clip every range of slots to the slab's, for which V1 suffices.
+ * malloc(), free() and commit use descriptors instead (allocator/slab.h). The descriptors' shapes are made
+ * here. They clip every range of slots to the slab's slots; V1 is enough for this.
  */
 #ifndef PM_CONTAINER_VIEW_H
 #define PM_CONTAINER_VIEW_H
@@ -27,7 +27,7 @@
 
 struct view {
     const struct container *c;
-    const char *tables; /* where the container's first byte is, in home or in the shadow */
+    const char *tables; /* address of the container's first byte, in home or in the shadow */
     uint32_t segments;
 };
 
@@ -50,30 +50,30 @@ struct view_slab {
 /* The shape of a slab with this table word; false if no slab has such a word. */
 bool view_shape(const struct container *c, uint64_t word, struct slab_shape *shape);
 
-/* The slab that a segment is; false if it is none. */
+/* Describe the slab in a segment; false if the segment is no slab. */
 bool view_slab(const struct view *v, uint32_t segment, struct view_slab *slab);
 
-/* The slots in use that one word of a bitmap speaks for, a bit each. */
+/* The slots in use that one word of a bitmap describes, a bit each. */
 static inline uint64_t view_used(const struct view_slab *slab, uint32_t word)
 {
     uint64_t bits = slab->bitmap[word];
     return seal_is_valid(bits) ? bits & bitmap_mask(word, 0, slab->shape.objects) : 0;
 }
 
-/* Whether nothing is wrong with a word of the bitmap of a slab with so many slots. */
+/* Whether a word of a slab's bitmap is sound; the slab has `objects` slots. */
 static inline bool view_is_sound(uint64_t bits, uint32_t word, uint32_t objects)
 {
     return seal_is_valid(bits) && !(seal_payload(bits) & ~bitmap_mask(word, 0, objects));
 }
 
-/* The first object at `*offset` or behind it: where it begins, and its bytes; false if there is none. */
+/* The first object at `*offset` or behind it: its offset and its bytes; false if there is none. */
 bool view_next(const struct view *v, uint64_t *offset, uint64_t *size);
 
-/* The object that the byte at `offset` is of; false if it is of none. */
+/* The object to which the byte at `offset` belongs; false if there is none. */
 bool view_find(const struct view *v, uint64_t offset, uint64_t *start, uint64_t *size);
 
-/* Which of the 8-byte words from `offset` on are words of objects: a bit each, the first in bit 0. They
- * are as many as a word of the pointer map speaks for. */
+/* A mask of the 8-byte words from `offset` on that belong to objects; the first word is bit 0. It covers
+ * the words that one word of the pointer map describes. */
 uint64_t view_words(const struct view *v, uint64_t offset);
 
 #endif

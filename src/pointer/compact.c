@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Objects of the first step, and of any. */
+/* Most objects of the first step, and of any step. */
 #define STEP_FIRST 64
 #define STEP_MAX   (UINT32_C(1) << 20)
-/* What a step should write besides what it moves: a share of the file, but no less than this. */
+/* Bytes a step should log besides the moved objects: a share of the file, but no less than STEP_LOG. */
 #define STEP_LOG       (UINT64_C(16) << 20)
 #define STEP_LOG_SHARE 8
 
@@ -19,7 +19,7 @@ struct step {
     struct compaction plan;
     struct move *moves; /* in order of `from` */
     uint32_t count;
-    uint8_t *emptied; /* per segment, and one behind: pointers there may be to what has moved */
+    uint8_t *emptied; /* per segment, and one behind: pointers there may lead to a moved object */
     uint64_t pointers;
 };
 
@@ -58,7 +58,7 @@ static int cannot_access(const struct step *s, uint64_t offset, int error)
                           container_of(s)->path, (unsigned long long)offset);
 }
 
-/* Our own stores into the view: this file is not compiled with pmcc. And loads. */
+/* Announce libpm's own stores into the view, or loads: this file is not compiled with pmcc. */
 static int announce(struct step *s, uint64_t offset, uint64_t bytes)
 {
     int error = txn_dirty(s->map->a->t, offset, bytes);
@@ -71,7 +71,7 @@ static int touch(struct step *s, uint64_t offset, uint64_t bytes)
     return error == 0 ? 0 : cannot_access(s, offset, error);
 }
 
-/* Page by page: where memory is short a page that was read may be gone when the next is there. */
+/* Page by page: if memory is short, a page that was read may be gone when the next page is there. */
 static int copy(struct step *s, const struct move *m)
 {
     char *base = container_of(s)->base;
@@ -109,7 +109,7 @@ static const struct move *move_before(const struct step *s, uint64_t offset)
     return &s->moves[low];
 }
 
-/* Where what was at `offset`, or ended there, is now. */
+/* The new place of a byte that was at `offset`, or of an object that ended there. */
 static uint64_t redirected(const struct step *s, uint64_t offset)
 {
     if (offset > container_bytes(container_of(s)) || !s->emptied[segment_at(s, offset)])
@@ -149,7 +149,7 @@ static int redirect_all(struct step *s)
     return 0;
 }
 
-/* Which segments pointers are looked up in. */
+/* Note in which segments pointers are looked up. */
 static void note_emptied(struct step *s, uint8_t emptied)
 {
     for (uint32_t i = 0; i < s->count; i++) {
@@ -159,7 +159,7 @@ static void note_emptied(struct step *s, uint8_t emptied)
     }
 }
 
-/* All but the commit of a step of at most `most` objects, or a few more. */
+/* Do a step of at most `most` objects, or a few more, without its commit. */
 static int prepare(struct step *s, uint32_t most)
 {
     struct allocator *a = s->map->a;
@@ -182,7 +182,7 @@ static int prepare(struct step *s, uint32_t most)
 static int undo(struct allocator *a)
 {
     int error = errno;
-    (void)allocator_rollback(a); /* where the medium failed, nothing more will be committed */
+    (void)allocator_rollback(a); /* if the medium failed, nothing more will be committed */
     errno = error;
     return -1;
 }
@@ -204,7 +204,7 @@ static int make(struct step *s, uint32_t most)
     return result;
 }
 
-/* How large the next step may be, after one that wrote so much to the log. */
+/* The size of the next step, after a step that wrote `logged` bytes to the log. */
 static uint32_t next_size(const struct step *s, uint32_t most, uint64_t logged)
 {
     uint64_t budget = max_u64(STEP_LOG, container_bytes(container_of(s)) / STEP_LOG_SHARE);
@@ -228,7 +228,7 @@ static uint64_t bytes_moved(const struct step *s)
     return bytes;
 }
 
-/* Void the log, and have the file end where it can. */
+/* Void the log, and cut the file off where it can end. */
 static int shrink(struct allocator *a)
 {
     lock_acquire(&a->lock);
@@ -246,7 +246,7 @@ static int move_all(struct step *s, const struct compact_listener *listener,
         uint64_t copied = medium->counts.bytes_copied;
         while (make(s, most) != 0) {
             bool full = errno == ENOSPC || errno == EDQUOT;
-            if (!full || most == 1 || shrink(s->map->a) != 0) /* the log has what was undone */
+            if (!full || most == 1 || shrink(s->map->a) != 0) /* the log still has the undone step */
                 return -1;
             most = (uint32_t)max_u64(most / 4, 1);
         }
@@ -321,7 +321,7 @@ int pointers_compact(struct pointer_map *map, const struct compact_listener *lis
         result = shrink(map->a);
     int error = errno;
     if (result != 0 && container_bytes(c) > bytes && medium_failed(&c->medium) == 0)
-        (void)shrink(map->a); /* what was undone is in the log yet */
+        (void)shrink(map->a); /* the undone step is still in the log */
     end(&s);
     errno = error;
     return result;

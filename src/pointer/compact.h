@@ -1,25 +1,28 @@
 /*
  * Compaction: objects move together, and every pointer to them is redirected through the map.
  *
- * In steps, each a transaction of its own: a batch of objects is copied, the old ones are freed,
- * one pass over the map redirects what led to them, commit. After a crash the container is as it
- * was before a step or after it, which to the program are the same but for the addresses; the next
- * call goes on. At last maps that nobody needs go, and txn_shrink() cuts the free end off.
+ * Compaction works in steps, and each step is a transaction:
+ *  1. copy a batch of objects, and free the old ones
+ *  2. make one pass over the map, and redirect the pointers that led to the old objects
+ *  3. commit
+ * After a crash the container is as it was before or after a step. To the program the two differ only in
+ * addresses. The next call goes on. At the end compaction frees maps that nobody needs, and txn_shrink()
+ * cuts off the free end.
  *
- *   size of steps  the log must hold the lines or pages in which a step's pointers are; how many
- *                  that will be is known afterwards only. So the first step is small, and each
- *                  next one as large as the last one's log allows (STEP_LOG). A step for which there is no room
- *                  is rolled back and tried again as a smaller one
- *   passes         each costs one look at every pointer; growing steps make that few
+ *   size of steps  The log must hold the lines or pages in which a step's pointers are. Their number is
+ *                  known only afterwards. So the first step is small, and each next step is as large as
+ *                  the log of the last one allows (STEP_LOG). A step without room is rolled back, and
+ *                  tried again as a smaller one.
+ *   passes         Each pass looks once at every pointer. Growing steps keep the passes few.
  *
- * What a pointer leads to is judged by where it led when the step began
+ * The target of a pointer is judged at the beginning of the step:
  *
- *   into an object, or just past its end with no object there       that object
- *   just past the end of one object, to the start of the next       either: they move together (E2)
- *   nowhere                                                         nobody: it stays
+ *     into an object, or just past its end with no object there       that object
+ *     just past the end of one object, to the start of the next       either: they move together (E2)
+ *     nowhere                                                         nobody: it stays
  *
  * The idea: PMDK's defragmentation (pmemobj_defrag, 2020), where the program lists its pointers;
- * here the map has them. Mark-compact collectors redirect by such passes too (Jonkers 1979).
+ * here the map has them. Mark-compact collectors redirect pointers in passes, too (Jonkers 1979).
  */
 #ifndef PM_POINTER_COMPACT_H
 #define PM_POINTER_COMPACT_H
@@ -28,7 +31,7 @@
 #include "pointer/map.h"
 
 struct compact_listener {
-    /* NULL, or told each object that has moved, when that is durable; no lock is held. */
+    /* NULL, or called for each object that has moved, when the move is durable; no lock is held. */
     void (*moved)(void *context, void *from, void *to, size_t bytes);
     void *context;
 };
@@ -38,9 +41,9 @@ struct compact_report {
 };
 
 /*
- * Compact a container of which all pointers are mapped. Nothing has changed since the last commit,
- * which is durable; nobody else uses the container. `*report` is of what has been done, even if that
- * ended in -1 with a message; then the open transaction is empty.
+ * Compact a container of which all pointers are mapped. Nothing has changed since the last commit, and it
+ * is durable. Nobody else uses the container. `*report` says what has been done, even if the call fails
+ * with -1 and a message. After a failure the open transaction is empty.
  */
 int pointers_compact(struct pointer_map *map, const struct compact_listener *listener,
                      struct compact_report *report);

@@ -45,7 +45,7 @@ static uint64_t word_at(struct mapped_place at)
 
 enum words { WORDS_THERE, WORDS_NEW };
 
-/* Where the words of a group are, and where the journal finds them; zero if they are new. */
+/* Note where a group's words are, for the journal too. If they are new, zero them. */
 static void place_words(struct pointer_map *map, struct map_group *group, uint32_t segment,
                         enum words which)
 {
@@ -64,14 +64,14 @@ static void place_words(struct pointer_map *map, struct map_group *group, uint32
     __atomic_store_n(&group->words, shadow_word(c, offset), __ATOMIC_RELEASE);
 }
 
-/* Nothing is mapped there. */
+/* Note that the group has no map. */
 static void displace_words(struct map_group *group)
 {
     group->segment = 0;
     __atomic_store_n(&group->words, NULL, __ATOMIC_RELEASE);
 }
 
-/* For allocator_upcalls: the table is another one now, and every region is clean. */
+/* For allocator_upcalls: the segment table has been replaced, and every region is clean. */
 static void find_maps(void *context)
 {
     struct pointer_map *map = context;
@@ -105,7 +105,7 @@ static int no_room(const struct pointer_map *map, int error)
                           (unsigned long long)container_bytes(container_of(map)));
 }
 
-/* A map for a group that has none, or is to have another. */
+/* Make a map for a group that has none, or that is to have another. */
 static int make_map(struct pointer_map *map, struct map_group *group)
 {
     const struct container *c = container_of(map);
@@ -126,7 +126,7 @@ static int make_group(void *context, uint32_t group)
     return make_map(map, &map->groups[group]);
 }
 
-/* Take a new map back, with all that it says. */
+/* Give a new map back, with all its bits. */
 static void unmake_group(struct pointer_map *map, struct map_group *group)
 {
     struct journal *journal = &map->a->t->journal;
@@ -330,7 +330,7 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
                                c->path, (unsigned long long)offset);
     uint64_t value = *(const uint64_t *)(c->base + offset);
     if (map->a->t->kinds && txn_kinds_at(c->base + offset, 1) != KIND_POINTER)
-        return 0; /* something else by now, as the next commit will say */
+        return 0; /* no pointer any more; the next commit will say so */
     if (foreign_is_sentinel(value) || foreign_is_freed(value) || container_is_led_into(c, value) ||
         modules_know(&map->a->t->modules, value))
         return 0;
@@ -343,7 +343,7 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
                     c->path, (unsigned long long)offset, (unsigned long long)value);
 }
 
-/* The mapped words of one object lead where they may. */
+/* Check that the mapped words of one object lead to allowed places. */
 static int check_object(const struct pointer_map *map, uint64_t offset, uint64_t end)
 {
     while ((offset = pointer_map_next(map, offset, end)) < end) {
@@ -354,7 +354,7 @@ static int check_object(const struct pointer_map *map, uint64_t offset, uint64_t
     return 0;
 }
 
-/* That no word is mapped in [offset, end), where no object is. */
+/* Check that no word is mapped in [offset, end), where no object is. */
 static int check_gap(const struct pointer_map *map, uint64_t offset, uint64_t end)
 {
     uint64_t mapped = pointer_map_next(map, offset, end);

@@ -1,23 +1,23 @@
 /*
- * A move, without a log:
+ * A move (relocation) needs no log. Its steps are
  *
- *   1  the state page's `target` says where to; a round
- *   2  each mapped word that leads to the old addresses is made to lead to the new; a round
- *   3  `base` becomes the new address, a round; so does that of the guard, a round; `target` becomes
- *      0, a round
+ *   1  The state page's `target` gets the new address; a round.
+ *   2  Each mapped word that leads to the old addresses is changed to lead to the new; a round.
+ *   3  `base` becomes the new address, a round. The guard's base becomes the new address, a round.
+ *      `target` becomes 0, a round.
  *
- * After a crash in between some words have been moved and some have not, and each says by itself
- * which it is:
+ * After a crash in between, some words have been moved and some have not. Each word tells by itself
+ * whether it has been moved:
  *
- *   V1  Old and new addresses have none in common; the byte past the end counts, for pointers may
- *       lead there, and the first, where the header is, does not.
+ *   V1  Old and new addresses have none in common. The byte past the end counts, because pointers may
+ *       lead there. The first byte does not count, because the header is there.
  *
- *   V2  What a step relies on is durable before it begins, whoever stored it: after the mere death
- *       of a process `target` and moved words may be in the cache only, and the power may fail
- *       next. So an opening that goes on publishes `target` again, and writes back all mapped words.
+ *   V2  Each step relies only on durable data, whoever stored the data. After the mere death of a
+ *       process `target` and moved words may be in the cache only, and the power may fail next. So an
+ *       opening that goes on publishes `target` again, and writes back all mapped words.
  *
- * So the next opening goes on where this one was interrupted, however often; and if by then others
- * are at the new addresses too, it completes this move (home can be read from anywhere) and makes
+ * So the next opening goes on where this one was interrupted, however often. By then the new addresses
+ * may be taken, too. Then the opening completes this move (home can be read from anywhere) and makes
  * another.
  */
 #include "pointer/move.h"
@@ -42,14 +42,15 @@ static int publish(struct container *c, uint64_t *word, uint64_t payload)
     return error == 0 ? medium_fence(&c->medium) : error;
 }
 
-/* Which words a word of the map speaks for are pointers: of objects, whatever it says (view.h). */
+/* The words that one word of the map calls pointers. Only words of objects count, whatever the map says
+ * (view.h). */
 static uint64_t mapped_words(const struct container *c, uint64_t map, uint64_t offset)
 {
     struct view committed = view_committed(c);
     return seal_payload(map) & view_words(&committed, offset);
 }
 
-/* Move what one word of the map says, at `offset` and behind. */
+/* Move the words that one word of the map names, at `offset` and behind. */
 static bool move_few(struct container *c, uint64_t map, uint64_t offset, void *unused)
 {
     (void)unused;
@@ -59,7 +60,7 @@ static bool move_few(struct container *c, uint64_t map, uint64_t offset, void *u
         uint64_t at = offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *);
         uint64_t *word = home_word(c, at);
         if (*word - from - 1 < c->max_size) {
-            __atomic_store_n(word, *word - from + to, __ATOMIC_RELAXED); /* whole: the medium too */
+            __atomic_store_n(word, *word - from + to, __ATOMIC_RELAXED); /* whole, on the medium too */
             c->pointers_moved++;
         }
         first = min_u64(first, at);
@@ -74,7 +75,7 @@ struct search {
     uint64_t from, size, found; /* addresses; and an offset */
 };
 
-/* Whether one of these leads there. */
+/* Whether one of these words leads to [from, from + size). */
 static bool find_among_few(struct container *c, uint64_t map, uint64_t offset, void *context)
 {
     struct search *s = context;
@@ -97,8 +98,8 @@ static int check_map(const struct container *c, uint64_t offset)
     return 0;
 }
 
-/* Visits a word of the map that is not 0, and the offset of the first word that it speaks for. True
- * if that is all. */
+/* Visits a word of the map that is not 0, with the offset of the first word it describes. True ends the
+ * visits. */
 typedef bool visitor(struct container *c, uint64_t map, uint64_t offset, void *context);
 
 static bool visit_map(struct container *c, uint64_t offset, uint64_t group, visitor *visit,
@@ -138,8 +139,8 @@ static int check_maps(const struct container *c)
     return result;
 }
 
-/* A move to where `pointers_target` says; some of it may have been done before. What the map has lost would
- * stay behind, so its sum is looked at first. */
+/* Move to `pointers_target`; an interrupted move may have done a part before. Pointers that the map has
+ * lost would stay behind, so check the map's sum first. */
 static int move(struct txn *t)
 {
     struct container *c = t->c;
@@ -185,7 +186,7 @@ int pointers_move(struct txn *t)
     }
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)
         return 0;
-    /* Again, if another has said so: V2. */
+    /* Again, even if another opening has said so: V2. */
     int error = publish(c, &home_state(c)->movable, MOVABLE_ONCE);
     if (error == 0)
         error = publish(c, &home_guard(c)->movable, MOVABLE_ONCE);
