@@ -2,8 +2,8 @@
  * Emits the inline test of a mark. In instructions of x86-64, as LLVM 19 makes them at -O2, it costs
  * (in a loop the two 64-bit constants stay in registers):
  *
- *   outside the arena       movabs mov sub mov shr je               6; 5 in a loop
- *   inside, marked already  the same, then shr movabs cmpb jne     10; 8 in a loop
+ *     outside the arena       movabs mov sub mov shr je               6; 5 in a loop
+ *     inside, marked already  the same, then shr movabs cmpb jne     10; 8 in a loop
  *
  * If a store may straddle two lines, the test of the second byte costs 4 more.
  *
@@ -269,8 +269,8 @@ static uint64_t kinds_told(const Write &write)
     return kinds;
 }
 
-/* The kinds for a piece of `size` bytes: byte n of the result is the kind if the piece begins at byte n
- * of a word. */
+/* The kinds for a piece of `size` bytes. If the piece begins at byte n of a word, byte n of the result is
+ * the word's kind. */
 static uint64_t kinds_of_pieces(uint64_t size)
 {
     uint64_t kinds = 0;
