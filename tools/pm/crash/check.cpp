@@ -29,8 +29,8 @@ std::string opinion(const char *path)
 {
     pm_options options = {};
     options.size = sizeof options;
-    // The image shows the container at one moment, as a crash does. But it is not the file that the
-    // program had open, so libpm takes it for a copy.
+    // The image shows the container at one moment, as a crash leaves it. But the program had another
+    // file open, so libpm takes the image for a copy.
     options.flags = PM_READONLY | PM_ACCEPT_COPY;
     // The container may have pointers to functions and constants of the program, which is not loaded
     // here. Whether other pointers may lead out is the program's choice.

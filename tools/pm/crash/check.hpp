@@ -21,9 +21,9 @@ struct Situation {
     std::vector<std::string> containers; // paths of the containers that exist
 };
 
-// libpm's own opinion. It comes from a process of its own, since a damaged container may kill the
-// process that opens it. This process opens containers read-only. So the user's check finds the files
-// as the crash left them, not as a recovery made them.
+// libpm's own opinion. A second process finds it out, since a damaged container may kill the process.
+// This process opens containers read-only. So the user's check finds the files as the crash left them,
+// not as a recovery made them.
 class Libpm
 {
   public:

@@ -54,9 +54,9 @@ static bool open_as(int target, const char *path, int flags)
     return done;
 }
 
-// Turns the child into the program. Returns only if that fails, with errno set. The program gets a
-// process group of its own, so that it can be killed with all its children. The program dies when the
-// tool dies, even if the tool is killed by kill -9.
+// Turns the child into the program. Returns only on failure, with errno set. The program gets its own
+// process group: the tool can then kill the program's children, too. The program dies when the tool dies,
+// even by kill -9.
 static void become(const Start &start, char *const *arguments, char *const *environment,
                    pid_t parent)
 {
