@@ -1,22 +1,29 @@
 /*
- * A commit redirects pointers on the stack by the object that they lead into. But optimisers keep
- * pointers that lead into none, or another: of a[i - 1] in a loop they compute &a[-1] once, ahead of
- * it. After a commit such a *stray* pointer would lead nowhere.
+ * Keeps stray pointers from living across a commit, which moves objects (pmcc --discover).
  *
- * So none lives across a call that may commit. It is split into a base, which is a pointer of the
- * program's, and an offset, which is a number; and is put together again behind the call where it is
- * used, of the base as it then is.
+ * A commit redirects each pointer on the stack by the object that the pointer leads into. But
+ * optimisers also keep pointers that lead into no object, or into another object. For a[i - 1] in a
+ * loop, for example, they compute &a[-1] once, before the loop. After a commit this *stray* pointer
+ * would lead nowhere.
  *
- * Stray are, of pointers made by arithmetic, those of which it is not known that they lead into the
- * object that their base leads into (not `inbounds`), and what chooses between such. What the program
- * itself makes is inbounds, or it breaks the language's rules.
+ * So no stray pointer lives across a call that may commit. The pass splits the pointer into a base,
+ * which is a pointer of the program, and an offset, which is a number. After the call, where the
+ * pointer is used, the pass adds the offset to the base. The commit has redirected the base by then.
  *
- * The code generator would put it together ahead of the call all the same, if that is out of a loop.
- * An *anchor* forbids that: an empty inline assembly behind the call, through which the base goes.
- * (Marks have the like, see emit.cc.)
+ * Two kinds of values are stray:
  *
- * Bases of pointers beside them: Agesen, Detlefs and Moss, PLDI 1998, on liveness for precise stacks;
- * LLVM has it in its RewriteStatepointsForGC.
+ *  - The result of pointer arithmetic that is not `inbounds`. Nobody knows whether this pointer leads
+ *    into the object of its base.
+ *  - A phi, select or freeze of stray pointers.
+ *
+ * Arithmetic of the program itself is inbounds, or the program breaks the rules of the language.
+ *
+ * If the place before the call is outside of a loop, the code generator would move the addition there
+ * all the same. An *anchor* prevents the move: the base passes through an empty inline assembly after
+ * the call. (Marks do the same, see emit.cc.)
+ *
+ * Agesen, Detlefs and Moss keep bases beside pointers (PLDI 1998, on liveness for precise stacks).
+ * LLVM's RewriteStatepointsForGC does the same.
  */
 #include "commits.h"
 #include "discover.h"
@@ -72,7 +79,7 @@ class StrayPointers
     void find_stray_pointers();
     Parts parts_of(Value *pointer);
     Instruction *place_before(const Instruction &definition, Instruction &use) const;
-    Value *put_together(Instruction &pointer, Instruction &use); // its parts are known
+    Value *put_together(Instruction &pointer, Instruction &use); // parts_ must have the pointer
 
     Function &function_;
     const DataLayout &layout_;
@@ -81,7 +88,7 @@ class StrayPointers
     Commits commits_;
     SmallSetVector<Instruction *, 16> stray_;
     DenseMap<Value *, Parts> parts_;
-    DenseMap<std::pair<Instruction *, BasicBlock *>, Instruction *> last_; // put together there
+    DenseMap<std::pair<Instruction *, BasicBlock *>, Instruction *> last_; // newest sum in the block
 };
 
 void StrayPointers::find_stray_pointers()
@@ -112,7 +119,7 @@ StrayPointers::Parts StrayPointers::parts_of(Value *pointer)
         unsigned count = phi->getNumIncomingValues();
         PHINode *bases = builder.CreatePHI(pointer->getType(), count);
         PHINode *offsets = builder.CreatePHI(nothing->getType(), count);
-        parts_[pointer] = parts = {bases, offsets}; // it may lead to itself
+        parts_[pointer] = parts = {bases, offsets}; // before the recursion: a phi may be its own input
         for (unsigned i = 0; i < count; i++) {
             Parts incoming = parts_of(phi->getIncomingValue(i));
             bases->addIncoming(incoming.base, phi->getIncomingBlock(i));
@@ -137,7 +144,7 @@ StrayPointers::Parts StrayPointers::parts_of(Value *pointer)
     return parts_[pointer] = parts;
 }
 
-/* Ahead of loops in which nothing commits. */
+/* Where to add base and offset for `use`: before the outermost loop around it in which nothing commits. */
 Instruction *StrayPointers::place_before(const Instruction &definition, Instruction &use) const
 {
     Instruction *place = &use;
@@ -179,7 +186,7 @@ bool StrayPointers::run()
     if (uses.empty())
         return false;
     for (auto [pointer, use] : uses)
-        parts_of(pointer); // of what is as it was
+        parts_of(pointer); // first, while all uses still have their old values
     for (auto [pointer, use] : uses)
         use->set(put_together(*pointer, *cast<Instruction>(use->getUser())));
     SmallVector<WeakTrackingVH, 16> left(stray_.begin(), stray_.end());

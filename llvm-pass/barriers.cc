@@ -1,7 +1,7 @@
 /*
- * Which instructions a mark may not move across, see is_barrier(). Everything is one unless it is
- * known to be none. Marks stand late in the pipeline, so what was inferred of a function's body
- * (memory effects, nosync) is known here.
+ * Decides which instructions a mark may not move across, see is_barrier(). An instruction is a barrier
+ * unless it is known to be harmless. The pass runs late in the pipeline. So LLVM has already inferred
+ * the attributes of functions from their bodies (memory effects, nosync).
  */
 #include "writes.h"
 
@@ -14,8 +14,8 @@ namespace pmcc
 {
 
 /*
- * A function that commits writes the library's own memory. One that only reads, or writes nothing
- * but what its arguments point to, does not; and ordered atomic loads count as writes.
+ * A function that commits writes libpm's own memory. So a function that only reads cannot commit. Nor
+ * can a function that writes only where its arguments point. LLVM counts ordered atomic loads as writes.
  */
 static bool call_may_commit(const CallBase &call)
 {
@@ -26,7 +26,8 @@ static bool call_may_commit(const CallBase &call)
     return !(call.onlyAccessesArgMemory() && call.hasFnAttr(Attribute::NoSync));
 }
 
-/* Nor do libpm's functions that allocate; a program's own operators may. */
+/* libpm's functions that allocate do not commit. A program's own operator new or delete may commit:
+ * calls of the operators go to pm___Z*, which the program may have replaced. */
 static bool is_allocation(const CallBase &call)
 {
     const Function *callee = call.getCalledFunction();
@@ -41,7 +42,7 @@ bool may_commit(const Instruction &instruction)
            call_may_commit(*call);
 }
 
-/* Intrinsics are not called: what they write is told where they stand, as of all instructions. */
+/* Intrinsics are not calls: the pass tells the kinds of their writes in place, as for any instruction. */
 bool may_tell(const Instruction &instruction)
 {
     auto *call = dyn_cast<CallBase>(&instruction);

@@ -16,7 +16,8 @@ constexpr Route wrapped[] = {
 #include "runtime/wrapped.def"
 };
 
-/* Those that libpm cannot call. */
+/* libpm cannot call these functions itself, so it has no wrappers for them. An announcement precedes
+ * the call instead. */
 constexpr Route announced[] = {
 #define WRAP(...)
 #define WRAP_BY_HAND(...)
@@ -58,7 +59,7 @@ Function *declared(const Module &module, const Route &route)
                : nullptr;
 }
 
-/* The calls of `function` that are ours to change. */
+/* The calls of `function` that the pass may change. */
 SmallVector<CallBase *> calls_of(const Function &function, bool optnone_only)
 {
     SmallVector<CallBase *> calls;
@@ -71,7 +72,7 @@ SmallVector<CallBase *> calls_of(const Function &function, bool optnone_only)
     return calls;
 }
 
-/* Calls of `int read();`, as it was declared before C had prototypes, cannot go to a wrapper. */
+/* If a file declares `int read();`, as before C had prototypes, its calls cannot go to a wrapper. */
 void warn_of_old_declaration(const Module &module, const Route &route, bool optnone_only)
 {
     const Function *function = module.getFunction(route.name);
@@ -83,7 +84,7 @@ void warn_of_old_declaration(const Module &module, const Route &route, bool optn
                                 "libc does");
 }
 
-/* Have each call of `function` follow one of pm__function, which takes the same. */
+/* Put a call of pm__function, with the same arguments, before each call of `function`. */
 bool announce_calls_of(Module &module, const Function &function, bool optnone_only)
 {
     Type *nothing = Type::getVoidTy(module.getContext());
@@ -94,7 +95,7 @@ bool announce_calls_of(Module &module, const Function &function, bool optnone_on
     for (CallBase *call : calls_of(function, optnone_only)) {
         auto *before = dyn_cast_or_null<CallBase>(call->getPrevNode());
         if (before && before->getCalledOperand() == announcer.getCallee())
-            continue; /* in an optnone function, by the compiler; and this is the linker */
+            continue; /* the compiler announced it in an optnone function; this run is in the linker */
         IRBuilder<>(call).CreateCall(announcer, SmallVector<Value *>(call->args()));
         changed = true;
     }

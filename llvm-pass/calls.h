@@ -1,6 +1,6 @@
 /*
- * Sends calls of library functions to others of the same type: those that write through their
- * arguments to the wrappers in src/runtime/, which mark first. The list is src/runtime/wrapped.def.
+ * Redirects calls of library functions that write through their arguments. The calls go to wrappers of
+ * the same type in src/runtime/, which mark first. The list is src/runtime/wrapped.def.
  */
 #pragma once
 
@@ -12,30 +12,35 @@ namespace pmcc
 {
 
 /**
- * A library function; pm__name stands for it. The type is a string: first the result, then the
- * parameters; v is void, b a bool, i a 32-bit integer, l a 64-bit integer, d a double, f a float, p a pointer,
- * ? anything else, and a final dot stands for "...".
+ * A library function, and its type; pm__name takes its calls. The type is a string: a letter for the
+ * result, then a letter for each parameter. The letters: v void, b bool, i 32-bit integer,
+ * l 64-bit integer, d double, f float, p pointer, ? anything else. A final dot stands for "...".
  */
 struct Route {
     const char *name, *type;
 };
 
-/** Whether `function` is to be left alone: __attribute__((disable_sanitizer_instrumentation)). */
+/**
+ * Whether the pass must leave `function` alone: it is naked, or has
+ * __attribute__((disable_sanitizer_instrumentation)).
+ */
 bool is_opted_out(const llvm::Function &function);
 
-/** Warn at a call: "pmcc does not know " and this. */
+/** Warn at a call: "pmcc does not know ", followed by `what`. */
 void warn_unknown(const llvm::CallBase &call, const llvm::Twine &what);
 
 /**
- * Replace calls, and addresses taken, of functions that the module declares with the type that the
- * route has. With `optnone_only` in functions that are optnone and nowhere else.
+ * Replace each route's function by pm__name, in calls and where its address is taken. The module must
+ * declare the function with the type of the route. With `optnone_only`, replace in optnone functions
+ * only.
  */
 bool route_calls(llvm::Module &module, llvm::ArrayRef<Route> routes, bool optnone_only);
 
-/** Have each call follow one of pm__name, which returns nothing. */
+/** Put a call of pm__name, which returns nothing, before each call of a route's function. */
 bool announce_calls(llvm::Module &module, llvm::ArrayRef<Route> routes, bool optnone_only);
 
-/** Both with the routes of wrapped.def; and the second with those of containers.def. */
+/** wrap_calls() routes and announces the functions of wrapped.def. announce_links() announces the
+ * functions of containers.def. */
 bool wrap_calls(llvm::Module &module, bool optnone_only);
 bool announce_links(llvm::Module &module, bool optnone_only);
 

@@ -28,7 +28,7 @@ bool Commits::between(const Value &definition, const Instruction &use) const
 {
     auto *instruction = dyn_cast<Instruction>(&definition);
     if (!instruction && !isa<Argument>(definition))
-        return false; // nothing that moves
+        return false; // a constant: commits do not move it
     const BasicBlock *to = use.getParent();
     const BasicBlock *from = instruction ? instruction->getParent() : &to->getParent()->front();
     auto behind = instruction ? std::next(instruction->getIterator()) : from->begin();

@@ -1,4 +1,4 @@
-/* Where in a function a commit may happen. */
+/* Knows where in a function a commit may happen. */
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -16,8 +16,8 @@ class Commits
     bool in(const llvm::Loop &loop) const;
     bool in(llvm::BasicBlock::const_iterator begin, llvm::BasicBlock::const_iterator end) const;
 
-    /** On any way from an instruction or argument to an instruction that it dominates. Linear in
-     * the blocks between. */
+    /** Whether a commit may happen on any path from `definition`, an instruction or argument, to `use`.
+     * `definition` must dominate `use`. Linear in the blocks between. */
     bool between(const llvm::Value &definition, const llvm::Instruction &use) const;
 
   private:

@@ -1,4 +1,4 @@
-/* The library functions that link nodes of containers: src/runtime/containers.def. */
+/* Announces the library functions that link nodes of C++ containers: src/runtime/containers.def. */
 #include "calls.h"
 
 using namespace llvm;

@@ -11,8 +11,8 @@ namespace
 
 constexpr char suffix[] = ".pm";
 
-/* By the C++ ABI: virtual tables, those that are in use while bases are constructed, and their tables.
- * Other data is one object, whoever refers to it. */
+/* The prefixes are from the C++ ABI: virtual tables (ZTV), construction virtual tables (ZTC), and tables
+ * of virtual tables (ZTT). Other data must stay one object for all files that refer to it. */
 bool is_table(const GlobalVariable &variable)
 {
     StringRef name = variable.getName();
@@ -28,7 +28,7 @@ bool is_copy(const GlobalValue &value)
     return isa_and_nonnull<Function>(value.getAliaseeObject());
 }
 
-/* What the linker keeps or drops as one, like a class's two constructors. */
+/* The linker keeps or drops a comdat group as a whole, like the two constructors of a class. */
 void rename_group(Module &module, const Comdat &group)
 {
     SmallVector<GlobalObject *, 4> members(group.getUsers().begin(), group.getUsers().end());
@@ -42,7 +42,7 @@ void rename_group(Module &module, const Comdat &group)
 
 void name_copies(Module &module)
 {
-    SmallVector<GlobalValue *, 16> used; // and so, perhaps, known by name elsewhere
+    SmallVector<GlobalValue *, 16> used; // other code may know these by name, so they keep it
     for (bool by_compiler : {false, true})
         collectUsedGlobalVariables(module, used, by_compiler);
     SmallSetVector<const Comdat *, 16> groups;

@@ -1,8 +1,10 @@
 /*
- * Inline functions, instances of templates, and tables of virtual functions are in each object file
- * that needs them, and the linker keeps one of the copies: it may be that of an object file without
- * marks, whose stores to a container nobody would see. So the copies in a marked module get names of
- * their own, "name.pm", of which the linker keeps one as well.
+ * Gives the copies of inline functions in a marked module names of their own.
+ *
+ * The compiler puts inline functions, instances of templates, and tables of virtual functions into
+ * each object file that needs them. The linker keeps one copy. If it kept a copy without marks, libpm
+ * would not see the stores of this copy. So each copy in a marked module is renamed to "name.pm". The
+ * linker keeps one copy of "name.pm", too.
  */
 #pragma once
 
@@ -11,7 +13,7 @@
 namespace pmcc
 {
 
-/** Before anything is optimised, so that link-time optimisation finds the names, too. */
+/** Call it before any optimisation, so that link-time optimisation finds the new names, too. */
 void name_copies(llvm::Module &module);
 
 } // namespace pmcc

@@ -1,15 +1,16 @@
 /*
- * The inline test, in instructions of x86-64 as LLVM 19 makes them at -O2 (in a loop the two
- * 64-bit constants stay in registers):
+ * Emits the inline test of a mark. In instructions of x86-64, as LLVM 19 makes them at -O2, it costs
+ * (in a loop the two 64-bit constants stay in registers):
  *
- *   outside the arena       movabs mov sub mov shr je               6; 5 in a loop
- *   inside, marked already  the same, then shr movabs cmpb jne     10; 8 in a loop
+ *     outside the arena       movabs mov sub mov shr je               6; 5 in a loop
+ *     inside, marked already  the same, then shr movabs cmpb jne     10; 8 in a loop
  *
- * A second byte to test, of a store that may straddle two lines, is 4 more. The call is by the
- * preserve_most convention (src/runtime/mark_entry.S): otherwise what is live across it would sit
- * in registers that the function has to save on entry, marked or not. (A tree's lookup, which
- * stores one word through a pointer, was 1.6 times as slow for three pushes: the next lookup's
- * registers came back through memory, after that store.)
+ * If a store may straddle two lines, the test of the second byte costs 4 more.
+ *
+ * The call uses the preserve_most convention (src/runtime/mark_entry.S). With the usual convention, values
+ * that are live across the call would need registers that the function saves on entry, even if it
+ * never calls. An example: for three pushes, a tree's lookup that stores one word through a pointer
+ * took 1.6 times as long. The registers of the next lookup came back through memory, after that store.
  */
 #include "emit.h"
 
@@ -41,8 +42,8 @@ Emitter::Emitter(Module &module)
         function->addFnAttr(Attribute::NoUnwind);
         function->addFnAttr(Attribute::Cold);
         function->setCallingConv(CallingConv::PreserveMost);
-        /* Not through the PLT: on the first call of a function the dynamic linker would look it up,
-         * and that keeps only the registers of the usual convention. */
+        /* Not through the PLT. On the first call the dynamic linker would look the function up, and the
+         * look-up preserves only the registers of the usual convention. */
         function->addFnAttr(Attribute::NonLazyBind);
         return function;
     };
@@ -71,8 +72,8 @@ static Value *is_in_arena(IRBuilder<> &builder, Value *address)
                                 Constant::getNullValue(type));
 }
 
-/* Whether a value may lead into the arena, or into a module that is not always at the same addresses: 16 TiB or
- * more, and below what the kernel keeps for itself. */
+/* Whether a value may lead into the arena, or into a module that is not always at the same addresses.
+ * Both lie at 16 TiB or above, and below the addresses of the kernel. */
 static Value *may_be_address(IRBuilder<> &builder, Value *value)
 {
     constexpr int shift = 44, end = 47;
@@ -83,9 +84,10 @@ static Value *may_be_address(IRBuilder<> &builder, Value *value)
 }
 
 /*
- * Where commits move objects, nothing that is computed of an address may outlive a commit, and the
- * code generator would take the subtraction out of a loop. So the address comes out of an empty
- * inline assembly, which stays where it is; once for each mark, which no commit interrupts.
+ * Under discovery commits move objects. So no number that is computed from an address may outlive a
+ * commit. But the code generator would move the subtraction of the arena's start out of a loop. So
+ * the address passes through an empty inline assembly, which stays in place. One such assembly serves
+ * a whole mark, since no commit interrupts a mark.
  */
 Value *Emitter::address_of(IRBuilder<> &builder, Value *pointer)
 {
@@ -102,7 +104,7 @@ Value *Emitter::address_of(IRBuilder<> &builder, Value *pointer)
     return address;
 }
 
-/* Where the byte of a table is that has one for each 2^shift bytes of the arena. */
+/* The byte for `address` in a table that has one byte for each 2^shift bytes of the arena. */
 static Value *in_table(IRBuilder<> &builder, uint64_t table, unsigned shift, Value *address)
 {
     Value *offset = builder.CreateSub(address, builder.getInt64(ARENA_HINT));
@@ -150,7 +152,7 @@ void Emitter::mark_line(Instruction *at, Value *pointer)
     call(builder, mark_, {pointer});
 }
 
-/* `length` is 1 to 64, so that there are no lines but those of the first and of the last byte. */
+/* `length` is 1 to 64. So only the lines of the first and of the last byte are touched. */
 void Emitter::mark_ends(Instruction *at, Value *pointer, Value *length)
 {
     IRBuilder<> builder(at);
@@ -171,7 +173,7 @@ Instruction *Emitter::if_kinds_wanted(Instruction *at, Value *pointer)
     return SplitBlockAndInsertIfThen(builder.CreateICmpNE(wanted, builder.getInt8(0)), at, false);
 }
 
-/* What the library says of the kinds of words at `from`, if it is asked; before `at`. */
+/* Emit, before `at`: if `is_asked`, ask libpm for the kinds of the words at `from`; else take `otherwise`. */
 Value *Emitter::ask(Instruction *at, Value *is_asked, Value *from, uint64_t size,
                     uint64_t otherwise)
 {
@@ -186,9 +188,9 @@ Value *Emitter::ask(Instruction *at, Value *is_asked, Value *from, uint64_t size
 }
 
 /*
- * The library is asked only for what may be an address and comes from the arena: nothing else needs
- * more than its value. The answer goes before `at`, which nothing separates from the load that
- * might change what the load has read.
+ * Emit, before `at`, the kinds of the words that `load` has read. libpm is asked only if a word may be
+ * an address and was read from the arena; any other word goes by its value. Between the load and `at`
+ * nothing may change the memory that the load has read.
  */
 Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
 {
@@ -205,7 +207,7 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     return ask(at, is_asked, from, size, KIND_BY_VALUE * KIND_EACH);
 }
 
-/* Of one word: what may be a pointer goes by its value then. */
+/* The kind of one word after its bits changed: a word that may be a pointer now goes by its value. */
 static Value *with_bits_changed(IRBuilder<> &builder, Value *known)
 {
     Value *may_point =
@@ -213,8 +215,8 @@ static Value *with_bits_changed(IRBuilder<> &builder, Value *known)
     return builder.CreateSelect(may_point, builder.getInt64(KIND_BY_VALUE), known);
 }
 
-/* The kind of the word of which a part is at `pointer`. Few words may be addresses, and only of those the
- * library knows more. */
+/* The kind of the whole word that has a part at `pointer`. libpm is asked only if the word's value may
+ * be an address, and few are. */
 Value *Emitter::kind_of_whole(Instruction *at, Value *pointer, uint64_t otherwise)
 {
     IRBuilder<> builder(at);
@@ -226,7 +228,7 @@ Value *Emitter::kind_of_whole(Instruction *at, Value *pointer, uint64_t otherwis
     return ask(at, may_be_address(builder, before), word, word_size, otherwise);
 }
 
-/* Before bits of a word change. */
+/* The kind that a word will have after the bits at `pointer` change. Emitted before the change. */
 Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t otherwise)
 {
     Value *known = kind_of_whole(at, pointer, otherwise);
@@ -234,7 +236,7 @@ Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t other
     return with_bits_changed(builder, known);
 }
 
-/* Whether memory may have changed between a load and what comes before `at`. */
+/* Whether `load` stands in the block of `at`, before it, and no instruction between writes to memory. */
 static bool is_just_before(const LoadInst *load, const Instruction *at)
 {
     for (const Instruction *i = load->getNextNode(); i; i = i->getNextNode())
@@ -257,7 +259,7 @@ void Emitter::prepare(ArrayRef<Write> writes)
                 kind_of_whole(half->getNextNode(), half->getPointerOperand(), KIND_BY_VALUE);
 }
 
-/* The kinds of a write as the table has them. */
+/* The kinds of a write as the kinds table has them: in Write::kinds data is 0, in the table KIND_DATA. */
 static uint64_t kinds_told(const Write &write)
 {
     uint64_t kinds = write.kinds;
@@ -267,7 +269,8 @@ static uint64_t kinds_told(const Write &write)
     return kinds;
 }
 
-/* The kinds of pieces of this many bytes, by the place of the first. */
+/* The kinds for a piece of `size` bytes. If the piece begins at byte n of a word, byte n of the result is
+ * the word's kind. */
 static uint64_t kinds_of_pieces(uint64_t size)
 {
     uint64_t kinds = 0;
@@ -276,7 +279,8 @@ static uint64_t kinds_of_pieces(uint64_t size)
     return kinds;
 }
 
-/* Tell pieces where a write does not begin within the first bytes of a word; the rest goes where it does. */
+/* If the write begins behind byte `bytes` of its word, tell pieces. Returns the place for the code of the
+ * other case. */
 Instruction *Emitter::unless_split(Instruction *at, Value *pointer, uint64_t size, uint64_t bytes)
 {
     IRBuilder<> builder(at);
@@ -289,7 +293,8 @@ Instruction *Emitter::unless_split(Instruction *at, Value *pointer, uint64_t siz
     return whole;
 }
 
-/* Of one word in most cases: what is noted of other pieces there stays. */
+/* Tell that pieces are stored. If they lie in one word, as most do, the bits of earlier pieces of that
+ * word stay set. */
 void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
 {
     IRBuilder<> builder(at);
@@ -319,7 +324,8 @@ void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
     builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();
 }
 
-/* A byte for each word that is stored to. What is not aligned touches one more word, and is pieces, or data. */
+/* Write a kind for each word that is stored to. A store that is not aligned touches one more word. Its
+ * words are pieces, or data. */
 void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
 {
     at = if_kinds_wanted(at, pointer);
@@ -359,7 +365,7 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
 
 /* ---- by shapes ------------------------------------------------------------------------------- */
 
-/* From the first lane that is written to the last; memory beyond may not exist. */
+/* Mark from the first lane that is written to the last. The memory of other lanes may not exist. */
 void Emitter::mark_lanes(const Write &write)
 {
     IRBuilder<> builder(write.at);
@@ -375,7 +381,7 @@ void Emitter::mark_lanes(const Write &write)
     if (write.shape == Write::Packed) {
         Value *lanes = count_bits(Intrinsic::ctpop);
         length = builder.CreateMul(lanes, lane);
-        Value *rest = builder.CreateSub(builder.getInt64(count), lanes); // not `count` if any is
+        Value *rest = builder.CreateSub(builder.getInt64(count), lanes); // < count if any lane is written
         written = builder.CreateLShr(builder.CreateNot(builder.getIntN(count, 0)),
                                      builder.CreateZExtOrTrunc(rest, bits->getType()));
     } else {
@@ -402,7 +408,7 @@ void Emitter::mark_lanes(const Write &write)
     }
 }
 
-/* One test for all lanes; only if one of them is in the arena, one for each. */
+/* One test covers all lanes. Only if a lane is in the arena, each lane is tested. */
 void Emitter::mark_scatter(const Write &write)
 {
     IRBuilder<> builder(write.at);

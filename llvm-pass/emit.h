@@ -14,23 +14,26 @@ class Emitter
   public:
     explicit Emitter(llvm::Module &module);
 
-    /** Ask for what may be gone when it is stored: of all writes of a function, before emit(). */
+    /**
+     * Emit the questions for kinds that cannot wait for the store: the memory that a value was loaded
+     * from may have changed by then. Call it with all writes of a function, before emit().
+     */
     void prepare(llvm::ArrayRef<Write> writes);
 
-    /** Changes the control flow around write.at, so analyses of the function are void. */
+    /** Emit the mark of a write. It changes the control flow around write.at, so analyses are void. */
     void emit(const Write &write);
 
-    /** Take back the declarations that the constructor made for nothing. */
+    /** Remove those declarations of the constructor that no mark uses. */
     void remove_unused();
 
   private:
-    /* Where code goes that runs when `pointer` leads into the arena, and `when` unless null. */
+    /* The place for code that runs if `pointer` leads into the arena (and if `when`, unless it is NULL). */
     llvm::Instruction *if_in_arena(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *when);
     llvm::Value *address_of(llvm::IRBuilder<> &builder, llvm::Value *pointer);
     llvm::LoadInst *mark_of(llvm::IRBuilder<> &builder, llvm::Value *address);
     llvm::Value *is_unmarked(llvm::IRBuilder<> &builder, llvm::Value *address);
 
-    /* These go before `at`, where the address is known to be in the arena. */
+    /* These emit code before `at`. There the address is known to be in the arena. */
     void mark_line(llvm::Instruction *at, llvm::Value *pointer);
     void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length);
     llvm::Instruction *if_kinds_wanted(llvm::Instruction *at, llvm::Value *pointer);
@@ -54,8 +57,8 @@ class Emitter
     llvm::Function *pieces_;                                 // pm__mark_pieces
     llvm::Function *copy_;                                   // pm__mark_copy
     llvm::Function *kinds_;                                  // pm__kinds
-    llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds, asked for when it was loaded
-    llvm::DenseMap<llvm::Value *, llvm::Value *> addresses_; // of the mark that is being emitted
+    llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds of a load, asked for right behind it
+    llvm::DenseMap<llvm::Value *, llvm::Value *> addresses_; // for the mark that is being emitted
     llvm::MDNode *unlikely_;
     bool discovers_; // commits of this code move objects
 };

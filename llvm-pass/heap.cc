@@ -1,4 +1,4 @@
-/* Where dynamic memory comes from: src/runtime/allocations.def. */
+/* Redirects allocations to libpm's heap: src/runtime/allocations.def. */
 #include "calls.h"
 #include "discover.h"
 
@@ -26,8 +26,8 @@ constexpr const char *operators[] = {
 };
 
 /*
- * A program that replaces an operator means all calls, those of other modules too, which are sent
- * to pm__name. The library's is weak.
+ * A program that replaces operator new or delete replaces it for all modules. Their calls go to pm__name,
+ * so pm__name becomes an alias of the program's operator. libpm's definition is weak and gives way.
  */
 bool replace_operators(Module &module)
 {

@@ -19,10 +19,10 @@ namespace pmcc
 namespace
 {
 
-/* As far back as is looked. */
+/* How many steps back the search for an origin goes. */
 constexpr unsigned depth_limit = 12;
 
-/* What no pointer is: below the first page that a process has, or above the last. */
+/* No pointer lies below the first page that a process may have, or above the last. */
 constexpr uint64_t small_limit = 4096, address_limit = uint64_t(1) << 47;
 
 bool is_small(const APInt &value)
@@ -30,7 +30,7 @@ bool is_small(const APInt &value)
     return value.ult(small_limit) || value.ugt(-small_limit);
 }
 
-/* No origin: nothing that says what else it may be is in doubt for it. */
+/* An empty MaybeOrigin, as that of NULL, agrees with every other origin. */
 using MaybeOrigin = std::optional<Origin>;
 
 MaybeOrigin join(MaybeOrigin a, MaybeOrigin b)
@@ -40,13 +40,14 @@ MaybeOrigin join(MaybeOrigin a, MaybeOrigin b)
     return a->kind == b->kind && a->load == b->load ? a : Origin{Origin::ByValue};
 }
 
-/* Of a value in other lanes, or in some of them. */
+/* The origin after lanes have moved, or if only some of them are left. libpm's answer for the load would
+ * no longer fit the words, so they go by their values. */
 MaybeOrigin without_load(MaybeOrigin origin)
 {
     return origin && origin->load ? Origin{Origin::ByValue} : origin;
 }
 
-/* The type by which memory is accessed, as strict aliasing has it; empty if nobody says. */
+/* The name that strict aliasing gives to the type of the accessed memory. Empty if there is none. */
 StringRef accessed_type(const Instruction &access)
 {
     const MDNode *tag = access.getMetadata(LLVMContext::MD_tbaa);
@@ -55,8 +56,8 @@ StringRef accessed_type(const Instruction &access)
     return name ? name->getString() : StringRef();
 }
 
-/* Whether the type by which memory is read may be another than that by which it was written. Of a
- * union, the optimiser makes one variable of one member's type, or two of which each is half of one. */
+/* Whether memory may be read by another type than it was written by. The optimiser turns a local union
+ * into one variable with the type of one member, or into two variables, each half of a member. */
 bool is_of_union(const LoadInst &load)
 {
     if (auto *variable = dyn_cast<AllocaInst>(load.getPointerOperand()))
@@ -68,8 +69,10 @@ bool is_of_union(const LoadInst &load)
     return accessed_type(load) == "omnipotent char";
 }
 
-/* Of a pointer: the optimiser loads so what memcpy() or an assignment copies, whatever it is, and the
- * compiler a union that it passes as its first member. Without strict aliasing any pointer is loaded so. */
+/* Whether a load of a pointer may load something else. The optimiser copies words for memcpy() or an
+ * assignment as pointers, whatever the words are. The compiler may pass a union as its first member, and
+ * loads a pointer then. Without strict aliasing every load of a pointer looks like these. Then the answer
+ * is no. */
 bool is_copied(const LoadInst &load)
 {
     return load.getModule()->getNamedMetadata(typed_note) && !is_typed_pointer(load);
@@ -107,7 +110,7 @@ class Search
     SmallPtrSet<Value *, 8> phis_;
 };
 
-/* What a value of this type is if nobody knows where it comes from. */
+/* The origin of a value of this type if nobody knows where the value comes from. */
 Origin unknown(Type *type)
 {
     return {type->isPtrOrPtrVectorTy() ? Origin::Pointer : Origin::ByValue};
@@ -126,7 +129,7 @@ bool is_narrow_number(const Type *type)
            type->getPrimitiveSizeInBits().getFixedValue() < 64;
 }
 
-/* What computes is no copy, but bits may be shifted and joined. */
+/* The result of arithmetic is no piece. But shifts and bitwise operations move and join pieces. */
 bool Search::may_be_piece(Value *value, unsigned depth)
 {
     auto *operation = dyn_cast<Operator>(value);
@@ -172,7 +175,7 @@ bool Search::may_be_piece(Value *value, unsigned depth)
     }
 }
 
-/* Whether a word is put together from pieces, as in a loop that reads bytes. */
+/* Whether the operation puts a word together from pieces, as a loop that reads bytes does. */
 bool Search::is_of_pieces(Operator &operation, unsigned depth)
 {
     auto is_part = [&](Value *value) {
@@ -197,8 +200,8 @@ MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, un
     return result;
 }
 
-/* Of a loop's variable: what it may begin with says it, unless it is a number, which may count. What was
- * loaded on some ways only cannot be asked for. */
+/* The initial value of a loop's variable decides its origin. But a number may count in the loop, so it goes
+ * by its value. If the value was loaded on some paths only, libpm cannot be asked for its kind. */
 MaybeOrigin Search::of_phi(Operator &phi, unsigned depth)
 {
     if (!phis_.insert(&phi).second)
@@ -215,7 +218,7 @@ MaybeOrigin Search::of_phi(Operator &phi, unsigned depth)
     return is_complete ? result : without_load(result);
 }
 
-/* NULL, and what marks an end, may stand for a pointer as well as for a number. */
+/* NULL, and small numbers that mark an end, may stand for a pointer or for a number: no origin. */
 MaybeOrigin Search::of_constant(Constant &constant, unsigned depth)
 {
     const APInt *number;
@@ -227,14 +230,15 @@ MaybeOrigin Search::of_constant(Constant &constant, unsigned depth)
     return Origin{constant.getType()->isPtrOrPtrVectorTy() ? Origin::Pointer : Origin::Data};
 }
 
-/* Without optimisation a variable is loaded each time. */
+/* Whether both values are the same. Code without optimisation loads a variable again at each use. */
 bool is_same(const Value *a, const Value *b)
 {
     auto *first = dyn_cast<LoadInst>(a), *second = dyn_cast<LoadInst>(b);
     return a == b || (first && second && first->getPointerOperand() == second->getPointerOperand());
 }
 
-/* x / n * n: of a pointer, the object that it leads into. */
+/* Whether the product rounds what may be a pointer: x / n * n. The result may be the address of the object
+ * that x leads into. */
 bool Search::is_rounding(Operator &operation, unsigned depth)
 {
     auto rounds = [&](Value *quotient, const Value *by) {
@@ -247,9 +251,11 @@ bool Search::is_rounding(Operator &operation, unsigned depth)
 }
 
 /*
- * Products, quotients, shifts: of what may be an address, or part of one, it may be part of one or an
- * address. Not so a product with a large number or with another variable, which hashes are, and the
- * quotient of a distance, which is a number of elements.
+ * Products, quotients and shifts. If the operand may be an address, or part of an address, the result may
+ * be one, too. There are two exceptions:
+ *
+ *  - A product with a large number or with another variable is a hash.
+ *  - The quotient of a distance is a number of elements.
  */
 Origin Search::of_scaling(Operator &operation, unsigned depth)
 {
@@ -268,7 +274,7 @@ Origin Search::of_scaling(Operator &operation, unsigned depth)
     return {may_lead ? Origin::ByValue : Origin::Data};
 }
 
-/* Beside a pointer: an index times the size of an element. */
+/* Whether a value beside a pointer is a distance: an index times the size of an element. */
 bool Search::is_distance(Value *value, unsigned depth)
 {
     Value *index;
@@ -279,7 +285,7 @@ bool Search::is_distance(Value *value, unsigned depth)
     return !origin || origin->kind != Origin::Pointer;
 }
 
-/* add, sub, and, or, xor: what is left of a pointer is one, and so is what makes one. */
+/* add, sub, and, or, xor. A pointer stays a pointer if a distance is added or small bits change. */
 Origin Search::of_arithmetic(Operator &operation, unsigned depth)
 {
     Origin a = look(operation.getOperand(0), depth + 1).value_or(Origin{Origin::Data});
@@ -292,7 +298,7 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
     bool is_constant = match(operation.getOperand(1), m_APInt(number)) ||
                        match(operation.getOperand(0), m_APInt(number));
     if (operation.getOpcode() == Instruction::And && is_constant && number->ult(ARENA_HINT))
-        return {Origin::Data}; // of a tagged pointer, the tag
+        return {Origin::Data}; // of a tagged pointer only the tag is left
     for (Origin *part : {&a, &b})
         if (part->kind == Origin::Pieced)
             *part = {Origin::Data};
@@ -323,7 +329,7 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
     }
 }
 
-/* Arithmetic, as fabs() is too: not what functions return, or read. */
+/* Whether a value is the result of arithmetic, fabs() included. Results of functions and loads are not. */
 bool is_computed(const Operator &operation)
 {
     auto *instruction = dyn_cast<Instruction>(&operation);
@@ -397,8 +403,9 @@ MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
     }
 }
 
-/* Of half a word: where the optimiser made two variables of a union, what may be half a pointer is,
- * with the other half, what its value tells. Who stores halves is another matter. */
+/* The origin of half a word. The optimiser may have made two variables of a union. Then a half that may
+ * belong to a pointer goes by its value, once both halves are together. A program that itself stores
+ * halves is another matter. */
 MaybeOrigin Search::of_half(Operator &operation, unsigned depth)
 {
     switch (operation.getOpcode()) {
@@ -432,8 +439,9 @@ bool is_narrow(const Type *type)
     return bits != 0 && bits < 64 && bits * vector->getNumElements() % 64 == 0;
 }
 
-/* Of such a vector: SIMD code copies and permutes words by it, whatever they are, and its loads may be of
- * any type. Of numbers that a loop computes strict aliasing says the type. */
+/* The origin of a vector of narrow lanes. SIMD code copies and permutes words as such vectors, whatever
+ * the words are. Its loads may have any type. For numbers that a loop computes, strict aliasing knows the
+ * type. */
 MaybeOrigin Search::of_narrow(Operator &operation, unsigned depth)
 {
     auto of_load = [](Instruction &load) {
@@ -484,7 +492,7 @@ MaybeOrigin Search::look(Value *value, unsigned depth)
     return constant ? of_constant(*constant, depth) : unknown(type);
 }
 
-/* Words of 8 bytes, of those types that have an origin. */
+/* How many words of 8 bytes a value of this type has. Only for types whose values can have an origin. */
 unsigned words_of(const Type *type)
 {
     auto *vector = dyn_cast<FixedVectorType>(type);
@@ -497,7 +505,7 @@ unsigned words_of(const Type *type)
 Origin origin_of(Value *value)
 {
     Origin origin = Search().of(value);
-    /* What the kind of a word is can be asked for what was loaded as it is stored. */
+    /* libpm can tell the kinds of loaded words only if as many words are stored as were loaded. */
     if (origin.load &&
         words_of(origin.load->getType()) != words_of(value->getType()))
         return {Origin::ByValue};
@@ -511,7 +519,7 @@ bool is_typed_pointer(const Instruction &access)
            (name.size() > 1 && name[0] == 'p' && isDigit(name[1])); // -pointer-tbaa: "p1 int"
 }
 
-/* Of a field, the tag names the struct too. */
+/* For a field of a struct the tag also names the struct, so its first two operands differ. */
 bool is_typed_field(const Instruction &access)
 {
     const MDNode *tag = access.getMetadata(LLVMContext::MD_tbaa);

@@ -13,11 +13,11 @@ namespace
 
 constexpr uint64_t word_size = 8;
 
-/* Larger variables are looked at by value. */
+/* Bytes. The words of larger variables go by their values. */
 constexpr uint64_t size_limit = 4096;
 
-/* Unions have the type of one of their members: of the others nobody knows. In an array of numbers
- * there may be anything. */
+/* Whether the type of an aggregate says what its parts are. A union has the type of one member, which says
+ * nothing of the other members. An array of numbers may hold anything. */
 bool says_what_is_in_it(Type *type)
 {
     if (auto *array = dyn_cast<ArrayType>(type))
@@ -73,7 +73,7 @@ SmallBitVector pointer_words(const Value *from, uint64_t size, const DataLayout 
         if (says_what_is_in_it(part))
             return true;
         uint64_t bytes = layout.getTypeAllocSize(part);
-        if (bytes >= word_size) // what is smaller than a pointer is none
+        if (bytes >= word_size) // a smaller part holds no pointer
             words.set(at / word_size, divideCeil(at + bytes, word_size));
         return false;
     });

@@ -18,14 +18,14 @@ namespace
 
 constexpr int64_t line_size = int64_t(1) << MARKS_LINE_SHIFT;
 
-/* In units of simple instructions: what computing a range may cost each time a loop is entered. */
+/* Simple instructions that computing a range may cost, each time the loop is entered. */
 constexpr unsigned range_budget = 16;
 
 /* A store whose address is `start + offset + step * round`. */
 struct Marching {
-    size_t write; // its index
+    size_t write; // index in the list of writes
     const SCEV *start;
-    int64_t offset; // from the start of the group's first
+    int64_t offset; // from the `start` of the group's first store
     int64_t size;
 };
 
@@ -67,8 +67,8 @@ bool LoopMover::is_free_of_barriers() const
     });
 }
 
-/* The loop is entered through its preheader, so at least one round runs; and no round is left
- * before the store. */
+/* Whether every round makes the store: no exit of the loop comes before the store. The loop is entered
+ * through its preheader, so at least one round runs. */
 bool LoopMover::is_in_every_round(const Write &write) const
 {
     SmallVector<BasicBlock *, 4> exiting;
@@ -78,8 +78,9 @@ bool LoopMover::is_in_every_round(const Write &write) const
            all_of(exiting, [&](BasicBlock *block) { return dominators_.dominates(home, block); });
 }
 
-/* Or pieces. Then it does not matter in which order kinds are told, and they leave the loop with the marks. What
- * functions tell that are called there, nobody knows; and what is asked for there is what was told before. */
+/* Whether all writes of the loop store data, or pieces. Then the order in which kinds are told does not
+ * matter, and the kinds leave the loop with the marks. The loop must not call functions, which may tell
+ * other kinds. Nor may a write ask for the kind of a loaded word: the answer depends on earlier rounds. */
 bool LoopMover::is_all_data(ArrayRef<Write> writes) const
 {
     bool calls =
@@ -102,8 +103,8 @@ bool LoopMover::move_invariant(Write &write)
 }
 
 /*
- * The bytes that a group of stores marching in step covers. None if whole lines between them stay
- * untouched, for those must not be marked; or if computing the range is not cheap.
+ * Compute the range of bytes that a group of stores marching in step covers. Returns false in two cases:
+ * the range has whole lines that no store touches, which must not be marked; or computing it is not cheap.
  */
 bool LoopMover::range_of(SmallVectorImpl<Marching> &group, int64_t step, Write &range,
                          bool &is_dense)

@@ -1,8 +1,9 @@
 /*
- * Takes marks out of loops in which no commit can happen and whose every round makes the store:
- * that of a loop-invariant address goes before the loop, those of addresses that march through
- * memory become one mark of the whole range. So a loop that fills an array pays once, and stays
- * as the vectoriser left it.
+ * Moves marks out of loops, if no commit can happen in the loop and every round makes the store.
+ *
+ * The mark of a loop-invariant address goes before the loop. Marks of addresses that march through
+ * memory become one mark of the whole range. So a loop that fills an array pays once, and stays as
+ * the vectoriser left it.
  */
 #pragma once
 
@@ -13,7 +14,8 @@
 namespace pmcc
 {
 
-/** Move what can be moved: `at`, `pointer` and sizes change, and a range may stand for several. */
+/** Move the marks that can move. `at`, `pointer` and sizes of writes change. One range may replace several
+ * writes. */
 void move_out_of_loops(llvm::Function &function, llvm::FunctionAnalysisManager &analyses,
                        llvm::SmallVectorImpl<Write> &writes);
 

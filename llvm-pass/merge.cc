@@ -21,7 +21,7 @@ namespace
 
 constexpr int64_t line_size = int64_t(1) << MARKS_LINE_SHIFT;
 
-/* With more marks than this in a function, blocks are looked at one by one: compile time. */
+/* If a function has more marks than this, each block is treated alone, to save compile time. */
 constexpr size_t flow_limit = 2000;
 
 struct Span {
@@ -75,9 +75,9 @@ class Merger
     const DataLayout &layout_;
     SmallVectorImpl<Write> &writes_;
     DenseMap<const Instruction *, SmallVector<Member, 2>> members_; // by where the mark stands
-    DenseMap<const BasicBlock *, Spans> at_exit_;                   // absent: not visited, all
-    DenseSet<const Instruction *> tellers_;                         // where kinds are told
-    DenseSet<const Instruction *> asked_;                           // loads of which they are asked
+    DenseMap<const BasicBlock *, Spans> at_exit_;                   // absent: not visited, all marked
+    DenseSet<const Instruction *> tellers_;                         // kinds are told before these
+    DenseSet<const Instruction *> asked_;                           // loads whose kinds libpm is asked for
     SmallVector<Write, 32> result_;
 };
 
@@ -98,11 +98,11 @@ Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
 }
 
 /*
- * A base that is computed anew, in the next round of a loop, is another pointer. But no span of the
- * old one arrives there: on the way from the function's entry it is not marked.
+ * Call visit(member, whether it is marked already) for each member in order, and visit(nullptr) at
+ * barriers. `marked` has the spans marked at the block's start, and in the end those at its end.
  *
- * Call visit(member, whether it is marked already) for each in order, visit(nullptr) at barriers;
- * on the way `marked` becomes what is marked at the end. */
+ * In the next round of a loop, a base that is computed anew is another pointer. But no marked span of
+ * the old pointer arrives at its definition, since on the path from the function's entry none is marked. */
 template <class Visit> void Merger::walk(BasicBlock &block, Spans &marked, Visit &&visit)
 {
     for (Instruction &instruction : block) {
@@ -122,7 +122,7 @@ Spans Merger::at_entry(const BasicBlock &block) const
 {
     Spans marked;
     bool is_first = true;
-    /* A block not visited yet restricts nothing: all is marked there until a visit finds less. */
+    /* A block not visited yet restricts nothing: it counts as all marked until a visit finds less. */
     for (const BasicBlock *before : predecessors(&block)) {
         auto found = at_exit_.find(before);
         if (found == at_exit_.end())
@@ -138,9 +138,11 @@ Spans Merger::at_entry(const BasicBlock &block) const
 }
 
 /*
- * Whether the joined mark can tell the kinds of all that it was joined of, words side by side in
- * order of address: they are constants, and nobody tells another kind of those words meanwhile, a
- * function called between them no more than a store, nor asks for what they still are.
+ * Whether the joined mark can tell the kinds of all its members. `members` is in order of address.
+ *
+ * The members must be whole words side by side, with constant kinds. Between the joined mark and the
+ * last member, no other store and no called function may tell a kind. Nor may any load there ask for
+ * kinds, since the words still have their old ones.
  */
 bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) const
 {
@@ -164,7 +166,7 @@ bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) cons
     return stores.empty();
 }
 
-/* Keep as few marks as possible of one stretch without barriers. */
+/* Keep as few marks as possible of `region`, a stretch of one block without barriers. */
 void Merger::flush(SmallVectorImpl<Member> &region)
 {
     std::map<Span, size_t> sorted; // to the earliest member with that span
@@ -177,7 +179,7 @@ void Merger::flush(SmallVectorImpl<Member> &region)
         Span span = i->first;
         size_t lowest = i->second, earliest = lowest;
         SmallVector<const Member *, 8> members(1, &region[lowest]);
-        Align align = region[lowest].write->align; // of base + aligned
+        Align align = region[lowest].write->align; // alignment of base + aligned
         int64_t aligned = span.start;
         for (++i; i != sorted.end() && i->first.base == span.base; ++i) {
             int64_t end = std::max(span.end, i->first.end);
@@ -195,7 +197,7 @@ void Merger::flush(SmallVectorImpl<Member> &region)
         write.at = region[earliest].write->at;
         write.size = span.end - span.start;
         write.align = commonAlignment(align, std::abs(span.start - aligned));
-        if (lowest != earliest) { // its own pointer may be computed later
+        if (lowest != earliest) { // the program may compute the lowest pointer only later
             IRBuilder<> builder(write.at);
             write.pointer =
                 builder.CreateGEP(builder.getInt8Ty(), span.base, builder.getInt64(span.start));

@@ -1,15 +1,16 @@
 /*
- * Leaves out marks that others make needless, and joins neighbours.
+ * Drops marks that earlier marks make needless, and joins marks of neighbours.
  *
  * A *span* is an interval of bytes off one base pointer. Two rules, both between barriers only:
  *
- *  - A span inside one that was marked on every path to here since the last barrier needs no mark.
- *  - Spans of one block that fit together into a line's length are marked by one test of the first
- *    and the last byte, where the first of them stands: whatever lies between is in one of those
- *    two lines.
+ *  - If a larger or equal span was marked on every path to here since the last barrier, a span needs
+ *    no mark.
+ *  - If spans of one block fit together into a line's length, one test of the first and the last byte
+ *    marks them all. Every byte between lies in one of these two lines. The test stands where the first
+ *    of the stores stands.
  *
- * Kinds are told where the stores stand, whoever has made the mark; but by a joined mark for all of
- * its words, if they are constants and no other store is between.
+ * Kinds are told where the stores stand, whichever mark covers the store. But if the kinds are constants
+ * and no other store is between, a joined mark tells the kinds of all its words.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * Proofs that a store cannot hit the arena. The arena is reserved by libpm alone, so no stack, no
- * global, no thread-local and nothing that malloc() returned is in it.
+ * Proves that a store cannot hit the arena. libpm alone reserves the arena. So the arena has no stack, no
+ * globals, no thread-locals, and no memory of malloc().
  *
- * Results of operator new are not proven: a program may replace it by one that calls pm_malloc().
+ * For results of operator new there is no proof: a program may replace operator new and call pm_malloc().
  */
 #include "base/marks.h"
 #include "writes.h"
@@ -52,7 +52,7 @@ static bool is_outside_object(const Value *object, const TargetLibraryInfo &libc
 bool is_outside(const Value *pointer, const TargetLibraryInfo &libc)
 {
     if (pointer->getType()->getScalarType()->getPointerAddressSpace() != 0)
-        return true; // relative to %fs or %gs: a thread's own
+        return true; // relative to %fs or %gs: memory of the thread
     SmallVector<const Value *, 4> objects;
     getUnderlyingObjects(pointer, objects, nullptr, 0);
     return all_of(objects, [&](const Value *object) { return is_outside_object(object, libc); });

@@ -1,24 +1,24 @@
 /*
- * When the pass runs. Marks must stand late: put before the vectoriser, they make a loop nine times
- * slower. So:
+ * Decides when the pass runs. The pass must make marks late: marks that are made before the vectoriser
+ * make a loop nine times slower. So:
  *
- *   plain compilation   at the end of the optimiser's pipeline
- *   -flto, -flto=thin   in the linker, which must load this plugin too. The compiler leaves a
- *                       *guard* in each module that it could not finish: a reference to an
- *                       undefined symbol, whose name says what is wrong. The pass in the linker
- *                       takes it out. So no linker drops the marks silently.
+ *     plain compilation   The pass runs at the end of the optimiser's pipeline.
+ *     -flto, -flto=thin   It runs in the linker, which must load this plugin too. The compiler leaves
+ *                         a *guard* in each module that it could not finish: a reference to an
+ *                         undefined symbol, whose name says what is wrong. The pass in the linker
+ *                         removes the guard. So no linker drops the marks silently.
  *
- * Functions that are not optimised (optnone, all of -O0) are marked at once even so: nothing will
- * change them any more, and the linker's pipeline for -O0 calls no plugin.
+ * Functions that are not optimised (optnone, all of -O0) are marked at once, even with -flto. Nothing
+ * changes them any more, and the linker's pipeline for -O0 calls no plugin.
  *
- * The callback at the pipeline's end does not say for which of the two it is called. But the
- * pipelines of the linker have no start callback; so that one leaves a note for the other.
+ * The callback at the pipeline's end is not told whether it runs in the compiler or in the linker. But
+ * the pipelines of the linker have no start callback. So the start callback leaves a note, pm.compiling.
  *
- * With `pmcc --discover` (discover.h) allocations are routed first, since marks depend on where memory
- * comes from; tables are made last, when it is known what is left to be in them.
+ * With `pmcc --discover` (discover.h) allocations are redirected first, since marks depend on where memory
+ * comes from. Tables are made last, when it is known which variables and functions are left.
  *
- * What is marked carries the metadata pm.marked, and no mark is ever made twice. If an optimisation
- * loses the note, there is one mark too many, which is harmless.
+ * A marked instruction carries the metadata pm.marked, so no mark is made twice. If an optimisation
+ * loses the metadata, there is one mark too many, which is harmless.
  */
 #include "calls.h"
 #include "copies.h"
@@ -47,7 +47,7 @@ constexpr char compiling_note[] = "pm.compiling";
 constexpr char guard_symbol[] = "pm__not_marked__link_with_lld_and_load_pass_plugin_or_use_pmcc";
 constexpr char guard_variable[] = "pm.guard";
 
-/* Clang parses it before it loads pass plugins: it needs -fplugin= of the same file, too. */
+/* Clang parses this option before it loads pass plugins. So the option also needs -fplugin= of this file. */
 cl::opt<bool> discover("pm-discover", cl::desc("Take memory from libpm's heap, and list what may "
                                                "hold pointers (pmcc --discover)"));
 
@@ -123,7 +123,7 @@ void add_guard(Module &module)
     appendToUsed(module, {guard});
 }
 
-/* Modules that the linker merged have one each, pm.guard, pm.guard.1 and so on. */
+/* If the linker merged modules, each has brought a guard: pm.guard, pm.guard.1 and so on. */
 void remove_guards(Module &module)
 {
     auto is_guard = [](const Constant *constant) {
@@ -144,7 +144,7 @@ bool is_for_link_time_optimisation(const Module &module)
     return module.getModuleFlag("ThinLTO") || module.getModuleFlag("EnableSplitLTOUnit");
 }
 
-/* Tables are made in the linker only, of what is then left. */
+/* Whether the linker has work left. With discovery it always has: only the linker makes the tables. */
 bool is_unfinished(const Module &module)
 {
     return is_discovered(module) || any_of(module, [](const Function &function) {
@@ -153,7 +153,7 @@ bool is_unfinished(const Module &module)
            });
 }
 
-/* A function that calls one of libpm's, if there is a libpm. */
+/* Make a function that calls libpm's function `callee`, if the program has libpm. */
 Function *add_announcement(Module &module, StringRef name, StringRef callee)
 {
     LLVMContext &context = module.getContext();
@@ -162,7 +162,7 @@ Function *add_announcement(Module &module, StringRef name, StringRef callee)
     auto *function = Function::Create(type, GlobalValue::LinkOnceODRLinkage, name, module);
     function->setVisibility(GlobalValue::HiddenVisibility);
     function->setComdat(module.getOrInsertComdat(name));
-    function->addFnAttr(Attribute::DisableSanitizerInstrumentation); // nothing to mark, nor to list
+    function->addFnAttr(Attribute::DisableSanitizerInstrumentation); // no marks, no table entry
     auto *entry = BasicBlock::Create(context, "", function);
     auto *call = BasicBlock::Create(context, "", function);
     auto *end = BasicBlock::Create(context, "", function);
@@ -176,10 +176,10 @@ Function *add_announcement(Module &module, StringRef name, StringRef callee)
     return function;
 }
 
-/* Add a constructor and a destructor by which libpm counts what is loaded with marks: one of each for all
- * files of a program or shared object. The constructor runs before the program's own, which may open a
- * container; the destructor runs after the program's own. A program may lack libpm, so the references are
- * weak. */
+/* Add a constructor and a destructor, so that libpm can count the loaded programs and shared objects that
+ * make marks. All files of a program or shared object share one of each. The constructor runs before the
+ * program's own constructors, which may open a container. The destructor runs after the program's own. A
+ * program may lack libpm, so the references are weak. */
 bool announce_code(Module &module)
 {
     constexpr char name[] = "pm.compiled", gone[] = "pm.compiled_gone";
@@ -195,7 +195,7 @@ bool announce_code(Module &module)
     return true;
 }
 
-/* Passes are required, or optnone functions would be left out. */
+/* The passes must be required, or LLVM would skip optnone functions. */
 template <class Pass> struct RequiredPass : PassInfoMixin<Pass> {
     static bool isRequired() { return true; }
 };
@@ -206,7 +206,7 @@ struct NoteCompiling : RequiredPass<NoteCompiling> {
         module.getOrInsertNamedMetadata(compiling_note);
         if (discover)
             note_discover(module);
-        else /* libstdc++ itself is to call the program's templates, whose memory is discovered */
+        else /* with discovery, libstdc++ itself must call the program's instances of templates */
             name_copies(module);
         return PreservedAnalyses::none();
     }
@@ -236,7 +236,7 @@ struct MarkStores : RequiredPass<MarkStores> {
 
 void add_marking(ModulePassManager &passes, OptimizationLevel level)
 {
-    if (level != OptimizationLevel::O0) // only a loop with a preheader can lose marks to it
+    if (level != OptimizationLevel::O0) // marks can leave a loop only if it has a preheader
         passes.addPass(createModuleToFunctionPassAdaptor(LoopSimplifyPass()));
     passes.addPass(MarkStores());
 }

@@ -1,10 +1,11 @@
 /*
- * The tables of src/base/roots.h: an entry for each variable that can hold a pointer, and for each
- * function, in a section of its own name. Linkers join the sections and say where they begin and
- * end; src/runtime/register.c hands them to libpm.
+ * Makes the tables of src/base/roots.h: an entry for each variable that can hold a pointer, and for each
+ * function. Each table is a section with its own name. Linkers join the sections, and define symbols for
+ * their beginning and end. src/runtime/register.c hands the tables to libpm.
  *
- * An entry lives and dies with what it is of: in the same comdat, which linkers keep once, and
- * associated with the same section, which --gc-sections may drop.
+ * An entry lives and dies with its variable or function. Both are in the same comdat, which linkers keep
+ * once. And the entry is associated with the section of the variable or function, which --gc-sections may
+ * drop.
  */
 #include "calls.h"
 #include "discover.h"
@@ -24,13 +25,13 @@ constexpr char locals_section[] = "pm_locals";
 constexpr char functions_section[] = "pm_functions";
 constexpr uint64_t is_main = 1;
 
-/* In the library that every program and shared object has to be linked with. */
+/* A symbol of libpm_discover, the library that every program and shared object must be linked with. */
 constexpr char needed_symbol[] = "pm__registered__link_with_libpm_discover_or_use_pmcc";
 constexpr char needed_variable[] = "pm.needs";
 
 /*
- * Small numbers and floating-point ones do not; of them there are large arrays. For all else its words
- * are looked at when it is known what they hold.
+ * Small numbers and floating-point numbers hold no pointers, and large arrays of them are common. The words
+ * of any other variable are examined at commit, when their values are known.
  */
 bool can_hold_pointer(const GlobalVariable &variable)
 {
@@ -50,7 +51,7 @@ bool is_root(const GlobalVariable &variable)
            variable.getAddressSpace() == 0 && can_hold_pointer(variable);
 }
 
-/* Nothing uses it any more, and the passes that follow know. */
+/* Whether later passes will drop the value, because nothing uses it any more. */
 bool will_vanish(const GlobalValue &value)
 {
     return value.isDiscardableIfUnused() && value.use_empty();
@@ -80,10 +81,10 @@ class Tables
     void add_function(Function &function)
     {
         function.addFnAttr("frame-pointer", "all");
-        if (!function.hasUWTable()) // whoever has an address finds the function by it
+        if (!function.hasUWTable()) // the unwind table leads from an address to its function
             function.setUWTableKind(UWTableKind::Default);
         bool begins = function.getName() == "main" && !function.hasLocalLinkage();
-        if (begins) // its frame is where the walk of the stack ends
+        if (begins) // the walk of the stack ends at the frame of main
             function.addFnAttr("disable-tail-calls", "true");
         add(functions_section, function, own_name_of(function), begins ? is_main : 0);
     }
@@ -107,7 +108,7 @@ class Tables
         entry->setSection(section);
         entry->setAlignment(Align(8)); // no gaps
         entry->setComdat(of.getComdat());
-        if (of.hasCommonLinkage()) // is in no section yet
+        if (of.hasCommonLinkage()) // such a variable is in no section yet
             appendToUsed(module_, {entry});
         else
             entry->setMetadata(LLVMContext::MD_associated,
@@ -115,7 +116,8 @@ class Tables
         entries_.push_back(entry);
     }
 
-    /* The function of this module, even if another module has one of the same name that comes first. */
+    /* A name for the function of this module. Another module may have a function of the same name that
+     * the linker prefers. */
     Constant *own_name_of(Function &function)
     {
         if (function.hasLocalLinkage())
@@ -142,7 +144,7 @@ class Tables
 
 void add_roots(Module &module)
 {
-    SmallVector<GlobalVariable *, 32> variables; // beside which those of the tables appear
+    SmallVector<GlobalVariable *, 32> variables; // collected first: the tables add variables of their own
     for (GlobalVariable &variable : module.globals())
         if (is_root(variable) && !will_vanish(variable))
             variables.push_back(&variable);

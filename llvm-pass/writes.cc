@@ -1,6 +1,6 @@
 /*
- * Instructions, intrinsics and inline assembly, and what each writes. Library functions are not
- * here: calls.cc sends them to wrappers that mark by themselves.
+ * Collects the writes of instructions, intrinsics and inline assembly. Library functions are not here:
+ * calls.cc redirects them to wrappers, which make their marks themselves.
  */
 #include "writes.h"
 
@@ -28,7 +28,7 @@ namespace
 {
 
 constexpr uint64_t va_list_size = 24;
-constexpr uint64_t jump_buffer_size = 40; // of __builtin_setjmp: five words
+constexpr uint64_t jump_buffer_size = 40; // bytes that __builtin_setjmp writes: five words
 
 void warn_unseen(const CallBase &call, const Twine &what)
 {
@@ -48,7 +48,7 @@ class Collector
         writes_.push_back({&at_, pointer, size, nullptr, align});
     }
 
-    /* Something of a type. */
+    /* A value of `type`. Each part gets its kind by its type. */
     void bytes(Value *pointer, Type *type, Align align)
     {
         bytes(pointer, layout_.getTypeStoreSize(type), align);
@@ -88,14 +88,14 @@ class Collector
         writes_.back().changes = origin.kind == Origin::Changed;
     }
 
-    /* What was collected last is but bits of what was there. */
+    /* The newest write only sets or clears bits of the word. */
     void updates()
     {
         writes_.back().updates = writes_.back().is_data() || writes_.back().size == 8;
         writes_.back().kinds = 0;
     }
 
-    /* It may be a part of a pointer. */
+    /* The newest write may store a piece of a pointer. */
     void pieces() { writes_.back().pieces |= writes_.back().is_data(); }
 
     void bytes(Value *pointer, Value *length, Align align)
@@ -160,7 +160,7 @@ class Collector
     SmallVectorImpl<Write> &writes_;
 };
 
-/* Several writes, so that kinds can be told of each word. */
+/* Split a large write into writes of at most kinds_size_max, so that the kind of each word can be told. */
 void Collector::by_lines(Value *pointer, uint64_t size, Align align,
                          function_ref<Origin::Kind(uint64_t word)> kind_of)
 {
@@ -176,7 +176,7 @@ void Collector::by_lines(Value *pointer, uint64_t size, Align align,
     }
 }
 
-/* None of it is in the arena, so there is no kind to ask for. */
+/* Collect a copy from a variable. The variable is not in the arena, so libpm knows no kinds of its words. */
 bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, Align align)
 {
     SmallBitVector words = pointer_words(from, size, layout_);
@@ -195,7 +195,8 @@ Value *Collector::sign_bits(Value *vector)
     return builder.CreateIsNeg(builder.CreateBitCast(vector, integers));
 }
 
-/* scatter(base, <N x i1> mask, <M x int> index, <K x any> data, scale); the shortest counts. */
+/* scatter(base, <N x i1> mask, <M x int> index, <K x any> data, scale). The shortest vector gives the
+ * number of lanes. */
 void Collector::x86_scatter(IntrinsicInst &call)
 {
     IRBuilder<> builder(&call);
@@ -226,7 +227,7 @@ bool Collector::x86_intrinsic(IntrinsicInst &call)
     } else if (name.starts_with("avx512.mask.scatter")) {
         x86_scatter(call);
     } else if (name == "clzero") {
-        IRBuilder<> builder(&call); // the whole line of an address inside it
+        IRBuilder<> builder(&call); // clzero clears the whole line of the address
         Value *line = builder.CreateIntrinsic(
             Intrinsic::ptrmask, {call.getArgOperand(0)->getType(), builder.getInt64Ty()},
             {call.getArgOperand(0), builder.getInt64(-64)});
@@ -283,9 +284,9 @@ bool Collector::intrinsic(IntrinsicInst &call)
     }
 }
 
-/* Outputs "=m" of inline assembly; what it writes through registers cannot be seen. A struct or an array is
- * there to name memory of that size, and may be a union of any type: its words go by their values, as
- * what is copied from outside the arena. */
+/* Collect the outputs "=m" of inline assembly. Its writes through registers cannot be seen. A struct or an
+ * array in such an output only names memory of its size, and may be a union of any type. So its words go by
+ * their values, like those of a copy from outside the arena. */
 void Collector::assembly(CallBase &call)
 {
     auto *text = cast<InlineAsm>(call.getCalledOperand());
@@ -296,7 +297,7 @@ void Collector::assembly(CallBase &call)
         if (constraint.Type == InlineAsm::isOutput && constraint.isIndirect) {
             Type *type = call.getParamElementType(argument);
             Value *output = call.getArgOperand(argument);
-            if (layout_.getTypeStoreSize(type) == 0) { // of an array without a length
+            if (layout_.getTypeStoreSize(type) == 0) { // an array without a length
                 warn_unseen(call, "how much inline assembly");
             } else if (type->isAggregateType()) {
                 bytes(output, layout_.getTypeStoreSize(type));
@@ -309,7 +310,7 @@ void Collector::assembly(CallBase &call)
     }
 }
 
-/* By name, too: with -fno-builtin the compiler knows none of them. */
+/* The names are compared, too: with -fno-builtin the compiler does not set the attribute. */
 bool is_returning_twice(const CallBase &call)
 {
     static constexpr StringRef names[] = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp",
@@ -319,8 +320,8 @@ bool is_returning_twice(const CallBase &call)
            (callee && callee->isDeclaration() && is_contained(names, callee->getName()));
 }
 
-/* setjmp() and its like, and getcontext(): no wrapper can stand for them. What was in registers may
- * be pointers, and goes by its value. */
+/* Collect the writes of getcontext(), setjmp() and its variants, which no wrapper can replace. They save
+ * registers, which may hold pointers. So the words go by their values. */
 void Collector::returns_twice(CallBase &call)
 {
     if (call.arg_empty() || !call.getArgOperand(0)->getType()->isPointerTy())
@@ -341,7 +342,7 @@ static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo 
            });
 }
 
-/* Whether a store has put `value` where `pointer` is `bytes` into it. */
+/* Whether a store has put `value` at `pointer` - `bytes`. */
 static bool is_stored(const Value *value, uint64_t bytes, const Value *pointer,
                       const DataLayout &layout)
 {
@@ -359,7 +360,8 @@ static bool is_stored(const Value *value, uint64_t bytes, const Value *pointer,
     });
 }
 
-/* Whether `part` is of a value that was stored there: the optimiser loads no more what it knows. */
+/* Whether `part` is a part of a value that was stored at `pointer`. The optimiser uses the value that it
+ * knows, instead of loading it again. */
 static bool is_part_of_stored(const Value *part, const Value *pointer, const DataLayout &layout)
 {
     constexpr unsigned steps_max = 6;
@@ -381,7 +383,7 @@ static bool is_part_of_stored(const Value *part, const Value *pointer, const Dat
     return false;
 }
 
-/* Whether `value` is what was at `pointer` with bits set or cleared, or a bit-field in it. */
+/* Whether `value` is the memory at `pointer` with bits set or cleared, or with a bit-field changed. */
 static bool is_update(const Value *value, const Value *pointer, const DataLayout &layout,
                       unsigned depth = 0)
 {
@@ -406,8 +408,9 @@ static bool is_bitwise(AtomicRMWInst::BinOp operation)
            operation == AtomicRMWInst::Xor;
 }
 
-/* A pointer's tag may be set through its first byte. Fields of structs, where strict aliasing tells them,
- * are no part of a pointer, and it would cost. */
+/* Whether an access may set the tag of a pointer, for example through the pointer's first byte. If strict
+ * aliasing says that the access is to a field of a struct, it is no part of a pointer. Asking libpm would
+ * cost. */
 static bool may_be_tag(const Instruction &access, const Type *type)
 {
     if (!type->isIntegerTy() || type->getIntegerBitWidth() >= 64)
@@ -418,8 +421,8 @@ static bool may_be_tag(const Instruction &access, const Type *type)
                       !is_typed_field(access));
 }
 
-/* Whether the word stays what it was. Bits of a part are set or cleared; or a whole word is a pointer that gets
- * a tag, or a number that is counted up. */
+/* Whether the word keeps its kind. Either bits of a part are set or cleared. Or a whole word changes: a
+ * pointer gets a tag, or a number is counted up. */
 static bool is_update(const AtomicRMWInst &update)
 {
     const Type *type = update.getValOperand()->getType();
@@ -452,7 +455,7 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
             collector.updates();
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
         collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
-                        exchange->getAlign()); // what is there then may be what was there before
+                        exchange->getAlign()); // the exchange may fail, and leave the old word
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
         if (!collector.intrinsic(*call) && is_unknown_write(*call, libc))
             warn_unseen(*call, "what " + call->getCalledFunction()->getName());
@@ -468,7 +471,7 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     for (Write &write : drop_begin(writes, first))
         for (LoadInst **load : {&write.loaded, &write.half_of})
             if (*load && is_outside((*load)->getPointerOperand(), libc))
-                *load = nullptr; // by its value
+                *load = nullptr; // libpm knows no kind of it: the word goes by its value
 }
 
 } // namespace pmcc

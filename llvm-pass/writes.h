@@ -1,23 +1,24 @@
 /*
- * What an instruction writes to memory, for those that may write to the arena.
+ * Describes what an instruction writes to memory, if it may write to the arena.
  *
- * A write is one of four shapes, by what `pointer` and `mask` are:
+ * A write has one of four shapes. The shape says what `pointer` and `mask` mean:
  *
- *   Bytes    [pointer, pointer + size); `length`, when set, is the size at run time, possibly 0
- *   Lanes    a vector at pointer, of which only the lanes set in mask are written
- *   Packed   as many lanes at pointer, one behind the other, as mask has bits set
- *   Scatter  pointer is a vector of addresses; those of lanes set in mask are written
+ *     Bytes    [pointer, pointer + size). If `length` is set, it is the size at run time, possibly 0
+ *     Lanes    a vector at pointer. Only the lanes set in mask are written
+ *     Packed   lanes at pointer, one behind the other, as many as mask has bits set
+ *     Scatter  pointer is a vector of addresses. Lanes set in mask are written
  *
- * What it writes is, by words of 8 bytes,
+ * These fields say which kinds the written words of 8 bytes get:
  *
- *   `kinds`      a constant, a byte a word, of at most 8, and 0 for data; of every lane alike
- *   `loaded`     what that instruction has loaded, up to 64 bytes; if `changes`, a word with other bits
- *   `from`       a copy of the memory there; by its value if that is NULL
- *   `pieces`     parts of words, or what is not aligned, that may be pieces of pointers
- *   `halves`     of those, halves of a union that the optimiser has made two variables of; what `half_of`
- *                has loaded, if that is not NULL
- *   `updates`    part of a word, with bits set or cleared in what was there: the word stays what it is
- *   data         if it is none of these but larger
+ *     `kinds`      a constant with a byte for each of at most 8 words; 0 is data. The same for every lane
+ *     `loaded`     the words that this load has read, up to 64 bytes. With `changes`, one word whose bits
+ *                  have changed since
+ *     `from`       a copy of the memory at `from`. If `from` is NULL, the words go by their values
+ *     `pieces`     parts of words, or stores that are not aligned, that may be pieces of pointers
+ *     `halves`     pieces that are halves of a union, if the optimiser has made two variables of the
+ *                  union. `half_of` is the load that has read the half, or NULL
+ *     `updates`    part of a word, with bits set or cleared: the word keeps its kind
+ *     none         larger writes without any of these are data
  */
 #pragma once
 
@@ -33,9 +34,9 @@ namespace pmcc
 struct Write {
     enum Shape { Bytes, Lanes, Packed, Scatter };
 
-    llvm::Instruction *at; // its mark stands before this: the store, or what runs before it
+    llvm::Instruction *at; // the mark goes before this instruction: the store, or an earlier one
     llvm::Value *pointer;
-    uint64_t size = 0;             // bytes; of one lane, unless the shape is Bytes
+    uint64_t size = 0;             // in bytes; the size of one lane, unless the shape is Bytes
     llvm::Value *length = nullptr; // an i64
     llvm::Align align{};           // of pointer
     Shape shape = Bytes;
@@ -49,16 +50,17 @@ struct Write {
     bool halves = false;
     llvm::LoadInst *half_of = nullptr;
     bool updates = false;
-    bool marks = true; // else another mark stands for it
-    bool tells = true; // its kinds; else another write does, or several
+    bool marks = true; // false: another mark covers it
+    bool tells = true; // false: other writes tell its kinds
 
     bool is_constant() const { return shape == Bytes && !length && !from; }
     bool is_data() const { return kinds == 0 && !loaded && !from && !pieces && !updates; }
 
-    /** Whether all its words have the same kind, whatever they had before and in which order. */
+    /** Whether its words always get the same kind, whatever kind they had and in whatever order kinds are
+     * told. */
     bool is_plain() const { return kinds == 0 && !loaded && !from && !halves && !updates; }
 
-    /** What is left where it stands, when its mark moves elsewhere. */
+    /** The write that stays in place when its mark moves elsewhere. It only tells kinds. */
     Write without_mark() const
     {
         Write write = *this;
@@ -67,15 +69,15 @@ struct Write {
     }
 };
 
-/** The largest write whose kinds are told one by one: a line's. */
+/** Bytes of the largest write whose kinds are told word by word: one line. */
 constexpr uint64_t kinds_size_max = 64;
 
 /** Whether the memory at `pointer` is certainly not in the arena. */
 bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc);
 
 /**
- * Append to `writes` what `instruction` may write to the arena. May insert instructions before it
- * that compute addresses. Warns of an intrinsic that writes we do not know what.
+ * Append to `writes` the writes of `instruction` that may hit the arena. May insert instructions before it
+ * that compute addresses. Warns of an intrinsic whose writes are unknown.
  */
 void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
                     llvm::SmallVectorImpl<Write> &writes);
@@ -84,18 +86,20 @@ void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInf
 bool may_commit(const llvm::Instruction &instruction);
 
 /**
- * Whether a function that is called, or what stands for it in libpm, may tell kinds of its own. It may be
- * no barrier, and yet what is told of those words before it is then told too early.
+ * Whether a called function, or its wrapper in libpm, may tell kinds of its own. Such a call need not be a
+ * barrier. But if the kinds of a later store were told before the call, the call might overwrite them.
  */
 bool may_tell(const llvm::Instruction &instruction);
 
-/** Metadata of assembly that only copies a register, see anchors.cc. */
+/** Metadata of inline assembly that only copies a register, see anchors.cc. */
 constexpr char anchor_note[] = "pm.anchor";
 
 /**
- * Whether a commit may happen while `instruction` runs, in this thread or, since it synchronises,
- * in another; or it may not return. Between a mark and its store there must be none such: a commit
- * takes the marks back, and a mark without its store would name memory that may not exist.
+ * Whether `instruction` is a barrier: a commit may happen while it runs, or it may not return. Another
+ * thread may commit if the instruction synchronises.
+ *
+ * No barrier may stand between a mark and its store. A commit takes the marks back. And a mark without
+ * its store would name memory that may not exist.
  */
 bool is_barrier(const llvm::Instruction &instruction);
 

@@ -1,8 +1,10 @@
 /*
  * B-tree after Cormen, Leiserson, Rivest, Stein, "Introduction to Algorithms", chapter 18, with
- * minimum degree 4. Insert and remove walk down once and never come back up: before it enters a
- * node, insert makes sure that it is not full (by splitting it), and remove that it has an item to
- * spare (by borrowing from or merging with a sibling). The invariants are numbered in btree.h.
+ * minimum degree 4.
+ *
+ * Insert and remove walk down once and never come back up. Before insert enters a full node, it splits
+ * the node. Before remove enters a node without an item to spare, it borrows an item from a sibling or
+ * merges both. The invariants are numbered in btree.h.
  */
 #include "btree.h"
 
@@ -10,7 +12,7 @@
 
 #include <string.h>
 
-/* The fill of 4 or more children per node allows no deeper tree with 2^64 keys. */
+/* Nodes have 4 or more children, so no tree of 2^64 keys is deeper. */
 enum { DEPTH_MAX = 32 };
 
 static struct btree_node *new_node(pm_container *c, bool leaf)
@@ -23,7 +25,7 @@ static struct btree_node *new_node(pm_container *c, bool leaf)
     return node;
 }
 
-/* Index of the first item whose key is not less than `key`, and of the child where to go on. */
+/* Index of the first item whose key is not less than `key`. The search goes on in the child of this index. */
 static uint32_t position(const struct btree_node *node, uint64_t key)
 {
     uint32_t i = 0;
@@ -81,7 +83,7 @@ struct btree *btree_create(pm_container *c)
     return t;
 }
 
-/* Split full child `i` in two; its middle item moves up into `parent`, which must have room. */
+/* Split the full child `i` in two. Its middle item moves up into `parent`, which must have room. */
 static bool split_child(pm_container *c, struct btree_node *parent, uint32_t i)
 {
     struct btree_node *left = parent->children[i];
@@ -97,7 +99,7 @@ static bool split_child(pm_container *c, struct btree_node *parent, uint32_t i)
     return true;
 }
 
-/* Split a full root; this is how the tree gets higher. */
+/* Split a full root. Only so the tree gets higher. */
 static bool split_root(pm_container *c, struct btree *t)
 {
     struct btree_node *root = new_node(c, false);
@@ -128,7 +130,7 @@ int btree_insert(pm_container *c, struct btree *t, uint64_t key, uint64_t value)
         }
         if (node->children[i]->count < BTREE_ITEMS_MAX)
             node = node->children[i];
-        else if (!split_child(c, node, i)) /* else look at this node again: it has an item more */
+        else if (!split_child(c, node, i)) /* after a split, search this node again: it has an item more */
             return -1;
     }
     node->items[i].value = value;
@@ -151,7 +153,7 @@ bool btree_lookup(const struct btree *t, uint64_t key, uint64_t *value)
     }
 }
 
-/* Join children `i` and `i + 1` of `parent`, both minimal, with the item between them. */
+/* Join children `i` and `i + 1` of `parent`, and the item between them. Both children must be minimal. */
 static struct btree_node *merge_children(pm_container *c, struct btree_node *parent, uint32_t i)
 {
     struct btree_node *left = parent->children[i];
@@ -163,7 +165,7 @@ static struct btree_node *merge_children(pm_container *c, struct btree_node *par
     return left;
 }
 
-/* The child to enter for position `i`, after making sure that it has an item to spare. */
+/* Make sure that the child for position `i` has an item to spare, and return this child. */
 static struct btree_node *roomy_child(pm_container *c, struct btree_node *parent, uint32_t i)
 {
     struct btree_node *child = parent->children[i];
@@ -173,7 +175,7 @@ static struct btree_node *roomy_child(pm_container *c, struct btree_node *parent
     if (child->count > BTREE_ITEMS_MIN)
         return child;
     if (left &&
-        left->count > BTREE_ITEMS_MIN) { /* the last of `left` goes up, an item comes down */
+        left->count > BTREE_ITEMS_MIN) { /* the last item of `left` goes up, the parent's comes down */
         open_gap(child, 0, 0);
         child->items[0] = parent->items[i - 1];
         if (!child->leaf)
@@ -194,7 +196,7 @@ static struct btree_node *roomy_child(pm_container *c, struct btree_node *parent
 
 int btree_remove(pm_container *c, struct btree *t, uint64_t key)
 {
-    struct btree_node *node = t->root; /* it, or it is the root, has an item to spare */
+    struct btree_node *node = t->root; /* is the root, or has an item to spare */
     int removed = 0;
 
     for (;;) {
@@ -212,8 +214,9 @@ int btree_remove(pm_container *c, struct btree *t, uint64_t key)
             node = roomy_child(c, node, i);
             continue;
         }
-        /* An item of an inner node: put its neighbour from a leaf here and remove that one there,
-         * on the side that has an item to spare; if neither has, push the item down instead. */
+        /* The item is in an inner node. If a child beside it has an item to spare, a neighbour from a leaf
+         * below this child replaces the item. Then the loop removes the neighbour from the leaf. If neither
+         * child has an item to spare, push the item down. */
         struct btree_node *left = node->children[i];
         struct btree_node *right = node->children[i + 1];
         const struct btree_node *leaf;
@@ -266,16 +269,16 @@ int btree_walk(const struct btree *t, int (*visit)(uint64_t key, uint64_t value,
     return walk_subtree(t->root, visit, arg);
 }
 
-/* What btree_check() has seen so far, left to right. */
+/* The state of a walk by btree_check(), from left to right. */
 struct survey {
     const char *offence;
-    const struct btree_item *previous; /* of the order; NULL before the first */
+    const struct btree_item *previous; /* the item before, in order; NULL before the first */
     uint64_t items;
-    uint64_t items_max;  /* with more there is a cycle, or the size is wrong */
+    uint64_t items_max;  /* if there are more items, there is a cycle or the size is wrong */
     uint32_t leaf_depth; /* UINT32_MAX before the first leaf */
 };
 
-/* Items ascend over the whole walk, which for a walk in tree order is all of invariant 1. */
+/* Check an item. A walk in tree order proves invariant 1 if items ascend over the whole walk. */
 static void survey_node(const struct btree_node *node, uint32_t depth, struct survey *s)
 {
     if (depth > DEPTH_MAX)

@@ -1,12 +1,12 @@
 /*
- * A map in a file, from the command line. One source for four programs: EXAMPLE_MAP names the table
+ * A map in a file, from the command line. This source makes four programs: EXAMPLE_MAP names the table
  * of map.h to use, for instance rbtree_ops.
  *
  *     rbtree numbers.pm put 7 49       rbtree numbers.pm get 7       rbtree numbers.pm list
  *
- * All there is to persistence is in main(): open the container, take the map from its root or make
- * a new one and set the root, and commit when something was changed. Whenever the program dies, the
- * file holds what the last commit left.
+ * All code for persistence is in main(). It opens the container. It takes the map from the root, or
+ * makes a new map and sets the root. After a change it commits. Whenever the program dies, the file
+ * has the state of the last commit.
  *
  * Exit status: 0; 1 if the key is absent or a check failed; 2 if anything went wrong.
  */
@@ -42,7 +42,7 @@ static int failed(const char *what)
     return 2;
 }
 
-/* Decimal, or hexadecimal after 0x; strtoull alone would take "-1" and "" too. */
+/* Decimal, or hexadecimal after 0x. strtoull() alone would also accept "-1" and "". */
 static bool parse(const char *text, uint64_t *number)
 {
     char *end;
@@ -58,7 +58,7 @@ static int print_pair(uint64_t key, uint64_t value, void *arg)
     return 0;
 }
 
-/* The i-th key of a seed (splitmix64, Steele et al. 2014): no key comes twice. */
+/* The i-th key of a seed (splitmix64, Steele et al. 2014). No key comes twice. */
 static uint64_t random_key(uint64_t seed, uint64_t i)
 {
     uint64_t x = seed + (i + 1) * 0x9e3779b97f4a7c15;
@@ -78,7 +78,7 @@ static int fill(pm_container *c, void *map, uint64_t count, uint64_t seed)
     return 0;
 }
 
-/* The command after its arguments have been parsed; the caller commits. */
+/* Run a command whose arguments have been parsed. The caller commits. */
 static int run(pm_container *c, void *map, const char *command, uint64_t first, uint64_t second)
 {
     if (!strcmp(command, "put"))
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 
     char layout[PM_LAYOUT_MAX + 1];
     snprintf(layout, sizeof layout, "example-%s/1", ops->name);
-    /* PM_UNSAFE_POWER: on an ordinary file be content with surviving the death of the process. */
+    /* PM_UNSAFE_POWER: on an ordinary file, commits need only survive the death of the process. */
     pm_container *c = pm_open(
         argv[1], &(struct pm_options){
                      .size = sizeof(struct pm_options),

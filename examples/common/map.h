@@ -1,11 +1,10 @@
 /*
- * The four example structures behind one table of functions, so that a test, a benchmark or a
- * command-line program is written once and runs over all of them.
+ * The four example structures behind one table of functions. So a test, a benchmark or a command-line
+ * program is written once and runs with all of them.
  *
- * Header-only and usable from C and C++, with the persistent and the volatile build of the
- * structures alike: link `example_structures` or `example_structures_volatile`, never both. Each
- * function does what its namesake in the structure's own header says; the indirect call is the only
- * cost.
+ * Header-only, for C and C++, and for the persistent and the volatile build of the structures: link
+ * `example_structures` or `example_structures_volatile`, never both. The header of each structure
+ * describes the functions, under the same names. The indirect call is the only cost.
  */
 #ifndef EXAMPLES_MAP_H
 #define EXAMPLES_MAP_H
@@ -15,7 +14,7 @@
 #include "../rbtree/rbtree.h"
 #include "../skiplist/skiplist.h"
 
-/** Called by a walk for each key; a nonzero result ends the walk. */
+/** A walk calls it for each key. A nonzero result ends the walk. */
 typedef int map_visit(uint64_t key, uint64_t value, void *arg);
 
 /** A structure that maps 64-bit keys to 64-bit values. Immutable and static. */
@@ -32,8 +31,8 @@ struct map_ops {
     void (*destroy)(pm_container *c, void *map);
 };
 
-/* A table needs functions of exactly its types, hence a wrapper around each: to call a function
- * through a pointer cast to another type is undefined, even if only a `void *` differs. */
+/* A table needs functions of exactly its types, hence a wrapper around each function. A call through a
+ * pointer that was cast to another function type is undefined, even if only a `void *` differs. */
 #define MAP_DEFINE_OPS(NAME, ORDERED)                                                              \
     static inline void *NAME##_op_create(pm_container *c)                                          \
     {                                                                                              \
@@ -83,7 +82,7 @@ MAP_DEFINE_OPS(btree, true);
 MAP_DEFINE_OPS(skiplist, true);
 MAP_DEFINE_OPS(hashmap, false);
 
-/** All of them, to loop over. */
+/** All four tables, for loops. */
 static const struct map_ops *const map_ops_all[] = {&rbtree_ops, &btree_ops, &skiplist_ops,
                                                     &hashmap_ops};
 enum { MAP_OPS_COUNT = sizeof map_ops_all / sizeof map_ops_all[0] };

@@ -2,7 +2,7 @@
 
 #include <ctype.h>
 
-/* The escape of a byte that has one of a letter: the letter, else 0. */
+/* The letter of the byte's escape, or 0 if its escape has no letter. */
 static char escape_of(unsigned char byte)
 {
     return byte == '\\' ? '\\' : byte == '\t' ? 't' : byte == '\n' ? 'n' : 0;
@@ -35,7 +35,7 @@ static bool read_hex(const char **text, const char *end, char *byte)
     return true;
 }
 
-/* What follows a backslash. */
+/* Read the rest of an escape, after the backslash. */
 static bool read_escape(const char **text, const char *end, char *byte)
 {
     if (*text == end)

@@ -1,11 +1,11 @@
 /*
- * Bytes as text, for shells: how keys and values are written in a line, and read from it.
+ * Bytes as text: how the shells write keys and values to a line, and read them from it.
  *
- *   hex     two digits each, of either case
- *   plain   as they are, but for backslash, tab, newline and what cannot be printed in ASCII, which
- *           are \\, \t, \n and \xHH
+ *     hex     two digits for each byte, of either case
+ *     plain   printable ASCII characters stand for themselves. Backslash, tab, newline and all
+ *             other bytes are \\, \t, \n and \xHH
  *
- * Both ways every sequence of bytes can be written, and none of it contains a tab or a newline.
+ * Either form can write every sequence of bytes, without a tab or a newline.
  */
 #ifndef EXAMPLES_COMMON_TEXT_H
 #define EXAMPLES_COMMON_TEXT_H
@@ -22,8 +22,8 @@ extern "C" {
 void text_print(FILE *out, const void *bytes, size_t size, bool hex);
 
 /**
- * Read, in place, the `*size` characters that text_print() has written; `*size` becomes the number
- * of bytes, which are no more than that. False if it is not such text.
+ * Decode, in place, `*size` characters that text_print() has written. `*size` becomes the number of
+ * bytes, which is never larger. False if text_print() cannot have written the text.
  */
 bool text_decode(char *text, size_t *size, bool hex);
 

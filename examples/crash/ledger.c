@@ -1,14 +1,15 @@
 /*
  * ledger: a program to crash, and its own check, for docs/crash-testing.md.
  *
- *     ledger FILE COUNT [undo|redo|stores]   say how many postings there are; make COUNT more, and
- *                                            say so after each
- *     ledger --check FILE                    is the book in order, with all postings it was said to
- *                                            have? To be run by `pm crash --check`
+ *     ledger FILE COUNT [undo|redo|stores]   print the number of postings, then make COUNT more, and
+ *                                            print the number after each
+ *     ledger --check FILE                    check the book, and that it has all postings whose number
+ *                                            was printed. For `pm crash --check`
  *
- * Two bugs can be planted. -DFORGET_COMMIT leaves every third posting to the next one's commit, but
- * says at once that it is made. And balance.c can be compiled without pmcc, for `stores`: see
- * CMakeLists.txt. Both go unnoticed as long as nothing crashes.
+ * The program can be built with one of two bugs. With -DFORGET_COMMIT it does not commit every third
+ * posting, but prints the new number at once; the next posting's commit covers both. Or balance.c is
+ * compiled without pmcc, for `stores`: see CMakeLists.txt. As long as nothing crashes, nobody notices
+ * either bug.
  */
 #include "ledger.h"
 
@@ -76,7 +77,7 @@ static int run(const char *path, long count, const char *mode)
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
-/* The last number that the program had printed before the crash; -1: none, nothing promised. */
+/* The last number that the program had printed before the crash. -1: it had printed and promised nothing. */
 static long promised(void)
 {
     const char *path = getenv("LIBPM_CRASH_OUTPUT");

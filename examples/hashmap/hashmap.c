@@ -1,7 +1,6 @@
 /*
- * Chained hash map. The walk along a chain holds the *link* to a node, not the node: so the first
- * node of a chain is no special case when one is added or taken out. The invariants are numbered in
- * hashmap.h.
+ * Chained hash map. The walk along a chain holds the *link* to a node, not the node. So adding or
+ * removing the first node of a chain is no special case. The invariants are numbered in hashmap.h.
  */
 #include "hashmap.h"
 
@@ -28,7 +27,7 @@ static struct hashmap_node **new_buckets(pm_container *c, uint64_t count)
     return buckets;
 }
 
-/* The link whose target is the node of `key`, or the NULL at the end of its chain. */
+/* The link to the node of `key`. If there is no such node, the link that is NULL at the end of the chain. */
 static struct hashmap_node **find_link(const struct hashmap *t, uint64_t key)
 {
     struct hashmap_node **link = &t->buckets[bucket_of(key, t->bucket_count)];
@@ -50,7 +49,7 @@ struct hashmap *hashmap_create(pm_container *c)
     return t;
 }
 
-/* Twice the buckets, all nodes relinked; nothing happens if there is no memory for them. */
+/* Double the buckets and relink all nodes. If there is no memory for the buckets, do nothing. */
 static void grow(pm_container *c, struct hashmap *t)
 {
     uint64_t count = 2 * t->bucket_count;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* first FILE ID NAME: give a number a name. first FILE ID: print it. */
+/* first FILE ID NAME: give a number a name. first FILE ID: print the name. */
 int main(int argc, char **argv)
 {
     if (argc < 3)

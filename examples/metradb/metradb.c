@@ -8,19 +8,20 @@
  *                                               |
  *                                               +--> pair
  *
- * What must always hold:
- *   1. a pair is in the chain of the bucket that its key hashes to, and no key is there twice;
- *   2. `*pair->back == pair`: back is the address of the link that leads to it, the head or the
- *      `next` of the one before. So taking a pair out of its chain needs no walk;
- *   3. a pair never changes but for its links: a new value is a new pair.
+ * The invariants:
  *
- * Because of 3 a value is written once: libpm writes what lies in a fresh object straight to its
- * place, and the log has only the links that lead to it. For that, objects must not share cache
- * lines, hence the container's granularity.
+ *   1. A pair is in the chain of the bucket that its key hashes to, and no key is there twice.
+ *   2. `*pair->back == pair`: `back` is the address of the link to the pair, which is the head or the
+ *      `next` of the pair before. So taking a pair out of its chain needs no walk.
+ *   3. A pair never changes but for its links: a new value is a new pair.
  *
- * Tracking. There are few stores to what was there before, so they announce themselves by pm_dirty()
- * (PM_TRACKER_STORES): any compiler will do, no store is a page fault, and a commit costs what its
- * cache lines cost. First all that can fail is done, announcing included, then all the stores.
+ * Because of invariant 3 a value is written once. libpm writes a fresh object straight to its place, and
+ * the log has only the links to the object. For this, objects must not share cache lines. Hence the
+ * container's granularity.
+ *
+ * Tracking. Few stores hit memory that is not fresh, so the code announces these by pm_dirty()
+ * (PM_TRACKER_STORES). Any compiler will do, no store is a page fault, and a commit costs as much as its
+ * cache lines. Each function first does everything that can fail, announcing included. Then it stores.
  */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include "metradb.h"
@@ -45,7 +46,7 @@ static const char layout[] = "metradb/1";
 
 struct pair {
     struct pair *next;  /* in the chain; NULL at its end */
-    struct pair **back; /* the link whose target this is */
+    struct pair **back; /* the link to this pair */
     uint64_t value_size;
     unsigned char key[]; /* and behind it, aligned to 8, the value */
 };
@@ -78,7 +79,7 @@ __attribute__((format(printf, 2, 3))) static int fail(int error, const char *for
     return -1;
 }
 
-/* libpm has failed, and says why. */
+/* A function of libpm has failed. Take over its message. */
 static int fail_below(void)
 {
     return fail(errno, "%s", pm_errormsg());
@@ -135,9 +136,9 @@ static int check_key(const metradb *db, struct metradb_bytes key)
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
-/* Announce all stores by which the pair at a spot is replaced or taken out or, if there is none, a
- * new one becomes the first of the chain. Other stores that a call has announced do no harm to that:
- * what they link in is new, and announced as a whole. */
+/* Announce the stores that replace or take out the pair at a spot. If there is no pair, announce the stores
+ * that make a new pair the first of the chain. Earlier stores of the same call do not interfere: they link
+ * in new pairs, which are announced as a whole. */
 static int announce(struct table *t, struct spot spot)
 {
     struct pair **link = spot.pair ? spot.pair->back : spot.head;
@@ -149,7 +150,7 @@ static int announce(struct table *t, struct spot spot)
                : 0;
 }
 
-/* Have `link` lead to `p`, which may be NULL. */
+/* Make `link` lead to `p`, which may be NULL. */
 static void set_link(struct pair **link, struct pair *p)
 {
     *link = p;
@@ -157,13 +158,13 @@ static void set_link(struct pair **link, struct pair *p)
         p->back = link;
 }
 
-/* A new pair, in no chain. NULL with a message. */
+/* Make a new pair that is in no chain. NULL with a message on failure. */
 static struct pair *new_pair(metradb *db, struct metradb_bytes key, struct metradb_bytes value)
 {
     const struct table *t = db->table;
     size_t size;
     if (__builtin_add_overflow(value_offset(t), value.size, &size))
-        size = SIZE_MAX; /* as any other size that does not fit */
+        size = SIZE_MAX; /* it fails like any other size that does not fit */
     struct pair *p = pm_malloc(db->container, size);
     if (!p) {
         fail_below();
@@ -182,8 +183,8 @@ static struct pair *new_pair(metradb *db, struct metradb_bytes key, struct metra
     return p;
 }
 
-/* Hang a new pair in its spot; 1, or 0 if it replaces another. The stores have been announced, and
- * pm_free() fails for what is no object only: so nothing can fail. */
+/* Put a new pair into its spot. Returns 1, or 0 if the pair replaces another. It cannot fail: the stores have
+ * been announced, and pm_free() fails only for pointers that are no objects. */
 static int enchain(struct table *t, struct spot spot, struct pair *p)
 {
     struct pair **link = spot.pair ? spot.pair->back : spot.head;
@@ -205,7 +206,7 @@ int metradb_put(metradb *db, struct metradb_bytes key, struct metradb_bytes valu
         return -1;
     struct spot spot = find(t, key.data);
     if (announce(t, spot) !=
-        0) /* first: while the value is copied, those lines come to the cache */
+        0) /* first, so that these lines come to the cache while the value is copied */
         return -1;
     struct pair *p = new_pair(db, key, value);
     return p ? enchain(t, spot, p) : -1;
@@ -214,7 +215,7 @@ int metradb_put(metradb *db, struct metradb_bytes key, struct metradb_bytes valu
 int metradb_put_many(metradb *db, const struct metradb_pair *pairs, size_t count)
 {
     struct table *t = db->table;
-    struct pair *made = NULL, **end = &made; /* in their order, linked by `next` */
+    struct pair *made = NULL, **end = &made; /* the new pairs in order, linked by `next` */
     bool failed = false;
     for (size_t i = 0; i < count && !failed; i++) {
         struct pair *p = NULL;
@@ -349,7 +350,7 @@ static int create_table(metradb *db, const struct metradb_options *o)
     return metradb_commit(db);
 }
 
-/* The table of an old container: such that nothing reaches beyond its objects. */
+/* Check the table of an existing container, so that no access reaches beyond its objects. */
 static int check_table(const metradb *db, const struct metradb_options *o)
 {
     const struct table *t = db->table;
@@ -376,8 +377,8 @@ static int load_table(metradb *db, const struct metradb_options *o)
     return check_table(db, o);
 }
 
-/* PM_EXCLUSIVE is not asked for: a container without a table counts as none. PM_RELOCATE: so that
- * values are memory like any other, which system calls take too, wherever the container lies. */
+/* PM_EXCLUSIVE is not used, since a container without a table counts as absent. With PM_RELOCATE, values are
+ * ordinary memory wherever the container lies, so that system calls accept them. */
 static pm_container *open_container(const char *path, const struct metradb_options *o)
 {
     struct pm_options options = {
@@ -426,7 +427,7 @@ metradb *metradb_open(const char *path, const struct metradb_options *options)
     bool empty = !pm_getroot(db->container);
     pm_close(db->container);
     if (empty && o->flags & METRADB_CREATE)
-        pm_delete(path); /* or what could not be created would be in the way */
+        pm_delete(path); /* or the unfinished file would be in the way of the next creation */
     release(db);
     errno = error;
     return NULL;
@@ -444,7 +445,7 @@ int metradb_close(metradb *db)
 int metradb_remove(const char *path)
 {
     metradb *db = metradb_open(path, &(struct metradb_options){.flags = METRADB_READONLY});
-    if (!db && errno != ENODATA && errno != EBADMSG) /* a broken one may go, another's may not */
+    if (!db && errno != ENODATA && errno != EBADMSG) /* a broken container may be deleted, too */
         return -1;
     metradb_close(db);
     return pm_delete(path) == 0 ? 0 : fail_below();
@@ -457,7 +458,7 @@ pm_container *metradb_container(const metradb *db)
 
 /* ---- checking -------------------------------------------------------------------------------- */
 
-/* What is wrong with a pair that `*link` leads to, or NULL. */
+/* Check the pair that `*link` leads to. Returns a text that says what is wrong, or NULL. */
 static const char *check_pair(const struct table *t, struct pair **head, struct pair *const *link)
 {
     const struct pair *p = *link;
@@ -474,7 +475,7 @@ static const char *check_pair(const struct table *t, struct pair **head, struct 
     return NULL;
 }
 
-/* Objects: the table, its heads, and a pair each. */
+/* The number of objects in the container: the table, its heads, and one for each pair. */
 static uint64_t count_objects(pm_container *c)
 {
     uint64_t count = 0;

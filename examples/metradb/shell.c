@@ -4,9 +4,9 @@
  *     metradb users.db create 4 1000
  *     metradb users.db put 0007 Ada       metradb users.db get 0007       metradb users.db list
  *
- * Each command is one transaction: done and durable when it exits with 0, else as if it had never
- * begun. Exit status: 0; 1 if it failed, which a message says, or a key is not there, which none
- * does; 2 if the command line is none.
+ * Each command is one transaction. If it exits with 0, its changes are durable; else there are none.
+ * Exit status: 0; 1 with a message if the command failed, or without a message if a key is absent.
+ * 2 if the command line is wrong.
  */
 #include "common/text.h"
 #include "metradb.h"
@@ -20,15 +20,15 @@
 
 enum { DONE = 0, NOT_DONE = 1, MISUSED = 2 };
 
-/* A command at work. */
+/* The state of a running command. */
 struct session {
     const char *path;
     bool hex;                   /* keys and values are hexadecimal */
-    bool misused;               /* an argument is not what it should be */
-    bool absent;                /* a key was not there */
-    metradb *db;                /* NULL: the command opens none */
-    struct metradb_bytes input; /* of put, all of standard input; ours */
-    char **argument;            /* `arguments` of them */
+    bool misused;               /* an argument is wrong */
+    bool absent;                /* a key was absent */
+    metradb *db;                /* NULL: the command opens no container */
+    struct metradb_bytes input; /* for put: all of standard input; owned */
+    char **argument;            /* an array of `arguments` strings */
     int arguments;
 };
 
@@ -66,7 +66,7 @@ static int complain(const char *what, const char *which)
 
 /* ---- one pair -------------------------------------------------------------------------------- */
 
-/* A key or a value on the command line: as it is, if not hexadecimal. */
+/* Read a key or a value on the command line: hexadecimal with --hex, else the bytes themselves. */
 static bool read_argument(struct session *s, int i, struct metradb_bytes *bytes)
 {
     char *text = s->argument[i];
@@ -79,7 +79,7 @@ static bool read_argument(struct session *s, int i, struct metradb_bytes *bytes)
     return !s->misused;
 }
 
-/* All of standard input. */
+/* Read all of standard input. */
 static bool read_input(struct session *s)
 {
     char *data = NULL;
@@ -140,7 +140,7 @@ static int delete(struct session *s)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Cut the line at its tabs into fields, at most `most`: how many there are. */
+/* Cut the line at its tabs into at most `most` fields. Returns the number of fields. */
 static size_t split(char *line, size_t length, struct metradb_bytes *field, size_t most)
 {
     size_t count = 0;
@@ -174,7 +174,7 @@ static void print_pair(const struct session *s, struct metradb_bytes key,
     putchar('\n');
 }
 
-/* The next three do what a line says: NULL, or what is wrong with it. */
+/* The next three functions carry out a line. They return NULL, or a text that says what is wrong. */
 
 static const char *import_line(struct session *s, char *line, size_t length)
 {
@@ -209,7 +209,7 @@ static const char *get_line(struct session *s, char *line, size_t length)
     return found < 0 ? metradb_errormsg() : NULL;
 }
 
-/* Do all lines of standard input; the first with which something is wrong ends it. */
+/* Carry out all lines of standard input, up to the first wrong line. */
 static int for_each_line(struct session *s,
                          const char *(*act)(struct session *, char *line, size_t length))
 {
@@ -281,7 +281,7 @@ static int check(struct session *s)
     return DONE;
 }
 
-/* Decimal; strtoull alone would take "-1" and "" too. */
+/* Read a decimal number. strtoull() alone would also accept "-1" and "". */
 static bool read_number(struct session *s, int i, uint64_t *number)
 {
     const char *text = s->argument[i];
@@ -342,7 +342,7 @@ static int run(const struct command *command, struct session *s)
 {
     if (command->how == NOT_OPEN)
         return command->run(s);
-    /* Before the container is opened: what writes to the pipe may have it open until it ends. */
+    /* Read before the container is opened: the program that writes to the pipe may have it open. */
     if (command->run == put && s->arguments == 1 && !read_input(s))
         return NOT_DONE;
     bool writes = command->how == WRITING;

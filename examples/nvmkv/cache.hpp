@@ -1,4 +1,4 @@
-// What a store remembers in ordinary memory: values read lately, and where displaced keys are.
+// The caches of a store, in ordinary memory: values read lately, and the places of displaced keys.
 #ifndef EXAMPLES_NVMKV_CACHE_HPP
 #define EXAMPLES_NVMKV_CACHE_HPP
 
@@ -16,28 +16,27 @@
 namespace nvmkv
 {
 
-/// The best `bits` bits of a hash by FNV-1a, whose highest ones the end of a key hardly reaches.
+/// The best `bits` bits of a hash by FNV-1a. The end of a key hardly changes the highest bits of FNV-1a.
 constexpr size_t best_bits(uint64_t hash, unsigned bits)
 {
     return hash * 0x9e3779b97f4a7c15 >> (64 - bits);
 }
 
-/// Values of the keys read last (LRU), up to a number of bytes. In 16 parts with a lock each; a
-/// reader that finds one taken passes the cache by, so that reading never waits.
+/// Values of the keys read last (LRU), up to a number of bytes. The cache has 16 parts, each with a lock. If
+/// a lock is taken, a reader does without the cache, so that reading never waits.
 ///
-/// A change drops its keys before it becomes visible, and tells its sequence; a value that was read
-/// from an older snapshot is then not taken any more. So the cache never holds a value that a new
-/// snapshot would not show.
+/// Before a change becomes visible, it drops its keys and leaves its sequence. After that the cache accepts
+/// no value from an older snapshot. So the cache never has a value that a new snapshot would not show.
 class ReadCache
 {
   public:
     explicit ReadCache(size_t bytes) : part_bytes_(bytes / parts) {}
 
-    /// Copies the value; false if it is not here, or somebody else is.
+    /// Copies the value. False if the value is not in the cache, or if another thread has the lock.
     bool get(uint64_t hash, std::string_view key, std::string &value);
-    /// The value is of a snapshot of `sequence`.
+    /// Add a value that was read from a snapshot of `sequence`.
     void fill(uint64_t hash, std::string_view key, std::string_view value, uint64_t sequence);
-    /// Change `sequence` is about to change the key.
+    /// Drop a key that change `sequence` is about to change.
     void drop(uint64_t hash, std::string_view key, uint64_t sequence);
 
     uint64_t hits() const { return hits_.load(std::memory_order_relaxed); }
@@ -45,7 +44,7 @@ class ReadCache
 
   private:
     static constexpr size_t parts = 16;
-    static constexpr size_t entry_overhead = 150; // bytes, of list, table and allocator
+    static constexpr size_t entry_overhead = 150; // bytes, for list, table and allocator
 
     struct Entry {
         std::string key, value;
@@ -53,7 +52,7 @@ class ReadCache
     };
     struct alignas(64) Part {
         std::mutex lock;
-        std::list<Entry> entries; // the last one used first
+        std::list<Entry> entries; // the most recently used first
         std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key;
         size_t bytes = 0;
         uint64_t changed = 0; // the newest change that dropped something
@@ -67,12 +66,12 @@ class ReadCache
     std::atomic<uint64_t> hits_{0}, misses_{0};
 };
 
-/// At which of its places a displaced key was found last: a hint, by the key's hash, that saves
-/// looking at the places before. 4096 of them, a later one in the place of an earlier one.
+/// Remembers, by the key's hash, the place where a displaced key was found last. It is a hint, which saves
+/// reads of the earlier places. There are 4096 hints. A later hint may replace an earlier one.
 class CollisionCache
 {
   public:
-    /// 0 if nothing is known.
+    /// The number of the place, or 0 if there is no hint.
     unsigned probe_of(uint64_t hash) const
     {
         const uint64_t word = word_of(hash).load(std::memory_order_relaxed);

@@ -39,7 +39,7 @@ void Change::store(uint64_t region, uint64_t offset, std::string image)
     planned_[region] = {places_.range(region).first + offset, std::move(image)};
 }
 
-// The pair, or tombstone, gets the flag that somebody has gone past it.
+// Set the flag *passed* of a pair or tombstone: a key has gone to a later place.
 void Change::pass(uint64_t region, const PairView &pair)
 {
     if (pair.passed())
@@ -51,8 +51,8 @@ void Change::pass(uint64_t region, const PairView &pair)
 
 void Change::put(uint32_t pool, uint64_t hash, std::string_view key, std::string image)
 {
-    std::optional<unsigned> place; // the first one that is free
-    uint32_t flags = 0;            // what is there keeps them
+    std::optional<unsigned> place; // the first free place, or the key's own
+    uint32_t flags = 0;            // flags of the old pair or tombstone there, which stay
     unsigned probe = 0;
     for (; probe < probes_max; probe++) {
         auto pair = at(places_.region(hash, probe));
@@ -70,13 +70,13 @@ void Change::put(uint32_t pool, uint64_t hash, std::string_view key, std::string
             flags = pair_passed;
         }
         if (!pair->passed() && place)
-            break; // nobody has gone further
+            break; // no key has gone to a later place
     }
     if (!place)
         fail(EOVERFLOW, latest_->path() + ": all " + std::to_string(probes_max) +
                             " places of the key are taken; create a store with more key bits");
-    // A key that is there is replaced where it is, even if a place before it has become free: pairs
-    // never move.
+    // If the key exists, it is replaced in place, even if an earlier place has become free: pairs never
+    // move.
     for (unsigned i = 0; i < *place; i++) {
         const uint64_t region = places_.region(hash, i);
         pass(region, *at(region));

@@ -1,9 +1,9 @@
-// A change of a store in the making: puts and erasures, as replacements of whole regions.
+// Plans a change of a store: puts and erasures, as replacements of whole regions.
 //
-// Each finds the place of its key in the newest state, and sees what those before it in the same
-// change will have done. Nothing is written before Ftl::submit() gets the replacements, and then
-// all of them are one change. So invariants 3 and 4 of nvmkv.hpp, among them the flags of other
-// pairs that a key has to pass, hold after it or as before.
+// Each put or erasure finds the place of its key in the newest state, as changed by the earlier ones of the
+// same change. Nothing is written before Ftl::submit() gets the replacements. Then all of them are one
+// change. So invariants 3 and 4 of nvmkv.hpp hold before and after the change. This includes the flags of
+// pairs that a key has to pass.
 #ifndef EXAMPLES_NVMKV_CHANGE_HPP
 #define EXAMPLES_NVMKV_CHANGE_HPP
 
@@ -19,9 +19,9 @@
 namespace nvmkv
 {
 
-/// The pair or tombstone that an extent is; EBADMSG if it is none.
+/// The pair or tombstone of an extent. EBADMSG if the extent is neither.
 PairView pair_of(Ftl::Snapshot &snapshot, const Extent &extent);
-/// That of a region, if anything is there.
+/// The pair or tombstone of a region, if the region is not empty.
 std::optional<PairView> pair_in(Ftl::Snapshot &snapshot, const Places &places, uint64_t region);
 
 class Change
@@ -32,20 +32,21 @@ class Change
     {
     }
 
-    /// `image` is the pair, see pair_image(), without flags. EOVERFLOW if it has no place.
+    /// Put a pair. `image` is its bytes without flags, see pair_image(). EOVERFLOW if no place is free.
     void put(uint32_t pool, uint64_t hash, std::string_view key, std::string image);
-    /// Whether it was there.
+    /// Erase a pair. Returns whether it was there.
     bool erase(uint32_t pool, uint64_t hash, std::string_view key);
-    /// The pair or tombstone of this region, whatever it is.
+    /// Remove the pair or tombstone of this region.
     void clear(uint64_t region);
 
-    /// Hands out what is to be submitted, and lets the snapshot go. Valid as long as this.
+    /// Returns the replacements for Ftl::submit(), and releases the snapshot. They are valid as long as
+    /// this object.
     std::vector<Replacement> finish();
 
   private:
     struct Planned {
         uint64_t first;    // sector of the image
-        std::string image; // empty: nothing is there any more
+        std::string image; // empty: the region becomes empty
     };
     std::optional<PairView> at(uint64_t region);
     void store(uint64_t region, uint64_t offset, std::string image);

@@ -1,4 +1,4 @@
-// What a store tells of itself, and whether its invariants hold.
+// Information about a store, and the check of its invariants.
 #include "nvmkv/store.hpp"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ void Store::check()
     std::scoped_lock lock(s.writing);
     s.ftl->check();
     Ftl::Snapshot snapshot = s.ftl->latest();
-    uint64_t region = 0; // of the one before
+    uint64_t region = 0; // of the extent before
     uint64_t from = s.places.region_sectors();
     while (auto extent = snapshot.at_or_after(from)) {
         if (s.places.region_of(extent->first) == region)

@@ -17,7 +17,7 @@ namespace
 constexpr size_t retired_max = 16384; // a power of two
 constexpr std::chrono::seconds patience{2};
 
-// What replacing one extent may retire: the two objects of it, and as many nodes as lead to it.
+// How many objects the replacement of one extent may retire: its two objects, and all nodes on its path.
 constexpr size_t retired_by_extent = 2 + address_bits / 4 - 1;
 
 pm::options container_options(const Ftl::Options &ours)
@@ -27,7 +27,7 @@ pm::options container_options(const Ftl::Options &ours)
     options.layout = "nvmkv/1";
     options.max_size = ours.max_size;
     options.segment_size = ours.segment_size;
-    if (!(ours.flags & PM_READONLY)) { // all stores are announced: see announce()
+    if (!(ours.flags & PM_READONLY)) { // this code announces all stores: see announce()
         options.engine = PM_ENGINE_REDO;
         options.tracker = PM_TRACKER_STORES;
         options.flags |= PM_ANNOUNCED;
@@ -65,10 +65,10 @@ Range check_whole(uint64_t first, size_t bytes)
 }
 
 struct FtlRoot {
-    // Every change stores to these, and announces them at its beginning.
+    // Every change stores to these counts, and announces the stores at its beginning.
     struct Counts {
-        // Positions in the ring of retired objects: what is in [freed, end) is to be freed. They
-        // only grow, and count modulo retired_max.
+        // Positions in the ring of retired objects, taken modulo retired_max. They only grow. The objects
+        // in [freed, end) wait to be freed.
         uint64_t freed, end;
         uint64_t extents, sectors; // mapped
     } counts;
@@ -113,10 +113,10 @@ Ftl::~Ftl()
         delete changes_[sequence % changes_max].load();
 }
 
-// ---- What was replaced
+// ---- Retired objects
 
-// Forget the changes that no snapshot needs any more: all that are visible, and before which none
-// is held.
+// Forget the changes that no snapshot needs any more: a change must be visible, and no snapshot from before
+// it may be held.
 void Ftl::reclaim()
 {
     const uint64_t visible = visible_.load();
@@ -141,8 +141,8 @@ void Ftl::retire(void *object)
     entry = object;
 }
 
-// Room to retire so many objects, and to remember one change. Waits for readers, and for changes
-// that are on their way to the medium.
+// Make room to retire so many objects, and to remember one change. Waits for readers, and for changes on
+// their way to the medium.
 void Ftl::make_room(size_t objects)
 {
     if (objects > retired_max)
@@ -153,7 +153,7 @@ void Ftl::make_room(size_t objects)
         if (root_->counts.end - free_until_ + objects <= retired_max &&
             started_ - reclaimed_ < changes_max)
             break;
-        if (last_.container && visible_.load() < started_) { // nobody else need have asked for it
+        if (last_.container && visible_.load() < started_) { // perhaps no other thread waits for it
             const uint64_t sequence = started_;
             pm::container::wait(last_);
             show(sequence);
@@ -184,7 +184,7 @@ void Ftl::check_ranges(std::span<const Replacement> change)
             fail(EINVAL, "sector " + std::to_string(ranges[i].first) + " is changed twice at once");
 }
 
-// What the change will replace.
+// Find out what the change will replace.
 Ftl::Plan Ftl::plan(std::span<const Replacement> change) const
 {
     Plan plan{};
@@ -198,14 +198,14 @@ Ftl::Plan Ftl::plan(std::span<const Replacement> change) const
             const bool remnants = extent.first < clear.first || extent.end() > clear.end();
             plan.extents++;
             plan.retired += in_place ? 2 : retired_by_extent;
-            plan.retired += remnants ? 2 * retired_by_extent : 0; // the next one may hit them
+            plan.retired += remnants ? 2 * retired_by_extent : 0; // the next replacement may hit them
             const uint64_t first = std::min(undo.range.first, extent.first);
             undo.range = {first, std::max(undo.range.end(), extent.end()) - first};
         }
         plan.undos.push_back(std::move(undo));
     }
 
-    // Two replacements may hit the same extent: then it is undone once, for both.
+    // Two replacements may hit the same extent. Then one undo restores it for both.
     std::ranges::sort(plan.undos, {}, [](const Undo &u) { return u.range.first; });
     std::vector<Undo> disjoint;
     for (Undo &undo : plan.undos) {
@@ -239,7 +239,7 @@ void Ftl::link(uint64_t first, std::span<const char> data)
     root_->counts.sectors += extent->count;
 }
 
-// The extent, a copy of one in the map, has been replaced there, or removed.
+// Retire an extent that was replaced in the map, or removed. `extent` is a copy of it.
 void Ftl::unlink(const Extent &extent)
 {
     retire(extent.data);
@@ -257,7 +257,7 @@ void Ftl::apply(const Replacement &replacement)
             break;
         const Extent old = *extent;
         from = old.first;
-        // A word that gets another extent at once need not be cleared first.
+        // If the new extent goes to the same word, the word need not be cleared first.
         if (data.empty() || old.first != first)
             map_->remove(old.first, [this](void *node) { retire(node); });
         retire(const_cast<Extent *>(extent));
@@ -271,9 +271,9 @@ void Ftl::apply(const Replacement &replacement)
         link(first, data);
 }
 
-// Back to what was before change `sequence`, which may have begun. If that cannot be, since libpm
-// cannot roll back or a snapshot is not let go, the change stays where it is, not committed and
-// never visible: readers go on taking it back, and there will be no other.
+// Roll back change `sequence`, which may have begun. This fails if libpm cannot roll back, or if a snapshot
+// is not released. Then the change stays in the map, not committed and never visible. Readers go on taking
+// it back, and no other change is possible.
 void Ftl::take_back(uint64_t sequence)
 {
     if (!readers_.block(patience) || pm_rollback(container_.get()) != 0) { // (5)
@@ -305,7 +305,7 @@ std::optional<Ftl::Ticket> Ftl::submit(std::span<const Replacement> change, bool
         announce(&root_->counts, sizeof root_->counts);
         free_retired();
         changes_[sequence % changes_max].store(record.release(), std::memory_order_release);
-        started_.store(sequence); // from here on readers take it back (2)
+        started_.store(sequence); // from here on readers take the change back (2)
         for (const Replacement &replacement : change)
             apply(replacement);
         published.retired_end = root_->counts.end;
@@ -323,7 +323,7 @@ std::optional<Ftl::Ticket> Ftl::submit(std::span<const Replacement> change, bool
     return Ticket{last_, sequence};
 }
 
-// Changes become durable in their order, so all before it are too.
+// Make all changes up to `sequence` visible. Changes become durable in order, so all earlier ones are.
 void Ftl::show(uint64_t sequence)
 {
     uint64_t visible = visible_.load();

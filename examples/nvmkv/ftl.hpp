@@ -1,37 +1,38 @@
-// A sparse address space of 2^48 sectors of 512 bytes in a libpm container: what NVMKV asks of a
-// flash translation layer (Marmol, FIU 2017, table 4.2).
+// A sparse address space of 2^48 sectors of 512 bytes in a libpm container. It has the operations that
+// NVMKV needs of a flash translation layer (Marmol, FIU 2017, table 4.2).
 //
-// A write puts its sectors into a fresh object, links an *extent* that names it into an ordered map
-// (radix.hpp), and unlinks what was there: so each sector is written once, and every write is
-// atomic, of however many ranges; libpm's commit makes it durable. What an extent has only
-// partly lost is copied.
+// A write puts its sectors into a fresh object. Then it links an *extent*, which names the object, into
+// an ordered map (radix.hpp), and unlinks the old extents. So each sector is written once. Every write is
+// atomic, whatever its number of ranges, and libpm's commit makes it durable. If an old extent loses only
+// a part of its sectors, the rest is copied.
 //
 //     nvmkv::Ftl ftl("disk.pm", {.flags = PM_CREATE});
 //     ftl.write(1000, bytes);                     // whole sectors; durable when it returns
 //     ftl.read(1000, std::span(buffer));
 //
-// Durable. With Durability::sync a call that changes something returns when that survives a power
-// failure; several threads share one wait for the medium. With Durability::async it returns when it
+// Durability. With Durability::sync a changing call returns when the change survives a power failure;
+// several threads share one wait for the medium. With Durability::async the call returns when the change
 // survives the death of the process, and flush() waits for the rest. trim() never waits.
 //
-// Readers never wait for a writer. A *snapshot* is the state after some change; whatever is
-// read through it is of that state, without copying, for as long as it is held. A snapshot shows
-// what was acknowledged (and, from a trim() on, what was committed before that), never what could
-// still be rolled back. This is how (the numbers are cited in ftl.cpp):
-//   1. Changes are numbered: the *sequence*. One thread at a time makes one, under a lock. All that
-//      are visible to new snapshots are those up to `visible`; those up to `started` have begun to
-//      change the map. Visible becomes what is acknowledged.
-//   2. Before it touches the map, a change publishes what it is about to replace (Change::undos),
-//      and until no snapshot from before it is held, that stays.
-//   3. A snapshot of sequence v reads the map as it is, however many changes are at work in it, and
-//      then takes back those after v, newest first.
-//   4. What a change has unlinked goes to a ring of *retired* objects in the container, within the
-//      same transaction, and is freed by a later one, when 2 has ended. Open frees what a crash has
-//      left there, so nothing leaks.
+// Readers never wait for a writer. A *snapshot* is the state after some change. While a snapshot is held,
+// everything read through it is of this state, without copying. A snapshot shows changes that were
+// acknowledged. After a trim() it also shows changes that were committed before the trim(). It never
+// shows a change that could still be rolled back. This is how (ftl.cpp cites the numbers):
+//
+//   1. Each change has a number, its *sequence*. One thread at a time makes a change, under a lock.
+//      Changes up to `visible` are visible to new snapshots. Changes up to `started` have begun to change
+//      the map. Acknowledging a change makes it visible.
+//   2. Before a change touches the map, it publishes the extents that it is about to replace
+//      (Change::undos). They stay published as long as a snapshot from before the change is held.
+//   3. A snapshot of sequence v reads the present map, even while changes are at work. Then it takes back
+//      the changes after v, newest first.
+//   4. Objects that a change unlinks go to a ring of *retired* objects in the container, in the same
+//      transaction. A later transaction frees them, when 2 has ended. Opening frees the objects that a
+//      crash has left there, so nothing leaks.
 //   5. A change that fails is rolled back while nobody reads (Readers::block).
 //
-// Costs. Reading a sector: some 100 ns and the copy. A change: one commit of libpm; it logs about
-// four cache lines, and the allocator's. Thread-safe, but for what says otherwise.
+// Costs. Reading a sector takes some 100 ns and the copy. A change is one commit of libpm. The change logs
+// about four cache lines, and the allocator logs its own. Thread-safe, unless a function says otherwise.
 #ifndef EXAMPLES_NVMKV_FTL_HPP
 #define EXAMPLES_NVMKV_FTL_HPP
 
@@ -81,17 +82,17 @@ inline bool meet(Range a, Range b)
     return a.first < b.end() && b.first < a.end();
 }
 
-/// The range; EINVAL unless it has sectors, and all of them are there.
+/// The range itself. EINVAL if it is empty, or reaches beyond the address space.
 Range check_range(Range range);
-/// That of so many bytes; EINVAL also if they are no whole sectors.
+/// The range of so many bytes. EINVAL also if they are no whole sectors.
 Range check_whole(uint64_t first, size_t bytes);
 
-/// std::system_error with that errno.
+/// Throws std::system_error with this errno.
 [[noreturn]] void fail(int error, const std::string &what);
-/// ENODATA: what is at `path` was not created to the end.
+/// Throws ENODATA: the creation of the file at `path` was interrupted.
 [[noreturn]] void fail_unfinished(const std::string &path);
 
-/// Bytes for the sectors from `first` on; whole sectors.
+/// Bytes for the sectors from `first` on, whole sectors only.
 struct Write {
     uint64_t first;
     std::span<const char> data;
@@ -99,13 +100,13 @@ struct Write {
     Range range() const { return {first, data.size() / sector_size}; }
 };
 
-/// Forget `clear`, and store `put` somewhere inside, unless it is empty.
+/// Forget the sectors of `clear`, and store `put` inside this range. `put` may be empty.
 struct Replacement {
     Range clear;
     Write put;
 };
 
-/// Where the sectors from `first` on are to go.
+/// A buffer for the sectors from `first` on.
 struct Read {
     uint64_t first;
     std::span<char> buffer;
@@ -113,14 +114,14 @@ struct Read {
     Range range() const { return {first, buffer.size() / sector_size}; }
 };
 
-/// Since it was opened.
+/// Counts since the Ftl was opened.
 struct Counters {
     uint64_t reads, bytes_read;     // extents looked at by readers, and their bytes
     uint64_t writes, bytes_written; // ranges stored, and their bytes
     uint64_t trims;                 // ranges forgotten
 };
 
-struct FtlRoot; // what the container's root is
+struct FtlRoot; // the root of the container
 
 class Ftl
 {
@@ -132,10 +133,10 @@ class Ftl
         uint64_t segment_size = 0; // of a new container; as in pm_options
     };
 
-    /// One state of the address space. To be held briefly: meanwhile no memory is given back. A
-    /// change that runs out of room for what is retired waits for it to end, and fails after two
-    /// seconds (ETIMEDOUT); one that has to be rolled back waits too, and leaves the Ftl read-only
-    /// (EIO) if it does not end. So a thread that writes had better hold none.
+    /// One state of the address space. Hold it briefly: meanwhile no memory is freed. If a change has no
+    /// room for retired objects, it waits for the snapshot's end, and fails after two seconds
+    /// (ETIMEDOUT). A change that must be rolled back waits, too. If the snapshot does not end then, the
+    /// Ftl becomes read-only (EIO). So a thread that writes should hold no snapshot.
     class Snapshot
     {
       public:
@@ -143,14 +144,14 @@ class Ftl
 
         /// The extents that have sectors in `range`, in order. Valid as long as this snapshot.
         std::vector<Extent> overlapping(Range range);
-        /// The first that begins at or after `sector`, if any.
+        /// The first extent that begins at or after `sector`, if any.
         std::optional<Extent> at_or_after(uint64_t sector);
         /// The adjacent mapped sectors from the first mapped one at or after `sector` on, if any.
         std::optional<Range> mapped(uint64_t sector);
 
         uint64_t sequence() const { return pin_.sequence(); }
         const std::string &path() const;
-        /// The bytes of an extent; counted as a read.
+        /// The bytes of an extent. This counts as a read.
         std::span<const char> read(const Extent &extent);
 
       private:
@@ -163,7 +164,7 @@ class Ftl
 
         const Ftl *ftl_;
         Readers::Pin pin_;
-        bool latest_; // reads the map as it is
+        bool latest_; // reads the present map, and takes no change back
     };
 
     /// A change on its way to the medium.
@@ -172,37 +173,40 @@ class Ftl
         uint64_t sequence;
     };
 
-    /// Opens, or with PM_CREATE creates, the container. Throws pm::error (EBUSY: it is open
-    /// elsewhere; EMEDIUMTYPE: it holds something else), and ENODATA if its creation was cut short
-    /// and PM_CREATE is not given.
+    /// Opens, or with PM_CREATE creates, the container. Throws pm::error (EBUSY: it is open elsewhere;
+    /// EMEDIUMTYPE: it belongs to another program). If its creation was interrupted and PM_CREATE is not
+    /// given, throws ENODATA.
     Ftl(const std::string &path, const Options &options);
     ~Ftl();
 
-    // ---- Reading. It goes on when the medium has failed.
+    // ---- Reading. It works even after the medium has failed.
 
     /// Unmapped sectors read as zeros.
     void read(uint64_t first, std::span<char> buffer);
     bool exists(uint64_t sector);
     /// The mapped parts of a range, in order; adjacent extents are one.
     std::vector<Range> range_exist(Range range);
-    /// The first mapped range at or after `sector`: for a walk, begin with 0 and go on at its end.
+    /// The first mapped range at or after `sector`. A walk begins with 0 and goes on at each range's end.
     std::optional<Range> iterate(uint64_t sector);
-    /// All from one state.
+    /// These two read all sectors from one state.
     void atomic_read(std::span<const Read> reads);
     std::vector<bool> atomic_exists(std::span<const uint64_t> sectors);
-    /// Copies the mapped parts of the range, one behind the other, as far as the buffer goes;
-    /// returns which these are. One state.
+    /// Copies the mapped parts of the range, one behind the other, until the buffer is full. Returns the
+    /// copied parts. All are of one state.
     std::vector<Range> cond_range_read(Range range, std::span<char> buffer);
 
     Snapshot snapshot() const;
-    /// The state that the next change will find, whether visible yet or not. REQUIRES: nobody
-    /// changes anything as long as it is held.
+    /// The state that the next change will find, whether it is visible yet or not. REQUIRES: nobody
+    /// changes anything while the snapshot is held.
     Snapshot latest() const;
 
-    // ---- Changing. Throws pm::error or std::system_error, and has then changed nothing: ENOSPC,
-    // EROFS, EIO; EINVAL for ranges that are empty, reach beyond 2^48 or overlap; E2BIG for a
-    // change that replaces more extents than retired_max allows; ETIMEDOUT if a snapshot is held
-    // for too long.
+    // ---- Changing. A function that fails throws pm::error or std::system_error, and has changed
+    // nothing. The errnos:
+    //
+    //     ENOSPC, EROFS, EIO
+    //     EINVAL      a range is empty, reaches beyond 2^48, or overlaps another
+    //     E2BIG       the change replaces more extents than retired_max allows
+    //     ETIMEDOUT   a snapshot is held for too long
 
     void write(uint64_t first, std::span<const char> data);
     void trim(Range range);  // without waiting for the medium
@@ -210,16 +214,16 @@ class Ftl
     /// All or nothing, after a crash and for readers.
     void atomic_write(std::span<const Write> writes);
     void atomic_ptrim(std::span<const Range> ranges);
-    /// atomic_write() if none of the sectors is mapped; else false, and nothing is written.
+    /// atomic_write(), if none of the sectors is mapped. Else returns false, and writes nothing.
     bool cond_atomic_write(std::span<const Write> writes);
-    /// Each write by itself is atomic; they are waited for together.
+    /// Each write by itself is atomic. The call waits once for all of them.
     void batch(std::span<const Write> writes);
 
-    /// What all of these are made of: one change, committed, but not waited for. Of async
-    /// durability it is visible at once. Empty, and nothing changed, if `if_unmapped` and
-    /// something in the ranges is mapped.
+    /// Commit one change, without waiting for the medium. All functions above use this one. With
+    /// Durability::async the change is visible at once. If `if_unmapped` and a sector in the ranges is
+    /// mapped, changes nothing, and returns an empty optional.
     std::optional<Ticket> submit(std::span<const Replacement> change, bool if_unmapped = false);
-    /// Wait until it is durable, and show it; with Durability::async return at once.
+    /// Wait until a change is durable, and make it visible. With Durability::async return at once.
     void wait(const Ticket &ticket);
     /// Wait until all changes are durable.
     void flush();
@@ -234,12 +238,12 @@ class Ftl
     const std::string &path() const { return path_; }
     uint64_t extents(); // mapped, by the newest change
     uint64_t sectors();
-    /// Throws std::runtime_error unless all invariants hold, pm_check() included, and every object
-    /// of the container is in use. REQUIRES: nobody changes anything meanwhile.
+    /// Throws std::runtime_error if an invariant is broken, if pm_check() fails, or if an object of the
+    /// container is not in use. REQUIRES: nobody changes anything meanwhile.
     void check();
 
   private:
-    // Sectors that a change has replaced, widened to whole extents, and what they were (2).
+    // Sectors that a change has replaced, widened to whole extents, and their old extents (2).
     struct Undo {
         Range range;
         std::vector<Extent> old;
@@ -247,14 +251,14 @@ class Ftl
     struct Change {
         uint64_t sequence;
         std::vector<Undo> undos; // in order, disjoint
-        uint64_t retired_end;    // where the ring of retired objects ended after it
+        uint64_t retired_end;    // the end of the ring of retired objects after this change
     };
-    static constexpr size_t changes_max = 1024; // remembered
+    static constexpr size_t changes_max = 1024; // how many changes are remembered
 
     struct Plan {
         std::vector<Undo> undos;
-        size_t extents; // that are replaced
-        size_t retired; // objects, at most
+        size_t extents; // how many extents are replaced
+        size_t retired; // how many objects are retired, at most
     };
 
     void create();
@@ -282,10 +286,10 @@ class Ftl
     mutable Readers readers_;
     std::atomic<uint64_t> visible_{0}, started_{0};
     std::array<std::atomic<Change *>, changes_max>
-        changes_{}; // by sequence, of (reclaimed_, started_]
+        changes_{}; // by sequence, for those in (reclaimed_, started_]
 
-    std::mutex writing_;      // of what follows, and of the transaction
-    bool failed_ = false;     // a rollback has failed: nothing can be changed any more
+    std::mutex writing_;      // guards the members below, and the transaction
+    bool failed_ = false;     // a rollback has failed: no change is possible any more
     uint64_t reclaimed_ = 0;  // changes up to this one are forgotten
     uint64_t free_until_ = 0; // retired objects before this position may be freed
     pm_ticket last_{};        // the newest commit

@@ -1,5 +1,5 @@
-// Lines of fields with tabs between, in which any byte can be written (common/text.h): how the shell
-// reads and prints pairs.
+// The shell reads and prints pairs as lines of fields, with tabs between. A field can hold any bytes
+// (common/text.h).
 #ifndef EXAMPLES_NVMKV_LINES_HPP
 #define EXAMPLES_NVMKV_LINES_HPP
 
@@ -12,14 +12,14 @@
 namespace nvmkv
 {
 
-/// Those of standard input.
+/// The lines of standard input.
 class Lines
 {
   public:
-    /// The fields of the next line; false if there is none. What fails is a std::runtime_error that
+    /// Get the fields of the next line. False if there is none. On failure throws std::runtime_error, which
     /// names the line.
     bool next(std::vector<std::string> &fields);
-    /// Something is wrong with the last one.
+    /// Throws std::runtime_error: the last line is wrong.
     [[noreturn]] void refuse(const std::string &why) const;
 
   private:

@@ -1,4 +1,4 @@
-// Opening a store, getting, putting and erasing.
+// Opens stores; gets, puts and erases pairs.
 #include "nvmkv/nvmkv.hpp"
 
 #include "nvmkv/store.hpp"
@@ -21,7 +21,7 @@ struct Superblock {
 };
 constexpr char superblock_magic[8] = "NVMKV/1";
 
-constexpr unsigned key_bits_min = 5; // fewer regions could give a key the same place twice
+constexpr unsigned key_bits_min = 5; // with fewer regions, two places of a key could be the same
 constexpr unsigned value_bits_min = 2, value_bits_max = 20;
 
 bool in_range(unsigned key_bits, unsigned value_bits)
@@ -37,7 +37,7 @@ void require_bits(const std::string &path, const Options &options)
                          std::to_string(address_bits) + " of both");
 }
 
-// None if the address space is empty: then its creation was cut short.
+// Empty if the address space is empty: then the store's creation was interrupted.
 std::optional<Superblock> superblock_of(Ftl &ftl)
 {
     if (!ftl.iterate(0))
@@ -54,7 +54,7 @@ std::optional<Superblock> superblock_of(Ftl &ftl)
     return superblock;
 }
 
-// With this write a store has been created.
+// This write completes the creation of a store.
 Superblock write_superblock(Ftl &ftl, const Options &options)
 {
     Superblock superblock{{}, 1, options.key_bits, options.value_bits};
@@ -109,9 +109,9 @@ Store Store::open(const std::string &path, const Options &options)
 void Store::destroy(const std::string &path)
 {
     try {
-        superblock_of(*std::make_unique<Ftl>(path, Ftl::Options{})); // that it is one
+        superblock_of(*std::make_unique<Ftl>(path, Ftl::Options{})); // throws if it is no store
     } catch (const std::system_error &error) {
-        if (error.code().value() != ENODATA) // what was never finished may go
+        if (error.code().value() != ENODATA) // an unfinished store may be deleted
             throw;
     }
     if (pm_delete(path.c_str()) != 0)
@@ -217,7 +217,7 @@ std::vector<std::optional<std::string>> Store::get_batch(std::span<const std::st
 
 // ---- Putting and erasing
 
-// The value that the next change is about to replace leaves the cache before that can be seen.
+// Drop a value from the cache. The next change replaces the value, and is not visible yet.
 void Store::Impl::drop(uint64_t hash, Pool pool, std::string_view key)
 {
     if (cache)
@@ -229,7 +229,7 @@ Ftl::Ticket Store::Impl::submit(Change &change)
     return *ftl->submit(change.finish());
 }
 
-// All as one change.
+// Put all pairs as one change.
 Ftl::Ticket Store::Impl::put(std::span<const KeyValue> pairs, Pool pool)
 {
     std::vector<std::string> images;
@@ -252,7 +252,7 @@ Ftl::Ticket Store::Impl::put(std::span<const KeyValue> pairs, Pool pool)
     return submit(change);
 }
 
-// As one change; none if there is nothing to erase.
+// Erase all keys as one change. No change, and an empty optional, if there is nothing to erase.
 std::optional<Ftl::Ticket> Store::Impl::erase(std::span<const std::string_view> keys, Pool pool,
                                               size_t &erased)
 {
@@ -288,7 +288,7 @@ bool Store::erase(std::string_view key, Pool pool)
 namespace
 {
 
-// Submits each by itself, and waits once: also for those before one that fails.
+// Submits each item by itself, and waits once for all. If an item fails, waits for those before it.
 template <class Items, class Submit> void submit_each(Ftl &ftl, const Items &items, Submit &&submit)
 {
     std::optional<Ftl::Ticket> last;

@@ -1,34 +1,36 @@
-// NVMKV: a key-value store that leaves the work to the layer below it (Marmol, FIU 2017, chapter 4).
+// NVMKV: a key-value store that leaves the work to the layer below (Marmol, FIU 2017, chapter 4).
 //
-// It has no index. A key is hashed to a place in a sparse address space (ftl.hpp), and the pair is
-// written there: so a get is one read, a put one write, and what the store would need a log, a tree
-// and compaction for, the layer below does anyway.
+// The store has no index. It hashes a key to a place in a sparse address space (ftl.hpp), and writes the
+// pair there. So a get is one read, and a put is one write. Other stores need a log, a tree and compaction
+// of their own; here the layer below does their work anyway.
 //
 //     auto store = nvmkv::Store::create("store.kv");
 //     store.put("apple", "red");
 //     std::optional<std::string> colour = store.get("apple");
 //
-// Places. The address space is cut into 2^key_bits *regions* of 2^value_bits sectors. What must
-// hold, and is cited in nvmkv.cpp:
-//   1. Region 0 describes the store: what it was created with in sector 0, pool p in sector p.
-//   2. A pair begins in its region at the sector that is its pool's number: so a walk over one pool
-//      reads no other's pairs. Pools and values have half of the region each, less one sector, so
-//      that two pairs are never adjacent and each is a mapped range of its own.
-//   3. A key has eight places, by polynomial probing from the hash (FNV-1a) of pool and key. It is
-//      at the first that was free; at those before it are pairs with the flag *passed*, or
-//      tombstones. A search ends at an empty region, or at a pair without that flag.
-//   4. A pair is never moved, and whatever a call changes is one change of the address space.
+// Places. The address space is cut into 2^key_bits *regions* of 2^value_bits sectors. The invariants,
+// which nvmkv.cpp cites:
 //
-// Crashes. A pair is as the last put or erase that was acknowledged left it, or as the one under way
-// would have left it; never torn. A batch is that for each of its pairs, or, if told so, for all.
+//   1. Region 0 describes the store: sector 0 the options of its creation, sector p the pool p.
+//   2. A pair begins in its region at the sector that is its pool's number. So a walk over one pool reads
+//      no other pool's pairs. Half of the region, less one sector, is for pools, and half for values. So
+//      two pairs are never adjacent, and each is a mapped range of its own.
+//   3. A key has eight places, by polynomial probing from the hash (FNV-1a) of pool and key. A pair is at
+//      the first place that was free. The places before have pairs with the flag *passed*, or tombstones.
+//      A search ends at an empty region, or at a pair without this flag.
+//   4. A pair never moves. All changes of a call are one change of the address space.
 //
-// Threads. All may call everything. Getting never waits for a put, a batch or a deletion; while a
-// change that failed is rolled back, and when 64 threads read at once, it does. A get sees every
-// put that was acknowledged, and none that could still be rolled back.
+// Crashes. After a crash a pair is as the last acknowledged call left it, or as the call under way would
+// have left it. It is never torn. This holds for each pair of a batch by itself, or, on request, for the
+// batch as a whole.
 //
-// Durability as in ftl.hpp. Failures throw std::system_error (or pm::error, which is one), whose
-// code is an errno and whose what() says what to do; then nothing has changed, but for what a batch
-// says. EROFS, EIO and ENOSPC come from below.
+// Threads. Every thread may call everything. A get never waits for a put, a batch or a deletion. It waits
+// while a failed change is rolled back, and when 64 threads read at once. A get sees every acknowledged
+// put, and no put that could still be rolled back.
+//
+// Durability is as in ftl.hpp. Failures throw std::system_error, or pm::error, which derives from it. The
+// code is an errno, and what() tells the user how to go on. A call that failed has changed nothing, but see
+// the batches. EROFS, EIO and ENOSPC come from the layer below.
 #ifndef EXAMPLES_NVMKV_NVMKV_HPP
 #define EXAMPLES_NVMKV_NVMKV_HPP
 
@@ -55,11 +57,11 @@ struct KeyValue {
 struct Options {
     Durability durability = Durability::sync;
     size_t cache_bytes = 0;         // of the read cache; 0: none
-    bool collision_cache = true;    // of keys that are not at their first place
-    bool readonly = false;          // for any number of processes, while none writes
-    bool create_if_missing = false; // of open()
-    // The rest is for a new store, and recorded in it.
-    unsigned key_bits = 36;    // 5 and more: 2^key_bits pairs at most, and far fewer to be fast
+    bool collision_cache = true;    // remember keys that are not at their first place
+    bool readonly = false;          // any number of processes may open it so, while none writes
+    bool create_if_missing = false; // for open()
+    // The rest is for creation. The store records it.
+    unsigned key_bits = 36;    // 5 or more: at most 2^key_bits pairs, and far fewer for speed
     unsigned value_bits = 12;  // 2 to 20: values of up to 2^value_bits / 2 * 512 bytes (1 MiB)
     uint64_t max_size = 0;     // of the file, as in pm_options
     uint64_t segment_size = 0; // of the container, as in pm_options
@@ -74,9 +76,9 @@ struct PoolInfo {
 struct StoreInfo {
     unsigned key_bits, value_bits;
     size_t value_max;    // bytes
-    Pool pools_max;      // the default one included
+    Pool pools_max;      // with the default pool
     uint64_t file_bytes; // size of the container
-    Counters io;         // what the layer below did
+    Counters io;         // of the layer below
     uint64_t cache_hits, cache_misses;
 };
 
@@ -85,55 +87,59 @@ class Store
     struct Impl;
 
   public:
-    /// EEXIST if there is a store; EINVAL for bits out of range, or more than 48 together. A crash
-    /// leaves none, or an empty store, or an *unfinished* one: that counts as none, for this too.
+    /// Create a store. EEXIST if there is one; EINVAL for bits out of range, or more than 48 together. A
+    /// crash leaves no store, or an empty store, or an *unfinished* one. An unfinished store counts as
+    /// none, for create() too.
     static Store create(const std::string &path, const Options &options = {});
-    /// ENOENT; ENODATA if it is unfinished; EBUSY if it is open elsewhere; EMEDIUMTYPE, EBADMSG if
-    /// it is something else. With create_if_missing there is a new store instead of the first two.
+    /// Open a store. ENOENT if there is none; ENODATA if it is unfinished; EBUSY if it is open elsewhere;
+    /// EMEDIUMTYPE or EBADMSG if the file is no store. With create_if_missing, creates a store instead of
+    /// failing with ENOENT or ENODATA.
     static Store open(const std::string &path, const Options &options = {});
-    /// Delete the file. Fails as open(), for nothing else is deleted, but for an unfinished one.
+    /// Delete the file. Fails like open(), so that only stores are deleted. An unfinished store is
+    /// deleted, too.
     static void destroy(const std::string &path);
     Store(Store &&) noexcept;
     Store &operator=(Store &&) noexcept;
-    /// Closes it, and all is durable then; call flush() first to learn of a failure. The deletion of
-    /// pools goes on when it is opened again.
+    /// Closes the store and makes everything durable. To learn of a failure, call flush() first. The
+    /// deletion of pools goes on when the store is opened again.
     ~Store();
 
-    // ---- Pairs. Keys have 1 to 128 bytes, of any kind: EINVAL. ENOENT: there is no such pool.
+    // ---- Pairs. A key has 1 to 128 bytes, of any kind; else EINVAL. ENOENT: there is no such pool.
 
-    /// Copies the value; false if there is no such key. One read, none if it is cached.
+    /// Copies the value. False if there is no such key. One read, or none if the value is cached.
     bool get(std::string_view key, std::string &value, Pool pool = default_pool);
     std::optional<std::string> get(std::string_view key, Pool pool = default_pool);
     bool exists(std::string_view key, Pool pool = default_pool);
-    /// Store the pair, or replace its value. EFBIG: the value is longer than value_max; EOVERFLOW:
-    /// all places of the key are taken by other keys, so create a store with more key_bits.
+    /// Store the pair, or replace its value. EFBIG: the value is longer than value_max. EOVERFLOW: other
+    /// keys have taken all places of the key, so create a store with more key_bits.
     void put(std::string_view key, std::string_view value, Pool pool = default_pool);
-    /// Whether it was there.
+    /// Erase the pair. Returns whether it was there.
     bool erase(std::string_view key, Pool pool = default_pool);
 
     enum class Atomic { each, whole };
 
-    /// `each`: every pair by itself, and one wait for all. If one fails the others before it are
-    /// stored; `whole`: all or none, also for readers. E2BIG: too many for that. It has room to
-    /// replace 8192 pairs, or to erase 1260 (of 16384 places, 2 or 13 each); new ones take none.
+    /// Store many pairs. `each`: every pair is a change by itself, with one wait for all. If a pair fails,
+    /// the pairs before it are stored. `whole`: all or none, also for readers. E2BIG: too many pairs for
+    /// `whole`. It has 16384 places for old objects: replacing a pair takes 2, erasing 13, a new pair none.
+    /// So it can replace 8192 pairs, or erase 1260.
     void put_batch(std::span<const KeyValue> pairs, Pool pool = default_pool,
                    Atomic atomic = Atomic::each);
-    /// All of one state. To be asked for some thousands of keys at a time while others change the
-    /// store: what this state needs is kept for a thousand changes; the next one waits for the end
-    /// of this call, and after two seconds fails with ETIMEDOUT.
+    /// Get many values, all of one state. While others change the store, ask for some thousands of keys at
+    /// a time. The store keeps the old state for a thousand changes. The next change waits for the end of
+    /// the call, and fails with ETIMEDOUT after two seconds.
     std::vector<std::optional<std::string>> get_batch(std::span<const std::string_view> keys,
                                                       Pool pool = default_pool);
-    /// How many there were. As put_batch().
+    /// Erase many pairs, as put_batch() stores them. Returns how many were there.
     size_t erase_batch(std::span<const std::string_view> keys, Pool pool = default_pool,
                        Atomic atomic = Atomic::each);
-    /// All pairs of all pools; the pools stay. Pair by pair: a crash leaves some.
+    /// Erase all pairs of all pools, pair by pair: after a crash some are left. The pools stay.
     void erase_all();
 
     // ---- Walking
 
-    /// Over the pairs of one pool, or of all, in no order that means anything. While others change
-    /// the store it meets each pair once that is there all the time. It stays valid when the Store is
-    /// moved, and ends with it.
+    /// Walks over the pairs of one pool, or of all pools, in no useful order. While others change the
+    /// store, the walk visits each pair once that is there all the time. If the Store object is moved, the
+    /// iterator stays valid. It is invalid after the store is closed.
     class Iterator
     {
       public:
@@ -142,10 +148,10 @@ class Store
             std::string key, value;
         };
 
-        /// Go to the first pair, then to the next; false if there is none. ENOENT: the pool has
-        /// been deleted.
+        /// Go to the first pair, then to the next. False if there is none. ENOENT: the pool has been
+        /// deleted.
         bool next();
-        /// The pair as it is now; empty if it has been erased since.
+        /// The pair as it is now. Empty if the pair has been erased since.
         std::optional<Pair> get_current();
 
       private:
@@ -156,33 +162,33 @@ class Store
         std::optional<Pool> pool_;
         uint32_t generation_ = 0;
         uint64_t position_;    // regions before this sector are done
-        uint64_t current_ = 0; // where the pair begins
+        uint64_t current_ = 0; // the sector where the pair begins; 0: none
     };
     Iterator begin(); // all pools
     Iterator begin(Pool pool);
 
     // ---- Pools
 
-    /// EINVAL: the name is empty or has more than 63 bytes; EEXIST: there is one of that name;
-    /// EMFILE: all numbers are taken, that of a deleted pool until wait_for_deletions() returns.
+    /// Create a pool. EINVAL: the name is empty or has more than 63 bytes. EEXIST: another pool has this
+    /// name. EMFILE: all numbers are taken; that of a deleted pool is free after wait_for_deletions().
     Pool create_pool(std::string_view name);
     bool pool_exists(Pool pool) const;
     std::optional<Pool> find_pool(std::string_view name);
-    /// It is gone when this returns; what it held is given back in the background, also over
-    /// crashes, and only then its number. EINVAL: the default pool.
+    /// Delete a pool. The pool is gone when the call returns. Its pairs are freed in the background, even
+    /// if a crash intervenes. Its number is free after them. EINVAL: the default pool.
     void delete_pool(Pool pool);
-    /// Wait until the background has done that; throws what it has met.
+    /// Wait until the background has freed the pairs of deleted pools. Throws the background's failure.
     void wait_for_deletions();
-    /// Counts: linear in all pairs, and not of one moment.
+    /// Counts the pairs. Linear in all pairs; the counts are not of one moment.
     PoolInfo pool_info(Pool pool);
     std::vector<PoolInfo> pools();
 
     // ----
 
-    /// Wait until all is durable that was acknowledged.
+    /// Wait until all acknowledged changes are durable.
     void flush();
     StoreInfo info() const;
-    /// Throws std::runtime_error unless all that is said above holds. Linear.
+    /// Throws std::runtime_error if an invariant above is broken. Linear.
     void check();
     Ftl &ftl();
 

@@ -1,10 +1,10 @@
-// How a pair lies in its sectors.
+// The layout of a pair in its sectors.
 //
 //     0    header, 32 bytes
 //     32   key
-//     ...  value, if all of that fits into one sector; else the value begins with the second sector
+//     ...  value, if all three fit into one sector; else the value begins with the second sector
 //
-// A tombstone is a header alone, in one sector: nobody is here, but look further.
+// A tombstone is one sector with a header only. It says: no pair is here, but the search must go on.
 #ifndef EXAMPLES_NVMKV_PAIR_HPP
 #define EXAMPLES_NVMKV_PAIR_HPP
 
@@ -55,7 +55,7 @@ constexpr uint64_t value_offset(uint64_t key_size, uint64_t value_size)
     return fits_one_sector(key_size, value_size) ? sizeof(PairHeader) + key_size : sector_size;
 }
 
-/// The sectors of a pair, to be written.
+/// The bytes of a pair's sectors, for writing.
 inline std::string pair_image(uint32_t pool, uint64_t hash, std::string_view key,
                               std::string_view value)
 {
@@ -73,7 +73,7 @@ inline void set_flags(std::string &image, uint32_t flags)
     memcpy(image.data() + offsetof(PairHeader, flags), &flags, sizeof flags);
 }
 
-/// A pair where it lies; valid as long as the bytes.
+/// A pair in place. It is valid as long as the bytes that it was parsed from.
 struct PairView {
     PairHeader header;
     std::string_view key, value;

@@ -29,8 +29,8 @@ class Places
         return hash;
     }
 
-    /// The region of the probe-th place: all but region 0, in triangular steps, so that eight of
-    /// them are never the same twice.
+    /// The region of a key's place number `probe`. It is never region 0. The steps are triangular numbers,
+    /// so that the eight places are all different.
     uint64_t region(uint64_t hash, unsigned probe) const
     {
         return 1 + (hash % (regions() - 1) + probe * (probe + 1) / 2) % (regions() - 1);
@@ -44,8 +44,8 @@ class Places
     uint64_t end() const { return regions() << value_bits_; } // sectors
 
     uint64_t value_max() const { return half() * sector_size; } // bytes
-    uint32_t pools_max() const { return half() - 1; }           // their numbers are below this
-    uint64_t tombstone_offset() const { return half() - 1; }    // no pool's
+    uint32_t pools_max() const { return half() - 1; }           // numbers of pools are below this
+    uint64_t tombstone_offset() const { return half() - 1; }    // the number of no pool
 
     Range range(uint64_t region) const { return {region << value_bits_, region_sectors()}; }
     uint64_t region_of(uint64_t sector) const { return sector >> value_bits_; }

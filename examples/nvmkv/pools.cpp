@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr char magic[4] = {'N', 'V', 'K', 'P'};
-constexpr size_t name_size = 64; // with a NUL at least
+constexpr size_t name_size = 64; // with at least one NUL
 
 struct Record {
     char magic[4];

@@ -1,4 +1,4 @@
-// Which pools a store has: a sector each in region 0, and what is known of them in memory.
+// The pools of a store. Each has a sector in region 0, and an entry in memory.
 #ifndef EXAMPLES_NVMKV_POOLS_HPP
 #define EXAMPLES_NVMKV_POOLS_HPP
 
@@ -16,27 +16,28 @@
 namespace nvmkv
 {
 
-/// Whether a pool is there may be asked by any thread; all else needs the store's lock.
+/// Any thread may call live() and generation(). All other functions need the store's lock.
 class Pools
 {
   public:
-    /// `count` pools at most. Reads what the store has; throws EBADMSG if that is none.
+    /// Reads the store's pools, `count` at most. Throws EBADMSG if a sector is no pool.
     Pools(Ftl &ftl, uint32_t count);
 
     bool live(uint32_t pool) const { return pool < count_ && generation(pool) % 2 == 1; }
-    /// Another number each time that the pool is made or deleted.
+    /// A number that changes each time the pool is created or deleted. Odd: the pool exists.
     uint32_t generation(uint32_t pool) const { return generations_[pool].load(); }
 
     std::optional<uint32_t> find(std::string_view name) const;
     const std::map<std::string, uint32_t, std::less<>> &names() const { return names_; }
-    /// Those whose deletion is under way.
+    /// The pools whose deletion is under way.
     const std::vector<uint32_t> &doomed() const { return doomed_; }
 
-    // Each makes one change of the address space, which is to be waited for.
+    // Each function that returns a ticket makes one change of the address space. The caller must wait for
+    // the ticket.
     std::optional<uint32_t> free_number() const;
     Ftl::Ticket create(uint32_t pool, std::string_view name);
     Ftl::Ticket doom(uint32_t pool);
-    Ftl::Ticket forget(uint32_t pool); // a doomed one that has no pairs any more
+    Ftl::Ticket forget(uint32_t pool); // a doomed pool that has no pairs any more
 
   private:
     enum State : uint32_t { alive = 1, deleting = 2 };
@@ -44,7 +45,7 @@ class Pools
 
     Ftl &ftl_;
     uint32_t count_;
-    std::unique_ptr<std::atomic<uint32_t>[]> generations_; // odd: it is there
+    std::unique_ptr<std::atomic<uint32_t>[]> generations_; // odd: the pool exists
     std::map<std::string, uint32_t, std::less<>> names_;   // of all but the default pool
     std::vector<uint32_t> doomed_;
 };

@@ -1,4 +1,4 @@
-// The primitives of table 4.2, made of snapshots and of Ftl::submit().
+// Implements the primitives of table 4.2 with snapshots and Ftl::submit().
 #include "nvmkv/ftl.hpp"
 
 #include <algorithm>

@@ -38,8 +38,8 @@ void *word_of(const Extent *extent)
     return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(extent) | extent_bit);
 }
 
-// Below a node, the least extent at or after `sector`. `bound`: this node is on the path to
-// `sector`, so what lies before the sector's digit is too small.
+// The first extent below a node that begins at or after `sector`. `bound`: the node is on the path to
+// `sector`, so children before the sector's digit are too small.
 const Extent *after(const RadixNode *node, unsigned level, uint64_t sector, bool bound)
 {
     const unsigned from = bound ? digit(sector, level) : 0;
@@ -52,7 +52,7 @@ const Extent *after(const RadixNode *node, unsigned level, uint64_t sector, bool
             found = extent_of(word)->first >= sector ? extent_of(word) : nullptr;
         else
             found = after(static_cast<RadixNode *>(word), level + 1, sector, bound && i == from);
-        if (found) // a node may have lost its last child meanwhile
+        if (found) // else the child has lost its last extent meanwhile
             return found;
     }
     return nullptr;
@@ -150,7 +150,8 @@ void Radix::insert(const Extent *extent)
         return;
     }
 
-    // Two that agree up to here: nodes for the digits that they share, linked when all are ready.
+    // Two extents have the same digits up to here. Make nodes for the further digits that they share, and
+    // link them when all are ready.
     const uint64_t other = extent_of(word)->first;
     void *branch = nullptr;
     for (void **link = &branch;;) {

@@ -9,7 +9,7 @@ namespace nvmkv
 namespace
 {
 
-// Where a thread looks for a slot first, so that threads do not meet.
+// The slot that a thread tries first. Each thread has another, so that threads do not collide.
 size_t favourite()
 {
     static std::atomic<size_t> threads{0};
@@ -19,15 +19,15 @@ size_t favourite()
 
 } // namespace
 
-// All accesses to `visible`, `pinned` and `blocked_` here are sequentially consistent: either the
-// writer sees this pin when it looks for the oldest, or this thread sees what the writer has made
-// visible before it looked (invariant 2).
+// All accesses to `visible`, `pinned` and `blocked_` here are sequentially consistent (for invariant 2). So
+// if the writer looks for the oldest pin and does not see this one, this thread sees the `visible` that the
+// writer stored before.
 Readers::Pin Readers::enter(const std::atomic<uint64_t> &visible)
 {
     uint64_t sequence = visible.load();
     for (size_t tried = 0, i = favourite();; tried++, i++) {
         if (tried >= slots_.size())
-            std::this_thread::yield(); // all are taken
+            std::this_thread::yield(); // all slots are taken
         Slot &slot = slots_[i % slots_.size()];
         uint64_t expected = idle;
         if (slot.pinned.compare_exchange_strong(expected, sequence)) {

@@ -1,15 +1,16 @@
-// Who is reading, and how old the state is that they read: the epochs by which an Ftl knows when
-// the memory of a replaced extent can be given back.
+// Tracks readers, and the age of the states that they read. By these epochs an Ftl knows when it can free
+// the memory of a replaced extent.
 //
-// The epoch is the *sequence* of the newest change that readers may see. A reader pins it for as
-// long as it looks at memory of the container. What must hold:
-//   1. while a sequence v is pinned, nothing is freed that a change after v has unlinked;
-//   2. a pin is of the newest visible sequence at the moment it began, or of a later one, never of
-//      one that the writer has already cleaned up behind: hence the loop in enter().
+// The epoch is the *sequence* of the newest change that readers may see. A reader pins a sequence as long
+// as it reads memory of the container. The invariants:
 //
-// A reader takes one of 64 slots by compare-and-swap, about 20 ns, and waits for nobody unless all
-// are taken, or a failed change is being rolled back (block()), when the memory of the container
-// is not to be looked at.
+//   1. While a sequence v is pinned, no object is freed that a change after v has unlinked.
+//   2. A pin is of the sequence that was visible when the pin began, or of a later one. It is never of a
+//      sequence whose objects the writer has already freed. Hence the loop in enter().
+//
+// A reader takes one of 64 slots by compare-and-swap, in about 20 ns. It waits only in two cases: if all
+// slots are taken, or while a failed change is rolled back (block()). During the rollback nobody may read
+// the memory of the container.
 #ifndef EXAMPLES_NVMKV_READERS_HPP
 #define EXAMPLES_NVMKV_READERS_HPP
 
@@ -26,7 +27,7 @@ class Readers
 {
     static constexpr uint64_t idle = UINT64_MAX;
 
-    // A line of its own. The counters belong to whoever has the slot.
+    // A slot has a cache line of its own. Only the thread that has the slot may change the counters.
     struct alignas(64) Slot {
         std::atomic<uint64_t> pinned{idle};
         std::atomic<uint64_t> reads{0};
@@ -34,7 +35,7 @@ class Readers
     };
 
   public:
-    /// From enter() to the end of its life. Movable; belongs to one thread at a time.
+    /// Pins a sequence, from enter() to its destruction. Movable; belongs to one thread at a time.
     class Pin
     {
       public:
@@ -51,7 +52,7 @@ class Readers
 
         uint64_t sequence() const { return sequence_; }
 
-        /// One more read, of so many bytes.
+        /// Count one more read, of so many bytes.
         void count(uint64_t bytes)
         {
             add(slot_->reads, 1);
@@ -70,13 +71,13 @@ class Readers
         uint64_t sequence_;
     };
 
-    /// Pin the sequence that `visible` has. Lock-free but for what is said above.
+    /// Pin the sequence that `visible` has. Lock-free, but for the two cases above.
     Pin enter(const std::atomic<uint64_t> &visible);
 
-    /// The oldest sequence that is pinned; UINT64_MAX if none is.
+    /// The oldest pinned sequence. UINT64_MAX if none is pinned.
     uint64_t oldest() const;
 
-    /// Let nobody in, and wait until all have left; false if some have not after so long.
+    /// Let no reader in, and wait until all readers have left. False if some are left after `patience`.
     bool block(std::chrono::milliseconds patience);
     void unblock();
 

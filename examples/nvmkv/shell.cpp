@@ -1,4 +1,4 @@
-// nvmkv: the store on the command line, and in a pipe. See nvmkv.1.
+// nvmkv: a store from the command line, or in a pipe. See nvmkv.1.
 #include "nvmkv/lines.hpp"
 #include "nvmkv/nvmkv.hpp"
 
@@ -27,7 +27,8 @@ struct UsageError : std::runtime_error {
     using runtime_error::runtime_error;
 };
 
-/// Without the text of its errno, which a message that says what to do does not need; libpm has none added.
+/// The message of an error, without the text of its errno. Our messages say what to do, and need no such
+/// text. libpm's messages have none.
 std::string message_of(const std::exception &error)
 {
     std::string message = error.what();
@@ -48,7 +49,7 @@ std::string standard_input()
     return all;
 }
 
-/// Puts in batches of some size, or, as a whole, in one.
+/// Puts pairs in batches of some size, or with --whole all in one batch.
 class Batch
 {
   public:
@@ -86,8 +87,8 @@ class Batch
 class Shell
 {
   public:
-    enum Access { looks, changes, creates }; // a store that only looks may be open in others too
-    enum Heeds { neither, pool_only, pool_and_whole }; // of --pool and --whole
+    enum Access { looks, changes, creates }; // several processes at once may look at a store
+    enum Heeds { neither, pool_only, pool_and_whole }; // which of --pool and --whole it uses
 
     struct Command {
         std::string_view name;
@@ -95,7 +96,7 @@ class Shell
         const char *arguments;
         Access access;
         Heeds heeds;
-        bool reads_input; // standard input, unless it has `most` arguments
+        bool reads_input; // reads standard input, unless it has `most` arguments
         Status (Shell::*run)(const Words &);
     };
 
@@ -104,7 +105,7 @@ class Shell
     {
     }
 
-    /// The command that the words are.
+    /// The command that the first word names.
     static const Command &command_of(const Words &words)
     {
         const auto command =
@@ -116,8 +117,8 @@ class Shell
         return *command;
     }
 
-    /// An option that a command would not heed is not to be taken for one that it does:
-    /// delete-all deletes from all pools, destroy the whole file.
+    /// Refuses an option that the command would ignore. For example, --pool would not restrict delete-all,
+    /// which deletes from all pools, nor destroy, which deletes the whole file.
     static void require_heeded(std::string_view name, Heeds heeds, const std::string &pool,
                                bool whole)
     {
@@ -129,7 +130,7 @@ class Shell
 
     Status run(const Words &words) { return (this->*command_of(words).run)(words); }
 
-    /// The commands that standard input has, one a line.
+    /// Run the commands of standard input, one a line.
     Status run_lines()
     {
         Status status = done;
@@ -165,7 +166,7 @@ class Shell
   private:
     static const std::vector<Command> commands;
 
-    // A line is a command; what is behind its key is the value, spaces and all.
+    // A line is a command. Everything behind its key is the value, with all spaces.
     static Words split(const std::string &line)
     {
         std::istringstream in(line);
@@ -274,7 +275,7 @@ class Shell
 
     // ---- All there is
 
-    // A pool's name is a line by itself, for it may be empty.
+    // A pool's name has a line of its own, since the pool may be empty.
     Status dump(const Words &)
     {
         std::map<nvmkv::Pool, std::string> names;
@@ -413,7 +414,7 @@ Status run(Invocation &i)
         Shell::require_heeded(command.name, command.heeds, i.pool, i.whole);
         access = command.access;
     }
-    // Before the store is opened: what writes to the pipe may have it open until it ends.
+    // Read before the store is opened: the program that writes to the pipe may have the store open.
     if (i.words.size() == 2 && i.words[0] == "put")
         i.words.push_back(standard_input());
     i.options.readonly = access == Shell::looks;
@@ -441,7 +442,7 @@ int main(int argc, char **argv)
     app.add_flag("--async", i.async, "do not wait for the medium before the end");
     app.add_flag("--whole", i.whole, "put-batch, delete-batch: all or none");
     app.footer(Shell::help());
-    app.prefix_command(); // whatever follows FILE is as it stands
+    app.prefix_command(); // words after FILE are not parsed as options
     try {
         app.parse(argc, argv);
         i.words = app.remaining();

@@ -1,4 +1,4 @@
-// Reading one state of the address space; the numbers are those of ftl.hpp.
+// Reads one state of the address space. The numbers are those of ftl.hpp.
 #include "nvmkv/ftl.hpp"
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 namespace nvmkv
 {
 
-// Whether no change after the snapshot has begun. To be asked after the map was read: whoever saw
-// a word that a change has stored sees that the change has started.
+// Whether no change after the snapshot has begun. Call it after reading the map: a thread that has seen a
+// word of a change also sees that the change has started.
 bool Ftl::Snapshot::undisturbed() const
 {
     return latest_ || ftl_->started_.load(std::memory_order_acquire) == sequence();
 }
 
-// What the map has now; extents of changes at work may be among them, and others missing.
+// The present extents of the map. Changes at work may have added some and removed others.
 void Ftl::collect(Range range, std::vector<Extent> &found) const
 {
     const Extent *extent = map_->at_or_before(range.first);
@@ -27,8 +27,8 @@ void Ftl::collect(Range range, std::vector<Extent> &found) const
     }
 }
 
-// Take back what changes after `sequence` have done, newest first (3). The memory of these changes
-// stays, since the caller has pinned the sequence.
+// Take back the changes after `sequence`, newest first (3). Their memory stays, since the caller has pinned
+// the sequence.
 void Ftl::undo_after(uint64_t sequence, Range range, std::vector<Extent> &found) const
 {
     for (uint64_t s = started_.load(std::memory_order_acquire); s > sequence; s--) {
@@ -59,7 +59,7 @@ std::optional<Extent> Ftl::Snapshot::at_or_after(uint64_t sector)
         const Extent *extent = ftl_->map_->at_or_after(sector);
         if (undisturbed())
             return extent ? std::optional(*extent) : std::nullopt;
-        // It may be of a later change, or one of ours before it may be missing.
+        // A later change may have added this extent, or removed an earlier one of the snapshot.
         const uint64_t end = extent ? extent->end() : sectors_end;
         for (const Extent &found : overlapping({sector, end - sector}))
             if (found.first >= sector)

@@ -1,5 +1,5 @@
-// What a Store is made of; the files that include this one are its parts. The numbers that they cite
-// are those of nvmkv.hpp.
+// The implementation of Store, for the files that are its parts. The numbers that they cite are those
+// of the invariants in nvmkv.hpp.
 #ifndef EXAMPLES_NVMKV_STORE_HPP
 #define EXAMPLES_NVMKV_STORE_HPP
 
@@ -50,13 +50,13 @@ struct Store::Impl {
     std::unique_ptr<Ftl> ftl;
     Places places;
     Pools pools;
-    std::unique_ptr<ReadCache> cache; // may be none
+    std::unique_ptr<ReadCache> cache; // NULL: no cache
     CollisionCache collisions;
 
-    std::mutex writing;                 // whoever changes the store, or the pools
-    std::condition_variable_any doomed; // with `writing`: a pool is to be deleted, or has been
+    std::mutex writing;                 // held while the store or the pools change
+    std::condition_variable_any doomed; // with `writing`: a pool shall be deleted, or was deleted
     std::exception_ptr reaper_failure;
-    std::jthread reaper; // the last member: it ends first
+    std::jthread reaper; // the last member, so that the thread ends before the others go
 };
 
 } // namespace nvmkv

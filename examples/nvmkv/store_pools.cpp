@@ -1,4 +1,4 @@
-// The pools of a store, and the background that clears away what deleted ones held.
+// The pools of a store, and the background thread that frees the pairs of deleted pools.
 #include "nvmkv/store.hpp"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ void Store::Impl::finish_deletion(const std::stop_token &stop, Pool pool)
     ftl->wait(ticket);
 }
 
-// The background: gives back what deleted pools held.
+// The background thread: frees the pairs of deleted pools.
 void Store::Impl::reap(const std::stop_token &stop)
 {
     std::unique_lock lock(writing);
@@ -83,7 +83,7 @@ void Store::Impl::reap(const std::stop_token &stop)
         lock.unlock();
         try {
             finish_deletion(stop, pool);
-        } catch (...) { // what is left is done when the store is opened again
+        } catch (...) { // the rest is done when the store is opened again
             lock.lock();
             reaper_failure = std::current_exception();
             doomed.notify_all();

@@ -1,4 +1,4 @@
-// Walks over the pairs of a store, by readers and to clear them away.
+// Walks over the pairs of a store, for readers and for deletion.
 #include "nvmkv/store.hpp"
 
 #include <cerrno>
@@ -9,13 +9,13 @@ namespace nvmkv
 namespace
 {
 
-// How many extents a walk passes in one snapshot, since what is retired meanwhile is not freed; and
-// how many regions are cleared at a time.
+// A walk passes at most `steps_at_once` extents in one snapshot, since no retired object is freed while a
+// snapshot is held. `regions_at_once` regions are cleared in one change.
 constexpr size_t steps_at_once = 4096, regions_at_once = 64;
 
 } // namespace
 
-// Calls visit(extent) for the extents that begin at or after `from`, as long as that returns true.
+// Calls visit(extent) for the extents that begin at or after `from`, until visit() returns false.
 void Store::Impl::walk(uint64_t from, const std::function<bool(const Extent &)> &visit) const
 {
     for (;;) {
@@ -29,7 +29,7 @@ void Store::Impl::walk(uint64_t from, const std::function<bool(const Extent &)> 
     }
 }
 
-// Clear all regions, but for the first, for whose extents take(extent) holds, some at a time.
+// Clear all regions whose extent satisfies take(extent), some at a time. Region 0 stays.
 void Store::Impl::clear_regions(const std::stop_token &stop,
                                 const std::function<bool(const Extent &)> &take)
 {
@@ -55,7 +55,7 @@ void Store::Impl::clear_regions(const std::stop_token &stop,
             Ftl::Snapshot latest = ftl->latest();
             auto extent = latest.at_or_after(places.range(region).first);
             if (!extent || places.region_of(extent->first) != region || !take(*extent))
-                continue; // meanwhile it has become another
+                continue; // the region has changed meanwhile
             if (auto pair = pair_in(latest, places, region))
                 drop(pair->header.hash, pair->header.pool, pair->key);
             change.clear(region);
@@ -75,7 +75,7 @@ void Store::erase_all()
     s.clear_regions({}, [&](const Extent &extent) {
         return s.places.offset_of(extent.first) != s.places.tombstone_offset();
     });
-    // When no pair is left that they could lead to, tombstones are needed no more.
+    // When no pair is left that a search could find behind them, tombstones are needless.
     std::scoped_lock lock(s.writing);
     {
         Ftl::Snapshot latest = s.ftl->latest(); // pairs on their way to the medium count

@@ -1,8 +1,9 @@
 /*
- * Red-black tree after Cormen, Leiserson, Rivest, Stein, "Introduction to Algorithms", chapter 13,
- * with NULL in the place of the book's sentinel, so that a fix-up is told the parent of a possibly
- * missing node. Left and right are indices: `side` and `!side` replace the book's "same with right
- * and left exchanged". The invariants are numbered in rbtree.h.
+ * Red-black tree after Cormen, Leiserson, Rivest, Stein, "Introduction to Algorithms", chapter 13.
+ *
+ * NULL replaces the book's sentinel. So a fix-up gets the parent as an argument, since the node may be
+ * missing. Left and right are indices: `side` and `!side` replace the book's "same with right and left
+ * exchanged". The invariants are numbered in rbtree.h.
  */
 #include "rbtree.h"
 
@@ -10,7 +11,7 @@
 
 enum { LEFT, RIGHT };
 
-/* With invariants 3 and 4 a tree this deep holds more than 2^64 keys. */
+/* If invariants 3 and 4 hold, a tree of this depth has more than 2^64 keys. */
 enum { DEPTH_MAX = 128 };
 
 /* A missing child counts as black. */
@@ -34,7 +35,7 @@ static struct rbtree_node *leftmost(struct rbtree_node *n)
     return n;
 }
 
-/* Hang `successor`, which may be NULL, where `old` hangs now. */
+/* Put `successor`, which may be NULL, into the place of `old`. */
 static void transplant(struct rbtree *t, struct rbtree_node *old, struct rbtree_node *successor)
 {
     if (!old->parent)
@@ -46,7 +47,7 @@ static void transplant(struct rbtree *t, struct rbtree_node *old, struct rbtree_
 }
 
 /*
- * Turn `top` down to `side`; its child of the other side rises. Order is kept.
+ * Rotate: `top` goes down to `side`, and its child of the other side rises. The order stays the same.
  *
  *       top                 riser
  *      /   \     LEFT      /     \
@@ -75,7 +76,8 @@ struct rbtree *rbtree_create(pm_container *c)
     return t;
 }
 
-/* `n` is red; only invariants 2 and 3 may be broken, and only between `n` and its parent. */
+/* Repair the tree after an insert. `n` is red. At most invariants 2 and 3 are broken, and only between `n`
+ * and its parent. */
 static void insert_fixup(struct rbtree *t, struct rbtree_node *n)
 {
     while (is_red(n->parent)) {
@@ -136,8 +138,9 @@ bool rbtree_lookup(const struct rbtree *t, uint64_t key, uint64_t *value)
 }
 
 /*
- * The paths through `n`, a possibly missing child of `parent`, have one black node too few. Whoever
- * lacks a black node has a sibling, for the paths through the sibling have that node.
+ * Repair the tree after a removal. The paths through `n`, a possibly missing child of `parent`, have one
+ * black node too few. A node that lacks a black node has a sibling: the paths through the sibling have
+ * this black node.
  */
 static void remove_fixup(struct rbtree *t, struct rbtree_node *n, struct rbtree_node *parent)
 {
@@ -180,8 +183,8 @@ int rbtree_remove(pm_container *c, struct rbtree *t, uint64_t key)
         return 0;
 
     struct rbtree_node *riser;                       /* moves into the hole; may be NULL */
-    struct rbtree_node *parent;                      /* of the riser, once it has moved */
-    enum rbtree_colour colour_lost = victim->colour; /* from the paths through the riser */
+    struct rbtree_node *parent;                      /* of the riser, after the riser has moved */
+    enum rbtree_colour colour_lost = victim->colour; /* the paths through the riser lose this colour */
 
     if (!victim->child[LEFT] || !victim->child[RIGHT]) {
         riser = victim->child[victim->child[LEFT] ? LEFT : RIGHT];
@@ -226,7 +229,7 @@ int rbtree_walk(const struct rbtree *t, int (*visit)(uint64_t key, uint64_t valu
             return result;
         if (n->child[RIGHT]) {
             n = leftmost(n->child[RIGHT]);
-        } else { /* up to the first ancestor that we are left of */
+        } else { /* up to the first ancestor whose left subtree has the node */
             const struct rbtree_node *child = n;
             n = n->parent;
             while (n && child == n->child[RIGHT]) {
@@ -238,15 +241,16 @@ int rbtree_walk(const struct rbtree *t, int (*visit)(uint64_t key, uint64_t valu
     return 0;
 }
 
-/* What rbtree_check() has seen so far, left to right. */
+/* The state of a walk by rbtree_check(), from left to right. */
 struct survey {
     const char *offence;
-    const struct rbtree_node *previous; /* of the order; NULL before the first */
+    const struct rbtree_node *previous; /* the node before, in order; NULL before the first */
     uint64_t nodes;
-    uint64_t nodes_max; /* with more there is a cycle, or the size is wrong */
+    uint64_t nodes_max; /* if there are more nodes, there is a cycle or the size is wrong */
 };
 
-/* Black nodes on each path down from `n`; 0 and an offence if they differ or anything is wrong. */
+/* The number of black nodes on each path down from `n`. Returns 0 and sets the offence if the numbers differ,
+ * or if anything else is wrong. */
 static int black_height(const struct rbtree_node *n, const struct rbtree_node *parent, int depth,
                         struct survey *s)
 {

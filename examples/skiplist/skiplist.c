@@ -1,18 +1,18 @@
 /*
  * Skip list after Pugh, "Skip Lists: A Probabilistic Alternative to Balanced Trees" (CACM 1990).
- * A search starts on the top level, goes right while the next key is less, and down. Instead of the
- * paper's array of nodes before the key we keep the links to the first node not before it, one for
- * each level; so the head needs no node of its own. The invariants are numbered in skiplist.h.
+ * A search starts on the top level, goes right while the next key is less, and then down. The paper keeps
+ * an array of the nodes before the key. This code keeps a link for each level instead, to the first node
+ * not before the key. So the head needs no node. The invariants are numbered in skiplist.h.
  */
 #include "skiplist.h"
 
 #include "../common/memory.h"
 
-/* For each level, the link (in the head or in a node) whose target is the first key >= `key`. */
+/* For each level, find the link (in the head or in a node) to the first node with a key >= `key`. */
 static void find_links(struct skiplist *t, uint64_t key,
                        struct skiplist_node **link[static SKIPLIST_LEVELS])
 {
-    struct skiplist_node **links = t->first; /* of the node, or the head, that we stand on */
+    struct skiplist_node **links = t->first; /* the links of the current node, or of the head */
     for (int level = SKIPLIST_LEVELS - 1; level >= 0; level--) {
         while (links[level] && links[level]->key < key)
             links = links[level]->next;
@@ -20,7 +20,7 @@ static void find_links(struct skiplist *t, uint64_t key,
     }
 }
 
-/* A height: h with probability 3/4 * (1/4)^(h - 1), the top one taking the rest. */
+/* Draw a height: h with probability 3/4 * (1/4)^(h - 1). The greatest height takes the rest. */
 static int draw_height(uint64_t *random)
 {
     uint64_t x = *random; /* xorshift64, Marsaglia 2003 */
@@ -90,8 +90,7 @@ int skiplist_remove(pm_container *c, struct skiplist *t, uint64_t key)
     struct skiplist_node *n = *link[0];
     if (!n || n->key != key)
         return 0;
-    /* By invariant 2 the levels that know the node are the lowest ones: its height is not needed.
-     */
+    /* By invariant 2 the node is in the lowest levels. So the loop does not need its height. */
     for (int level = 0; level < SKIPLIST_LEVELS && *link[level] == n; level++)
         *link[level] = n->next[level];
     mem_free(c, n);
@@ -130,7 +129,7 @@ const char *skiplist_check(const struct skiplist *t)
     if (nodes != t->size)
         return "skiplist: fewer nodes than the size says";
 
-    /* A subsequence of an ascending list is ascending, so 2 for the level is 1 as well. */
+    /* A subsequence of an ascending list is ascending. So if invariant 2 holds for a level, 1 does, too. */
     for (int level = 1; level < SKIPLIST_LEVELS; level++) {
         const struct skiplist_node *below = t->first[level - 1];
         for (const struct skiplist_node *n = t->first[level]; n; n = n->next[level]) {

@@ -1,21 +1,22 @@
 /*
- * wordindex: how often each word occurs in a text, in an index that survives kill -9.
+ * wordindex: counts how often each word occurs in a text, in an index that survives kill -9.
  *
- * The index is a red-black tree of words made with the macros of <bsd/sys/tree.h>, used as
- * tree(3bsd) says; its nodes come from pm_malloc(). To this ordinary program persistence adds three
- * things: pm_open() and pm_setroot() at the start, and a pm_commit() after every so many lines.
+ * The index is a red-black tree of words. The macros of <bsd/sys/tree.h> make it, as tree(3bsd) says;
+ * the nodes come from pm_malloc(). Persistence adds three calls to this ordinary program: pm_open() and
+ * pm_setroot() at the start, and pm_commit() every few lines.
  *
  *     wordindex words.pm text.txt             index the text, or go on where the last run died
  *     wordindex --list words.pm               print the index in the form of uniq -c
  *
- * Beside the tree the root keeps how far into the text the index has come. Both are committed
- * together, so a run that is killed at any moment leaves an index of exactly the first `offset`
- * bytes of the text: the next run seeks there and goes on; no line is lost or counted twice.
+ * The root has the tree, and `offset`: how many bytes of the text are in the index. One commit covers
+ * both. So a run that is killed at any moment leaves an index of exactly the first `offset` bytes. The
+ * next run seeks to this offset and goes on: no line is lost or counted twice.
  *
- * A word is a longest run of ASCII letters, in lower case: what
+ * A word is a longest run of ASCII letters, in lower case, as this pipeline prints it in the C locale:
+ *
  *     tr -cs A-Za-z '\n' | tr A-Z a-z
- * makes of the text in the C locale. Cost: O(log distinct words) comparisons per word. The volatile
- * memory in use is one line of text.
+ *
+ * Cost: O(log distinct words) comparisons per word. The volatile memory in use is one line of text.
  *
  * Exit status: 0; 1 if a check failed; 2 if anything else went wrong.
  */
@@ -60,11 +61,11 @@ struct index {
     uint64_t words;     /* sum of their counts */
     uint64_t offset;    /* bytes of the text that are in the index: whole lines */
     uint64_t lines;     /* lines in these bytes */
-    uint64_t text_size; /* bytes; tells another text from ours */
+    uint64_t text_size; /* bytes; a text of another size is another text */
     uint64_t commits;   /* in all runs */
 };
 
-/* Count one more of the word in `key`, a node outside the tree. False: out of memory. */
+/* Count one more occurrence of the word in `key`, a node outside the tree. False if memory runs out. */
 static bool count_word(pm_container *c, struct index *index, struct word *key)
 {
     struct word *word = RB_FIND(word_tree, &index->tree, key);
@@ -83,7 +84,7 @@ static bool count_word(pm_container *c, struct index *index, struct word *key)
     return true;
 }
 
-/* Count the words of a line. `key` is scratch space with room for a word as long as the line. */
+/* Count the words of a line. `key` is scratch space, with room for a word of the line's length. */
 static bool count_line(pm_container *c, struct index *index, const char *line, size_t length,
                        struct word *key)
 {
@@ -103,7 +104,7 @@ static bool count_line(pm_container *c, struct index *index, const char *line, s
 }
 
 /*
- * Black nodes on every path down from `word`, or -1 if the subtree breaks an invariant of
+ * The number of black nodes on every path down from `word`. -1 if the subtree breaks an invariant of
  * red-black trees. Adds the subtree's words to `seen`.
  */
 static int survey(struct word *word, struct word *parent, struct index *seen)
@@ -120,7 +121,7 @@ static int survey(struct word *word, struct word *parent, struct index *seen)
     return left < 0 || left != right ? -1 : left + !red;
 }
 
-/* NULL if the tree is whole and holds what the index says, else what is wrong. */
+/* NULL if the tree is whole and has the words that the index counts. Else a text that says what is wrong. */
 static const char *check_index(struct index *index)
 {
     struct index seen = {0};
@@ -169,8 +170,7 @@ static int failed(const char *what)
     return 2;
 }
 
-/* Redraw the bar, but only when it has moved by a thousandth. Ends in \r: the next one covers it.
- */
+/* Redraw the bar if it has moved by a thousandth. The \r at its end lets the next bar cover it. */
 static void draw_progress(const struct index *index)
 {
     static uint64_t drawn = UINT64_MAX;
@@ -184,7 +184,7 @@ static void draw_progress(const struct index *index)
             (unsigned)(permille / 10), (unsigned)(permille % 10), index->words);
 }
 
-/* Open the text where the last commit left off. NULL, after a message, if that cannot be. */
+/* Open the text, at the offset of the last commit. On failure print a message and return NULL. */
 static FILE *open_text(struct index *index, const struct arguments *arguments)
 {
     FILE *text = fopen(arguments->text, "r");
@@ -214,7 +214,7 @@ static bool commit(pm_container *c, struct index *index, const struct arguments 
     return true;
 }
 
-/* Index the text from where the last commit left off, to its end. */
+/* Index the text from the offset of the last commit to the end. */
 static int index_text(pm_container *c, struct index *index, const struct arguments *arguments)
 {
     FILE *text = open_text(index, arguments);
@@ -222,7 +222,7 @@ static int index_text(pm_container *c, struct index *index, const struct argumen
         return 2;
 
     int status = 0;
-    bool pending = !index->commits; /* something to commit; at first the index itself */
+    bool pending = !index->commits; /* there is something to commit; in the first run, the index itself */
     char *line = NULL;
     struct word *key = NULL;
     size_t room = 0, key_room = 0; /* bytes of a line, and of a word */
@@ -260,7 +260,7 @@ static int index_text(pm_container *c, struct index *index, const struct argumen
     return status;
 }
 
-/* What was found in the container at the start, after checking it. */
+/* Check the index that the container has at the start, and print its state. */
 static int report_found(pm_container *c, struct index *index)
 {
     struct pm_stats stats = {.size = sizeof stats};
@@ -367,7 +367,7 @@ int main(int argc, char **argv)
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 
-    /* PM_UNSAFE_POWER: on an ordinary file be content with surviving the death of the process. */
+    /* PM_UNSAFE_POWER: on an ordinary file, commits need only survive the death of the process. */
     pm_container *c =
         pm_open(arguments.container,
                 &(struct pm_options){

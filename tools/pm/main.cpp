@@ -1,6 +1,6 @@
-// pm: what one does to containers from the command line.
+// pm: the command-line tool for containers.
 //
-// Each subcommand has a folder and adds itself to the parser; whatever it throws ends the tool with
+// Each subcommand has a folder, and adds itself to the parser. If a subcommand throws, the tool ends with
 // status 2.
 #include "pm/copy/command.hpp"
 #include "pm/crash/command.hpp"
@@ -23,7 +23,7 @@ static int run(int argc, char **argv)
         app.parse(argc, argv);
     } catch (const CLI::ParseError &e) {
         return app.exit(e) == 0 ? 0 : 2; // help is no error
-    } catch (const pm::error &) {        // whose what() says errno's text once more
+    } catch (const pm::error &) {        // its what() would repeat the text of errno
         std::cerr << "pm: " << pm_errormsg() << "\n";
         return 2;
     } catch (const std::exception &e) {
@@ -36,7 +36,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int status = run(argc, argv);
-    // On a full disk it may be only now that this fails.
+    // If the disk is full, writing the output may fail only now.
     if (std::cout.flush() && fflush(stdout) == 0 && !ferror(stdout))
         return status;
     std::cerr << "pm: cannot write to standard output\n";

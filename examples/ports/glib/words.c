@@ -1,8 +1,8 @@
 /*
- * words: how many different words there are; a text on standard input. Answers to each line with the
- * words so far, and how many of them are different.
+ * words: counts the different words of a text on standard input. It answers each line with the number
+ * of words so far, and of different words.
  *
- * A GHashTable of GLib, which is a library that somebody else has compiled.
+ * The words are in a GHashTable of GLib, a library that somebody else has compiled.
  */
 #include <err.h>
 #include <glib.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct index {
-    GHashTable *counts; /* of occurrences, by word */
+    GHashTable *counts; /* word -> how often it occurs */
     size_t words;
 };
 

@@ -1,12 +1,12 @@
 /*
- * tasks: what there is to do, in the order in which to do it; commands on standard input, one a line.
+ * tasks: a list of things to do, in order. It reads commands from standard input, one a line.
  *
  *     add TEXT        a task at the end            note N TEXT     a remark on task N
  *     first N         do task N first              after N M       do task N after task M
  *     done N          forget task N                list            all tasks, with their remarks
  *
- * A TAILQ of tasks, each with a LIST of notes, of <sys/queue.h>. Tasks are numbered as they stand.
- * Each command answers with a line or more, a mistake with one that begins with "error".
+ * The board is a TAILQ of tasks, each with a LIST of notes (<sys/queue.h>). Tasks are numbered in order.
+ * A command answers with one or more lines; after a mistake, with one that begins with "error".
  */
 #include <err.h>
 #include <libpm.h>
@@ -47,7 +47,7 @@ static struct board *new_board(void)
     return board;
 }
 
-/* The task of that number, the first of which is 1, or NULL after a complaint. */
+/* The task of this number; the first task has number 1. NULL after a complaint. */
 static struct task *find(struct board *board, const char *number)
 {
     char *end;
@@ -123,7 +123,7 @@ static void list(struct board *board)
     printf("tasks: %zu\n", board->count);
 }
 
-/* What comes after the next blank; "" if there is none. */
+/* The text after the next blank; "" if there is no blank. */
 static const char *after_word(const char *text)
 {
     text += strcspn(text, " ");

@@ -1,17 +1,18 @@
 /*
- * The language, a command a line:
+ * The language. Each line is a command:
  *
  *     set PLACE TEXT             a number, a text, or a formula after '='
  *     clear AREA                 empty its cells
- *     copy AREA PLACE            with what formulas mention moved along, but for what has a $
- *     sort AREA COLUMN [down]    its rows, by what they have in that column
+ *     copy AREA PLACE            formulas refer to the places moved along; references with a $ stay
+ *     sort AREA COLUMN [down]    sort its rows by their values in this column
  *     name NAME AREA             for use in formulas           unname NAME
- *     undo    redo    history    what was changed
+ *     undo    redo    history    of the changes
  *     show PLACE                 its source and its value
  *     print [AREA]               values, as a table
  *     list                       all sources, values and names
  *
- * Each answers with a line or more, a mistake with one that begins with "error:" and changes nothing.
+ * A command answers with one or more lines. After a mistake the answer is a line that begins with
+ * "error:", and nothing has changed.
  */
 #include "sheet.h"
 
@@ -91,7 +92,7 @@ static void clear(struct sheet *sheet, const char *line, char *arguments)
     printf("cleared %d\n", count);
 }
 
-/* What the cells of an area had before a command changed them, and where it will be. */
+/* The source that a cell of an area had before a command, and the place where the source goes. */
 struct moved {
     struct place to;
     char *source; /* owned */
@@ -127,7 +128,7 @@ static void free_moves(struct moves *moves)
     free(moves->array);
 }
 
-/* Empty the area, then put there what was moved. */
+/* Empty the area, then put the moved sources there. */
 static void move_into(struct sheet *sheet, const char *line, struct area area,
                       const struct moves *moves)
 {
@@ -183,7 +184,7 @@ static int compare_down(const void *left, const void *right)
     return order ? order : a->row - b->row;
 }
 
-/* The rows of the area in the order of what they have in the column; to be freed. */
+/* The rows of the area, sorted by their values in the column. The caller frees the array. */
 static struct sorted_row *sort_rows(struct sheet *sheet, struct area area, int column, bool down)
 {
     static const struct value nothing = {.kind = EMPTY};
@@ -288,7 +289,7 @@ static void show(const struct sheet *sheet, const char *arguments)
         printf("%s is empty\n", place_name(place).text);
 }
 
-/* All places of the area up to the last row and column that have something. */
+/* Print all places of the area, up to the last row and the last column that have a cell. */
 static void print(const struct sheet *sheet, struct area area)
 {
     const struct cell *cell = NULL;

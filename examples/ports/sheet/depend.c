@@ -1,18 +1,18 @@
 /*
- * Who reads whom. For each column that a formula reads there is a watch: in the list of the column,
- * from which its users are found, and in that of the formula's cell.
+ * Which formula reads which cells. A formula has a watch for each column that it reads. The watch is in
+ * the list of the column, which leads to all formulas that read it, and in the list of the formula's cell.
  *
- * What depends on a change is queued, whatever it depends on being queued before it or not; then
- * computed as soon as nothing is left that it waits for (A. B. Kahn, 1962). What is never computed so
- * waits for itself: it is on a cycle, or depends on one. No recursion, so chains may be long.
+ * All cells that depend on a change are queued, in any order. A cell is computed as soon as it waits for
+ * no other cell (A. B. Kahn, 1962). A cell that is never computed waits for itself: it is on a cycle, or
+ * depends on a cycle. There is no recursion, so chains may be long.
  */
 #include "sheet.h"
 
 #include <stdlib.h>
 
 struct watch {
-    struct watch *next, **link; /* of the column; what points at this one */
-    struct watch *sibling;      /* of the cell */
+    struct watch *next, **link; /* next in the column's list; the link to this watch */
+    struct watch *sibling;      /* next in the cell's list */
     struct column *column;
     struct cell *user;
     int first, last; /* rows */
@@ -68,7 +68,7 @@ static bool covers(const struct watch *watch, int row)
     return row >= watch->first && row <= watch->last;
 }
 
-/* The first from `watch` on that covers the row. */
+/* The first watch that covers the row, from `watch` on. */
 static struct watch *covering(struct watch *watch, int row)
 {
     while (watch && !covers(watch, row))
@@ -105,7 +105,7 @@ static struct cell **enqueue_users(struct cell **end, struct column *column, int
     return end;
 }
 
-/* All that the step changed and all that depends on it. */
+/* Queue all cells that the step changed, and all that depend on them. */
 static struct cell *collect(const struct sheet *sheet, const struct step *step)
 {
     struct cell *queue = NULL, **end = &queue, *cell;
@@ -124,7 +124,7 @@ static struct cell *collect(const struct sheet *sheet, const struct step *step)
     return queue;
 }
 
-/* Whether the formula reads a cell without a value, be it in an operand that does not count. */
+/* Whether the formula reads a cell without a value, even in an operand that does not count. */
 static bool reads_cycle(const struct cell *cell)
 {
     for (const struct watch *watch = cell->watches; watch; watch = watch->sibling)

@@ -1,6 +1,6 @@
 /*
- * What a formula gives. The cells that it reads have been computed before, see depend.c, and none is
- * on a cycle. A fault in an operand is the result; of several it is the first, from left to right.
+ * Evaluates formulas. The cells that a formula reads have been computed before, see depend.c, and none is
+ * on a cycle. If an operand is a fault, the result is this fault; if several are, the first from the left.
  */
 #include "sheet.h"
 
@@ -20,7 +20,7 @@ bool node_area(const struct sheet *sheet, const struct node *node, struct area *
     return name;
 }
 
-/* The only cell of an area as a value. */
+/* The value of an area that has one cell only. */
 static struct value evaluate_area(const struct sheet *sheet, const struct node *node)
 {
     struct area area;
@@ -32,7 +32,7 @@ static struct value evaluate_area(const struct sheet *sheet, const struct node *
     return cell ? copy_value(&cell->value) : (struct value){.kind = EMPTY};
 }
 
-/* As a number, in place; nothing is 0. False: it has become a fault. */
+/* Turn a value into a number, in place. An empty value is 0. False if the value has become a fault. */
 static bool be_number(struct value *value)
 {
     if (value->kind == EMPTY)

@@ -1,5 +1,5 @@
 /*
- * Formulas as trees, by recursive descent:
+ * Parses formulas into trees, by recursive descent:
  *
  *     comparison := sum { ( = | <> | < | > | <= | >= ) sum }
  *     sum        := product { ( + | - | & ) product }
@@ -200,7 +200,7 @@ static struct node *parse_power(struct parser *p)
     return node;
 }
 
-/* Operands joined by operators that group to the left. */
+/* Parse operands that are joined by left-associative operators. */
 static struct node *parse_row(struct parser *p, const char *operators,
                               struct node *(*parse_operand)(struct parser *))
 {
@@ -226,7 +226,7 @@ static struct node *parse_sum(struct parser *p)
     return parse_row(p, "+-&", parse_product);
 }
 
-/* The operator's number is its character, or the kind of a token of two. */
+/* The number of the operator: its character, or for an operator of two characters the token's kind. */
 static int comparison_operator(const struct parser *p)
 {
     if (p->token.kind == SYMBOL && *p->token.text && strchr("=<>", *p->token.text))

@@ -18,7 +18,7 @@ struct place cell_place(const struct cell *cell)
     return (struct place){cell->column->number, cell->row->number};
 }
 
-/* The link to the column, or to the first one after where it would be. */
+/* The link to the column. If there is no such column, the link where it would be. */
 static struct column **column_link(const struct sheet *sheet, int number)
 {
     struct column **link = (struct column **)&sheet->columns;

@@ -1,7 +1,7 @@
 /*
- * What was changed, as a list of steps from the oldest to the newest; `done` is the last one that is
- * not undone. A new step forgets those that are, once it has succeeded; until then it is `open`. Each
- * step has its changes in their order.
+ * The history is a list of steps, from the oldest to the newest. `done` is the last step that is not
+ * undone. A new step is `open` until it succeeds. Then it replaces all undone steps. Each step has its
+ * changes in order.
  */
 #include "sheet.h"
 
@@ -36,7 +36,7 @@ static void unlink_step(struct sheet *sheet, struct step *step)
     free_step(step);
 }
 
-/* Let the cell or the name be as `text` says, which has been so or has been parsed before. */
+/* Give the cell or the name the content `text`. The text was valid before, or has been parsed already. */
 static void apply(struct sheet *sheet, const struct change *change, const char *text)
 {
     struct area area;
@@ -46,7 +46,7 @@ static void apply(struct sheet *sheet, const struct change *change, const char *
         put_source(sheet, change->place, text, text && *text == '=' ? parse_formula(text) : NULL);
 }
 
-/* From the last change to the first: the list is turned round, and back again. */
+/* Undo the changes from the last to the first. The list is reversed for this, and reversed back. */
 static void revert(struct sheet *sheet, struct step *step)
 {
     struct change *turned = NULL, *next;
@@ -71,7 +71,7 @@ void begin_step(struct sheet *sheet, const char *command)
     *step = (struct step){.command = copy_text(command), .end = &step->changes};
 }
 
-/* Takes none of the texts. */
+/* Add a change to the open step. The texts are copied, and still belong to the caller. */
 static void add_change(struct sheet *sheet, const char *name, struct place place,
                        const char *before, const char *after)
 {

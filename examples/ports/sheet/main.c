@@ -1,4 +1,4 @@
-/* sheet: a spreadsheet that takes its commands, see command.c, from standard input. */
+/* sheet: a spreadsheet. It reads its commands (see command.c) from standard input. */
 #include "sheet.h"
 
 #include <err.h>

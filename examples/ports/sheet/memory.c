@@ -1,4 +1,4 @@
-/* Memory that does not run out. */
+/* Allocation that never fails: if memory runs out, the program ends. */
 #include "sheet.h"
 
 #include <err.h>

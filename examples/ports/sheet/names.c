@@ -1,10 +1,10 @@
-/* Names of areas, in an array in their order. */
+/* Names of areas, in a sorted array. */
 #include "sheet.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the name is, or would be. */
+/* The index where the name is, or would be inserted. */
 static size_t find_index(const struct sheet *sheet, const char *text)
 {
     size_t low = 0, high = sheet->names_count;

@@ -1,4 +1,4 @@
-/* Places and areas: letters for the column, from A to ZZ, a number for the row, from 1. */
+/* Places and areas. A place has letters for the column, A to ZZ, and a number for the row, from 1. */
 #include "sheet.h"
 
 #include <ctype.h>

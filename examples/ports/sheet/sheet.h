@@ -1,25 +1,26 @@
 /*
- * A spreadsheet in memory: what its files share.
+ * A spreadsheet in memory. All its files include this header.
  *
  *     grid.c      cells, in linked rows and linked columns; only those that hold something
  *     place.c     "B7", "A1:C9"
  *     token.c     the words of a formula        formula.c   formulas as trees
- *     value.c     what a cell holds             evaluate.c  what a formula gives
- *     depend.c    who reads whom; the order in which to compute
+ *     value.c     values of cells               evaluate.c  evaluates formulas
+ *     depend.c    which formula reads which cells; the order in which to compute
  *     names.c     names of areas
- *     history.c   what was changed, to be undone and redone
- *     command.c   the language                  main.c      its lines
+ *     history.c   changes, for undo and redo
+ *     command.c   the language                  main.c      reads the lines
  *
- * What must always hold between two commands:
- *   1. each cell is in the list of its row, by column, and in that of its column, by row;
- *   2. a row has cells; a column has cells or watchers;
- *   3. a cell has a source, and a formula if and only if that begins with '=';
- *   4. a formula watches exactly the places that it mentions, by themselves or by a name;
- *   5. each value is that of the formula over the values as they are, or #CYCLE if it reads itself or
- *      a cell that does;
- *   6. undoing all that was done, from the newest, and redoing it leads to the same sheet.
+ * The invariants between two commands:
  *
- * Memory never runs out: allocate() and its like end the program instead.
+ *   1. Each cell is in the list of its row, sorted by column, and in the list of its column, sorted by row.
+ *   2. A row has cells. A column has cells or watchers.
+ *   3. A cell has a source. It has a formula if and only if the source begins with '='.
+ *   4. A formula watches exactly the places that it mentions, directly or by a name.
+ *   5. Each value is the result of the formula over the present values. It is #CYCLE if the formula reads
+ *      itself, or reads a cell that reads itself.
+ *   6. Undoing all steps, from the newest, and redoing them leads to the same sheet.
+ *
+ * If memory runs out, allocate() and its like end the program.
  */
 #ifndef SHEET_H
 #define SHEET_H
@@ -48,17 +49,18 @@ struct place {
 };
 
 struct area {
-    struct place first, last; /* corners, both in it */
+    struct place first, last; /* corners; both belong to the area */
 };
 
 struct area_text {
     char text[2 * (2 + 11) + 2]; /* an int has up to 11 characters */
 };
 
-/* How many characters of `text` are a place, with a $ before what is `fixed`; 0 if it is none. */
+/* Read a place at the start of `text`. A $ makes its column or row fixed. Returns the number of
+ * characters, or 0 if there is no place. */
 size_t read_place(const char *text, struct place *place, bool fixed_column[1], bool fixed_row[1]);
 bool place_exists(struct place place);
-/* The whole of `text` as an area, "A1:B2" or "A1"; false if it is none. */
+/* Read all of `text` as an area: "A1:B2" or "A1". False if it is no area. */
 bool read_area(const char *text, struct area *area);
 struct area area_between(struct place a, struct place b);
 bool area_has(struct area area, struct place place);
@@ -80,13 +82,13 @@ struct value {
 
 struct value number_value(double number);
 struct value fault_value(enum fault fault);
-struct value text_value(char *text); /* takes the text */
+struct value text_value(char *text); /* the value owns the text from now on */
 struct value constant_value(const char *source);
 struct value copy_value(const struct value *value);
 void clear_value(struct value *value);
-/* Numbers, texts, faults, nothing; negative, 0 or positive as strcmp(). */
+/* Compare in the order numbers, texts, faults, empty values. Negative, 0 or positive like strcmp(). */
 int compare_values(const struct value *a, const struct value *b);
-/* To be freed; "" for nothing. */
+/* The value as text, which the caller frees. "" for an empty value. */
 char *value_text(const struct value *value);
 
 /* ---- token.c ---- */
@@ -114,8 +116,8 @@ struct token {
 /* The first token of `text`, after blanks. */
 struct token read_token(const char *text);
 /*
- * `source` as it is when its cell moves so far: what is not fixed moves with it. To be freed; NULL
- * if it would then mention what no sheet has.
+ * The source of a cell that moves by so many columns and rows: places that are not fixed move along. The
+ * caller frees the text. NULL if a place would then lie outside of the sheet.
  */
 char *shift_source(const char *source, int columns, int rows);
 
@@ -135,7 +137,7 @@ struct node {
 
 enum function { F_SUM, F_COUNT, F_AVERAGE, F_MIN, F_MAX, F_IF, F_ROUND, F_ABS, F_LEN, FUNCTIONS };
 
-/* The tree of "=...", to be freed; NULL after a complaint. */
+/* Parse "=..." into a tree, which the caller frees. NULL after a complaint. */
 struct node *parse_formula(const char *source);
 void free_node(struct node *node);
 bool mentions_name(const struct node *node, const char *name);
@@ -148,7 +150,7 @@ struct column {
     struct column *next; /* to the right */
     int number;
     struct cell *top;
-    struct watch *watchers; /* of cells in this column */
+    struct watch *watchers; /* watches of cells in this column */
 };
 
 struct row {
@@ -165,8 +167,8 @@ struct cell {
     struct node *formula; /* NULL: a constant */
     struct value value;
     struct watch *watches;     /* what the formula reads */
-    struct cell *queue, *next; /* depend.c: to be computed; can be computed now */
-    size_t pending;            /* watches of cells to be computed before this one */
+    struct cell *queue, *next; /* depend.c: lists of cells to compute, and of cells ready to compute */
+    size_t pending;            /* how many watches still wait for a cell to be computed */
     bool queued;
 };
 
@@ -183,7 +185,7 @@ struct sheet {
     size_t names_count, names_room;
     struct step *oldest, *newest; /* history.c */
     struct step *done;            /* the last one that is not undone, or NULL */
-    struct step *open;            /* being made; NULL between two commands */
+    struct step *open;            /* the step being made; NULL between two commands */
     size_t steps;
 };
 
@@ -193,29 +195,29 @@ struct column *find_column(const struct sheet *sheet, int number);
 struct column *make_column(struct sheet *sheet, int number);
 void drop_column_if_unused(struct sheet *sheet, struct column *column);
 struct place cell_place(const struct cell *cell);
-/* The first cell in the area after `previous`, row by row; the very first if that is NULL. */
+/* The next cell in the area after `previous`, row by row. If `previous` is NULL, the first cell. */
 struct cell *next_cell(const struct sheet *sheet, struct area area, const struct cell *previous);
 struct area all_of(void);
-/* Let the cell have that source, which is a constant or has been parsed; NULL: let there be none. */
+/* Give the cell this source. A formula has been parsed already. NULL removes the cell. */
 void put_source(struct sheet *sheet, struct place place, const char *source, struct node *formula);
 
 /* ---- evaluate.c ---- */
 
 struct value evaluate(const struct sheet *sheet, const struct node *node);
-/* What a node of the kind N_AREA or N_NAME means; false if the name has no meaning. */
+/* The area of a node of the kind N_AREA or N_NAME. False if the name is unknown. */
 bool node_area(const struct sheet *sheet, const struct node *node, struct area *area);
 
 /* ---- depend.c ---- */
 
 void watch_formula(struct sheet *sheet, struct cell *cell);
 void unwatch_formula(struct sheet *sheet, struct cell *cell);
-/* Compute anew all that a step changed, and all that depends on it. */
+/* Recompute all cells that a step changed, and all cells that depend on them. */
 void recalculate(struct sheet *sheet, const struct step *step);
 
 /* ---- names.c ---- */
 
 const struct name *find_name(const struct sheet *sheet, const char *text);
-/* Give an area a name; NULL: let there be no such name. Its users watch what it means now. */
+/* Give an area a name. NULL removes the name. Formulas that use the name then watch its new area. */
 void put_name(struct sheet *sheet, const char *text, const struct area *area);
 
 /* ---- history.c ---- */
@@ -229,23 +231,23 @@ struct change {
 
 struct step {
     struct step *older, *newer;
-    char *command; /* that did it */
+    char *command; /* the command that made the step */
     struct change *changes, **end;
 };
 
 void begin_step(struct sheet *sheet, const char *command);
-/* Change a cell or a name as part of the step. False after a complaint, and nothing has changed. */
+/* Change a cell or a name as part of the open step. False after a complaint; then nothing has changed. */
 bool change_cell(struct sheet *sheet, struct place place, const char *source);
 bool change_name(struct sheet *sheet, const char *name, const char *area);
 void end_step(struct sheet *sheet);
-void drop_step(struct sheet *sheet); /* all is as before */
-/* The step, or NULL if there is none. */
+void drop_step(struct sheet *sheet); /* everything is as before the step */
+/* Undo or redo a step, and return it. NULL if there is none. */
 const struct step *undo(struct sheet *sheet);
 const struct step *redo(struct sheet *sheet);
 
 /* ---- command.c ---- */
 
-/* Do what a line says, and answer on standard output. */
+/* Carry out a line, and answer on standard output. */
 void execute(struct sheet *sheet, char *line);
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,4 +1,4 @@
-/* The words of a formula, for who reads it and for who moves it. */
+/* Cuts a formula into tokens, for parsing it and for moving it. */
 #include "sheet.h"
 
 #include <ctype.h>
@@ -57,7 +57,7 @@ char *shift_source(const char *source, int columns, int rows)
 {
     if (*source != '=')
         return copy_text(source);
-    /* No place grows by more than the letters and digits that the longest one has. */
+    /* A shifted place is at most as long as the longest place. */
     char *shifted = allocate(strlen(source) * 4 + 1), *to = shifted;
     const char *from = source;
     for (struct token token; (token = read_token(from)).kind != END; from += token.length) {

@@ -1,4 +1,4 @@
-/* What a cell holds. */
+/* Values of cells: numbers, texts and faults. */
 #include "sheet.h"
 
 #include <ctype.h>

@@ -1,12 +1,12 @@
 /*
- * phonebook: names and their numbers; commands on standard input, one a line.
+ * phonebook: names and their numbers. It reads commands from standard input, one a line.
  *
  *     put NAME NUMBER   another number for a name     get NAME     its numbers, the newest first
- *     drop NAME         forget it                     next NAME    the name after that one
+ *     drop NAME         forget the name               next NAME    the name after this one
  *     list              all names, in order
  *
- * An RB tree of <bsd/sys/tree.h>. A name is one word.
- * Each command answers with a line or more, a mistake with one that begins with "error".
+ * The book is an RB tree of <bsd/sys/tree.h>. A name is one word.
+ * A command answers with one or more lines; after a mistake, with one that begins with "error".
  */
 #include <bsd/sys/tree.h>
 #include <err.h>
@@ -102,7 +102,7 @@ static void drop(struct book *book, struct person *person)
     book->names--;
 }
 
-/* All names, which must be in order and as many as the book says. */
+/* Print all names. Check that they are in order, and as many as the book counts. */
 static void list(struct book *book)
 {
     struct person *person, *previous = NULL;

@@ -22,7 +22,7 @@ struct Options {
 
 volatile sig_atomic_t interrupted;
 
-// On a terminal only. It ends with a line of its own.
+// Shows progress, if stderr is a terminal. The destructor ends the line.
 class Progress
 {
   public:
@@ -43,7 +43,8 @@ class Progress
     int shown_ = -1;
 };
 
-// The lock that it takes keeps writers away, and finds out who has it open.
+// Opens the source. pm_open() takes the lock of readers: it keeps writers away, and fails with EBUSY if
+// a writer has the container open.
 pm::container open(const Options &o)
 {
     unsigned flags = PM_READONLY | (o.snapshot ? (unsigned)PM_ACCEPT_COPY : 0u);
@@ -59,7 +60,7 @@ pm::container open(const Options &o)
 
 void copy(const Options &o)
 {
-    // What is interrupted leaves nothing either.
+    // An interrupted copy leaves no file behind, like a failed one.
     for (int s : {SIGINT, SIGTERM, SIGHUP})
         signal(s, [](int) { interrupted = 1; });
     pm::container c = open(o);

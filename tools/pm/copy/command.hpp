@@ -10,7 +10,8 @@ class App;
 namespace copy
 {
 
-// The subcommand of `app`; pm::error or std::runtime_error when it fails, and then there is no copy.
+// Add the subcommand to `app`. If the copy fails, the subcommand throws pm::error or std::runtime_error
+// and leaves no copy.
 void add_command(CLI::App &app);
 
 } // namespace copy

@@ -22,17 +22,18 @@ namespace crash
 namespace
 {
 
-constexpr char GOOD = 'y', BAD = 'n'; // the first byte of an answer; then why
-constexpr int HANG_MS = 60000;        // many times what any recovery takes
+constexpr char GOOD = 'y', BAD = 'n'; // the first byte of an answer; after BAD comes the reason
+constexpr int HANG_MS = 60000;        // many times as long as any recovery takes
 
 std::string opinion(const char *path)
 {
     pm_options options = {};
     options.size = sizeof options;
-    // An image of one moment is what a crash leaves, and is another file than the program had open.
+    // The image shows the container at one moment, as a crash leaves it. But the program had another
+    // file open, so libpm takes the image for a copy.
     options.flags = PM_READONLY | PM_ACCEPT_COPY;
-    // The program, whose functions and constants the container leads to, is not loaded here. What else
-    // may lead out is the program's choice.
+    // The container may have pointers to functions and constants of the program, which is not loaded
+    // here. Whether other pointers may lead out is the program's choice.
     options.module_pointers = PM_MODULES_MISSING_OK;
     options.foreign_pointers = PM_FOREIGN_IGNORE;
     pm_container *c = pm_open(path, &options);
@@ -43,7 +44,7 @@ std::string opinion(const char *path)
     return answer;
 }
 
-// Each message is a path. Until the other end is closed.
+// Answers messages until the other end is closed. Each message is the path of a container.
 [[noreturn]] void serve(int socket)
 {
     char path[PATH_MAX + 1];
@@ -138,7 +139,7 @@ Verdict ask_command(const std::string &command, const Situation &s, const std::s
         std::ifstream in(output);
         v.text.assign(std::istreambuf_iterator<char>(in), {});
     }
-    if (end.status == 126 || end.status == 127) // so says the shell
+    if (end.status == 126 || end.status == 127) // the shell could not run the command
         throw Error("cannot run the check " + command + ", or something in it: " + end.outcome +
                     (v.text.empty() ? "" : "\n") +
                     v.text.substr(0, v.text.find_last_not_of('\n') + 1));

@@ -22,8 +22,8 @@ struct Options {
     std::vector<std::string> program;
 };
 
-// Holds the recording, the images that failed, and the check's output. It goes with the tool,
-// unless there is something to see in it.
+// Holds the recording, the images that failed, and the check's output. The tool removes the directory
+// at its end, unless a check failed or the user named the directory.
 class Directory
 {
   public:
@@ -80,7 +80,7 @@ void print_failure(const Options &o, const std::string &directory, const Failure
               << std::flush;
 }
 
-// How many commits returned, over all containers.
+// The number of commits that returned, of all containers together.
 uint64_t commits_of(const Tape &tape)
 {
     sim::Memory memory = tape.start();
@@ -112,7 +112,7 @@ int run_command(Options &o)
         throw Error(o.from.empty() ? "which program? Write it behind --"
                                    : "either a program, or a recording by --from");
     catch_interrupts();
-    Libpm libpm; // while there is little to fork
+    Libpm libpm; // first: it forks, while the process has little memory
     Directory directory(o.from);
     if (o.from.empty())
         record(o.program, directory.path(), o.medium);

@@ -1,4 +1,4 @@
-// `pm crash`: crash a program everywhere, and see whether its check approves of what is left.
+// `pm crash`: crash a program at every event, and let its check judge the containers after each crash.
 #ifndef PM_CRASH_COMMAND_HPP
 #define PM_CRASH_COMMAND_HPP
 
@@ -10,8 +10,8 @@ class App;
 namespace crash
 {
 
-// The subcommand of `app`. When it was given, `status` is what to exit with: 0 when no crash
-// failed, 1 when one did. Error (tape.hpp) when nothing can be said.
+// Add the subcommand to `app`. The subcommand sets `status` to the tool's exit status: 0 if no crash
+// failed, 1 if a crash failed. It throws Error (tape.hpp) if it cannot judge.
 void add_command(CLI::App &app, int &status);
 
 } // namespace crash

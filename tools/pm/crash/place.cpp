@@ -84,7 +84,7 @@ void Place::keep(const std::string &directory, uint32_t event, const sim::Memory
     for (uint32_t f = 0; f < tape_.files().size(); f++) {
         const Tape::File &file = tape_.files()[f];
         fs::path name = fs::path(file.path).filename();
-        if (paths_.size() > 1) // they may have one name
+        if (paths_.size() > 1) // files of different directories may have the same name
             name = std::to_string(f) + "-" + name.string();
         if (!file.is_there(event))
             continue;
@@ -110,7 +110,7 @@ void Place::forget(File &file)
     file = File();
 }
 
-// An empty file, mapped; not for children, who would copy the page tables.
+// Makes an empty file and maps it. Children do not get the mapping: a fork would copy its page tables.
 void Place::make(const std::string &path, mode_t mode, File &file)
 {
     forget(file);
@@ -139,7 +139,7 @@ void Place::write(const std::string &path, uint32_t number, const sim::Memory &m
     }
     if (image.sizes[number] < file.size && ftruncate(file.fd, (off_t)image.sizes[number]) != 0)
         throw Error("cannot write " + path + ": " + strerror(errno));
-    // A full disk must not be found out by a store.
+    // Allocate the blocks now: on a full disk a store to the mapping would kill the tool.
     if (image.sizes[number] > file.size)
         if (int error = posix_fallocate(file.fd, 0, (off_t)image.sizes[number]))
             throw Error("cannot write " + path + ": " + strerror(error));
@@ -154,7 +154,8 @@ void Place::write(const std::string &path, uint32_t number, const sim::Memory &m
         if (sim::file_of(c.unit) == number)
             memcpy(file.map + (uint64_t)sim::number_of(c.unit) * memory.bytes(), c.version.bytes,
                    memory.bytes());
-    // The mark names the program's file. By that mark this file is a copy, and would be refused.
+    // The mark in the image names the program's file. With this mark libpm would take the new file for a
+    // copy, and refuse it.
     const uint64_t mark = MARK_CLOSED;
     if (file.size >= FORMAT_MARK + sizeof mark)
         memcpy(file.map + FORMAT_MARK, &mark, sizeof mark);

@@ -1,8 +1,8 @@
-// Puts what a crash leaves where the check looks for it: at the containers' own paths. What the
-// program left there is set aside meanwhile, beside it, and put back in the end.
+// Puts the containers, as a crash leaves them, at their own paths, where the check looks for them. The
+// program's own files are renamed meanwhile, in the same directory, and renamed back in the end.
 //
-// A file that is there already is compared with what it shall hold, and changed where it differs:
-// most crashes leave much the same.
+// If a path still has the file of the crash before, only the blocks that differ are written: most
+// crashes leave nearly the same bytes.
 #ifndef PM_CRASH_PLACE_HPP
 #define PM_CRASH_PLACE_HPP
 
@@ -17,21 +17,21 @@ namespace crash
 class Place
 {
   public:
-    // Error if a path cannot be set aside, or was by a run that never put it back.
+    // Throws Error if a file cannot be set aside, or if an earlier run set it aside and never put it back.
     explicit Place(const Tape &tape);
     ~Place();
     Place(const Place &) = delete;
 
-    // As after a crash at this event. Files that were not there then are absent.
+    // Put the files as a crash at this event leaves them. Removes files that did not exist then.
     void fill(uint32_t event, const sim::Memory &memory, const sim::Image &image);
-    // The same files in a directory, to look at.
+    // Write the same files into a directory, for the user to look at.
     void keep(const std::string &directory, uint32_t event, const sim::Memory &memory,
               const sim::Image &image);
 
   private:
     struct File {
         int fd = -1;
-        char *map = nullptr; // of as much as a file can have
+        char *map = nullptr; // STREAM_FILE_MAX bytes, the largest size of a file
         ino_t inode = 0;
         uint64_t size = 0;
     };
@@ -43,8 +43,8 @@ class Place
                const sim::Image &image, File &file);
 
     const Tape &tape_;
-    std::set<std::string> paths_, aside_; // of containers; those that were there
-    std::map<std::string, File> files_;   // that we put at paths_
+    std::set<std::string> paths_, aside_; // paths of containers; those whose file was set aside
+    std::map<std::string, File> files_;   // our own files, by path
 };
 
 } // namespace crash

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern "C" { // which the header of glibc 2.36 does not say
+extern "C" { // glibc 2.36 has forgotten it in this header
 #include <sys/pidfd.h>
 }
 
@@ -29,7 +29,7 @@ static std::vector<char *> pointers(const std::vector<std::string> &words)
     return all;
 }
 
-// Ours, and what the program shall have besides or instead.
+// The tool's environment. The entries of `start` are added, and replace those of the same name.
 static std::vector<std::string> environment_of(const Start &start)
 {
     std::vector<std::string> environment = start.environment;
@@ -54,16 +54,17 @@ static bool open_as(int target, const char *path, int flags)
     return done;
 }
 
-// In the child. Returns if it fails, with errno. In a process group of its own, so that all of it
-// can be killed; and the program dies with us, even by kill -9.
+// Turns the child into the program. Returns only on failure, with errno set. The program gets its own
+// process group: the tool can then kill the program's children, too. The program dies when the tool dies,
+// even by kill -9.
 static void become(const Start &start, char *const *arguments, char *const *environment,
                    pid_t parent)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(1); // too late for that
-    // In another process group it would be stopped when it reads from the terminal.
+        _exit(1); // the tool died before prctl(): no signal will come
+    // A program in another process group is stopped when it reads from the terminal.
     if ((!start.input || isatty(STDIN_FILENO)) && !open_as(STDIN_FILENO, "/dev/null", O_RDONLY))
         return;
     if (!start.output.empty() &&
@@ -74,8 +75,9 @@ static void become(const Start &start, char *const *arguments, char *const *envi
     execvpe(arguments[0], arguments, environment);
 }
 
-// As posix_spawn() does, which cannot ask for the signal at our death: until it is the program, the
-// child runs in our memory, since the recording would take long to copy.
+// Starts the program by vfork(), as posix_spawn() does. posix_spawn() itself cannot ask for a signal at
+// the parent's death. Until it becomes the program, the child runs in our memory: copying the recording
+// would take long.
 static pid_t spawn(const Start &start)
 {
     const std::vector<std::string> environment = environment_of(start);
@@ -106,7 +108,7 @@ End run(const Start &start)
     int found = ended.fd < 0 ? -1 : poll(&ended, 1, timeout);
     int error = errno;
     close(ended.fd);
-    kill(-id, SIGKILL); // and whatever it left running
+    kill(-id, SIGKILL); // the processes that the program left running, too
     int status;
     TEMP_FAILURE_RETRY(waitpid(id, &status, 0));
     check_interrupted();
@@ -128,7 +130,7 @@ static void on_interrupt(int)
 void catch_interrupts()
 {
     struct sigaction action = {};
-    action.sa_handler = on_interrupt; // and no SA_RESTART: poll() and waitpid() shall end
+    action.sa_handler = on_interrupt; // without SA_RESTART, so that a signal ends poll()
     for (int signal : {SIGINT, SIGTERM, SIGHUP})
         sigaction(signal, &action, nullptr);
 }

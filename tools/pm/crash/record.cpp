@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 namespace crash
 {
 
-// Beside this program, as built; or where it is installed.
+// The recorder lies beside this program in a build tree, or where it is installed.
 static std::string find_recorder()
 {
     fs::path here = fs::read_symlink("/proc/self/exe").parent_path();

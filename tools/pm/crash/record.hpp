@@ -8,8 +8,8 @@
 namespace crash
 {
 
-// Into a directory, from which Tape reads. `medium`: pmem, file, or "" for what each container is
-// on. Error if the program cannot be run, or fails.
+// Record a run of `program` into `directory`, where Tape reads the recording. `medium` is pmem or file,
+// or "" for the medium that each container is on. Throws Error if the program cannot be run, or fails.
 void record(const std::vector<std::string> &program, const std::string &directory,
             const std::string &medium);
 

@@ -10,7 +10,8 @@
 namespace crash
 {
 
-// Failures at events in a row are likely to be one fault. So many such rows are told of.
+// Failures at consecutive events are likely to have one cause, so they count as one row. Only the first
+// TOLD_MAX rows are reported.
 static constexpr uint64_t TOLD_MAX = 5;
 
 static std::string read_all(const std::string &path)
@@ -72,7 +73,8 @@ void Search::visit(const sim::Crash &crash)
     failed_now_ |= !verdict->second;
 }
 
-// To the check, the same bytes are another matter when more had been promised.
+// Identifies what a check sees. The same bytes may be right after one commit and wrong after two. So the key
+// depends on the output and on the commits that had returned, too.
 uint64_t Search::key(uint32_t event) const
 {
     uint64_t key = image_.hash + sim::mix(tape_.event(event).output);
@@ -211,7 +213,7 @@ void Search::failed(const sim::Crash &crash, const Verdict &verdict)
     report_(failure);
 }
 
-// Ten times a second on a terminal, every ten seconds elsewhere.
+// Shows progress: ten times a second on a terminal, else every ten seconds.
 void Search::tell_progress(uint32_t event)
 {
     using namespace std::chrono;

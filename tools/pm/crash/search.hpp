@@ -1,4 +1,4 @@
-// Goes through the crashes of a recording, and has what each leaves judged.
+// Goes through the crashes of a recording, and has the containers judged after each.
 #ifndef PM_CRASH_SEARCH_HPP
 #define PM_CRASH_SEARCH_HPP
 
@@ -12,34 +12,34 @@
 namespace crash
 {
 
-// As one says it: "1 event", "2 events".
+// A number with its noun: "1 event", "2 events".
 std::string count(uint64_t n, const std::string &what);
 
 struct Plan {
-    uint32_t events; // to crash at, at most, spread over all
-    uint64_t seeds;  // of Fate::SOME at each
+    uint32_t events; // how many events to crash at, at most; they are spread over all events
+    uint64_t seeds;  // how many crashes of Fate::SOME at each event
     std::string check;
-    double seconds; // for one check
+    double seconds; // that one check may take
 };
 
 struct Failure {
     sim::Crash crash;
-    std::string moment, commits; // in words: when, and what had been committed
-    std::string last_line;       // that the program had printed
+    std::string moment, commits; // in words: the moment of the crash, and the commits up to it
+    std::string last_line;       // of the program's output up to the crash
     Verdict verdict;
-    std::string kept; // directory with the containers
+    std::string kept; // directory with the containers as the crash left them
 };
 
 class Search
 {
   public:
-    // In `directory` is the recording, and there images are kept.
+    // `directory` has the recording. Images that failed are kept there, too.
     Search(const Tape &tape, const Plan &plan, Libpm &libpm, std::string directory);
 
-    // All of the plan. Each state that a crash can leave is judged once. Reported are the first
-    // failures of some rows of events at which any crash fails.
+    // Carry out the plan. Each state that a crash can leave is judged once. `report` gets the first failure
+    // of a row of consecutive events with failures, for the first few rows.
     void explore(const std::function<void(const Failure &)> &report);
-    // One crash. The check's output is ours.
+    // Try one crash. The check's output goes to the tool's own output.
     void repeat(const sim::Crash &crash, const std::function<void(const Failure &)> &report);
 
     uint64_t states() const { return states_; }
@@ -68,7 +68,7 @@ class Search
     std::function<void(const Failure &)> report_;
     std::unordered_map<uint64_t, bool> verdicts_; // by key()
     std::string all_output_;
-    uint64_t printed_ = UINT64_MAX; // bytes of it are in the file now
+    uint64_t printed_ = UINT64_MAX; // how many bytes of it the file for the check has now
     uint64_t states_ = 0, failures_ = 0, failed_events_ = 0;
     uint64_t told_of_ = 0;
     bool failed_before_ = false, failed_now_ = false; // at the last event, and at this one

@@ -109,7 +109,7 @@ void Tape::open(const stream_record &r, const std::string &path)
     opening_ = {{r.process, r.file}, r.value, path, std::vector<char>(r.offset)};
 }
 
-// All that was in the file when it was opened is known. The event follows.
+// Called when the file's contents at its opening are known, just before the event EVENT_OPEN.
 void Tape::opened()
 {
     sim::Kind kind = opening_.flags & STREAM_PMEM ? sim::Kind::PMEM : sim::Kind::FILE;
@@ -134,7 +134,7 @@ void Tape::opened()
         commits_.push_back({0, 0});
         epochs_.emplace_back();
     } else {
-        for (uint64_t at : differences(f, opening_.contents)) // somebody else has stored to it
+        for (uint64_t at : differences(f, opening_.contents)) // another process has stored to the file
             change(f, at, opening_.contents.data() + at, sim::unit_bytes(kind_));
     }
     names_[opening_.name] = f;
@@ -158,7 +158,7 @@ void Tape::happened(uint32_t file, const stream_record &r)
     case EVENT_FENCE:
         add(sim::Step::FENCE, 0);
         break;
-    case EVENT_SYNC: // on persistent memory it is asked for because the file has grown
+    case EVENT_SYNC: // on persistent memory libpm syncs only because the file has grown
         if (kind_ == sim::Kind::FILE) {
             add(sim::Step::BEGIN_SYNC, file);
             add(sim::Step::SYNC, file);
@@ -178,14 +178,14 @@ void Tape::change(uint32_t file, uint64_t offset, const char *bytes, uint64_t si
     for (uint64_t at = 0; at < size; at += unit) {
         sim::Unit u = sim::unit_of(file, (offset + at) / unit);
         const char *kept = recording_.keep(bytes + at, unit);
-        // It was seen at the event that follows.
+        // The recorder saw the change at the event that follows.
         recording_.add(
             {sim::Step::CHANGE, recording_.now() + 1, u, 1, kept, sim::unit_hash(u, kept, unit)});
     }
     std::copy(bytes, bytes + size, newest_[file].begin() + (ptrdiff_t)offset);
 }
 
-// Offsets of units that are not as they were seen last.
+// Offsets of the units that differ from those seen last.
 std::vector<uint64_t> Tape::differences(uint32_t file, const std::vector<char> &now) const
 {
     const std::vector<char> &before = newest_[file];
@@ -210,7 +210,7 @@ void Tape::note(uint32_t file, const stream_record &r)
     recording_.set_bounds(file, commits_[file]);
 }
 
-// The tool's own observations go where the recorder's are.
+// Adds the program's end. The tool writes its own observations to the recorder's file.
 void Tape::end()
 {
     std::ofstream out(directory_ + "/" + STREAM_FILE, std::ios::binary | std::ios::app);

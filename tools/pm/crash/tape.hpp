@@ -1,7 +1,7 @@
-// The recording of a program, read back: every container that it had, and the memory at each event.
+// Reads the recording of a program: every container of the program, and the memory at each event.
 //
-// Events are numbered from 1. A crash at event e comes when everything up to it was issued, and
-// before e itself has any effect. The last one is the program's end.
+// Events are numbered from 1. A crash at event e comes after everything before e was issued, and before
+// e itself has any effect. The last event is the program's end.
 #ifndef PM_CRASH_TAPE_HPP
 #define PM_CRASH_TAPE_HPP
 
@@ -15,7 +15,7 @@
 namespace crash
 {
 
-// What the user must hear, instead of a report.
+// A message for the user, instead of a report.
 struct Error : std::runtime_error {
     using runtime_error::runtime_error;
 };
@@ -25,35 +25,35 @@ class Tape
   public:
     struct File {
         std::string path;
-        uint32_t from; // it is there at a crash after this event
-        uint32_t until;
+        uint32_t from;  // the file exists at crashes after this event,
+        uint32_t until; // and up to this one
         bool is_there(uint32_t event) const { return event > from && event <= until; }
     };
     struct Event {
         stream_event kind;
         uint32_t file;
-        uint64_t output; // bytes that the program had printed
+        uint64_t output; // how many bytes the program had printed
     };
 
-    // All that was recorded in the directory. If the program has just been run, what the files have
-    // now is added to it as the program's end.
+    // Read the recording in the directory. If the program has just been run, the present contents of
+    // the files are added as the program's end.
     explicit Tape(const std::string &directory);
 
     uint32_t events() const { return (uint32_t)events_.size(); }
     const Event &event(uint32_t number) const { return events_[number - 1]; }
     const std::vector<File> &files() const { return files_; }
     sim::Kind kind() const { return kind_; }
-    // Before the first event. A file that is created later has its first contents.
+    // The memory before the first event. A file that is created later has its first contents already.
     sim::Memory start() const;
     const sim::Recording &recording() const { return recording_; }
-    // The commits of a file: returned, and carried out.
+    // For each file no commit yet: none has returned, none was carried out.
     std::vector<sim::Bounds> no_commits() const
     {
         return std::vector<sim::Bounds>(files_.size(), {0, 0});
     }
 
   private:
-    using Name = std::pair<uint32_t, uint32_t>; // of a file: the process, and its number there
+    using Name = std::pair<uint32_t, uint32_t>; // a file: the process, and the file's number there
 
     void read();
     void end();
@@ -82,7 +82,7 @@ class Tape
         uint64_t flags;
         std::string path;
         std::vector<char> contents;
-    } opening_; // between OPEN and its event
+    } opening_; // the file between its STREAM_OPEN and its EVENT_OPEN
 };
 
 } // namespace crash

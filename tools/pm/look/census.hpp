@@ -1,4 +1,4 @@
-// How many objects there are of each size.
+// Counts the objects of each size.
 #ifndef PM_LOOK_CENSUS_HPP
 #define PM_LOOK_CENSUS_HPP
 
@@ -10,7 +10,7 @@ namespace look
 {
 
 struct Census {
-    std::map<size_t, uint64_t> objects; // how many of each usable size
+    std::map<size_t, uint64_t> objects; // usable size -> how many objects
     uint64_t count = 0, bytes = 0;
 
     void add(size_t size)

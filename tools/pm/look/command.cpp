@@ -26,11 +26,12 @@ struct Options {
 
 pm::container open(const Options &o)
 {
-    // Whose libraries are not loaded here.
+    // The program and libraries that the container points to are not loaded here.
     return pm::container(o.file, {.flags = PM_READONLY, .module_pointers = PM_MODULES_MISSING_OK});
 }
 
-// Damage that reading does not notice, such as to the pointer map: 0, or 1 if there is some.
+// Reports damage that reading does not notice, for example to the pointer map. Returns 1 if there is damage,
+// else 0.
 int report_damage(pm_container *c)
 {
     if (pm_check(c) == 0)
@@ -88,7 +89,7 @@ std::string svg_beside(const std::string &dot)
     return std::filesystem::path(dot).replace_extension(".svg");
 }
 
-// By Graphviz, if it is there.
+// Draws the graph with Graphviz, if Graphviz is installed.
 void draw(const std::string &dot)
 {
     std::string svg = svg_beside(dot);
@@ -104,7 +105,7 @@ void draw(const std::string &dot)
         std::cout << "wrote " << dot << " and " << svg << "\n";
 }
 
-// Before anything is written.
+// Call it before anything is written.
 void refuse_to_overwrite(const std::string &container, const std::string &out)
 {
     std::error_code none;

@@ -19,7 +19,7 @@ struct Object {
     size_t size;
 };
 
-// An arrow, from the word at an offset of one object to an offset in another.
+// A pointer: from the word `field` of the object `from`, to the byte `target` of the object `to`.
 struct Arrow {
     const char *from, *field, *to, *target;
 };
@@ -38,7 +38,7 @@ class Graph
     const char *root() const { return root_; }
     const Census &census() const { return census_; }
 
-    // The object that has this byte, or is just before it; NULL if there is none.
+    // The object that has the byte `p`, or ends just before it. NULL if there is none.
     const Object *find(const char *p) const
     {
         auto next =
@@ -59,7 +59,7 @@ class Graph
         });
     }
 
-    // Breadth first from the root, then what cannot be reached from it.
+    // At most `most` objects: breadth first from the root, then objects that the root does not reach.
     std::vector<const Object *> choose(uint64_t most) const
     {
         std::vector<const Object *> chosen;
@@ -83,7 +83,7 @@ class Graph
     Census census_;               // of them
 };
 
-// The table of sizes; `shown` objects are in the graph.
+// Writes the table of sizes. `shown` is the number of objects in the graph.
 void write_census(const Census &census, uint64_t shown, std::ostream &out)
 {
     out << "    sizes [shape=plaintext, label=<<table border=\"0\" cellborder=\"1\" "

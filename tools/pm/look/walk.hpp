@@ -1,4 +1,4 @@
-// What a container holds, one by one.
+// Visits the objects of a container, and the pointers of an object.
 #ifndef PM_LOOK_WALK_HPP
 #define PM_LOOK_WALK_HPP
 
@@ -16,7 +16,7 @@ inline struct pm_stats stats_of(pm_container *c)
     return stats;
 }
 
-// With the start and the usable bytes of every object, in order of address.
+// Call `visit` with the start and the usable bytes of every object, in order of address.
 template <class Visit> void each_object(pm_container *c, Visit visit)
 {
     size_t size;
@@ -24,7 +24,7 @@ template <class Visit> void each_object(pm_container *c, Visit visit)
         visit(static_cast<const char *>(p), size);
 }
 
-// With every mapped pointer in an object, in order of address.
+// Call `visit` with every mapped pointer in an object, in order of address.
 template <class Visit> void each_pointer(const char *object, size_t size, Visit visit)
 {
     const char *at = object, *end = object + size;
