@@ -1,4 +1,4 @@
-/* What moves, where to, and which words have been redirected: the inside of a commit that discovers. */
+/* The inside of a commit that discovers: moving objects, their copies, and the redirected words. */
 #ifndef PM_DISCOVERY_CLOSURE_H
 #define PM_DISCOVERY_CLOSURE_H
 

@@ -1,6 +1,6 @@
 /*
- * What code compiled by `pmcc --discover` calls besides marks (base/marks.h). Its dynamic memory comes
- * from here, and here it lists its variables and functions.
+ * The functions that code compiled by `pmcc --discover` calls besides marks (base/marks.h). Its dynamic
+ * memory comes from here, and here it lists its variables and functions.
  *
  *   allocation   These functions replace libc's functions of the same name, with the same results, errno
  *                and null arguments. The pass redirects the calls (allocations.def). Thread-safe, not

@@ -86,7 +86,7 @@ struct map_group {
 /* The journal treats each page of the map as a region. */
 #define MAP_PAGE_WORDS (PM_PAGE / sizeof(uint64_t))
 
-/* What txn asks the owner of the pointer map. */
+/* The questions of txn to the owner of the pointer map. */
 struct pointer_upcalls {
     void *context;
     const struct map_group *groups;

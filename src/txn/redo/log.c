@@ -9,7 +9,7 @@
  *      gaps. The first invalid or void part ends them.
  *
  *  G2  A segment is written from its start again only when `home` has passed its newest epoch (R4, R12).
- *      Then the lines of its records are home, and a later round has fenced them. What is left of the
+ *      Then the lines of its records are home, and a later round has fenced them. The rest of the
  *      log, or the base epoch, says that these epochs are durable.
  *
  *  G3  A segment is claimed only when all committed epochs are durable. (Only on a file this may take

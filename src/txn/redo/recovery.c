@@ -49,8 +49,8 @@ static int no_memory(const struct txn *t)
     return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
 }
 
-/* Threads that mark a line at the same moment each list it. So an honest record's fresh ranges may count
- * a line several times, at most FRESH_TIMES. */
+/* Threads that mark a line at the same moment each list it. So the fresh ranges of an honest record may
+ * have more bytes than the container, but at most FRESH_TIMES as many. */
 #define FRESH_TIMES 16
 
 /* ---- parts ----------------------------------------------------------------------------------- */

@@ -373,7 +373,7 @@ static int lead(struct txn *t, enum round round)
     pthread_mutex_unlock(&r->sync_lock);
     uint64_t started = now_ns();
     uint64_t committed = atomic_load(&r->committed);
-    /* R12: epochs that are home, and that a record which this round makes durable calls durable. */
+    /* R12: epochs up to it are home, and a record that this round makes durable calls them durable. */
     uint64_t home = min_u64(queue_floor(&t->c->medium), atomic_load(&r->proved));
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);
