@@ -19,7 +19,7 @@
 #define FINE_SIZES (1024 / HEAP_GRANULE)
 #define SIZES      (FINE_SIZES + 4 * 5 + 1)
 
-/* The most bytes of one size that a thread keeps. A part of them moves from or to the spans at once. */
+/* The most bytes of one size that a thread keeps. Half of them move from or to the spans at once. */
 #define KEPT_BYTES (UINT64_C(32) << 10)
 #define KEPT_MAX   128
 #define KEPT_MIN   4

@@ -67,8 +67,7 @@ struct Version {
 
 struct Dirty {
     Unit unit;
-    uint32_t first;                // number of versions[0]; 0 if it is the first since the unit became
-                                   // dirty
+    uint32_t first;                // number of versions[0]; 1 when the unit gets dirty: the floor is 0
     std::vector<Version> versions; // without the floor
     const Version &newest() const { return versions.back(); }
 };
