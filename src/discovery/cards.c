@@ -12,8 +12,9 @@
 static_assert(CARD >> MARKS_LINE_SHIFT == sizeof(uint64_t), "the marks of a card are one word");
 static_assert(VOLATILE_SIZE >> CARD_SHIFT <= UINT32_MAX, "cards can be counted");
 
-/* Cards, for each of which there is room twice: who leaves this by longjmp(3), from a signal's handler,
- * notes a card again, and threads that mark one at once may both do so. */
+/* The list of written cards. It has room for each card twice. A signal handler may leave cards_mark() by
+ * longjmp(3), and the card is then noted again. Threads that mark a card at the same moment may both note
+ * it. */
 static uint32_t *written;
 static _Atomic uint32_t written_count;
 
@@ -59,7 +60,7 @@ void cards_set_pieces(const void *address, size_t size)
         txn_set_pieces(kinds_of((void *)VOLATILE_BASE), (uintptr_t)address - VOLATILE_BASE, size);
 }
 
-/* Whole words, and pieces of some at the ends. */
+/* The range has whole words, and pieces of words at its ends. */
 void cards_copy_kinds(const void *address, const void *from, size_t size)
 {
     const char *to = address, *end = to + size;

@@ -1,10 +1,10 @@
 /*
- * What is noted of stores to the volatile heap: which *cards*, of 512 bytes, have been written to since
- * somebody last took them, and of each word its kind. The tables are those of base/marks.h.
+ * Notes of stores to the volatile heap. They tell which *cards*, of 512 bytes, have been written to since
+ * somebody last took them, and the kind of each word. The tables are those of base/marks.h.
  *
  * Invariants
- *  C1  The marks of a card are all set or all clear, and it is on the list of written cards if they
- *      are set (but for a moment within cards_mark()).
+ *  C1  The marks of a card are all set or all clear (except for a moment within cards_mark()). If they
+ *      are set, the card is on the list of written cards.
  *
  * Idea: card marking, Wilson and Moher, OOPSLA 1989.
  */
@@ -20,23 +20,22 @@
 #define CARD_SHIFT 9
 #define CARD       (UINT64_C(1) << CARD_SHIFT)
 
-/* Once, before anything else here. False if there is no address space. */
+/* Call this once, before anything else here. False if there is no address space. */
 bool cards_start(void);
 
 /* Code is about to store to [address, address + size) of the heap. Thread-safe, signal-safe. */
 void cards_mark(const void *address, size_t size);
 
-/* The words of a range of the heap get this kind. */
+/* Set the kind of the words of a range of the heap. */
 void cards_set_kind(const void *address, size_t size, uint8_t kind);
 
 /* Pieces of pointers may be stored to a range of the heap (base/marks.h). */
 void cards_set_pieces(const void *address, size_t size);
 
-/* Memory at `from`, of whatever, is about to be copied to a range of the heap. */
+/* Memory at `from`, anywhere, is about to be copied to a range of the heap: copy the kinds. */
 void cards_copy_kinds(const void *address, const void *from, size_t size);
 
-/* Take a card off the list of those that have been written to: NULL when there are no more. Stores
- * from now on list it again. */
+/* Take a card off the list of written cards: NULL if the list is empty. Later stores list the card again. */
 char *cards_take(void);
 
 #endif

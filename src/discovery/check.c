@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 #define TASKS      "/proc/self/task"
-#define PF_EXITING 0x4 /* of the kernel's linux/sched.h, as proc(5) shows it */
+#define PF_EXITING 0x4 /* from the kernel's linux/sched.h; proc(5) shows this bit */
 
-/* A thread's flags, as its `stat` has them. An errno value: ENOENT or ESRCH if it is no more. */
+/* Read a thread's flags from its `stat` file. 0, or an errno value: ENOENT or ESRCH if the thread has
+ * gone. */
 static int read_flags(const char *path, unsigned *flags)
 {
     char text[512];
@@ -31,12 +32,13 @@ static int read_flags(const char *path, unsigned *flags)
     if (error != 0)
         return error;
     text[length] = '\0';
-    const char *after_name = strrchr(text, ')'); /* which may hold anything */
+    const char *after_name = strrchr(text, ')'); /* the name may hold anything, even ')' */
     return after_name && sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %u", flags) == 1 ? 0
                                                                                         : EINVAL;
 }
 
-/* Ids are not compared: those of /proc may be another pid namespace's. */
+/* True if a second thread runs. It counts and compares no ids, because /proc may show the ids of another
+ * pid namespace. */
 static bool another_runs(void)
 {
     DIR *tasks = opendir(TASKS);
@@ -65,13 +67,13 @@ static bool first_thread_has_ended(void)
 static uint64_t count_threads(void)
 {
     struct stat tasks;
-    return stat(TASKS, &tasks) == 0 ? tasks.st_nlink - 2 : 0; /* less . and .. */
+    return stat(TASKS, &tasks) == 0 ? tasks.st_nlink - 2 : 0; /* without . and .. */
 }
 
-/* pthread_join() returns some time before the kernel forgets the thread, which is not to be taken for
- * another one: it is waited for, a second at most, for with a debugger it may take long. The
- * process's first one is not forgotten before the process ends: so if it has ended, and there are two
- * after that, they are it and the caller. */
+/* True if the process has no other thread. pthread_join() returns some time before the kernel forgets the
+ * thread, and such a thread must not count. So wait until the kernel has forgotten it, at most a second,
+ * because with a debugger it may take long. The kernel forgets the process's first thread only when the
+ * process ends. So if the first thread has ended and there are two, these two are it and the caller. */
 static bool is_alone(void)
 {
     enum { WAITS = 5000 };
@@ -88,7 +90,8 @@ static bool is_alone(void)
     return false;
 }
 
-/* The address is of a function that waits for a call of libpm's. Its name is known if it is exported. */
+/* Fail because a foreign function waits for a call of libpm. `address` is in this function. The message
+ * has its name if it is exported. */
 static int refuse(const struct discovery *d, const void *address)
 {
     Dl_info in = {.dli_fname = NULL};

@@ -1,12 +1,12 @@
-/* Whether discovery may redirect what leads to objects. */
+/* Whether discovery may redirect the pointers that lead to objects. */
 #ifndef PM_DISCOVERY_CHECK_H
 #define PM_DISCOVERY_CHECK_H
 
 #include "discovery/discovery.h"
 
-/* Whether the pointers of the program are only where they will be looked for: no function that pmcc
- * has not compiled waits for the call that the program made in this frame, and there are no other
- * threads; or it vouches. `*stack`: this thread's. -1 with a message. */
+/* Check that the program keeps pointers only where discovery looks for them. The program made its call in
+ * the frame `program`. No function without pmcc's marks may wait for this call, and there may be no other
+ * threads; or the program vouches. `*stack` gets this thread's stack. 0, or -1 with a message. */
 int check_alone(const struct discovery *d, struct frame program, struct roots_range *stack);
 
 #endif

@@ -19,7 +19,7 @@ static uint64_t offset_of(const struct discovery *d, const void *p)
     return (uint64_t)((const char *)p - container_of(d)->base);
 }
 
-/* A word of the container that was found to lead to the heap. */
+/* A word of the container that leads to the heap. */
 static uint64_t *word_at(const struct discovery *d, uint64_t i)
 {
     return (uint64_t *)(container_of(d)->base + ((uint64_t *)d->words.items)[i]);
@@ -30,10 +30,10 @@ static int no_memory(const struct discovery *d)
     return pm__fail(ENOMEM, "%s: no memory to note what moves; nothing has", container_of(d)->path);
 }
 
-/* Reaches also between what a sanitizer knows of on the stack. */
+/* For code that also reads the stack between the variables that a sanitizer knows. */
 #define ON_ANY_STACK __attribute__((no_sanitize("address")))
 
-/* Change a word, so that closure_undo() can put it back. */
+/* Change a word, and note its old value for closure_undo(). */
 ON_ANY_STACK static int change_word(struct discovery *d, uint64_t *word, uint64_t value)
 {
     struct change *c = vector_push(&d->changes, sizeof *c);
@@ -46,13 +46,13 @@ ON_ANY_STACK static int change_word(struct discovery *d, uint64_t *word, uint64_
 
 /* ---- gather ---------------------------------------------------------------------------------- */
 
-/* The word that leads to what cannot move: of the container, or of an object that would. */
+/* The owner of a pointer to something that cannot move: the word that leads there. */
 struct owner {
-    const uint64_t *word;    /* NULL: the new root itself does */
-    const struct move *move; /* NULL: the container's */
+    const uint64_t *word;    /* NULL: the new root leads there */
+    const struct move *move; /* the moving object that has the word; NULL: the container has it */
 };
 
-/* Of a pieced word: base/marks.h, P4. */
+/* Ends the message about a pieced word: base/marks.h, P4. */
 #define PIECED                                                                                     \
     "was stored in pieces of less than 8 bytes, and leads to a malloc'ed object: if it is a "      \
     "pointer, copy it as one, or by memcpy(); if not, call pm_mark_data() of it"
@@ -100,7 +100,7 @@ static int add(struct discovery *d, struct heap_object *object)
     return 0;
 }
 
-/* A pointer to what is neither the heap's nor the container's. */
+/* Check a pointer that leads neither to the heap nor into the container. */
 static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
 {
     struct txn *t = d->map->a->t;
@@ -115,7 +115,8 @@ static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
                   "allocated, or another container; store something else, or pm_exclude() it");
 }
 
-/* A pointer to the heap, but to no object. A word that may be a number is never replaced. */
+/* Treat a pointer to the heap that leads to no object. Only a word of KIND_POINTER comes here: a word
+ * that may be a number is never replaced. */
 static int check_freed(struct discovery *d, struct owner o, uint64_t *value, bool was_object)
 {
     if (!o.word)
@@ -132,7 +133,8 @@ static int check_freed(struct discovery *d, struct owner o, uint64_t *value, boo
     return 0;
 }
 
-/* Have a word of a copy, or of the container, lead to where what it leads to moves. */
+/* Redirect one pointer: if its target moves, `*result` gets the target's new address. `word` is in a
+ * copy, or in the container. */
 static int follow(struct discovery *d, struct owner o, uint64_t *word, uint8_t kind,
                   uint64_t *result)
 {
@@ -170,8 +172,8 @@ static int gather_from(struct discovery *d, uint64_t i)
     return 0;
 }
 
-/* The kind of a word of the container. One that is mapped, and that only code which tells no kinds has
- * stored to, is a declared pointer. */
+/* The kind of a word of the container. If the word is mapped, and only code that tells no kinds has
+ * stored to it, it is a declared pointer. */
 static uint8_t kind_of(const struct discovery *d, const uint64_t *word)
 {
     uint64_t number = offset_of(d, word) / sizeof *word;
@@ -180,7 +182,8 @@ static uint8_t kind_of(const struct discovery *d, const uint64_t *word)
     return declared ? KIND_POINTER : (uint8_t)txn_kinds_at(word, 1);
 }
 
-/* Words that lead to objects which move are redirected later, when all of these are known. */
+/* Gather the target of a word of the container. The word itself is redirected later, when all moving
+ * objects are known. */
 static int gather_from_container(struct discovery *d, uint64_t *word)
 {
     uint64_t to;
@@ -223,7 +226,8 @@ ON_ANY_STACK static void change_if_led_to_moving(struct redirection *r, uint64_t
         change(r, word, &object);
 }
 
-/* The copies of what moves are right already. */
+/* Redirect a word of the heap. Words of moving objects are skipped, because their copies are right
+ * already. */
 static bool redirect_reference(void *context, uint64_t *word, const struct heap_object *object)
 {
     struct redirection *r = context;
@@ -238,7 +242,8 @@ static bool redirect_reference(void *context, uint64_t *word, const struct heap_
     return r->result == 0;
 }
 
-/* An excluded field is not followed, but may lead to what moves for other reasons. */
+/* Redirect an excluded field outside the heap. Discovery does not follow such a field, but the field's
+ * target may move for other reasons. */
 static void redirect_excluded(void *context, uint64_t *field)
 {
     if (!heap_contains(field))

@@ -1,15 +1,15 @@
-/* What moves, where to, and what has been redirected: the inside of a commit that discovers. */
+/* The inside of a commit that discovers: moving objects, their copies, and the redirected words. */
 #ifndef PM_DISCOVERY_CLOSURE_H
 #define PM_DISCOVERY_CLOSURE_H
 
 #include "discovery/discovery.h"
 #include "discovery/heap.h"
 
-/* An object that moves. While it does its first word is the index of this. */
+/* An object that moves. While it moves, its first word is the index of this entry. */
 struct move {
     struct heap_object from;
     char *to;
-    uint64_t first; /* what its first word was */
+    uint64_t first; /* the old value of the object's first word */
 };
 
 /* A word outside the copies that has been redirected. */
@@ -23,7 +23,7 @@ static inline struct move *move_at(const struct discovery *d, uint64_t i)
     return (struct move *)d->moves.items + i;
 }
 
-/* Where a value leads once what moves has moved; `object` is what it leads to, and moves. */
+/* The value that a pointer gets when its target has moved. `object` is the target, and moves. */
 static inline uint64_t moved_value(const struct discovery *d, uint64_t value,
                                    const struct heap_object *object)
 {
@@ -31,16 +31,16 @@ static inline uint64_t moved_value(const struct discovery *d, uint64_t value,
     return (uint64_t)move_at(d, i)->to + (value - (uint64_t)object->start);
 }
 
-/* Gather what the words found, and the new root, lead to. -1 with a message. */
+/* Gather the objects to which `words` and the new root lead. -1 with a message. */
 int closure_gather(struct discovery *d);
 
-/* Redirect all that leads to what has been gathered. -1 with a message. */
+/* Redirect everything that leads to the gathered objects. -1 with a message. */
 int closure_redirect(struct discovery *d, const struct roots_range *stack);
 
-/* Put all back as it was. */
+/* Put all words back as they were, and drop the copies. */
 void closure_undo(struct discovery *d);
 
-/* It is done: free the old memory. */
+/* The commit is done: free the old memory. */
 void closure_release(struct discovery *d);
 
 #endif

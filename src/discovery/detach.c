@@ -1,7 +1,8 @@
 /*
- * Which objects only one leads to: first all that it leads to (the *members*), then, of these, those
- * that anything else in the container leads to, and what they lead to in turn; these are *kept*.
- * What remains is copied to the heap, redirected to, and freed.
+ * Finds the objects that only one object leads to. First it collects the *members*: all objects that this
+ * object leads to, directly or through others. Then it collects the *kept* members. Other objects of the
+ * container lead to them, or kept members do. The other members are copied to the heap, pointers to them
+ * are redirected, and their old memory is freed.
  */
 #define _GNU_SOURCE
 #include "discovery/detach.h"
@@ -18,8 +19,8 @@
 #include <sys/mman.h>
 
 struct member {
-    uint64_t start, size; /* in the file */
-    char *to;             /* NULL: not copied yet */
+    uint64_t start, size; /* place in the file */
+    char *to;             /* copy on the heap; NULL: not copied yet */
     bool kept;
 };
 
@@ -27,9 +28,9 @@ struct detaching {
     struct discovery *d;
     struct allocator *a;
     struct vector members;
-    struct vector kept; /* uint64_t: which of them, in the order found */
+    struct vector kept; /* uint64_t: indices of kept members, in the order found */
     uint32_t
-        *index; /* a word for each granule of the file, where a member starts its number plus 1 */
+        *index; /* per granule of the file: 1 plus the number of the member that starts there */
     uint64_t index_bytes;
 };
 
@@ -43,7 +44,7 @@ static int no_memory(const struct detaching *s)
     return pm__fail(ENOMEM, "%s: no memory to detach objects; none is", s->a->c->path);
 }
 
-/* The member that a value leads to, as an index; the number of members if it leads to none. */
+/* The index of the member to which a value leads; the number of members if it leads to no member. */
 static uint64_t member_of(const struct detaching *s, uint64_t value)
 {
     uint64_t start, size;
@@ -54,10 +55,10 @@ static uint64_t member_of(const struct detaching *s, uint64_t value)
     return number ? number - 1 : s->members.count;
 }
 
-/* Call `visit` for each pointer of an object. Not 0 ends it. */
+/* Called for each pointer of an object. If it returns another value than 0, the walk ends. */
 typedef int visitor(struct detaching *s, uint64_t *word);
 
-/* base/marks.h, P4: nobody can tell whether it leads there. */
+/* base/marks.h, P4: nobody can tell whether a pieced word is a pointer, so fail if it leads to an object. */
 static int refuse_pieced(struct detaching *s, uint64_t *word)
 {
     uint64_t start, size, offset = (uint64_t)((char *)word - s->a->c->base);
@@ -104,7 +105,7 @@ static int add_what_it_leads_to(struct detaching *s, uint64_t *word)
     return add_member(s, start, size);
 }
 
-/* A word of what stays in the container. */
+/* `word` is a pointer of an object that stays in the container: keep its target. */
 static int keep_what_it_leads_to(struct detaching *s, uint64_t *word)
 {
     uint64_t i = member_of(s, *word);
@@ -149,8 +150,8 @@ static int keep_what_others_lead_to(struct detaching *s)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* The allocator does not know what an object was aligned to on purpose, but places it and has its
- * size accordingly. */
+/* The alignment of a member's copy. The allocator does not know which alignment the program asked for.
+ * But the object's place and size are multiples of it. */
 static uint64_t alignment_of(const struct member *m)
 {
     uint64_t both = m->start | m->size | PM_PAGE;
@@ -183,7 +184,7 @@ static void drop_copies(struct detaching *s)
             heap_free(member(s, i)->to);
 }
 
-/* Also between what a sanitizer knows of on the stack. */
+/* Also reads the stack between the variables that a sanitizer knows. */
 __attribute__((no_sanitize("address"))) static void redirect_range(void *context,
                                                                    struct roots_range range)
 {
@@ -197,7 +198,8 @@ __attribute__((no_sanitize("address"))) static void redirect_range(void *context
     }
 }
 
-/* Words of the heap that are pieced: as above. `left` of their objects follow. */
+/* Check a line of the heap for pieced words that lead to a member. `left` words of the object remain from
+ * `words` on. */
 static int check_pieced(struct detaching *s, const uint64_t *words, uint64_t kinds, uint64_t left)
 {
     for (uint64_t i = 0; i < min_u64(left, PM_LINE_WORDS); i++, kinds >>= 8)
@@ -219,7 +221,7 @@ static int check_heap(struct detaching *s)
         for (uint64_t i = 0; i < words && result == 0; i += PM_LINE_WORDS) {
             uint64_t kinds;
             memcpy(&kinds, kinds_of(object.start) + i, sizeof kinds);
-            if (kinds_pieced(kinds)) /* else the words need not be there */
+            if (kinds_pieced(kinds)) /* without pieced words the memory need not be there */
                 result = check_pieced(s, (uint64_t *)object.start + i, kinds, words - i);
         }
     }
@@ -240,7 +242,7 @@ static void redirect_heap(struct detaching *s)
     }
 }
 
-/* What the program's functions had in registers is in this frame, and comes back from here. */
+/* The registers of the program's functions are saved in this frame, and restored from here. */
 static __attribute__((noinline)) void redirect(struct detaching *s, struct roots_range stack)
 {
     __builtin_unwind_init();
@@ -262,7 +264,7 @@ static void free_originals(struct detaching *s)
     }
 }
 
-/* Under the allocator's lock. */
+/* The caller holds the allocator's lock. */
 static int gather(struct detaching *s, const void *object)
 {
     uint64_t start, size;
@@ -285,7 +287,7 @@ void *discovery_detach(struct discovery *d, struct frame program, void *object)
     void *detached = NULL;
     if (check_alone(d, program, &stack) != 0)
         return NULL;
-    if (allocator_check(s.a) != 0) /* or a pointer that the map has lost would dangle */
+    if (allocator_check(s.a) != 0) /* a pointer missing in a damaged map would dangle */
         return NULL;
     s.index_bytes = container_bytes(s.a->c) / FORMAT_GRANULARITY_MIN * sizeof *s.index;
     s.index = map_table(s.index_bytes);

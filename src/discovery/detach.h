@@ -1,4 +1,4 @@
-/* The reverse of a commit that discovers: objects of a container become the heap's again. */
+/* The reverse of a commit that discovers: objects of a container move back to the heap. */
 #ifndef PM_DISCOVERY_DETACH_H
 #define PM_DISCOVERY_DETACH_H
 

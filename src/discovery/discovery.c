@@ -14,9 +14,9 @@
 #include <string.h>
 
 static struct lock list_lock;   /* guards the list */
-static struct discovery *first; /* of all that are open */
+static struct discovery *first; /* list of all open containers that discover */
 
-/* For pointer_map: an excluded field, or one whose object the next commit moves. */
+/* For pointer_map: true for an excluded field, or if the next commit moves the field's target. */
 static bool leads_out_until_commit(const uint64_t *word)
 {
     struct heap_object object;
@@ -62,7 +62,7 @@ static const char *path_of(const struct discovery *d)
     "leads to a malloc'ed object that another container leads to as well, which is being "         \
     "committed; an object can be in one only"
 
-/* Another container may lead to what moves to this one: it could never be committed. */
+/* Fail if another container leads to an object that moves. That container could never be committed. */
 static int find_shared(void *context, uint64_t offset)
 {
     const struct container *c = context;
@@ -119,7 +119,7 @@ static int commit_hiding(struct discovery *d, uint64_t *epoch)
     return result;
 }
 
-/* The new root, if there is one, is in the container for this commit. */
+/* Commit. If the new root moves, set the container's root to its copy for this commit. */
 static int commit_root(struct discovery *d, uint64_t *epoch)
 {
     struct allocator *a = d->map->a;
@@ -149,8 +149,8 @@ static void forget(struct discovery *d)
     }
 }
 
-/* What the program's functions had in registers is in this frame, and comes back from here. So the frame
- * must be there when that is redirected, and when it is put back. */
+/* The registers of the program's functions are saved in this frame, and restored from here. So the frame
+ * must exist when the stack is redirected, and when it is put back. */
 static __attribute__((noinline)) int move_and_commit(struct discovery *d,
                                                      struct frame program, uint64_t *epoch)
 {
@@ -189,10 +189,10 @@ int discovery_commit(struct discovery *d, struct frame program, uint64_t *epoch)
     }
     if (d->words.count == 0 && !d->root)
         return commit_hiding(d, epoch);
-    /* A handler of the program's must see objects where they were, or where they are. */
+    /* A signal handler of the program must see all objects at their old place, or all at their new one. */
     sigset_t all, saved;
     sigfillset(&all);
-    sigdelset(&all, SIGSEGV); /* by which pages are opened */
+    sigdelset(&all, SIGSEGV); /* opens pages */
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     int result = move_and_commit(d, program, epoch);

@@ -8,16 +8,16 @@
 
 struct exclusion {
     uint64_t *field;  /* NULL: freed, but a rollback may bring it back */
-    uint64_t *before; /* where a rollback brings it back */
-    uint64_t value;   /* of one in a container: what it was at its last commit */
-    uint64_t hidden;  /* what it is, while a commit hides it */
+    uint64_t *before; /* where a rollback brings the field back */
+    uint64_t value;   /* if in a container: the value at its last commit */
+    uint64_t hidden;  /* the value while a commit hides it */
 };
 
 _Atomic uint32_t exclusions_count;
 static struct lock exclusions_lock; /* guards the list */
 static struct vector list;
 
-/* A child of fork(2) frees what has excluded fields, on its copy of the heap. */
+/* A child of fork(2) may free objects with excluded fields, on its copy of the heap. */
 static __attribute__((constructor(101))) void begin(void)
 {
     lock_over_forks(&exclusions_lock);
@@ -91,7 +91,7 @@ void exclusions_move(const void *from, uint64_t bytes, const void *to)
     lock_release(&exclusions_lock);
 }
 
-/* No rollback brings back what was before. */
+/* From here on no rollback brings back an earlier state of the fields. */
 static void settle(const struct container *c)
 {
     for (uint64_t i = list.count; i-- > 0;) {
@@ -121,7 +121,7 @@ void exclusions_each(void (*visit)(void *context, uint64_t *field), void *contex
     lock_release(&exclusions_lock);
 }
 
-/* As a store of compiled code. */
+/* Store as compiled code does, with marks. */
 static void store(struct txn *t, uint64_t *field, uint64_t value)
 {
     uint64_t offset = (uint64_t)((char *)field - t->c->base);

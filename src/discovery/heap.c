@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Sizes: multiples of 16 up to 1 KiB, then four a doubling. */
+/* Sizes: multiples of 16 up to 1 KiB, then four sizes a doubling. */
 #define FINE_SIZES (1024 / HEAP_GRANULE)
 #define SIZES      (FINE_SIZES + 4 * 5 + 1)
 
-/* How much a thread keeps of a size, and moves from or to the spans at once. */
+/* The most bytes of one size that a thread keeps. Half of them move from or to the spans at once. */
 #define KEPT_BYTES (UINT64_C(32) << 10)
 #define KEPT_MAX   128
 #define KEPT_MIN   4
@@ -32,18 +32,18 @@ struct cache {
 };
 
 static struct lock heap_lock; /* guards spans and `rooms` */
-static uint32_t rooms[SIZES]; /* lists of spans */
+static uint32_t rooms[SIZES]; /* lists of spans with room, one a size */
 static uint8_t size_of_granules[HEAP_SMALL_MAX / HEAP_GRANULE + 1];
 static uint16_t granules_of_size[SIZES];
-static uint8_t *live; /* a byte for each granule: 0, or how many behind the object, at most 127 */
+static uint8_t *live; /* per granule: 0, or bytes of slack of the object that starts there, at most 127 */
 static pthread_key_t cache_key;
 static _Thread_local struct cache *cache;
 
-/* What such a byte says besides. */
-#define ALIGNED 1   /* the whole of it: a trailer ends the object's memory */
-#define MOVES   128 /* a bit of it: the object is moving */
+/* Further meanings of a byte of `live`: */
+#define ALIGNED 1   /* the whole byte: a trailer ends the object's memory */
+#define MOVES   128 /* one bit: the object is moving */
 
-/* What an aligned small object was asked for with. */
+/* Size and alignment that were asked for, of an aligned small object. */
 struct trailer {
     uint32_t size, alignment;
 };
@@ -88,7 +88,8 @@ static void after_fork(void)
     lock_release(&heap_lock);
 }
 
-/* A child of fork(2) goes on with its copy of the heap, and so of its part of the tables. */
+/* Keep memory in a child of fork(2). The child goes on with its copy of the heap, and of the heap's part
+ * of the tables. */
 static int inherit(uintptr_t address, uint64_t size)
 {
     return madvise((void *)address, size, MADV_DOFORK) == 0 ? 0 : -errno;
@@ -110,7 +111,7 @@ static int map_heap(void)
 
 static bool is_on;
 
-/* What fails here makes every allocation fail, so say why. */
+/* If this fails, every allocation fails, so print why. */
 static void start(void)
 {
     spans = map_inherited_table(SPANS * sizeof *spans);
@@ -180,7 +181,7 @@ static uint32_t add_span(uint32_t size)
     return span;
 }
 
-/* An object of a span, which leaves the list of those with room if it was the last. */
+/* Take an object from a span. If it was the last, the span leaves the list of spans with room. */
 static void *take_object(uint32_t span, uint32_t size)
 {
     struct span *s = &spans[span];
@@ -197,7 +198,7 @@ static void *take_object(uint32_t span, uint32_t size)
     return p;
 }
 
-/* Get objects from the spans, half of what the bin may have. */
+/* Fill the bin to half its maximum with objects from the spans. */
 static bool fill(struct bin *bin, uint32_t size)
 {
     lock_acquire(&heap_lock);
@@ -224,12 +225,12 @@ static void put_object(void *p, uint32_t size)
         enter_room(s, span, size);
     if (--s->out == 0) {
         leave_room(s, size);
-        memset(span_start(span), 0, HEAP_SPAN); /* a large object may be next */
+        memset(span_start(span), 0, HEAP_SPAN); /* a large object may use this memory next */
         spans_give(span, 1);
     }
 }
 
-/* Give back all but `kept`. */
+/* Give back all objects of a bin except `kept`. */
 static void drain(struct bin *bin, uint32_t size, uint32_t kept)
 {
     lock_acquire(&heap_lock);
@@ -248,10 +249,11 @@ static void give_back_cache(void *context)
     for (uint32_t size = 1; size < SIZES; size++)
         drain(&k->bins[size], size, 0);
     free(k);
-    cache = NULL; /* who allocates after this gets another, and another call of this */
+    cache = NULL; /* a later allocation makes another cache, and then this function is called again */
 }
 
-/* Zeros, `each` bytes a granule: as few as most objects have cost less without a call. */
+/* Clear `each` bytes a granule. Most objects have few granules, and a loop costs less for them than a
+ * call. */
 static inline void clear(void *p, uint32_t granules, size_t each)
 {
     if (granules > 8) {
@@ -329,7 +331,7 @@ static bool free_large(struct span *s, void *p)
     if (s->first != first || p != span_start(first))
         return false;
     uint64_t bytes = (uint64_t)count << HEAP_SPAN_SHIFT;
-    /* Refused for what is locked. */
+    /* The kernel refuses this for locked memory. */
     if (madvise(kinds_of(p), bytes >> KINDS_WORD_SHIFT, MADV_DONTNEED) != 0)
         memset(kinds_of(p), KIND_NONE, bytes >> KINDS_WORD_SHIFT);
     if (madvise(p, bytes, MADV_DONTNEED) != 0)
@@ -356,7 +358,7 @@ void *heap_allocate_aligned(size_t alignment, size_t size)
         return heap_allocate(size);
     uint64_t bytes = HEAP_SMALL_MAX;
     if (size <= HEAP_SMALL_MAX - HEAP_SLACK && alignment <= HEAP_SMALL_MAX / 2) {
-        /* Powers of two are sizes, and such objects lie at multiples. */
+        /* Each power of two is a size, and objects of such a size lie at its multiples. */
         bytes = alignment;
         while (bytes < size + HEAP_SLACK)
             bytes *= 2;
@@ -409,7 +411,7 @@ void heap_set_moves(const struct heap_object *object, bool moves)
 {
     struct span *s = &spans[span_of(object->start)];
     uint8_t *is_live = live_at(object->start);
-    s->moving += moves ? 1 : UINT32_MAX; /* less one */
+    s->moving += moves ? 1 : UINT32_MAX; /* minus one */
     if (s->use != SPAN_LARGE)
         *is_live = (uint8_t)((*is_live & (MOVES - 1)) | (moves ? MOVES : 0));
 }

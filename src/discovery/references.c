@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A word that is remembered; chained to the next for the same object, or in the same bucket. */
+/* A remembered word. `next` chains entries of one bucket. */
 struct entry {
     uint64_t object, word; /* addresses */
-    uint32_t next;         /* index, 0: none */
+    uint32_t next;         /* index of the next entry, 0: none */
 };
 
 /* Entries [1, entry_count) are in use or on the free list. Buckets are a power of two. */
@@ -35,7 +35,7 @@ static uint8_t *kind_of(const struct entry *e)
     return kinds_of((void *)e->word);
 }
 
-/* Whether the word still leads where it is remembered to. */
+/* True if the word still leads to the object for which it is remembered. */
 static bool is_true(const struct entry *e)
 {
     struct heap_object object;
@@ -44,13 +44,13 @@ static bool is_true(const struct entry *e)
            heap_find(value, &object) == HEAP_LIVE && (uint64_t)object.start == e->object;
 }
 
-/* Keep what is true, once. Returns the end of it. */
+/* Keep each entry that is still true, but only once. Returns the end of the kept entries. */
 static uint64_t keep_true(void)
 {
     uint64_t left = 1;
     for (uint64_t i = 1; i < entry_count; i++)
         if (entries[i].object && is_true(&entries[i])) {
-            *kind_of(&entries[i]) &= (uint8_t)~KIND_REMEMBERED; /* another of the same is not true now */
+            *kind_of(&entries[i]) &= (uint8_t)~KIND_REMEMBERED; /* a second entry is no longer true */
             entries[left++] = entries[i];
         }
     for (uint64_t i = 1; i < left; i++)
@@ -58,15 +58,15 @@ static uint64_t keep_true(void)
     return left;
 }
 
-/* Drop what is not true any more, and let the table have room for twice what is left, or leave it what it
- * has. Whether there is any. */
+/* Drop entries that are no longer true, and give the table room for twice the others. If there is no
+ * memory, it keeps its size. True if there is room for an entry. */
 static bool rebuild(void)
 {
     uint64_t left = keep_true();
     uint64_t wanted = 1024;
     while (wanted < 2 * left)
         wanted *= 2;
-    /* Buckets first: until there is memory for both, the table stays as it is, and as large. */
+    /* Buckets first: without memory for both, the table keeps its contents and size. */
     uint32_t *fresh = wanted > UINT32_MAX ? NULL : calloc(wanted, sizeof *fresh);
     void *table = fresh ? realloc(entries, wanted * sizeof *entries) : NULL;
     if (table) {
@@ -102,7 +102,7 @@ static bool remember(uint64_t object, uint64_t word)
     return true;
 }
 
-/* One of a written card. */
+/* Look at a word of a written card. */
 static bool look(uint64_t *word, references_found *found, void *context)
 {
     struct heap_object object;

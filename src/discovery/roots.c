@@ -9,20 +9,20 @@
 
 #include <pthread.h>
 
-/* Of libgcc: the unwind information that covers an address. */
+/* From libgcc: the unwind information that covers an address. */
 struct dwarf_eh_bases {
     void *text, *data, *function;
 };
 const void *_Unwind_Find_FDE(void *address, struct dwarf_eh_bases *bases);
 
-static struct lock modules_lock; /* guards what follows */
+static struct lock modules_lock; /* guards the following variables */
 static struct vector modules;    /* const struct pm__roots * */
 
-/* What is known of return addresses; 0: nothing. */
+/* A cache: what is known of return addresses. Address 0: empty entry. */
 #define VERDICTS 256
 static struct verdict {
     const void *address;
-    const struct pm__function *function; /* that it returns to; NULL: to a foreign one */
+    const struct pm__function *function; /* the function returned to; NULL: foreign */
 } verdicts[VERDICTS];
 
 static const struct pm__roots **module_at(uint64_t i)
@@ -30,7 +30,7 @@ static const struct pm__roots **module_at(uint64_t i)
     return (const struct pm__roots **)modules.items + i;
 }
 
-/* A child of fork(2) unloads modules, at its end at the latest. */
+/* A child of fork(2) unloads modules, at its end at the latest, so the lock must work there. */
 static __attribute__((constructor(101))) void begin(void)
 {
     lock_over_forks(&modules_lock);
@@ -49,7 +49,7 @@ void pm__register(const struct pm__roots *roots)
     if (module)
         *module = roots;
     else
-        panic_address("pm__register()", roots, /* unreachable: as without memory to start it */
+        panic_address("pm__register()", roots, /* unreachable: without memory no module starts */
                       "no memory to note a module's variables; free some, or raise ulimit -v");
     forget_verdicts();
     lock_release(&modules_lock);
@@ -88,7 +88,7 @@ static const struct pm__function *find_function(const void *start)
     return NULL;
 }
 
-/* The function that is returned to, if pmcc has compiled it. */
+/* The function to which the address returns; NULL if pmcc has not compiled it. */
 static const struct pm__function *function_at(const void *return_address)
 {
     struct verdict *v = &verdicts[(uintptr_t)return_address % VERDICTS];
@@ -106,7 +106,7 @@ static bool is_thread_start(const void *return_address)
            (uintptr_t)(pm__thread_end - pm__thread_begin);
 }
 
-/* The end of the calling thread's stack; NULL if it runs on another, as coroutines do. */
+/* The end of the calling thread's stack; NULL if the thread runs on another stack, as coroutines do. */
 static const void *stack_end(const void *within)
 {
     pthread_attr_t attributes;
@@ -122,7 +122,7 @@ static const void *stack_end(const void *within)
 bool roots_stack(struct frame program, struct roots_range *stack, const void **foreign)
 {
     const struct frame *here = __builtin_frame_address(0), *at = here;
-    struct frame f = program; /* later what is at `at` */
+    struct frame f = program; /* later the frame at `at` */
     const struct pm__function *function = NULL;
     bool is_base = false;
     lock_acquire(&modules_lock);

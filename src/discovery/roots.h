@@ -1,15 +1,16 @@
 /*
- * Where a program keeps pointers besides the heap and its containers: in variables of its modules,
- * and on the stack. Modules tell of the first (base/roots.h). The stack tells nothing, so each of
- * its aligned words counts that leads into the heap: no number looks like that by chance, for the
- * heap is 2^-24 of what 64 bits can say; and a word that nobody uses any more does no harm.
+ * The places outside the heap and the containers where a program keeps pointers: variables of its
+ * modules, and the stack. Modules list their variables (base/roots.h). The stack has no list. So each
+ * aligned word of the stack counts as a pointer if it leads into the heap. No number looks like such an
+ * address by chance, because the heap is 2^-24 of all 64-bit values. And a word that nobody uses any more
+ * does no harm.
  *
- * What the stack cannot show is what a function keeps elsewhere. Functions that pmcc has compiled
- * keep pointers in their frames, in variables and in the heap. Of others nobody knows: sorting
+ * The stack cannot show pointers that a function keeps elsewhere. Functions compiled by pmcc keep
+ * pointers in their frames, in variables and in the heap. Nothing is known of other functions: sorting
  * libraries have copies in memory of their own. So the frames are walked first.
  *
- * Conservative stacks: Boehm and Weiser, Software - Practice and Experience 18 (1988). Theirs never
- * changes what it finds.
+ * Conservative stacks: Boehm and Weiser, Software - Practice and Experience 18 (1988). Their collector
+ * never changes the words it finds.
  */
 #ifndef PM_DISCOVERY_ROOTS_H
 #define PM_DISCOVERY_ROOTS_H
@@ -17,34 +18,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A frame, as the functions compiled with a frame pointer link them. What a public function was called
- * with is passed on by value: the compiler may give its frame away before it calls the next one. */
+/* A frame, as functions compiled with a frame pointer link them. A public function passes its own frame
+ * on by value, because the compiler may give up the frame before the function's next call. */
 struct frame {
     const struct frame *up;
     const void *return_address;
 };
 
-/* Words to look at. */
+/* A range of words to look at. */
 struct roots_range {
     uint64_t *first, *end;
 };
 
-/* Whether any code compiled by `pmcc --discover` is loaded. */
+/* True if any code compiled by `pmcc --discover` is loaded. */
 bool roots_are_known(void);
 
-/* The program's frame that calls a public function; `return_address` is in the program. Only for
- * such a function, which must be ROOTS_ENTRY: inlined or split, it would have another frame. */
+/* The frame of the program that calls a public function; `return_address` is in the program. Use it only
+ * in a public function, which must be ROOTS_ENTRY: inlined or split, the function would have another
+ * frame. */
 #define roots_caller() (*(const struct frame *)__builtin_frame_address(0))
 #define ROOTS_ENTRY    __attribute__((noinline))
 
 /*
- * The calling thread's stack, from a public function that `program` calls on. True if all frames up to
- * main() or the thread's start are of functions that pmcc has compiled; else it ends where the
- * thread's stack does, and `*foreign` is the address in the first function that is not.
+ * Find the calling thread's stack, from a public function that `program` calls on. True if pmcc has
+ * compiled the functions of all frames up to main() or the thread's start. If not, the range ends where
+ * the thread's stack ends, and `*foreign` is the address in the first foreign function.
  */
 bool roots_stack(struct frame program, struct roots_range *stack, const void **foreign);
 
-/* Call `look` for each range of variables, the calling thread's own among them. */
+/* Call `look` for each range of variables, including the calling thread's own variables. */
 void roots_variables(void (*look)(void *context, struct roots_range range), void *context);
 
 #endif

@@ -2,7 +2,7 @@
 
 struct span *spans;
 static uint32_t end = SPANS_FIRST;
-static uint32_t free_runs; /* a list */
+static uint32_t free_runs; /* list of free runs */
 
 uint32_t spans_end(void)
 {
@@ -49,7 +49,7 @@ void spans_give(uint32_t first, uint32_t count)
     link_run(first, count);
 }
 
-/* Some of a run: what is before and behind is free. */
+/* Cut `count` spans out of a free run. The spans before and behind stay free. */
 static uint32_t cut(uint32_t run, uint32_t from, uint32_t count)
 {
     uint32_t run_end = run + spans[run].count;

@@ -1,10 +1,10 @@
 /*
- * How the wrappers of libc's functions announce what is written. Outside the arena it costs four
- * instructions. A null pointer is outside.
+ * How the wrappers of libc's functions announce the bytes that a function writes. Outside the arena it
+ * costs four instructions. A null pointer is outside.
  *
- * A function of libc that has stored to a page not open yet was caught by a page fault, like any
- * store. So what it wrote may also be announced when it is known, after the call: that is as good,
- * except that the page is then compared whole.
+ * If a function of libc stores to a page that is not open yet, the store faults, like any store. So a
+ * wrapper may also announce after the call, when it knows what was written. This is as good, except that
+ * the page is then compared whole.
  */
 #ifndef PM_RUNTIME_ANNOUNCE_H
 #define PM_RUNTIME_ANNOUNCE_H
@@ -15,7 +15,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* As pm__mark_range(), pm__mark_data() and pm__mark_copy(), but of what may have been stored already. */
+/* As pm__mark_range(), pm__mark_data() and pm__mark_copy(), for bytes that may have been stored already. */
 void runtime_announce_range(const void *address, size_t size);
 void runtime_announce_data(const void *address, size_t size);
 void runtime_announce_copy(const void *address, const void *from, size_t size);
@@ -25,42 +25,42 @@ static inline bool in_arena(const volatile void *p)
     return (uintptr_t)p - ARENA_HINT < ARENA_SIZE;
 }
 
-/* Whether a value may lead into the arena, or into a module that is not always at the same addresses
- * (llvm-pass/emit.cc has the same). */
+/* True if a value may lead into the arena, or into a module whose address may change (llvm-pass/emit.cc
+ * has the same test). */
 static inline bool may_be_address(const void *value)
 {
     return ((uintptr_t)value >> 44) - 1 < 7;
 }
 
-/* The kind of a marked word in the arena, as compiled code says it. */
+/* Set the kind of a marked word in the arena, as compiled code does. */
 static inline void set_kind(const void *word, uint8_t kind)
 {
     if (*mark_of(word) & MARK_KINDS)
         *kinds_of(word) = kind;
 }
 
-/* What may be written, before it is known how much will be: no kinds are told. */
+/* Announce bytes that may be written, before their number is known. It tells no kinds. */
 static inline void announce_lines(const volatile void *p, size_t n)
 {
     if (in_arena(p) && n)
         runtime_announce_range((const void *)p, n);
 }
 
-/* Data, whatever was there. */
+/* Announce data, whatever was there before. */
 static inline void announce(const volatile void *p, size_t n)
 {
     if (in_arena(p) && n)
         runtime_announce_data((const void *)p, n);
 }
 
-/* A copy of what is at `from`, before it is made. */
+/* Announce a copy of the bytes at `from`, before it is made. */
 static inline void announce_copy(void *p, const void *from, size_t n)
 {
     if (in_arena(p) && n)
         runtime_announce_copy(p, from, n);
 }
 
-/* A pointer that the function stores: as if copied from a variable of the function's. */
+/* Announce a pointer that the function stores, as if it were copied from a variable of the function. */
 static inline void announce_pointer(char **p)
 {
     announce_copy(p, &p, sizeof *p);

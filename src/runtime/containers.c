@@ -1,12 +1,12 @@
 /*
  * The functions of libstdc++ that link nodes or decide when a table grows, see containers.def. They are
- * compiled without marks. Before code compiled by pmcc calls one, it calls its namesake here, with the same
- * arguments. The namesake announces what the function may change, as marks of its stores would.
+ * compiled without marks. Before code compiled by pmcc calls one, it calls its namesake here, with the
+ * same arguments. The namesake announces what the function may change, as marks of its stores would.
  *
  *   1. Every node that the function stores to has been announced, each word with its kind.
- *   2. What is here reads a tree as the function will find it, and changes nothing.
- *   3. What is announced needlessly does no harm, since a link is a pointer whether it changes or
- *      not, but is compared by commit. So no more than the levels that are rebalanced: O(1) nodes
+ *   2. The functions here read a tree before libstdc++'s function does, and change nothing.
+ *   3. A needless announcement does no harm, because a link is a pointer whether it changes or not. But
+ *      commit compares the node. So only the levels that are rebalanced are announced: O(1) nodes
  *      amortised, O(log n) at most.
  *
  * The trees are red and black, and libstdc++ mends them as the textbooks do. It goes up as long as other
@@ -34,7 +34,7 @@ static void announce_links(const struct list_node *node)
     announce_word(&node->previous, KIND_POINTER);
 }
 
-/* A node, or the header of a tree. */
+/* Announce a node, or the header of a tree. */
 static void announce_node(const struct tree_node *node)
 {
     announce_word(&node->colour, KIND_DATA);
@@ -43,7 +43,7 @@ static void announce_node(const struct tree_node *node)
     announce_word(&node->right, KIND_POINTER);
 }
 
-/* The upper `levels` of a tree that may be empty. */
+/* Announce the upper `levels` of a tree that may be empty. */
 static void announce_tree(const struct tree_node *node, int levels)
 {
     if (!node || levels == 0)
@@ -66,7 +66,7 @@ static const struct tree_node *sibling(const struct tree_node *node, const struc
 #define LINKS(name, type, parameters) EXPORT void pm__##name parameters;
 #include "runtime/containers.def"
 
-/* `added` is not linked yet, and its links are not to be read. */
+/* `added` is not linked yet, so its links must not be read. */
 void pm___ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_(
     bool is_left, const struct tree_node *added, const struct tree_node *parent,
     const struct tree_node *header)
@@ -79,7 +79,7 @@ void pm___ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_(
     for (const struct tree_node *p = parent; p != header && is_red(p);) {
         const struct tree_node *grandparent = p->parent, *uncle = sibling(p, grandparent);
         announce_node(grandparent);
-        if (!is_red(uncle)) { /* two rotations; all below p's children has been announced */
+        if (!is_red(uncle)) { /* two rotations; everything below p's children has been announced */
             announce_tree(p, 2);
             announce_node(grandparent->parent);
             break;
@@ -93,8 +93,8 @@ void pm___ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_(
 void pm___ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_(
     const struct tree_node *erased, const struct tree_node *header)
 {
-    /* If the node has one child at most, this child replaces it. Else its successor replaces it, and
-     * the successor's child replaces the successor. `gap` is where a level is missing then. */
+    /* If the node has one child at most, this child replaces it. Otherwise its successor replaces it, and
+     * the successor's child replaces the successor. `gap` is the place where a level is missing then. */
     const struct tree_node *gap = erased;
     if (erased->left && erased->right)
         for (gap = erased->right; gap->left;)
@@ -114,8 +114,9 @@ void pm___ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_(
         if (!other)
             break;
         announce_node(other);
-        /* Up to three rotations follow. If the sibling is red, the first makes one of its children the
-         * sibling. The inner child of that one, and its children, take part as well. */
+        /* Up to three rotations follow. If the sibling is red, the first rotation makes one of the
+         * sibling's children the new sibling. The inner child of this new sibling, and its children, take
+         * part as well. */
         if (is_red(other) || is_red(other->left) || is_red(other->right)) {
             announce_tree(other, is_red(other) ? 4 : 3);
             announce_node(parent->parent);

@@ -1,4 +1,4 @@
-/* What containers.c knows of libstdc++: the layout of its nodes. */
+/* The layout of libstdc++'s nodes, as containers.c needs it. */
 #ifndef PM_RUNTIME_CONTAINERS_H
 #define PM_RUNTIME_CONTAINERS_H
 

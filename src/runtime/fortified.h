@@ -1,5 +1,5 @@
-/* What _FORTIFY_SOURCE makes of functions of libc: glibc has these but declares them, if at all, with
- * _FORTIFY_SOURCE only. */
+/* The functions that _FORTIFY_SOURCE puts in the place of functions of libc. glibc has them. If it
+ * declares them at all, it does so with _FORTIFY_SOURCE only. */
 #ifndef PM_RUNTIME_FORTIFIED_H
 #define PM_RUNTIME_FORTIFIED_H
 

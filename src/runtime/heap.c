@@ -1,7 +1,7 @@
 /*
- * Dynamic memory of code compiled by `pmcc --discover`: from the volatile heap, or from the thread's
- * current container (pm_set_current()). What such code frees or resizes may be from either, or from
- * libc, if foreign code has allocated it.
+ * Dynamic memory of code compiled by `pmcc --discover`. It comes from the volatile heap, or from the
+ * thread's current container (pm_set_current()). Such code may free or resize memory from either; and
+ * memory from libc, if foreign code has allocated it.
  */
 #define _GNU_SOURCE
 #include "runtime/heap.h"
@@ -19,13 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where this thread allocates. In a child of fork(2) there are no containers. */
+/* True if this thread allocates in its current container. In a child of fork(2) there are no containers. */
 static bool is_into_container(void)
 {
     return api_current && !fault_in_child();
 }
 
-/* What a container has given, with the only reason that malloc(3) knows for giving nothing. */
+/* Return the memory that a container has given. If it is NULL, errno is ENOMEM, the only reason that
+ * malloc(3) knows. */
 static void *given(void *p)
 {
     if (!p)
@@ -93,7 +94,7 @@ static bool is_in_container(const void *p)
     return in_arena(p) && !heap_contains(p);
 }
 
-/* Of an object of the heap, what it was asked for with. */
+/* The size that an object of the heap was allocated with. */
 static size_t heap_size(void *p, const char *call)
 {
     struct heap_object object = {.size = 0};
@@ -111,7 +112,7 @@ void pm__free(void *p)
         heap_free(p);
     } else if (in_arena(p)) {
         int saved = errno;
-        if (pm_free(p) != 0) /* as libc's free() does */
+        if (pm_free(p) != 0) /* leave errno alone, like libc's free() */
             panic_address("free()", p, pm_errormsg());
         errno = saved;
     } else {
@@ -124,7 +125,7 @@ void *pm__realloc(void *p, size_t size)
     DEFER_CANCELLATION;
     if (!p)
         return pm__malloc(size);
-    if (size == 0) { /* as glibc */
+    if (size == 0) { /* like glibc */
         pm__free(p);
         return NULL;
     }

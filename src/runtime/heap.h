@@ -1,15 +1,15 @@
 /*
- * What code compiled by `pmcc --discover` calls besides marks (base/marks.h): its dynamic memory
- * comes from here, and here it says where its variables and functions are.
+ * The functions that code compiled by `pmcc --discover` calls besides marks (base/marks.h). Its dynamic
+ * memory comes from here, and here it lists its variables and functions.
  *
- *   allocation   in the place of libc's functions of the same name: results, errno and null arguments
- *                are as theirs. The pass sends the calls here (allocations.def). Thread-safe,
- *                not async-signal-safe.
- *   roots        tables of variables and functions (base/roots.h)
- *   threads      begin in a frame that whoever walks the stack knows
+ *   allocation   These functions replace libc's functions of the same name, with the same results, errno
+ *                and null arguments. The pass redirects the calls (allocations.def). Thread-safe, not
+ *                async-signal-safe.
+ *   roots        Tables of variables and functions (base/roots.h).
+ *   threads      A thread begins in a frame that a walk of its stack recognises.
  *
- * Memory from here is the caller's to free, with pm__free() or, since the program's free() is
- * ours too (interpose.c), with free() in code that was compiled otherwise.
+ * The caller must free this memory with pm__free(). Code compiled otherwise may use free(), because the
+ * program's free() is ours too (interpose.c).
  */
 #ifndef PM_RUNTIME_HEAP_H
 #define PM_RUNTIME_HEAP_H
@@ -35,17 +35,18 @@ void *pm__calloc(size_t count, size_t size);
 void *pm__aligned_alloc(size_t alignment, size_t size);
 void *pm__memalign(size_t alignment, size_t size);
 
-/* Stores to *result as compiled code would: where that is in the arena it is marked, a pointer. */
+/* Stores to *result as compiled code would: if `result` is in the arena, the store is marked, as a
+ * pointer. */
 int pm__posix_memalign(void **result, size_t alignment, size_t size);
 
-/* These take memory of this heap, of a container, and of libc's malloc(); each stays where it is
- * from. */
+/* These functions take memory of this heap, of a container, and of libc's malloc(). Memory stays with the
+ * allocator that it came from. */
 void *pm__realloc(void *p, size_t size);
 void *pm__reallocarray(void *p, size_t count, size_t size);
 void pm__free(void *p);
 size_t pm__malloc_usable_size(void *p);
 
-/* ---- what libc makes of it: heap_libc.c ------------------------------------------------------ */
+/* ---- functions of libc on top of it: heap_libc.c --------------------------------------------- */
 
 void *pm__valloc(size_t size);
 char *pm__strdup(const char *s);
@@ -58,7 +59,7 @@ ssize_t pm__getdelim(char **line, size_t *size, int end, FILE *file);
 
 /* ---- threads: thread.c, thread_entry.S ------------------------------------------------------- */
 
-/* As pthread_create(). The thread begins in a frame that whoever walks its stack knows. */
+/* As pthread_create(). The thread begins in a frame that a walk of its stack recognises. */
 int pm__pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
                        void *argument);
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 /*
- * Functions of libc that return memory, over those of heap.h. That is memory of the program, in the
- * arena, so what they store is announced as the wrappers of other functions do.
+ * Functions of libc that return memory, on top of those of heap.h. Such memory is in the arena and
+ * belongs to the program. So the stores to it are announced, as the wrappers of other functions do.
  */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -15,7 +15,7 @@
 
 int __vsnprintf_chk(char *, size_t, int, size_t, const char *, va_list);
 
-#define LINE_ROOM 120 /* bytes for a line at first */
+#define LINE_ROOM 120 /* bytes first allocated for a line */
 
 EXPORT void *pm__valloc(size_t size)
 {
@@ -103,7 +103,7 @@ EXPORT int pm__asprintf(char **result, const char *format, ...)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Room for at least two characters more. The line may be anyone's memory. */
+/* Make room for at least two more characters. The line may be anyone's memory. */
 static bool grow(char **line, size_t *size)
 {
     size_t bytes = *line && *size >= LINE_ROOM / 2 ? 2 * *size : LINE_ROOM;
@@ -116,7 +116,7 @@ static bool grow(char **line, size_t *size)
     return true;
 }
 
-/* The number of characters, or -1: there are none, or no memory. */
+/* The number of characters; -1 at the end of input, or without memory. */
 static ssize_t read_until(char **line, size_t *size, int end, FILE *file)
 {
     size_t used = 0;
@@ -146,7 +146,7 @@ EXPORT ssize_t pm__getdelim(char **line, size_t *size, int end, FILE *file)
     return length;
 }
 
-/* What <stdio.h> makes of getline() in optimised code. */
+/* <stdio.h> makes this of getline() in optimised code. */
 EXPORT ssize_t pm____getdelim(char **line, size_t *size, int end, FILE *file);
 EXPORT ssize_t pm____getdelim(char **line, size_t *size, int end, FILE *file)
 {

@@ -1,9 +1,9 @@
 /*
- * The program's own free() and its like: libc, and libraries that pmcc has not compiled, may be handed
- * memory of libpm's and call them. All of that is in the arena; the rest is libc's, or of whoever
- * replaced its malloc().
+ * The program's own free() and similar functions. libc, and libraries that pmcc has not compiled, may get
+ * memory of libpm and free it. All such memory is in the arena. Other memory goes to libc, or to the
+ * program's replacement of malloc().
  *
- * Not malloc(): what such code allocates itself stays foreign.
+ * malloc() is not replaced: memory that such code allocates itself stays foreign.
  */
 #define _GNU_SOURCE
 #include "base/marks.h"
@@ -35,7 +35,8 @@ void *realloc(void *p, size_t size)
     return is_ours(p) ? pm__realloc(p, size) : __libc_realloc(p, size);
 }
 
-/* libc has no second name for this one. Looking it up may allocate, and that does not ask for sizes. */
+/* libc has no second name for this function. Looking it up may allocate, and the allocation does not ask
+ * for sizes. */
 size_t malloc_usable_size(void *p)
 {
     static _Atomic(size_t (*)(void *)) libc;

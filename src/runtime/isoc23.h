@@ -1,13 +1,14 @@
 /*
- * What programs call for strtol() and its like, and for the scanf family, that are compiled for C23, or for
- * all that glibc has, with the headers of glibc 2.38 or later. Weak, since libpm may be built, and run, with
- * an older one: then no program calls them.
+ * The headers of glibc 2.38 or later make programs call these functions instead of strtol(), similar
+ * functions, and the scanf family. This happens to programs compiled for C23, or for all that glibc has.
+ * The functions are weak, because libpm may be built and run with an older glibc. Then no program calls
+ * them.
  */
 #ifndef PM_RUNTIME_ISOC23_H
 #define PM_RUNTIME_ISOC23_H
 
-/* Include it before all else: the wrappers of the plain functions call those, and not what the headers would
- * make of them here. */
+/* Include this before everything else. Then the wrappers of the plain functions call the plain functions,
+ * and the headers do not redirect them. */
 #include <features.h>
 #undef __GLIBC_USE_C2X_STRTOL
 #define __GLIBC_USE_C2X_STRTOL 0

@@ -1,6 +1,6 @@
-/* The wrappers of wrapped.def: each announces what the function will write, and calls it. */
+/* The wrappers of wrapped.def: each announces what the function will write, and then calls the function. */
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE /* or its inline functions would stand for the real ones */
+#undef _FORTIFY_SOURCE /* otherwise its inline functions would replace the real ones */
 
 #include "runtime/isoc23.h"
 
@@ -36,7 +36,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* strerror_r() as it is without _GNU_SOURCE. */
+/* strerror_r() as declared without _GNU_SOURCE. */
 int __xpg_strerror_r(int, char *, size_t);
 
 typedef int (*compare_function)(const void *, const void *);
@@ -44,7 +44,7 @@ typedef int (*compare_r_function)(const void *, const void *, void *);
 
 #define UNUSED __attribute__((unused))
 
-/* What may be written or not: the values that are then there tell the kinds. */
+/* Announce memory that may be written or not. The values found there at commit decide about the kinds. */
 static void announce_any(void *p, size_t n)
 {
     const uintptr_t step = sizeof(uint64_t), end = (uintptr_t)p + n;
@@ -80,7 +80,7 @@ static void announce_copy_until(void *p, const void *q, int c, size_t n)
     announce_copy(p, q, end ? (size_t)(end - (const char *)q) + 1 : n);
 }
 
-/* The end of a token is overwritten, and the place where the next begins noted. */
+/* The function overwrites the end of a token, and stores where the next token begins. */
 static void announce_field(char *s, const char *set, char **rest)
 {
     announce_pointer(rest);
@@ -102,8 +102,8 @@ static void announce_wide_token(wchar_t *s, const wchar_t *set, wchar_t **rest)
     announce(token + wcscspn(token, set), sizeof *token);
 }
 
-/* The most that a text takes which is converted, into room for n characters or bytes: that is often
- * said to be more than there is, where the text is known to fit. */
+/* The most bytes that a converted text takes, with room for n characters or bytes. Programs often give a
+ * larger n than there is room, if they know that the text fits. */
 static size_t wide_bytes(const char *q, size_t n)
 {
     size_t length = strnlen(q, n);
@@ -116,22 +116,23 @@ static size_t narrow_bytes(const wchar_t *q, size_t n)
     return most < n ? most : n;
 }
 
-/* What has become of a text, of `got` characters if it could be converted, in room for n. */
+/* Announce a converted text of `got` characters, with room for n. SIZE_MAX: it could not be converted. */
 static void announce_converted(void *p, size_t size, size_t got, size_t n)
 {
     if (got != SIZE_MAX)
         announce(p, (got < n ? got + 1 : n) * size);
 }
 
-/* Room for PATH_MAX, and if there is no such file, how far the path goes. */
+/* Announce a path. It has room for PATH_MAX. If there is no such file, it holds the part of the path that
+ * exists. */
 static void announce_path(char *p)
 {
     if (in_arena(p))
         announce(p, strnlen(p, PATH_MAX - 1) + 1);
 }
 
-/* Where some are pointers and others data, as of a union, the values tell; but if data looks like an
- * address nobody can (base/marks.h, P4). */
+/* The kind of words of which some are pointers and others data, as in a union. The values decide. But if
+ * data looks like an address, nobody can tell (base/marks.h, P4). */
 static uint8_t kind_of_mixed(const char *p, size_t n, size_t size)
 {
     for (size_t i = 0; i < n; i++, p += size) {
@@ -149,7 +150,7 @@ static uint8_t kind_of_column(const char *p, size_t n, size_t size)
     bool is_first = true;
     for (size_t i = 0; i < n; i++) {
         const char *word = p + i * size;
-        if (memcmp(word, &zero, sizeof zero) == 0) /* a pointer or not */
+        if (memcmp(word, &zero, sizeof zero) == 0) /* zero fits either kind */
             continue;
         uint64_t other = pm__kinds(word, sizeof zero);
         if (!is_first && other != kind)
@@ -161,15 +162,15 @@ static uint8_t kind_of_column(const char *p, size_t n, size_t size)
 }
 
 /*
- * Elements of an array that are about to change places: each word gets the kind that the same
- * word has in all of them. If they differ, as in a union, its value will tell.
+ * Elements of an array are about to change places. Each word gets the kind that the same word has in all
+ * elements. If the kinds differ, as in a union, the word's value decides.
  */
 static void announce_elements(void *array, size_t n, size_t size)
 {
     const size_t step = sizeof(uint64_t);
     if (!in_arena(array) || n == 0 || size == 0)
         return;
-    if ((uintptr_t)array % step || size % step) { /* no pointers, or they cannot be mapped */
+    if ((uintptr_t)array % step || size % step) { /* no pointers, or pointers that the map cannot hold */
         announce(array, n * size);
         return;
     }
@@ -182,7 +183,7 @@ static void announce_elements(void *array, size_t n, size_t size)
     }
 }
 
-/* Announced again afterwards, since the comparison may commit. */
+/* Announces again afterwards, because the comparison may commit. */
 EXPORT void pm__qsort(void *p, size_t n, size_t size, compare_function f);
 EXPORT void pm__qsort(void *p, size_t n, size_t size, compare_function f)
 {
@@ -201,7 +202,7 @@ EXPORT void pm__qsort_r(void *p, size_t n, size_t size, compare_r_function f, vo
 
 static void announce_got(void *p, size_t room, ssize_t got)
 {
-    if (got > 0) /* more than there was room for, if it is the length of a message cut */
+    if (got > 0) /* the length of a message that was cut may be greater than the room */
         announce(p, (size_t)got < room ? (size_t)got : room);
 }
 
@@ -211,14 +212,15 @@ static size_t bytes_of(size_t size, size_t n)
     return __builtin_mul_overflow(size, n, &bytes) ? SIZE_MAX : bytes;
 }
 
-/* What fread() returns that has read `bytes`: the last item may be there in part only. */
+/* The result of an fread() that has read `bytes`. The last item may be there in part only. */
 static size_t announce_items(void *p, size_t size, size_t bytes)
 {
     announce(p, bytes);
     return size ? bytes / size : 0;
 }
 
-/* A line that ends early has a null character in it, and goes on. */
+/* If a line has neither its newline nor the end of the file, a null character inside ends the text early.
+ * So announce the whole room. */
 static void announce_line(char *p, int room, FILE *f)
 {
     if (!in_arena(p))
@@ -247,7 +249,7 @@ static void announce_address(void *from, socklen_t *length)
         announce(from, *length);
 }
 
-/* The kernel stores as many bits as it was asked of, in whole words. */
+/* The kernel stores as many bits as the call asks for, in whole words. */
 static void announce_sets(int n, fd_set *r, fd_set *w, fd_set *e)
 {
     size_t bytes = n > 0 ? ((size_t)n + 63) / 64 * sizeof(uint64_t) : 0;

@@ -1,10 +1,10 @@
 /*
- * pm__mark() and its kin (base/marks.h) as compiled code calls them: by the convention that clang
- * calls preserve_most, so that every general register but r11 comes back as it was. The call stands
- * in a cold branch beside a store; were registers lost there, every function that stores would have
- * to save its own on the hot path, on entry.
+ * pm__mark() and similar functions (base/marks.h), as compiled code calls them: by clang's calling
+ * convention preserve_most, so that every general register but r11 keeps its value. The call stands in a
+ * cold branch beside a store. If the call lost registers, every function that stores would have to save
+ * its own on entry, on the hot path.
  *
- * What they do is in marks.c.
+ * The work itself is in marks.c.
  */
 .macro entry name, target, result=0
     .globl \name
@@ -12,7 +12,7 @@
     .p2align 4
 \name:
     .cfi_startproc
-    .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r10 /* rax is saved in any case: alignment */
+    .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r10 /* rax is saved in any case, for the alignment */
     push %\register
     .cfi_adjust_cfa_offset 8
     .endr

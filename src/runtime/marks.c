@@ -1,6 +1,7 @@
 /*
- * The slow paths of marks: which container, and on to its transaction; or the volatile heap, where
- * words copied are pointers if that is what they hold. mark_entry.S calls these, and announce.h its own.
+ * The slow paths of marks. They find the container and call its transaction. Or the address is in the
+ * volatile heap; there copied words are pointers if their values are. mark_entry.S calls these functions,
+ * and announce.h has its own.
  */
 #include "container/container.h"
 #include "discovery/cards.h"
@@ -15,7 +16,7 @@ void runtime_mark_pieces(const void *address, size_t size);
 void runtime_mark_copy(const void *address, const void *from, size_t size);
 uint64_t runtime_kinds(const void *from, size_t size);
 
-/* A range as the transaction layer has it. */
+/* A range in the terms of the transaction layer. */
 struct place {
     struct txn *t;
     uint64_t offset, bytes;
@@ -32,7 +33,7 @@ void runtime_mark(const void *address)
         txn_mark(c->upper, (uint64_t)((const char *)address - c->base) / PM_LINE, MARK_AHEAD);
 }
 
-/* Mark a range of a container; `bytes` is 0 if there is none. */
+/* Mark a range of a container; `bytes` is 0 if there is no container. */
 static struct place mark(const void *address, size_t size, enum mark_time when)
 {
     struct container *c = arena_find(address);

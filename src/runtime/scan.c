@@ -1,6 +1,7 @@
 /*
- * Wrappers of the scanf family. What was assigned is announced after the call, by reading the
- * format once more: numbers by their length modifier, strings by what they hold now.
+ * Wrappers of the scanf family. They announce the assigned values after the call. For this they read the
+ * format once more: numbers have the size of their length modifier, strings the length that they have
+ * now.
  */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -23,12 +24,12 @@ int __isoc99_vsscanf(const char *, const char *, va_list);
 struct conversion {
     char letter;
     bool is_assigned, is_allocated;
-    size_t size;     /* bytes of a number */
+    size_t size;     /* bytes of a number, or of a character */
     size_t width;    /* 0: none given */
     size_t position; /* of "%3$d"; 0: none given */
 };
 
-/* The number at *format, 0 if none, and move past it. */
+/* Read the number at *format, 0 if none, and move past it. */
 static size_t number(const char **format)
 {
     char *end;
@@ -38,7 +39,7 @@ static size_t number(const char **format)
     return value;
 }
 
-/* The conversion behind a '%', and move past it; false at the end of the format. */
+/* Read the conversion behind a '%', and move past it; false at the end of the format. */
 static bool next_conversion(const char **format, struct conversion *c)
 {
     const char *f = *format;
@@ -129,8 +130,8 @@ static void announce_conversion(const struct conversion *c, void *p)
 }
 
 /*
- * The first conversion that was not counted: "%ms" has stored NULL, and "%ls" what came before a
- * byte that is no character, without an end: at most a page is taken for it.
+ * Announce the first conversion that was not counted. "%ms" has stored NULL. "%ls" has stored the
+ * characters before a byte that is no character, without an end. For these at most a page is assumed.
  */
 static void announce_failed(const struct conversion *c, void *p)
 {
@@ -142,8 +143,8 @@ static void announce_failed(const struct conversion *c, void *p)
 }
 
 /*
- * `count` conversions were assigned. A "%c" that met the end of the input has written some of its
- * characters without being counted, and "%n" never is.
+ * Announce the `count` assigned conversions. If a "%c" meets the end of the input, it has written some
+ * characters without being counted. "%n" is never counted.
  */
 static int scanned(const char *format, va_list list, int count)
 {
@@ -201,7 +202,8 @@ static int scanned(const char *format, va_list list, int count)
         return count;                                                                              \
     }
 
-/* Three sets: those of ISO C99, those that _GNU_SOURCE asked for before glibc 2.38, and those since then. */
+/* Three sets: the functions of ISO C99, those that _GNU_SOURCE asked for before glibc 2.38, and those
+ * since then. */
 #define SCAN_ALL(prefix)                                                                           \
     SCAN_LIST(prefix##vscanf, (const char *format, va_list list), prefix##vscanf(format, list))    \
     SCAN_LIST(prefix##vfscanf, (FILE * f, const char *format, va_list list),                       \

@@ -1,6 +1,6 @@
 /*
- * Wrappers of the sprintf family and of strtok: how much they write is known best afterwards. What
- * a conversion "%n" writes is not announced.
+ * Wrappers of the sprintf family and of strtok. They announce after the call, when it is known how much
+ * was written. The number that a conversion "%n" writes is not announced.
  */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -17,7 +17,7 @@ int __vsprintf_chk(char *, int, size_t, const char *, va_list);
 int __vsnprintf_chk(char *, size_t, int, size_t, const char *, va_list);
 int __vswprintf_chk(wchar_t *, size_t, int, size_t, const wchar_t *, va_list);
 
-/* After `p` got a text of `length` bytes, cut to `room`; -1: broken off by an error. */
+/* `p` has got a text of `length` bytes, cut to `room`; -1: an error broke it off. */
 static int written(char *p, size_t room, int length)
 {
     if (in_arena(p) && room) {
@@ -53,7 +53,7 @@ EXPORT int pm____vsnprintf_chk(char *p, size_t n, int flag, size_t room, const c
     return written(p, n, __vsnprintf_chk(p, n, flag, room, format, list));
 }
 
-/* The same of wide characters; -1 may also say that there is not enough room. */
+/* The same for wide characters; -1 may also mean that there is not enough room. */
 static int written_wide(wchar_t *p, size_t room, int length)
 {
     announce(p, (length < 0 ? room : (size_t)length + 1) * sizeof *p);
@@ -74,7 +74,7 @@ EXPORT int pm____vswprintf_chk(wchar_t *p, size_t n, int flag, size_t room, cons
     return written_wide(p, n, __vswprintf_chk(p, n, flag, room, format, list));
 }
 
-/* The function with "..." of the one that takes a va_list. */
+/* Define the function with "..." by the function that takes a va_list. */
 #define VARIADIC(name, parameters, call)                                                           \
     EXPORT int name parameters;                                                                    \
     EXPORT int name parameters                                                                     \
@@ -99,7 +99,7 @@ VARIADIC(pm____swprintf_chk,
          (wchar_t * p, size_t n, int flag, size_t room, const wchar_t *format, ...),
          pm____vswprintf_chk(p, n, flag, room, format, list))
 
-/* libc's strtok() hides where it is, so this one keeps its own place: a thread's. */
+/* libc's strtok() hides its place, so this strtok() keeps its own, one a thread. */
 _Thread_local char *pm__strtok_rest;
 
 EXPORT char *pm__strtok_r(char *s, const char *set, char **rest);

@@ -1,4 +1,4 @@
-/* Threads of code compiled by `pmcc --discover` begin in a frame of ours, see thread_entry.S. */
+/* Threads of code compiled by `pmcc --discover` begin in a frame of libpm, see thread_entry.S. */
 #include "runtime/heap.h"
 
 #include "runtime/announce.h"
@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Takes a struct start, which it frees. */
+/* Takes a struct start, and frees it. */
 __attribute__((visibility("hidden"))) void *runtime_thread_entry(void *start);
 
-struct start { /* as thread_entry.S has it */
+struct start { /* thread_entry.S knows this layout */
     void *(*function)(void *);
     void *argument;
 };
@@ -17,7 +17,7 @@ struct start { /* as thread_entry.S has it */
 EXPORT int pm__pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                               void *(*function)(void *), void *argument)
 {
-    struct start *start = malloc(sizeof *start); // libc's: it is no object of the program
+    struct start *start = malloc(sizeof *start); // libc's, because it is no object of the program
     if (!start)
         return EAGAIN;
     *start = (struct start){function, argument};

@@ -1,7 +1,7 @@
 /*
- * Where a thread starts, void *runtime_thread_entry(struct start *): it frees its argument and calls
- * start->function(start->argument). In assembly, so that its ends are known to who walks up the
- * stack: beyond is only libc (heap.h).
+ * Where a thread starts, void *runtime_thread_entry(struct start *). It frees its argument and calls
+ * start->function(start->argument). It is in assembly, so that a walk up the stack knows where this
+ * function begins and ends. Only libc's frames are above it (heap.h).
  */
     .text
     .globl pm__thread_begin, pm__thread_end, runtime_thread_entry
@@ -24,7 +24,7 @@ runtime_thread_entry:
     mov 8(%rdi), %r12 /* argument */
     call free@PLT
     mov %r12, %rdi
-    xor %r12d, %r12d /* or it would seem to be held all the time that the thread runs */
+    xor %r12d, %r12d /* otherwise the thread would seem to hold it for its whole life */
     call *%rbx
     pop %r12
     pop %rbx

@@ -17,36 +17,36 @@ namespace sim
 namespace
 {
 
-// Up to so many dirty units all subsets are tried.
+// If at most this many units are dirty, all subsets are tried.
 constexpr size_t SUBSETS_MAX = 3;
 
 constexpr std::array<const char *, 7> names = {"lost",   "kept", "log",    "data",
                                                "subset", "some", "process"};
 
-// Whether the unit lies in a segment that the newest segment table calls log.
+// True if the unit lies in a segment that the newest segment table calls log.
 bool is_log(const Memory &m, Unit unit)
 {
     format_header header;
     uint32_t f = file_of(unit);
     memcpy(&header, m.floor_of(f) + FORMAT_HEADER_A, sizeof header);
     if (header.segment_size < FORMAT_SEGMENT_MIN)
-        return false; // somebody else has written to the file
+        return false; // something other than libpm has written to the file
     uint64_t segment = (uint64_t)number_of(unit) * m.bytes() / header.segment_size;
     uint64_t at = FORMAT_TABLE + segment * sizeof(uint64_t), word;
     memcpy(&word, m.newest(unit_of(f, at / m.bytes())) + at % m.bytes(), sizeof word);
     return segment_kind(word) == SEGMENT_LOG;
 }
 
-// How a seed decides. Uniform choices alone would hardly ever keep a whole record and lose one line
-// of what it relies on.
+// The ways in which a seed decides. With uniform choices alone, a crash would hardly ever keep a whole
+// record and lose one line that the record relies on.
 enum class Mood {
-    EACH,      // every unit by itself: lost, kept, an older version, or torn
-    BUT_FEW,   // all kept but one or two
-    FEW,       // all lost but one or two
-    BLOCKS,    // runs of 4 KiB or of 64 have one fate
+    EACH,      // each unit by itself: lost, kept, an older version, or torn
+    BUT_FEW,   // all kept, except one or two
+    FEW,       // all lost, except one or two
+    BLOCKS,    // all units in a run of 4 KiB, or of 256 KiB, are kept or all are lost
     LOG_EACH,  // data kept, each unit of the log by itself
-    DATA_EACH, // log kept, each other unit by itself
-    OLD,       // all kept, but many as of some time before
+    DATA_EACH, // log kept, each unit of data by itself
+    OLD,       // all kept, but many in an older version
 };
 constexpr uint64_t MOODS = 7;
 
@@ -67,7 +67,7 @@ class Chooser
     {
         image_.choices.clear();
         image_.torn.clear();
-        image_.torn.reserve(m_.dirty().size() * m_.bytes()); // so that bytes do not move
+        image_.torn.reserve(m_.dirty().size() * m_.bytes()); // so that the bytes do not move
         image_.floor_hash = m_.floor_hash();
         choose_sizes();
         for (size_t i = 0; i < m_.dirty().size(); i++) {
@@ -110,7 +110,7 @@ class Chooser
 
     void tear(const Dirty &d)
     {
-        // Each word by itself may be of any version.
+        // Each word may be of any version, independently of the other words.
         char *to = image_.torn.data() + image_.torn.size();
         image_.torn.resize(image_.torn.size() + m_.bytes());
         for (uint32_t w = 0; w < m_.bytes(); w += 8) {
@@ -188,7 +188,7 @@ class Chooser
     Random random_;
     Mood mood_;
     size_t few_[2];
-    unsigned block_; // log2 of its bytes
+    unsigned block_; // log2 of a block's bytes
 };
 
 } // namespace
@@ -201,7 +201,7 @@ std::vector<Crash> power_failures(const Memory &memory, uint32_t event, uint64_t
         return all;
     for (Fate fate : {Fate::LOST, Fate::LOG, Fate::DATA})
         all.push_back({event, fate, 0});
-    size_t n = memory.dirty().size(); // none and all of them were above
+    size_t n = memory.dirty().size(); // the empty and the full subset were added above
     for (uint64_t subset = 1; n <= SUBSETS_MAX && subset + 1 < UINT64_C(1) << n; subset++)
         all.push_back({event, Fate::SUBSET, subset});
     for (uint64_t i = 0; i < seeds; i++)

@@ -12,28 +12,27 @@ namespace sim
 {
 
 enum class Fate {
-    LOST,    // nothing but what is certainly durable
-    KEPT,    // the newest of everything
-    LOG,     // the newest of the log only
-    DATA,    // the newest of everything else
-    SUBSET,  // the newest of those units whose bits the seed has
-    SOME,    // as the seed decides, for each unit
-    PROCESS, // only the process dies: caches keep what they have, and it is no more durable than it
-             // was
+    LOST,    // only the certainly durable state
+    KEPT,    // the newest version of everything
+    LOG,     // the newest version of the log only
+    DATA,    // the newest version of everything else
+    SUBSET,  // the newest version of the units whose bits the seed has
+    SOME,    // the seed decides for each unit
+    PROCESS, // only the process dies: caches keep their contents, which are no more durable than before
 };
 
 struct Crash {
-    uint32_t event; // it strikes when everything up to this event was issued, and before a fence or
-                    // a sync that is this event has any effect
+    uint32_t event; // the crash comes after everything up to this event was issued. If the event is a
+                    // fence or sync, the crash comes before the event has any effect
     Fate fate;
     uint64_t seed;
 };
 
 std::string to_string(const Crash &crash);
-// Only what to_string() makes.
+// Accepts only text that to_string() makes.
 std::optional<Crash> parse_crash(const std::string &text);
 
-// What files have after a power failure: the floor, but for these units.
+// The files' contents after a power failure: the floor, except for the chosen units.
 struct Image {
     struct Choice {
         Unit unit;
@@ -41,16 +40,17 @@ struct Image {
     };
     std::vector<Choice> choices;
     std::vector<uint64_t> sizes;
-    std::vector<char> torn; // the bytes of torn lines
-    uint64_t floor_hash;    // of the contents
-    uint64_t hash;          // and of the sizes
+    std::vector<char> torn; // the bytes of torn units
+    uint64_t floor_hash;    // hash of the contents
+    uint64_t hash;          // hash of contents and sizes
 };
 
-// Not for Fate::PROCESS. The image refers to the memory, and is valid until that changes.
+// Make the image of a crash, but not for Fate::PROCESS. The image refers to `memory`, and is valid until
+// `memory` changes.
 void choose(const Memory &memory, const Crash &crash, Image &image);
 
-// The power failures to try at an event, before which this is the memory: each fate that needs no
-// seed, every subset if few units are dirty, and so many seeds from `first` on.
+// The power failures to try at an event; `memory` is the state before it. They are each fate that needs
+// no seed, every subset if few units are dirty, and `seeds` seeds from `first` on.
 std::vector<Crash> power_failures(const Memory &memory, uint32_t event, uint64_t first,
                                   uint64_t seeds);
 

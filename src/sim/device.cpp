@@ -14,7 +14,7 @@ extern "C" int __real_ftruncate(int fd, off_t size);
 namespace sim
 {
 
-// Contents are compared, and restored, so much at a time.
+// Contents are compared, and restored, in blocks of this size.
 static constexpr uint64_t BLOCK = 4096;
 
 static Device *the_device;
@@ -42,7 +42,7 @@ Device::~Device()
             munmap(f.map, FILE_MAX);
 }
 
-// Not by the library's descriptor, whose lock a mapping would keep.
+// Do not map by the library's descriptor: the mapping would keep the descriptor's lock.
 static char *map_file(const std::string &path)
 {
     int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -202,7 +202,7 @@ void Device::sync(File &f)
 {
     uint32_t event = recording_->begin_event(true);
     look_everywhere(event);
-    if (kind_ == Kind::PMEM) { // it is asked for because the file has grown
+    if (kind_ == Kind::PMEM) { // the library syncs because the file has grown
         recording_->add({Step::SYNC_SIZE, event, f.number, 0, nullptr, 0});
         return;
     }
@@ -221,7 +221,7 @@ void Device::resized(File &f, uint64_t size)
         return;
     if (recording_) {
         uint32_t event = recording_->begin_event(false);
-        // What is cut off reads as zero if the file grows again.
+        // If the file grows again, the part that is cut off reads as zeros.
         static const char zeros[512] = {};
         for (uint64_t at = size / unit_ * unit_; at < f.size; at += unit_)
             if (memcmp(f.seen.data() + at, zeros, unit_) != 0)

@@ -1,16 +1,16 @@
-// The medium: real files that the library opens as it does any others, and a watch over what it
-// does to them.
+// The medium: real files, which the library opens like any others, and a watch over its accesses to them.
 //
-// The library's calls come to us because medium_of() and the system calls that change a file are
-// wrapped by the linker (hooks.cpp). On pmem each write-back, copy and fence is an event; on an
-// ordinary file each write, each sync (where it begins and where it ends) and change of size. At an
-// event we compare what the files have with what they had, so plain stores are found too, whoever
-// made them: for caches evict. Write-backs and copies look only where they are told to, unless a
-// recording is to be `thorough`; fences, syncs, and the program by tick(), look everywhere. (What
-// is stored in between and not found before its write-back was not missed: until the next fence
-// everything that might have been on the medium still may be.)
+// The linker wraps medium_of() and the system calls that change a file, so the library's calls come to us
+// (hooks.cpp). On pmem each write-back, copy and fence is an event. On an ordinary file each write is an
+// event, each change of size, and each sync: where it begins and where it ends. At an event we compare
+// the files with their contents before. This finds plain stores too, whoever made them. It is right
+// because caches may evict a store at any time.
 //
-// One device at a time; of threads one at a time (threads.hpp).
+// A write-back or copy looks only at its range, unless the recording is to be `thorough`. A fence or sync
+// looks everywhere, and so does the program by tick(). A store may thus be found only later. Nothing is
+// missed by this: until the next fence every version that might have been on the medium still may be.
+//
+// One device exists at a time, and one thread runs at a time (threads.hpp).
 #ifndef PM_SIM_DEVICE_HPP
 #define PM_SIM_DEVICE_HPP
 
@@ -25,13 +25,13 @@
 namespace sim
 {
 
-// New containers' ids, and with them addresses and checksums, follow from this.
+// The ids of new containers follow from this seed, and so do their addresses and checksums.
 void seed_ids(uint64_t seed);
 
 class Device
 {
   public:
-    // Of files that need not exist yet; none may grow beyond FILE_MAX.
+    // The files need not exist yet. No file may grow beyond FILE_MAX.
     static constexpr uint64_t FILE_MAX = UINT64_C(16) << 20;
     Device(Kind kind, std::vector<std::string> paths);
     ~Device();
@@ -42,18 +42,19 @@ class Device
     // The contents of all files.
     std::vector<std::vector<char>> contents() const;
 
-    // Let the files hold what a crash left: an image, or what is newest.
+    // Give the files the contents that a crash left: an image, or the newest versions.
     void load(const Memory &memory, const Image &image);
     void load_newest(const Memory &memory);
 
-    // Put what happens from now on into a recording. NULL: nothing.
+    // Put all later events into a recording. NULL: record nothing.
     void record(Recording *recording, bool thorough = false);
     Recording *recording() { return recording_; }
-    // Notice whatever was stored to: as if time passed. With tick() as an event.
+    // Look for stores everywhere, as if time passed. tick() makes this an event.
     void look_everywhere(uint32_t event);
     void tick();
 
-    // From now on each write finds the disk full, or not, as a seed decides; or none does again.
+    // From now on let a seed decide for each write whether the disk is full. Without a seed no write
+    // fails.
     void fail_writes(std::optional<Random> random) { failures_ = random; }
 
     // For the hooks.
@@ -61,12 +62,12 @@ class Device
     static Device *current();
     struct File {
         uint32_t number;
-        int fd; // the library's; -1: not open
+        int fd; // the library's descriptor; -1: not open
         char *map;
         uint64_t size;
         std::vector<char> seen; // what the file held at the last look
     };
-    bool adopt(int fd); // it may be one of the files
+    bool adopt(int fd); // take the descriptor, if it is of one of the files
     File *find(int fd);
     void written_back(File &file, uint64_t offset, uint64_t size);
     void fence();

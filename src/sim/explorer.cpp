@@ -23,7 +23,7 @@ void Session::found(uint32_t container, uint64_t commits)
         throw Violation("container " + std::to_string(container) + " is at commit " +
                         std::to_string(commits) + "; " + std::to_string(b.lower) +
                         " had returned and " + std::to_string(b.upper) + " begun");
-    set(container, {commits, commits}); // it has recovered: that is durable now
+    set(container, {commits, commits}); // it has recovered, so this state is durable now
 }
 
 void Session::begun(uint32_t container, uint64_t commits)
@@ -110,7 +110,7 @@ void Explorer::repeat(const std::vector<Crash> &crashes)
         Cursor cursor(level(i).recording, level(i).memory, bounds);
         cursor.advance_to(crashes[i].event);
         bounds = cursor.bounds();
-        (void)is_news(cursor, crashes[i], i); // which makes the image
+        (void)is_news(cursor, crashes[i], i); // makes the image
         strike(cursor, crashes[i], i, i + 1 < crashes.size());
         path_.push_back(crashes[i]);
     }
@@ -143,14 +143,14 @@ void Explorer::visit_event(Cursor &cursor, uint32_t event, size_t depth)
             visit_some(depth + 1, std::move(bounds));
         path_.pop_back();
     };
-    uint64_t seed = mix(path_hash() + event) % 1000000 * 1000; // short, for who repeats it
+    uint64_t seed = mix(path_hash() + event) % 1000000 * 1000; // short, so that people can type it
     for (const Crash &crash : power_failures(cursor.memory(), event, seed, plan_.seeds))
         visit(crash);
     if (!cursor.memory().clean() && (event > r.now() || r.is_whole(event)))
         visit({event, Fate::PROCESS, 0});
 }
 
-// At so many events of the recording, chosen by the path here.
+// Crash at plan_.nested events of the recording. The hash of the path to here chooses them.
 void Explorer::visit_some(size_t depth, std::vector<Bounds> bounds)
 {
     static constexpr Fate fates[] = {Fate::SOME, Fate::SOME, Fate::SOME, Fate::LOST,
@@ -183,7 +183,7 @@ void Explorer::visit_some(size_t depth, std::vector<Bounds> bounds)
     }
 }
 
-// Makes the level's image, of a power failure.
+// True if the state after the crash is new. For a power failure, it makes the level's image.
 bool Explorer::is_news(const Cursor &cursor, const Crash &crash, size_t depth)
 {
     const Memory &memory = cursor.memory();
@@ -208,8 +208,8 @@ bool Explorer::is_news(const Cursor &cursor, const Crash &crash, size_t depth)
     return true;
 }
 
-// The crash that is_news() was just asked about, and what comes after it: recovery, checks, some
-// transactions. Whether that was recorded, as the next level.
+// Carry out the crash that is_news() was just asked about, and run the subject: recovery, checks, some
+// transactions. Returns whether the run was recorded, as the next level.
 bool Explorer::strike(Cursor &cursor, const Crash &crash, size_t depth, bool record)
 {
     const Memory &memory = cursor.memory();
@@ -230,7 +230,7 @@ bool Explorer::strike(Cursor &cursor, const Crash &crash, size_t depth, bool rec
             next.memory.start(memory);
         device_.record(&next.recording, is_exhaustive());
     }
-    // What recovery leaves behind shows only when the container is used again.
+    // An error of recovery may show only when the container is used again.
     uint64_t more = hash % 4 == 0 ? 1 + hash / 4 % 3 : 0;
     Session session(device_, cursor.bounds(), more, hash / 64 % 4 == 0);
     subject_.run(session);

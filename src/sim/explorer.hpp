@@ -1,12 +1,13 @@
-// Runs a subject, crashes it everywhere, runs it again on what is left, crashes that too.
+// Runs a subject, crashes it everywhere, runs it again on the state that the crash left, and crashes this
+// run too.
 //
 //   run the subject once, recorded
 //     at every event, for every fate and several seeds:
-//       load what the crash leaves            each such state once
+//       load the state that the crash leaves  each state only once
 //       run the subject on it: it recovers, is checked, and perhaps goes on for some transactions
-//         at some events of that, or at all: crash again, and so on
+//         at some events of this run, or at all: crash again, and so on
 //
-// Everything follows from the arguments, so the crashes that led to a violation repeat it.
+// Everything follows from the arguments. So the crashes that led to a violation repeat it.
 #ifndef PM_SIM_EXPLORER_HPP
 #define PM_SIM_EXPLORER_HPP
 
@@ -20,12 +21,12 @@
 namespace sim
 {
 
-// The promise is broken.
+// The promise of libpm is broken.
 struct Violation : std::runtime_error {
     using runtime_error::runtime_error;
 };
 
-// One run of a subject: from opening to closing, or to what counts as its death.
+// One run of a subject: from opening to closing, or to the moment that counts as its death.
 class Session
 {
   public:
@@ -34,21 +35,21 @@ class Session
     {
     }
 
-    // A container was found to be after so many commits. Violation if that cannot be.
+    // A container was found in the state after this many commits. Throws Violation if this cannot be.
     void found(uint32_t container, uint64_t commits);
-    // So many commits of a container have begun, and returned. Threads may learn of that in
+    // This many commits of a container have begun, and have returned. Threads may report these numbers in
     // another order.
     void begun(uint32_t container, uint64_t commits);
     void returned(uint32_t container, uint64_t commits);
-    // Time passes, in which caches may evict.
+    // Let time pass, in which caches may evict.
     void tick() { device_.tick(); }
     void fail_writes(std::optional<Random> random) { device_.fail_writes(random); }
     const std::vector<std::string> &paths() const { return device_.paths(); }
-    // What follows does not count.
+    // Events after this call do not count.
     void end();
 
     const uint64_t more; // transactions to run
-    const bool close;    // then close the containers; else the end of the run is not looked at
+    const bool close;    // then close the containers; otherwise the end of the run is not checked
 
   private:
     void set(uint32_t container, Bounds bounds);
@@ -61,43 +62,43 @@ class Subject
 {
   public:
     virtual ~Subject() = default;
-    // Open what the session's paths have, check everything, run transactions, close. Throws
-    // Violation; must leave nothing open then either.
+    // Open the containers at the session's paths, check everything, run transactions, close. Throws
+    // Violation. Must leave nothing open, even if it throws.
     virtual void run(Session &session) = 0;
 };
 
 struct Plan {
     uint64_t transactions;
-    uint64_t seeds;  // of Fate::SOME at each event
-    uint64_t nested; // crashes of each recovery; UINT64_MAX: at each of its events, as above
+    uint64_t seeds;  // seeds of Fate::SOME at each event
+    uint64_t nested; // crashes in each recovery; UINT64_MAX: at each of its events, as in the first run
     uint64_t depth;  // crashes in a row, at most
 };
 
 struct Counts {
-    uint64_t events = 0;  // of the first run
-    uint64_t crashes = 0; // looked at; many leave what another left
+    uint64_t events = 0;  // events of the first run
+    uint64_t crashes = 0; // crashes examined; many leave a state that another crash has left
     uint64_t states = 0;  // distinct contents of the files after a power failure, new to States
-    uint64_t deaths = 0;  // of the process: distinct states of caches and medium
+    uint64_t deaths = 0;  // deaths of the process, with distinct states of caches and medium
     uint64_t recoveries = 0;
     void operator+=(const Counts &other);
 };
 
-// Hashes of what files had after a power failure.
+// Hashes of the files' contents after power failures.
 using States = std::unordered_set<uint64_t>;
 
 class Explorer
 {
   public:
-    // `states` grows; several explorations may share it.
+    // The explorer adds to `states`; several explorations may share it.
     Explorer(Device &device, Subject &subject, const Plan &plan, States &states);
 
-    // The first run and all that follows. Throws Violation.
+    // The first run, and everything that follows from it. Throws Violation.
     void explore();
-    // The first run, then these crashes in a row. std::out_of_range if one is at an event that does
-    // not exist: of another program than it was found in.
+    // The first run, then these crashes in a row. If a crash is at an event that does not exist,
+    // std::out_of_range: it was found in another program.
     void repeat(const std::vector<Crash> &crashes);
     const Counts &counts() const { return counts_; }
-    // The crashes that led to where it is now.
+    // The crashes that led to the present state.
     const std::vector<Crash> &path() const { return path_; }
 
   private:
@@ -124,7 +125,7 @@ class Explorer
     std::vector<std::unique_ptr<Level>> levels_;
     std::vector<Crash> path_;
     States &states_;
-    std::unordered_map<uint64_t, size_t> visited_; // with which bounds, at which depth
+    std::unordered_map<uint64_t, size_t> visited_; // hash of state and bounds; depth
 };
 
 } // namespace sim

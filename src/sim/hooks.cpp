@@ -1,4 +1,4 @@
-// Where the library's calls come in: linked with --wrap for each function below.
+// The library's calls come in here: linked with --wrap for each function below.
 #include "sim/device.hpp"
 #include "sim/random.hpp"
 #include "sim/threads.hpp"
@@ -145,7 +145,7 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
     return result;
 }
 
-// Ids, and with them addresses and checksums, must be the same in every run.
+// Ids must be the same in every run, and with them addresses and checksums.
 ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned)
 {
     for (size_t i = 0; i < size; i++)
@@ -153,7 +153,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned)
     return (ssize_t)size;
 }
 
-// ---- threads: who waits lets others go on ------------------------------------------------------
+// ---- threads: a thread that waits lets others go on ---------------------------------------------
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
@@ -171,7 +171,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
     return error;
 }
 
-// It may wake for no reason, and always does.
+// A condition may wake a thread for no reason, and this one always does.
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
     if (!sim::in_thread())
@@ -181,7 +181,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     return __wrap_pthread_mutex_lock(mutex);
 }
 
-// base/lock.h, which C++ cannot read.
+// lock_wait() of base/lock.h, which C++ cannot read.
 void __wrap_lock_wait(uint32_t *state)
 {
     if (!sim::in_thread())
@@ -198,7 +198,7 @@ int __wrap_sched_yield(void)
     return 0;
 }
 
-// How long a round took decides how long one waits for company.
+// The duration of a round decides how long a leader waits for other threads.
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
     static uint64_t ns;

@@ -94,12 +94,12 @@ void Memory::set_floor(Unit unit, const Version &version)
     memcpy(to, version.bytes, bytes());
 }
 
-// Versions before `version` are gone.
+// Make `version` the floor of a unit, and drop older versions.
 void Memory::settle(Unit unit, uint32_t version)
 {
     uint32_t at = slot(unit);
     if (at == NONE || version < dirty_[at].first)
-        return; // queued twice
+        return; // it was queued twice
     Dirty &d = dirty_[at];
     uint32_t index = version - d.first;
     set_floor(unit, d.versions[index]);

@@ -1,24 +1,23 @@
-// What a power failure may leave of files, at one moment.
+// The states in which a power failure may leave files, at one moment.
 //
-// A file is a row of *units*: cache lines of 64 bytes on pmem, sectors of 512 on an ordinary file.
-// Of each unit there is the contents that are certainly durable, its *floor*, and the versions that
-// it has had since: any of them may be on the medium, since a cache line is evicted, and a page of
-// the page cache is written, whenever the machine likes. A line may also be torn at 8-byte words;
-// a sector is whole.
+// A file is a row of *units*: cache lines of 64 bytes on pmem, sectors of 512 on an ordinary file. Each
+// unit has a *floor*, the contents that are certainly durable, and the versions that it has had since.
+// Any of these may be on the medium. The machine evicts a cache line, and writes a page of the page
+// cache, whenever it likes. A line may also be torn at 8-byte words; a sector is whole.
 //
-//   change          a unit has a new version
-//   queue           its newest version is to be durable with the next fence
-//   fence           what was queued becomes the floor: versions before it are gone
-//   begin_sync      fdatasync(2) begins: of everything the newest version is queued
-//   sync            it ends: what was queued becomes the floor. What was written meanwhile may be
-//                   there or not
+//   change          a unit has a new version.
+//   queue           its newest version is to be durable with the next fence.
+//   fence           queued versions become the floor, and older versions are gone.
+//   begin_sync      fdatasync(2) begins: the newest version of everything is queued.
+//   sync            fdatasync(2) ends: queued versions become the floor. Bytes written meanwhile may
+//                   be there or not.
 //
-// The same goes for each file's size.
+// The same holds for each file's size.
 //
 // Invariants
-//  M1  A unit is dirty if and only if it has a version besides its floor. The last one is the
+//  M1  A unit is dirty if and only if it has a version besides its floor. The last version is the
 //      newest.
-//  M2  Bytes of versions belong to somebody who lives longer: a recording, or its explorer.
+//  M2  The bytes of versions belong to an owner that lives longer: a recording, or its explorer.
 #ifndef PM_SIM_MEMORY_HPP
 #define PM_SIM_MEMORY_HPP
 
@@ -57,7 +56,8 @@ constexpr uint32_t number_of(Unit unit)
     return unit & ((1u << UNIT_BITS) - 1);
 }
 
-// Contents of a unit at some place. Zero for zeros, so that files of different length compare.
+// Hash of a unit's contents and place. Zero for a unit of zeros, so that files of different length can be
+// compared.
 uint64_t unit_hash(Unit unit, const char *bytes, uint32_t size);
 
 struct Version {
@@ -67,19 +67,19 @@ struct Version {
 
 struct Dirty {
     Unit unit;
-    uint32_t first;                // number of versions[0]; the floor's is 0 when it gets dirty
-    std::vector<Version> versions; // the floor is not among them
+    uint32_t first;                // number of versions[0]; 1 when the unit gets dirty: the floor is 0
+    std::vector<Version> versions; // without the floor
     const Version &newest() const { return versions.back(); }
 };
 
 class Memory
 {
   public:
-    // Everything durable: `files`, contents.
+    // Begin with everything durable: `files` has the contents.
     void start(Kind kind, const std::vector<std::vector<char>> &files);
-    // Everything durable: what a power failure left.
+    // Begin with everything durable: the state that a power failure left.
     void start(const Memory &before, const Image &image);
-    // As it was, after the death of the process: what was queued is no more certain than the rest.
+    // Begin as before the death of the process. Queued versions become no more certain than others.
     void start(const Memory &before);
 
     void change(Unit unit, const char *bytes, uint64_t hash);
@@ -103,7 +103,7 @@ class Memory
     }
     const char *newest(Unit unit) const;
     uint64_t floor_hash() const { return floor_hash_; }
-    // Of floor and all versions: what may happen from here on.
+    // Hash of floor and all versions, which decide everything that may happen from here on.
     uint64_t whole_hash() const;
 
   private:
@@ -119,12 +119,12 @@ class Memory
     void set_floor(Unit unit, const Version &version);
 
     Kind kind_ = Kind::PMEM;
-    std::vector<std::vector<char>> floor_; // as long as the longest size that is possible
+    std::vector<std::vector<char>> floor_; // as long as the longest possible size
     std::vector<std::vector<uint64_t>> sizes_;
-    std::vector<std::vector<uint32_t>> slots_; // a unit's place among the dirty, or NONE
+    std::vector<std::vector<uint32_t>> slots_; // a unit's index in dirty_, or NONE
     std::vector<Dirty> dirty_;
     std::vector<Queued> queued_;
-    std::vector<size_t> synced_sizes_; // how many sizes were there when a sync began, by file
+    std::vector<size_t> synced_sizes_; // per file: number of sizes when a sync began
     uint64_t floor_hash_ = 0;
 };
 

@@ -15,20 +15,20 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Contents are compared so much at a time. */
+/* Contents are compared in blocks of this size. */
 #define BLOCK 4096
-/* Containers that one process may have open at once. */
+/* One process may have this many containers open at once. */
 #define FILES_MAX 64
 
 struct file {
-    int fd;        /* the library's */
-    uint32_t unit; /* bytes: a line or a sector */
-    uint64_t size; /* now */
-    char *map;     /* the file, as everybody sees it; NULL: this place is free */
-    char *seen;    /* what it held at the last look */
+    int fd;        /* the library's descriptor */
+    uint32_t unit; /* bytes of a unit: a line or a sector */
+    uint64_t size; /* the present size */
+    char *map;     /* the file, shared with everybody; NULL: this place is free */
+    char *seen;    /* the file's contents at the last look */
 };
 
-static struct lock lock; /* guards what follows, and the order of records */
+static struct lock lock; /* guards the following variables, and the order of records */
 static struct file files[FILES_MAX];
 static int stream = -1, output = -1;
 static pid_t process;
@@ -97,7 +97,7 @@ static bool differs(const struct file *f, uint64_t at, uint64_t size)
     return memcmp(f->map + at, f->seen + at, size) != 0;
 }
 
-/* Other threads may be storing meanwhile: what was read once is what is recorded. */
+/* Other threads may be storing meanwhile. So each unit is read once, and recorded as it was read. */
 static void look(struct file *f, uint64_t offset, uint64_t size)
 {
     uint64_t end = min_u64(align_up(offset + size, f->unit), f->size);
@@ -123,7 +123,7 @@ static void look_everywhere(void)
                 look(f, at, BLOCK);
 }
 
-/* What is cut off reads as zero if the file grows again. */
+/* If the file grows again, the part that is cut off reads as zeros. */
 static void resize(struct file *f, uint64_t size)
 {
     if (size > STREAM_FILE_MAX) {
@@ -200,14 +200,14 @@ bool recorder_open(const struct container *c)
     bool pmem = is_pmem(c);
     if (fstat(c->fd, &st) != 0)
         die(c->path);
-    /* A file that is cut short inside a unit ends with that unit. */
+    /* If a file is cut short inside a unit, its size is rounded up to the unit's end. */
     uint64_t size = align_up((uint64_t)st.st_size, STREAM_UNIT_MAX);
     if (size > STREAM_FILE_MAX) {
         errno = EFBIG;
         die("a container beyond 1 GiB");
     }
     lock_acquire_masked(&lock, &saved);
-    process = getpid(); /* in a child of fork(2) too, if that is the first to use libpm */
+    process = getpid(); /* also set in a child of fork(2), if the child is the first to use libpm */
     struct file *f = free_place();
     *f = (struct file){c->fd, pmem ? PM_LINE : STREAM_UNIT_MAX, size, reserve(c->fd, MAP_SHARED),
                        reserve(-1, MAP_PRIVATE | MAP_ANONYMOUS)};
@@ -222,7 +222,7 @@ void recorder_forget(int fd)
 {
     sigset_t saved;
     if (getpid() != process)
-        return; /* a child of fork(2) closes what it inherited; the lock may be held for ever */
+        return; /* a child of fork(2) closes inherited files; its lock may be held for ever */
     lock_acquire_masked(&lock, &saved);
     struct file *f = find(fd);
     if (f) {
@@ -283,7 +283,7 @@ void recorder_deleted(const char *path)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-/* Above the numbers that programs like to choose themselves. */
+/* Open a file with a descriptor above the numbers that programs like to choose themselves. */
 static int open_high(const char *directory, const char *name, int flags)
 {
     char path[PATH_MAX];
@@ -305,6 +305,6 @@ __attribute__((constructor)) static void start(void)
     stream = open_high(directory, STREAM_FILE, O_WRONLY | O_APPEND);
     output = open_high(directory, STREAM_OUTPUT, O_RDONLY);
     put((struct stream_record){.kind = STREAM_START}, NULL);
-    /* As on a terminal: a line that was printed is known before the next event. */
+    /* Line-buffered, as on a terminal: a printed line is known before the next event. */
     setvbuf(stdout, NULL, _IOLBF, 0);
 }

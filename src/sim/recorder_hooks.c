@@ -1,5 +1,5 @@
-/* Where the library's calls come to the recorder: libpm-sim.so is linked with --wrap for each
- * function below. */
+/* The library's calls come to the recorder here: libpm-sim.so is linked with --wrap for each function
+ * below. */
 #define _GNU_SOURCE
 #include "allocator/allocator.h"
 #include "sim/recorder.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The function and who stands in for it, of the type that its header says. */
+/* Declare a function and its replacement, with the type that its header declares. */
 #define WRAPPED(name) __typeof__(name) __real_##name, __wrap_##name
 
 /* ---- persistent memory, or what stands in for it --------------------------------------------- */
@@ -118,7 +118,7 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
     return n;
 }
 
-/* What is durable is for the tool to decide; waiting for the disk would only take time. */
+/* Do not sync: the tool decides which writes are durable, and waiting for the disk would only take time. */
 int __wrap_fdatasync(int fd)
 {
     if (!recorder_has(fd))

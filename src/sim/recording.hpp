@@ -1,5 +1,5 @@
-// What happened to the files while a program ran: a list of steps, from which the memory at every
-// event can be made again without running the program.
+// The history of the files while a program ran: a list of steps. From it the memory at every event can be
+// made again without running the program.
 #ifndef PM_SIM_RECORDING_HPP
 #define PM_SIM_RECORDING_HPP
 
@@ -12,17 +12,18 @@ namespace sim
 
 struct Step {
     enum Kind : uint8_t { CHANGE, QUEUE, FENCE, BEGIN_SYNC, SYNC, RESIZE, SYNC_SIZE } kind;
-    uint32_t event;    // at which it happened
-    Unit unit;         // CHANGE, QUEUE; of the others the file
-    uint32_t count;    // QUEUE
-    const char *bytes; // CHANGE
-    uint64_t value;    // CHANGE: the hash; RESIZE: the size
+    uint32_t event;    // event at which the step happened
+    Unit unit;         // of CHANGE and QUEUE; otherwise the file
+    uint32_t count;    // of QUEUE
+    const char *bytes; // of CHANGE
+    uint64_t value;    // of CHANGE: the hash; of RESIZE: the size
 
-    // Whether a crash at the event still comes before it.
+    // True if a crash at the step's event comes before the step.
     bool is_effect() const { return kind == FENCE || kind == SYNC || kind == SYNC_SIZE; }
 };
 
-// What may be found in a container after a crash: so many commits had returned, so many had begun.
+// The commits that may be found in a container after a crash: `lower` commits had returned, `upper` had
+// begun.
 struct Bounds {
     uint64_t lower, upper;
     bool operator==(const Bounds &) const = default;
@@ -32,17 +33,17 @@ class Recording
 {
   public:
     void clear();
-    // The next event; `whole`: all files were looked at.
+    // Begin the next event; `whole`: all files were looked at.
     uint32_t begin_event(bool whole);
     void add(const Step &step) { steps_.push_back(step); }
     const char *keep(const char *bytes, uint32_t size);
-    // From the next event on.
+    // Set the bounds from the next event on.
     void set_bounds(uint32_t container, Bounds bounds)
     {
         bounds_.push_back({now(), container, bounds});
     }
 
-    // Of the event that is happening, and when all is over of the last one.
+    // The event that is happening; after the end, the last event.
     uint32_t now() const { return (uint32_t)whole_.size(); }
     bool is_whole(uint32_t event) const { return whole_[event - 1]; }
 
@@ -56,13 +57,13 @@ class Recording
     static constexpr size_t CHUNK = 1 << 18;
 
     std::vector<Step> steps_;
-    std::vector<bool> whole_; // one an event
+    std::vector<bool> whole_; // one for each event
     std::vector<Mark> bounds_;
     std::vector<std::unique_ptr<char[]>> chunks_;
     size_t chunk_ = 0, used_ = 0;
 };
 
-// Goes through a recording, forward. `memory` begins as it was when the recording did.
+// Walks through a recording, forward. `memory` must begin in the state in which the recording began.
 class Cursor
 {
   public:

@@ -14,7 +14,7 @@ namespace sim
 namespace
 {
 
-// (C++ semaphores call sched_yield(2), which is ours.)
+// Not a C++ semaphore: these call sched_yield(2), which is wrapped.
 struct Thread {
     Thread() { sem_init(&turn, 0, 0); }
     ~Thread() { sem_destroy(&turn); }
@@ -25,7 +25,7 @@ struct Thread {
 struct Threads {
     explicit Threads(unsigned count, uint64_t seed) : all(count), random(seed) {}
 
-    // Another one that has not finished; `self` if there is none.
+    // A random other thread that has not finished; `self` if there is none.
     unsigned other(unsigned self)
     {
         std::vector<unsigned> others;
@@ -46,7 +46,7 @@ thread_local int self = -1;
 void await_turn(unsigned of)
 {
     while (sem_wait(&threads->all[of].turn) != 0)
-        ; // a signal
+        ; // a signal came
 }
 
 void hand_over(unsigned to)

@@ -1,7 +1,7 @@
 /*
- * See copy.h. Costs: a read and a write of all that is not log or free; while it runs commits note
- * some nanoseconds for each page. The pause copies what changed since the last pass, mostly less than
- * FEW pages, and what the open transaction has stored to under undo.
+ * See copy.h. Costs: the copy reads and writes everything but log and free space. While it runs, a commit
+ * spends some nanoseconds to note each page. The pause copies the pages that changed since the last pass,
+ * mostly fewer than FEW. Under undo it also copies the pages that the open transaction has stored to.
  */
 #define _GNU_SOURCE
 #include "txn/copy.h"
@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #define CHUNK      (UINT64_C(1) << 20) /* bytes from one call of `progress` to the next */
-#define FEW        256u                /* pages that are left to the pause, */
-#define PASSES_MAX 8                   /* unless so many passes have not brought them down to that */
+#define FEW        256u                /* the pause begins when at most this many pages are left, */
+#define PASSES_MAX 8                   /* or after this many passes */
 
 struct job {
     struct txn *t;
@@ -29,16 +29,16 @@ struct job {
     const char *path;
     copy_progress *progress;
     void *context;
-    struct page_set sets[2]; /* one is filled while the other is copied */
+    struct page_set sets[2]; /* commits fill one set while the other is copied */
     struct copy shared;
-    uint64_t allocated; /* bytes of the file */
-    char *memory;       /* pages that were taken in the pause, */
-    uint32_t *taken;    /* which these are, */
-    uint32_t count;     /* how many, */
-    uint32_t room;      /* and how many they may be */
-    struct format_state state; /* as it is to be in the copy, */
+    uint64_t allocated; /* bytes of the file that have blocks */
+    char *memory;       /* contents of the pages taken in the pause, */
+    uint32_t *taken;    /* their numbers, */
+    uint32_t count;     /* their count, */
+    uint32_t room;      /* and the most that fit */
+    struct format_state state; /* the state page of the copy, */
     struct format_guard guard; /* and its guard */
-    uint64_t bytes;            /* of the container in the pause */
+    uint64_t bytes;            /* size of the container in the pause */
 };
 
 /* ---- what commits tell ------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static int tell(const struct job *j, uint64_t done)
                     j->t->c->path, j->path);
 }
 
-/* Let the file have blocks for `bytes`. */
+/* Give the file blocks for `bytes`. */
 static int allocate(struct job *j, uint64_t bytes)
 {
     int error = bytes > j->allocated ? file_allocate(j->file.fd, j->allocated, bytes) : 0;
@@ -97,7 +97,8 @@ static int allocate(struct job *j, uint64_t bytes)
     return error == 0 ? 0 : cannot(j, error);
 }
 
-/* Whoever stores there meanwhile notes it: the kernel reads, and may read half of it. */
+/* Commits may change home meanwhile, so the kernel may read half of a change. But a commit notes each
+ * page that it changes. */
 static int copy_range(struct job *j, uint64_t offset, uint64_t bytes)
 {
     int error = file_write(j->file.fd, j->t->c->home + offset, bytes, offset);
@@ -110,7 +111,7 @@ static bool is_wanted(const struct container *c, uint64_t segment)
     return kind != SEGMENT_FREE && kind != SEGMENT_LOG;
 }
 
-/* Step 2. */
+/* Step 2: copy all segments with data or metadata. */
 static int copy_all(struct job *j)
 {
     const struct container *c = j->t->c;
@@ -159,7 +160,7 @@ static uint64_t room_bytes(uint32_t pages)
     return pages * (PM_PAGE + sizeof(uint32_t));
 }
 
-/* Memory for so many pages and their numbers, which the kernel has given before the pause begins. */
+/* Make room for `pages` pages and their numbers. The kernel provides the memory before the pause begins. */
 static int make_room(struct job *j, uint32_t pages)
 {
     if (pages <= j->room)
@@ -183,7 +184,8 @@ static void take_page(struct job *j, uint32_t page, const char *contents)
     j->taken[j->count++] = page;
 }
 
-/* What is left, and then what the open transaction has changed in place, as it was before (C3). */
+/* Take the pages that are left. Then take the pages that the open transaction has changed in place, as
+ * they were before (C3). */
 static void take_pages(struct job *j)
 {
     const struct txn *t = j->t;
@@ -211,8 +213,8 @@ static void take_state(struct job *j)
 }
 
 /*
- * Step 4, if it is short, or after so many passes. Else false: copy `*set` first, and make room for
- * `*room` pages.
+ * Step 4, if few pages are left, or after PASSES_MAX passes. If it returns false, first copy `*set`, and
+ * make room for `*room` pages.
  */
 static bool take(struct job *j, unsigned pass, uint32_t *room, struct page_set **set)
 {
@@ -224,7 +226,7 @@ static bool take(struct job *j, unsigned pass, uint32_t *room, struct page_set *
     bool taken = left <= j->room && (left <= FEW || pass >= PASSES_MAX);
     if (taken) {
         take_pages(j);
-        take_state(j); /* what commits note from here on nobody reads */
+        take_state(j); /* nobody reads the notes that commits make from here on */
     } else {
         t->copy->changed = *set == &j->sets[0] ? &j->sets[1] : &j->sets[0];
         *room = (uint32_t)max_u64(2 * FEW, 2 * (uint64_t)left);
@@ -235,7 +237,7 @@ static bool take(struct job *j, unsigned pass, uint32_t *room, struct page_set *
 
 /* ---- from beginning to end --------------------------------------------------------------------- */
 
-/* Step 5. */
+/* Step 5: write the taken pages, headers, guard and state page. */
 static int write_taken(struct job *j)
 {
     const struct format_header *header = &j->t->c->header;
@@ -258,7 +260,7 @@ static int write_taken(struct job *j)
     return error == 0 ? 0 : cannot(j, error);
 }
 
-/* Let the file system share the blocks, where it can and home is what the file has. */
+/* Let the file system share the blocks, if it can, and if home has the same contents as the file. */
 static bool clone(struct job *j)
 {
     const struct txn *t = j->t;
@@ -300,7 +302,7 @@ int txn_refuse_beside_copy(const struct txn *t)
                     t->c->path);
 }
 
-/* From now on commits note what they change. */
+/* From here on commits note the pages that they change. */
 static int begin(struct job *j)
 {
     struct txn *t = j->t;
@@ -324,7 +326,7 @@ static void end(struct job *j)
 static int open_file(struct job *j)
 {
     struct stat original, there;
-    if (lstat(j->path, &there) == 0) /* found out now, and not when it is finished */
+    if (lstat(j->path, &there) == 0) /* report an existing file now, and not when the copy is finished */
         return pm__fail(EEXIST, "%s: exists already, and a copy replaces no file; choose another name",
                         j->path);
     if (fstat(j->t->c->fd, &original) != 0)

@@ -1,4 +1,4 @@
-/* Fault source without any library: there is one area, the arena, and its table has the owners. */
+/* The fault source that needs no library. It has one area, the arena, whose table knows the owners. */
 #include "txn/fault.h"
 
 int dispatch_start(void)

@@ -1,7 +1,8 @@
 /*
- * Fault source libsigsegv (GPL-2+): the arena is the one area registered with its dispatcher. It is
- * registered once, before the first container is mapped, since the dispatcher's tree of areas is
- * not synchronised. Its own signal handler is not used: it forgets who was there before.
+ * The fault source libsigsegv (GPL-2+). The arena is the one area registered with its dispatcher. It is
+ * registered once, before the first container is mapped, because the dispatcher's tree of areas is not
+ * synchronised. libsigsegv's own signal handler is not used: it forgets the handler that was there
+ * before.
  */
 #include "txn/fault.h"
 

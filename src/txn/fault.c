@@ -1,12 +1,11 @@
 /*
- * Our handler stands in front of all others, serves stores to containers, and passes on everything
- * else as if it were not there: with siginfo and context, under the mask and flags of the
- * disposition it replaced, or to the default action with the guilty instruction in the core dump.
+ * Our handler stands in front of all others and serves stores to containers. It passes everything else on
+ * as if it were not there. The handler that ours replaced gets siginfo and context, under its own mask
+ * and flags. If there was none, the default action follows, with the guilty instruction in the core dump.
  *
- * A program may install its handler over ours and chain to us; fault_install() then puts ours in
- * front again, before theirs. So that chain would go round in a circle. The handlers replaced are
- * therefore kept as a stack, and a thread that comes back to us while chaining goes on to
- * the next older one.
+ * A program may install its handler over ours and chain to us. Then fault_install() puts ours in front
+ * again, before theirs, and the chain would go round in a circle. So the replaced handlers are a stack. A
+ * thread that comes back to us while chaining goes on to the next older handler.
  */
 #define _GNU_SOURCE
 #include "txn/fault.h"
@@ -30,8 +29,8 @@
 
 #define REPLACED_MAX 8
 
-/* What was installed before us, newest last. Written under install_lock. A handler that runs while
- * an entry moves up may see it twice, and chain to it twice at worst. */
+/* The handlers that ours has replaced, newest last. Written under install_lock. If a handler runs while
+ * an entry moves up, it may see the entry twice, and at worst chain to it twice. */
 struct replaced {
     struct sigaction actions[REPLACED_MAX];
     _Atomic int count;
@@ -40,13 +39,13 @@ struct replaced {
 static const int signals[2] = {SIGSEGV, SIGBUS};
 static struct replaced replaced[2];
 static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool abandoned; /* in a child of fork(2) */
+static _Atomic bool abandoned; /* this is a child of fork(2) */
 
 /*
- * The handlers that this thread has chained to and not returned from: the address of a variable in
- * each call, and what signal it is for, which is where the kernel has put the signal's context. One
- * that is not above ours on the stack is gone: its handler left by siglongjmp(3). So may be others,
- * but of this signal they are not.
+ * The handlers that this thread has chained to and that have not returned. A frame is the address of a
+ * local variable of the call. A context is the address where the kernel has put the signal's context, and
+ * so identifies the signal. If a frame is not above ours on the stack, its handler is gone: it left by
+ * siglongjmp(3). Other entries may be gone too, but they do not belong to this signal.
  */
 static _Thread_local struct {
     const char *frames[REPLACED_MAX];
@@ -54,7 +53,7 @@ static _Thread_local struct {
     int depth;
 } chained __attribute__((tls_model("initial-exec")));
 
-/* What this thread does at the address that it hands to dispatch(), which has no room for it. */
+/* True if the access that this thread hands to dispatch() is a store: dispatch() has no parameter for it. */
 static _Thread_local bool storing __attribute__((tls_model("initial-exec")));
 
 bool fault_serve(void *address)
@@ -75,7 +74,7 @@ static void take_default(int signal, const siginfo_t *info)
         raise(signal);
 }
 
-/* How many handlers this signal has been chained to. */
+/* Count how many handlers this signal has been chained to, and drop entries that are gone. */
 static int count_chained(const char *frame, const void *context)
 {
     int count = 0;
@@ -83,7 +82,7 @@ static int count_chained(const char *frame, const void *context)
         chained.depth--;
     while (count < chained.depth && chained.contexts[chained.depth - 1 - count] == context)
         count++;
-    if (chained.depth == REPLACED_MAX) { /* of other signals: jumps have left them */
+    if (chained.depth == REPLACED_MAX) { /* the entries of other signals were left by jumps */
         int others = chained.depth - count;
         memmove(chained.frames, chained.frames + others, (size_t)count * sizeof *chained.frames);
         memmove(chained.contexts, chained.contexts + others,
@@ -124,7 +123,7 @@ static void chain(int which, siginfo_t *info, void *context)
         action.sa_sigaction(signal, info, context);
     else
         action.sa_handler(signal);
-    chained.depth = depth; /* whatever handlers of other signals left by a jump */
+    chained.depth = depth; /* drops entries of other signals' handlers that left by a jump */
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
 
@@ -139,7 +138,8 @@ static bool is_fetch(const ucontext_t *context)
     return context->uc_mcontext.gregs[REG_ERR] & 1 << 4;
 }
 
-/* The signals that wait while a fault is served. Reading home to log a page may meet SIGBUS. */
+/* The signals that wait while a fault is served. SIGBUS does not wait, because reading home to log a page
+ * may raise it. */
 static void fill_mask(sigset_t *mask)
 {
     sigfillset(mask);
@@ -147,10 +147,11 @@ static void fill_mask(sigset_t *mask)
 }
 
 /*
- * Around what we do with a thread whose cancellation is asynchronous. libc cancels such a thread by a
- * signal, which our action's mask keeps out until the cancellation is deferred. Then the signal must
- * come: calls of libc wait for it. The cancellation acts at the beginning or at the end, under the
- * program's mask. For it runs the program's cleanup handlers, and these may store to a container.
+ * Enter and leave surround our work for a thread whose cancellation is asynchronous. libc cancels such a
+ * thread by a signal. Our action's mask keeps this signal out until the cancellation is deferred. Then
+ * the signal must come, because calls of libc wait for it. The cancellation acts at the beginning or at
+ * the end, under the program's mask. It runs the program's cleanup handlers, and these may store to a
+ * container.
  */
 static int enter(const ucontext_t *context)
 {
@@ -158,7 +159,7 @@ static int enter(const ucontext_t *context)
     if (type == PTHREAD_CANCEL_ASYNCHRONOUS) {
         sigset_t mask;
         fill_mask(&mask);
-        pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, NULL); /* libc's own are never in it */
+        pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, NULL); /* never has libc's own signals */
         cancel_settle();
         pthread_sigmask(SIG_SETMASK, &mask, NULL);
     }
@@ -206,7 +207,7 @@ static bool same_handler(const struct sigaction *a, const struct sigaction *b)
     return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags;
 }
 
-/* Put `action` on top of the stack; one that comes back (as test frameworks' do) moves up. */
+/* Put `action` on top of the stack. If it is in the stack already, as with test frameworks, move it up. */
 static int push(struct replaced *r, const struct sigaction *action)
 {
     int count = atomic_load(&r->count), at = 0;
@@ -231,7 +232,7 @@ static int install(int which)
     struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     struct sigaction current;
     fill_mask(&ours.sa_mask);
-    /* And the one by which libc cancels a thread, which sigaddset(3) refuses: see enter(). */
+    /* Also mask the signal by which libc cancels a thread. sigaddset(3) refuses it: see enter(). */
     for (int i = __SIGRTMIN; i < SIGRTMIN; i++)
         *(uint64_t *)&ours.sa_mask |= UINT64_C(1) << (i - 1);
     if (sigaction(signals[which], NULL, &current) != 0)
@@ -268,7 +269,7 @@ bool fault_in_child(void)
     return atomic_load_explicit(&abandoned, memory_order_relaxed);
 }
 
-/* Once for the process; what failed is tried again. -errno */
+/* Runs once for the process; steps that failed are tried again. -errno */
 static int start(void)
 {
     static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
@@ -305,7 +306,7 @@ int fault_install(const char *path)
 {
     int error = 0;
     struct sigaction segv;
-    /* The usual case, without a lock. */
+    /* The usual case takes no lock. */
     if (sigaction(SIGSEGV, NULL, &segv) == 0 && is_ours(&segv))
         return 0;
     pthread_mutex_lock(&install_lock);

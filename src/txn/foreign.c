@@ -39,7 +39,7 @@ bool foreign_is_mapped(uint64_t value)
     unsigned char resident;
     void *page = (void *)align_down(value, PM_PAGE);
     if (arena_contains((void *)value) && !arena_was_used((void *)value))
-        return false; /* reserved only */
+        return false; /* reserved address space only */
     int saved = errno;
     bool is_mapped =
         foreign_is_address(value) && (mincore(page, PM_PAGE, &resident) == 0 || errno != ENOMEM);
@@ -47,8 +47,8 @@ bool foreign_is_mapped(uint64_t value)
     return is_mapped;
 }
 
-/* Of one that leads out: 1 if it may stay, 0 if it is none for the next run, -1 with a message if it
- * is an error. */
+/* Judge a pointer that leads out. It may stay: 1. The word is no pointer for the next run: 0. The pointer
+ * is an error: -1 with a message. */
 static int check_value(struct txn *t, uint64_t offset, uint64_t value, bool declared)
 {
     int adopted = foreign_adopt(t, offset, value);
@@ -93,8 +93,8 @@ int foreign_check_declared(struct txn *t)
 {
     int result = 0;
     sigset_t saved;
-    /* The lock only for what other threads add meanwhile: a page that is not there is made when it is
-     * read. */
+    /* The lock guards only entries that other threads add meanwhile. A page that is not there yet is made
+     * when it is read. */
     lock_acquire_masked(&t->lock, &saved);
     uint32_t opened = t->pages.count;
     lock_release_masked(&t->lock, &saved);

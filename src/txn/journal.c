@@ -43,7 +43,7 @@ void journal_set(struct journal *journal, struct journal_region *region, uint32_
     if (!region->many)
         add_candidate(region, index);
     shadow_word(journal->c, region->offset)[index] = value;
-    __builtin_prefetch(home_word(journal->c, region->offset) + index, 1); /* for the commit */
+    __builtin_prefetch(home_word(journal->c, region->offset) + index, 1); /* commit will read it */
 }
 
 void journal_clear(struct journal *journal, struct journal_region *region)
@@ -57,13 +57,13 @@ void journal_clear(struct journal *journal, struct journal_region *region)
     memset(shadow_word(journal->c, region->offset), 0, bytes);
 }
 
-#define BLOCK_WORDS 8 /* compared at once */
+#define BLOCK_WORDS 8 /* words compared at once */
 
-/* Which words of a block differ: word n by bit 2 n. */
+/* Compare a block's words: bit 2 n is set if word n differs. */
 static inline uint32_t differing(const uint64_t *a, const uint64_t *b)
 {
     const __m128i *x = (const __m128i *)a, *y = (const __m128i *)b;
-    __m128i same[4]; /* halves of words, four in each */
+    __m128i same[4]; /* each has the halves of two words */
     for (int i = 0; i < 4; i++)
         same[i] = _mm_cmpeq_epi32(_mm_loadu_si128(&x[i]), _mm_loadu_si128(&y[i]));
     __m128i all =
@@ -72,14 +72,14 @@ static inline uint32_t differing(const uint64_t *a, const uint64_t *b)
     return (halves | halves >> 1) & 0x5555;
 }
 
-/* Words of a region, and where those that have changed are written out, if anywhere. */
+/* The words of a region, and the array to which changed words are written out. NULL: count only. */
 struct walked {
     const uint64_t *shadow, *home;
     uint64_t offset;
     struct record_word *words;
 };
 
-/* These take how many words have been found before, and return how many with theirs. */
+/* The following functions take the count of words found before, and return the count with their own. */
 static inline uint64_t found_word(const struct walked *w, uint64_t i, uint64_t found)
 {
     if (w->words)
@@ -100,7 +100,7 @@ static inline uint64_t look_at_few(const struct walked *w, const struct journal_
     return found;
 }
 
-/* By the block, for of the words of a range most have not changed. */
+/* Compare by the block, because most words of a range have not changed. */
 static inline uint64_t look_at_range(const struct walked *w, uint64_t i, uint64_t end,
                                      uint64_t found)
 {
@@ -112,7 +112,7 @@ static inline uint64_t look_at_range(const struct walked *w, uint64_t i, uint64_
     return found;
 }
 
-/* Count the changes, and write them out if there is where. */
+/* Count the changes, and write them to the arrays that are not NULL. */
 static inline struct journal_counts walk(const struct journal *journal, struct record_clear *clears,
                                          struct record_word *words)
 {
@@ -147,7 +147,7 @@ void journal_apply(struct container *c, const struct record_clear *clears, uint6
 {
     for (uint64_t i = 0; i < clear_count; i++)
         memset(c->home + clears[i].offset, 0, clears[i].bytes);
-    for (uint64_t i = 0; i < word_count; i++) /* whole words: the medium too */
+    for (uint64_t i = 0; i < word_count; i++) /* the medium writes whole words too */
         __atomic_store_n(home_word(c, words[i].offset), words[i].value, __ATOMIC_RELAXED);
 }
 
@@ -157,7 +157,7 @@ void journal_write_back(struct container *c, const struct record_clear *clears,
     for (uint64_t i = 0; i < clear_count; i++)
         medium_write_back(&c->medium, c->home + clears[i].offset, clears[i].bytes);
     for (uint64_t i = 0; i < word_count; i++) {
-        /* Words of a region are in order: a line is written back once. */
+        /* The words of a region are in order, so a line is written back once. */
         bool last =
             i + 1 == word_count || words[i + 1].offset / PM_LINE != words[i].offset / PM_LINE;
         if (last)
@@ -178,13 +178,13 @@ void journal_forget_new_obsolete(struct journal *journal)
 
 void journal_trim(struct journal *journal, const struct journal_region *region)
 {
-    if (journal->c->medium.queue) /* then the file may lag behind home */
+    if (journal->c->medium.queue) /* with a queue the file may lag behind home */
         return;
     madvise(shadow_word(journal->c, region->offset),
             align_up(region->words * sizeof(uint64_t), PM_PAGE), MADV_DONTNEED);
 }
 
-/* Take every region off the chain; with `restore`, its shadow becomes home's again. */
+/* Take every region off the chain. With `restore`, also make its shadow equal to home. */
 static void unchain(struct journal *journal, bool restore)
 {
     struct journal_region *r = journal->dirty;

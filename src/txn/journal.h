@@ -1,13 +1,12 @@
 /*
- * Journaled words: the root, the segment table, the bitmaps. Allocation never logs them before it
- * changes them (METRADB): the open transaction works on a volatile *shadow*, commit writes the
- * words that differ from home into its record, and only when the record is durable are they applied
- * to home. So home's words are always those of the last commit, and rollback is a copy the other
- * way.
+ * Journaled words: the root, the segment table, the bitmaps. Allocation never logs them before it changes
+ * them (METRADB). The open transaction works on a volatile *shadow*. Commit writes the words that differ
+ * from home into its record. Only when the record is durable are the words applied to home. So home's
+ * words are always those of the last commit, and rollback is a copy the other way.
  *
- * Words come in *regions*, each a contiguous array. A region remembers the range of its words that
- * the transaction may have changed, and which they are while they are few, for they may be far apart;
- * the journal chains the regions that have some.
+ * Words come in *regions*, each a contiguous array. A region remembers the range of its words that the
+ * transaction may have changed. While these words are few it also remembers each, for they may be far
+ * apart. The journal chains the regions with changes.
  *
  * Invariants
  *  J1  Outside [low, high) of its dirty range a region's shadow equals home.
@@ -22,18 +21,18 @@
 
 #include "container/container.h"
 
-/* A small transaction changes no more words of a region. */
+/* A region with more changed words remembers only their range. */
 #define JOURNAL_FEW 4
 
 struct journal_region {
-    uint64_t offset; /* of the first word in the file */
+    uint64_t offset; /* of the region's first word in the file */
     uint32_t words;
     uint32_t low, high;        /* dirty range, in words; empty: low == high */
     uint32_t few[JOURNAL_FEW]; /* words that may have changed */
     uint8_t few_count;
-    bool many;     /* more than that may have: all in the range */
+    bool many;     /* more than JOURNAL_FEW words may have changed: all in the range */
     bool clear;    /* new in this transaction: home is zeroed before words are applied */
-    bool obsolete; /* its segment is given back with this commit: nothing to record */
+    bool obsolete; /* the commit gives its segment back: nothing to record */
     struct journal_region *next;
 };
 
@@ -42,7 +41,8 @@ struct journal {
     struct journal_region *dirty;
 };
 
-/* How many words of a region may have changed, and which the n-th is: in ascending order. */
+/* How many words of a region may have changed. journal_candidate() returns the n-th of them, in ascending
+ * order. */
 static inline uint32_t journal_candidates(const struct journal_region *r)
 {
     return r->many ? r->high - r->low : r->few_count;
@@ -53,7 +53,7 @@ static inline uint32_t journal_candidate(const struct journal_region *r, uint32_
     return r->many ? r->low + n : r->few[n];
 }
 
-/* Changes counted or written out for a record. */
+/* Numbers of changes, counted or written out for a record. */
 struct journal_counts {
     uint64_t clears, words;
 };
@@ -63,19 +63,20 @@ void journal_set(struct journal *journal, struct journal_region *region, uint32_
                  uint64_t value);
 
 /*
- * Begin a region on a segment that was free at the last commit, with all words zero. Whatever lies
- * there now is nobody's, so home is zeroed at once and the record will repeat it.
+ * Begin a region on a segment that was free at the last commit, with all words zero. The old contents are
+ * nobody's, so home is zeroed at once, and the record will repeat it.
  */
 void journal_clear(struct journal *journal, struct journal_region *region);
 
 struct journal_counts journal_count(const struct journal *journal);
 
-/* Write the changes to arrays with room for all of them, and return how many there were; nothing is
- * applied yet. */
+/* Write the changes to arrays with room for all of them, and return how many there were. It applies
+ * nothing yet. */
 struct journal_counts journal_collect(const struct journal *journal, struct record_clear *clears,
                                       struct record_word *words);
 
-/* Store changes to home; and queue their lines for write-back, before the next round ends. */
+/* Store changes to home. journal_write_back() queues their lines for write-back, before the next round
+ * ends. */
 void journal_apply(struct container *c, const struct record_clear *clears, uint64_t clear_count,
                    const struct record_word *words, uint64_t word_count);
 void journal_write_back(struct container *c, const struct record_clear *clears,
@@ -84,15 +85,15 @@ void journal_write_back(struct container *c, const struct record_clear *clears,
 /* Drop regions that are both new and obsolete: their segments are free as they were. */
 void journal_forget_new_obsolete(struct journal *journal);
 
-/* Give back the memory of a clean region's shadow, which reads through to the file again, and so to
- * home; unless home is a copy. Its words must have pages of their own. */
+/* Give back the memory of a clean region's shadow. The shadow then reads through to the file, and so to
+ * home. If home is a copy, it does nothing. The region's words must have pages of their own. */
 void journal_trim(struct journal *journal, const struct journal_region *region);
 
-/* All regions are clean from now on: a commit has applied the changes, or has collected them and will
+/* Mark all regions as clean. A commit has applied the changes, or it has collected them and applies them
  * before anybody else sees the journal. */
 void journal_finish(struct journal *journal);
 
-/* Take the shadow back to home. */
+/* Make the shadow equal to home again. */
 void journal_rollback(struct journal *journal);
 
 #endif

@@ -9,7 +9,7 @@
 #include <link.h>
 #include <string.h>
 
-/* Of a build-id; 0 if the module has none. */
+/* A hash of the module's build-id; 0 if the module has none. */
 static uint64_t build_id(const struct dl_phdr_info *info)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -56,7 +56,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-/* Of the first module, which says of all whether any has come or gone. */
+/* Called for the first module only. Its counters tell whether any module has come or gone. */
 static int is_current(struct dl_phdr_info *info, size_t size, void *context)
 {
     const struct loaded_list *list = context;
@@ -64,7 +64,7 @@ static int is_current(struct dl_phdr_info *info, size_t size, void *context)
     return info->dlpi_adds == list->adds && info->dlpi_subs == list->subs ? 1 : -1;
 }
 
-/* Bring the list up to date. */
+/* Bring the list up to date, if modules have come or gone. */
 static void refresh(struct loaded_list *list)
 {
     if (list->adds > 0 && dl_iterate_phdr(is_current, list) == 1)
@@ -73,8 +73,8 @@ static void refresh(struct loaded_list *list)
     dl_iterate_phdr(add, list);
 }
 
-/* The dynamic linker leaves it to the kernel where libraries go, which puts none below. The program
- * itself may be there, and stays. */
+/* The dynamic linker lets the kernel place libraries, and the kernel places none below this address. The
+ * program itself may be there, and stays. */
 #define LIBRARIES_BEGIN (UINT64_C(1) << 32)
 
 const struct loaded *loaded_at(struct loaded_list *list, uint64_t address)

@@ -1,4 +1,4 @@
-/* What this process has loaded: the program and its libraries, those of them that have a build-id. */
+/* The modules that this process has loaded: the program and its libraries, if they have a build-id. */
 #ifndef PM_TXN_LOADED_H
 #define PM_TXN_LOADED_H
 
@@ -9,22 +9,22 @@ struct loaded {
     uint64_t start, size; /* from its first page to its last */
 };
 
-/* More than these are as if they were not there. */
+/* Modules beyond this number are ignored. */
 #define LOADED_MAX 256
 
-/* As of the dynamic linker's last change that mattered. Zero at first; not thread-safe. */
+/* As of the last relevant change by the dynamic linker. Zero at first; not thread-safe. */
 struct loaded_list {
     struct loaded module[LOADED_MAX];
     uint32_t count;
-    unsigned long long adds, subs; /* of the dynamic linker, when it was made */
+    unsigned long long adds, subs; /* the dynamic linker's counters when the list was made */
 };
 
-/* The one that has an address, or a build-id, now; NULL if there is none. Asking the dynamic linker
- * takes some 50 ns, which small numbers do not cost. */
+/* The module that has an address, or a build-id, now; NULL if there is none. Asking the dynamic linker
+ * takes some 50 ns. Small numbers, which are no addresses, do not cost this. */
 const struct loaded *loaded_at(struct loaded_list *list, uint64_t address);
 const struct loaded *loaded_with_id(struct loaded_list *list, uint64_t id);
 
-/* An address below which there is none, nor ever will be. */
+/* An address below which there is no module, nor ever will be. */
 uint64_t loaded_above(struct loaded_list *list);
 
 #endif

@@ -71,8 +71,8 @@ char *log_slot(const struct log *log, unsigned half, uint32_t slot)
            (slot % log->segment_slots) * PM_PAGE;
 }
 
-/* Enter the slots from `slot` on into the page table, a batch ahead: one by one each would cost a
- * minor fault, a quarter of what a first store costs. */
+/* Enter the slots from `slot` on into the kernel's page table, a batch ahead. Otherwise each slot would
+ * cost a minor fault, a quarter of the cost of a first store. */
 static void map_ahead(struct log *log, struct log_half *half, unsigned which, uint32_t slot)
 {
     enum { BATCH = 64 };

@@ -1,14 +1,14 @@
 /*
- * The log (dlog): where page pre-images and commit records lie. See container/format.h for the
- * bytes. Two halves; while epoch e is open, half e % 2 holds record e - 1 and the pre-images of e,
- * and the commit of e writes record e and pre-images of e + 1 into the other half, over what epoch
- * e - 1 left there (U2). Nothing that recovery might still want is overwritten: if that
- * commit's round is torn, half e % 2 is whole.
+ * The log (dlog) holds page images and commit records. See container/format.h for the bytes. It has two
+ * halves. While epoch e is open, half e % 2 holds record e - 1 and the images of e. The commit of e
+ * writes record e and images of e + 1 into the other half, over the contents of epoch e - 1 (U2). So
+ * nothing that recovery might still need is overwritten: if the commit's round is torn, half e % 2 is
+ * whole.
  *
  * Invariants
- *  L1  Each half has at least one segment, its first, for ever; others come and go at its end.
- *  L2  A half's segments are ordered by the order in their table words; a new one has the greatest.
- *  L3  Slots below `next` are used by the epoch that the half serves now, the record first.
+ *  L1  Each half keeps its first segment for ever. Other segments come and go at the half's end.
+ *  L2  A half's segments are ordered by the order in their table words; a new segment has the greatest.
+ *  L3  The epoch that the half serves now uses the slots below `next`, the record first.
  */
 #ifndef PM_TXN_LOG_H
 #define PM_TXN_LOG_H
@@ -18,10 +18,10 @@
 struct log_half {
     uint32_t *segments; /* by order; room for segments_max; at first zeros behind `count` */
     uint32_t count;
-    uint32_t order;  /* that the next segment will get */
-    uint32_t next;   /* slot */
+    uint32_t order;  /* the order of the next segment */
+    uint32_t next;   /* first unused slot */
     uint32_t peak;   /* segments that recent epochs needed, decaying */
-    uint32_t mapped; /* slots below it are in the page table */
+    uint32_t mapped; /* slots below this number are in the kernel's page table */
 };
 
 struct log {
@@ -30,12 +30,12 @@ struct log {
     struct log_half half[2];
 };
 
-/* Make its tables. Read the halves from home's segment table, as often as that changes; -EBADMSG if a
- * half has no segment. */
+/* log_open() makes the log's tables. log_load() reads the halves from home's segment table, and runs
+ * again whenever the table changes; -EBADMSG if a half has no segment. */
 void log_open(struct log *log, struct container *c);
 int log_load(struct log *log);
 
-/* Begin anew on a log that is void. */
+/* Begin anew. The log must be void. */
 void log_restart(struct log *log);
 
 static inline uint32_t log_capacity(const struct log *log, unsigned half)
@@ -47,13 +47,13 @@ struct log_descriptor *log_descriptor(const struct log *log, unsigned half, uint
 char *log_slot(const struct log *log, unsigned half, uint32_t slot);
 
 /*
- * Write a pre-image: `page` at the start of `epoch` has these contents and this checksum of them.
- * Durable after the round. [handler]
+ * Write an image: at the start of `epoch`, `page` has these contents with this checksum. The image is
+ * durable after the round. [handler]
  */
 void log_write_image(struct log *log, uint32_t slot, uint64_t epoch, uint32_t page,
                      const void *contents, uint64_t sum);
 
-/* Slots that a record of this many bytes needs. */
+/* Slots that a record of `bytes` bytes needs. */
 static inline uint32_t log_record_slots(uint64_t bytes)
 {
     return (uint32_t)divide_up(bytes, PM_PAGE);
@@ -65,7 +65,7 @@ static inline uint64_t log_record_bytes(uint64_t clears, uint64_t words, uint64_
            words * sizeof(struct record_word) + pages * sizeof(struct record_page);
 }
 
-/* The three arrays of a record, whose counts have been set or checked. */
+/* The three arrays of a record. Its counts have been set or checked. */
 static inline const struct record_clear *record_clears(const struct log_record *r)
 {
     return (const struct record_clear *)(r + 1);
@@ -81,7 +81,7 @@ static inline const struct record_page *record_pages(const struct log_record *r)
     return (const struct record_page *)(record_words(r) + r->words);
 }
 
-/* Write a record's bytes to, or read them from, the first slots of a half. */
+/* Write a record's bytes to the first slots of a half. log_read_record() reads them. */
 void log_write_record(struct log *log, unsigned half, const void *record, uint64_t bytes);
 void log_read_record(const struct log *log, unsigned half, void *record, uint64_t bytes);
 

@@ -11,7 +11,7 @@
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-#define TEXT_BYTES 7 /* of a word */
+#define TEXT_BYTES 7 /* bytes of text in a word */
 
 static void get_text(const uint64_t *words, uint32_t count, char *text)
 {
@@ -43,7 +43,7 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
     return a < b + b_size && b < a + a_size;
 }
 
-/* Whether some addresses of home are another module's. */
+/* True if another module of the table has some of these home addresses. */
 static bool are_taken(const struct modules *m, uint64_t home, uint64_t size)
 {
     for (uint32_t i = 0; i < m->end; i++)
@@ -67,13 +67,14 @@ static bool entry_is_valid(const struct modules *m, const struct format_module *
            size % PM_PAGE == 0 && !are_taken(m, base, size);
 }
 
-/* Addresses that no processor takes, where module `i` would not fit into another. */
+/* The view's address of module `i`, if the module is not loaded. No processor takes this address. The
+ * distances are so large that no module fits into another's place. */
 static uint64_t nowhere(uint32_t i)
 {
     return (UINT64_C(1) << 62) + ((uint64_t)i << 48);
 }
 
-/* Read an entry. */
+/* Read entry `i` of the table. */
 static void load(struct txn *t, uint32_t i)
 {
     struct modules *m = &t->modules;
@@ -116,7 +117,7 @@ void modules_give_up(struct modules *m, uint32_t module)
     m->module[module] = (struct module){.size = 0};
 }
 
-/* Whether something else is loaded where home's pointers mean it to be. */
+/* True if another module is loaded where home's pointers mean this one to be. */
 static bool is_overlaid(const struct modules *m, const struct module *k)
 {
     for (uint32_t i = 0; i < m->list.count; i++)
@@ -150,7 +151,7 @@ static int report(const struct txn *t, uint32_t module, int error, const char *w
     char name[NAME * TEXT_BYTES + 1], symbol[SYMBOL * TEXT_BYTES + 1] = "", object[OBJECT_TEXT];
     uint64_t byte = *home_word(t->c, offset) - t->modules.module[module].home;
     get_text(e->name, NAME, name);
-    if (byte == seal_payload(e->first)) /* of others nobody knows what was there */
+    if (byte == seal_payload(e->first)) /* only the first pointer's target has a symbol */
         get_text(e->symbol, SYMBOL, symbol);
     txn_describe_object(t, offset, " in ", object);
     return pm__fail(error,
@@ -177,7 +178,9 @@ int modules_refuse(const struct txn *t, uint32_t module)
 
 /* ---- a module more --------------------------------------------------------------------------- */
 
-/* Where home's pointers are to mean it: where it is, if nobody else's do. 0: they must, and do. */
+/* Choose the address by which home's pointers mean the module. It is the module's own address, if no
+ * other module's pointers use it. 0: another module's do, and in a container that is not `moved` no other
+ * address will do. */
 static uint64_t choose_home(const struct txn *t, const struct loaded *l)
 {
     const struct modules *m = &t->modules;
@@ -185,7 +188,7 @@ static uint64_t choose_home(const struct txn *t, const struct loaded *l)
         return l->start;
     if (!t->moved)
         return 0;
-    uint64_t home = ARENA_HINT + ARENA_SIZE; /* behind all that there are */
+    uint64_t home = ARENA_HINT + ARENA_SIZE; /* behind all modules of the table */
     for (uint32_t i = 0; i < m->end; i++)
         home = max_u64(home, m->module[i].home + m->module[i].size);
     return home;
@@ -213,7 +216,7 @@ static void record(struct txn *t, uint32_t at, uint64_t home, uint64_t value,
     const char *slash = strrchr(what.dli_fname, '/');
     put_text(e.name, sizeof e.name / sizeof *e.name, slash ? slash + 1 : what.dli_fname);
     put_text(e.symbol, sizeof e.symbol / sizeof *e.symbol, what.dli_sname ? what.dli_sname : "");
-    for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) /* they might have addresses in common */
+    for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) /* unused modules might share addresses with this one */
         if (t->modules.unused[i] && t->modules.module[i].size == 0)
             put_entry(t, i, &(struct format_module){.id = 0});
     put_entry(t, at, &e);
@@ -222,7 +225,7 @@ static void record(struct txn *t, uint32_t at, uint64_t home, uint64_t value,
     t->modules.end = (uint32_t)max_u64(t->modules.end, at + 1);
 }
 
-/* Whether the table has this module, and found it where it is now. */
+/* True if the table has this module, and it is still where the table found it. */
 static bool is_known(const struct modules *m, const struct loaded *l)
 {
     for (uint32_t i = 0; i < m->end; i++)
@@ -232,7 +235,8 @@ static bool is_known(const struct modules *m, const struct loaded *l)
     return false;
 }
 
-/* Whether another module was there when pointers into it were made, which mean nothing now. */
+/* True if another module was at this address when pointers into it were made. These pointers mean nothing
+ * now. */
 static bool replaces(const struct modules *m, const struct loaded *l)
 {
     for (uint32_t i = 0; i < m->end; i++)
@@ -251,7 +255,7 @@ int modules_adopt(struct txn *t, uint64_t value)
     struct modules *m = &t->modules;
     const struct loaded *l = loaded_at(&m->list, value);
     if (!l)
-        return modules_know(m, value); /* of one that is not loaded */
+        return modules_know(m, value); /* true if the module is not loaded */
     if (is_known(m, l))
         return 1;
     if (replaces(m, l))

@@ -1,18 +1,18 @@
 /*
  * Modules: the program and the libraries that a container's pointers lead into, to functions, string
- * literals, static objects, the tables of C++ classes. In another run a module may lie elsewhere. So
- * the container has a table of them: which it was, by its build-id, and at what address. Home's
- * pointers are relative to that, for home's value less the table's address is an offset in the
- * module; and if it does not lie there now the container is opened as one that is `moved`, with
- * pages made right as they are touched (txn/moved.h). Where nothing has moved nothing is done.
+ * literals, static objects, the tables of C++ classes. In another run a module may lie elsewhere. So the
+ * container has a table with the build-id and the address of each module. Home's pointers are relative to
+ * this address: home's value less the table's address is an offset in the module. If a module lies
+ * elsewhere now, the container is opened as one that is `moved`, and libpm adjusts pages as they are
+ * touched (txn/moved.h). If nothing has moved, nothing is done.
  *
- * A module comes into the table with the commit that finds the first pointer into it. It stays until
- * it is not loaded, no pointer leads into it any more, and another one needs its place.
+ * A module comes into the table with the commit that finds the first pointer into it. The module stays as
+ * long as it is loaded, or a pointer leads into it, or no other module needs the place.
  *
  * Invariants
- *  L1  No two modules that are in the table have home's addresses in common.
- *  L2  In a container that is not `moved` those that are loaded lie where home says. In one that is,
- *      pointers into one that is not loaded are addresses that nothing can have.
+ *  L1  No two modules of the table have home addresses in common.
+ *  L2  In a container that is not `moved`, loaded modules lie where home says. In a `moved` container
+ *      pointers into a module that is not loaded are addresses that nothing can have.
  */
 #ifndef PM_TXN_MODULES_H
 #define PM_TXN_MODULES_H
@@ -23,55 +23,56 @@
 struct txn;
 
 struct module {
-    uint64_t id;         /* of its build-id */
-    uint64_t home, size; /* as home has it; size 0: no module */
-    uint64_t view;       /* as this process has it */
-    bool loaded;         /* and there it is */
+    uint64_t id;         /* hash of its build-id */
+    uint64_t home, size; /* address in home's pointers; size 0: no module */
+    uint64_t view;       /* address in this process */
+    bool loaded;         /* true if the module is loaded at `view` */
     uint64_t needed_at;  /* offset of a pointer into it, if it is not loaded or is refused */
 };
 
 struct modules {
     struct journal_region region;
     struct module module[FORMAT_MODULES_MAX];
-    uint32_t end;   /* of those in use */
-    uint64_t above; /* all of them, loaded or not, lie above this, as the process has them */
+    uint32_t end;   /* end of the entries in use */
+    uint64_t above; /* in this process all modules, loaded or not, lie above this */
     uint64_t
-        unused[FORMAT_MODULES_MAX]; /* ids of those that the medium has, but no pointer needs */
+        unused[FORMAT_MODULES_MAX]; /* ids of modules that the medium has, but no pointer needs */
     struct loaded_list list;
 };
 
-/* Words of the table, each of which a commit may change. */
+/* Words of the table. A commit may change each of them. */
 #define MODULES_WORDS (FORMAT_MODULES_MAX * sizeof(struct format_module) / sizeof(uint64_t))
 
-/* Read the table, as the last commit left it, and find its modules in this process. -1 with a message
- * if it is damaged. */
+/* Read the table as the last commit left it, and find its modules in this process. If the table is
+ * damaged, -1 with a message. */
 int modules_load(struct txn *t);
 
-/* Whether a module is not where home's pointers mean it to be; or another one is, so that pointers
- * into it could not be told apart. */
+/* True if a module is not where home's pointers mean it to be. Also true if another module is there,
+ * because pointers into the two could not be told apart. */
 bool modules_are_displaced(const struct modules *m);
 
-/* No pointer leads into this one: its place in the table may be taken. */
+/* Give up a module's place in the table, because no pointer leads into it. */
 void modules_give_up(struct modules *m, uint32_t module);
 
-/* Have the module that a value leads into in the table: 1; 0 if there is none, after some 50 ns; -1
- * with a message if there is no room. The journal's lock is held. */
+/* Make sure that the table has the module into which a value leads: 1. If there is no such module: 0,
+ * after some 50 ns. If there is no room: -1 with a message. The caller holds the journal's lock. */
 int modules_adopt(struct txn *t, uint64_t value);
 
-/* Whether there may be one, or anything else: at a glance, as counters and the like have none. */
+/* A quick test: false if no module, nor anything else, can be at this address. It is false for most
+ * counters and other numbers. */
 static inline bool modules_may_reach(const struct modules *m, uint64_t value)
 {
     return value - m->above < (UINT64_C(1) << 47) - m->above;
 }
 
-/* Whether modules_adopt() would find a module there. */
+/* True if modules_adopt() would find a module at this address. */
 bool modules_may_adopt(struct modules *m, uint64_t value);
 
 /* The first module that is not loaded, from `from` on; `end` if all are. */
 uint32_t modules_missing(const struct modules *m, uint32_t from);
 
-/* Say that the pointer at `needed_at` leads into a module that is missing, or that the program
- * refuses. Returns -1. */
+/* modules_report() says that the pointer at `needed_at` leads into a module that is missing.
+ * modules_refuse() says that the program refuses the module. Both return -1. */
 int modules_report(const struct txn *t, uint32_t module);
 int modules_refuse(const struct txn *t, uint32_t module);
 
@@ -91,7 +92,7 @@ static inline uint64_t modules_to_home(const struct modules *m, uint64_t value)
     return value;
 }
 
-/* Whether a pointer of the view leads into a module of the table, loaded or not. */
+/* True if a pointer of the view leads into a module of the table, loaded or not. */
 static inline bool modules_know(const struct modules *m, uint64_t value)
 {
     for (uint32_t i = 0; i < m->end; i++)

@@ -11,18 +11,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pages of a stretch, and of the neighbourhood that its first fault brings; each fault doubles it. */
+/* A stretch has STRETCH pages. Its first fault makes a neighbourhood of LEAST pages; each further fault
+ * doubles the neighbourhood. */
 #define STRETCH     512u
 #define LEAST       8u
-#define TOUCHES_MAX 6u /* LEAST << TOUCHES_MAX is a stretch */
+#define TOUCHES_MAX 6u /* LEAST << TOUCHES_MAX is a whole stretch */
 
-/* Pages made at once: what stays in the processor's second cache. */
+/* Pages made at once: they fit into the processor's second-level cache. */
 #define STAGE_PAGES 64u
 
-/* Pages that the kernel enters in its tables by one fault, if it is for a load. */
+/* Pages that the kernel enters in its tables at one fault for a load. */
 #define FAULT_AROUND 16u
 
-/* Memory is given back until this much below the limit, so that it is not needed at every fault. */
+/* Memory is given back until 1/FORGET_SHARE below the limit, so that not every fault needs to do it. */
 #define FORGET_SHARE 8
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
@@ -43,7 +44,8 @@ int moved_load(struct txn *t, uint64_t copies_max)
     t->moved = m;
     if (m) {
         *m = (struct moved){
-            /* A pointer to the container's first byte is to no object; one past the last may be. */
+            /* A pointer to the container's first byte leads to no object; a pointer one past the last
+             * byte may. */
             .home = c->pointers_base + 1,
             .view = (uintptr_t)c->base + 1,
             .maps = calloc(format_map_groups(c->segments_max), sizeof *m->maps),
@@ -91,7 +93,7 @@ void moved_note(struct txn *t, const struct record_word *words, uint64_t count)
         t->moved->maps_are_stale |= is_table_word(t->c, words[i].offset);
 }
 
-/* Which words are mapped in home, of those that begin at `index` * MAP_WORD_BYTES. */
+/* Mask of the words that home's map says are pointers, from offset `index` * MAP_WORD_BYTES on. */
 static uint64_t mapped_in_home(const struct txn *t, uint64_t index)
 {
     const struct container *c = t->c;
@@ -110,8 +112,8 @@ static uint64_t mapped_in_home(const struct txn *t, uint64_t index)
     return seal_payload(word);
 }
 
-/* Bring what is mapped of home's words from `offset` on, which are at `words`, to the view's
- * addresses. */
+/* Relocate pointers to the view's addresses: the mapped words among home's words from `offset` on, copied
+ * to `words`. */
 static void move_words(struct txn *t, uint64_t offset, uint64_t bytes, uint64_t *words)
 {
     uint64_t moved = 0;
@@ -127,7 +129,7 @@ static void move_words(struct txn *t, uint64_t offset, uint64_t bytes, uint64_t 
     t->c->pointers_moved += moved;
 }
 
-/* Copy a range of home, of whole words, as the view has it. */
+/* Copy a range of home, in whole words, in the form that the view has. */
 static void copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to)
 {
     const struct container *c = t->c;
@@ -141,7 +143,7 @@ static void copy(struct txn *t, uint64_t offset, uint64_t bytes, char *to)
     }
 }
 
-/* Others may be reading, so no word is touched that does not change, and none ever has home's value. */
+/* Other threads may be reading. So it stores only words that change, and never home's value of a pointer. */
 void moved_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     const uint64_t *from = (const uint64_t *)t->moved->stage;
@@ -159,7 +161,7 @@ static bool is_fixed(const struct txn *t, uint32_t page)
     return t->pages.flags[page] & PAGE_FIXED;
 }
 
-/* Make pages, none of them fixed. */
+/* Make pages of the view from home. None of them may be FIXED. */
 static int make(struct txn *t, uint32_t first, uint32_t count)
 {
     int error = 0;
@@ -168,7 +170,7 @@ static int make(struct txn *t, uint32_t first, uint32_t count)
         uint64_t offset = (uint64_t)first << PM_PAGE_SHIFT, bytes = (uint64_t)n << PM_PAGE_SHIFT;
         copy(t, offset, bytes, t->moved->stage);
         error = file_write(t->c->view_fd, t->moved->stage, bytes, offset);
-        if (error == -ENOSPC) /* so the kernel says when memory, where the view is, runs out */
+        if (error == -ENOSPC) /* the kernel's error when the memory of the view runs out */
             error = -ENOMEM;
         for (uint32_t i = 0; i < n && error == 0; i++)
             page_set(&t->pages, first + i, PAGE_FIXED);
@@ -177,7 +179,7 @@ static int make(struct txn *t, uint32_t first, uint32_t count)
     return error;
 }
 
-/* Give memory back, if there is too much, of pages that have only been read. */
+/* If too much memory is in use, give back the memory of pages that have only been read. */
 static void forget_some(struct txn *t)
 {
     struct moved *m = t->moved;
@@ -201,7 +203,7 @@ static void forget_some(struct txn *t)
 int moved_touch(struct txn *t, uint32_t page)
 {
     struct pages *p = &t->pages;
-    if (is_fixed(t, page)) /* another thread was faster; or the kernel refused when it was made */
+    if (is_fixed(t, page)) /* made by another thread, or the kernel refused then */
         return p->flags[page] & PAGE_OPEN ? 0 : pages_close(p, page, 1);
     forget_some(t);
     uint8_t *touches = &t->moved->touches[page / STRETCH];
@@ -218,7 +220,7 @@ int moved_touch(struct txn *t, uint32_t page)
             error = pages_close(p, first, run);
         if (error != 0)
             return error;
-        /* Let the kernel enter them in its tables in one go, not by a fault for each few. */
+        /* Let the kernel enter all pages in its tables in one call, not by a fault for every few. */
         if (run > FAULT_AROUND)
             madvise(t->c->base + ((uint64_t)first << PM_PAGE_SHIFT), (size_t)run << PM_PAGE_SHIFT,
                     MADV_POPULATE_READ);
@@ -232,7 +234,7 @@ int moved_forget(struct txn *t, uint32_t first, uint32_t count)
     int error = pages_hide(&t->pages, first, count);
     if (error != 0)
         return error;
-    /* Should it fail they keep their memory, until it is written again. */
+    /* If this fails, the pages keep their memory until they are written again. */
     (void)fallocate(t->c->view_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     (off_t)first << PM_PAGE_SHIFT, (off_t)count << PM_PAGE_SHIFT);
     for (uint32_t page = first; page < first + count; page++) {

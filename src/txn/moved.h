@@ -1,27 +1,26 @@
 /*
- * A container that lies elsewhere than its pointers mean, or whose pointers lead to programs and
- * libraries that do. Home keeps them for the addresses that it was made for; the view has them for
- * those of this process, page by page, as pages are touched.
+ * A container is `moved` in two cases. It lies at another address than its pointers mean. Or a program or
+ * library into which its pointers lead does. Home keeps the pointers for the addresses that it was made
+ * for. The view has them for this process. libpm adjusts them page by page, as pages are touched.
  *
- * The view is memory of its own, mapped so that nobody can touch it. The first access to a page
- * faults, and the page is made from home: its bytes, and of its words those that home's pointer map
- * names brought to this process' addresses. They are written through the descriptor of that memory,
- * and only then the page can be read; so no thread ever sees a pointer that is not right. A commit,
- * by the redo engine whatever was asked for, goes the other way: what it compares with home, logs
- * and carries there are lines as home has them. So opening costs the same for any size, and a
- * container that is only read does not change.
+ * The view is separate memory, mapped without access. The first access to a page faults, and the handler
+ * makes the page from home. It copies the bytes, and relocates the words that home's pointer map names.
+ * It writes them through the descriptor of the view's memory, and only then makes the page readable. So
+ * no thread ever sees a pointer that is not right. A commit uses the redo engine, whatever was asked for,
+ * and goes the other way. It compares, logs and carries home the lines in home's form. So opening costs
+ * the same for any size, and a container that is only read does not change.
  *
- * The more often a stretch of the container faults, the larger the neighbourhood that comes along:
- * one who touches a page here and there pays for few, and one who walks all of it, in whatever
- * order, pays for a few faults a stretch.
+ * The more often a stretch of the container faults, the larger is the neighbourhood that a fault makes. A
+ * program that touches pages here and there pays for few pages. A program that walks all of a stretch, in
+ * any order, pays for a few faults.
  *
  * Invariants, under the page lock
- *  V1  A page is FIXED if and only if it can be read, or is on its way; then it is what home and
- *      home's map say, but for what the open transaction has stored there, and for free space.
+ *  V1  A page is FIXED if and only if it can be read, or is about to be. Then it has the contents of home
+ *      and of home's map, except for stores of the open transaction and for free space.
  *  V2  A page that is not FIXED takes no memory.
- *  V3  Fixed pages that were never open have nothing but what home has: they may go at any time.
+ *  V3  FIXED pages that were never open have only home's contents: their memory may go at any time.
  *
- * The idea: SoftPM and LIBPM fix pointers when a container is loaded; by page faults, Wilson's
+ * The idea: SoftPM and LIBPM fix pointers when a container is loaded. Wilson fixes them at page faults:
  * "Pointer swizzling at page fault time" (1991).
  */
 #ifndef PM_TXN_MOVED_H
@@ -30,35 +29,36 @@
 #include "txn/txn.h"
 
 struct moved {
-    uint64_t home, view; /* the first byte a pointer leads to, as home and this process have it */
-    uint32_t *maps;      /* per group: the segment of its map at the last commit, or 0 */
-    bool maps_are_stale; /* segments have changed hands since */
-    uint8_t *touches;    /* per stretch: how often it has faulted, up to TOUCHES_MAX */
-    char *stage;         /* STAGE_PAGES, as they are being made */
+    uint64_t home, view; /* the first byte that a pointer leads to, in home and in this process */
+    uint32_t *maps;      /* per group: segment of its map at the last commit, or 0 */
+    bool maps_are_stale; /* segments have changed owners since `maps` was filled */
+    uint8_t *touches;    /* per stretch: number of its faults, up to TOUCHES_MAX */
+    char *stage;         /* room for STAGE_PAGES while they are made */
     uint64_t copies_max; /* pages of the view that may have memory */
-    uint32_t hand;       /* of the clock that gives it back */
+    uint32_t hand;       /* hand of the clock that gives memory back */
 };
 
-/* For a container that is `moved`, recovered and mapped. `copies_max`: bytes. -1 with a message. */
+/* Set up a container that is `moved`. It must be recovered and mapped. `copies_max` is in bytes. -1 with
+ * a message. */
 int moved_load(struct txn *t, uint64_t copies_max);
 void moved_unload(struct txn *t);
 
-/* Have a page, and more around it, so that it can be read. Page lock. [handler] -errno */
+/* Make a page readable, and pages around it. Page lock. [handler] -errno */
 int moved_touch(struct txn *t, uint32_t page);
 
-/* Have nobody touch these pages, and give their memory back. Page lock. [handler] -errno */
+/* Make these pages untouchable, and give their memory back. Page lock. [handler] -errno */
 int moved_forget(struct txn *t, uint32_t first, uint32_t count);
 
-/* A commit has changed these words of home. */
+/* Note that a commit has changed these words of home. */
 void moved_note(struct txn *t, const struct record_word *words, uint64_t count);
 
-/* Make a range of the view, of whole words and a page at most, what home has. Page lock. */
+/* Make a range of the view equal to home. The range has whole words, and at most a page. Page lock. */
 void moved_restore(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* A line of the view as home has it; made in `image`. */
+/* A line of the view in home's form; made in `image`. */
 const char *moved_line(const struct txn *t, uint64_t line, char image[PM_LINE]);
 
-/* The value of a pointer of home in this process, and the reverse. */
+/* moved_to_view() relocates a pointer of home to this process; moved_to_home() is the reverse. */
 static inline uint64_t moved_to_view(const struct txn *t, uint64_t value)
 {
     const struct moved *m = t->moved;

@@ -7,12 +7,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pages from one closed page to the next that one mprotect may span: beyond, a call is cheaper. */
+/* One mprotect may span at most this many pages from one closed page to the next. Beyond this a second
+ * call is cheaper. */
 #define CLOSE_GAP_MAX 512
-/* Runs closed when the map limit is reached. Each gives back up to two maps of about 65,000; the
- * sweep's price is spread over as many faults. */
+/* Runs closed when the map limit is reached. Each run gives back up to two maps of about 65,000. The cost
+ * of the sweep is spread over as many faults. */
 #define EVICT_RUNS 4096
-/* Entries for which memory is kept between transactions; more than stay open across a commit. */
+/* At most this many entries keep memory between transactions. They suffice for the pages that stay open
+ * across a commit. */
 #define ENTRIES_KEPT 4096
 
 static uint64_t pages_max(const struct container *c)
@@ -39,7 +41,7 @@ uint32_t pages_evict(struct pages *pages)
 {
     uint32_t end = (uint32_t)(container_bytes(pages->c) >> PM_PAGE_SHIFT), runs = 0;
     uint32_t page = pages->hand < end ? pages->hand : 0;
-    /* Begin between runs, or else the first one would be a part of a run. */
+    /* Begin between two runs: otherwise the first run would be only a part of a run. */
     while (page > 0 && pages->flags[page] & PAGE_OPEN)
         page--;
     for (uint32_t left = end; left > 0 && runs < EVICT_RUNS;) {
@@ -69,7 +71,8 @@ static int protect_or_evict(struct pages *pages, uint32_t first, uint32_t count,
     return error;
 }
 
-/* How many pages from `page` on, in its segment, are closed and of one kind; at most `most`. */
+/* The number of pages from `page` on that are closed and of one kind. They lie in its segment; at most
+ * `most`. */
 static uint32_t extent(const struct pages *pages, uint32_t page, uint32_t most)
 {
     uint32_t per_segment = (uint32_t)(pages->c->segment_size >> PM_PAGE_SHIFT);
@@ -126,7 +129,7 @@ int pages_close(struct pages *pages, uint32_t first, uint32_t count)
     return error;
 }
 
-/* Whether all of [from, to) is closed already, so that protecting it again changes nothing. */
+/* True if all of [from, to) is closed already, so that protecting it again changes nothing. */
 static bool all_closed(const struct pages *pages, uint32_t from, uint32_t to)
 {
     if (to - from > CLOSE_GAP_MAX)

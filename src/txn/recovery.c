@@ -1,14 +1,15 @@
 /*
- * Recovery at open. Which engine wrote the log is in the base epoch's word; that engine's recovery
- * runs, whichever engine is going to be used. Its cost is that of reading the log; the container's
- * size does not matter. Each step can be interrupted and repeated: until the base epoch is raised
- * the log says the same as before.
+ * Recovery at open. The base epoch's word says which engine wrote the log. This engine's recovery runs,
+ * whichever engine is going to be used. It costs as much as reading the log; the container's size does
+ * not matter. Each step can be interrupted and repeated: until the base epoch is raised, the log says the
+ * same as before.
  *
- *   1  the engine decides on the state to restore, makes durable what the decision rests on (rule
- *      5), and changes home
- *   2  all of that is made durable, and the sums of that state, and the guard
- *   3  then the base epoch, by a round of its own (U6); and with it what says which segments
- *      are log, even if the log was empty, and the mark that a writer has the file open
+ *   1  The engine decides on the state to restore, makes durable what the decision rests on (U5, R5),
+ *      and changes home.
+ *   2  The changes are made durable, with the sums of the restored state and the guard.
+ *   3  Then the base epoch is raised by a round of its own (U6), even if the log was empty. The same
+ *      round writes the words that say which segments are log, and the mark that a writer has the
+ *      file open.
  *
  * Nothing read from the medium is used before its checksum and its range were checked.
  */
@@ -105,8 +106,9 @@ bool recovery_takes_log(const struct txn *t, const struct record_word *word)
 void void_log_in(const struct txn *t, struct format_state *state, uint64_t base)
 {
     uint64_t kind = t->engine->in_place ? 0 : BASE_REDO;
-    /* The images are those of an epoch that ends here. So no later one has the same lower bits,
-     * however many there are in which the other engine does not store this word. */
+    /* This word counts images of an epoch that ends here, so clear it. While the other engine is in use,
+     * it does not store this word. Without the clearing, a later epoch with the same lower bits would
+     * believe the old count. */
     __atomic_store_n(&state->fenced_images, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&state->base_epoch, seal(base | kind), __ATOMIC_RELAXED);
 }
@@ -141,9 +143,9 @@ int publish_file_mark(struct txn *t, uint64_t mark)
 }
 
 /*
- * A process that died may have claimed segments for the log and not come to a fence, so that they
- * are the log's in the cache only. Records of ours are going to lie there. (On a file fdatasync(2)
- * has it all.)
+ * A dead process may have claimed segments for the log without reaching a fence. Then only the cache says
+ * that they belong to the log. Our records are going to lie there, so write these words back. (On a file
+ * fdatasync(2) writes them all.)
  */
 static void write_back_claims(struct txn *t)
 {
@@ -172,8 +174,8 @@ int recover(struct txn *t)
         if (error == 0)
             error = medium_settle(&t->c->medium);
     }
-    /* Even if there was nothing: a first commit of base + 1 may have been torn before its record,
-     * and have left images of base + 2, written ahead. */
+    /* Do this even if the log was empty. A first commit of base + 1 may have been torn before its record,
+     * and may have left images of base + 2, written ahead. */
     if (error == 0) {
         write_back_claims(t);
         set_file_mark(t, t->c->mark_open);

@@ -1,8 +1,8 @@
 /*
- * Who owns which segment. Data segments change hands with the transaction, through journaled words.
- * The log cannot wait for a commit: its word is stored home at once, and fenced by the round of the
- * first image or record in the segment, which counts only then. So a segment of the log is taken
- * from those free in home *and* shadow, as any other.
+ * Who owns which segment. Data segments change owners with the transaction, through journaled words. The
+ * log cannot wait for a commit. Its word is stored home at once. The round of the first image or record
+ * in the segment fences the word, and the segment counts only then. So the log, like everybody else,
+ * takes a segment only if it is free in home *and* in shadow.
  */
 #include "txn/txn.h"
 
@@ -34,7 +34,7 @@ static uint32_t find_run(struct txn *t, uint32_t count)
     return UINT32_MAX;
 }
 
-/* Grow the file by `missing` segments, or by more at once, since more will be wanted. */
+/* Grow the file by `missing` segments, or by more at once, because more will be needed. */
 static int grow(struct txn *t, uint32_t missing)
 {
     uint64_t step =
@@ -42,13 +42,13 @@ static int grow(struct txn *t, uint32_t missing)
     return container_grow(t->c, missing, (uint32_t)max_u64(missing, step));
 }
 
-/* As find_run(), growing the file if need be. The page lock is held. [handler] */
+/* As find_run(), but grow the file if there is no run. The page lock is held. [handler] */
 static int64_t find_or_grow(struct txn *t, uint32_t count)
 {
     uint32_t first = find_run(t, count);
     if (first != UINT32_MAX)
         return first;
-    /* The file's last segments may be free: only what is missing to the run is grown. */
+    /* The file's last segments may be free. Then the file grows only by the rest of the run. */
     uint32_t end = atomic_load(&t->c->segments), tail = 0;
     while (tail < count && end - tail > t->free_hint && is_free(t, end - tail - 1))
         tail++;
@@ -68,7 +68,7 @@ int64_t segments_take(struct txn *t, uint32_t count, uint64_t word, uint64_t hea
                         i == 0 ? word : segment_word(SEGMENT_MORE, i));
         uint32_t page = first_page(t, (uint32_t)first);
         uint32_t pages = count * pages_per_segment(t->c);
-        /* From an earlier life pages may be open. */
+        /* Pages of an earlier owner may still be open. */
         int error = pages_close(&t->pages, page, pages);
         if (error == 0) {
             pages_reset(&t->pages, page, pages, t->engine->in_place);
@@ -101,7 +101,7 @@ int64_t segments_take_alike(struct txn *t, uint32_t from, uint32_t count, uint64
         return first;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    for (uint32_t i = 0; i < count; i++) /* none says where it stands */
+    for (uint32_t i = 0; i < count; i++) /* these words do not depend on the segment's place */
         journal_set(&t->journal, &t->table, (uint32_t)first + i, shadow_table(t->c)[from + i]);
     lock_release_masked(&t->lock, &saved);
     return first;
@@ -113,12 +113,12 @@ void segments_release(struct txn *t, uint32_t first, uint32_t count)
     lock_acquire_masked(&t->lock, &saved);
     for (uint32_t i = first; i < first + count; i++)
         journal_set(&t->journal, &t->table, i, 0);
-    if (first < t->free_hint) /* taken in this transaction, they are free again at once */
+    if (first < t->free_hint) /* segments taken in this transaction are free again at once */
         t->free_hint = first;
     lock_release_masked(&t->lock, &saved);
 }
 
-/* In both tables at once; whole, for who reads them without the lock. */
+/* Store a word to both tables. Each store is atomic, for readers without the lock. */
 static void set_words(struct txn *t, uint32_t segment, uint64_t word)
 {
     __atomic_store_n(&shadow_table(t->c)[segment], word, __ATOMIC_RELAXED);
@@ -139,7 +139,7 @@ int segments_claim_log(struct txn *t, unsigned h)
     uint64_t word = segment_log_word(h, half->order);
     set_words(t, (uint32_t)segment, word);
     error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof word);
-    if (error != 0) { /* recovery would not find what is written there */
+    if (error != 0) { /* recovery would not find anything written there */
         set_words(t, (uint32_t)segment, 0);
         return error;
     }
@@ -148,14 +148,14 @@ int segments_claim_log(struct txn *t, unsigned h)
     return 0;
 }
 
-/* The last of a half. -errno: it stays */
+/* Take the last segment from a half. -errno: the segment stays. */
 static int release_log(struct txn *t, struct log_half *half)
 {
     uint32_t segment = half->segments[half->count - 1];
     uint64_t word = home_table(t->c)[segment];
     set_words(t, segment, 0);
     int error = medium_publish(&t->c->medium, &home_table(t->c)[segment], sizeof word);
-    if (error != 0) { /* the file would say that it is log, and perhaps that is cut off */
+    if (error != 0) { /* the file would still call it log, and it may be cut off */
         set_words(t, segment, word);
         return error;
     }
@@ -184,7 +184,7 @@ void segments_unclaim_log(struct txn *t, unsigned h, uint32_t count)
     bool any = half->count > count;
     while (half->count > count && release_log(t, half) == 0)
         ;
-    if (any) /* an error comes back at the next round */
+    if (any) /* the next round reports an error */
         (void)medium_fence(&t->c->medium);
 }
 
@@ -194,7 +194,7 @@ int segments_cut_log(struct txn *t)
     for (unsigned h = 0; h < 2; h++)
         while (t->log.half[h].count > 1 && error == 0)
             error = release_log(t, &t->log.half[h]);
-    /* Before anybody stores there: what a segment of the log has is read as log. */
+    /* Fence before anybody stores to these segments: recovery reads the contents of a log segment as log. */
     int fenced = medium_fence(&t->c->medium);
     return error != 0 ? error : fenced;
 }
@@ -240,7 +240,7 @@ void segments_close_freed(struct txn *t, const struct record_word *words, uint64
     }
 }
 
-/* Pages at the start of a slab with this word, which are its bitmap's. */
+/* Pages at the start of a slab that its bitmap takes. `word` is the slab's table word. */
 static uint32_t header_pages(const struct txn *t, uint64_t word)
 {
     uint32_t size = segment_argument(word) * FORMAT_GRANULARITY_MIN;

@@ -1,22 +1,22 @@
 /*
- * Giving the end of the file back, in the middle of a container's life.
+ * Giving the end of the file back while a container is in use.
  *
- * Recovery refuses a table or a record that names what is beyond the end of the file. So before the
- * end is cut off
+ * Recovery refuses a table or a record that names anything beyond the end of the file. So three steps
+ * come in this order:
  *
- *   1  home is what the last commit made it, and durable; the base epoch voids the log, by a round
- *      of its own: as a clean close does it
- *   2  the log, which has grown to wherever there was room, becomes as small as a new container's, by
- *      another round
- *   3  what is behind the last segment in use goes
+ *   1  Home has the last commit, and is made durable. A round of its own raises the base epoch, which
+ *      voids the log. A clean close does the same.
+ *   2  The log may have grown to wherever there was room. It becomes as small as a new container's log,
+ *      by another round.
+ *   3  The file's end behind the last segment in use is cut off.
  *
- * A crash in between leaves a container that was closed cleanly, or one whose log is longer than it
- * need be. Under undo, where the log has images for the open epoch, that is another one afterwards,
- * as if the container had been opened again.
+ * A crash in between leaves a container that was closed cleanly, or one whose log is longer than
+ * necessary. Under undo the log has images for the open epoch. So the epoch changes, as if the container
+ * had been opened again.
  *
- * And giving back what a call that failed has made the file grow by. Nothing there has ever been
- * committed, so nothing need be made durable first: only what the open transaction remembers of these
- * pages goes.
+ * This file also cuts off growth of the file for a call that failed. Nothing there has ever been
+ * committed, so nothing need be made durable first. Only what the open transaction remembers of these
+ * pages is forgotten.
  */
 #include "txn/txn.h"
 
@@ -26,7 +26,7 @@
 
 #include <assert.h>
 
-/* Segments up to the last that is in use. */
+/* The number of segments up to the last one in use. */
 static uint32_t segments_used(const struct txn *t)
 {
     uint32_t end = atomic_load(&t->c->segments);
@@ -55,13 +55,13 @@ static int cut_off(struct txn *t, uint32_t end)
     if (error != 0)
         return error;
     pages_forget(&t->pages, page, pages);
-    assert(t->free_hint <= end); /* no segment below it is free */
+    assert(t->free_hint <= end); /* no segment below the hint is free */
     return container_shrink(t->c, end);
 }
 
 static int shrink(struct txn *t)
 {
-    int error = pages_close_listed(&t->pages); /* their images go with the log */
+    int error = pages_close_listed(&t->pages); /* the images of these pages go with the log */
     if (error == 0)
         error = t->engine->drain(t);
     if (error == 0)
@@ -83,8 +83,8 @@ int txn_shrink(struct txn *t)
     return result;
 }
 
-/* Should it fail the file stays longer, as after a call that succeeded. So it does while a copy is being
- * made, which reads home without the lock. */
+/* If this fails the file stays longer, as after a call that succeeded. While a copy is being made the
+ * file stays longer too, because the copy reads home without the lock. */
 void txn_cut_tail(struct txn *t, uint32_t segments)
 {
     uint32_t end = (uint32_t)max_u64(segments, segments_used(t));

@@ -9,18 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Words that one commit names; it counts the others. */
+/* A commit names at most this many words, and counts the others. */
 #define NAMED_MAX 16
 
 struct scan {
     struct txn *t;
     struct maps maps; /* read when the first word needs them */
     bool have_maps;
-    int error; /* of reading them */
+    int error; /* of maps_read() */
     uint64_t found;
 };
 
-/* Memory of libpm's own that takes much address space, and to which nobody points. */
+/* True for libpm's tables of marks and kinds. They take much address space, and nobody points to them. */
 static bool is_of_tables(uint64_t value)
 {
     return value - MARKS_TABLE < MARKS_SIZE || value - KINDS_TABLE < KINDS_SIZE;
@@ -64,8 +64,8 @@ static void look_at(struct scan *s, uint64_t offset, uint64_t value)
             s->t->c->path, offset, value, object, target);
 }
 
-/* A page, and what it was at the last commit; NULL: nothing that counts. In a moved container a word that
- * is not mapped is the same in home and view. */
+/* Scan a page. `before` has its contents at the last commit; NULL if it had no object then. In a moved
+ * container a word that is not mapped is the same in home and view. */
 static void scan_page(struct scan *s, uint32_t page, const char *before)
 {
     struct txn *t = s->t;
@@ -86,7 +86,7 @@ static void scan_page(struct scan *s, uint32_t page, const char *before)
     }
 }
 
-/* Stores are in place: the log has what was there. Pages that were fresh have no image. */
+/* Under undo stores are in place, so the log has the old contents. Pages that were fresh have no image. */
 static void scan_in_place(struct scan *s)
 {
     const struct txn *t = s->t;
@@ -100,7 +100,7 @@ static void scan_in_place(struct scan *s)
             scan_page(s, t->notes[i].page, NULL);
 }
 
-/* Stores are in private copies: home has what was there. */
+/* Under redo stores are in private copies, so home has the old contents. */
 static void scan_private(struct scan *s)
 {
     const struct txn *t = s->t;

@@ -1,9 +1,9 @@
 /*
- * Adding up journaled words. The segment table says where they are: a slab begins with its bitmap, and
- * a map is nothing else. Other segments have none.
+ * Adding up journaled words. The segment table says where they are: a slab begins with its bitmap, and a
+ * map segment has nothing but journaled words. Other segments have none.
  *
- * The state page gets new sums before the base epoch is raised, with a fence between the two. After a crash
- * there the log counts still, and recovery takes the sums from its newest record.
+ * The state page gets new sums before the base epoch is raised, with a fence between the two. If a crash
+ * comes between them, the log still counts, and recovery takes the sums from its newest record.
  */
 #include "txn/sums.h"
 
@@ -32,7 +32,7 @@ static uint32_t range(const struct container *c, uint64_t offset, uint64_t words
     return sum;
 }
 
-/* The words in a segment whose table word is `word`. */
+/* Add up the journaled words of a segment whose table word is `word`. */
 static uint32_t in_segment(const struct container *c, uint32_t segment, uint64_t word)
 {
     uint64_t offset = (uint64_t)segment << c->segment_shift, words = 0;
@@ -82,7 +82,7 @@ struct sums sums_of_home(const struct txn *t)
     return (struct sums){fixed_of_home(t->c), rest_of_home(t->c)};
 }
 
-/* `found`: what home has of the sums. */
+/* `found`: the sums of the words that home has. */
 static int compare(const struct txn *t, struct sums found, const char *of)
 {
     if (sums_word(found) == sums_word(t->sums))
@@ -105,7 +105,8 @@ int sums_check_rest(const struct txn *t)
     return compare(t, (struct sums){t->sums.fixed, rest_of_home(t->c)}, "bitmaps and pointer map");
 }
 
-/* Also what is there already: after the death of a process perhaps in the cache only. */
+/* Write the word back even if home has it already: after the death of a process it may be in the cache
+ * only. */
 static int store(struct txn *t, uint64_t *at, uint64_t word)
 {
     __atomic_store_n(at, word, __ATOMIC_RELAXED);

@@ -20,7 +20,7 @@ static uint64_t notes_bytes(const struct container *c)
     return (c->max_size >> PM_PAGE_SHIFT) * sizeof(struct page_note);
 }
 
-/* A record of everything: each page listed, each word of each bitmap and pointer map changed. */
+/* Bytes of the largest record: it lists each page, and each word of each bitmap and pointer map. */
 static uint64_t record_bytes(const struct container *c)
 {
     uint64_t words = divide_up(c->max_size / FORMAT_GRANULARITY_MIN, BITMAP_SLOTS) +
@@ -28,8 +28,8 @@ static uint64_t record_bytes(const struct container *c)
     return log_record_bytes(c->segments_max, words, c->max_size >> PM_PAGE_SHIFT);
 }
 
-/* Whether the argument of a table word makes sense where it stands. `run`: segments that the large
- * object before it still claims; `*run` counts down over SEGMENT_MORE words. */
+/* True if the argument of a table word is valid at this segment. `*run` has the number of segments that
+ * the large object before it still claims; it counts down over SEGMENT_MORE words. */
 static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t word, uint32_t *run,
                           uint32_t *run_first)
 {
@@ -59,8 +59,8 @@ static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t 
     return false;
 }
 
-/* Where to stop looking for words that are wrong: as a rule nothing but zeros follows the file's
- * segments, of which the first shows whether a large object was cut off. */
+/* The end of the range in which to look for wrong words. Usually only zeros follow the words of the
+ * file's segments. The first word behind them shows whether a large object was cut off. */
 static uint32_t table_end(const struct container *c, uint32_t segments)
 {
     uint64_t beyond = 0;
@@ -70,8 +70,8 @@ static uint32_t table_end(const struct container *c, uint32_t segments)
 }
 
 /*
- * The segment table as the medium has it, so that whoever computes with its words is safe. Before
- * recovery the words of a commit may be there in part, so each is only looked at by itself.
+ * Check the segment table as the medium has it. Afterwards code may safely compute with the words. Before
+ * recovery a commit's words may be there in part, so each word is checked by itself.
  */
 static int check_table(const struct container *c, bool recovered)
 {
@@ -114,7 +114,7 @@ static int load_tables(struct txn *t)
     return load_log(t);
 }
 
-/* The root's words as the medium has them; whether the root is an object is pm_check()'s to say. */
+/* Check the root's words as the medium has them. pm_check() tells whether the root is an object. */
 static int check_root(const struct txn *t)
 {
     const uint64_t *root = home_word(t->c, t->root.offset);
@@ -127,7 +127,8 @@ static int check_root(const struct txn *t)
     return 0;
 }
 
-/* What recovery has left is of the last commit; or of an older format, which cannot tell. */
+/* After recovery home must have the sums of the last commit. A container of an older format has no sums
+ * to compare. */
 static int check_sums(struct txn *t)
 {
     if (t->c->header.version == FORMAT_VERSION)
@@ -139,7 +140,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
 {
     bool stores = options->stores && !options->engine->in_place;
     bool kinds = stores && c->vouched, audit = options->audit && !kinds;
-    bool untouched = c->readonly && !c->moved; /* nothing faults that should not */
+    bool untouched = c->readonly && !c->moved; /* no access needs our handler */
     *t = (struct txn){.c = c,
                       .engine = options->engine,
                       .concurrent = options->concurrent,
@@ -151,7 +152,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                       .refuse_modules = options->refuse_modules,
                       .journal = {.c = c}};
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
-        /* Words that recovery applied may have given or taken log segments. */
+        /* Words that recovery applied may have added or removed log segments. */
         if (check_table(c, true) == 0 && load_log(t) == 0 && check_root(t) == 0 &&
             modules_load(t) == 0 && check_sums(t) == 0 &&
             options->recovered(t) == 0 && container_map_rest(c) == 0 &&
@@ -171,7 +172,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     return -1;
 }
 
-/* Under the page lock: while another thread stores, the log claims segments. */
+/* Under the page lock, because the log claims segments while another thread stores. */
 static int check_locked(struct txn *t)
 {
     const struct container *c = t->c;
@@ -234,7 +235,7 @@ int txn_close(struct txn *t)
 void txn_abandon(struct txn *t)
 {
     int error = errno;
-    if (!t->c->readonly) /* else a copy of it, which is whole, would be refused; and if this fails it is */
+    if (!t->c->readonly) /* if open, a copy of the whole file would be refused; it is too if this fails */
         (void)publish_file_mark(t, MARK_CLOSED);
     txn_unload(t);
     errno = error;
@@ -318,9 +319,9 @@ void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count)
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     for (uint32_t page = first; page < first + count; page++)
-        /* A page that the last record lists must not change without an image, or the record would
-         * seem not to hold. Faults list neighbours of slabs that the allocator does not know yet.
-         */
+        /* If the last record lists a page, the page must not change without an image, or the record would
+         * seem not to hold. Faults also list neighbours that lie in slabs which the allocator does not
+         * know yet. */
         if (!(t->pages.flags[page] & (PAGE_LISTED | PAGE_KNOWN)))
             page_set(&t->pages, page, PAGE_FRESH);
     lock_release_masked(&t->lock, &saved);
@@ -352,8 +353,9 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     return t->engine->reserve(t, pages, extra_pages, extra_words);
 }
 
-/* Signal handlers may store while we commit, or read what has to be moved first; and other threads: from
- * here on their stores wait for the lock and belong to the next epoch. */
+/* While we commit, signal handlers may store, or read pages that must be made first. With concurrent
+ * stores other threads may store too. From here on their stores wait for the lock and belong to the next
+ * epoch. */
 static int commit_masked(struct txn *t)
 {
     sigset_t saved;
@@ -365,7 +367,7 @@ static int commit_masked(struct txn *t)
     return result;
 }
 
-/* Where no code tells what it stores. */
+/* For containers where no code tells what it stores. */
 static int look_at_pages(struct txn *t)
 {
     int result = t->c->vouched ? foreign_check_declared(t) : 0;

@@ -1,19 +1,19 @@
 /*
- * The audit of store tracking. A store by code that marks nothing, to a page that other marks have
- * opened, leaves no trace but a line that differs from home without a mark (I1). So comparing open
- * pages with home finds it: one page every AUDIT_EVERY commits always, which finds a habit sooner
- * or later at the price of some nanoseconds a commit; all pages at every commit when the
- * environment has LIBPM_AUDIT=1.
+ * The audit of store tracking. Suppose that code without marks stores to a page that other marks have
+ * opened. The only trace is a line that differs from home and has no mark (I1). So the audit compares
+ * open pages with home. Normally it compares one page every AUDIT_EVERY commits: this costs some
+ * nanoseconds a commit, and finds repeated missed stores sooner or later. If the environment has
+ * LIBPM_AUDIT=1, it compares all open pages at every commit.
  *
  * If foreign code stores to a line and marked code stores there afterwards, the line's image already has
- * the foreign store (I4 does not hold). Commit trusts the image, and misses that store if nothing else
- * changes in the line. So under LIBPM_AUDIT=1 the audit also compares images with home. A line without
- * an image is compared with home by the commit itself: the commit includes a missed store there, and
- * the audit does not name it.
+ * the foreign store (I4 does not hold). Commit trusts the image, and misses the foreign store if nothing
+ * else changes in the line. So under LIBPM_AUDIT=1 the audit also compares images with home. Commit
+ * itself compares a line without an image with home. So the commit includes a missed store on this line,
+ * and the audit does not name it.
  *
- * The audit marks what it finds. The commit fails, since the program must not go on believing that all
- * its stores are seen. The audit then looks at all open pages and drops all images. So nothing is lost:
- * the next commit includes all missed stores.
+ * The audit marks the stores it finds. The commit fails, since the program must not go on believing that
+ * all its stores are seen. The audit then looks at all open pages and drops all images. So nothing is
+ * lost: the next commit includes all missed stores.
  */
 #include "txn/redo/redo.h"
 
@@ -23,13 +23,13 @@
 #include <string.h>
 
 #define AUDIT_EVERY 64
-/* States looked at to find the next open page. */
+/* The audit examines the states of at most this many pages to find the next open page. */
 #define AUDIT_LOOK 256
 static const char remedy[] = "was not announced: compile the code that makes it with pmcc, or call "
                              "pm_dirty() first; the next commit will include it";
 
-/* Whether a word is what home has. In a moved container a pointer may be, which it is if it is as
- * if nobody had stored there: so this may miss one in 2^64 stores. */
+/* True if the word of the view has home's value. In a moved container it may also have the relocated
+ * value of home's pointer. A store of exactly that value is missed: one store in 2^64. */
 static bool is_as_home(const struct txn *t, uint64_t offset)
 {
     uint64_t view = *(const uint64_t *)(t->c->base + offset), home = *home_word(t->c, offset);
@@ -46,7 +46,7 @@ static bool line_is_as_home(const struct txn *t, uint64_t line)
     return offset == end;
 }
 
-/* The first byte that differs from home, in a word or line that does. */
+/* The first byte that differs from home. The word or line at `offset` must differ. */
 static uint64_t first_difference(const struct txn *t, uint64_t offset)
 {
     while (is_as_home(t, offset))
@@ -56,7 +56,7 @@ static uint64_t first_difference(const struct txn *t, uint64_t offset)
     return offset;
 }
 
-/* `offset`: of a word or line that differs from home. */
+/* `offset` is the offset of a word or line that differs from home. */
 static void escaped(struct txn *t, uint64_t offset)
 {
     struct redo *r = t->redo;
@@ -89,7 +89,7 @@ static void audit_page(struct txn *t, uint32_t page)
     }
 }
 
-/* Look at open pages until a store has escaped: at one page, or at all. */
+/* Compare the next open page with home, or all open pages if `all`. */
 static void audit_pages(struct txn *t, bool all)
 {
     struct redo *r = t->redo;
@@ -107,8 +107,8 @@ static void audit_pages(struct txn *t, bool all)
     r->audit_hand = page;
 }
 
-/* Whether a line was there, as a whole or in part, and still is. Commit takes all of a line that was not
- * (R7), and free memory may hold whatever foreign code left there. */
+/* True if an object was on the line, or on a part of it, at the last commit, and still is. Commit takes
+ * all of a line that had no object (R7), and such free memory may hold anything that foreign code left. */
 static bool stays_live(struct txn *t, uint64_t line)
 {
     if (!segments_page_is_data(t, (uint32_t)(line / PM_PAGE_LINES)))
@@ -117,7 +117,7 @@ static bool stays_live(struct txn *t, uint64_t line)
     return live & LIVE_BEFORE && live & LIVE_AFTER;
 }
 
-/* The words of a line that were stored to before its mark, and not since. */
+/* Report each word of the line that was stored to before the line's mark, and not since. */
 static void audit_image(struct txn *t, uint64_t line, const line_image *image)
 {
     for (uint64_t i = 0; i < PM_LINE_WORDS; i++) {
@@ -130,8 +130,7 @@ static void audit_image(struct txn *t, uint64_t line, const line_image *image)
     }
 }
 
-/* Not of listed pages: commit compares those with home, and a commit that failed may have written them
- * there. */
+/* Skip listed pages. Commit compares them with home, and a failed commit may have written them home. */
 void redo_audit_images(struct txn *t)
 {
     struct redo *r = t->redo;
@@ -144,7 +143,7 @@ void redo_audit_images(struct txn *t)
     }
 }
 
-/* Whether a store has escaped; out of line, for it is rare. */
+/* True if the audit found a missed store. Out of line, because it rarely runs. */
 __attribute__((noinline)) static bool audit(struct txn *t)
 {
     struct redo *r = t->redo;
@@ -166,6 +165,6 @@ int redo_audit(struct txn *t)
 {
     if ((!t->redo->audit && t->commits % AUDIT_EVERY != 0) || !audit(t))
         return 0;
-    errno = EFAULT; /* which saying so on stderr may have changed */
+    errno = EFAULT; /* the message on stderr may have changed errno */
     return -1;
 }

@@ -1,20 +1,20 @@
 /*
- * What a transaction has changed, found at commit: marked lines and listed pages, compared with
- * home, or their images, line by line. So a store of the value that was there costs no log.
+ * Commit finds here what a transaction has changed. It compares marked lines and listed pages with home,
+ * or with their images, line by line. So a store that does not change the value costs no log.
  *
- * By the objects on it (R1) a line is
+ * The objects on a line (R1) decide what happens to it:
  *
  *   live before and after     logged if it differs
- *   live after, not before    fresh: written straight home. On a file only where whole pages are,
- *                             for one more page in the round costs more than some lines of log; and
- *                             not in a moved container, where they are not to be copied as they are
- *   not live after            nobody's; under `stores` the view gets home's contents back, so that
- *                             the audit will not take them for stores that escaped. (What was free
- *                             already and was stored to all the same may be logged instead.)
+ *   live after, not before    fresh: written straight home. On a file only whole pages are written home,
+ *                             because one more page in the round costs more than some lines of log. In
+ *                             a moved container the line is logged, since home needs other pointers
+ *   not live after            nobody's. Under `stores` the view gets home's contents back, so that the
+ *                             audit does not report the line as a missed store. (A line that was already
+ *                             free and was stored to may be logged instead.)
  *
- * A fresh line counts even if it equals home (R7): free space may hold what a torn commit wrote
- * there, which a mere process crash left in the cache only. If the program repeats that very commit
- * the contents are the same, and still not durable.
+ * A fresh line counts even if it equals home (R7). A torn commit may have written the same contents to
+ * free space, and after a mere process crash they may be in the cache only. If the program repeats that
+ * commit, the contents are equal and still not durable.
  */
 #include "txn/redo/redo.h"
 
@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With so many lines marked it pays to sort them, whose images are then not used, and to treat pages
- * with many of them as pages: on a file soon, for whole fresh pages need no log there; else late, for
- * sorting costs 20 ns a line. */
+/* From this many marked lines on, commit sorts them. It then does not use their images, and lists pages
+ * with many marked lines as whole pages. On a file sorting pays early, because whole fresh pages need no
+ * log there. On pmem it pays late, because sorting costs 20 ns a line. */
 #define SORT_MIN_FILE 512
 #define SORT_MIN      IMAGES_MAX
 #define DENSE_MIN     (PM_PAGE_LINES / 2)
@@ -66,7 +66,7 @@ static void add_live(struct txn *t, uint64_t line, bool before)
         add_fresh(&t->redo->changes, line, 1);
 }
 
-/* `image`: I4, or NULL. */
+/* `image` is the line's image (I4), or NULL. */
 static void collect_line(struct txn *t, uint64_t line, const line_image *image)
 {
     bool differs =
@@ -75,10 +75,10 @@ static void collect_line(struct txn *t, uint64_t line, const line_image *image)
     if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
         add_live(t, line, live & LIVE_BEFORE);
     else if (differs && t->stores)
-        (void)redo_restore(t, line * PM_LINE, PM_LINE); /* no harm if not: nobody's */
+        (void)redo_restore(t, line * PM_LINE, PM_LINE); /* a failure does no harm: the line is nobody's */
 }
 
-/* Whether anything of the page has changed. */
+/* True if the page has changed. */
 static bool collect_page(struct txn *t, uint32_t page)
 {
     uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = 0;
@@ -106,8 +106,8 @@ static int compare_lines(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sort many marks, so that runs are long, without void ones; list pages with many of them. Images are
- * then of other entries, also for the commit after one that fails. */
+/* Drop void marks and sort the others, so that runs are long. List pages with many marks. The images then
+ * belong to other entries, so drop them, also for the commit after one that fails. */
 static void condense(struct txn *t)
 {
     struct redo *r = t->redo;
@@ -156,7 +156,7 @@ static inline void clear_marks(uint8_t *marks, uint8_t *kinds, uint64_t line, ui
         memset(kinds + line * PM_LINE_WORDS, KIND_NONE, lines * PM_LINE_WORDS);
 }
 
-/* Their entries stay, and are void. */
+/* The entries of these lines stay in `marked`, and are void. */
 void redo_forget(struct txn *t, uint32_t page)
 {
     struct redo *r = t->redo;
@@ -181,7 +181,7 @@ void redo_clear_marks(struct txn *t)
     uint8_t *marks = redo_mark(t, 0), *kinds = t->kinds ? redo_kinds(t, 0) : NULL;
     for (uint64_t i = 0, n = r->marked_count; i < n; i++)
         clear_marks(marks, kinds, r->marked[i], 1);
-    /* Not exchanged: that would wait for the record on its way to the medium. */
+    /* Not an atomic exchange: it would wait for the record on its way to the medium. */
     atomic_store_explicit(&r->marked_count, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < t->pages.count; i++)
         clear_marks(marks, kinds, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);

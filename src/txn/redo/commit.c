@@ -1,17 +1,18 @@
 /*
- * Commit of the redo engine. Everything that can fail comes before anything is changed, but for the
- * copying itself, which on a file may meet an error: then nothing refers to what was copied.
+ * Commit of the redo engine. Each step that can fail comes before the first change. The exception is
+ * copying, which may meet an I/O error on a file: then nothing refers to the copied data.
  *
- *   1  find what has changed; look for stores that escaped
- *   2  make room in the log
- *   3  fresh lines go straight home, the record to the log
- *   4  what need not wait for the record is done while it is on its way: marks are cleared, and it is
- *      noted what home will get
- *   5  pmem: fence. On a file wait() does that, later, for several commits at once
- *   6  home gets lines, past the cache, and words; cold pages are closed
- *   7  the words are written back by the next commit, in the round whose fence will wait for them, or
- *      if they are many at once: which makes them no more durable, but the next locked instruction, or
- *      fence, waits for it, and words that the next commit compares are out of the cache
+ *   1  Find what has changed. Look for missed stores.
+ *   2  Make room in the log.
+ *   3  Write fresh lines straight home, and the record to the log.
+ *   4  While the record is on its way, clear the marks, and note which words home will get.
+ *   5  Fence, on pmem. On a file redo_wait() does so later, for several commits at once.
+ *   6  Bring the words and the lines home, the lines past the cache. Close cold pages.
+ *   7  The next commit writes the words back, and its fence waits for them.
+ *
+ * If there are too many words for step 7, the commit writes them back at once. They are not durable any
+ * sooner. The next locked instruction or fence waits for them, and words that the next commit compares
+ * leave the cache.
  */
 #include "txn/redo/redo.h"
 
@@ -24,13 +25,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pages that stay open and listed across a commit, at most; and of those that may be private. */
+/* At most HOT_MAX pages stay open and listed across a commit, and at most 1/HOT_SHARE of `private_max`. */
 #define HOT_MAX   1024
 #define HOT_SHARE 4
 /* Bytes of the tables of changes that stay in memory between commits. */
 #define CHANGES_KEPT (64 * PM_PAGE)
 
-/* What becomes of a listed page, in its entry's slot. */
+/* At commit the `slot` of a listed page's entry says what becomes of the page. */
 #define PAGE_STAYS_LISTED 0u
 #define PAGE_STAYS_OPEN   1u
 #define PAGE_IS_CLOSED    SLOT_NONE
@@ -74,14 +75,14 @@ static uint64_t stream_bytes(const struct txn *t, const struct words *w)
                              ch->lines);
 }
 
-/* Many are empty, which no piece of the stream is to be. */
+/* Skip empty tables: redo_log_put() accepts no empty piece, and many tables are empty. */
 static inline void log_table(struct txn *t, const void *table, uint64_t bytes)
 {
     if (bytes > 0)
         redo_log_put(t, table, bytes);
 }
 
-/* Of the view, as write_fresh() and carry_home(): see tests/tsan.supp. */
+/* Reads lines of the view, like write_fresh() and carry_home(). Why this is no race: see tests/tsan.supp. */
 static inline void log_lines(struct txn *t, uint64_t run)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
@@ -134,12 +135,12 @@ static inline void note(struct redo *r, uint64_t offset, uint64_t bytes)
     r->unwritten[r->unwritten_count++] = (struct range){offset, bytes};
 }
 
-/* What journal_write_back() would write back, for later. */
+/* List the words that journal_write_back() would write back now. The next commit writes them back. */
 static inline void note_unwritten(struct redo *r, const struct words *w)
 {
     for (uint64_t i = 0; i < w->counts.clears; i++)
         note(r, w->clears[i].offset, w->clears[i].bytes);
-    for (uint64_t i = 0; i < w->counts.words; i++) /* one of a line speaks for those beside it */
+    for (uint64_t i = 0; i < w->counts.words; i++) /* one word stands for all of its line */
         if (i == 0 || w->words[i].offset / PM_LINE != w->words[i - 1].offset / PM_LINE)
             note(r, w->words[i].offset, sizeof w->words[i].value);
 }
@@ -152,13 +153,13 @@ static void trim(const void *table, uint64_t bytes)
                 MADV_DONTNEED);
 }
 
-/* Whether the next round can write back what this one changes. On a file it is queued at once. */
+/* True if the next round can write back the words of this commit. A file queues its pages at once. */
 static bool written_back_later(const struct txn *t, const struct words *w)
 {
     return !redo_on_file(t) && w->counts.clears + w->counts.words <= UNWRITTEN_MAX;
 }
 
-/* The record is written and on its way to the medium: meanwhile, what need not wait for it. */
+/* The record is written and on its way to the medium. Meanwhile do the work that need not wait for it. */
 static void leave_transaction(struct txn *t, const struct words *w)
 {
     struct redo *r = t->redo;
@@ -170,7 +171,7 @@ static void leave_transaction(struct txn *t, const struct words *w)
     trim(r->marked, marked * sizeof *r->marked);
 }
 
-/* The record is written, and durable but for a file: home gets what it has. */
+/* Bring the record's words and lines home. The record is written; on pmem it is also durable. */
 static void apply(struct txn *t, const struct words *w)
 {
     const struct changes *ch = &t->redo->changes;
@@ -259,15 +260,16 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
                           (unsigned long long)bytes);
 }
 
-/* Fence, or leave that to wait(); what is in the log from now on is the state after a crash. */
+/* On pmem fence; on a file redo_wait() does so later. After this a crash leaves the state that the log
+ * describes. */
 static void seal_record(struct txn *t)
 {
     struct redo *r = t->redo;
     if (!redo_on_file(t)) {
-        (void)medium_fence(&t->c->medium); /* of pmem: it cannot fail */
+        (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
         atomic_store_explicit(&r->home, t->epoch - 1, memory_order_relaxed);
         atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
-        txn_note_fenced(t, t->epoch); /* (home is not the file, on a file) */
+        txn_note_fenced(t, t->epoch); /* pmem only: on a file home is a copy in memory */
     }
     atomic_store_explicit(&r->proved, r->log.head.fenced, memory_order_release);
     atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
@@ -289,11 +291,11 @@ int redo_commit(struct txn *t)
         return 0;
     }
 
-    /* Giving up segments of the log adds a word for each; room is made for them too. */
+    /* Giving up log segments adds a word for each; reserve room for these words too. */
     uint64_t most =
         total + (t->log.half[0].count + t->log.half[1].count) * sizeof(struct record_word);
     int error = redo_log_reserve(t, most);
-    if (error == 0) /* R9: fresh ranges may be live in the last durable state; R11 */
+    if (error == 0) /* R9: fresh ranges may be live in the last durable state. R11 */
         error = redo_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);
     if (error == 0 && t->epoch > ROUND_MAX) /* R13 */
         error = redo_sync(t, t->epoch - ROUND_MAX);
@@ -302,7 +304,7 @@ int redo_commit(struct txn *t)
     if (redo_log_shrink(t, most) > 0)
         w = collect_words(t);
     w.sums = sums_after(t, w.words, w.counts.words);
-    redo_write_back(t); /* from here on reading home's lines would wait for the medium */
+    redo_write_back(t); /* after this point a read of home's lines would wait for the medium */
     error = write_fresh(t);
     if (error == 0)
         error = write_record(t, &w);
@@ -314,6 +316,6 @@ int redo_commit(struct txn *t)
     seal_record(t);
     finish(t, &w);
     if (redo_on_file(t))
-        (void)redo_log_trickle(t); /* an error comes back at the next sync or reservation */
+        (void)redo_log_trickle(t); /* the next sync or reservation reports an error */
     return 0;
 }

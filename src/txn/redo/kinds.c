@@ -1,27 +1,27 @@
 /*
- * From the kinds of words (base/marks.h) to the pointer map, before a commit.
+ * Before a commit, bring the pointer map up to date from the kinds of words (base/marks.h).
  *
- * A word of a marked line is then
+ * The kind of a word in a marked line decides whether the pointer map says "pointer" afterwards:
  *
- *   stored as a pointer           mapped. It must lead into the container, or be NULL or no address
- *                                 at all, as -1; what leads elsewhere will not be there tomorrow
- *   stored as we know not what    mapped if it leads into the container, or into a module
- *   changed to something else     not mapped
- *   pieced (base/marks.h, P4)     not mapped; the commit fails if it leads into the container or a module
- *   not stored to, or with what   as it was. Zero needs no moving either way, and a field that is
- *   was there, or zero            NULL now and then is not logged each time
+ *   stored as a pointer           mapped. It must lead into the container, or be NULL, or be no address
+ *                                 at all, like -1. Any other target will not be there tomorrow.
+ *   stored with unknown kind      mapped if it leads into the container, or into a module.
+ *   changed to something else     not mapped.
+ *   pieced (base/marks.h, P4)     not mapped; the commit fails if it leads into the container or a module.
+ *   not stored to, or stored      as it was. Zero never needs relocation, and this way the log gets no
+ *   with its old value or zero    entry each time a field becomes NULL.
  *
- * A fresh line is no exception: nothing of it was mapped at the last commit, for freeing an object
- * unmaps its words. What is mapped since, as by pm_realloc(), and then stored to, was never "there".
- * What was changed by stores that tell no kinds (pm_dirty(), or a page fault) stays as it was, so
- * that declared pointers stay declared. Where such stores may have followed one that tells its kind, the
- * word goes by its value.
+ * A fresh line needs no exception. Freeing an object unmaps its words, so no word of a fresh line was
+ * mapped at the last commit. A word that was mapped since, as by pm_realloc(), and then stored to, does
+ * not count as "as it was". A store that tells no kinds (pm_dirty(), or a page fault) leaves the map as
+ * it was, so declared pointers stay declared. If such a store may have followed a store that tells its
+ * kind, the word's value decides.
  *
  * Invariants
  *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_NONE, which is 0.
- *  K2  What is mapped explicitly in a marked line has a kind too: pm_mark_pointer() is a store here.
- *  K3  A word of KIND_NONE has not been stored to by code that tells kinds; but on a LISTED page it may
- *      have been, data. So there it is looked at.
+ *  K2  Each explicitly mapped word in a marked line has a kind too: pm_mark_pointer() counts as a store.
+ *  K3  Code that tells kinds has not stored to a word of KIND_NONE. On a LISTED page it may have stored data
+ *      there, so the word's value is compared with home.
  */
 #include "txn/redo/redo.h"
 
@@ -32,24 +32,26 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* Data whose kinds fill a page of the table, and as much as is rather given back than stored to. */
+/* One page of the kinds table covers KINDS_PAGE bytes of data. From FORGET_MIN bytes on, giving the
+ * table's memory back to the system is cheaper than storing to it. */
 #define KINDS_PAGE    (PM_PAGE << KINDS_WORD_SHIFT)
 #define FORGET_MIN    (UINT64_C(1) << 20)
 
-/* In one look: a word that goes by its value, or that may be pieced, as no whole store has both bits. */
+/* One mask for two questions: does the word's value decide, or may the word be pieced? A store of a whole
+ * word never sets both bits; pieces may (base/marks.h, P5). */
 #define KIND_LEADING  (KIND_BY_VALUE | KIND_PIECE_LAST)
 
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
-#define OUT_OF_LINE   __attribute__((noinline)) static /* what is rare must not cost registers */
+#define OUT_OF_LINE   __attribute__((noinline)) static /* rare code must not cost registers */
 
-/* Those of a line's words that are of one of some kinds; a bit each, the first in bit 0. */
+/* Mask of the words of this line whose kind has a bit of `some`: one bit a word, the first word in bit 0. */
 static inline unsigned words_of(uint64_t kinds, int some)
 {
     __m128i of_some = _mm_and_si128(_mm_cvtsi64_si128((int64_t)kinds), _mm_set1_epi8((char)some));
     return (unsigned)_mm_movemask_epi8(_mm_adds_epu8(of_some, _mm_set1_epi8(INT8_MAX)));
 }
 
-/* Those that are pieced. */
+/* Mask of the words of this line that are pieced. */
 static inline unsigned pieced_of(uint64_t kinds)
 {
     return (unsigned)_mm_movemask_epi8(_mm_cvtsi64_si128((int64_t)kinds_pieced(kinds)));
@@ -67,8 +69,8 @@ static inline const uint64_t *line_words(const struct txn *t, uint64_t line)
     return (const uint64_t *)(t->c->base + line * PM_LINE);
 }
 
-/* Those of some mapped words that are as they were, or zero. In a moved container that is: as the view has
- * them, for text may be what home has for the pointer. */
+/* Mask of the words in `mapped` that have their old value, or are zero. In a moved container the old
+ * value is the relocated one, because home may have text where the view has a pointer. */
 static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
 {
     const uint64_t *now = line_words(t, line), *was = home_word(t->c, line * PM_LINE);
@@ -80,7 +82,7 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
     return words & mapped;
 }
 
-/* Which words of a line were mapped at the last commit. */
+/* Mask of the words of this line that were mapped at the last commit. */
 static uint8_t mapped_before(const struct txn *t, uint64_t line)
 {
     struct mapped_place at = mapped_place(t, line);
@@ -88,9 +90,9 @@ static uint8_t mapped_before(const struct txn *t, uint64_t line)
     return map ? (uint8_t)(home_word(t->c, map)[at.word] >> at.shift) : 0;
 }
 
-/* Those of some words, stored to and unchanged(), that stay mapped. What was mapped since the last
- * commit, as by pm_realloc(), is not as it was, whatever home has there: in a fresh object that is
- * anything. */
+/* Mask of the words in `same` that stay mapped. All of them are stored to and unchanged(). A word that
+ * was mapped since the last commit, as by pm_realloc(), does not stay mapped unless it is zero. In a
+ * fresh object home may have anything there. */
 static uint8_t kept(const struct txn *t, uint64_t line, uint8_t same)
 {
     const uint64_t *words = line_words(t, line);
@@ -102,8 +104,8 @@ static uint8_t kept(const struct txn *t, uint64_t line, uint8_t same)
 
 /* ---- at commit ------------------------------------------------------------------------------- */
 
-/* Where objects are, and just behind: numbers look like addresses of the first pages sooner than of
- * others. */
+/* True if `value` leads to objects, or just behind a page of objects. A number is more likely to look
+ * like an address of the first pages than of any other, so free pages do not count. */
 static bool leads_to_data(const struct txn *t, uint64_t value)
 {
     uint64_t offset = value - (uintptr_t)t->c->base;
@@ -112,7 +114,7 @@ static bool leads_to_data(const struct txn *t, uint64_t value)
             segments_page_is_data(t, (uint32_t)((offset - 1) >> PM_PAGE_SHIFT)));
 }
 
-/* Those of some words that lead to objects, or into a module. -1: pm__fail(). */
+/* Mask of the words in `words` that lead to objects, or into a module. -1: pm__fail(). */
 static int leading(struct txn *t, uint64_t line, unsigned words)
 {
     const uint64_t *values = line_words(t, line);
@@ -131,8 +133,8 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
     return pointers;
 }
 
-/* P4. -1 with a message if a word of a line, one of `words` which are pieced, leads to an object or into a
- * module. */
+/* P4. Fail with a message if a pieced word leads to an object or into a module. `words` has the pieced
+ * words of this line. 0, or -1. */
 static int refuse_pieced(struct txn *t, uint64_t line, unsigned words)
 {
     const uint64_t *values = line_words(t, line);
@@ -156,12 +158,13 @@ int txn_refuse_pieced(const struct txn *t, uint64_t offset)
                     t->c->path, offset, *(const uint64_t *)(t->c->base + offset), object);
 }
 
-/* How a line came to be looked at: what is told of its words may not be all. */
-#define VISIT_FOREIGN 1u /* others, who tell no kinds, have stored there too */
-#define VISIT_UNSEEN  2u /* and nobody has said where */
-#define VISIT_LISTED  4u /* its page is, K3 */
+/* How the commit found a line. With FOREIGN, the kinds may not tell of every store: */
+#define VISIT_FOREIGN 1u /* code that tells no kinds has stored to the line too */
+#define VISIT_UNSEEN  2u /* and nobody said where on the line */
+#define VISIT_LISTED  4u /* the line's page is listed, K3 */
 
-/* Which words of a line are pointers now, of which `was` were mapped. -1: pm__fail(). */
+/* Mask of the words of this line that are pointers now; the words in `was` were mapped before. -1:
+ * pm__fail(). */
 OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned visit)
 {
     uint64_t kinds = line_kinds(t, line);
@@ -178,7 +181,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     if (leads < 0)
         return -1;
     if (visit & VISIT_FOREIGN) {
-        /* Wherever they lead now, they stay declared, if that is no error. */
+        /* Declared words stay declared wherever they lead now, unless their target is an error. */
         uint8_t declared = others;
         if (foreign_check(t, line, &declared, true) != 0)
             return -1;
@@ -190,7 +193,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     return is | leads | others;
 }
 
-/* Have the map say which words of a line are pointers. */
+/* Make the pointer map say which words of the line are pointers. */
 static int set_mapped(struct txn *t, uint64_t line, uint8_t is)
 {
     struct mapped_place at = mapped_place(t, line);
@@ -212,10 +215,10 @@ OUT_OF_LINE int map_line(struct txn *t, uint64_t line, unsigned visit, void *con
     return is < 0 ? -1 : set_mapped(t, line, (uint8_t)is);
 }
 
-/* What is done with a line that has been stored to; not 0 ends it. */
+/* Called for a line that has been stored to; a result other than 0 ends the walk. */
 typedef int line_visitor(struct txn *t, uint64_t line, unsigned visit, void *context);
 
-/* A page that is listed since a store faulted there is all foreign. */
+/* If a page is listed because a store faulted there, all of its lines count as foreign. */
 static int visit_page(struct txn *t, const struct page_entry *entry, line_visitor *visitor,
                       void *context)
 {
@@ -254,17 +257,17 @@ OUT_OF_LINE int visit_marked(struct txn *t, uint64_t line, line_visitor *visitor
     return visitor(t, line, mark & MARK_FOREIGN ? VISIT_FOREIGN : 0, context);
 }
 
-/* What is looked at: the tables, and the map of a group of segments, if it has one. */
+/* The data that glance() reads: the tables, and the map of one group of segments, if the group has a map. */
 struct scene {
     const struct container *c;
     const uint8_t *marks, *kinds;
-    __m128i below; /* what modules_may_reach(): higher halves of words, as four numbers */
+    __m128i below; /* for modules_may_reach(): the bound on the higher halves of words, four times */
     const struct map_group *group;
     const uint64_t *map;
-    uint64_t first, count; /* number of its first word among all groups', and its words */
+    uint64_t first, count; /* the map's first word among all groups' words; words in the map */
 };
 
-/* The group of a line. */
+/* Fill in `scene` for the group of this line. */
 static void look_around(const struct txn *t, uint64_t line, struct scene *scene)
 {
     struct mapped_place at = mapped_place(t, line);
@@ -283,8 +286,8 @@ static inline bool lead_home(const struct scene *scene, const uint64_t *words, u
     return true;
 }
 
-/* Those of a line's words that modules_may_reach(), a bit each; and some more, by their higher halves
- * alone. */
+/* Mask of the words of this line for which modules_may_reach() is true. It compares higher halves only,
+ * so it may have more words. */
 static inline unsigned may_be_addresses(const struct scene *scene, const uint64_t *words)
 {
     const __m128 *pair = (const __m128 *)words;
@@ -299,16 +302,17 @@ static inline unsigned may_be_addresses(const struct scene *scene, const uint64_
     return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(eight, _mm_setzero_si128()));
 }
 
-/* A word of a group's map, and bits that it is to have too. */
+/* Bits to set in a word of a group's map. */
 struct addition {
     uint64_t word, bits;
 };
 
 enum { ADDITIONS_MAX = 32 };
 
-/* Look at marked lines, until one takes more than a glance: pointers lead home, other words that were
- * stored are no addresses, and were not mapped; or until there are ADDITIONS_MAX. Where that is. A loop
- * without calls, for a commit of a few lines spends a noticeable part of its time here. */
+/* Examine marked lines until a line needs map_line(), or until there are ADDITIONS_MAX additions. Returns
+ * where it stopped. A line needs no map_line() if its pointers lead into the container, and its other
+ * stored words are no addresses and were not mapped. The loop calls no function, because a commit of a
+ * few lines spends a noticeable part of its time here. */
 ALWAYS_INLINE const uint64_t *glance(const struct scene *scene, const uint64_t *marked,
                                      const uint64_t *end, struct addition **additions)
 {
@@ -422,7 +426,7 @@ static void set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kin
     }
 }
 
-/* A piece of a word, from one of its bytes to before another. */
+/* Mark the bytes `from` to `to` - 1 of a word as stored in pieces. */
 static void set_piece(uint8_t *kind, uint64_t from, uint64_t to)
 {
     uint8_t pieces = *kind & KIND_PIECES;
@@ -468,8 +472,8 @@ void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
     }
 }
 
-/* Those of a line's words that have a kind and are about to lose it: by their value from now on. Other
- * threads may be telling the kinds of the others. */
+/* Let the value decide from now on for each of `words` that has a kind, because its kind is no longer
+ * certain. Other threads may be telling the kinds of the line's other words. */
 static void doubt_kinds(struct txn *t, uint64_t line, unsigned words)
 {
     uint8_t *kinds = redo_kinds(t, line);
@@ -495,20 +499,20 @@ void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes)
     }
 }
 
-/* A byte for each bit. */
+/* A byte of 0 or 1 for each bit. */
 static uint64_t spread(uint8_t bits)
 {
     uint64_t bytes = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
     return (bytes + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
 }
 
-/* Whether words of a line may have been stored to though their kind is KIND_NONE: K3. */
+/* True if words of the line may have been stored to though their kind is KIND_NONE: K3. */
 static inline bool others_store_to(const struct txn *t, uint64_t line, uint8_t mark)
 {
     return mark & MARK_FOREIGN || is_listed(t, line);
 }
 
-/* The kinds that are told of words, and data where there are none. */
+/* The kinds as told, with KIND_DATA in place of KIND_NONE. */
 static inline uint64_t others_are_data(uint64_t kinds)
 {
     static_assert(KIND_DATA == 0x80 >> 5, "a byte's highest bit, shifted");
@@ -516,15 +520,15 @@ static inline uint64_t others_are_data(uint64_t kinds)
     return kinds | (none >> 5 & KIND_DATA * KIND_EACH);
 }
 
-/* The kinds of a line's words, a byte each, as the next commit would see them. Home is looked at only
- * where it must, for its lines mostly are in no cache. */
+/* The kinds of a line's words, a byte each, as the next commit would see them. Reads home only where it
+ * must, for home's lines are rarely in a cache. */
 static uint64_t kinds_now(const struct txn *t, uint64_t line)
 {
     uint8_t mapped = txn_mapped(t, line);
     uint8_t mark = *redo_mark(t, line);
     uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told;
     mapped &= (uint8_t)~words_of(kinds, KIND_MAY_POINT);
-    if (!mapped) /* as a rule */
+    if (!mapped) /* the usual case */
         return others_are_data(kinds);
     uint8_t data = mapped & (uint8_t)words_of(told, KIND_DATA);
     uint8_t doubtful = others_store_to(t, line, mark) ? mapped : data;
@@ -537,10 +541,10 @@ static uint64_t kinds_now(const struct txn *t, uint64_t line)
     return others_are_data(kinds);
 }
 
-/* Words of a container that knows their kinds. */
+/* Words of a container that knows the kinds of its words. */
 struct source {
-    const struct txn *t; /* NULL: of none */
-    uint64_t first;      /* number, from the container's start */
+    const struct txn *t; /* NULL if no such container has the words */
+    uint64_t first;      /* number of the first word, from the container's start */
 };
 
 OUT_OF_LINE struct source words_at(const void *address)
@@ -563,7 +567,7 @@ static inline bool some_are_mapped(struct source at, uint64_t count)
     return false;
 }
 
-/* In order of address. Up to a line's more are written. */
+/* Copies in order of address. Writes up to PM_LINE_WORDS kinds beyond `count`. */
 static void copy_kinds(uint8_t *to, struct source from, uint64_t count)
 {
     for (uint64_t n, word = from.first; count > 0; to += n, word += n, count -= n) {
@@ -573,7 +577,7 @@ static void copy_kinds(uint8_t *to, struct source from, uint64_t count)
     }
 }
 
-/* Whether the kinds of words there are told. */
+/* True if the kinds of the words there are told. */
 static bool tells_kinds(const void *address)
 {
     const struct container *c = arena_find(address);
@@ -581,9 +585,9 @@ static bool tells_kinds(const void *address)
            (c && c->upper && container_holds(c, address) && ((const struct txn *)c->upper)->kinds);
 }
 
-/* The kind of 8 bytes that lie across two words. If both words are data, so are the bytes. If nothing is told of
- * either, both are as at the last commit, and the value decides. Else the bytes may be a pointer, which
- * memmove() has put there, or numbers over half of one: they are pieced (base/marks.h, P4). */
+/* The kind of 8 bytes that lie across two words. If both words are data, so are the bytes. If nothing is
+ * told of either, both are as at the last commit, and the value decides. Otherwise they are pieced
+ * (base/marks.h, P4): memmove() may have put a pointer there, or numbers may lie over half of a pointer. */
 static uint8_t kind_across(uint8_t a, uint8_t b)
 {
     if (a == KIND_NONE && b == KIND_NONE)
@@ -601,8 +605,8 @@ static void kinds_across(uint8_t *to, const uint8_t *from, uint64_t count)
     }
 }
 
-/* Of words that lie in no container which knows their kinds, or that are not aligned. In the volatile heap
- * what is told of them stays; what is not told is zero, or foreign code has stored it. */
+/* For words that lie in no container that knows kinds, or that are not aligned. In the volatile heap the
+ * told kinds stay. A word without a kind is zero there, or foreign code has stored it. */
 static void kinds_elsewhere(uint8_t *to, const void *from, uint64_t count)
 {
     if (!tells_kinds(from)) {
@@ -639,7 +643,7 @@ uint64_t txn_kinds_at(const void *address, uint64_t words)
     return kinds;
 }
 
-/* By the piece, in the order in which memmove(3) could copy ranges that overlap. */
+/* Copies piece by piece, in the order in which memmove(3) could copy overlapping ranges. */
 OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct source from, uint64_t count)
 {
     enum { PIECE = 512 };
@@ -653,7 +657,7 @@ OUT_OF_LINE void copy_pieces(struct txn *t, uint64_t first, struct source from, 
     }
 }
 
-/* As many kinds as a line has words at most. */
+/* `count` is at most PM_LINE_WORDS. */
 static inline void put_kinds(uint8_t *to, uint64_t kinds, uint64_t count)
 {
     if (count & 8)
@@ -672,8 +676,8 @@ static inline void put_kinds(uint8_t *to, uint64_t kinds, uint64_t count)
         *to = (uint8_t)kinds;
 }
 
-/* Of words that are not mapped, as a rule of what is moved by the bulk: what is told of them. More
- * are read than there are, but of the table, for no container ends where the arena does. */
+/* Copy the told kinds of words that are not mapped. This is the usual case when many words are copied. It
+ * reads a whole line's kinds. The table has room for this: no container ends where the arena ends. */
 static inline void copy_few_told(uint8_t *to, const uint8_t *from, uint64_t count)
 {
     uint64_t kinds;
@@ -719,7 +723,7 @@ OUT_OF_LINE void copy_from_elsewhere(struct txn *t, uint64_t first, const void *
         kinds_elsewhere(redo_kinds(t, 0) + first, address, count);
 }
 
-/* Words, and pieces of some. */
+/* The range has whole words, and parts of words at its ends. */
 OUT_OF_LINE void copy_with_parts(struct txn *t, uint64_t offset, const char *from, uint64_t bytes)
 {
     uint64_t end = offset + bytes, low = align_up(offset, sizeof(uint64_t)),
@@ -732,8 +736,8 @@ OUT_OF_LINE void copy_with_parts(struct txn *t, uint64_t offset, const char *fro
         txn_mark_pieces(t, high, end - high);
 }
 
-/* What needs a frame is out of line: most often few words are moved within a container, and it would
- * take a fifth of that time. */
+/* Code that needs a stack frame is out of line. Most calls move few words within a container, and a frame
+ * would take a fifth of their time. */
 void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
 {
     uint64_t first = offset / sizeof(uint64_t), count = bytes / sizeof(uint64_t);

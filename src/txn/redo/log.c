@@ -1,19 +1,19 @@
 /*
- * The log of the redo engine: a set of segments, in no order. A record goes on where the last one
- * ended; when the segment is full, in any segment whose records are no longer needed; when there is
- * none, the log grows. Recovery finds parts by walking each segment from its start, and their order
- * by their epochs.
+ * The log of the redo engine: a set of segments, in no order. A new record begins where the last record
+ * ended. If its segment is full, the record continues in any segment whose records are no longer needed.
+ * If there is no such segment, the log grows. Recovery walks each segment from its start to find the
+ * parts, and orders the parts by their epochs.
  *
  * Invariants
- *  G1  All parts in a segment are of ascending epochs, from its first byte on without a gap, down
- *      to the first that is invalid or void.
+ *  G1  The parts of a segment have ascending epochs. They begin at the segment's first byte and have no
+ *      gaps. The first invalid or void part ends them.
  *
- *  G2  A segment is written from its start again only when `home` has passed its newest epoch (redo
- *      4, 12): those records' lines are home, a later round has fenced them, and what is left of
- *      the log, or the base, says that these epochs are durable.
+ *  G2  A segment is written from its start again only when `home` has passed its newest epoch (R4, R12).
+ *      Then the lines of its records are home, and a later round has fenced them. The rest of the
+ *      log, or the base epoch, says that these epochs are durable.
  *
- *  G3  A segment is claimed only when everything committed is durable (which takes waiting on a
- *      file only): before, what it held may be live in the last durable state.
+ *  G3  A segment is claimed only when all committed epochs are durable. (Only on a file this may take
+ *      waiting.) Before, the segment's old contents may be live in the last durable state.
  */
 #define _GNU_SOURCE
 #include "txn/redo/redo.h"
@@ -28,14 +28,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On a file the log may take so much before pages of home must follow, but no more than this share
- * of the container. */
+/* On a file the log may take FILE_LOG_BYTES before pages of home must be written to the file. But it
+ * takes at most 1/FILE_LOG_SHARE of the container. */
 #define FILE_LOG_BYTES (UINT64_C(16) << 20)
 #define FILE_LOG_SHARE 8
-/* Pages of home written to the file at once, and the log in between. */
+/* Pages of home written to the file at once, and bytes of log between two such writes. */
 #define TRICKLE_PAGES 256
 #define TRICKLE_BYTES (UINT64_C(128) << 10)
-/* Segments that stay in the log, besides those that recent records needed. */
+/* Segments that stay in the log, in addition to the segments that recent records needed. */
 #define KEPT_MIN 2
 
 int redo_log_load(struct txn *t)
@@ -72,7 +72,7 @@ static bool is_void(const struct txn *t, uint32_t segment)
     return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&r->home);
 }
 
-/* There is one: redo_log_reserve() has seen to it. */
+/* There is a void segment: redo_log_reserve() has made sure of it. */
 static uint32_t find_void(const struct txn *t)
 {
     for (uint32_t i = 0;; i++) {
@@ -90,15 +90,14 @@ static uint32_t count_void(const struct txn *t)
     return n;
 }
 
-/* Bytes of a stream that the next part can take from a segment with `room` bytes left; 0 if none.
- */
+/* Bytes of a stream that the next part can take from a segment with `room` bytes left; 0 if none. */
 static uint64_t part_bytes(uint64_t room, uint64_t left)
 {
     uint64_t most = min_u64(room, REDO_PART_MAX);
     return most > sizeof(struct redo_part) ? min_u64(left, most - sizeof(struct redo_part)) : 0;
 }
 
-/* How much of a stream of `left` bytes `room` bytes can hold. */
+/* Bytes of a stream that `room` bytes can hold, if `left` bytes of the stream remain. */
 static uint64_t stream_in(uint64_t room, uint64_t left)
 {
     uint64_t taken = 0, bytes;
@@ -109,13 +108,13 @@ static uint64_t stream_in(uint64_t room, uint64_t left)
     return taken;
 }
 
-/* What is left of the current segment. */
+/* Bytes left in the current segment. */
 static uint64_t room(const struct txn *t)
 {
     return t->c->segment_size - t->redo->log.end;
 }
 
-/* Whole segments that a record needs after it. */
+/* Whole segments that a record of `total` bytes needs after the current segment. */
 static uint32_t segments_needed(const struct txn *t, uint64_t total)
 {
     uint64_t size = t->c->segment_size;
@@ -129,8 +128,8 @@ static uint32_t file_segments(const struct txn *t)
     return (uint32_t)(bytes >> t->c->segment_shift);
 }
 
-/* Zeros over a new segment of a file, whose blocks are allocated but unwritten: the first write to
- * each would cost the file system a transaction of its own, and a commit the wait for it. */
+/* Write zeros over a new segment of a file. Its blocks are allocated but unwritten. The first write to
+ * each such block would cost the file system a transaction of its own, and a commit would wait for it. */
 static int write_zeros(struct txn *t, uint32_t segment)
 {
     static const char zeros[1 << 16];
@@ -176,7 +175,7 @@ int redo_log_drain(struct txn *t)
     return redo_fence(t);
 }
 
-/* Room for all of them first: with some alone the record does not fit. */
+/* Make room for all segments first: the record does not fit into only some of them. */
 static int claim_all(struct txn *t, uint32_t count)
 {
     int error = segments_make_room(t, count);
@@ -185,8 +184,8 @@ static int claim_all(struct txn *t, uint32_t count)
     return error;
 }
 
-/* How many to claim of those that are missing: on a file no more than the log may have before it is
- * drained. */
+/* How many of the `missing` segments to claim. Before a drain, the log of a file must not grow beyond
+ * file_segments(). */
 static uint32_t claimable(const struct txn *t, uint32_t missing, bool drained)
 {
     uint32_t most = file_segments(t), has = segments_in_log(t);
@@ -249,7 +248,7 @@ uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, 
     return checksum_mix(checksum(part, sizeof *part + part->bytes, 0), c->seed, offset);
 }
 
-/* Begin the next part, in a void segment when this one is full. */
+/* Begin the next part. If the current segment is full, begin it in a void one. */
 static void begin_part(struct txn *t)
 {
     struct redo_log *log = &t->redo->log;
@@ -261,7 +260,7 @@ static void begin_part(struct txn *t)
     }
     log->put = log->stage + sizeof(struct redo_part);
     log->full = log->put + bytes;
-    /* Whole lines are cheaper to copy: zeros follow in the last. */
+    /* copying whole lines is cheaper, so zeros fill the last line */
     memset(log->stage + align_up(sizeof(struct redo_part) + bytes, PM_LINE) - PM_LINE, 0, PM_LINE);
 }
 
@@ -320,7 +319,7 @@ int redo_log_end(struct txn *t)
     struct redo_log *log = &t->redo->log;
     if (log->error == 0)
         return 0;
-    for (uint32_t i = 0; i < segments_in_log(t); i++) { /* what it began to use is void again */
+    for (uint32_t i = 0; i < segments_in_log(t); i++) { /* segments that the record began are void again */
         uint32_t segment = log_segment(t, i);
         if (segment != log->first_segment && log->newest[segment] == log->head.epoch)
             log->newest[segment] = 0;
@@ -335,7 +334,7 @@ void redo_log_unshrink(struct txn *t)
     for (int h = 0; h < 2; h++) {
         struct log_half *half = &t->log.half[h];
         const uint64_t *home = home_table(t->c);
-        /* What shrinking took off the list's end is still there behind it. */
+        /* Segments that shrinking took off the list's end still stand behind its end. */
         for (uint32_t i;
              i = half->segments[half->count],
              i != 0 && home[i] == segment_log_word((unsigned)h, segment_argument(home[i])) &&

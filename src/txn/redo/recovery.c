@@ -1,19 +1,19 @@
 /*
  * Recovery from the redo engine's log: see txn/recovery.c for what comes before and after.
  *
- *   1  walk each segment of the log from its start, and put parts together to records
- *   2  the newest record that holds: all up to the newest `fenced` that a record names are certain;
- *      those after it were in the last round, and each is tested            R2
- *   3  what steps 1 and 2 read is made durable                              R5
- *   4  from that record to the oldest of an unbroken run of epochs, every word of home once: what
- *      a newer record owns, a line, a journaled word or a fresh range, is left alone     R3
+ *   1  Walk each segment of the log from its start, and put parts together to records.
+ *   2  Find the newest record that holds. Epochs up to the newest `fenced` of any record are certain.
+ *      Later epochs were in the last round, and each is tested (R2).
+ *   3  Make durable what steps 1 and 2 read (R5).
+ *   4  Replay from that record to the oldest of an unbroken run of epochs. Write each word of home once:
+ *      skip a line, a journaled word or a fresh range that a newer record owns (R3).
  *
- * U10 holds here too: a segment that is log stays log, and nothing is replayed into it; it was
- * claimed after the record that would write there.
+ * U10 holds here too: a segment that is log stays log, and nothing is replayed into it. The log claimed
+ * the segment after the record that would write there.
  *
- * What a forged log can make this cost is bounded by what an honest one can: no more than one
- * record has fresh ranges to test (R11), which do not cover home many times over, and what is
- * cleared again and again is skipped by lines.
+ * A forged log cannot make recovery cost more than an honest log can. At most one record has fresh ranges
+ * to test (R11), and these ranges do not cover home many times over. If ranges are cleared again and
+ * again, replay skips them line by line.
  */
 #include "txn/recovery.h"
 #include "txn/redo/redo.h"
@@ -28,15 +28,15 @@
 
 struct record {
     const struct redo_part *head;
-    char *stream; /* owned; put together when it is needed */
+    char *stream; /* owned by this record; put together when it is needed */
 };
 
 struct log_reader {
     struct txn *t;
-    const struct redo_part **parts; /* by epoch, number, and what they follow; owned */
+    const struct redo_part **parts; /* sorted by epoch, number, and checksum of the part before; owned */
     uint64_t count, room;
-    struct redo_part *copy; /* room for a part; owned */
-    uint8_t *owned;         /* a byte a line of home, a bit a word: written by a newer record */
+    struct redo_part *copy; /* room for one part; owned */
+    uint8_t *owned;         /* a byte a line of home, a bit a word: a newer record wrote it */
 };
 
 static uint64_t offset_of(const struct txn *t, const void *in_home)
@@ -49,7 +49,8 @@ static int no_memory(const struct txn *t)
     return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
 }
 
-/* A line that several threads mark at the same moment is listed once for each. */
+/* Threads that mark a line at the same moment each list it. So the fresh ranges of an honest record may
+ * have more bytes than the container, but at most FRESH_TIMES as many. */
 #define FRESH_TIMES 16
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -61,7 +62,8 @@ static bool part_is_valid(const struct log_reader *r, const struct redo_part *pa
         part->fenced >= part->epoch || part->bytes == 0 || part->bytes > room - sizeof *part ||
         part->bytes > REDO_PART_MAX - sizeof *part)
         return false;
-    /* The sum is of the part with the field zero; the log is not ours to change, so of a copy. */
+    /* The checksum is computed with the checksum field zero. Use a copy, for recovery must not change the
+     * log. */
     struct redo_part *copy = r->copy;
     memcpy(copy, part, sizeof *part + part->bytes);
     copy->checksum = 0;
@@ -120,7 +122,7 @@ static int read_parts(struct log_reader *r, uint64_t base)
     return 0;
 }
 
-/* The first part that is not before part `number` of `epoch` that follows `previous`. */
+/* The index of the first part that does not sort before part `number` of `epoch` with this `previous`. */
 static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t number,
                           uint64_t previous)
 {
@@ -139,8 +141,8 @@ static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t n
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* The part that follows `before` in its record. An attempt to write the record that failed may have
- * left others of that number. */
+/* The part that follows `before` in its record. A failed attempt to write the record may have left other
+ * parts of the same number. */
 static const struct redo_part *next_part(const struct log_reader *r, const struct redo_part *before)
 {
     uint32_t number = before->number + 1;
@@ -154,7 +156,7 @@ static const struct redo_part *next_part(const struct log_reader *r, const struc
     return NULL;
 }
 
-/* The arrays of a record's stream. */
+/* The arrays in a record's stream. */
 struct arrays {
     const struct record_clear *clears;
     const struct record_word *words;
@@ -204,7 +206,7 @@ static bool contents_are_valid(const struct txn *t, const struct record *record)
            head->total;
 }
 
-/* Whether the parts from `head` on make up its record. */
+/* True if the parts from `head` on make up a whole record. */
 static bool is_whole(const struct log_reader *r, const struct redo_part *head)
 {
     uint64_t bytes = 0;
@@ -213,8 +215,8 @@ static bool is_whole(const struct log_reader *r, const struct redo_part *head)
     return bytes == head->total;
 }
 
-/* The first part of the record of an epoch, if all of it is there. An attempt that failed may have
- * left a first part too, but not a whole record. */
+/* The first part of an epoch's record, if the whole record is there. A failed attempt may have left a
+ * first part too, but no whole record. */
 static const struct redo_part *find_record(const struct log_reader *r, uint64_t epoch)
 {
     for (uint64_t i = find_part(r, epoch, 0, 0);
@@ -225,8 +227,8 @@ static const struct redo_part *find_record(const struct log_reader *r, uint64_t 
 }
 
 /*
- * The record of an epoch, put together: 1; 0 if it is not there, or not whole; -1 for no memory, or
- * a whole record that cannot be ours. The caller frees its stream.
+ * Put the record of an epoch together. Returns 1; or 0 if it is missing or not whole; or -1 if memory
+ * runs out, or if a whole record cannot be ours. The caller frees its stream.
  */
 static int read_record(struct log_reader *r, uint64_t epoch, struct record *record)
 {
@@ -251,7 +253,7 @@ static int read_record(struct log_reader *r, uint64_t epoch, struct record *reco
                     (unsigned long long)epoch);
 }
 
-/* R2. */
+/* R2: the record holds if each of its fresh ranges has its checksum in home. */
 static bool record_holds(const struct txn *t, const struct record *record)
 {
     struct arrays a = arrays_of(record);
@@ -261,8 +263,8 @@ static bool record_holds(const struct txn *t, const struct record *record)
     return true;
 }
 
-/* The newest epoch whose record holds, and the newest that is certain; `base` if there is none. -1
- * in case of an error. */
+/* Find the newest epoch whose record holds, and the newest epoch that is certain. Either is `base` if
+ * there is no such epoch. -1 in case of an error. */
 static int find_newest(struct log_reader *r, uint64_t base, uint64_t *certain, uint64_t *newest)
 {
     *certain = base;
@@ -277,12 +279,12 @@ static int find_newest(struct log_reader *r, uint64_t base, uint64_t *certain, u
         bool holds = record_holds(r->t, &next), has_fresh = next.head->fresh > 0;
         free(next.stream);
         *newest += holds;
-        if (!holds || has_fresh) /* R11: a record behind it would call it certain */
+        if (!holds || has_fresh) /* R11: a record behind one with fresh ranges would call it certain */
             return 0;
     }
 }
 
-/* With every record of the run, newest first. */
+/* Call `visit` for every record of the run, newest first. */
 static int for_each_record(struct log_reader *r, uint64_t base, uint64_t newest,
                            void (*visit)(struct log_reader *r, const struct record *record))
 {
@@ -306,15 +308,15 @@ static void write_back_fresh(struct log_reader *r, const struct record *record)
 }
 
 /*
- * R5: the log, the table that says what is log, and the fresh ranges that records were found to
- * hold by. All of it before home changes: else a power failure might lose a fresh range but keep
- * lines of its record, and the next recovery would go back to the epoch before.
+ * R5. Before home changes, make durable the log and the segment table, which says what is log. Also make
+ * durable the fresh ranges by which records were found to hold. Otherwise a power failure might lose a
+ * fresh range but keep lines of its record. The next recovery would then go back to the epoch before.
  */
 static int make_durable(struct log_reader *r, uint64_t certain, uint64_t newest)
 {
     struct txn *t = r->t;
     struct medium *medium = &t->c->medium;
-    if (!medium->queue) { /* else the fence is all it takes */
+    if (!medium->queue) { /* with a queue the fence alone is enough */
         medium_write_back(medium, home_table(t->c),
                           atomic_load(&t->c->segments) * sizeof(uint64_t));
         for (uint64_t i = 0; i < r->count; i++)
@@ -335,7 +337,7 @@ static bool in_log(const struct txn *t, uint64_t offset)
     return segment_kind(home_table(t->c)[offset >> t->c->segment_shift]) == SEGMENT_LOG;
 }
 
-/* Own the word of home at `offset`; false if it was owned already. */
+/* Own the word of home at `offset`; false if a newer record already owns it. */
 static bool own_word(struct log_reader *r, uint64_t offset)
 {
     uint8_t *line = &r->owned[offset / PM_LINE];
@@ -345,7 +347,7 @@ static bool own_word(struct log_reader *r, uint64_t offset)
     return !was;
 }
 
-/* Whether `offset` is that of a line that is owned already. */
+/* True if `offset` is the start of a line that is wholly owned. */
 static bool owns_line(const struct log_reader *r, uint64_t offset)
 {
     return offset % PM_LINE == 0 && r->owned[offset / PM_LINE] == 0xff;
@@ -358,7 +360,7 @@ static void replay_words(struct log_reader *r, uint64_t offset, const void *from
         if (owns_line(r, offset + i))
             i += PM_LINE - sizeof(uint64_t);
         else if (own_word(r, offset + i) && !in_log(t, offset + i)) {
-            uint64_t value = 0; /* clears have no contents */
+            uint64_t value = 0; /* a clear has no contents */
             if (from)
                 memcpy(&value, (const char *)from + i, sizeof value);
             __atomic_store_n(home_word(t->c, offset + i), value, __ATOMIC_RELAXED);
@@ -366,7 +368,7 @@ static void replay_words(struct log_reader *r, uint64_t offset, const void *from
     medium_write_back(&t->c->medium, t->c->home + offset, bytes);
 }
 
-/* The segment table as of the newest record. */
+/* Make the segment table of home the table of the newest record. */
 static void replay_table(struct log_reader *r, const struct record *record)
 {
     struct txn *t = r->t;
@@ -374,7 +376,7 @@ static void replay_table(struct log_reader *r, const struct record *record)
     for (uint32_t i = 0; i < record->head->words; i++) {
         if (!is_table_word(t->c, words[i].offset))
             continue;
-        /* U10. The word still hides what older records say was there even before. */
+        /* U10. The skipped word still hides the words of older records for the same place. */
         if (recovery_takes_log(t, &words[i]))
             own_word(r, words[i].offset);
         else
@@ -387,7 +389,7 @@ static void replay_rest(struct log_reader *r, const struct record *record)
     struct txn *t = r->t;
     const struct redo_part *head = record->head;
     struct arrays a = arrays_of(record);
-    /* Words before clears: in a record they come after them, so they own. */
+    /* Words before clears. In a record words apply after clears, so words must own their places first. */
     for (uint32_t i = 0; i < head->words; i++)
         if (!is_table_word(t->c, a.words[i].offset))
             replay_words(r, a.words[i].offset, &a.words[i].value, sizeof(uint64_t));
@@ -404,7 +406,7 @@ static void replay_rest(struct log_reader *r, const struct record *record)
     }
 }
 
-/* Where the next part should be, or the first. */
+/* The offset where the next part would begin; without any part, where the first would. */
 static uint64_t end_of_log(const struct log_reader *r)
 {
     if (r->count == 0)
@@ -413,7 +415,7 @@ static uint64_t end_of_log(const struct log_reader *r)
     return offset_of(r->t, last) + align_up(sizeof *last + last->bytes, PM_LINE);
 }
 
-/* The sums of the epoch to restore, of which the log must have the record. */
+/* Take the sums of `epoch`, the epoch to restore, from its record. The log must have this record. */
 static int take_sums(struct log_reader *r, uint64_t epoch)
 {
     const struct redo_part *head = find_record(r, epoch);
@@ -440,14 +442,14 @@ int redo_recover(struct txn *t, uint64_t base, struct found *found)
     *found = (struct found){.restored = newest, .newest = newest};
     if (result == 0 && r.count > 0) {
         t->recovery.recovered = true;
-        /* The table first: it says which segments are log now, and so not to be written to. */
+        /* The table first: replay must not write to segments that are log now. */
         result = for_each_record(&r, base, newest, replay_table);
         if (result == 0)
             result = for_each_record(&r, base, newest, replay_rest);
-        /* A torn record of the next epochs may lie there too. */
+        /* A torn record of a later epoch may be in the log too. */
         found->newest = max_u64(newest, r.parts[r.count - 1]->epoch);
     }
-    found->newest += ROUND_MAX; /* R13: what lies behind a part that was lost is not seen */
+    found->newest += ROUND_MAX; /* R13: recovery does not see the parts behind a lost part */
     if (r.owned != MAP_FAILED)
         munmap(r.owned, bytes);
     free(r.copy);

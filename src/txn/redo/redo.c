@@ -14,8 +14,9 @@
 #include <sys/single_threaded.h>
 #include <time.h>
 
-/* Room for each line, and for more: threads that mark a line at once may each note it, and who leaves a
- * mark by longjmp(3), from a signal's handler, notes it again next time. */
+/* Capacity of the list of marks: each line of the container, and some more. Threads that mark one line at
+ * the same moment may each add an entry. If a signal handler leaves a mark by longjmp(3), the next mark
+ * of the line adds another entry. */
 static uint64_t marks_max(const struct container *c)
 {
     return c->max_size / PM_LINE + (UINT64_C(1) << 16);
@@ -47,8 +48,8 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         .synced = PTHREAD_COND_INITIALIZER,
     };
     if (redo_on_file(t)) {
-        r->private_max /= 2; /* a page has two copies there, view and home */
-        queue_forget(&t->c->medium, t->c->home, container_bytes(t->c)); /* what recovery made */
+        r->private_max /= 2; /* a page has two copies there, in view and home */
+        queue_forget(&t->c->medium, t->c->home, container_bytes(t->c)); /* queued by recovery */
         queue_set_epoch(&t->c->medium, t->epoch);
     }
     return redo_log_load(t);
@@ -73,7 +74,7 @@ static int redo_open_page(struct txn *t, uint32_t page)
     return redo_open(t, page, true);
 }
 
-/* A store is behind this, which leaves errno alone. */
+/* This runs inside a store, so errno must not change. */
 static int open_if_closed(struct txn *t, uint32_t page)
 {
     if (t->pages.flags[page] & PAGE_OPEN)
@@ -83,8 +84,8 @@ static int open_if_closed(struct txn *t, uint32_t page)
     return error;
 }
 
-/* One more mark: where it goes. One instruction, so that no signal comes between; locked only if
- * other threads may mark too. */
+/* Reserve the next entry in the list of marks, and return its index. One instruction does it, so that no
+ * signal comes between. It is locked only if other threads may mark too. */
 static uint64_t next_mark(struct redo *r)
 {
     uint64_t n = 1;
@@ -94,12 +95,12 @@ static uint64_t next_mark(struct redo *r)
     return n;
 }
 
-/* Before the first mark on a page; whether there is to be one. Out of line, for it needs registers
- * that txn_mark() would have to save each time. */
+/* Runs before the first mark on a page. Returns whether the line is to be marked. Out of line, because it
+ * needs registers that txn_mark() would otherwise save each time. */
 __attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
 {
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
-    if (!t->stores) { /* stores fault here, so no mark is needed, now or later */
+    if (!t->stores) { /* stores fault here: this page never needs a mark */
         memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), MARK_LINE, PM_PAGE_LINES);
         return false;
     }
@@ -109,16 +110,16 @@ __attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
     bool data = segments_page_is_data(t, page);
     int error = data ? open_if_closed(t, page) : 0;
     lock_release_masked(&t->lock, &saved);
-    return data && error == 0; /* else the store will fault, and be served or reported */
+    return data && error == 0; /* if not, the store will fault, and will be served or reported */
 }
 
-/* What a line of the view has: see tests/tsan.supp. */
+/* Load a line of the view. Why this is no race: see tests/tsan.supp. */
 static inline void load_line(const struct txn *t, uint64_t line, line_image *image)
 {
     *image = *(const line_image *)(t->c->base + line * PM_LINE);
 }
 
-/* Say that the line is marked; others may be saying more of it. */
+/* Say that the line is marked. Other threads may be setting other bits of the same byte. */
 static void publish_mark(const struct txn *t, uint64_t line)
 {
     if (__libc_single_threaded)
@@ -127,8 +128,9 @@ static void publish_mark(const struct txn *t, uint64_t line)
         __atomic_fetch_or(redo_mark(t, line), redo_marked(t), __ATOMIC_RELEASE);
 }
 
-/* The line's byte is set last: when it is, the line is noted, with an image from before any thread
- * stores to it; and if a handler leaves this by longjmp(3) before that, the next store begins anew. */
+/* The line's byte is set last. Once it is set, the line is in the list, with an image from before any
+ * thread stores to it. If a signal handler leaves this function earlier by longjmp(3), the next store
+ * begins anew. */
 __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint64_t line,
                                                             enum mark_time when)
 {
@@ -161,7 +163,7 @@ void txn_mark(struct txn *t, uint64_t line, enum mark_time when)
     mark_line(t, line, when);
 }
 
-/* A page that is stored to as a whole is listed, and its lines need no entries of their own. */
+/* List a page that is stored to as a whole. Its lines then need no entries of their own. */
 static void mark_page(struct txn *t, uint32_t page)
 {
     DEFER_CANCELLATION;
@@ -209,8 +211,8 @@ static int open_all(struct txn *t, uint32_t first, uint32_t last)
     return error;
 }
 
-/* Without the lock where there is nothing to open: its two system calls would be most of the cost
- * where stores are announced by hand. */
+/* If all pages are open, do not take the lock. Its two system calls would be most of the cost where
+ * stores are announced by hand. */
 static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
@@ -221,9 +223,9 @@ static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
     return error;
 }
 
-/* The most that a page takes of a record: all lines changed, none of those logged adjacent. What
- * holds nothing committed goes straight home, of which a record has a range at every second line.
- */
+/* The most bytes of a record that a page can take. In the worst case all lines changed, and no logged
+ * lines are adjacent. Lines that hold nothing committed go straight home, and the record has at most one
+ * range for every second line. */
 static uint64_t most_bytes(struct txn *t, uint32_t page)
 {
     const uint64_t logged = sizeof(uint64_t) + PM_LINE;
@@ -232,19 +234,20 @@ static uint64_t most_bytes(struct txn *t, uint32_t page)
         return PM_PAGE_LINES * logged;
     if (redo_on_file(t))
         return before ? PM_PAGE_LINES * logged
-                      : PM_PAGE_LINES / 2 * logged; /* fresh as a whole, if it is dense */
+                      : PM_PAGE_LINES / 2 * logged; /* if dense, the page is fresh as a whole */
     uint64_t old = (uint64_t)__builtin_popcountll(before);
     return old * logged +
            min_u64(PM_PAGE_LINES - old, PM_PAGE_LINES / 2) * sizeof(struct redo_fresh);
 }
 
-/* Words of the pointer map that speak for some word of a page. */
+/* Words of the pointer map that cover a page. */
 #define MAP_WORDS_OF_PAGE (PM_PAGE / MAP_WORD_BYTES + 2)
 
-/* What the transaction has stored to so far, `pages` more, and their words. */
+/* Reserve log for everything the transaction stored to so far, for `pages` more pages, and for their
+ * journaled words. */
 static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
 {
-    (void)extra_pages; /* those pages are marked or listed, and counted as such */
+    (void)extra_pages; /* these pages are marked or listed, and counted as such */
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     struct journal_counts counts = journal_count(&t->journal);
@@ -252,7 +255,7 @@ static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     for (uint32_t i = 0; i < t->pages.count; i++)
         listed += most_bytes(t, t->pages.opened[i].page);
     uint64_t words = counts.words + extra_words + t->log.half[0].count + t->log.half[1].count;
-    if (t->kinds) /* of the pointer map: one a line, or a few a page */
+    if (t->kinds) /* words of the pointer map: one a line, or a few a page */
         words += t->redo->marked_count + (pages + t->pages.count) * MAP_WORDS_OF_PAGE;
     int error =
         redo_log_reserve(t, listed + redo_stream_bytes(counts.clears, words, 0, lines, lines));
@@ -260,7 +263,7 @@ static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     return error;
 }
 
-/* With all that the transaction stored to, in whole pages or lines. */
+/* Call `visit` for everything that the transaction stored to, as whole pages or lines. */
 static int for_each_range(struct txn *t,
                           int (*visit)(struct txn *t, uint64_t offset, uint64_t bytes))
 {
@@ -274,9 +277,9 @@ static int for_each_range(struct txn *t,
     return error;
 }
 
-/* Pages are opened first, which can fail, and then restored, which cannot: unless they were more
- * than the kernel's maps suffice for, so that some have been closed again. Then what is missing is
- * restored by the next rollback. */
+/* Open all pages first, which can fail. Then restore them, which cannot fail, unless the pages need more
+ * maps than the kernel allows. In this case some pages have been closed again, restoring stops, and the
+ * next rollback restores the rest. */
 static int redo_rollback(struct txn *t)
 {
     sigset_t saved;
@@ -302,13 +305,14 @@ static int redo_rollback(struct txn *t)
 
 /* ---- durability ------------------------------------------------------------------------------ */
 
-/* A round that takes no longer is waited for without sleeping; and none waits longer for company. */
+/* If a round takes no longer, followers wait for it without sleeping. No leader waits longer for other
+ * threads. */
 #define SHORT_ROUND_NS 100000
 
 enum round {
-    ROUND_NOW,    /* for who holds the page lock, so that nobody can join */
-    ROUND_SHARED, /* for a commit */
-    ROUND_AGAIN,  /* at least one, whatever is durable already */
+    ROUND_NOW,    /* the caller holds the page lock, so nobody can join */
+    ROUND_SHARED, /* for a commit: other threads may join */
+    ROUND_AGAIN,  /* at least one round, whatever is durable already */
 };
 
 static uint64_t now_ns(void)
@@ -318,8 +322,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Stay awake, but without the sync lock, as long as something is so and it takes no longer than that:
- * to sleep and be woken would take longer than what is waited for. */
+/* Spin without the sync lock until `is_so()` is false or `ns` nanoseconds have passed. Sleeping and
+ * waking would take longer than the expected wait. The caller holds the sync lock. */
 static void stay_awake(struct redo *r, bool (*is_so)(const struct redo *r), uint64_t ns)
 {
     uint64_t until = now_ns() + ns;
@@ -339,8 +343,8 @@ static bool is_syncing(const struct redo *r)
     return atomic_load(&r->syncing);
 }
 
-/* Others lead a round. A short one is waited for awake, and so its followers come back as soon as its
- * leader, and in time for the next. */
+/* Wait while another thread leads a round. If rounds are short, spin. Then followers return as soon as
+ * their leader does, and in time for the next round. */
 static void follow(struct redo *r)
 {
     UNCANCELLED;
@@ -351,12 +355,13 @@ static void follow(struct redo *r)
 }
 
 /*
- * Lead one round for everybody who waits: on a file, elsewhere nobody does. The sync lock is held, and
- * released meanwhile.
+ * Lead one round for all waiting threads. Only on a file threads wait. The caller holds the sync lock; it
+ * is released during the round.
  *
- * A thread that commits again and again is about to come back when a round has ended, and would just
- * miss the next: two threads would take turns, and share nothing. So a round waits for as many as the
- * last one served or kept waiting, but no longer than half of what it took.
+ * A thread that commits again and again is about to come back when a round has ended, and would just miss
+ * the next round. Two such threads would take turns and share nothing. So the leader first waits until as
+ * many threads have arrived as the last round served or kept waiting. It waits at most half as long as
+ * the last round took.
  */
 static int lead(struct txn *t, enum round round)
 {
@@ -368,7 +373,7 @@ static int lead(struct txn *t, enum round round)
     pthread_mutex_unlock(&r->sync_lock);
     uint64_t started = now_ns();
     uint64_t committed = atomic_load(&r->committed);
-    /* R12: what is home, and said to be durable by a record that this round makes durable. */
+    /* R12: epochs up to it are home, and a record that this round makes durable calls them durable. */
     uint64_t home = min_u64(queue_floor(&t->c->medium), atomic_load(&r->proved));
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);
@@ -442,7 +447,7 @@ static int redo_close(struct txn *t)
 {
     redo_write_back(t);
     (void)redo_sync(t, t->epoch - 1);
-    return txn_check_medium(t); /* it may have failed with more than what was to be waited for */
+    return txn_check_medium(t); /* the medium may have failed with more than the awaited records */
 }
 
 static int redo_drain(struct txn *t)

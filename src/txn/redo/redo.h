@@ -1,8 +1,7 @@
 /*
- * The redo engine: the view is a private copy, so nothing that the program stores reaches home
- * before commit, nothing is logged meanwhile, and a fault copies nothing. Commit finds the cache
- * lines that differ from home, appends them as one record, makes the record durable, and carries
- * them home.
+ * The redo engine: the view is a private copy, so nothing that the program stores reaches home before
+ * commit. Until then libpm logs nothing, and a fault copies nothing. Commit finds the cache lines that
+ * differ from home, appends them as one record, makes the record durable, and carries the lines home.
  *
  *   txn_open --> recovery --> EPOCH e OPEN --- commit: record e ----> lines and words applied home;
  *                  |           ^    |          pmem: one fence        cold pages closed;
@@ -11,9 +10,8 @@
  *                  +-- replay, base epoch
  *
  * pmem: home is the medium; the next commit's round writes back the lines and fences them.
- * file: home is a copy in memory (backend/file.c); wait() makes all records written so far durable
- * by one fdatasync, and the queue takes home's pages to the file before the log's old end is
- * reused.
+ * file: home is a copy in memory (backend/file.c). wait() makes all records written so far durable by one
+ * fdatasync. The queue writes home's pages to the file before the log's old end is reused.
  *
  * The rules (docs/internals/redo.md) and where they are kept:
  *
@@ -34,19 +32,19 @@
  * R15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
  *
  * Invariants
- *  I1  Outside marked lines and LISTED pages the view equals home, free space included (but under
- *      `faults` not the free space that the open transaction stored to). Of a moved container that
- *      holds for what is FIXED, as moved.h says it.
- *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home; or is
- *      the moved container's own.
+ *  I1  Outside marked lines and LISTED pages the view equals home, free space included. (Under `faults`
+ *      the free space that the open transaction stored to may differ.) In a moved container this
+ *      holds for FIXED pages, in the sense of moved.h.
+ *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home. In a moved
+ *      container the page may be memory of the view instead.
  *  I3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
- *      `stores` only. Entries whose line's byte is not set are void: of marks that a signal's handler
- *      left, or of earlier transactions. A line may be there twice.
- *  I4  An image is what home has in the line. It is taken from the view, before the line's first
- *      store (I1): so commit finds what has changed without reading home, which mostly is in no
- *      cache, and need not be brought into it. (A commit that fails may have written home's fresh
- *      pages: on a file, where those are LISTED and compared with home. And a store that escaped
- *      before the line's mark is in the image, but not in home: audit.c.)
+ *      `stores` only. An entry whose line's byte is not set is void. It comes from a mark that a signal
+ *      handler left, or from an earlier transaction. A line may have two entries.
+ *  I4  An image has home's contents of the line. It is taken from the view before the line's first
+ *      store (I1). So commit finds changes without reading home, whose lines are rarely in a cache.
+ *      Two exceptions: a commit that fails may have written home's fresh pages. This happens only on
+ *      a file, where these pages are LISTED and compared with home. And a missed store before the
+ *      line's mark is in the image, but not in home: audit.c.
  */
 #ifndef PM_TXN_REDO_REDO_H
 #define PM_TXN_REDO_REDO_H
@@ -58,106 +56,107 @@
 #include <pthread.h>
 #include <string.h>
 
-/* What a commit has found: tables with room for every line of the container, or every segment. */
+/* The changes that a commit has found. The tables have room for every line of the container, or for every
+ * segment. */
 struct changes {
-    uint64_t *runs; /* redo_run(), of lines to log */
+    uint64_t *runs; /* redo_run() values: runs of lines to log */
     uint64_t run_count;
-    uint64_t lines; /* in all runs */
+    uint64_t lines; /* lines in all runs */
     struct redo_fresh *fresh;
     uint64_t fresh_count;
-    struct record_clear *clears; /* one a segment at most */
+    struct record_clear *clears; /* at most one for each segment */
 };
 
 struct range {
     uint64_t offset, bytes;
 };
 
-/* A line's words, compared and copied as a whole. */
+/* The words of one line, compared and copied as a whole. */
 typedef uint64_t line_image __attribute__((vector_size(PM_LINE)));
 
-/* Marked lines of which images are kept, at most: 4 MiB of them. */
+/* At most this many marked lines have an image: 4 MiB of images. */
 #define IMAGES_MAX (UINT64_C(1) << 16)
 
-/* Records that are written without a fence between them, at most. */
+/* At most this many records are written without a fence between them. */
 #define ROUND_MAX 1024
 
-/* A larger commit writes all back at once. */
+/* A commit with more words writes them all back at once. */
 #define UNWRITTEN_MAX 256
 
-/* Where the next record goes, and which segments of the log are void. */
+/* Where the next record goes, and which log segments are void. */
 struct redo_log {
     uint32_t segment;
-    uint64_t end;            /* bytes of it in use */
-    uint64_t *newest;        /* per segment of the container: newest epoch in it; 0: nothing */
+    uint64_t end;            /* bytes of `segment` in use */
+    uint64_t *newest;        /* for each segment of the container: newest epoch in it; 0: none */
     uint64_t since_write;    /* bytes logged since queue pages were last written */
     uint32_t peak;           /* segments that recent commits needed, decaying */
-    char *stage;             /* a part as it is being made, */
-    char *put, *full;        /* where its next byte goes, and where it will end */
-    uint64_t total, written; /* bytes of the stream: in all, in parts */
-    struct redo_part head;   /* of the next part */
-    uint32_t first_segment;  /* where the record being written began */
+    char *stage;             /* a part while it is built */
+    char *put, *full;        /* where the part's next byte goes, and where the part ends */
+    uint64_t total, written; /* bytes of the stream: in all, and written in parts so far */
+    struct redo_part head;   /* head of the next part */
+    uint32_t first_segment;  /* segment where the record being written began */
     uint64_t first_end;
-    int error; /* the first that writing it met */
+    int error; /* the first error met while writing the record */
 };
 
 struct redo {
     bool audit;
     uint64_t *marked; /* lines marked in this transaction */
     _Atomic uint64_t marked_count;
-    line_image *images; /* of the first IMAGES_MAX of them, */
-    bool *imaged;       /* if this says that there is one: I4 */
+    line_image *images; /* images of the first IMAGES_MAX marked lines */
+    bool *imaged;       /* per image: true if there is one, I4 */
     struct changes changes;
-    /* Of home's words: what the last commit stored there, if it was not too much. */
+    /* Words of home that the last commit stored and did not write back, if there were not too many. */
     struct range unwritten[UNWRITTEN_MAX];
     uint32_t unwritten_count;
     struct redo_log log;
-    uint64_t private_max; /* pages of the view that may have copies */
-    uint32_t hand;        /* of the clock that evicts them */
-    uint32_t opens;       /* runs of pages opened since maps were last merged */
-    uint32_t audit_hand;  /* the page looked at last */
+    uint64_t private_max; /* pages of the view that may have a private copy */
+    uint32_t hand;        /* hand of the clock that evicts private copies */
+    uint32_t opens;       /* runs of pages opened since the maps were last merged */
+    uint32_t audit_hand;  /* the page that the audit examined last */
     uint64_t escaped;
     uint64_t newest_fresh; /* epoch of the newest record with fresh ranges */
 
-    /* Durability. Written under the page lock or by the one thread that is syncing. */
+    /* Durability. Written under the page lock, or by the one thread that leads a round. */
     _Atomic uint64_t committed; /* newest epoch whose record is written */
     _Atomic uint64_t durable;   /* newest epoch that no crash undoes */
-    _Atomic uint64_t proved;    /* newest epoch that a record, or the base, says is durable */
-    _Atomic uint64_t home;      /* log of epochs up to it is no longer needed */
-    pthread_mutex_t sync_lock;  /* guards what follows */
+    _Atomic uint64_t proved;    /* newest epoch that a record, or the base epoch, calls durable */
+    _Atomic uint64_t home;      /* newest epoch whose log is no longer needed */
+    pthread_mutex_t sync_lock;  /* guards the following members */
     pthread_cond_t synced;
     _Atomic bool syncing;
     _Atomic uint32_t arrived; /* threads that wait for the next round; counted under the lock */
-    uint32_t company;         /* that it may expect */
-    uint64_t round_ns;        /* what the last one took */
+    uint32_t company;         /* threads that the next round may expect */
+    uint64_t round_ns;        /* duration of the last round */
 };
 
 /* ---- redo.c ---------------------------------------------------------------------------------- */
 
-/* The byte of a line of the file in the table of marks. */
+/* The byte of a line in the table of marks. */
 static inline uint8_t *redo_mark(const struct txn *t, uint64_t line)
 {
     return mark_of(t->c->base + line * PM_LINE);
 }
 
-/* The byte that says that a line is marked. */
+/* The value of this byte for a marked line. */
 static inline uint8_t redo_marked(const struct txn *t)
 {
     return t->kinds ? MARK_LINE | MARK_KINDS : MARK_LINE;
 }
 
-/* Whether an entry of `marked` is of this transaction: I3. */
+/* True if an entry of `marked` belongs to this transaction: I3. */
 static inline bool redo_is_marked(const struct txn *t, uint64_t line)
 {
     return *redo_mark(t, line) != 0;
 }
 
-/* The kinds of a line's words. */
+/* The kinds of a line's words, one byte each. */
 static inline uint8_t *redo_kinds(const struct txn *t, uint64_t line)
 {
     return kinds_of(t->c->base + line * PM_LINE);
 }
 
-/* A line of the view as home has it; in a moved container it is made in `image`. */
+/* A line of the view in home's form. In a moved container it is made in `image`. */
 static inline const char *redo_line(const struct txn *t, uint64_t line, char image[PM_LINE])
 {
     return t->moved ? moved_line(t, line, image) : t->c->base + line * PM_LINE;
@@ -169,117 +168,119 @@ static inline bool line_images_differ(const void *a, const void *b)
     return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
 }
 
-/* Whether a line of the view is not what home has. About 3 ns for lines in the cache. */
+/* True if a line of the view differs from home. About 3 ns for lines in the cache. */
 static inline bool redo_line_differs(const struct txn *t, uint64_t line)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
     return line_images_differ(redo_line(t, line, image), t->c->home + line * PM_LINE);
 }
 
-/* Whether home is a copy in memory, that the queue takes to the file. */
+/* True if home is a copy in memory. The queue then writes its pages to the file. */
 static inline bool redo_on_file(const struct txn *t)
 {
     return t->c->medium.queue;
 }
 
-/* Wait until the record of `epoch` is durable; on pmem it is. 0, or -errno, which is sticky. Any
- * thread, with the page lock or without. */
+/* Wait until the record of `epoch` is durable; on pmem it already is. 0, or -errno, which is sticky. Any
+ * thread may call it, with the page lock or without. */
 int redo_sync(struct txn *t, uint64_t epoch);
 
-/* On a file: one round more, whatever is durable already. */
+/* On a file: run one more round, whatever is durable already. */
 int redo_fence(struct txn *t);
 
 /* ---- view.c: pages of the private view ------------------------------------------------------- */
 
-/* Open pages for a store to `page`: at least that one. `compare`: list them all, for nobody marks
- * what is stored there. Page lock. [handler] -errno */
+/* Open `page` for a store, and perhaps pages after it. `compare`: list all these pages, because nobody
+ * marks the stores to them. Page lock. [handler] -errno */
 int redo_open(struct txn *t, uint32_t page, bool compare);
 
 /*
- * Have the page compared as a whole at commit. It is open or will be when it is stored to.
- * `announced`: marks say what is stored there, so that it need not be closed afterwards to see
- * more.
+ * Make commit compare the whole page. The page is open, or opens when it is stored to. `announced`: marks
+ * tell of the stores to it, so it need not be closed after the commit to detect more stores.
  */
 void redo_list(struct txn *t, uint32_t page, bool announced);
 
-/* Open a range of the view, so that it can be restored. -errno */
+/* Open a range of the view, so that redo_restore() can write to it. -errno */
 int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* Make a range of the view what home has, whether its pages are open or not. -errno */
+/* Copy home's contents to a range of the view. Opens closed pages. -errno */
 int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* Pages of segments taken for data: the view becomes home. Page lock. -errno */
+/* Pages of segments taken for data: make their view equal to home. Page lock. -errno */
 int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header);
 
-/* Close pages that marks have opened, when there are too many for the kernel's maps. Nothing is
- * changed and uncommitted. Page lock. */
+/* If marks have opened too many runs of pages for the kernel's maps, close them all. The view must have
+ * no uncommitted changes. Page lock. */
 void redo_merge_maps(struct txn *t);
 
-/* Give copies back until `private_max` holds. Nothing is changed and uncommitted. Page lock. */
+/* Give private copies back until `private_max` holds. The view must have no uncommitted changes. Page
+ * lock. */
 void redo_evict(struct txn *t);
 
 /* ---- changes.c ------------------------------------------------------------------------------- */
 
-/* Fill in `changes`, but for clears. Page lock, and the allocator's. */
+/* Fill in `changes`, except `clears`. The caller holds the page lock and the allocator's lock. */
 void redo_collect(struct txn *t);
 
-/* Forget marks, those of listed pages too: the view is home, or a commit has found what is not. */
+/* Clear all marks, also on listed pages. Either the view equals home, or a commit has found all
+ * differences. */
 void redo_clear_marks(struct txn *t);
 
-/* For struct engine. */
+/* forget() of struct engine. */
 void redo_forget(struct txn *t, uint32_t page);
 
 /* ---- kinds.c --------------------------------------------------------------------------------- */
 
-/* Make the pointer map what the transaction has stored: before a commit, without the page lock. 0,
- * or -1 with a message. */
+/* Before a commit: bring the pointer map up to date with the transaction's stores. Called without the
+ * page lock. 0, or -1 with a message. */
 int redo_map_pointers(struct txn *t);
 
 /* ---- audit.c --------------------------------------------------------------------------------- */
 
 /*
- * Compare open pages with home: one every so many commits, all under LIBPM_AUDIT, and images too. -1 with
- * EFAULT and a message if a store escaped. All that escaped are marked now, and no image is left.
+ * Compare open pages with home: one page every AUDIT_EVERY commits. Under LIBPM_AUDIT compare all open
+ * pages at every commit, and the images too. -1 with EFAULT and a message if it finds a missed store. All
+ * missed stores are then marked, and no image is left.
  */
 int redo_audit(struct txn *t);
 
-/* Under LIBPM_AUDIT: compare images with home before they are given up. If a store escaped, redo_audit()
- * fails. */
+/* Under LIBPM_AUDIT: compare images with home before the images are dropped. If it finds a missed store,
+ * redo_audit() fails. */
 void redo_audit_images(struct txn *t);
 
 /* ---- log.c ----------------------------------------------------------------------------------- */
 
-/* -1 with a message. */
+/* -1 with a message if memory runs out. */
 int redo_log_load(struct txn *t);
 void redo_log_unload(struct txn *t);
 
-/* Make room for a record whose stream has `total` bytes, and then give back segments that recent
- * records did not need: how many, each a word more to record. -errno: ENOSPC leaves all as it was.
- */
+/* Make room for a record whose stream has `total` bytes. -errno: with ENOSPC all is as it was.
+ * redo_log_shrink() then gives back segments that recent records did not need, and returns how many: each
+ * adds a word to the record. */
 int redo_log_reserve(struct txn *t, uint64_t total);
 uint32_t redo_log_shrink(struct txn *t, uint64_t total);
 
-/* Take back what the last shrinking gave: its commit failed. */
+/* Undo the last redo_log_shrink(), because its commit failed. */
 void redo_log_unshrink(struct txn *t);
 
 /*
- * On a file: take all of home there, and void the whole log. No record says that the newest epochs
- * are durable (R12), so the base epoch says it. The segment in use is begun anew, for a walk of
- * it would end at what the base made void. -errno
+ * On a file: write all of home to the file, and void the whole log. No record says that the newest epochs
+ * are durable (R12), so the base epoch says so. The current segment is begun anew, because a walk of it
+ * would end at the first void part. -errno
  */
 int redo_log_drain(struct txn *t);
 
-/* Write a record: begin with its header's counts and total, put the stream piece by piece, none of
- * them empty, end. */
+/* Write a record in three steps: begin with the header's counts and total, put the stream piece by piece,
+ * end. No piece may be empty. */
 void redo_log_begin(struct txn *t, const struct redo_part *head);
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size);
-/* 0, or -errno: then nothing of it counts, and the next record goes to the same place. */
+/* 0, or -errno. After an error nothing of the record counts, and the next record goes to the same place. */
 int redo_log_end(struct txn *t);
 
-/* On a file: bring old pages of home to the file, so that log can be reused. -errno */
+/* On a file: write old pages of home to the file, so that log can be reused. -errno */
 int redo_log_trickle(struct txn *t);
 
-/* Bytes of a record's stream. */
+/* Bytes of the stream of a record with these counts. */
 static inline uint64_t redo_stream_bytes(uint64_t clears, uint64_t words, uint64_t fresh,
                                          uint64_t runs, uint64_t lines)
 {
@@ -287,15 +288,16 @@ static inline uint64_t redo_stream_bytes(uint64_t clears, uint64_t words, uint64
            fresh * sizeof(struct redo_fresh) + runs * sizeof(uint64_t) + lines * PM_LINE;
 }
 
-/* Of redo_log_put(): write a part that is full; a piece with which one is more than full. */
+/* Called by redo_log_put(): redo_log_flush() writes a part that is full. redo_log_fill() takes a piece
+ * that does not fit into the part. */
 void redo_log_flush(struct txn *t);
 void redo_log_fill(struct txn *t, const void *bytes, uint64_t size);
 
-/* Inline, so that a piece whose size the compiler knows takes a few instructions. */
+/* Inline, so that a piece of a size known to the compiler takes a few instructions. */
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size)
 {
     struct redo_log *log = &t->redo->log;
-    assert(size > 0); /* or a part might be written twice */
+    assert(size > 0); /* an empty piece might write a part twice */
     if (size > (uint64_t)(log->full - log->put)) {
         redo_log_fill(t, bytes, size);
         return;
@@ -306,7 +308,7 @@ static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size)
         redo_log_flush(t);
 }
 
-/* The largest part, header included: it fits the smallest segment. */
+/* The largest part, header included. It fits into the smallest segment. */
 #define REDO_PART_MAX FORMAT_SEGMENT_MIN
 
 /* Checksum of a part that stands at `offset` in the file; its checksum field must be zero. */
@@ -316,12 +318,12 @@ uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, 
 
 int redo_commit(struct txn *t);
 
-/* Close listed pages, but not hot ones, which stay listed, nor those that marks speak for. A page
- * that the kernel does not let us close stays listed too: so nothing stored to it is missed. The list
- * is sorted, and its entries say what has changed. */
+/* Close listed pages, except hot pages, which stay listed, and pages whose stores marks tell of. If the
+ * kernel refuses to close a page, the page stays listed too, so that no store to it is missed. The list
+ * must be sorted, and its entries must say what has changed. */
 void redo_cool_pages(struct txn *t);
 
-/* Write back the words that the last commit left in home's cache lines only. */
+/* Write back the words of home that the last commit left in the cache only. */
 void redo_write_back(struct txn *t);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * Pages of the private view. A page is read through to the file until it is stored to; from then on
- * it has a copy in this process, which costs memory and is given back when there are too many.
+ * Pages of the private view. The view reads a page through to the file until the program stores to it.
+ * From then on the page has a copy in this process. Copies cost memory, so libpm gives some back when
+ * there are too many.
  *
- * The clock: a page is spared while its byte of heat is set, which marks and commits do, and the
- * hand takes away.
+ * The clock chooses them: it spares a page whose byte of heat is set. Marks and commits set the byte, and
+ * the clock's hand clears it.
  */
 #define _GNU_SOURCE
 #include "txn/redo/redo.h"
@@ -12,12 +13,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pages that one store opens at most, where stores run on from page to page. */
+/* If stores run on from page to page, one store opens at most this many pages. */
 #define WINDOW_MAX 32
-/* Runs of pages that marks may open before all are closed again. Each may cost two of the kernel's
- * 65,530 maps, of which the program wants some too. A page closed keeps its copy. */
+/* When marks have opened this many runs of pages, libpm closes all of them. Each run may cost two of the
+ * kernel's 65,530 maps, and the program needs some maps too. A closed page keeps its copy. */
 #define OPENS_MAX 8192
-/* Eviction goes on until this much below the limit, so that it is not needed at every commit. */
+/* Eviction goes on until 1/EVICT_SHARE below the limit, so that not every commit needs it. */
 #define EVICT_SHARE 8
 
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
@@ -36,7 +37,7 @@ static void set_private(struct txn *t, uint32_t page)
     page_set(&t->pages, page, PAGE_PRIVATE);
 }
 
-/* What is to be stored to must be there. */
+/* In a moved container, make the page before a store to it. */
 static int make_if_moved(struct txn *t, uint32_t page)
 {
     return t->moved && !(t->pages.flags[page] & PAGE_FIXED) ? moved_touch(t, page) : 0;
@@ -55,7 +56,8 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
         if (compare)
             redo_list(t, i, false);
     }
-    /* A run goes on: let the kernel make its copies in one go, not by a fault each. */
+    /* Stores run on from page to page: let the kernel make all copies in one call instead of one fault
+     * each. */
     if (error == 0 && count > 1)
         madvise(view(t, page), (size_t)count << PM_PAGE_SHIFT, MADV_POPULATE_WRITE);
     return error;
@@ -96,8 +98,8 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
     struct medium *medium = &t->c->medium;
-    /* R14: a slab's bitmap is cleared in home at once, and may go to the file with a page that
-     * is queued. None is opened. */
+    /* R14: the bitmap of a new slab is cleared in home at once, and may reach the file with a queued
+     * page. None of these pages is open. */
     for (uint32_t page = first; medium->queue && page < first + header; page++)
         if (queue_holds(medium, page_home(&t->pages, page))) {
             int error = redo_sync(t, atomic_load(&t->redo->committed));
@@ -105,8 +107,9 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
                 return error;
             break;
         }
-    /* The kernel refuses it for memory that is locked. A page that is there no more would not be
-     * made again for a commit to look at what this transaction had marked on it. */
+    /* The kernel refuses MADV_DONTNEED for locked memory. In a moved container the pages stay. Commit
+     * looks at lines that this transaction marked on them, and nothing would make a dropped page again
+     * for commit. */
     bool dropped =
         !t->moved && madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
     for (uint32_t page = first; page < first + count; page++) {
@@ -116,7 +119,8 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
             t->pages.private_count--;
             page_clear(&t->pages, page, PAGE_PRIVATE);
         }
-        /* What lay here before may not have reached the file: show home's, not the file's. */
+        /* Home may be newer than the file here. Copy home's contents to the view instead of reading the
+         * file. */
         if ((copied && !dropped) || (queued && !t->moved)) {
             int error = redo_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
             if (error == 0)
@@ -130,7 +134,7 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
     return 0;
 }
 
-/* Whether the clock may take this page: nothing of it is only here. */
+/* True if the clock may take this page: the private copy has nothing that is nowhere else. */
 static bool evictable(struct txn *t, uint32_t page)
 {
     uint8_t flags = t->pages.flags[page];
@@ -143,7 +147,7 @@ static bool evictable(struct txn *t, uint32_t page)
     return !redo_on_file(t) || !queue_holds(&t->c->medium, page_home(&t->pages, page));
 }
 
-/* Have the view read them through to the file again. */
+/* Make the view read these pages through to the file again. */
 static int drop(struct txn *t, uint32_t first, uint32_t count)
 {
     int error = pages_close(&t->pages, first, count);
@@ -182,19 +186,20 @@ void redo_evict(struct txn *t)
     struct redo *r = t->redo;
     if (t->pages.private_count <= r->private_max)
         return;
-    /* What is not in the file must stay; what is not durable may not go there. If that fails the
-     * next commit meets the error again, and reports it. */
+    /* A page that is not in the file must stay in memory, and a page that is not durable must not go to
+     * the file. If the sync or the write fails, the next commit meets the same error and reports it. */
     uint64_t committed = atomic_load(&r->committed);
     if (redo_on_file(t) &&
         (redo_sync(t, committed) != 0 || queue_write(&t->c->medium, UINT64_MAX, committed) < 0))
         return;
-    /* No mark is set now. A page of their table speaks for 256 KiB, of which little may be used. */
+    /* No mark is set now. One page of the table of marks covers 256 KiB of data, and little of it may be
+     * in use. */
     madvise(redo_mark(t, 0), container_bytes(t->c) >> MARKS_LINE_SHIFT, MADV_DONTNEED);
     if (t->kinds)
         madvise(redo_kinds(t, 0), container_bytes(t->c) >> KINDS_WORD_SHIFT, MADV_DONTNEED);
     uint64_t keep = r->private_max - r->private_max / EVICT_SHARE;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
-    uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand takes heat away */
+    uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand only clears heat */
     while (t->pages.private_count > keep && budget > 0) {
         uint32_t page = r->hand < end ? r->hand : 0, run = 0;
         while (page + run < end && run < budget && t->pages.private_count - run > keep &&

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pages that stay open across a commit, at most: 4 MiB of images. */
+/* At most this many pages stay open across a commit: 4 MiB of images. */
 #define HOT_MAX 1024
 /* Bytes of the record buffer that stay in memory between commits. */
 #define RECORD_KEPT (64 * PM_PAGE)
@@ -35,7 +35,7 @@ static void hash_entry(struct txn *t, struct page_entry *entry)
     entry->now = checksum(page_home(&t->pages, entry->page), PM_PAGE, t->c->seed);
 }
 
-/* Whether any logged page differs from its image. Fills in their checksums. */
+/* True if any logged page differs from its image. Fills in the pages' checksums. */
 static bool any_page_changed(struct txn *t)
 {
     bool changed = false;
@@ -49,7 +49,7 @@ static bool any_page_changed(struct txn *t)
     return changed;
 }
 
-/* The allocator's news: pages that became live must be listed, dead ones are fresh from now on. */
+/* Apply the allocator's notes: a page that became live is listed, a page that died is fresh from now on. */
 static void apply_notes(struct txn *t)
 {
     struct pages *p = &t->pages;
@@ -81,7 +81,7 @@ static void drop_fresh(struct pages *p)
     p->count = kept;
 }
 
-/* Whether `entry`'s page may stay open, with its next image in slot `slot`. */
+/* True if the page of `entry` may stay open, with its next image in slot `slot`. */
 static bool may_stay_open(struct txn *t, const struct page_entry *entry, uint32_t slot,
                           uint32_t hot)
 {
@@ -90,8 +90,8 @@ static bool may_stay_open(struct txn *t, const struct page_entry *entry, uint32_
            segments_grow_log(t, (t->epoch + 1) % 2, (uint64_t)slot + 1) == 0;
 }
 
-/* Decide which pages stay open, with images from `slot` on, and close all others: before the round,
- * so that one that the kernel does not let us close can be logged ahead instead. */
+/* Decide which pages stay open, with images from `slot` on, and close all others. This comes before the
+ * round: if the kernel refuses to close a page, the page can still be logged ahead. */
 static void close_cold(struct txn *t, uint32_t slot)
 {
     struct pages *p = &t->pages;
@@ -104,7 +104,7 @@ static void close_cold(struct txn *t, uint32_t slot)
     (void)pages_close_sorted(p, p->opened, p->count, entry_is_kept);
 }
 
-/* The kernel refuses to protect a page, which can only be one mapping too many. */
+/* The kernel refuses to protect a page. The only possible reason is one mapping too many. */
 static _Noreturn void give_up(const struct txn *t, uint32_t page, int error)
 {
     bool full = error == ENOSPC && atomic_load(&t->c->at_max);
@@ -117,8 +117,8 @@ static _Noreturn void give_up(const struct txn *t, uint32_t page, int error)
 }
 
 /*
- * The round's part for pages: each is written back whole (U1), or, when it stays open, its next
- * image is written ahead, which proves and restores it (U8). Afterwards an entry has a slot if
+ * The round's part for pages. A page is written back whole (U1). Or, if the page stays open, its next
+ * image is written ahead. The image proves and restores the page (U8). Afterwards an entry has a slot if
  * its page stays open. Returns the slots used.
  */
 static uint32_t flush_pages(struct txn *t, uint32_t slot)
@@ -142,7 +142,7 @@ static uint32_t flush_pages(struct txn *t, uint32_t slot)
     return slot;
 }
 
-/* Build the record in t->record; pages listed with the contents they have now. */
+/* Build the record in t->record. It lists the pages with the checksums of their present contents. */
 static struct log_record *build_record(struct txn *t)
 {
     struct journal_counts counts = journal_count(&t->journal);
@@ -173,8 +173,8 @@ static void note_for_copy(struct txn *t, const struct log_record *record)
         copy_note(t, record_pages(record)[i].page << PM_PAGE_SHIFT, PM_PAGE);
 }
 
-/* After the fence: words go home (their write-back is fenced by the next round), and the next epoch
- * begins with the pages that stayed open. */
+/* After the fence: bring the words home (the next round fences their write-back). The next epoch begins
+ * with the pages that stayed open. */
 static void finish(struct txn *t, const struct log_record *record)
 {
     const struct record_word *words = record_words(record);
@@ -213,7 +213,8 @@ static int commit_locked(struct txn *t)
     if (!changed && counts.words == 0 && counts.clears == 0 && t->note_count == 0)
         return 0;
 
-    /* All that can fail, first. Shrinking the log adds a word for each segment it gives up. */
+    /* Everything that can fail comes first. Shrinking the log adds a word for each segment that it gives
+     * up. */
     unsigned half = (t->epoch + 1) % 2;
     uint64_t bytes = log_record_bytes(counts.clears, counts.words + t->log.half[half].count,
                                       p->count + t->note_count);

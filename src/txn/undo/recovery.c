@@ -1,13 +1,13 @@
 /*
  * Recovery from the undo engine's log: see txn/recovery.c for what comes before and after.
  *
- *   1  read record of either half; the newest whole one above the base is e; base counts as
- *      a record that holds                                                         U4
- *   2  does e hold? each page it lists has the listed contents in home, or in a valid image of
- *      e + 1                                                                       U3
- *   3  holds: images of e + 1 go back, words of e - 1 and of e are applied
- *      does not: images of e go back, words of e - 1 are applied         U4, U9, U10
- *   4  before anything is changed: what steps 1 and 2 read is made durable         U5
+ *   1  Read the record of either half. The newest whole record above the base is e. If there is none,
+ *      e is the base, which counts as a record that holds (U4).
+ *   2  Does e hold? Each page that it lists must have the listed contents in home, or in a valid image
+ *      of e + 1 (U3).
+ *   3  If e holds, copy images of e + 1 back, and apply words of e - 1 and of e. If it does not hold,
+ *      copy images of e back, and apply words of e - 1 (U4, U9, U10).
+ *   4  Before anything is changed, make durable what steps 1 and 2 read (U5).
  *
  * Nothing read from the medium is used before its checksum and its range were checked.
  */
@@ -25,7 +25,7 @@
 struct image {
     uint32_t page;
     uint32_t slot;
-    uint64_t sum; /* of its contents */
+    uint64_t sum; /* checksum of its contents */
 };
 
 struct image_list {
@@ -44,7 +44,7 @@ static uint64_t slot_offset(const struct txn *t, unsigned half, uint32_t slot)
     return (uint64_t)(log_slot(&t->log, half, slot) - t->c->home);
 }
 
-/* Whether the counts fit the length, which fits the half; so that no sum below overflows. */
+/* True if the counts fit the record's length, and the length fits the half. Then no sum below overflows. */
 static bool record_shape_is_valid(const struct txn *t, unsigned half, const struct log_record *r)
 {
     uint64_t most = (uint64_t)log_capacity(&t->log, half) * PM_PAGE;
@@ -74,8 +74,8 @@ static bool record_contents_are_valid(const struct txn *t, const struct log_reco
 }
 
 /*
- * The record in a half if it is whole and newer than the base: `*found`, owned by the caller, or
- * NULL. -1 for a whole record that cannot be ours.
+ * Read the record in a half. If the record is whole and newer than the base, `*found` gets it, owned by
+ * the caller. Otherwise `*found` is NULL. If a whole record cannot be ours, -1.
  */
 static int read_record(const struct txn *t, unsigned half, uint64_t base, struct log_record **found)
 {
@@ -93,7 +93,7 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     log_read_record(&t->log, half, r, head.bytes);
     uint64_t sum = r->checksum;
     r->checksum = 0;
-    if (checksum(r, r->bytes, t->c->seed) != sum) { /* torn */
+    if (checksum(r, r->bytes, t->c->seed) != sum) { /* the record is torn */
         free(r);
         return 0;
     }
@@ -122,8 +122,8 @@ static int damaged_log(const struct txn *t, unsigned half, uint32_t slot, const 
                     t->c->path, (unsigned long long)slot_offset(t, half, slot), what);
 }
 
-/* Whether `slot` holds an image of `epoch`. If not, but its epoch is right, it may be torn: its
- * round had no fence, so its page was never opened. */
+/* True if `slot` holds an image of `epoch`. An image of the right epoch that is not valid may be torn.
+ * Then its round had no fence, and the page was never opened. */
 static bool read_image(const struct txn *t, uint64_t epoch, uint32_t slot, struct image *image)
 {
     const struct log_descriptor *d = log_descriptor(&t->log, epoch % 2, slot);
@@ -134,7 +134,7 @@ static bool read_image(const struct txn *t, uint64_t epoch, uint32_t slot, struc
     return d->sum == checksum_mix(sum, epoch, d->page);
 }
 
-/* Slots of the half of `epoch` that are known to have been fenced, in that epoch. */
+/* The number of slots in the half of `epoch` that are known to have been fenced in that epoch. */
 static uint32_t fenced_slots(const struct txn *t, uint64_t epoch)
 {
     uint64_t word = home_state(t->c)->fenced_images;
@@ -142,7 +142,7 @@ static uint32_t fenced_slots(const struct txn *t, uint64_t epoch)
     return word == fenced_images(epoch, slots) ? (uint32_t)slots : 0;
 }
 
-/* All valid images of `epoch`, which follow the record of the epoch before if there is one. */
+/* Read all valid images of `epoch`. They follow the record of the epoch before, if there is one. */
 static int read_images(const struct txn *t, uint64_t epoch, const struct log_record *record,
                        struct image_list *list)
 {
@@ -176,7 +176,7 @@ static int read_images(const struct txn *t, uint64_t epoch, const struct log_rec
     return 0;
 }
 
-/* U3. */
+/* U3: true if each listed page has the listed contents in home, or in an image of the next epoch. */
 static bool record_holds(const struct txn *t, const struct log_record *r,
                          const struct image_list *next)
 {
@@ -194,7 +194,7 @@ static bool record_holds(const struct txn *t, const struct log_record *r,
     return true;
 }
 
-/* U5: what the decision rests on may so far be in the cache only. */
+/* U5: the decision rests on data that may so far be in the cache only. Make it durable. */
 static int make_durable(struct txn *t, const struct log_record *const records[2],
                         const struct image_list *images)
 {
@@ -232,7 +232,8 @@ static void restore(struct txn *t, const struct image_list *images)
     }
 }
 
-/* The words that a record has for the segment table: one region, so one run in order of offset. */
+/* A record's words for the segment table. The table is one region, so these words are one run, sorted by
+ * offset. */
 struct table_words {
     const struct record_word *words;
     uint64_t count;
@@ -256,7 +257,8 @@ static int compare_offsets(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether the table changes the word at `offset`; or, for a bitmap there, who owns its segment. */
+/* True if `table` changes the word at `offset`. For a word of a bitmap: true if it changes the owner of
+ * the bitmap's segment. */
 static bool overrules(const struct txn *t, const struct table_words *table, uint64_t offset)
 {
     if (offset < FORMAT_TABLE) /* the root */
@@ -275,7 +277,7 @@ static void apply_changes(struct txn *t, const struct record_clear *clears, uint
     journal_write_back(t->c, clears, clear_count, words, word_count);
 }
 
-/* Apply what record `r` has, but for what `later` overrules. */
+/* Apply record `r`, except for words and clears that `later` overrules. */
 static void apply_record(struct txn *t, const struct log_record *r, const struct table_words *later)
 {
     for (uint64_t i = 0; i < r->clears; i++)
@@ -289,16 +291,16 @@ static void apply_record(struct txn *t, const struct log_record *r, const struct
 }
 
 /*
- * Apply `before`, whose words may not have been fenced, and `last`; either may be NULL.
+ * Apply `before`, whose words may not have been fenced, and then `last`. Either may be NULL.
  *
- * U9: a bitmap lies in its slab's segment. If `last` gave that segment to somebody else, what
- * `before` says of the bitmap must not be written: there may be a large object by now, or log.
+ * U9: a bitmap lies in its slab's segment. If `last` gave this segment to somebody else, the bitmap's
+ * words in `before` must not be written. By now a large object may be there, or log.
  *
- * U10: a segment that is log stays log. It may have been claimed after a record freed it, and
- * recovery, if it is interrupted, must find its log again. (If instead the log was giving it up, it
- * keeps it a little longer.)
+ * U10: a segment that is log stays log. The log may have claimed it after a record freed it, and an
+ * interrupted recovery must find its log again. (If instead the log was giving the segment up, it keeps
+ * the segment a little longer.)
  *
- * Both were found by killing programs; in the model that the other rules come from, bitmaps and log
+ * Both rules were found by killing programs. In the model that the other rules come from, bitmaps and log
  * had places of their own.
  */
 static void apply(struct txn *t, const struct log_record *before, const struct log_record *last)
@@ -310,7 +312,7 @@ static void apply(struct txn *t, const struct log_record *before, const struct l
         apply_record(t, last, &none);
 }
 
-/* Steps 2 to 4, with the records of step 1: `last` is the newest or NULL, `before` the other. */
+/* Steps 2 to 4, with the records of step 1: `last` is the newest record or NULL, `before` is the other. */
 static int recover_from(struct txn *t, uint64_t base, const struct log_record *last,
                         const struct log_record *before, struct found *found)
 {
@@ -333,7 +335,7 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
     uint64_t state = holds ? e : e - 1;
     const struct log_record *newest = holds ? last : before;
     *found = (struct found){.restored = state, .newest = e};
-    if (result == 0) /* record state + 1 would be here */
+    if (result == 0) /* record state + 1 would be at this offset */
         result = recovery_check_fenced(t, state, slot_offset(t, state % 2, 0));
     if (result == 0 && newest)
         result = recovery_take_sums(t, newest->sums, newest->epoch,

@@ -1,7 +1,7 @@
 /*
- * The undo engine between two commits: serving first stores, and rollback. LIBPM (Marmol 2017,
- * section 6.3): a page is copied to the log when it is first stored to, since the view is home and
- * the medium may keep any store at any time.
+ * The undo engine between two commits: serving first stores, and rollback. As in LIBPM (Marmol 2017,
+ * section 6.3), a page is copied to the log when it is first stored to. This is necessary because the
+ * view is home, and the medium may keep any store at any time.
  */
 #include "txn/undo/undo.h"
 #include "txn/recovery.h"
@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Pages that one fault opens at most, where stores run on from page to page. */
+/* If stores run on from page to page, one fault opens at most this many pages. */
 #define WINDOW_MAX 32
 
 static bool needs_image(const struct txn *t, uint32_t page)
@@ -32,7 +32,8 @@ static void log_image(struct txn *t, uint32_t page)
     t->pages_logged++;
 }
 
-/* Log what must be logged of [first, first + count), fence once, open all. The lock is held. */
+/* Log the pages of [first, first + count) that need an image, fence once, open all pages. The page lock
+ * is held. */
 static int log_and_open(struct txn *t, uint32_t first, uint32_t count)
 {
     uint32_t images = 0;
@@ -60,13 +61,13 @@ static int undo_open_page(struct txn *t, uint32_t page)
     struct pages *p = &t->pages;
     uint32_t least = 1, most = t->reserved ? 1 : WINDOW_MAX;
     if (p->flags[page] & PAGE_FRESH && !t->concurrent)
-        least = most = pages_per_segment(t->c); /* costs no image and no fence */
+        least = most = pages_per_segment(t->c); /* a fresh page costs no image and no fence */
     uint32_t count = pages_window(p, page, least, most);
     int error = log_and_open(t, page, count);
-    return error == 0 || count == 1 ? error : log_and_open(t, page, 1); /* perhaps there is room */
+    return error == 0 || count == 1 ? error : log_and_open(t, page, 1); /* one page may still fit */
 }
 
-/* Without the lock: if another thread closes one meanwhile, a store to it faults as ever. */
+/* Called without the lock. If another thread closes a page meanwhile, a store to it faults as usual. */
 static bool are_open(const struct txn *t, uint32_t first, uint32_t last)
 {
     uint32_t page = first;
@@ -79,29 +80,29 @@ static int undo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
-    if (are_open(t, first, last)) /* as those of new objects usually are */
+    if (are_open(t, first, last)) /* pages of new objects usually are */
         return 0;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     int error = 0;
     for (uint32_t page = first; page <= last && error == 0; page++)
         if ((t->pages.flags[page] & (PAGE_OPEN | PAGE_FRESH)) == PAGE_FRESH)
-            error = undo_open_page(t, page); /* and what is fresh around it */
+            error = undo_open_page(t, page); /* and the fresh pages around it */
     if (error == 0 && !are_open(t, first, last))
         error = log_and_open(t, first, last - first + 1);
     lock_release_masked(&t->lock, &saved);
     return error;
 }
 
-/* Segments that a half of the log lacks for so many slots. */
+/* Segments that a half of the log lacks to hold `slots` slots. */
 static uint64_t missing(const struct txn *t, unsigned half, uint64_t slots)
 {
     uint64_t wanted = divide_up(slots, t->log.segment_slots), count = t->log.half[half].count;
     return wanted > count ? wanted - count : 0;
 }
 
-/* Slots of a record that lists so many pages. Each segment of its half, also a missing one, may make the
- * record a word longer. */
+/* Slots of a record that lists `pages` pages. Each segment of its half may make the record a word longer,
+ * even a segment that is still missing. */
 static uint64_t record_slots(const struct txn *t, unsigned half, uint64_t pages, uint64_t words)
 {
     struct journal_counts counts = journal_count(&t->journal);
@@ -123,7 +124,7 @@ static int undo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     uint64_t slots_now = t->log.half[now].next + pages;
     uint64_t slots_next = record_slots(t, next, t->pages.count + pages + extra_pages, extra_words);
     uint32_t count_now = t->log.half[now].count, segments = atomic_load(&t->c->segments);
-    /* Room for both first: with one alone nothing is reserved. */
+    /* Make room for both first. With room for only one, nothing is reserved. */
     int error = segments_make_room(t, missing(t, now, slots_now) + missing(t, next, slots_next));
     if (error == 0)
         error = segments_grow_log(t, now, slots_now);
@@ -136,8 +137,8 @@ static int undo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     return error;
 }
 
-/* A fresh page holds nothing once more, and its segment may end up anybody's. All that can fail in
- * a rollback is closing these, which changes nothing for the transaction. */
+/* After a rollback a fresh page holds nothing again, and its segment may go to any owner. So close these
+ * pages. Nothing else in a rollback can fail, and closing changes nothing for the transaction. */
 static int close_fresh(struct pages *p)
 {
     int error = 0;
@@ -148,9 +149,9 @@ static int close_fresh(struct pages *p)
 }
 
 /*
- * Images back, words back, same epoch (U7): the pages stay open and LOGGED, for their images
- * are still those of the epoch's start. The restored lines may be in the cache only; the
- * next commit writes these pages back whole, as it does all opened ones.
+ * Copy the images and the journaled words back, and stay in the epoch (U7). The pages stay open and
+ * LOGGED, because their images are still the images of the epoch's start. The restored lines may be in
+ * the cache only. The next commit writes these pages back whole, as it does with all opened pages.
  */
 static void roll_back(struct txn *t)
 {
@@ -185,7 +186,7 @@ static int undo_rollback(struct txn *t)
     return 0;
 }
 
-/* Nothing besides what all transactions have. */
+/* Undo needs no state besides what every transaction has. */
 static int undo_load(struct txn *t, const struct txn_options *options)
 {
     (void)t, (void)options;
@@ -197,7 +198,8 @@ static void undo_unload(struct txn *t)
     (void)t;
 }
 
-/* Fresh pages need no image: open them at once. But not if they must be closed again at commit. */
+/* Fresh pages need no image, so open them at once. Not with concurrent stores: each commit would have to
+ * close them. */
 static int undo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
     if (t->concurrent)
@@ -208,7 +210,7 @@ static int undo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t he
     return error;
 }
 
-/* A commit has waited already. */
+/* The commit itself has waited. */
 static int undo_wait(struct txn *t, uint64_t epoch)
 {
     (void)t, (void)epoch;
@@ -217,7 +219,7 @@ static int undo_wait(struct txn *t, uint64_t epoch)
 
 static int undo_close(struct txn *t)
 {
-    /* Hot pages were never written back home: U8 ends here. */
+    /* Hot pages were never written back home (U8), so write them back now. */
     for (uint32_t i = 0; i < t->pages.count; i++)
         medium_write_back(&t->c->medium, page_home(&t->pages, t->pages.opened[i].page), PM_PAGE);
     return 0;

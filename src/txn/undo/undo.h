@@ -1,6 +1,6 @@
 /*
- * The undo engine: the view is home, so a page's contents at the start of the epoch are in the log
- * before the page can be stored to, and commit is one round. Private to this folder.
+ * The undo engine. The view is home. So the log has a page's contents at the start of the epoch before
+ * the page can be stored to. A commit is one round. Private to this folder.
  *
  *                  store to a closed page: image, fence, open        +--------------------+
  *                              +----+                                |                    |
@@ -30,7 +30,7 @@
 
 int undo_commit(struct txn *t);
 
-/* All slots in use of the open epoch's half are fenced: leave word of it for recovery. */
+/* All slots in use of the open epoch's half are fenced: store this fact for recovery. */
 static inline void undo_note_images(struct txn *t)
 {
     uint64_t word = fenced_images(t->epoch, t->log.half[t->epoch % 2].next);
