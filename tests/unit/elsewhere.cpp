@@ -18,6 +18,8 @@
 #include <sys/time.h>
 #include <thread>
 #include <vector>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using test::base_of;
 
@@ -146,6 +148,27 @@ TEST_CASE_METHOD(Fixture, "a copy is written beside its original, and goes home 
     REQUIRE(base_of(c.get()) == home);
     linked::require(c.get(), 1201);
     REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE_METHOD(Fixture, "a child of fork() has no descriptor of it, nor of its view")
+{
+    auto are_open = [&] {
+        int count = 0;
+        for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+            std::error_code gone; // the directory's own
+            const std::string file = std::filesystem::read_symlink(entry.path(), gone).string();
+            count += file.find("libpm view") != std::string::npos || file.starts_with(directory.path());
+        }
+        return count;
+    };
+    test::Container c = elsewhere();
+    REQUIRE(are_open() >= 2); // the file and its view
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(are_open());
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
 TEST_CASE_METHOD(Fixture, "a transaction that nobody touched needs no log")
