@@ -3,7 +3,11 @@
 #ifndef TESTS_COMPILED_HPP
 #define TESTS_COMPILED_HPP
 
+#include <cstdint>
+
+extern "C" {
 #include "runtime/announce.h"
+}
 #include "runtime/heap.h"
 
 #include <cstdint>

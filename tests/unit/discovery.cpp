@@ -1154,6 +1154,23 @@ TEST_CASE_METHOD(Fixture, "nothing leaves a container whose pointer map has lost
     reopen();
 }
 
+TEST_CASE_METHOD(Fixture, "a word that code of other compilers stored on the heap goes by its value when it is copied")
+{
+    push(r, 1, nullptr);
+    commit();
+    put(r->first->other, r->first);
+    put(r->first->inside, inside_of(r->first));
+    commit(); // a pointer is mapped there
+    auto *foreign = static_cast<uint64_t *>(pm__calloc(1, 64));
+    foreign[1] = 12345678; // which nobody tells
+    announce_copy(&r->first->other, foreign + 1, 8);
+    memcpy(static_cast<void *>(&r->first->other), foreign + 1, 8);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(&r->first->other, &r->first->other + 1) == nullptr);
+    REQUIRE_OK(pm_check(c.get()));
+    pm__free(foreign);
+}
+
 TEST_CASE_METHOD(Fixture, "what leaves, and comes back, is led to from the heap as before")
 {
     push(r, 1, nullptr);
