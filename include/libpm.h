@@ -557,8 +557,9 @@ PM_EXPORT int pm_include(void *field);
  *
  * First take the object out of its structure. If the root or anything else in the container still leads
  * to it, pm_detach() fails with EINVAL, and the message names the pointer. (A pointer to the place where
- * one object ends and another begins counts as a pointer to the other.) Other errors are ENOMEM, and the
- * errors of a commit that moves objects. After a failure nothing has changed.
+ * one object ends and another begins counts as a pointer to the other.) Other errors are ENOMEM,
+ * EBADMSG if pm_check() finds damage, and the errors of a commit that moves objects. After a failure
+ * nothing has changed.
  *
  * pm_rollback() brings the objects in the container back. It leaves the objects on the heap, and
  * pointers outside the container, as they are. Linear in the container, the heap, the variables and the

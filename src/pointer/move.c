@@ -146,7 +146,7 @@ static int move(struct txn *t)
     struct container *c = t->c;
     struct format_state *state = home_state(c);
     uint64_t to = c->pointers_target;
-    if (check_maps(c) != 0 || (c->header.version == FORMAT_VERSION && sums_check_rest(t) != 0))
+    if (check_maps(c) != 0 || sums_check_rest(t) != 0)
         return -1;
     int error = publish(c, &state->target, to);
     if (error != 0)
