@@ -183,6 +183,12 @@ static void set_root(struct allocator *a, uint64_t offset, uint64_t size)
     journal_set(&a->t->journal, &a->t->root, 1, seal(size));
 }
 
+void forget_pointers(struct allocator *a, uint64_t offset, uint64_t bytes)
+{
+    pointer_map_clear(&a->t->map, &a->t->journal, offset, bytes);
+    txn_set_kind(a->t, offset, bytes, KIND_NONE);
+}
+
 int allocator_free(struct allocator *a, const void *p)
 {
     struct object object = {.size = 0};
@@ -191,7 +197,7 @@ int allocator_free(struct allocator *a, const void *p)
     if (result == 0) {
         if (p == root(a))
             set_root(a, 0, 0);
-        a->upcalls.freed(a->upcalls.context, (uint64_t)((const char *)p - a->c->base), object.size);
+        forget_pointers(a, (uint64_t)((const char *)p - a->c->base), object.size);
         if (object.slab)
             slab_put(a, object.slab, object.slot);
         else
@@ -276,7 +282,7 @@ static void prepare_commit(struct allocator *a)
 void allocator_undo_locked(struct allocator *a, struct allocator_call call)
 {
     int error = errno;
-    a->upcalls.unmake(a->upcalls.context, call.maps_made);
+    txn_unmake_maps(a->t, call.maps_made);
     for (struct slab *s = a->touched; s; s = s->next_touched) {
         bool is_there = segment_kind(table_word(shadow_table(a->c), s->segment)) == SEGMENT_SLAB;
         if (s->bitmap.clear && is_there && slab_is_empty(a, s))
@@ -322,7 +328,6 @@ int allocator_rollback(struct allocator *a)
     if (result == 0) {
         a->rollbacks++;
         rebuild_lists(a);
-        a->upcalls.rebuilt(a->upcalls.context);
     }
     lock_release(&a->lock);
     return result;
@@ -345,7 +350,7 @@ int allocator_clear(struct allocator *a)
                 segments_release(a->t, i, 1);
         set_root(a, 0, 0);
         rebuild_lists(a);
-        a->upcalls.rebuilt(a->upcalls.context);
+        txn_find_maps(a->t);
     }
     lock_release(&a->lock);
     return result;

@@ -59,15 +59,6 @@ struct slab {
     bool loaded, listed, touched;
 };
 
-/* Calls to the layer above; the lock is held. */
-struct allocator_upcalls {
-    void *context;
-    void (*rebuilt)(void *context); /* rollback or clear has replaced the segment table */
-    void (*freed)(void *context, uint64_t offset, uint64_t bytes);
-    int (*check)(void *context); /* its part of pm_check(): 0, or -1 with a message */
-    void (*unmake)(void *context, uint64_t made); /* unmake the maps made since `maps_made` was `made` */
-};
-
 struct allocator {
     struct txn *t;
     struct container *c;
@@ -76,9 +67,7 @@ struct allocator {
     uint32_t *first;    /* per class: the list of slabs; SLAB_NONE at the end */
     uint32_t classes;
     struct slab *touched;
-    struct allocator_upcalls upcalls; /* set by the pointer map */
-    uint64_t maps_made;               /* count of pointer maps made, by this transaction and earlier */
-    uint64_t rollbacks;               /* count that the program asked for, without those of clear */
+    uint64_t rollbacks; /* count that the program asked for, without those of clear */
 };
 
 /*
@@ -96,7 +85,7 @@ struct allocator_call {
 
 static inline struct allocator_call allocator_begin_call(const struct allocator *a)
 {
-    return (struct allocator_call){txn_begin_call(a->t), counted(&a->maps_made)};
+    return (struct allocator_call){txn_begin_call(a->t), counted(&a->t->map.made)};
 }
 
 void allocator_undo_call(struct allocator *a, struct allocator_call call);
@@ -138,7 +127,7 @@ void allocator_move_root(struct allocator *a, uint64_t offset);
  * none. The lock is held. Linear in the segments and slots that it passes. */
 bool allocator_next_object(const struct allocator *a, uint64_t *offset, uint64_t *size);
 
-/* Check table, bitmaps, log and root; -1 with a message. */
+/* The allocator's part of pm_check(): bitmaps and root; -1 with a message. The lock is held. */
 int allocator_check(struct allocator *a);
 
 #endif

@@ -429,7 +429,7 @@ void compaction_free(struct compaction *k, const struct move *moves, uint32_t co
 {
     struct allocator *a = k->a;
     for (uint32_t i = 0; i < count; i++)
-        a->upcalls.freed(a->upcalls.context, moves[i].from, moves[i].bytes);
+        forget_pointers(a, moves[i].from, moves[i].bytes);
     for (uint32_t i = 0, n; i < count; i += n) {
         uint32_t segment = (uint32_t)(moves[i].from >> a->c->segment_shift);
         n = 1;

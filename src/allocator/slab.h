@@ -82,6 +82,9 @@ struct object {
 /* -1 with EINVAL and a message if no object in use begins at `p`. The allocator's lock is held. */
 int find_object(struct allocator *a, const void *p, struct object *object);
 
+/* An object is freed, or moves away: its words are no pointers any more. The lock is held. */
+void forget_pointers(struct allocator *a, uint64_t offset, uint64_t bytes);
+
 /* First and last page of the file that a slot is on. */
 struct page_range {
     uint32_t first, last;

@@ -11,7 +11,6 @@ struct pm_container {
     struct container container;
     struct txn txn;
     struct allocator allocator;
-    struct pointer_map pointers;
     struct discovery discovery;
 };
 
@@ -32,7 +31,7 @@ int api_commit(pm_container *c, struct frame program);
 /* Whether a commit moves objects from the volatile heap into the container. */
 static inline bool api_discovers(const pm_container *c)
 {
-    return c->discovery.map != NULL;
+    return c->discovery.a != NULL;
 }
 
 /* This thread's allocations go to this container, set by pm_set_current(). NULL: to the heap. */

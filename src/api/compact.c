@@ -56,7 +56,7 @@ static int compact_all(pm_container *c, const struct compact_listener *listener,
     int failed;
     do {
         before = container_bytes(&c->container);
-        failed = pointers_compact(&c->pointers, listener, &report);
+        failed = pointers_compact(&c->allocator, listener, &report);
         done->objects_moved += report.objects;
         done->bytes_moved += report.bytes;
         done->pointers_redirected += report.pointers;
@@ -101,7 +101,7 @@ ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context, stru
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || api_commit(c, roots_caller()) != 0)
         return -1;
-    if (allocator_check(&c->allocator) != 0) /* else objects hidden by damage would be overwritten */
+    if (pointers_check_tables(&c->allocator) != 0) /* else objects hidden by damage would be overwritten */
         return -1;
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
     int failed = compact_hiding(c, moved, context, &done), error = errno;

@@ -161,7 +161,7 @@ static void give_up_modules(pm_container *c)
 /* If modules are refused, no module may remain, and no pointer into a module that the container does not
  * note. If a program always lies at the same addresses, everybody knows them, and a forged file can have
  * them. */
-static int refuse_modules(const pm_container *c)
+static int refuse_modules(pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
     if (!c->txn.refuse_modules)
@@ -169,7 +169,7 @@ static int refuse_modules(const pm_container *c)
     for (uint32_t i = 0; i < m->end; i++)
         if (m->module[i].size > 0)
             return modules_refuse(&c->txn, i);
-    if (pointer_map_check_pointers(&c->pointers) == 0)
+    if (pointers_check(&c->allocator, NULL) == 0)
         return 0;
     errno = EPERM;
     return -1;
@@ -217,20 +217,17 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         (how.engine->in_place || container_make_private(&c->container) == 0) &&
         txn_open(&c->txn, &c->container, &how) == 0) {
         bool allocator = allocator_open(&c->allocator, &c->txn) == 0;
-        bool pointers = allocator && pointer_map_open(&c->pointers, &c->allocator) == 0;
-        if (pointers)
+        if (allocator)
             give_up_modules(c);
         bool missing_ok = options->module_pointers == PM_MODULES_MISSING_OK;
-        if (pointers && refuse_modules(c) == 0 &&
+        if (allocator && refuse_modules(c) == 0 &&
             (must_be_moved(c) || missing_ok || demand_modules(c) == 0)) {
             if (options->flags & PM_DISCOVER)
-                discovery_open(&c->discovery, &c->pointers, options->flags & PM_VOUCHED,
+                discovery_open(&c->discovery, &c->allocator, options->flags & PM_VOUCHED,
                                options->freed_pointers == PM_FREED_ERROR);
             return 0;
         }
         int error = errno;
-        if (pointers)
-            pointer_map_close(&c->pointers);
         if (allocator)
             allocator_close(&c->allocator);
         errno = error;
@@ -253,7 +250,6 @@ static pm_container *forget(pm_container *c)
 static void close_upper(pm_container *c)
 {
     discovery_close(&c->discovery);
-    pointer_map_close(&c->pointers);
     allocator_close(&c->allocator);
 }
 

@@ -95,7 +95,7 @@ static int copy_pointers(pm_container *c, void *to, const void *from, size_t byt
     const char *base = c->container.base;
     uint64_t offset = (uint64_t)((char *)to - base);
     int result =
-        pointer_map_copy(&c->pointers, offset, (uint64_t)((const char *)from - base), bytes);
+        pointers_copy(&c->allocator, offset, (uint64_t)((const char *)from - base), bytes);
     txn_copy_kinds(&c->txn, offset, from, bytes);
     return result;
 }
@@ -178,7 +178,7 @@ int pm_reserve(pm_container *c, size_t bytes)
     lock_acquire(&c->allocator.lock);
     struct allocator_call call = allocator_begin_call(&c->allocator);
     /* The commit may need maps for the pointers that the program stores meanwhile. */
-    int result = c->txn.kinds ? pointer_map_make_all(&c->pointers) : 0;
+    int result = c->txn.kinds ? pointers_make_all_maps(&c->allocator) : 0;
     if (result == 0)
         result = allocator_reserve(&c->allocator, bytes);
     if (result != 0)

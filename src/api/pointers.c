@@ -46,8 +46,8 @@ static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 {
     uint64_t bytes = count * sizeof(void *);
     if (announce_if_moved(c, offset, bytes) != 0 ||
-        pointer_map_make(&c->pointers, offset, bytes) != 0 ||
-        pointer_map_set(&c->pointers, offset, count) != 0)
+        pointers_make_maps(&c->allocator, offset, bytes) != 0 ||
+        pointers_set(&c->allocator, offset, count) != 0)
         return -1;
     if (c->txn.kinds)
         txn_mark_range(&c->txn, offset, bytes, MARK_WHENEVER);
@@ -93,7 +93,7 @@ static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
     int result = 0;
     offset = align_down(offset, sizeof(void *));
     while (c->container.moved && result == 0 &&
-           (offset = pointer_map_next_in_objects(&c->pointers, offset, end)) < end) {
+           (offset = pointers_next(&c->allocator, offset, end)) < end) {
         result = announce_if_moved(c, offset, sizeof(void *));
         offset += sizeof(void *);
     }
@@ -115,7 +115,7 @@ int pm_mark_data(void *ptr, size_t bytes)
     lock_acquire(&c->allocator.lock);
     int result = announce_mapped(c, offset_in(c, ptr), bytes);
     if (result == 0) {
-        pointer_map_clear(&c->pointers, offset_in(c, ptr), bytes);
+        pointer_map_clear(&c->txn.map, &c->txn.journal, offset_in(c, ptr), bytes);
         txn_set_kind(&c->txn, offset_in(c, ptr), bytes, KIND_DATA);
     }
     lock_release(&c->allocator.lock);
@@ -131,7 +131,7 @@ void **pm_next_pointer(const void *from, const void *end)
     /* A pointer that begins before `from` is not in the range. */
     uint64_t first = align_up(offset_in(c, from), sizeof(void *)), last = offset_in(c, end);
     lock_acquire(&c->allocator.lock);
-    uint64_t offset = pointer_map_next_in_objects(&c->pointers, first, last);
+    uint64_t offset = pointers_next(&c->allocator, first, last);
     lock_release(&c->allocator.lock);
     return offset < last ? (void **)(c->container.base + offset) : NULL;
 }

@@ -117,6 +117,11 @@ int container_delete(const char *path);
  */
 int container_grow(struct container *c, uint32_t count, uint32_t wanted);
 
+static inline uint32_t pages_per_segment(const struct container *c)
+{
+    return (uint32_t)(c->segment_size >> PM_PAGE_SHIFT);
+}
+
 /* Return -ENOSPC because max_size is exhausted, and note the reason for container_fail(). [handler] */
 static inline int container_exceeds_max(struct container *c)
 {

@@ -102,7 +102,7 @@ static int refuse(const struct discovery *d, const void *address)
                     "`pmcc --discover` has not compiled, is waiting for this call, and may hold "
                     "pointers to them; commit elsewhere, compile that by `pmcc --discover`, or "
                     "vouch with PM_VOUCHED that it holds none",
-                    d->map->a->c->path, in.dli_fname, in.dli_sname ? in.dli_sname : "",
+                    d->a->c->path, in.dli_fname, in.dli_sname ? in.dli_sname : "",
                     in.dli_sname ? ", " : "", address);
 }
 
@@ -119,6 +119,6 @@ int check_alone(const struct discovery *d, struct frame program, struct roots_ra
                         "%s: malloc'ed objects would move, and other threads "
                         "may hold pointers to them; commit while there are none, or vouch with "
                         "PM_VOUCHED that they do not",
-                        d->map->a->c->path);
+                        d->a->c->path);
     return 0;
 }

@@ -11,7 +11,7 @@
 
 static struct container *container_of(const struct discovery *d)
 {
-    return d->map->a->c;
+    return d->a->c;
 }
 
 static uint64_t offset_of(const struct discovery *d, const void *p)
@@ -65,7 +65,7 @@ static int refuse(const struct discovery *d, struct owner o, uint64_t value, con
                         what);
     uint64_t offset = offset_of(d, o.word);
     if (!o.move) {
-        txn_describe_object(d->map->a->t, offset, " in ", object);
+        txn_describe_object(d->a->t, offset, " in ", object);
         return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s %s",
                         container_of(d)->path, offset, value, object, what);
     }
@@ -79,12 +79,12 @@ static int refuse(const struct discovery *d, struct owner o, uint64_t value, con
 /* Note that an object moves, and make its copy. */
 static int add(struct discovery *d, struct heap_object *object)
 {
-    struct txn *t = d->map->a->t;
+    struct txn *t = d->a->t;
     struct move *m = vector_push(&d->moves, sizeof *m);
     if (!m)
         return no_memory(d);
     uint64_t size = max_u64(object->size, 1);
-    char *to = allocator_allocate(d->map->a, size, object->alignment);
+    char *to = allocator_allocate(d->a, size, object->alignment);
     if (!to) {
         d->moves.count--;
         return -1;
@@ -103,7 +103,7 @@ static int add(struct discovery *d, struct heap_object *object)
 /* Check a pointer that leads neither to the heap nor into the container. */
 static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
 {
-    struct txn *t = d->map->a->t;
+    struct txn *t = d->a->t;
     if (container_is_led_into(t->c, value))
         return 0;
     if (modules_may_adopt(&t->modules, value))
@@ -178,7 +178,7 @@ static uint8_t kind_of(const struct discovery *d, const uint64_t *word)
 {
     uint64_t number = offset_of(d, word) / sizeof *word;
     bool declared = *kinds_of(word) == KIND_NONE &&
-                    mapped_at(mapped_place_of_word(d->map->a->t, number)) & 1;
+                    mapped_at(mapped_place_of_word(&d->a->t->map, number)) & 1;
     return declared ? KIND_POINTER : (uint8_t)txn_kinds_at(word, 1);
 }
 
@@ -291,7 +291,7 @@ ON_ANY_STACK void closure_undo(struct discovery *d)
         *(uint64_t *)m->from.start = m->first;
         heap_set_moves(&m->from, false);
         references_renew(m->from.start, m->from.size);
-        allocator_free(d->map->a, m->to);
+        allocator_free(d->a, m->to);
     }
 }
 

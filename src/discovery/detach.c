@@ -282,12 +282,12 @@ static int gather(struct detaching *s, const void *object)
 
 void *discovery_detach(struct discovery *d, struct frame program, void *object)
 {
-    struct detaching s = {.d = d, .a = d->map->a};
+    struct detaching s = {.d = d, .a = d->a};
     struct roots_range stack;
     void *detached = NULL;
     if (check_alone(d, program, &stack) != 0)
         return NULL;
-    if (allocator_check(s.a) != 0) /* a pointer missing in a damaged map would dangle */
+    if (pointers_check_tables(s.a) != 0) /* a pointer missing in a damaged map would dangle */
         return NULL;
     s.index_bytes = container_bytes(s.a->c) / FORMAT_GRANULARITY_MIN * sizeof *s.index;
     s.index = map_table(s.index_bytes);

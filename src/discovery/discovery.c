@@ -16,29 +16,27 @@
 static struct lock list_lock;   /* guards the list */
 static struct discovery *first; /* list of all open containers that discover */
 
-/* For pointer_map: true for an excluded field, or if the next commit moves the field's target. */
-static bool leads_out_until_commit(const uint64_t *word)
+bool discovery_lets_lead_out(const uint64_t *word)
 {
     struct heap_object object;
     return exclusions_have(word) ||
            (heap_contains((void *)*word) && heap_find((void *)*word, &object) == HEAP_LIVE);
 }
 
-void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched, bool refuse_freed)
+void discovery_open(struct discovery *d, struct allocator *a, bool vouched, bool refuse_freed)
 {
-    map->leads_out_until_commit = leads_out_until_commit;
     lock_acquire(&list_lock);
     *d = (struct discovery){
-        .map = map, .vouched = vouched, .refuse_freed = refuse_freed, .next = first};
+        .a = a, .vouched = vouched, .refuse_freed = refuse_freed, .next = first};
     first = d;
     lock_release(&list_lock);
 }
 
 void discovery_close(struct discovery *d)
 {
-    if (!d->map)
+    if (!d->a)
         return;
-    exclusions_forget(d->map->a->c);
+    exclusions_forget(d->a->c);
     lock_acquire(&list_lock);
     struct discovery **link = &first;
     while (*link != d)
@@ -48,12 +46,12 @@ void discovery_close(struct discovery *d)
     vector_free(&d->words);
     vector_free(&d->moves);
     vector_free(&d->changes);
-    d->map = NULL;
+    d->a = NULL;
 }
 
 static const char *path_of(const struct discovery *d)
 {
-    return d->map->a->c->path;
+    return d->a->c->path;
 }
 
 /* ---- check ----------------------------------------------------------------------------------- */
@@ -79,8 +77,8 @@ static int check_other(const struct discovery *other)
     struct heap_object object;
     if (heap_find_moving(other->root, &object))
         return pm__fail(EINVAL, "%s: the new root %p " SHARED, path_of(other), other->root);
-    return txn_find_pointers(other->map->a->t, VOLATILE_BASE, VOLATILE_SIZE, find_shared,
-                             other->map->a->c);
+    return txn_find_pointers(other->a->t, VOLATILE_BASE, VOLATILE_SIZE, find_shared,
+                             other->a->c);
 }
 
 static int check_others(const struct discovery *d)
@@ -99,7 +97,7 @@ static int check_others(const struct discovery *d)
 static int note_word(void *context, uint64_t offset)
 {
     struct discovery *d = context;
-    if (exclusions_any() && exclusions_have((uint64_t *)(d->map->a->c->base + offset)))
+    if (exclusions_any() && exclusions_have((uint64_t *)(d->a->c->base + offset)))
         return 0;
     uint64_t *word = vector_push(&d->words, sizeof *word);
     if (!word)
@@ -110,7 +108,7 @@ static int note_word(void *context, uint64_t offset)
 
 static int commit_hiding(struct discovery *d, uint64_t *epoch)
 {
-    struct allocator *a = d->map->a;
+    struct allocator *a = d->a;
     if (!exclusions_any())
         return allocator_commit(a, epoch);
     exclusions_hide(a->t);
@@ -122,7 +120,7 @@ static int commit_hiding(struct discovery *d, uint64_t *epoch)
 /* Commit. If the new root moves, set the container's root to its copy for this commit. */
 static int commit_root(struct discovery *d, uint64_t *epoch)
 {
-    struct allocator *a = d->map->a;
+    struct allocator *a = d->a;
     struct heap_object object;
     if (!heap_find_moving(d->root, &object))
         return commit_hiding(d, epoch);
@@ -155,7 +153,7 @@ static __attribute__((noinline)) int move_and_commit(struct discovery *d,
                                                      struct frame program, uint64_t *epoch)
 {
     struct roots_range stack;
-    struct allocator_call call = allocator_begin_call(d->map->a);
+    struct allocator_call call = allocator_begin_call(d->a);
     __builtin_unwind_init();
     int result = closure_gather(d);
     if (result == 0 && d->moves.count > 0) {
@@ -175,7 +173,7 @@ static __attribute__((noinline)) int move_and_commit(struct discovery *d,
         d->root = NULL;
     } else {
         closure_undo(d);
-        allocator_undo_call(d->map->a, call);
+        allocator_undo_call(d->a, call);
     }
     forget(d);
     return result;
@@ -183,7 +181,7 @@ static __attribute__((noinline)) int move_and_commit(struct discovery *d,
 
 int discovery_commit(struct discovery *d, struct frame program, uint64_t *epoch)
 {
-    if (txn_find_pointers(d->map->a->t, VOLATILE_BASE, VOLATILE_SIZE, note_word, d) != 0) {
+    if (txn_find_pointers(d->a->t, VOLATILE_BASE, VOLATILE_SIZE, note_word, d) != 0) {
         forget(d);
         return -1;
     }
@@ -204,7 +202,7 @@ void discovery_rolled_back(struct discovery *d)
 {
     d->root = NULL;
     if (exclusions_any())
-        exclusions_restore(d->map->a);
+        exclusions_restore(d->a);
 }
 
 int discovery_set_root(struct discovery *d, void *object, size_t size)

@@ -23,10 +23,10 @@
 
 #include "base/vector.h"
 #include "discovery/roots.h"
-#include "pointer/map.h"
+#include "pointer/pointers.h"
 
 struct discovery {
-    struct pointer_map *map; /* NULL: the container does not discover */
+    struct allocator *a;     /* NULL: the container does not discover */
     bool vouched;            /* nobody holds pointers where discovery does not look */
     bool refuse_freed;       /* a pointer to freed memory fails the commit */
     uint64_t freed;          /* pointers to freed memory that this commit has replaced */
@@ -41,8 +41,11 @@ struct discovery {
 
 /* Call discovery_open() after opening a container that discovers, and discovery_close() before closing
  * it. */
-void discovery_open(struct discovery *d, struct pointer_map *map, bool vouched, bool refuse_freed);
+void discovery_open(struct discovery *d, struct allocator *a, bool vouched, bool refuse_freed);
 void discovery_close(struct discovery *d);
+
+/* For pointers_check(): true for an excluded field, or if the next commit moves the field's target. */
+bool discovery_lets_lead_out(const uint64_t *word);
 
 /* Commit a container that discovers, as allocator_commit() does, for a program that calls from this
  * frame. -1 with a message: nothing has changed. Linear in the lines stored to, and in the objects that

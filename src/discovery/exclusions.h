@@ -8,7 +8,7 @@
 #ifndef PM_DISCOVERY_EXCLUSIONS_H
 #define PM_DISCOVERY_EXCLUSIONS_H
 
-#include "pointer/map.h"
+#include "pointer/pointers.h"
 
 extern _Atomic uint32_t exclusions_count;
 

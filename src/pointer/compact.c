@@ -15,7 +15,7 @@
 #define STEP_LOG_SHARE 8
 
 struct step {
-    struct pointer_map *map;
+    struct allocator *a;
     struct compaction plan;
     struct move *moves; /* in order of `from` */
     uint32_t count;
@@ -25,7 +25,7 @@ struct step {
 
 static struct container *container_of(const struct step *s)
 {
-    return s->map->a->c;
+    return s->a->c;
 }
 
 static uint32_t segment_at(const struct step *s, uint64_t offset)
@@ -50,7 +50,7 @@ static int compare_moves(const void *a, const void *b)
 
 static int cannot_access(const struct step *s, uint64_t offset, int error)
 {
-    if (txn_check_medium(s->map->a->t) != 0)
+    if (txn_check_medium(s->a->t) != 0)
         return -1;
     return container_fail(container_of(s), -error,
                           "%s: offset %llu: cannot make room in the log, or open the page, to "
@@ -61,13 +61,13 @@ static int cannot_access(const struct step *s, uint64_t offset, int error)
 /* Announce libpm's own stores into the view, or loads: this file is not compiled with pmcc. */
 static int announce(struct step *s, uint64_t offset, uint64_t bytes)
 {
-    int error = txn_dirty(s->map->a->t, offset, bytes);
+    int error = txn_dirty(s->a->t, offset, bytes);
     return error == 0 ? 0 : cannot_access(s, offset, error);
 }
 
 static int touch(struct step *s, uint64_t offset, uint64_t bytes)
 {
-    int error = txn_touch(s->map->a->t, offset, bytes);
+    int error = txn_touch(s->a->t, offset, bytes);
     return error == 0 ? 0 : cannot_access(s, offset, error);
 }
 
@@ -83,8 +83,8 @@ static int copy(struct step *s, const struct move *m)
             return -1;
         memcpy(base + m->to + (at - m->from), base + at, n);
     }
-    txn_copy_kinds(s->map->a->t, m->to, base + m->from, m->bytes);
-    return pointer_map_copy(s->map, m->to, m->from, m->bytes);
+    txn_copy_kinds(s->a->t, m->to, base + m->from, m->bytes);
+    return pointers_copy(s->a, m->to, m->from, m->bytes);
 }
 
 static int copy_all(struct step *s)
@@ -130,7 +130,7 @@ static int redirect(struct step *s, uint64_t at)
     if (announce(s, at, sizeof *word) != 0)
         return -1;
     *word = (uintptr_t)base + to;
-    txn_set_kind(s->map->a->t, at, sizeof *word, KIND_POINTER);
+    txn_set_kind(s->a->t, at, sizeof *word, KIND_POINTER);
     s->pointers++;
     return 0;
 }
@@ -138,14 +138,14 @@ static int redirect(struct step *s, uint64_t at)
 static int redirect_all(struct step *s)
 {
     uint64_t end = container_bytes(container_of(s)), at = 0;
-    while ((at = pointer_map_next_in_objects(s->map, at, end)) < end) {
+    while ((at = pointers_next(s->a, at, end)) < end) {
         if (redirect(s, at) != 0)
             return -1;
         at += sizeof(void *);
     }
-    uint64_t root = allocator_root_offset(s->map->a), to = redirected(s, root);
+    uint64_t root = allocator_root_offset(s->a), to = redirected(s, root);
     s->pointers += to != root;
-    allocator_move_root(s->map->a, to);
+    allocator_move_root(s->a, to);
     return 0;
 }
 
@@ -162,7 +162,7 @@ static void note_emptied(struct step *s, uint8_t emptied)
 /* Do a step of at most `most` objects, or a few more, without its commit. */
 static int prepare(struct step *s, uint32_t most)
 {
-    struct allocator *a = s->map->a;
+    struct allocator *a = s->a;
     lock_acquire(&a->lock);
     int result = compaction_next(&s->plan, most, s->moves, &s->count);
     qsort(s->moves, s->count, sizeof *s->moves, compare_moves);
@@ -198,7 +198,7 @@ static int make(struct step *s, uint32_t most)
 {
     struct compaction_cursor before = s->plan.at;
     s->pointers = 0;
-    int result = prepare(s, most) == 0 ? commit_or_undo(s->map->a) : undo(s->map->a);
+    int result = prepare(s, most) == 0 ? commit_or_undo(s->a) : undo(s->a);
     if (result != 0)
         s->plan.at = before;
     return result;
@@ -246,7 +246,7 @@ static int move_all(struct step *s, const struct compact_listener *listener,
         uint64_t copied = medium->counts.bytes_copied;
         while (make(s, most) != 0) {
             bool full = errno == ENOSPC || errno == EDQUOT;
-            if (!full || most == 1 || shrink(s->map->a) != 0) /* the log still has the undone step */
+            if (!full || most == 1 || shrink(s->a) != 0) /* the log still has the undone step */
                 return -1;
             most = (uint32_t)max_u64(most / 4, 1);
         }
@@ -266,9 +266,9 @@ static int move_all(struct step *s, const struct compact_listener *listener,
 
 static int lower_maps(struct step *s)
 {
-    struct allocator *a = s->map->a;
+    struct allocator *a = s->a;
     lock_acquire(&a->lock);
-    int result = pointer_map_lower(s->map, s->plan.end);
+    int result = pointers_lower_maps(s->a, s->plan.end);
     lock_release(&a->lock);
     return result == 0 ? commit_or_undo(a) : undo(a);
 }
@@ -281,17 +281,17 @@ static int free_empty(struct allocator *a)
     return commit_or_undo(a);
 }
 
-static int begin(struct step *s, struct pointer_map *map)
+static int begin(struct step *s, struct allocator *a)
 {
-    *s = (struct step){.map = map};
+    *s = (struct step){.a = a};
     s->moves = map_table(moves_bytes(s));
     s->emptied = calloc(container_of(s)->segments_max + 1, 1);
     if (s->moves == MAP_FAILED || !s->emptied)
         return pm__fail_system(ENOMEM, "%s: no memory for the tables to compact it",
                                container_of(s)->path);
-    lock_acquire(&map->a->lock);
-    int result = compaction_begin(&s->plan, map->a);
-    lock_release(&map->a->lock);
+    lock_acquire(&a->lock);
+    int result = compaction_begin(&s->plan, a);
+    lock_release(&a->lock);
     return result;
 }
 
@@ -303,25 +303,25 @@ static void end(struct step *s)
     free(s->emptied);
 }
 
-int pointers_compact(struct pointer_map *map, const struct compact_listener *listener,
+int pointers_compact(struct allocator *a, const struct compact_listener *listener,
                      struct compact_report *report)
 {
     struct step s;
     *report = (struct compact_report){0};
-    const struct container *c = map->a->c;
+    const struct container *c = a->c;
     uint64_t bytes = container_bytes(c);
-    int result = begin(&s, map);
+    int result = begin(&s, a);
     if (result == 0)
-        result = free_empty(map->a);
+        result = free_empty(a);
     if (result == 0)
         result = move_all(&s, listener, report);
     if (result == 0)
         result = lower_maps(&s);
     if (result == 0)
-        result = shrink(map->a);
+        result = shrink(a);
     int error = errno;
     if (result != 0 && container_bytes(c) > bytes && medium_failed(&c->medium) == 0)
-        (void)shrink(map->a); /* the undone step is still in the log */
+        (void)shrink(a); /* the undone step is still in the log */
     end(&s);
     errno = error;
     return result;

@@ -28,7 +28,7 @@
 #define PM_POINTER_COMPACT_H
 
 #include "allocator/compact.h"
-#include "pointer/map.h"
+#include "pointer/pointers.h"
 
 struct compact_listener {
     /* NULL, or called for each object that has moved, when the move is durable; no lock is held. */
@@ -45,7 +45,7 @@ struct compact_report {
  * is durable. Nobody else uses the container. `*report` says what has been done, even if the call fails
  * with -1 and a message. After a failure the open transaction is empty.
  */
-int pointers_compact(struct pointer_map *map, const struct compact_listener *listener,
+int pointers_compact(struct allocator *a, const struct compact_listener *listener,
                      struct compact_report *report);
 
 #endif

@@ -83,7 +83,7 @@ static int check_page(struct txn *t, uint32_t page)
                                "%s: offset %llu: cannot open the page, to check its pointers",
                                t->c->path, (unsigned long long)(line * PM_LINE));
     for (; line < end && result == 0; line++) {
-        uint8_t words = txn_mapped(t, line);
+        uint8_t words = mapped_in_line(&t->map, line);
         result = foreign_check(t, line, &words, true);
     }
     return result;

@@ -17,7 +17,7 @@
 #ifndef PM_TXN_MODULES_H
 #define PM_TXN_MODULES_H
 
-#include "txn/journal.h"
+#include "words/journal.h"
 #include "txn/loaded.h"
 
 struct txn;

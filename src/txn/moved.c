@@ -252,7 +252,7 @@ const char *moved_line(const struct txn *t, uint64_t line, char image[PM_LINE])
 {
     uint64_t words[PM_LINE_WORDS];
     memcpy(words, t->c->base + line * PM_LINE, PM_LINE);
-    for (unsigned left = txn_mapped(t, line); left; left &= left - 1) {
+    for (unsigned left = mapped_in_line(&t->map, line); left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
         words[i] = moved_to_home(t, words[i]);
     }

@@ -81,7 +81,7 @@ static void scan_page(struct scan *s, uint32_t page, const char *before)
             if (now == was)
                 continue;
         }
-        if (!t->c->vouched || !(txn_mapped(t, line) >> i % PM_LINE_WORDS & 1))
+        if (!t->c->vouched || !(mapped_in_line(&t->map, line) >> i % PM_LINE_WORDS & 1))
             look_at(s, offset, now);
     }
 }

@@ -107,6 +107,8 @@ static int load_tables(struct txn *t)
     t->notes = tables_take(&c->tables, notes_bytes(c));
     t->record = tables_take(&c->tables, record_bytes(c));
     pages_load(&t->pages, c);
+    if (pointer_map_load(&t->map, c) != 0)
+        return -1;
     log_open(&t->log, c);
     t->table = (struct journal_region){.offset = FORMAT_TABLE, .words = c->segments_max};
     t->root = (struct journal_region){
@@ -158,6 +160,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
             options->recovered(t) == 0 && container_map_rest(c) == 0 &&
             (!c->moved || moved_load(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
+            txn_find_maps(t);
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
             if (!untouched)
                 c->upper = t; /* accesses are served from now on */
@@ -246,6 +249,7 @@ void txn_unload(struct txn *t)
     t->c->upper = NULL;
     t->engine->unload(t);
     moved_unload(t);
+    pointer_map_unload(&t->map);
 }
 
 /* ---- what is the same for both engines ------------------------------------------------------- */
@@ -405,5 +409,7 @@ int txn_rollback(struct txn *t)
 {
     bool adopted = t->modules.region.low < t->modules.region.high;
     int result = t->engine->rollback(t);
+    if (result == 0)
+        txn_find_maps(t);
     return result == 0 && adopted ? modules_load(t) : result;
 }

@@ -19,10 +19,10 @@
 
 #include "base/lock.h"
 #include "container/container.h"
-#include "txn/journal.h"
 #include "txn/log.h"
 #include "txn/modules.h"
 #include "txn/pages.h"
+#include "words/pointer_map.h"
 
 struct copy;
 struct moved;
@@ -73,27 +73,8 @@ struct txn_upcalls {
     struct page_liveness (*page_liveness)(void *context, uint32_t page);
 };
 
-/* The part of the pointer map that covers a group of segments. */
-struct map_group {
-    const uint64_t *words;        /* sealed words for MAP_WORD_LINES lines each; NULL if nothing is mapped */
-    struct journal_region *pages; /* regions of `words`, MAP_PAGE_WORDS words each */
-    uint32_t segment;             /* segment of `words`; 0 if nothing is mapped */
-};
-
 /* root_offset and root_size. */
 #define ROOT_WORDS 2
-
-/* The journal treats each page of the map as a region. */
-#define MAP_PAGE_WORDS (PM_PAGE / sizeof(uint64_t))
-
-/* The questions of txn to the owner of the pointer map. */
-struct pointer_upcalls {
-    void *context;
-    const struct map_group *groups;
-    /* Make the words of a group that has none yet. The allocator's lock is held, but not the page lock.
-     * 0, or -1 with a message if there is no room for a map. */
-    int (*make)(void *context, uint32_t group);
-};
 
 /* How a commit treats a pointer to foreign memory: enum pm_foreign_pointers. */
 enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
@@ -132,7 +113,7 @@ struct txn {
     struct moved *moved;             /* NULL if pointers need no relocation */
     struct copy *copy;               /* a copy being made, guarded by the page lock; NULL: none */
     struct txn_upcalls upcalls;      /* set by the allocator */
-    struct pointer_upcalls pointers; /* set by the pointer map */
+    struct pointer_map map;
     struct lock lock;                /* the page lock */
     uint64_t epoch;                  /* of the open transaction */
     bool reserved;   /* txn_reserve() counted pages: until commit, log no page without a store */
@@ -157,71 +138,6 @@ struct txn {
     struct recovery_report recovery;
     uint64_t commits, faults, touches, pages_logged, pages_ahead, lines_logged, bytes_fresh;
 };
-
-/* `line` / MAP_WORD_LINES, exactly. It multiplies, because a division takes three times as many
- * instructions. */
-static inline uint64_t map_word_of_line(uint64_t line)
-{
-    const unsigned __int128 one = (unsigned __int128)1 << 64, inverse = (one + 5) / MAP_WORD_LINES;
-    static_assert(
-        MAP_WORD_LINES == 7 && ARENA_SIZE / PM_LINE < UINT64_MAX / 5,
-        "5 / 2^64 of a line, over 7, are less than the 1 / 7 that is left to the next word");
-    return (uint64_t)(line * inverse >> 64);
-}
-
-/* log2 of the words in a group's map, which fills a segment. */
-static inline uint32_t map_word_shift(const struct container *c)
-{
-    return c->segment_shift - 3;
-}
-
-/* The place in the map of a line's bits, or of a word's bit. */
-struct mapped_place {
-    const struct map_group *group;
-    uint64_t word, shift;
-};
-
-static inline struct mapped_place mapped_place_in(const struct txn *t, uint64_t map_word,
-                                                  uint64_t shift)
-{
-    uint32_t group_shift = map_word_shift(t->c);
-    return (struct mapped_place){&t->pointers.groups[map_word >> group_shift],
-                                 map_word & ((UINT64_C(1) << group_shift) - 1), shift};
-}
-
-static inline struct mapped_place mapped_place(const struct txn *t, uint64_t line)
-{
-    uint64_t map_word = map_word_of_line(line);
-    return mapped_place_in(t, map_word, (line - map_word * MAP_WORD_LINES) * PM_LINE_WORDS);
-}
-
-static inline struct mapped_place mapped_place_of_word(const struct txn *t, uint64_t word)
-{
-    uint64_t map_word = map_word_of_line(word / PM_LINE_WORDS);
-    return mapped_place_in(t, map_word, word - map_word * SEAL_BITS);
-}
-
-/* The bits from there on. It needs no lock if nobody frees the object. */
-static inline uint64_t mapped_at(struct mapped_place at)
-{
-    const uint64_t *words = __atomic_load_n(&at.group->words, __ATOMIC_ACQUIRE);
-    return words ? __atomic_load_n(&words[at.word], __ATOMIC_RELAXED) >> at.shift : 0;
-}
-
-/* Mask of the words of a line that are mapped: one bit a word, the first word in bit 0. Locking as for
- * mapped_at(). */
-static inline uint8_t txn_mapped(const struct txn *t, uint64_t line)
-{
-    return (uint8_t)mapped_at(mapped_place(t, line));
-}
-
-/* Change a word of a group's map. The caller holds the allocator's lock. */
-static inline void txn_set_map_word(struct txn *t, const struct map_group *group, uint64_t word,
-                                    uint64_t payload)
-{
-    journal_set(&t->journal, &group->pages[word / MAP_PAGE_WORDS], word % MAP_PAGE_WORDS,
-                seal(payload));
-}
 
 /*
  * Recover the container that container_open() opened, complete its mappings, and begin an epoch. -1 with
@@ -378,6 +294,21 @@ bool txn_fault(struct txn *t, const void *address, bool store);
 /* The transaction layer's part of pm_check(): it checks table words, base epoch, page states. */
 int txn_check(struct txn *t);
 
+/* ---- maps.c -------------------------------------------------------------------------------- */
+
+/* Note which segments have maps: the segment table has been replaced, and every region is clean. */
+void txn_find_maps(struct txn *t);
+
+/* Make a map for a group that has none, or that is to have another. -1 with a message if there is no room.
+ * The caller holds the allocator's lock, but not the page lock. */
+int txn_make_map(struct txn *t, struct map_group *group);
+
+/* Give back the maps made since `t->map.made` was `made`. */
+void txn_unmake_maps(struct txn *t, uint64_t made);
+
+/* Note that a group has no map. */
+void txn_displace_map(struct map_group *group);
+
 /* ---- segments ------------------------------------------------------------------------------ */
 
 /*
@@ -430,10 +361,5 @@ void segments_close_freed(struct txn *t, const struct record_word *words, uint64
 /* True if the application may store to this page: it is part of a slab's or large object's data.
  * [handler] */
 bool segments_page_is_data(const struct txn *t, uint32_t page);
-
-static inline uint32_t pages_per_segment(const struct container *c)
-{
-    return (uint32_t)(c->segment_size >> PM_PAGE_SHIFT);
-}
 
 #endif

@@ -796,7 +796,7 @@ TEST_CASE_METHOD(Fixture, "against a model, at random")
     check();
 }
 
-// A region of journaled words remembers up to JOURNAL_FEW (txn/journal.h) that a transaction changes, and
+// A region of journaled words remembers up to JOURNAL_FEW (words/journal.h) that a transaction changes, and
 // beyond that their range only.
 TEST_CASE_METHOD(Fixture, "words of a bitmap are all recorded, be they few or many")
 {

@@ -85,7 +85,7 @@ static uint8_t unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
 /* Mask of the words of this line that were mapped at the last commit. */
 static uint8_t mapped_before(const struct txn *t, uint64_t line)
 {
-    struct mapped_place at = mapped_place(t, line);
+    struct mapped_place at = mapped_place(&t->map, line);
     uint64_t map = (uint64_t)at.group->segment << t->c->segment_shift;
     return map ? (uint8_t)(home_word(t->c, map)[at.word] >> at.shift) : 0;
 }
@@ -196,18 +196,17 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
 /* Make the pointer map say which words of the line are pointers. */
 static int set_mapped(struct txn *t, uint64_t line, uint8_t is)
 {
-    struct mapped_place at = mapped_place(t, line);
-    if (!at.group->words &&
-        t->pointers.make(t->pointers.context, (uint32_t)(at.group - t->pointers.groups)) != 0)
+    struct mapped_place at = mapped_place(&t->map, line);
+    if (!at.group->words && txn_make_map(t, at.group) != 0)
         return -1;
     uint64_t rest = seal_payload(at.group->words[at.word]) & ~((uint64_t)UINT8_MAX << at.shift);
-    txn_set_map_word(t, at.group, at.word, rest | (uint64_t)is << at.shift);
+    pointer_map_set_word(&t->journal, at.group, at.word, rest | (uint64_t)is << at.shift);
     return 0;
 }
 
 OUT_OF_LINE int map_line(struct txn *t, uint64_t line, unsigned visit, void *context)
 {
-    uint8_t was = txn_mapped(t, line);
+    uint8_t was = mapped_in_line(&t->map, line);
     int is = pointers_of(t, line, was, visit);
     (void)context;
     if (is == was)
@@ -262,7 +261,7 @@ struct scene {
     const struct container *c;
     const uint8_t *marks, *kinds;
     __m128i below; /* for modules_may_reach(): the bound on the higher halves of words, four times */
-    const struct map_group *group;
+    struct map_group *group;
     const uint64_t *map;
     uint64_t first, count; /* the map's first word among all groups' words; words in the map */
 };
@@ -270,12 +269,12 @@ struct scene {
 /* Fill in `scene` for the group of this line. */
 static void look_around(const struct txn *t, uint64_t line, struct scene *scene)
 {
-    struct mapped_place at = mapped_place(t, line);
+    struct mapped_place at = mapped_place(&t->map, line);
     scene->below = _mm_set1_epi32((int32_t)(t->modules.above >> 32) - 1);
     scene->group = at.group;
     scene->map = at.group->words;
     scene->first = map_word_of_line(line) - at.word;
-    scene->count = at.group->words ? UINT64_C(1) << map_word_shift(t->c) : 0;
+    scene->count = at.group->words ? UINT64_C(1) << t->map.word_shift : 0;
 }
 
 static inline bool lead_home(const struct scene *scene, const uint64_t *words, unsigned some)
@@ -341,7 +340,7 @@ OUT_OF_LINE void add_bits(struct txn *t, const struct scene *scene, const struct
                           const struct addition *end)
 {
     for (; next < end; next++)
-        txn_set_map_word(t, scene->group, next->word,
+        pointer_map_set_word(&t->journal, scene->group, next->word,
                          seal_payload(scene->map[next->word]) | next->bits);
 }
 
@@ -392,7 +391,7 @@ static int search_line(struct txn *t, uint64_t line, unsigned visit, void *conte
         return 0;
     uint64_t kinds = line_kinds(t, line);
     within &= words_of(kinds, KIND_MAY_POINT) | pieced_of(kinds) |
-              (txn_mapped(t, line) & ~words_of(kinds, KIND_DATA));
+              (mapped_in_line(&t->map, line) & ~words_of(kinds, KIND_DATA));
     for (; within; within &= within - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(within);
         if (s->found(s->context, line * PM_LINE + i * sizeof *words) != 0)
@@ -524,7 +523,7 @@ static inline uint64_t others_are_data(uint64_t kinds)
  * must, for home's lines are rarely in a cache. */
 static uint64_t kinds_now(const struct txn *t, uint64_t line)
 {
-    uint8_t mapped = txn_mapped(t, line);
+    uint8_t mapped = mapped_in_line(&t->map, line);
     uint8_t mark = *redo_mark(t, line);
     uint64_t told = mark ? line_kinds(t, line) : 0, kinds = told;
     mapped &= (uint8_t)~words_of(kinds, KIND_MAY_POINT);
@@ -559,7 +558,7 @@ OUT_OF_LINE struct source words_at(const void *address)
 static inline bool some_are_mapped(struct source at, uint64_t count)
 {
     for (uint64_t n, end = at.first + count; at.first < end; at.first += n) {
-        struct mapped_place place = mapped_place_of_word(at.t, at.first);
+        struct mapped_place place = mapped_place_of_word(&at.t->map, at.first);
         n = min_u64(end - at.first, SEAL_BITS - place.shift);
         if (mapped_at(place) & bits_between(0, n))
             return true;
@@ -704,7 +703,7 @@ OUT_OF_LINE void copy_many(struct txn *t, uint64_t first, struct source from, ui
 
 static inline void copy_words(struct txn *t, uint64_t first, struct source from, uint64_t count)
 {
-    struct mapped_place place = mapped_place_of_word(from.t, from.first);
+    struct mapped_place place = mapped_place_of_word(&from.t->map, from.first);
     if (count > min_u64(PM_LINE_WORDS, SEAL_BITS - place.shift))
         copy_many(t, first, from, count);
     else if (mapped_at(place) & bits_between(0, count))

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "txn/journal.h"
+#include "words/journal.h"
 
 #include <emmintrin.h>
 #include <string.h>

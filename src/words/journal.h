@@ -16,8 +16,8 @@
  *  J4  Home's words change only in journal_apply(), for segments free at the last commit in
  *      journal_clear(), and for log segments (segments.c).
  */
-#ifndef PM_TXN_JOURNAL_H
-#define PM_TXN_JOURNAL_H
+#ifndef PM_WORDS_JOURNAL_H
+#define PM_WORDS_JOURNAL_H
 
 #include "container/container.h"
 
