@@ -186,7 +186,7 @@ static void set_root(struct allocator *a, uint64_t offset, uint64_t size)
 void forget_pointers(struct allocator *a, uint64_t offset, uint64_t bytes)
 {
     pointer_map_clear(&a->t->map, &a->t->journal, offset, bytes);
-    txn_set_kind(a->t, offset, bytes, KIND_NONE);
+    track_set_kind(a->t, offset, bytes, KIND_NONE);
 }
 
 int allocator_free(struct allocator *a, const void *p)
@@ -250,11 +250,9 @@ static void forget_new_and_gone(struct allocator *a)
     }
 }
 
-/*
- * Note what changes with this commit. An empty slab goes back to the container if another slab of its
- * class has room. Otherwise the slab stays, because it would soon be wanted again.
- */
-static void prepare_commit(struct allocator *a)
+/* Note what changes with this commit. An empty slab goes back to the container if another slab of its class
+ * has room. Otherwise the slab stays, because it would soon be wanted again. */
+static void note_changes(struct allocator *a)
 {
     const uint64_t *home = home_table(a->c), *shadow = shadow_table(a->c);
     for (struct slab *s = a->touched; s; s = s->next_touched) {
@@ -300,12 +298,16 @@ void allocator_undo_call(struct allocator *a, struct allocator_call call)
     lock_release(&a->lock);
 }
 
-int allocator_commit(struct allocator *a, uint64_t *epoch)
+struct allocator_call allocator_begin_commit(struct allocator *a)
 {
     lock_acquire(&a->lock);
     struct allocator_call call = allocator_begin_call(a);
-    prepare_commit(a);
-    int result = txn_commit(a->t);
+    note_changes(a);
+    return call;
+}
+
+uint64_t allocator_end_commit(struct allocator *a, struct allocator_call call, int result)
+{
     if (result == 0) {
         for (struct slab *s = a->touched; s; s = s->next_touched) {
             s->touched = false;
@@ -316,9 +318,9 @@ int allocator_commit(struct allocator *a, uint64_t *epoch)
     } else {
         allocator_undo_locked(a, call);
     }
-    *epoch = a->t->epoch - 1;
+    uint64_t committed = a->t->epoch - 1;
     lock_release(&a->lock);
-    return result;
+    return committed;
 }
 
 int allocator_rollback(struct allocator *a)

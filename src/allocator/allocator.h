@@ -23,7 +23,7 @@
 #ifndef PM_ALLOCATOR_H
 #define PM_ALLOCATOR_H
 
-#include "txn/txn.h"
+#include "track/track.h"
 
 #define SLAB_NONE UINT32_MAX
 
@@ -55,7 +55,8 @@ struct slab {
     uint32_t hint;           /* word of the bitmap */
     uint32_t next, previous; /* in the list of its class; segments, or SLAB_NONE */
     struct slab *next_touched;
-    uint64_t first_line, last_line; /* lines of slots that the open transaction gave out or took back */
+    uint64_t first_line,
+        last_line; /* lines of slots that the open transaction gave out or took back */
     bool loaded, listed, touched;
 };
 
@@ -107,8 +108,14 @@ size_t allocator_usable(struct allocator *a, const void *p);
  * held. */
 bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *start, uint64_t *size);
 
-/* `*epoch`: of the last transaction that has been committed, by this call or before. */
-int allocator_commit(struct allocator *a, uint64_t *epoch);
+/*
+ * The allocator's steps of a commit. Before: take the lock, give empty slabs back, and note the pages that
+ * live or die with this commit. After, with the commit's result: if it failed, undo what the commit took;
+ * release the lock. Returns the epoch of the last transaction that has been committed, by this call or
+ * before.
+ */
+struct allocator_call allocator_begin_commit(struct allocator *a);
+uint64_t allocator_end_commit(struct allocator *a, struct allocator_call call, int result);
 
 int allocator_rollback(struct allocator *a);
 int allocator_clear(struct allocator *a);

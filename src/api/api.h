@@ -28,6 +28,10 @@ int api_enter_writing(const pm_container *c);
 /* pm_commit(), for a public function that the program calls from this frame. */
 int api_commit(pm_container *c, struct frame program);
 
+/* The steps of a commit that every container has, without discovery and without waiting for a file. `*epoch`:
+ * of the last transaction that has been committed. */
+int api_commit_transaction(pm_container *c, uint64_t *epoch);
+
 /* Whether a commit moves objects from the volatile heap into the container. */
 static inline bool api_discovers(const pm_container *c)
 {

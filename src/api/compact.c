@@ -48,7 +48,7 @@ static uint64_t segments_freed(const pm_container *c, const struct pm_compacted 
 }
 
 /* Repeat while the file gets smaller: the room of the log is free only after a compaction. */
-static int compact_all(pm_container *c, const struct compact_listener *listener,
+static int compact_all(pm_container *c, const struct compact_caller *caller,
                        struct pm_compacted *done)
 {
     struct compact_report report;
@@ -56,7 +56,7 @@ static int compact_all(pm_container *c, const struct compact_listener *listener,
     int failed;
     do {
         before = container_bytes(&c->container);
-        failed = pointers_compact(&c->allocator, listener, &report);
+        failed = pointers_compact(&c->allocator, caller, &report);
         done->objects_moved += report.objects;
         done->bytes_moved += report.bytes;
         done->pointers_redirected += report.pointers;
@@ -65,46 +65,55 @@ static int compact_all(pm_container *c, const struct compact_listener *listener,
     return failed;
 }
 
-/* In a container with discovery: the exclusions are told of moved objects first, then the program. */
 struct follower {
-    const struct container *c;
+    pm_container *c;
+    bool hides; /* some fields are excluded */
     pm_moved *moved;
     void *context;
 };
 
+static int commit_step(void *context)
+{
+    const struct follower *f = context;
+    uint64_t epoch;
+    return api_commit_transaction(f->c, &epoch) == 0 ? txn_wait(&f->c->txn, epoch) : -1;
+}
+
+/* The exclusions are told of moved objects first, then the program. */
 static void follow(void *context, void *from, void *to, size_t bytes)
 {
     const struct follower *f = context;
-    exclusions_follow(f->c, from, bytes, to);
+    if (f->hides)
+        exclusions_follow(&f->c->container, from, bytes, to);
     if (f->moved)
         f->moved(f->context, from, to, bytes);
 }
 
 /* Meanwhile excluded fields are NULL, as in the file. Otherwise they would fail compaction's commits. */
-static int compact_hiding(pm_container *c, pm_moved *moved, void *context,
-                          struct pm_compacted *done)
+static int compact_hiding(struct follower *f, struct pm_compacted *done)
 {
-    struct compact_listener listener = {moved, context};
-    if (!api_discovers(c) || !exclusions_any())
-        return compact_all(c, &listener, done);
-    struct follower follower = {&c->container, moved, context};
-    exclusions_hide(&c->txn);
-    listener = (struct compact_listener){follow, &follower};
-    int failed = compact_all(c, &listener, done), error = errno;
-    exclusions_show(&c->txn, true); /* moves so far are durable, even if a later one failed */
+    const struct compact_caller caller = {commit_step, f->hides || f->moved ? follow : NULL, f};
+    if (!f->hides)
+        return compact_all(f->c, &caller, done);
+    exclusions_hide(&f->c->txn);
+    int failed = compact_all(f->c, &caller, done), error = errno;
+    exclusions_show(&f->c->txn, true); /* moves so far are durable, even if a later one failed */
     errno = error;
     return failed;
 }
 
-ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context, struct pm_compacted *result)
+ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context,
+                           struct pm_compacted *result)
 {
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || api_commit(c, roots_caller()) != 0)
         return -1;
-    if (pointers_check_tables(&c->allocator) != 0) /* else objects hidden by damage would be overwritten */
+    /* Objects that damage hides would be overwritten. */
+    if (pointers_check_tables(&c->allocator) != 0)
         return -1;
     struct pm_compacted done = {.size = result ? result->size : 0, .before = measure(c)};
-    int failed = compact_hiding(c, moved, context, &done), error = errno;
+    struct follower follower = {c, api_discovers(c) && exclusions_any(), moved, context};
+    int failed = compact_hiding(&follower, &done), error = errno;
     done.after = measure(c);
     done.segments_freed = segments_freed(c, &done);
     if (result)

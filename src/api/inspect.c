@@ -75,7 +75,7 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .moved = c->container.moved,
         .medium = medium->ops->name,
         .engine = t->engine->name,
-        .tracker = t->stores ? "stores" : "faults",
+        .tracker = t->tracker.stores ? "stores" : "faults",
     };
     count_segments(&c->container, &s);
     lock_release_masked(&t->lock, &saved);

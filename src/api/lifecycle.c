@@ -25,11 +25,12 @@ static int demand_marks(const char *path, const struct pm_options *o)
     if (o->tracker != PM_TRACKER_STORES || marks_are_made() ||
         o->flags & (PM_DISCOVER | PM_ANNOUNCED | PM_READONLY))
         return 0;
-    return pm__fail(ENOTSUP,
-                    "%s: PM_TRACKER_STORES needs code compiled by pmcc, which tells what it stores, "
-                    "and none is loaded; compile with pmcc, or use PM_TRACKER_FAULTS, or announce "
-                    "each store by pm_dirty() and open with PM_ANNOUNCED",
-                    path);
+    return pm__fail(
+        ENOTSUP,
+        "%s: PM_TRACKER_STORES needs code compiled by pmcc, which tells what it stores, "
+        "and none is loaded; compile with pmcc, or use PM_TRACKER_FAULTS, or announce "
+        "each store by pm_dirty() and open with PM_ANNOUNCED",
+        path);
 }
 
 static int bad_option(const char *path, const char *what)
@@ -41,8 +42,8 @@ static int bad_option(const char *path, const char *what)
 static int read_options(const char *path, const struct pm_options *o, struct container_options *out)
 {
     const unsigned known = PM_CREATE | PM_EXCLUSIVE | PM_READONLY | PM_UNSAFE_POWER | PM_MOVABLE |
-                           PM_RELOCATE | PM_DISCOVER | PM_VOUCHED | PM_ACCEPT_COPY |
-                           PM_PATH_ERROR | PM_ANNOUNCED;
+                           PM_RELOCATE | PM_DISCOVER | PM_VOUCHED | PM_ACCEPT_COPY | PM_PATH_ERROR |
+                           PM_ANNOUNCED;
     if (o->size != sizeof *o)
         return bad_option(path, "options.size must be sizeof(struct pm_options); compiled with "
                                 "another libpm.h?");
@@ -288,7 +289,8 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
     if (c && must_be_moved(c)) {
         close_upper(c);
         txn_abandon(&c->txn);
-        container_discard(&c->container); /* so that a failure empties the holes that this has filled */
+        container_discard(
+            &c->container); /* so that a failure empties the holes that this has filled */
         translated.moved = true;
         if (open_layers(c, path, options, &translated) != 0)
             c = forget(c);

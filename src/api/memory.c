@@ -20,7 +20,7 @@ static void *allocate(pm_container *c, size_t size, size_t alignment)
  * could end the transaction for which the stores are announced. The handler does not take this lock. */
 static int announce(pm_container *c, void *p, size_t bytes)
 {
-    int error = txn_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes);
+    int error = track_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes);
     return error == 0
                ? 0
                : container_fail(&c->container, -error, "%s: cannot open the pages of a new object",
@@ -94,9 +94,8 @@ static int copy_pointers(pm_container *c, void *to, const void *from, size_t byt
 {
     const char *base = c->container.base;
     uint64_t offset = (uint64_t)((char *)to - base);
-    int result =
-        pointers_copy(&c->allocator, offset, (uint64_t)((const char *)from - base), bytes);
-    txn_copy_kinds(&c->txn, offset, from, bytes);
+    int result = pointers_copy(&c->allocator, offset, (uint64_t)((const char *)from - base), bytes);
+    track_copy_kinds(&c->txn, offset, from, bytes);
     return result;
 }
 
@@ -178,7 +177,7 @@ int pm_reserve(pm_container *c, size_t bytes)
     lock_acquire(&c->allocator.lock);
     struct allocator_call call = allocator_begin_call(&c->allocator);
     /* The commit may need maps for the pointers that the program stores meanwhile. */
-    int result = c->txn.kinds ? pointers_make_all_maps(&c->allocator) : 0;
+    int result = c->txn.tracker.kinds ? pointers_make_all_maps(&c->allocator) : 0;
     if (result == 0)
         result = allocator_reserve(&c->allocator, bytes);
     if (result != 0)

@@ -35,7 +35,7 @@ static int check_words(pm_container *c, const void *p, size_t count)
  * must look at the word. -1 with a message. */
 static int announce_if_moved(pm_container *c, uint64_t offset, uint64_t bytes)
 {
-    int error = c->container.moved ? txn_dirty(&c->txn, offset, bytes) : 0;
+    int error = c->container.moved ? track_dirty(&c->txn, offset, bytes) : 0;
     return error == 0 ? 0
                       : pm__fail_system(-error, "%s: offset %llu: cannot open the page",
                                         c->container.path, (unsigned long long)offset);
@@ -49,9 +49,9 @@ static int map_words(pm_container *c, uint64_t offset, uint64_t count)
         pointers_make_maps(&c->allocator, offset, bytes) != 0 ||
         pointers_set(&c->allocator, offset, count) != 0)
         return -1;
-    if (c->txn.kinds)
-        txn_mark_range(&c->txn, offset, bytes, MARK_WHENEVER);
-    txn_set_kind(&c->txn, offset, bytes, KIND_POINTER);
+    if (c->txn.tracker.kinds)
+        track_mark_range(&c->txn, offset, bytes, MARK_WHENEVER);
+    track_set_kind(&c->txn, offset, bytes, KIND_POINTER);
     return 0;
 }
 
@@ -116,7 +116,7 @@ int pm_mark_data(void *ptr, size_t bytes)
     int result = announce_mapped(c, offset_in(c, ptr), bytes);
     if (result == 0) {
         pointer_map_clear(&c->txn.map, &c->txn.journal, offset_in(c, ptr), bytes);
-        txn_set_kind(&c->txn, offset_in(c, ptr), bytes, KIND_DATA);
+        track_set_kind(&c->txn, offset_in(c, ptr), bytes, KIND_DATA);
     }
     lock_release(&c->allocator.lock);
     return result;

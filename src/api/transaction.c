@@ -1,58 +1,12 @@
-/* Commit, rollback, announcing stores, the root. */
+/* Rollback, announcing stores, the root. Commit is in commit.c. */
 #include "api/api.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/heap.h"
-#include "txn/fault.h"
 
 #include <errno.h>
 #include <string.h>
-
-/* Each commit checks that libpm's signal handler is still installed. Where stores rarely fault, only one
- * commit in CHECK_EVERY checks: the check would take most of the commit's time. */
-static int check_handler(pm_container *c)
-{
-    enum { CHECK_EVERY = 64 };
-    bool skip = c->txn.stores && counted(&c->txn.commits) % CHECK_EVERY != 0;
-    return skip ? 0 : fault_install(c->container.path);
-}
-
-static int commit(pm_container *c, struct frame program, uint64_t *epoch)
-{
-    if (api_enter_writing(c) != 0 || check_handler(c) != 0 ||
-        (name_is_due(&c->container.name) && name_check(&c->container) != 0))
-        return -1;
-    return api_discovers(c) ? discovery_commit(&c->discovery, program, epoch)
-                            : allocator_commit(&c->allocator, epoch);
-}
-
-int api_commit(pm_container *c, struct frame program)
-{
-    DEFER_CANCELLATION;
-    uint64_t epoch;
-    return commit(c, program, &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
-}
-
-ROOTS_ENTRY int pm_commit(pm_container *c)
-{
-    return api_commit(c, roots_caller());
-}
-
-ROOTS_ENTRY pm_ticket pm_commit_async(pm_container *c)
-{
-    DEFER_CANCELLATION;
-    uint64_t epoch;
-    return commit(c, roots_caller(), &epoch) == 0 ? (pm_ticket){c, epoch} : (pm_ticket){NULL, 0};
-}
-
-int pm_wait(pm_ticket ticket)
-{
-    DEFER_CANCELLATION;
-    if (!ticket.container)
-        return pm__fail(EINVAL, "a ticket of a commit that failed");
-    return api_enter(ticket.container) == 0 ? txn_wait(&ticket.container->txn, ticket.epoch) : -1;
-}
 
 int pm_rollback(pm_container *c)
 {
@@ -82,12 +36,12 @@ int pm_dirty(const void *ptr, size_t len)
         if (!segments_page_is_data(&c->txn, page))
             return pm__fail(EINVAL, "%s: offset %llu: not in an allocated object",
                             c->container.path, (unsigned long long)page << PM_PAGE_SHIFT);
-    int error = txn_dirty(&c->txn, offset, len);
+    int error = track_dirty(&c->txn, offset, len);
     if (error != 0)
         return container_fail(&c->container, -error,
                               "%s: offset %llu: cannot log or open %u pages for stores",
                               c->container.path, (unsigned long long)offset, last - first + 1);
-    txn_mark_foreign(&c->txn, offset, len);
+    track_mark_foreign(&c->txn, offset, len);
     return 0;
 }
 

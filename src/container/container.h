@@ -55,19 +55,21 @@ struct container {
     int fd;
     bool readonly;
     enum movable movable;
-    bool vouched;     /* the program says that all pointers it stores are in the map */
-    bool created;     /* this very pm_open() created the file, and deletes it if it fails */
-    uint64_t filled;  /* this pm_open() has filled the holes up to here; it empties them if it fails */
+    bool vouched; /* the program says that all pointers it stores are in the map */
+    bool created; /* this very pm_open() created the file, and deletes it if it fails */
+    uint64_t
+        filled; /* this pm_open() has filled the holes up to here; it empties them if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
     bool relocates; /* home's pointers are to be relocated to the view's addresses */
     bool moved;     /* the view lies elsewhere: its pages are translated one by one */
     int view_fd;    /* if moved: of the view's memory */
     struct medium medium;
-    struct tables tables; /* of all layers; the api layer opens them, container_close() closes them */
-    char *path;           /* as given; owned */
-    struct name name;     /* a writer's */
-    void *upper;          /* the transaction layer's, for the SIGSEGV handler */
+    struct tables
+        tables;       /* of all layers; the api layer opens them, container_close() closes them */
+    char *path;       /* as given; owned */
+    struct name name; /* a writer's */
+    void *upper;      /* the transaction layer's, for the SIGSEGV handler */
     struct format_header header;
 };
 

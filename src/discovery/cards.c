@@ -2,7 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/bits.h"
-#include "txn/txn.h"
+#include "track/track.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ void cards_set_kind(const void *address, size_t size, uint8_t kind)
 void cards_set_pieces(const void *address, size_t size)
 {
     if (is_within(address, size))
-        txn_set_pieces(kinds_of((void *)VOLATILE_BASE), (uintptr_t)address - VOLATILE_BASE, size);
+        track_set_pieces(kinds_of((void *)VOLATILE_BASE), (uintptr_t)address - VOLATILE_BASE, size);
 }
 
 /* The range has whole words, and pieces of words at its ends. */
@@ -69,8 +69,8 @@ void cards_copy_kinds(const void *address, const void *from, size_t size)
     if (!is_within(address, size) || from == address)
         return;
     if (low < high)
-        txn_copy_kinds_out(kinds_of(low), (const char *)from + (low - to),
-                           (uint64_t)(high - low) / sizeof(uint64_t));
+        track_copy_kinds_out(kinds_of(low), (const char *)from + (low - to),
+                             (uint64_t)(high - low) / sizeof(uint64_t));
     if (to < low)
         cards_set_pieces(to, (size_t)((low < end ? low : end) - to));
     if (low <= high && high < end)

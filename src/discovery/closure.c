@@ -89,7 +89,7 @@ static int add(struct discovery *d, struct heap_object *object)
         d->moves.count--;
         return -1;
     }
-    txn_mark_range(t, offset_of(d, to), size, MARK_AHEAD);
+    track_mark_range(t, offset_of(d, to), size, MARK_AHEAD);
     memcpy(to, object->start, object->size);
     for (uint64_t i = 0; i < divide_up(size, sizeof(uint64_t)); i++)
         kinds_of(to)[i] = kinds_of(object->start)[i] & (uint8_t)~KIND_REMEMBERED;
@@ -177,9 +177,9 @@ static int gather_from(struct discovery *d, uint64_t i)
 static uint8_t kind_of(const struct discovery *d, const uint64_t *word)
 {
     uint64_t number = offset_of(d, word) / sizeof *word;
-    bool declared = *kinds_of(word) == KIND_NONE &&
-                    mapped_at(mapped_place_of_word(&d->a->t->map, number)) & 1;
-    return declared ? KIND_POINTER : (uint8_t)txn_kinds_at(word, 1);
+    bool declared =
+        *kinds_of(word) == KIND_NONE && mapped_at(mapped_place_of_word(&d->a->t->map, number)) & 1;
+    return declared ? KIND_POINTER : (uint8_t)track_kinds_at(word, 1);
 }
 
 /* Gather the target of a word of the container. The word itself is redirected later, when all moving
@@ -192,7 +192,7 @@ static int gather_from_container(struct discovery *d, uint64_t *word)
     return foreign_is_freed(to) ? change_word(d, word, to) : 0;
 }
 
-int closure_gather(struct discovery *d)
+int discovery_gather(struct discovery *d)
 {
     uint64_t ignored, root = (uint64_t)d->root;
     int result = 0;

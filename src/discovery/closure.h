@@ -31,9 +31,6 @@ static inline uint64_t moved_value(const struct discovery *d, uint64_t value,
     return (uint64_t)move_at(d, i)->to + (value - (uint64_t)object->start);
 }
 
-/* Gather the objects to which `words` and the new root lead. -1 with a message. */
-int closure_gather(struct discovery *d);
-
 /* Redirect everything that leads to the gathered objects. -1 with a message. */
 int closure_redirect(struct discovery *d, const struct roots_range *stack);
 

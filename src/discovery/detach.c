@@ -65,7 +65,7 @@ static int refuse_pieced(struct detaching *s, uint64_t *word)
     if (!container_holds(s->a->c, (void *)*word) ||
         !allocator_object_at(s->a, (void *)*word, &start, &size))
         return 0;
-    return txn_refuse_pieced(s->a->t, offset);
+    return track_refuse_pieced(s->a->t, offset);
 }
 
 static int visit_pointers(struct detaching *s, uint64_t start, uint64_t size, visitor *visit)
@@ -74,7 +74,7 @@ static int visit_pointers(struct detaching *s, uint64_t start, uint64_t size, vi
     int result = 0;
     for (uint64_t i = 0, end = size / sizeof(uint64_t); i < end && result == 0;
          i += PM_LINE_WORDS) {
-        uint64_t all = txn_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i));
+        uint64_t all = track_kinds_at(words + i, min_u64(PM_LINE_WORDS, end - i));
         uint64_t kinds = (all & KIND_MAY_POINT * KIND_EACH) | kinds_pieced(all);
         for (uint64_t k = i; kinds && result == 0; kinds >>= 8, k++)
             if (kinds & KIND_MAY_POINT)
@@ -172,7 +172,7 @@ static int copy_all(struct detaching *s)
         memcpy(to, from, m->size);
         cards_mark(to, m->size);
         for (uint64_t at = 0; at + sizeof(uint64_t) <= m->size; at += sizeof(uint64_t))
-            cards_set_kind(to + at, sizeof(uint64_t), (uint8_t)txn_kinds_at(from + at, 1));
+            cards_set_kind(to + at, sizeof(uint64_t), (uint8_t)track_kinds_at(from + at, 1));
     }
     return 0;
 }

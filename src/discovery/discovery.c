@@ -26,8 +26,8 @@ bool discovery_lets_lead_out(const uint64_t *word)
 void discovery_open(struct discovery *d, struct allocator *a, bool vouched, bool refuse_freed)
 {
     lock_acquire(&list_lock);
-    *d = (struct discovery){
-        .a = a, .vouched = vouched, .refuse_freed = refuse_freed, .next = first};
+    *d =
+        (struct discovery){.a = a, .vouched = vouched, .refuse_freed = refuse_freed, .next = first};
     first = d;
     lock_release(&list_lock);
 }
@@ -77,8 +77,7 @@ static int check_other(const struct discovery *other)
     struct heap_object object;
     if (heap_find_moving(other->root, &object))
         return pm__fail(EINVAL, "%s: the new root %p " SHARED, path_of(other), other->root);
-    return txn_find_pointers(other->a->t, VOLATILE_BASE, VOLATILE_SIZE, find_shared,
-                             other->a->c);
+    return track_find_pointers(other->a->t, VOLATILE_BASE, VOLATILE_SIZE, find_shared, other->a->c);
 }
 
 static int check_others(const struct discovery *d)
@@ -106,35 +105,6 @@ static int note_word(void *context, uint64_t offset)
     return 0;
 }
 
-static int commit_hiding(struct discovery *d, uint64_t *epoch)
-{
-    struct allocator *a = d->a;
-    if (!exclusions_any())
-        return allocator_commit(a, epoch);
-    exclusions_hide(a->t);
-    int result = allocator_commit(a, epoch);
-    exclusions_show(a->t, result == 0);
-    return result;
-}
-
-/* Commit. If the new root moves, set the container's root to its copy for this commit. */
-static int commit_root(struct discovery *d, uint64_t *epoch)
-{
-    struct allocator *a = d->a;
-    struct heap_object object;
-    if (!heap_find_moving(d->root, &object))
-        return commit_hiding(d, epoch);
-    uint64_t size;
-    void *old = allocator_root_object(a, &size);
-    if (allocator_set_root(a, (void *)moved_value(d, (uint64_t)d->root, &object), d->root_size) !=
-        0)
-        return -1;
-    int result = commit_hiding(d, epoch);
-    if (result != 0)
-        allocator_set_root(a, old, size);
-    return result;
-}
-
 static void forget(struct discovery *d)
 {
     d->words.count = d->moves.count = d->changes.count = 0;
@@ -147,55 +117,62 @@ static void forget(struct discovery *d)
     }
 }
 
-/* The registers of the program's functions are saved in this frame, and restored from here. So the frame
- * must exist when the stack is redirected, and when it is put back. */
-static __attribute__((noinline)) int move_and_commit(struct discovery *d,
-                                                     struct frame program, uint64_t *epoch)
+int discovery_find(struct discovery *d)
 {
-    struct roots_range stack;
-    struct allocator_call call = allocator_begin_call(d->a);
-    __builtin_unwind_init();
-    int result = closure_gather(d);
-    if (result == 0 && d->moves.count > 0) {
-        result = check_alone(d, program, &stack);
-        if (result == 0)
-            result = check_others(d);
-        if (result == 0) {
-            __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
-            result = closure_redirect(d, &stack);
-        }
+    if (track_find_pointers(d->a->t, VOLATILE_BASE, VOLATILE_SIZE, note_word, d) == 0)
+        return 0;
+    forget(d);
+    return -1;
+}
+
+void discovery_block_signals(sigset_t *saved)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV); /* opens pages */
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, saved);
+}
+
+/* If the new root moves, set the container's root to its copy for this commit. */
+static int redirect_root(struct discovery *d)
+{
+    struct heap_object object;
+    if (!heap_find_moving(d->root, &object))
+        return 0;
+    d->old_root = allocator_root_object(d->a, &d->old_root_size);
+    void *copy = (void *)moved_value(d, (uint64_t)d->root, &object);
+    d->root_redirected = allocator_set_root(d->a, copy, d->root_size) == 0;
+    return d->root_redirected ? 0 : -1;
+}
+
+int discovery_redirect(struct discovery *d, struct frame program, void *stack_top)
+{
+    if (d->moves.count > 0) {
+        struct roots_range stack;
+        if (check_alone(d, program, &stack) != 0 || check_others(d) != 0)
+            return -1;
+        stack.first = stack_top;
+        if (closure_redirect(d, &stack) != 0)
+            return -1;
     }
-    if (result == 0)
-        result = commit_root(d, epoch);
+    return redirect_root(d);
+}
+
+void discovery_end(struct discovery *d, struct allocator_call call, int result)
+{
     if (result == 0) {
         closure_release(d);
         d->freed_ever += d->freed;
         d->root = NULL;
     } else {
+        if (d->root_redirected)
+            allocator_set_root(d->a, d->old_root, d->old_root_size);
         closure_undo(d);
         allocator_undo_call(d->a, call);
     }
+    d->root_redirected = false;
     forget(d);
-    return result;
-}
-
-int discovery_commit(struct discovery *d, struct frame program, uint64_t *epoch)
-{
-    if (txn_find_pointers(d->a->t, VOLATILE_BASE, VOLATILE_SIZE, note_word, d) != 0) {
-        forget(d);
-        return -1;
-    }
-    if (d->words.count == 0 && !d->root)
-        return commit_hiding(d, epoch);
-    /* A signal handler of the program must see all objects at their old place, or all at their new one. */
-    sigset_t all, saved;
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV); /* opens pages */
-    sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    int result = move_and_commit(d, program, epoch);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    return result;
 }
 
 void discovery_rolled_back(struct discovery *d)

@@ -26,13 +26,16 @@
 #include "pointer/pointers.h"
 
 struct discovery {
-    struct allocator *a;     /* NULL: the container does not discover */
-    bool vouched;            /* nobody holds pointers where discovery does not look */
-    bool refuse_freed;       /* a pointer to freed memory fails the commit */
-    uint64_t freed;          /* pointers to freed memory that this commit has replaced */
-    uint64_t freed_ever;     /* the same for all commits before */
-    void *root;              /* object of the heap that the next commit makes the root */
+    struct allocator *a; /* NULL: the container does not discover */
+    bool vouched;        /* nobody holds pointers where discovery does not look */
+    bool refuse_freed;   /* a pointer to freed memory fails the commit */
+    uint64_t freed;      /* pointers to freed memory that this commit has replaced */
+    uint64_t freed_ever; /* the same for all commits before */
+    void *root;          /* object of the heap that the next commit makes the root */
     size_t root_size;
+    bool root_redirected; /* the container's root is the copy of `root`, until the commit ends */
+    void *old_root;       /* what it was before */
+    uint64_t old_root_size;
     struct vector words;    /* uint64_t: offsets in the container of words that lead to the heap */
     struct vector moves;    /* struct move */
     struct vector changes;  /* struct change */
@@ -47,11 +50,32 @@ void discovery_close(struct discovery *d);
 /* For pointers_check(): true for an excluded field, or if the next commit moves the field's target. */
 bool discovery_lets_lead_out(const uint64_t *word);
 
-/* Commit a container that discovers, as allocator_commit() does, for a program that calls from this
- * frame. -1 with a message: nothing has changed. Linear in the lines stored to, and in the objects that
- * move. If any object moves, it is also linear in the variables, the stack, and the cards of the heap
- * written since the last such commit. */
-int discovery_commit(struct discovery *d, struct frame program, uint64_t *epoch);
+/*
+ * Discovery's steps of a commit (api/commit.c has all steps). -1 with a message. Linear in the lines stored
+ * to, and in the objects that move. If any object moves, it is also linear in the variables, the stack, and
+ * the cards of the heap written since the last such commit.
+ *
+ *   discovery_find      Note the words stored that lead to the heap. After a failure nothing is noted.
+ *   discovery_gather    Gather the objects that move, in closure.c.
+ *   discovery_redirect  Lead everything to the copies. The program called from the frame `program`, and the
+ *                       stack is redirected from `stack_top` on. The caller's frame has the registers of
+ *                       the program's functions, so it must exist until discovery_end() has returned.
+ *   discovery_end       The commit has this result: release the old memory, or put everything back.
+ */
+int discovery_find(struct discovery *d);
+int discovery_gather(struct discovery *d);
+int discovery_redirect(struct discovery *d, struct frame program, void *stack_top);
+void discovery_end(struct discovery *d, struct allocator_call call, int result);
+
+/* Whether the commit has more to do than discovery_find(). */
+static inline bool discovery_has_moves(const struct discovery *d)
+{
+    return d->words.count > 0 || d->root;
+}
+
+/* While objects move no signal handler of the program runs: it must see all objects at their old place, or
+ * all at their new one. */
+void discovery_block_signals(sigset_t *saved);
 
 /* Call this after a rollback. */
 void discovery_rolled_back(struct discovery *d);

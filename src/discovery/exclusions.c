@@ -125,8 +125,8 @@ void exclusions_each(void (*visit)(void *context, uint64_t *field), void *contex
 static void store(struct txn *t, uint64_t *field, uint64_t value)
 {
     uint64_t offset = (uint64_t)((char *)field - t->c->base);
-    txn_mark_range(t, offset, sizeof *field, MARK_AHEAD);
-    txn_set_kind(t, offset, sizeof *field, KIND_POINTER);
+    track_mark_range(t, offset, sizeof *field, MARK_AHEAD);
+    track_set_kind(t, offset, sizeof *field, KIND_POINTER);
     *field = value;
 }
 

@@ -16,6 +16,7 @@
 
 struct step {
     struct allocator *a;
+    const struct compact_caller *caller;
     struct compaction plan;
     struct move *moves; /* in order of `from` */
     uint32_t count;
@@ -61,7 +62,7 @@ static int cannot_access(const struct step *s, uint64_t offset, int error)
 /* Announce libpm's own stores into the view, or loads: this file is not compiled with pmcc. */
 static int announce(struct step *s, uint64_t offset, uint64_t bytes)
 {
-    int error = txn_dirty(s->a->t, offset, bytes);
+    int error = track_dirty(s->a->t, offset, bytes);
     return error == 0 ? 0 : cannot_access(s, offset, error);
 }
 
@@ -83,7 +84,7 @@ static int copy(struct step *s, const struct move *m)
             return -1;
         memcpy(base + m->to + (at - m->from), base + at, n);
     }
-    txn_copy_kinds(s->a->t, m->to, base + m->from, m->bytes);
+    track_copy_kinds(s->a->t, m->to, base + m->from, m->bytes);
     return pointers_copy(s->a, m->to, m->from, m->bytes);
 }
 
@@ -130,7 +131,7 @@ static int redirect(struct step *s, uint64_t at)
     if (announce(s, at, sizeof *word) != 0)
         return -1;
     *word = (uintptr_t)base + to;
-    txn_set_kind(s->a->t, at, sizeof *word, KIND_POINTER);
+    track_set_kind(s->a->t, at, sizeof *word, KIND_POINTER);
     s->pointers++;
     return 0;
 }
@@ -187,10 +188,9 @@ static int undo(struct allocator *a)
     return -1;
 }
 
-static int commit_or_undo(struct allocator *a)
+static int commit_or_undo(struct step *s)
 {
-    uint64_t epoch;
-    return allocator_commit(a, &epoch) == 0 && txn_wait(a->t, epoch) == 0 ? 0 : undo(a);
+    return s->caller->commit(s->caller->context) == 0 ? 0 : undo(s->a);
 }
 
 /* A step that fails is undone. */
@@ -198,7 +198,7 @@ static int make(struct step *s, uint32_t most)
 {
     struct compaction_cursor before = s->plan.at;
     s->pointers = 0;
-    int result = prepare(s, most) == 0 ? commit_or_undo(s->a) : undo(s->a);
+    int result = prepare(s, most) == 0 ? commit_or_undo(s) : undo(s->a);
     if (result != 0)
         s->plan.at = before;
     return result;
@@ -212,12 +212,12 @@ static uint32_t next_size(const struct step *s, uint32_t most, uint64_t logged)
     return (uint32_t)max_u64(1, min_u64(fitting, min_u64(4 * (uint64_t)most, STEP_MAX)));
 }
 
-static void tell(const struct step *s, const struct compact_listener *listener)
+static void tell(const struct step *s)
 {
     char *base = container_of(s)->base;
-    for (uint32_t i = 0; i < s->count && listener->moved; i++)
-        listener->moved(listener->context, base + s->moves[i].from, base + s->moves[i].to,
-                        s->moves[i].bytes);
+    for (uint32_t i = 0; i < s->count && s->caller->moved; i++)
+        s->caller->moved(s->caller->context, base + s->moves[i].from, base + s->moves[i].to,
+                         s->moves[i].bytes);
 }
 
 static uint64_t bytes_moved(const struct step *s)
@@ -237,8 +237,7 @@ static int shrink(struct allocator *a)
     return result;
 }
 
-static int move_all(struct step *s, const struct compact_listener *listener,
-                    struct compact_report *report)
+static int move_all(struct step *s, struct compact_report *report)
 {
     const struct medium *medium = &container_of(s)->medium;
     uint32_t most = STEP_FIRST;
@@ -257,7 +256,7 @@ static int move_all(struct step *s, const struct compact_listener *listener,
         report->commits += s->count > 0;
         copied = medium->counts.bytes_copied - copied;
         most = next_size(s, most, copied - min_u64(copied, bytes));
-        tell(s, listener);
+        tell(s);
     } while (s->count > 0);
     return 0;
 }
@@ -270,20 +269,20 @@ static int lower_maps(struct step *s)
     lock_acquire(&a->lock);
     int result = pointers_lower_maps(s->a, s->plan.end);
     lock_release(&a->lock);
-    return result == 0 ? commit_or_undo(a) : undo(a);
+    return result == 0 ? commit_or_undo(s) : undo(a);
 }
 
-static int free_empty(struct allocator *a)
+static int free_empty(struct step *s)
 {
-    lock_acquire(&a->lock);
-    allocator_free_empty(a);
-    lock_release(&a->lock);
-    return commit_or_undo(a);
+    lock_acquire(&s->a->lock);
+    allocator_free_empty(s->a);
+    lock_release(&s->a->lock);
+    return commit_or_undo(s);
 }
 
-static int begin(struct step *s, struct allocator *a)
+static int begin(struct step *s, struct allocator *a, const struct compact_caller *caller)
 {
-    *s = (struct step){.a = a};
+    *s = (struct step){.a = a, .caller = caller};
     s->moves = map_table(moves_bytes(s));
     s->emptied = calloc(container_of(s)->segments_max + 1, 1);
     if (s->moves == MAP_FAILED || !s->emptied)
@@ -303,18 +302,18 @@ static void end(struct step *s)
     free(s->emptied);
 }
 
-int pointers_compact(struct allocator *a, const struct compact_listener *listener,
+int pointers_compact(struct allocator *a, const struct compact_caller *caller,
                      struct compact_report *report)
 {
     struct step s;
     *report = (struct compact_report){0};
     const struct container *c = a->c;
     uint64_t bytes = container_bytes(c);
-    int result = begin(&s, a);
+    int result = begin(&s, a, caller);
     if (result == 0)
-        result = free_empty(a);
+        result = free_empty(&s);
     if (result == 0)
-        result = move_all(&s, listener, report);
+        result = move_all(&s, report);
     if (result == 0)
         result = lower_maps(&s);
     if (result == 0)

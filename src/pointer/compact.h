@@ -30,8 +30,11 @@
 #include "allocator/compact.h"
 #include "pointer/pointers.h"
 
-struct compact_listener {
-    /* NULL, or called for each object that has moved, when the move is durable; no lock is held. */
+/* What the caller of a compaction does in between. No lock is held. */
+struct compact_caller {
+    /* Commit and wait until the commit is durable. -1 with a message: the transaction is still open. */
+    int (*commit)(void *context);
+    /* NULL, or called for each object that has moved, when the move is durable. */
     void (*moved)(void *context, void *from, void *to, size_t bytes);
     void *context;
 };
@@ -45,7 +48,7 @@ struct compact_report {
  * is durable. Nobody else uses the container. `*report` says what has been done, even if the call fails
  * with -1 and a message. After a failure the open transaction is empty.
  */
-int pointers_compact(struct allocator *a, const struct compact_listener *listener,
+int pointers_compact(struct allocator *a, const struct compact_caller *caller,
                      struct compact_report *report);
 
 #endif

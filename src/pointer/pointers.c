@@ -140,7 +140,7 @@ static int check_pointer(const struct allocator *a, uint64_t offset,
         return pm__fail_system(-error, "%s: offset %llu: cannot open the page of a pointer",
                                c->path, (unsigned long long)offset);
     uint64_t value = *(const uint64_t *)(c->base + offset);
-    if (a->t->kinds && txn_kinds_at(c->base + offset, 1) != KIND_POINTER)
+    if (a->t->tracker.kinds && track_kinds_at(c->base + offset, 1) != KIND_POINTER)
         return 0; /* no pointer any more; the next commit will say so */
     if (foreign_is_sentinel(value) || foreign_is_freed(value) || container_is_led_into(c, value) ||
         modules_know(&a->t->modules, value))

@@ -7,7 +7,7 @@
 #include "discovery/cards.h"
 #include "discovery/heap.h"
 #include "runtime/announce.h"
-#include "txn/txn.h"
+#include "track/track.h"
 
 void runtime_mark(const void *address);
 void runtime_mark_range(const void *address, size_t size);
@@ -30,7 +30,7 @@ void runtime_mark(const void *address)
     }
     struct container *c = arena_find(address);
     if (c && c->upper && container_holds(c, address))
-        txn_mark(c->upper, (uint64_t)((const char *)address - c->base) / PM_LINE, MARK_AHEAD);
+        track_mark(c->upper, (uint64_t)((const char *)address - c->base) / PM_LINE, MARK_AHEAD);
 }
 
 /* Mark a range of a container; `bytes` is 0 if there is no container. */
@@ -41,7 +41,7 @@ static struct place mark(const void *address, size_t size, enum mark_time when)
         return (struct place){0};
     uint64_t offset = (uint64_t)((const char *)address - c->base);
     struct place place = {c->upper, offset, min_u64(size, c->max_size - offset)};
-    txn_mark_range(place.t, place.offset, place.bytes, when);
+    track_mark_range(place.t, place.offset, place.bytes, when);
     return place;
 }
 
@@ -62,7 +62,7 @@ static void mark_data(const void *address, size_t size, enum mark_time when)
     }
     struct place place = mark(address, size, when);
     if (place.bytes)
-        txn_set_kind(place.t, place.offset, place.bytes, KIND_DATA);
+        track_set_kind(place.t, place.offset, place.bytes, KIND_DATA);
 }
 
 static void mark_copy(const void *address, const void *from, size_t size, enum mark_time when)
@@ -74,7 +74,7 @@ static void mark_copy(const void *address, const void *from, size_t size, enum m
     }
     struct place place = mark(address, size, when);
     if (place.bytes)
-        txn_copy_kinds(place.t, place.offset, from, place.bytes);
+        track_copy_kinds(place.t, place.offset, from, place.bytes);
 }
 
 void runtime_mark_range(const void *address, size_t size)
@@ -96,7 +96,7 @@ void runtime_mark_pieces(const void *address, size_t size)
     }
     struct place place = mark(address, size, MARK_AHEAD);
     if (place.bytes)
-        txn_mark_pieces(place.t, place.offset, place.bytes);
+        track_mark_pieces(place.t, place.offset, place.bytes);
 }
 
 void runtime_mark_copy(const void *address, const void *from, size_t size)
@@ -121,5 +121,5 @@ void runtime_announce_copy(const void *address, const void *from, size_t size)
 
 uint64_t runtime_kinds(const void *from, size_t size)
 {
-    return txn_kinds_at(from, size / sizeof(uint64_t));
+    return track_kinds_at(from, size / sizeof(uint64_t));
 }

@@ -81,16 +81,16 @@ int __wrap_container_delete(const char *path)
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-WRAPPED(allocator_commit);
+WRAPPED(allocator_end_commit);
 WRAPPED(txn_wait);
 
-int __wrap_allocator_commit(struct allocator *a, uint64_t *epoch)
+uint64_t __wrap_allocator_end_commit(struct allocator *a, struct allocator_call call, int result)
 {
-    int result = __real_allocator_commit(a, epoch);
+    uint64_t committed = __real_allocator_end_commit(a, call, result);
     if (result == 0)
         recorder_note(a->c->fd, a->c->medium.ops->power_safe ? STREAM_COMMITTED : STREAM_UNSAFE,
-                      *epoch);
-    return result;
+                      committed);
+    return committed;
 }
 
 int __wrap_txn_wait(struct txn *t, uint64_t epoch)

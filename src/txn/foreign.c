@@ -73,35 +73,3 @@ int foreign_check(struct txn *t, uint64_t line, uint8_t *words, bool declared)
     }
     return 0;
 }
-
-static int check_page(struct txn *t, uint32_t page)
-{
-    uint64_t line = (uint64_t)page * PM_PAGE_LINES, end = line + PM_PAGE_LINES;
-    int result = 0, error = txn_touch(t, line * PM_LINE, PM_PAGE);
-    if (error != 0)
-        return pm__fail_system(-error,
-                               "%s: offset %llu: cannot open the page, to check its pointers",
-                               t->c->path, (unsigned long long)(line * PM_LINE));
-    for (; line < end && result == 0; line++) {
-        uint8_t words = mapped_in_line(&t->map, line);
-        result = foreign_check(t, line, &words, true);
-    }
-    return result;
-}
-
-int foreign_check_declared(struct txn *t)
-{
-    int result = 0;
-    sigset_t saved;
-    /* The lock guards only entries that other threads add meanwhile. A page that is not there yet is made
-     * when it is read. */
-    lock_acquire_masked(&t->lock, &saved);
-    uint32_t opened = t->pages.count;
-    lock_release_masked(&t->lock, &saved);
-    for (uint32_t i = 0; i < opened && result == 0; i++)
-        result = check_page(t, t->pages.opened[i].page);
-    for (uint64_t i = 0; i < t->note_count && result == 0; i++)
-        if (t->notes[i].live)
-            result = check_page(t, t->notes[i].page);
-    return result;
-}

@@ -63,8 +63,4 @@ int foreign_adopt(struct txn *t, uint64_t offset, uint64_t value);
  * Where nothing is mapped it is no error, unless the words are `declared` to be pointers. */
 int foreign_check(struct txn *t, uint64_t line, uint8_t *words, bool declared);
 
-/* Check all mapped words of pages that the transaction may have stored to. Called if the program vouches
- * for its pointers, but no code tells the kinds of its stores. -1 as above. */
-int foreign_check_declared(struct txn *t);
-
 #endif

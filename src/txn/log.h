@@ -43,6 +43,12 @@ static inline uint32_t log_capacity(const struct log *log, unsigned half)
     return log->half[half].count * log->segment_slots;
 }
 
+/* Segments of the whole log. */
+static inline uint32_t log_segments(const struct log *log)
+{
+    return log->half[0].count + log->half[1].count;
+}
+
 struct log_descriptor *log_descriptor(const struct log *log, unsigned half, uint32_t slot);
 char *log_slot(const struct log *log, unsigned half, uint32_t slot);
 

@@ -17,8 +17,8 @@
 #ifndef PM_TXN_MODULES_H
 #define PM_TXN_MODULES_H
 
-#include "words/journal.h"
 #include "txn/loaded.h"
+#include "words/journal.h"
 
 struct txn;
 

@@ -91,8 +91,7 @@ void txn_cut_tail(struct txn *t, uint32_t segments)
     if (t->copy || end == atomic_load(&t->c->segments) || medium_failed(&t->c->medium) != 0)
         return;
     uint32_t page = end * pages_per_segment(t->c);
-    if (t->engine->forget)
-        t->engine->forget(t, page);
+    tracker_forget(&t->tracker, &t->pages, page);
     pages_unlist_from(&t->pages, page);
     (void)cut_off(t, end);
 }

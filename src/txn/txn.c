@@ -8,7 +8,6 @@
 #include "txn/foreign.h"
 #include "txn/moved.h"
 #include "txn/recovery.h"
-#include "txn/strays.h"
 #include "txn/sums.h"
 
 #include <errno.h>
@@ -107,6 +106,8 @@ static int load_tables(struct txn *t)
     t->notes = tables_take(&c->tables, notes_bytes(c));
     t->record = tables_take(&c->tables, record_bytes(c));
     pages_load(&t->pages, c);
+    if (!t->engine->in_place)
+        tracker_load(&t->tracker, c);
     if (pointer_map_load(&t->map, c) != 0)
         return -1;
     log_open(&t->log, c);
@@ -146,8 +147,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     *t = (struct txn){.c = c,
                       .engine = options->engine,
                       .concurrent = options->concurrent,
-                      .stores = stores,
-                      .kinds = kinds,
+                      .tracker = {.stores = stores, .kinds = kinds, .audit = options->audit},
                       .audit_pointers = audit,
                       .looks = audit || (c->vouched && !kinds),
                       .foreign = options->foreign,
@@ -156,9 +156,8 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     if (check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have added or removed log segments. */
         if (check_table(c, true) == 0 && load_log(t) == 0 && check_root(t) == 0 &&
-            modules_load(t) == 0 && check_sums(t) == 0 &&
-            options->recovered(t) == 0 && container_map_rest(c) == 0 &&
-            (!c->moved || moved_load(t, options->private_max) == 0) &&
+            modules_load(t) == 0 && check_sums(t) == 0 && options->recovered(t) == 0 &&
+            container_map_rest(c) == 0 && (!c->moved || moved_load(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             txn_find_maps(t);
             c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
@@ -252,7 +251,7 @@ void txn_unload(struct txn *t)
     pointer_map_unload(&t->map);
 }
 
-/* ---- what is the same for both engines ------------------------------------------------------- */
+/* ---- what is the same for all engines -------------------------------------------------------- */
 
 void txn_describe_object(const struct txn *t, uint64_t offset, const char *before,
                          char text[OBJECT_TEXT])
@@ -264,6 +263,19 @@ void txn_describe_object(const struct txn *t, uint64_t offset, const char *befor
         snprintf(text, OBJECT_TEXT, "%sbyte %llu of the object of %llu bytes at %p", before,
                  (unsigned long long)(offset - start), (unsigned long long)bytes,
                  (void *)(t->c->base + start));
+}
+
+int txn_check_medium(struct txn *t)
+{
+    int error = medium_failed(&t->c->medium);
+    if (error == 0)
+        return 0;
+    return pm__fail(
+        EIO,
+        "%s: the medium failed to store what was written (%s), and the container is read-only "
+        "since; close it, and open it again when the medium is well: the state will be that "
+        "of the last commit that returned, or of one after it",
+        t->c->path, strerror(-error));
 }
 
 static bool serve_store(struct txn *t, uint64_t offset)
@@ -297,9 +309,10 @@ static bool serve_load(struct txn *t, uint64_t offset)
         return false;
     int error = moved_touch(t, (uint32_t)(offset >> PM_PAGE_SHIFT));
     if (error != 0)
-        panic(t->c->path, offset,
-              "cannot adjust the pointers of the page that is accessed here; the last commit stands",
-              -error);
+        panic(
+            t->c->path, offset,
+            "cannot adjust the pointers of the page that is accessed here; the last commit stands",
+            -error);
     t->touches++;
     return true;
 }
@@ -358,46 +371,29 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
 }
 
 /* While we commit, signal handlers may store, or read pages that must be made first. With concurrent
- * stores other threads may store too. From here on their stores wait for the lock and belong to the next
- * epoch. */
-static int commit_masked(struct txn *t)
+ * stores other threads may store too. So if either can happen, signals wait. */
+int txn_begin_commit(struct txn *t, sigset_t *saved)
 {
-    sigset_t saved;
-    lock_acquire_masked(&t->lock, &saved);
+    if (t->concurrent || t->moved)
+        lock_acquire_masked(&t->lock, saved);
+    else
+        lock_acquire(&t->lock);
     int error = t->concurrent ? pages_close_listed(&t->pages) : 0;
-    int result = error == 0 ? t->engine->commit(t)
-                            : pm__fail_system(-error, "%s: cannot protect pages", t->c->path);
-    lock_release_masked(&t->lock, &saved);
-    return result;
-}
-
-/* For containers where no code tells what it stores. */
-static int look_at_pages(struct txn *t)
-{
-    int result = t->c->vouched ? foreign_check_declared(t) : 0;
-    if (result == 0 && t->audit_pointers)
-        strays_warn(t);
-    return result;
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot protect pages", t->c->path);
 }
 
 int txn_commit(struct txn *t)
 {
-    int result = t->engine->prepare ? t->engine->prepare(t) : 0;
-    if (result == 0 && t->looks)
-        result = look_at_pages(t);
-    if (result != 0) {
-        t->note_count = 0;
-        return result;
-    }
-    if (t->concurrent || t->moved) {
-        result = commit_masked(t);
-    } else {
-        lock_acquire(&t->lock);
-        result = t->engine->commit(t);
-        lock_release(&t->lock);
-    }
+    return t->engine->commit(t);
+}
+
+void txn_end_commit(struct txn *t, const sigset_t *saved)
+{
     t->note_count = 0;
-    return result;
+    if (t->concurrent || t->moved)
+        lock_release_masked(&t->lock, saved);
+    else
+        lock_release(&t->lock);
 }
 
 int txn_wait(struct txn *t, uint64_t epoch)

@@ -19,9 +19,9 @@
 
 #include "base/lock.h"
 #include "container/container.h"
+#include "pages/tracker.h"
 #include "txn/log.h"
 #include "txn/modules.h"
-#include "txn/pages.h"
 #include "words/pointer_map.h"
 
 struct copy;
@@ -40,19 +40,19 @@ struct engine {
     /* Take pages for data. All are closed and reset. The application may not store to the first `header`
      * of them. Page lock. */
     int (*adopt)(struct txn *t, uint32_t first, uint32_t count, uint32_t header);
-    int (*open_page)(struct txn *t, uint32_t page); /* for a store that faulted; page lock [handler] */
-    int (*dirty)(struct txn *t, uint64_t offset, uint64_t bytes);
+    int (*open_page)(struct txn *t,
+                     uint32_t page); /* for a store that faulted; page lock [handler] */
+    int (*open_marked)(struct txn *t,
+                       uint32_t page); /* for a line that is about to be marked; as before */
+    int (*dirty)(struct txn *t, uint64_t offset, uint64_t bytes); /* open pages for stores */
     int (*reserve)(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
-    int (*prepare)(struct txn *t); /* for commit, before it takes the lock; NULL: nothing to do */
     int (*commit)(struct txn *t);
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
-    int (*close)(struct txn *t);    /* write home what only the log has; 0: nothing to recover */
+    int (*close)(struct txn *t); /* write home what only the log has; 0: nothing to recover */
     /* As close, then void the log and go on. No open page may have an image. -errno: nothing is void. */
     int (*drain)(struct txn *t);
     void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
-    /* Pages from this one on leave the file, closed: forget stores to them. NULL: nothing to do. */
-    void (*forget)(struct txn *t, uint32_t page);
 };
 
 extern const struct engine engine_undo, engine_redo;
@@ -85,8 +85,8 @@ struct txn_options {
     bool concurrent; /* threads may store during commit */
     bool stores;     /* redo: code marks what it stores to */
     enum foreign_pointers foreign;
-    bool refuse_modules;  /* no pointer may lead into a program or library */
-    bool audit;           /* check every commit for stores without a mark; or, if nothing tells pointers,
+    bool refuse_modules; /* no pointer may lead into a program or library */
+    bool audit; /* check every commit for stores without a mark; or, if nothing tells pointers,
                            * for words that may be pointers */
     uint64_t private_max; /* bytes */
     /* Called when home has the last commit and the log is void, before anybody sees the view. The upper
@@ -109,19 +109,18 @@ struct recovery_report {
 struct txn {
     struct container *c;
     const struct engine *engine;
-    struct redo *redo;               /* further state of the redo engine; NULL under undo */
-    struct moved *moved;             /* NULL if pointers need no relocation */
-    struct copy *copy;               /* a copy being made, guarded by the page lock; NULL: none */
-    struct txn_upcalls upcalls;      /* set by the allocator */
+    struct redo *redo;          /* further state of the redo engine; NULL under undo */
+    struct moved *moved;        /* NULL if pointers need no relocation */
+    struct copy *copy;          /* a copy being made, guarded by the page lock; NULL: none */
+    struct txn_upcalls upcalls; /* set by the allocator */
     struct pointer_map map;
-    struct lock lock;                /* the page lock */
-    uint64_t epoch;                  /* of the open transaction */
-    bool reserved;   /* txn_reserve() counted pages: until commit, log no page without a store */
-    bool concurrent; /* threads may store during commit */
-    bool stores;     /* code marks what it stores to */
-    bool kinds;      /* kinds of stores become the pointer map: the program vouches for it */
+    struct lock lock; /* the page lock */
+    uint64_t epoch;   /* of the open transaction */
+    bool reserved;    /* txn_reserve() counted pages: until commit, log no page without a store */
+    bool concurrent;  /* threads may store during commit */
     bool audit_pointers; /* a commit warns of words that may be pointers out of the container */
-    bool looks;          /* a commit calls look_at_pages(), for either reason */
+    bool looks;          /* a commit looks at the pointers of changed pages, for either reason */
+    struct tracker tracker;
     enum foreign_pointers foreign;
     bool refuse_modules; /* no pointer may lead into a program or library */
     struct journal journal;
@@ -211,9 +210,19 @@ static inline void txn_note_fenced(struct txn *t, uint64_t epoch)
  * an image. */
 void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count);
 
-/* Commit, without waiting for an ordinary file. 0; or -1 with a message. After an error nothing has
- * changed, except that the notes are consumed. */
+/*
+ * Commit in three steps, for somebody who has more to do while nothing is stored:
+ *
+ *   txn_begin_commit  takes the page lock: stores wait from here on, and belong to the next epoch. With
+ *                     concurrent stores it also closes the pages that were stored to
+ *   txn_commit        commits, without waiting for an ordinary file. After an error nothing has changed
+ *   txn_end_commit    releases the lock, whether the others failed or not. The notes are consumed
+ *
+ * The first two return 0, or -1 with a message.
+ */
+int txn_begin_commit(struct txn *t, sigset_t *saved);
 int txn_commit(struct txn *t);
+void txn_end_commit(struct txn *t, const sigset_t *saved);
 
 /* Wait until the commit of `epoch` is durable. -1 with a message. No lock is held. */
 int txn_wait(struct txn *t, uint64_t epoch);
@@ -229,54 +238,6 @@ int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 /* The same for loads, in a container that does not lie where its pointers mean. If a page lacks memory,
  * our call fails instead of a load that would end the process. -errno */
 int txn_touch(struct txn *t, uint64_t offset, uint64_t bytes);
-
-/* When the stores of a mark are made. */
-enum mark_time {
-    MARK_AHEAD,    /* all of them after the mark */
-    MARK_WHENEVER, /* some perhaps before the mark, in this transaction */
-};
-
-/* Mark a line of the file as stored to. Thread-safe, signal-safe. */
-void txn_mark(struct txn *t, uint64_t line, enum mark_time when);
-
-/* Mark all lines of a range. */
-void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_time when);
-
-/*
- * Kinds (base/marks.h), if `t->kinds`. In other containers these functions do nothing, and pointers are
- * the mapped words.
- *
- *   txn_set_kind     the marked words of a range are data, or pointers, or free.
- *   txn_mark_pieces  pieces of pointers may be stored to the range, which is marked.
- *   txn_copy_kinds   memory at `from`, in a container or not, is about to be copied to the range,
- *                    which is marked. Its whole words get the kinds of the words there.
- *   txn_mark_foreign the range is marked, and code that tells no kinds will store to it.
- */
-void txn_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind);
-void txn_mark_pieces(struct txn *t, uint64_t offset, uint64_t bytes);
-void txn_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
-void txn_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes);
-
-/* As txn_mark_pieces(), in a table of kinds of a container or of the heap. `offset` counts from the
- * table's first word. */
-void txn_set_pieces(uint8_t *kinds, uint64_t offset, uint64_t bytes);
-
-/* Fail a commit, because a pieced word leads to an object. Returns -1. */
-int txn_refuse_pieced(const struct txn *t, uint64_t offset);
-
-/* Called with the offset of a word. If it returns another value than 0, the search ends. */
-typedef int txn_found(void *context, uint64_t offset);
-
-/* Find the words that the open transaction has stored to, not as data, and whose value is in [low, low +
- * size). Linear in the lines stored to. -1 if `found` ended the search. */
-int txn_find_pointers(struct txn *t, uint64_t low, uint64_t size, txn_found *found, void *context);
-
-/* The kinds of up to 8 words at an address, in a container or not: one byte each, the first the lowest. */
-uint64_t txn_kinds_at(const void *address, uint64_t words);
-
-/* Copy the kinds of any number of words to a table that is not a container's. `to` may be the kinds of
- * the words at `address` themselves, if these are about to be moved within the volatile heap. */
-void txn_copy_kinds_out(uint8_t *to, const void *address, uint64_t count);
 
 /*
  * Grow the log so that `pages` more pages can be logged. A commit must then be able to list them and

@@ -1,7 +1,6 @@
 #include "page_state.h"
 
 #include "api/api.h"
-#include "txn/redo/redo.h"
 
 static uint8_t flags_before;
 static uint32_t count_before;
@@ -24,7 +23,7 @@ void contradict(pm_container *c, uint32_t page, enum contradiction what)
         *flags = PAGE_LISTED;
         break;
     case IN_THE_LIST_BUT_NOT_LISTED:
-        pages_list(pages, page, SLOT_NONE, 0);
+        pages_list_once(pages, page, false);
         *flags = 0;
         break;
     }
@@ -38,14 +37,14 @@ void agree(pm_container *c, uint32_t page)
 
 void leave_mark(pm_container *c, const void *p)
 {
-    struct redo *r = c->txn.redo;
-    r->marked[r->marked_count++] = (uint64_t)((const char *)p - c->container.base) / PM_LINE;
+    struct tracker *k = &c->txn.tracker;
+    k->marked[k->count++] = (uint64_t)((const char *)p - c->container.base) / PM_LINE;
 }
 
 uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times)
 {
     uint64_t line = (uint64_t)((const char *)p - c->container.base) / PM_LINE;
     for (uint64_t i = 0; i < times; i++)
-        txn_mark(&c->txn, line, MARK_AHEAD);
-    return c->txn.redo->marked_count;
+        track_mark(&c->txn, line, MARK_AHEAD);
+    return c->txn.tracker.count;
 }

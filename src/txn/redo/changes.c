@@ -66,16 +66,17 @@ static void add_live(struct txn *t, uint64_t line, bool before)
         add_fresh(&t->redo->changes, line, 1);
 }
 
-/* `image` is the line's image (I4), or NULL. */
+/* `image` is the line's image (T2), or NULL. */
 static void collect_line(struct txn *t, uint64_t line, const line_image *image)
 {
-    bool differs =
-        image ? line_images_differ(t->c->base + line * PM_LINE, image) : redo_line_differs(t, line);
+    bool differs = image ? line_images_differ(t->c->base + line * PM_LINE, image)
+                         : line_differs_from_home(t, line);
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
     if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
         add_live(t, line, live & LIVE_BEFORE);
-    else if (differs && t->stores)
-        (void)redo_restore(t, line * PM_LINE, PM_LINE); /* a failure does no harm: the line is nobody's */
+    else if (differs && t->tracker.stores)
+        (void)redo_restore(t, line * PM_LINE,
+                           PM_LINE); /* a failure does no harm: the line is nobody's */
 }
 
 /* True if the page has changed. */
@@ -83,7 +84,7 @@ static bool collect_page(struct txn *t, uint32_t page)
 {
     uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = 0;
     for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
-        differing |= (uint64_t)redo_line_differs(t, first + i) << i;
+        differing |= (uint64_t)line_differs_from_home(t, first + i) << i;
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
     if (redo_on_file(t) && !t->moved && live.before == 0 &&
@@ -95,7 +96,7 @@ static bool collect_page(struct txn *t, uint32_t page)
         uint32_t i = (uint32_t)__builtin_ctzll(left);
         add_live(t, first + i, live.before >> i & 1);
     }
-    for (uint64_t left = t->stores ? differing & ~live.after : 0; left; left &= left - 1)
+    for (uint64_t left = t->tracker.stores ? differing & ~live.after : 0; left; left &= left - 1)
         (void)redo_restore(t, (first + (uint32_t)__builtin_ctzll(left)) * PM_LINE, PM_LINE);
     return (differing | fresh) != 0;
 }
@@ -110,79 +111,39 @@ static int compare_lines(const void *a, const void *b)
  * belong to other entries, so drop them, also for the commit after one that fails. */
 static void condense(struct txn *t)
 {
-    struct redo *r = t->redo;
-    uint64_t n = 0, all = r->marked_count;
-    if (r->audit)
-        redo_audit_images(t);
+    struct tracker *k = &t->tracker;
+    uint64_t n = 0, all = k->count;
     for (uint64_t i = 0; i < all; i++)
-        if (redo_is_marked(t, r->marked[i]))
-            r->marked[n++] = r->marked[i];
-    r->marked_count = n;
-    memset(r->imaged, 0, min_u64(all, IMAGES_MAX) * sizeof *r->imaged);
-    qsort(r->marked, n, sizeof *r->marked, compare_lines);
+        if (line_is_marked(t->c, k->marked[i]))
+            k->marked[n++] = k->marked[i];
+    k->count = n;
+    tracker_drop_images(k, all);
+    qsort(k->marked, n, sizeof *k->marked, compare_lines);
     for (uint64_t i = 0, end; i < n; i = end) {
-        uint64_t page = r->marked[i] / PM_PAGE_LINES;
-        for (end = i + 1; end < n && r->marked[end] / PM_PAGE_LINES == page; end++)
+        uint64_t page = k->marked[i] / PM_PAGE_LINES;
+        for (end = i + 1; end < n && k->marked[end] / PM_PAGE_LINES == page; end++)
             ;
         if (end - i >= DENSE_MIN)
-            redo_list(t, (uint32_t)page, true);
+            pages_list_once(&t->pages, (uint32_t)page, true);
     }
 }
 
 void redo_collect(struct txn *t)
 {
-    struct redo *r = t->redo;
-    struct changes *ch = &r->changes;
+    const struct tracker *k = &t->tracker;
+    struct changes *ch = &t->redo->changes;
     struct pages *p = &t->pages;
     ch->run_count = ch->lines = ch->fresh_count = 0;
-    bool many = r->marked_count >= (redo_on_file(t) ? SORT_MIN_FILE : SORT_MIN);
+    bool many = k->count >= (redo_on_file(t) ? SORT_MIN_FILE : SORT_MIN);
     if (many)
         condense(t);
     pages_sort(p);
     for (uint32_t i = 0; i < p->count; i++)
-        p->opened[i].now = collect_page(t, p->opened[i].page);
-    for (uint64_t i = 0, n = r->marked_count; i < n; i++)
-        if (redo_is_marked(t, r->marked[i]) &&
-            !(p->flags[r->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))
-            collect_line(t, r->marked[i], many || !r->imaged[i] ? NULL : &r->images[i]);
+        p->opened[i].changed = collect_page(t, p->opened[i].page);
+    for (uint64_t i = 0, n = k->count; i < n; i++)
+        if (line_is_marked(t->c, k->marked[i]) &&
+            !(p->flags[k->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))
+            collect_line(t, k->marked[i], many || !k->imaged[i] ? NULL : &k->images[i]);
     for (uint64_t i = 0; i < ch->fresh_count; i++)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);
-}
-
-static inline void clear_marks(uint8_t *marks, uint8_t *kinds, uint64_t line, uint64_t lines)
-{
-    memset(marks + line, 0, lines);
-    if (kinds)
-        memset(kinds + line * PM_LINE_WORDS, KIND_NONE, lines * PM_LINE_WORDS);
-}
-
-/* The entries of these lines stay in `marked`, and are void. */
-void redo_forget(struct txn *t, uint32_t page)
-{
-    struct redo *r = t->redo;
-    uint64_t first = (uint64_t)page * PM_PAGE_LINES;
-    if (!t->stores)
-        return;
-    uint8_t *marks = redo_mark(t, 0), *kinds = t->kinds ? redo_kinds(t, 0) : NULL;
-    for (uint64_t i = 0, n = r->marked_count; i < n; i++)
-        if (r->marked[i] >= first)
-            clear_marks(marks, kinds, r->marked[i], 1);
-    for (uint32_t i = 0; i < t->pages.count; i++)
-        if (t->pages.opened[i].page >= page)
-            clear_marks(marks, kinds, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES,
-                        PM_PAGE_LINES);
-}
-
-void redo_clear_marks(struct txn *t)
-{
-    struct redo *r = t->redo;
-    if (!t->stores)
-        return;
-    uint8_t *marks = redo_mark(t, 0), *kinds = t->kinds ? redo_kinds(t, 0) : NULL;
-    for (uint64_t i = 0, n = r->marked_count; i < n; i++)
-        clear_marks(marks, kinds, r->marked[i], 1);
-    /* Not an atomic exchange: it would wait for the record on its way to the medium. */
-    atomic_store_explicit(&r->marked_count, 0, memory_order_relaxed);
-    for (uint32_t i = 0; i < t->pages.count; i++)
-        clear_marks(marks, kinds, (uint64_t)t->pages.opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);
 }

@@ -2,7 +2,7 @@
  * Commit of the redo engine. Each step that can fail comes before the first change. The exception is
  * copying, which may meet an I/O error on a file: then nothing refers to the copied data.
  *
- *   1  Find what has changed. Look for missed stores.
+ *   1  Find what has changed.
  *   2  Make room in the log.
  *   3  Write fresh lines straight home, and the record to the log.
  *   4  While the record is on its way, clear the marks, and note which words home will get.
@@ -31,14 +31,9 @@
 /* Bytes of the tables of changes that stay in memory between commits. */
 #define CHANGES_KEPT (64 * PM_PAGE)
 
-/* At commit the `slot` of a listed page's entry says what becomes of the page. */
-#define PAGE_STAYS_LISTED 0u
-#define PAGE_STAYS_OPEN   1u
-#define PAGE_IS_CLOSED    SLOT_NONE
-
 static bool entry_stays_open(const struct page_entry *entry)
 {
-    return entry->slot != PAGE_IS_CLOSED;
+    return entry->fate != PAGE_CLOSES;
 }
 
 static int write_fresh(struct txn *t)
@@ -87,14 +82,15 @@ static inline void log_lines(struct txn *t, uint64_t run)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
-        redo_log_put(t, redo_line(t, line, image), PM_LINE);
+        redo_log_put(t, line_in_home_form(t, line, image), PM_LINE);
 }
 
 static inline void carry_home(struct txn *t, uint64_t run)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
-        medium_carry_line(&t->c->medium, t->c->home + line * PM_LINE, redo_line(t, line, image));
+        medium_carry_line(&t->c->medium, t->c->home + line * PM_LINE,
+                          line_in_home_form(t, line, image));
 }
 
 static int write_record(struct txn *t, const struct words *w)
@@ -163,12 +159,12 @@ static bool written_back_later(const struct txn *t, const struct words *w)
 static void leave_transaction(struct txn *t, const struct words *w)
 {
     struct redo *r = t->redo;
-    uint64_t marked = r->marked_count;
+    uint64_t marked = t->tracker.count;
     if (written_back_later(t, w))
         note_unwritten(r, w);
     journal_finish(&t->journal);
-    redo_clear_marks(t);
-    trim(r->marked, marked * sizeof *r->marked);
+    tracker_clear(&t->tracker, &t->pages);
+    trim(t->tracker.marked, marked * sizeof *t->tracker.marked);
 }
 
 /* Bring the record's words and lines home. The record is written; on pmem it is also durable. */
@@ -194,19 +190,20 @@ void redo_cool_pages(struct txn *t)
     for (uint32_t i = 0; i < p->count; i++) {
         struct page_entry *e = &p->opened[i];
         bool may = p->flags[e->page] & PAGE_OPEN && segments_page_is_data(t, e->page);
-        if (may && t->stores && e->sum != 0) {
-            e->slot = PAGE_STAYS_OPEN;
+        if (may && t->tracker.stores && e->announced) {
+            e->fate = PAGE_STAYS_OPEN;
         } else {
-            bool stays = pages_stay_hot(p, e->page, e->now) && may && !t->concurrent && hot < most;
-            e->slot = stays ? PAGE_STAYS_LISTED : PAGE_IS_CLOSED;
+            bool stays =
+                pages_stay_hot(p, e->page, e->changed) && may && !t->concurrent && hot < most;
+            e->fate = stays ? PAGE_STAYS_LISTED : PAGE_CLOSES;
             hot += stays;
         }
     }
     bool closed = pages_close_sorted(p, p->opened, p->count, entry_stays_open) == 0;
     for (uint32_t i = 0; i < peak; i++) {
-        bool refused = !closed && p->opened[i].slot == PAGE_IS_CLOSED &&
-                       p->flags[p->opened[i].page] & PAGE_OPEN;
-        if (p->opened[i].slot == PAGE_STAYS_LISTED || refused)
+        bool refused =
+            !closed && p->opened[i].fate == PAGE_CLOSES && p->flags[p->opened[i].page] & PAGE_OPEN;
+        if (p->opened[i].fate == PAGE_STAYS_LISTED || refused)
             p->opened[kept++] = p->opened[i];
         else
             page_clear(p, p->opened[i].page, PAGE_LISTED);
@@ -280,20 +277,17 @@ int redo_commit(struct txn *t)
     struct redo *r = t->redo;
     const struct changes *ch = &r->changes;
     redo_collect(t);
-    if (t->stores && redo_audit(t) != 0)
-        return -1;
     struct words w = collect_words(t);
     uint64_t total = stream_bytes(t, &w);
     if (total == 0) {
-        redo_clear_marks(t);
+        tracker_clear(&t->tracker, &t->pages);
         redo_cool_pages(t);
         redo_evict(t);
         return 0;
     }
 
     /* Giving up log segments adds a word for each; reserve room for these words too. */
-    uint64_t most =
-        total + (t->log.half[0].count + t->log.half[1].count) * sizeof(struct record_word);
+    uint64_t most = total + log_segments(&t->log) * sizeof(struct record_word);
     int error = redo_log_reserve(t, most);
     if (error == 0) /* R9: fresh ranges may be live in the last durable state. R11 */
         error = redo_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);

@@ -4,8 +4,8 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
-#include "txn/sums.h"
 #include "txn/recovery.h"
+#include "txn/sums.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -13,14 +13,6 @@
 #include <string.h>
 #include <sys/single_threaded.h>
 #include <time.h>
-
-/* Capacity of the list of marks: each line of the container, and some more. Threads that mark one line at
- * the same moment may each add an entry. If a signal handler leaves a mark by longjmp(3), the next mark
- * of the line adds another entry. */
-static uint64_t marks_max(const struct container *c)
-{
-    return c->max_size / PM_LINE + (UINT64_C(1) << 16);
-}
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
@@ -32,12 +24,9 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         return pm__fail_system(ENOMEM, "%s: no memory for the redo engine", t->c->path);
     t->redo = r;
     *r = (struct redo){
-        .audit = options->audit,
-        .marked = tables_take(tables, marks_max(t->c) * sizeof *r->marked),
-        .images = tables_take(tables, IMAGES_MAX * sizeof *r->images),
-        .imaged = tables_take(tables, IMAGES_MAX * sizeof *r->imaged),
-        .changes = {.runs = tables_take(tables, marks_max(t->c) * sizeof *r->changes.runs),
-                    .fresh = tables_take(tables, marks_max(t->c) * sizeof *r->changes.fresh),
+        .changes = {.runs = tables_take(tables, tracker_marks_max(t->c) * sizeof *r->changes.runs),
+                    .fresh =
+                        tables_take(tables, tracker_marks_max(t->c) * sizeof *r->changes.fresh),
                     .clears = tables_take(tables, t->c->segments_max * sizeof *r->changes.clears)},
         .private_max = options->private_max >> PM_PAGE_SHIFT,
         .committed = t->epoch - 1,
@@ -74,123 +63,9 @@ static int redo_open_page(struct txn *t, uint32_t page)
     return redo_open(t, page, true);
 }
 
-/* This runs inside a store, so errno must not change. */
-static int open_if_closed(struct txn *t, uint32_t page)
+static int redo_open_marked(struct txn *t, uint32_t page)
 {
-    if (t->pages.flags[page] & PAGE_OPEN)
-        return 0;
-    int saved = errno, error = redo_open(t, page, !t->stores);
-    errno = saved;
-    return error;
-}
-
-/* Reserve the next entry in the list of marks, and return its index. One instruction does it, so that no
- * signal comes between. It is locked only if other threads may mark too. */
-static uint64_t next_mark(struct redo *r)
-{
-    uint64_t n = 1;
-    if (!__libc_single_threaded)
-        return atomic_fetch_add_explicit(&r->marked_count, 1, memory_order_relaxed);
-    __asm__ volatile("xadd %0, %1" : "+r"(n), "+m"(r->marked_count)::"memory");
-    return n;
-}
-
-/* Runs before the first mark on a page. Returns whether the line is to be marked. Out of line, because it
- * needs registers that txn_mark() would otherwise save each time. */
-__attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
-{
-    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
-    if (!t->stores) { /* stores fault here: this page never needs a mark */
-        memset(redo_mark(t, align_down(line, PM_PAGE_LINES)), MARK_LINE, PM_PAGE_LINES);
-        return false;
-    }
-    DEFER_CANCELLATION;
-    sigset_t saved;
-    lock_acquire_masked(&t->lock, &saved);
-    bool data = segments_page_is_data(t, page);
-    int error = data ? open_if_closed(t, page) : 0;
-    lock_release_masked(&t->lock, &saved);
-    return data && error == 0; /* if not, the store will fault, and will be served or reported */
-}
-
-/* Load a line of the view. Why this is no race: see tests/tsan.supp. */
-static inline void load_line(const struct txn *t, uint64_t line, line_image *image)
-{
-    *image = *(const line_image *)(t->c->base + line * PM_LINE);
-}
-
-/* Say that the line is marked. Other threads may be setting other bits of the same byte. */
-static void publish_mark(const struct txn *t, uint64_t line)
-{
-    if (__libc_single_threaded)
-        *redo_mark(t, line) = redo_marked(t);
-    else
-        __atomic_fetch_or(redo_mark(t, line), redo_marked(t), __ATOMIC_RELEASE);
-}
-
-/* The line's byte is set last. Once it is set, the line is in the list, with an image from before any
- * thread stores to it. If a signal handler leaves this function earlier by longjmp(3), the next store
- * begins anew. */
-__attribute__((always_inline)) static inline void mark_line(struct txn *t, uint64_t line,
-                                                            enum mark_time when)
-{
-    struct redo *r = t->redo;
-    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
-    if (!(t->stores && page_has(&t->pages, page, PAGE_OPEN)) && !open_to_mark(t, line))
-        return;
-    bool imaged = when == MARK_AHEAD && !t->moved;
-    line_image image = {0};
-    if (imaged)
-        load_line(t, line, &image);
-    if (__atomic_load_n(redo_mark(t, line), __ATOMIC_RELAXED)) /* another thread was faster */
-        return;
-    if (t->pages.heat[page] == 0)
-        t->pages.heat[page] = 1;
-    uint64_t n = next_mark(r);
-    r->marked[n] = line;
-    imaged &= n < IMAGES_MAX;
-    if (imaged)
-        r->images[n] = image;
-    else
-        __builtin_prefetch(t->c->home + line * PM_LINE);
-    if (n < IMAGES_MAX)
-        r->imaged[n] = imaged;
-    publish_mark(t, line);
-}
-
-void txn_mark(struct txn *t, uint64_t line, enum mark_time when)
-{
-    mark_line(t, line, when);
-}
-
-/* List a page that is stored to as a whole. Its lines then need no entries of their own. */
-static void mark_page(struct txn *t, uint32_t page)
-{
-    DEFER_CANCELLATION;
-    sigset_t saved;
-    lock_acquire_masked(&t->lock, &saved);
-    if (segments_page_is_data(t, page) && open_if_closed(t, page) == 0) {
-        redo_list(t, page, true);
-        uint8_t *mark = redo_mark(t, (uint64_t)page * PM_PAGE_LINES);
-        for (uint32_t i = 0; i < PM_PAGE_LINES; i++)
-            mark[i] |= redo_marked(t);
-    }
-    lock_release_masked(&t->lock, &saved);
-}
-
-void txn_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_time when)
-{
-    uint64_t line = offset / PM_LINE, end = divide_up(offset + bytes, PM_LINE);
-    while (line < end) {
-        if (line % PM_PAGE_LINES == 0 && end - line >= PM_PAGE_LINES && t->stores) {
-            mark_page(t, (uint32_t)(line / PM_PAGE_LINES));
-            line += PM_PAGE_LINES;
-        } else {
-            if (!*redo_mark(t, line))
-                mark_line(t, line, when);
-            line++;
-        }
-    }
+    return redo_open(t, page, false);
 }
 
 static bool all_open(struct txn *t, uint32_t first, uint32_t last)
@@ -206,7 +81,8 @@ static int open_all(struct txn *t, uint32_t first, uint32_t last)
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     for (uint32_t page = first; page <= last && error == 0; page++)
-        error = open_if_closed(t, page);
+        if (!(t->pages.flags[page] & PAGE_OPEN))
+            error = redo_open(t, page, !t->tracker.stores);
     lock_release_masked(&t->lock, &saved);
     return error;
 }
@@ -217,10 +93,7 @@ static int redo_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
-    int error = all_open(t, first, last) ? 0 : open_all(t, first, last);
-    if (error == 0 && t->stores)
-        txn_mark_range(t, offset, bytes, MARK_WHENEVER);
-    return error;
+    return all_open(t, first, last) ? 0 : open_all(t, first, last);
 }
 
 /* The most bytes of a record that a page can take. In the worst case all lines changed, and no logged
@@ -251,12 +124,12 @@ static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     struct journal_counts counts = journal_count(&t->journal);
-    uint64_t lines = t->redo->marked_count + pages * PM_PAGE_LINES, listed = 0;
+    uint64_t lines = t->tracker.count + pages * PM_PAGE_LINES, listed = 0;
     for (uint32_t i = 0; i < t->pages.count; i++)
         listed += most_bytes(t, t->pages.opened[i].page);
-    uint64_t words = counts.words + extra_words + t->log.half[0].count + t->log.half[1].count;
-    if (t->kinds) /* words of the pointer map: one a line, or a few a page */
-        words += t->redo->marked_count + (pages + t->pages.count) * MAP_WORDS_OF_PAGE;
+    uint64_t words = counts.words + extra_words + log_segments(&t->log);
+    if (t->tracker.kinds) /* words of the pointer map: one a line, or a few a page */
+        words += t->tracker.count + (pages + t->pages.count) * MAP_WORDS_OF_PAGE;
     int error =
         redo_log_reserve(t, listed + redo_stream_bytes(counts.clears, words, 0, lines, lines));
     lock_release_masked(&t->lock, &saved);
@@ -267,13 +140,13 @@ static int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
 static int for_each_range(struct txn *t,
                           int (*visit)(struct txn *t, uint64_t offset, uint64_t bytes))
 {
-    struct redo *r = t->redo;
+    const struct tracker *k = &t->tracker;
     int error = 0;
     for (uint32_t i = 0; i < t->pages.count && error == 0; i++)
         error = visit(t, (uint64_t)t->pages.opened[i].page << PM_PAGE_SHIFT, PM_PAGE);
-    for (uint64_t i = 0, n = r->marked_count; i < n && error == 0; i++)
-        if (redo_is_marked(t, r->marked[i]))
-            error = visit(t, r->marked[i] * PM_LINE, PM_LINE);
+    for (uint64_t i = 0, n = k->count; i < n && error == 0; i++)
+        if (line_is_marked(t->c, k->marked[i]))
+            error = visit(t, k->marked[i] * PM_LINE, PM_LINE);
     return error;
 }
 
@@ -288,12 +161,12 @@ static int redo_rollback(struct txn *t)
     if (error == 0)
         error = for_each_range(t, redo_restore);
     if (error == 0) {
-        redo_clear_marks(t);
+        tracker_clear(&t->tracker, &t->pages);
         journal_rollback(&t->journal);
         t->free_hint = 0;
         pages_sort(&t->pages);
         for (uint32_t i = 0; i < t->pages.count; i++)
-            t->pages.opened[i].now = 0; /* nothing has changed */
+            t->pages.opened[i].changed = false; /* nothing has changed */
         redo_cool_pages(t);
         redo_evict(t);
     }
@@ -422,19 +295,6 @@ int redo_fence(struct txn *t)
     return sync_until(t, 0, ROUND_AGAIN);
 }
 
-int txn_check_medium(struct txn *t)
-{
-    int error = medium_failed(&t->c->medium);
-    if (error == 0)
-        return 0;
-    return pm__fail(
-        EIO,
-        "%s: the medium failed to store what was written (%s), and the container is read-only "
-        "since; close it, and open it again when the medium is well: the state will be that "
-        "of the last commit that returned, or of one after it",
-        t->c->path, strerror(-error));
-}
-
 static int redo_wait(struct txn *t, uint64_t epoch)
 {
     if (epoch > atomic_load(&t->redo->committed))
@@ -481,14 +341,13 @@ const struct engine engine_redo = {
     .unload = redo_unload,
     .adopt = redo_adopt,
     .open_page = redo_open_page,
+    .open_marked = redo_open_marked,
     .dirty = redo_dirty,
     .reserve = redo_reserve,
-    .prepare = redo_map_pointers,
     .commit = redo_commit,
     .wait = redo_wait,
     .rollback = redo_rollback,
     .close = redo_close,
     .drain = redo_drain,
     .restart = redo_restart,
-    .forget = redo_forget,
 };

@@ -37,14 +37,6 @@
  *      holds for FIXED pages, in the sense of moved.h.
  *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home. In a moved
  *      container the page may be memory of the view instead.
- *  I3  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under
- *      `stores` only. An entry whose line's byte is not set is void. It comes from a mark that a signal
- *      handler left, or from an earlier transaction. A line may have two entries.
- *  I4  An image has home's contents of the line. It is taken from the view before the line's first
- *      store (I1). So commit finds changes without reading home, whose lines are rarely in a cache.
- *      Two exceptions: a commit that fails may have written home's fresh pages. This happens only on
- *      a file, where these pages are LISTED and compared with home. And a missed store before the
- *      line's mark is in the image, but not in home: audit.c.
  */
 #ifndef PM_TXN_REDO_REDO_H
 #define PM_TXN_REDO_REDO_H
@@ -71,12 +63,6 @@ struct range {
     uint64_t offset, bytes;
 };
 
-/* The words of one line, compared and copied as a whole. */
-typedef uint64_t line_image __attribute__((vector_size(PM_LINE)));
-
-/* At most this many marked lines have an image: 4 MiB of images. */
-#define IMAGES_MAX (UINT64_C(1) << 16)
-
 /* At most this many records are written without a fence between them. */
 #define ROUND_MAX 1024
 
@@ -100,21 +86,14 @@ struct redo_log {
 };
 
 struct redo {
-    bool audit;
-    uint64_t *marked; /* lines marked in this transaction */
-    _Atomic uint64_t marked_count;
-    line_image *images; /* images of the first IMAGES_MAX marked lines */
-    bool *imaged;       /* per image: true if there is one, I4 */
     struct changes changes;
     /* Words of home that the last commit stored and did not write back, if there were not too many. */
     struct range unwritten[UNWRITTEN_MAX];
     uint32_t unwritten_count;
     struct redo_log log;
-    uint64_t private_max; /* pages of the view that may have a private copy */
-    uint32_t hand;        /* hand of the clock that evicts private copies */
-    uint32_t opens;       /* runs of pages opened since the maps were last merged */
-    uint32_t audit_hand;  /* the page that the audit examined last */
-    uint64_t escaped;
+    uint64_t private_max;  /* pages of the view that may have a private copy */
+    uint32_t hand;         /* hand of the clock that evicts private copies */
+    uint32_t opens;        /* runs of pages opened since the maps were last merged */
     uint64_t newest_fresh; /* epoch of the newest record with fresh ranges */
 
     /* Durability. Written under the page lock, or by the one thread that leads a round. */
@@ -131,49 +110,6 @@ struct redo {
 };
 
 /* ---- redo.c ---------------------------------------------------------------------------------- */
-
-/* The byte of a line in the table of marks. */
-static inline uint8_t *redo_mark(const struct txn *t, uint64_t line)
-{
-    return mark_of(t->c->base + line * PM_LINE);
-}
-
-/* The value of this byte for a marked line. */
-static inline uint8_t redo_marked(const struct txn *t)
-{
-    return t->kinds ? MARK_LINE | MARK_KINDS : MARK_LINE;
-}
-
-/* True if an entry of `marked` belongs to this transaction: I3. */
-static inline bool redo_is_marked(const struct txn *t, uint64_t line)
-{
-    return *redo_mark(t, line) != 0;
-}
-
-/* The kinds of a line's words, one byte each. */
-static inline uint8_t *redo_kinds(const struct txn *t, uint64_t line)
-{
-    return kinds_of(t->c->base + line * PM_LINE);
-}
-
-/* A line of the view in home's form. In a moved container it is made in `image`. */
-static inline const char *redo_line(const struct txn *t, uint64_t line, char image[PM_LINE])
-{
-    return t->moved ? moved_line(t, line, image) : t->c->base + line * PM_LINE;
-}
-
-static inline bool line_images_differ(const void *a, const void *b)
-{
-    line_image d = *(const line_image *)a ^ *(const line_image *)b;
-    return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
-}
-
-/* True if a line of the view differs from home. About 3 ns for lines in the cache. */
-static inline bool redo_line_differs(const struct txn *t, uint64_t line)
-{
-    _Alignas(PM_LINE) char image[PM_LINE];
-    return line_images_differ(redo_line(t, line, image), t->c->home + line * PM_LINE);
-}
 
 /* True if home is a copy in memory. The queue then writes its pages to the file. */
 static inline bool redo_on_file(const struct txn *t)
@@ -193,12 +129,6 @@ int redo_fence(struct txn *t);
 /* Open `page` for a store, and perhaps pages after it. `compare`: list all these pages, because nobody
  * marks the stores to them. Page lock. [handler] -errno */
 int redo_open(struct txn *t, uint32_t page, bool compare);
-
-/*
- * Make commit compare the whole page. The page is open, or opens when it is stored to. `announced`: marks
- * tell of the stores to it, so it need not be closed after the commit to detect more stores.
- */
-void redo_list(struct txn *t, uint32_t page, bool announced);
 
 /* Open a range of the view, so that redo_restore() can write to it. -errno */
 int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes);
@@ -221,32 +151,6 @@ void redo_evict(struct txn *t);
 
 /* Fill in `changes`, except `clears`. The caller holds the page lock and the allocator's lock. */
 void redo_collect(struct txn *t);
-
-/* Clear all marks, also on listed pages. Either the view equals home, or a commit has found all
- * differences. */
-void redo_clear_marks(struct txn *t);
-
-/* forget() of struct engine. */
-void redo_forget(struct txn *t, uint32_t page);
-
-/* ---- kinds.c --------------------------------------------------------------------------------- */
-
-/* Before a commit: bring the pointer map up to date with the transaction's stores. Called without the
- * page lock. 0, or -1 with a message. */
-int redo_map_pointers(struct txn *t);
-
-/* ---- audit.c --------------------------------------------------------------------------------- */
-
-/*
- * Compare open pages with home: one page every AUDIT_EVERY commits. Under LIBPM_AUDIT compare all open
- * pages at every commit, and the images too. -1 with EFAULT and a message if it finds a missed store. All
- * missed stores are then marked, and no image is left.
- */
-int redo_audit(struct txn *t);
-
-/* Under LIBPM_AUDIT: compare images with home before the images are dropped. If it finds a missed store,
- * redo_audit() fails. */
-void redo_audit_images(struct txn *t);
 
 /* ---- log.c ----------------------------------------------------------------------------------- */
 

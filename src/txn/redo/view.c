@@ -54,19 +54,13 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
     for (uint32_t i = page; i < page + count && error == 0; i++) {
         set_private(t, i);
         if (compare)
-            redo_list(t, i, false);
+            pages_list_once(&t->pages, i, false);
     }
     /* Stores run on from page to page: let the kernel make all copies in one call instead of one fault
      * each. */
     if (error == 0 && count > 1)
         madvise(view(t, page), (size_t)count << PM_PAGE_SHIFT, MADV_POPULATE_WRITE);
     return error;
-}
-
-void redo_list(struct txn *t, uint32_t page, bool announced)
-{
-    if (!(t->pages.flags[page] & PAGE_LISTED))
-        pages_list(&t->pages, page, SLOT_NONE, announced);
 }
 
 int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
@@ -192,11 +186,8 @@ void redo_evict(struct txn *t)
     if (redo_on_file(t) &&
         (redo_sync(t, committed) != 0 || queue_write(&t->c->medium, UINT64_MAX, committed) < 0))
         return;
-    /* No mark is set now. One page of the table of marks covers 256 KiB of data, and little of it may be
-     * in use. */
-    madvise(redo_mark(t, 0), container_bytes(t->c) >> MARKS_LINE_SHIFT, MADV_DONTNEED);
-    if (t->kinds)
-        madvise(redo_kinds(t, 0), container_bytes(t->c) >> KINDS_WORD_SHIFT, MADV_DONTNEED);
+    /* One page of the table of marks covers 256 KiB of data, and little of it may be in use. */
+    tracker_trim(&t->tracker, t->c);
     uint64_t keep = r->private_max - r->private_max / EVICT_SHARE;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
     uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand only clears heat */

@@ -57,8 +57,7 @@ static void apply_notes(struct txn *t)
         uint32_t page = t->notes[i].page;
         if (t->notes[i].live) {
             page_clear(p, page, PAGE_FRESH);
-            if (!(p->flags[page] & PAGE_LISTED))
-                pages_list(p, page, SLOT_NONE, 0);
+            pages_list_once(p, page, false);
         } else {
             page_set(p, page, PAGE_FRESH);
         }

@@ -28,7 +28,7 @@ static void log_image(struct txn *t, uint32_t page)
     uint32_t slot = t->log.half[t->epoch % 2].next++;
     log_write_image(&t->log, slot, t->epoch, page, contents, sum);
     page_set(&t->pages, page, PAGE_LOGGED);
-    pages_list(&t->pages, page, slot, sum);
+    pages_list(&t->pages, (struct page_entry){.page = page, .slot = slot, .sum = sum});
     t->pages_logged++;
 }
 
@@ -46,8 +46,8 @@ static int log_and_open(struct txn *t, uint32_t first, uint32_t count)
     for (uint32_t page = first; page < first + count; page++) {
         if (needs_image(t, page))
             log_image(t, page);
-        else if (t->concurrent && !(t->pages.flags[page] & PAGE_LISTED))
-            pages_list(&t->pages, page, SLOT_NONE, 0); /* so that commit can close it */
+        else if (t->concurrent)
+            pages_list_once(&t->pages, page, false); /* so that commit can close it */
     }
     if (images > 0) {
         medium_fence(&t->c->medium);

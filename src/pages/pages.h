@@ -24,8 +24,8 @@
  *  P4  FRESH implies: the committed bitmap has no object on the page (U3). The
  *      converse need not hold: if nothing is known of a page, it counts as live, which is safe.
  */
-#ifndef PM_TXN_PAGES_H
-#define PM_TXN_PAGES_H
+#ifndef PM_PAGES_PAGES_H
+#define PM_PAGES_PAGES_H
 
 #include "container/container.h"
 
@@ -41,12 +41,17 @@ enum page_flag {
 
 #define SLOT_NONE UINT32_MAX
 
+enum page_fate { PAGE_CLOSES, PAGE_STAYS_OPEN, PAGE_STAYS_LISTED };
+
 /* A page that the next commit must look at. */
 struct page_entry {
     uint32_t page;
-    uint32_t slot; /* slot of its image, or SLOT_NONE for a page that was fresh */
-    uint64_t sum;  /* if it has a slot: checksum of the contents at the start of the epoch */
-    uint64_t now;  /* checksum at this commit */
+    uint32_t slot;  /* undo: slot of its image, or SLOT_NONE for a page that was fresh */
+    uint64_t sum;   /* undo, if it has a slot: checksum of the contents at the start of the epoch */
+    uint64_t now;   /* undo: checksum at this commit */
+    bool announced; /* redo: marks tell of the stores to it, so it may stay open after a commit */
+    bool changed;   /* redo: this commit has found changes on it */
+    enum page_fate fate; /* redo: what becomes of it at this commit */
 };
 
 struct pages {
@@ -88,10 +93,20 @@ static inline bool page_has(const struct pages *pages, uint32_t page, enum page_
     return __atomic_load_n(&pages->flags[page], __ATOMIC_RELAXED) & flag;
 }
 
-static inline void pages_list(struct pages *pages, uint32_t page, uint32_t slot, uint64_t sum)
+/* Put a page on the list. It has no entry yet. */
+static inline void pages_list(struct pages *pages, struct page_entry entry)
 {
-    page_set(pages, page, PAGE_LISTED | PAGE_KNOWN);
-    pages->opened[pages->count++] = (struct page_entry){.page = page, .slot = slot, .sum = sum};
+    page_set(pages, entry.page, PAGE_LISTED | PAGE_KNOWN);
+    pages->opened[pages->count++] = entry;
+}
+
+/* Make the commit compare the whole page, which has no image. The page is open, or opens when it is stored
+ * to. If it is on the list already, its entry stays. */
+static inline void pages_list_once(struct pages *pages, uint32_t page, bool announced)
+{
+    if (!(pages->flags[page] & PAGE_LISTED))
+        pages_list(pages,
+                   (struct page_entry){.page = page, .slot = SLOT_NONE, .announced = announced});
 }
 
 /*

@@ -8,8 +8,8 @@
  * The audit skips declared pointers, which txn/foreign.h checks, and words that are in no object. It
  * compares all open pages. It costs nothing unless LIBPM_AUDIT is set.
  */
-#ifndef PM_TXN_STRAYS_H
-#define PM_TXN_STRAYS_H
+#ifndef PM_TRACK_STRAYS_H
+#define PM_TRACK_STRAYS_H
 
 #include "txn/txn.h"
 

@@ -1,4 +1,4 @@
-#include "txn/strays.h"
+#include "track/strays.h"
 
 #include "base/error.h"
 #include "base/maps.h"
@@ -92,8 +92,7 @@ static void scan_in_place(struct scan *s)
     const struct txn *t = s->t;
     for (uint32_t i = 0, n = t->pages.count; i < n; i++) {
         struct page_entry e = t->pages.opened[i];
-        scan_page(s, e.page,
-                  e.slot == SLOT_NONE ? NULL : log_slot(&t->log, t->epoch % 2, e.slot));
+        scan_page(s, e.page, e.slot == SLOT_NONE ? NULL : log_slot(&t->log, t->epoch % 2, e.slot));
     }
     for (uint64_t i = 0; i < t->note_count; i++)
         if (t->notes[i].live && !page_has(&t->pages, t->notes[i].page, PAGE_LISTED))
@@ -104,7 +103,8 @@ static void scan_in_place(struct scan *s)
 static void scan_private(struct scan *s)
 {
     const struct txn *t = s->t;
-    for (uint32_t page = 0, n = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT); page < n; page++)
+    for (uint32_t page = 0, n = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT); page < n;
+         page++)
         if (t->pages.flags[page] & (PAGE_OPEN | PAGE_LISTED | PAGE_PRIVATE))
             scan_page(s, page, page_home(&t->pages, page));
 }

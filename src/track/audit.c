@@ -6,7 +6,7 @@
  * LIBPM_AUDIT=1, it compares all open pages at every commit.
  *
  * If foreign code stores to a line and marked code stores there afterwards, the line's image already has
- * the foreign store (I4 does not hold). Commit trusts the image, and misses the foreign store if nothing
+ * the foreign store (T2 does not hold). Commit trusts the image, and misses the foreign store if nothing
  * else changes in the line. So under LIBPM_AUDIT=1 the audit also compares images with home. Commit
  * itself compares a line without an image with home. So the commit includes a missed store on this line,
  * and the audit does not name it.
@@ -15,7 +15,9 @@
  * all its stores are seen. The audit then looks at all open pages and drops all images. So nothing is
  * lost: the next commit includes all missed stores.
  */
-#include "txn/redo/redo.h"
+#include "track/track.h"
+
+#include "txn/moved.h"
 
 #include "base/error.h"
 
@@ -38,7 +40,7 @@ static bool is_as_home(const struct txn *t, uint64_t offset)
 
 static bool line_is_as_home(const struct txn *t, uint64_t line)
 {
-    if (!redo_line_differs(t, line))
+    if (!line_differs_from_home(t, line))
         return true;
     uint64_t offset = line * PM_LINE, end = offset + PM_LINE;
     while (offset < end && is_as_home(t, offset))
@@ -59,20 +61,20 @@ static uint64_t first_difference(const struct txn *t, uint64_t offset)
 /* `offset` is the offset of a word or line that differs from home. */
 static void escaped(struct txn *t, uint64_t offset)
 {
-    struct redo *r = t->redo;
+    struct tracker *k = &t->tracker;
     char object[OBJECT_TEXT];
     offset = first_difference(t, offset);
     txn_describe_object(t, offset, ", ", object);
-    if (r->escaped++ == 0 || r->audit)
+    if (k->escaped++ == 0 || k->audit)
         pm__fail(EFAULT, "%s: offset %llu: the store to %p%s, %s", t->c->path,
                  (unsigned long long)offset, (void *)(t->c->base + offset), object, remedy);
-    if (r->audit)
+    if (k->audit)
         pm__warn();
 }
 
 static void audit_page(struct txn *t, uint32_t page)
 {
-    const uint8_t *marks = redo_mark(t, 0);
+    const uint8_t *marks = line_mark(t->c, 0);
     uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT;
     if (!t->moved && memcmp(t->c->base + offset, t->c->home + offset, PM_PAGE) == 0)
         return; /* as a rule */
@@ -84,17 +86,17 @@ static void audit_page(struct txn *t, uint32_t page)
             !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
             continue;
         escaped(t, line * PM_LINE);
-        txn_mark(t, line, MARK_WHENEVER);
-        txn_mark_foreign(t, line * PM_LINE, PM_LINE);
+        track_mark(t, line, MARK_WHENEVER);
+        track_mark_foreign(t, line * PM_LINE, PM_LINE);
     }
 }
 
 /* Compare the next open page with home, or all open pages if `all`. */
 static void audit_pages(struct txn *t, bool all)
 {
-    struct redo *r = t->redo;
+    struct tracker *k = &t->tracker;
     const uint8_t *flags = t->pages.flags;
-    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT), page = r->audit_hand;
+    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT), page = k->audit_hand;
     uint32_t look = all || end < AUDIT_LOOK ? end : AUDIT_LOOK;
     for (uint32_t i = 0; i < look; i++) {
         page = page + 1 < end ? page + 1 : 0;
@@ -104,7 +106,7 @@ static void audit_pages(struct txn *t, bool all)
         if (!all)
             break;
     }
-    r->audit_hand = page;
+    k->audit_hand = page;
 }
 
 /* True if an object was on the line, or on a part of it, at the last commit, and still is. Commit takes
@@ -125,45 +127,45 @@ static void audit_image(struct txn *t, uint64_t line, const line_image *image)
         uint64_t view = *(const uint64_t *)(t->c->base + offset);
         if (view == (*image)[i] && view != *home_word(t->c, offset)) {
             escaped(t, offset);
-            txn_mark_foreign(t, offset, sizeof(uint64_t));
+            track_mark_foreign(t, offset, sizeof(uint64_t));
         }
     }
 }
 
 /* Skip listed pages. Commit compares them with home, and a failed commit may have written them home. */
-void redo_audit_images(struct txn *t)
+static void audit_images(struct txn *t)
 {
-    struct redo *r = t->redo;
-    for (uint64_t i = 0, n = min_u64(r->marked_count, IMAGES_MAX); i < n; i++) {
-        uint64_t line = r->marked[i], offset = line * PM_LINE;
-        if (r->imaged[i] && redo_is_marked(t, line) &&
+    struct tracker *k = &t->tracker;
+    for (uint64_t i = 0, n = min_u64(k->count, IMAGES_MAX); i < n; i++) {
+        uint64_t line = k->marked[i], offset = line * PM_LINE;
+        if (k->imaged[i] && line_is_marked(t->c, line) &&
             !(t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED) &&
-            line_images_differ(t->c->home + offset, &r->images[i]) && stays_live(t, line))
-            audit_image(t, line, &r->images[i]);
+            line_images_differ(t->c->home + offset, &k->images[i]) && stays_live(t, line))
+            audit_image(t, line, &k->images[i]);
     }
 }
 
 /* True if the audit found a missed store. Out of line, because it rarely runs. */
 __attribute__((noinline)) static bool audit(struct txn *t)
 {
-    struct redo *r = t->redo;
-    if (r->audit)
-        redo_audit_images(t);
-    audit_pages(t, r->audit);
-    if (r->escaped == 0)
+    struct tracker *k = &t->tracker;
+    if (k->audit)
+        audit_images(t);
+    audit_pages(t, k->audit);
+    if (k->escaped == 0)
         return false;
-    if (!r->audit) {
-        redo_audit_images(t);
+    if (!k->audit) {
+        audit_images(t);
         audit_pages(t, true);
     }
-    memset(r->imaged, 0, min_u64(r->marked_count, IMAGES_MAX) * sizeof *r->imaged);
-    r->escaped = 0;
+    tracker_drop_images(k, k->count);
+    k->escaped = 0;
     return true;
 }
 
-int redo_audit(struct txn *t)
+int track_audit(struct txn *t)
 {
-    if ((!t->redo->audit && t->commits % AUDIT_EVERY != 0) || !audit(t))
+    if (!t->tracker.stores || (!t->tracker.audit && t->commits % AUDIT_EVERY != 0) || !audit(t))
         return 0;
     errno = EFAULT; /* the message on stderr may have changed errno */
     return -1;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "txn/pages.h"
+#include "pages/pages.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,0 +1,151 @@
+/*
+ * Commit. These are its steps, in order. Each layer has its own, and whoever follows a step goes down.
+ *
+ *    may_commit               the container can be written, faults reach libpm,
+ *                             the file is still at its path                        fault.c, name.c
+ *    discovery_find           which words stored lead to the volatile heap?        discovery/
+ *    discovery_gather         copy into the container what they lead to
+ *    discovery_redirect       lead all pointers to the copies
+ *    exclusions_hide          fields that do not count hold NULL for a while
+ *      allocator_begin_commit   which pages live or die?                           allocator/
+ *      track_map_pointers       which words are pointers?                          track/
+ *      track_check_pointers     does a pointer lead out?
+ *        txn_begin_commit         stores wait from here on                         txn/
+ *        track_audit              was a store missed?                              track/
+ *        txn_commit               the engine: find changes, write the record,
+ *                                 bring home what it says                          txn/undo/, txn/redo/
+ *        txn_end_commit           stores may go on
+ *      allocator_end_commit     the next transaction has begun                     allocator/
+ *    exclusions_show                                                               discovery/
+ *    discovery_end            free the old objects
+ *    txn_wait                 on a file: until the record is durable               txn/redo/
+ *
+ * Locks: the allocator's from allocator_begin_commit() on, the page lock from txn_begin_commit() on, each
+ * until its end. A step that fails leaves the transaction open, and the steps before it are undone.
+ */
+#include "api/api.h"
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "discovery/exclusions.h"
+#include "txn/fault.h"
+
+#include <errno.h>
+#include <signal.h>
+
+/* Each commit checks that libpm's signal handler is still installed. Where stores rarely fault, only one
+ * commit in CHECK_EVERY checks: the check would take most of the commit's time. */
+static int check_handler(pm_container *c)
+{
+    enum { CHECK_EVERY = 64 };
+    bool skip = c->txn.tracker.stores && counted(&c->txn.commits) % CHECK_EVERY != 0;
+    return skip ? 0 : fault_install(c->container.path);
+}
+
+static int may_commit(pm_container *c)
+{
+    if (api_enter_writing(c) != 0 || check_handler(c) != 0)
+        return -1;
+    return name_is_due(&c->container.name) ? name_check(&c->container) : 0;
+}
+
+/* Nobody stores meanwhile: the page lock is held. */
+static int commit_stores(struct txn *t)
+{
+    sigset_t saved;
+    int result = txn_begin_commit(t, &saved);
+    if (result == 0)
+        result = track_audit(t);
+    if (result == 0)
+        result = txn_commit(t);
+    txn_end_commit(t, &saved);
+    return result;
+}
+
+int api_commit_transaction(pm_container *c, uint64_t *epoch)
+{
+    struct allocator_call call = allocator_begin_commit(&c->allocator);
+    int result = track_map_pointers(&c->txn);
+    if (result == 0)
+        result = track_check_pointers(&c->txn);
+    if (result == 0)
+        result = commit_stores(&c->txn);
+    *epoch = allocator_end_commit(&c->allocator, call, result);
+    return result;
+}
+
+static int commit_hiding(pm_container *c, uint64_t *epoch)
+{
+    if (!exclusions_any())
+        return api_commit_transaction(c, epoch);
+    exclusions_hide(&c->txn);
+    int result = api_commit_transaction(c, epoch);
+    exclusions_show(&c->txn, result == 0);
+    return result;
+}
+
+/* The registers of the program's functions are saved in this frame, and restored from here. So the frame
+ * must exist when the stack is redirected, and when it is put back. */
+static __attribute__((noinline)) int commit_moving(pm_container *c, struct frame program,
+                                                   uint64_t *epoch)
+{
+    struct allocator_call call = allocator_begin_call(&c->allocator);
+    void *stack_top;
+    __builtin_unwind_init();
+    int result = discovery_gather(&c->discovery);
+    __asm__ volatile("mov %%rsp, %0" : "=r"(stack_top));
+    if (result == 0)
+        result = discovery_redirect(&c->discovery, program, stack_top);
+    if (result == 0)
+        result = commit_hiding(c, epoch);
+    discovery_end(&c->discovery, call, result);
+    return result;
+}
+
+static int commit_discovering(pm_container *c, struct frame program, uint64_t *epoch)
+{
+    if (discovery_find(&c->discovery) != 0)
+        return -1;
+    if (!discovery_has_moves(&c->discovery))
+        return commit_hiding(c, epoch);
+    sigset_t saved;
+    discovery_block_signals(&saved);
+    int result = commit_moving(c, program, epoch);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return result;
+}
+
+static int commit(pm_container *c, struct frame program, uint64_t *epoch)
+{
+    if (may_commit(c) != 0)
+        return -1;
+    return api_discovers(c) ? commit_discovering(c, program, epoch)
+                            : api_commit_transaction(c, epoch);
+}
+
+int api_commit(pm_container *c, struct frame program)
+{
+    DEFER_CANCELLATION;
+    uint64_t epoch;
+    return commit(c, program, &epoch) == 0 ? txn_wait(&c->txn, epoch) : -1;
+}
+
+ROOTS_ENTRY int pm_commit(pm_container *c)
+{
+    return api_commit(c, roots_caller());
+}
+
+ROOTS_ENTRY pm_ticket pm_commit_async(pm_container *c)
+{
+    DEFER_CANCELLATION;
+    uint64_t epoch;
+    return commit(c, roots_caller(), &epoch) == 0 ? (pm_ticket){c, epoch} : (pm_ticket){NULL, 0};
+}
+
+int pm_wait(pm_ticket ticket)
+{
+    DEFER_CANCELLATION;
+    if (!ticket.container)
+        return pm__fail(EINVAL, "a ticket of a commit that failed");
+    return api_enter(ticket.container) == 0 ? txn_wait(&ticket.container->txn, ticket.epoch) : -1;
+}

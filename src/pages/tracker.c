@@ -1,0 +1,67 @@
+/* The tables of marked lines. Marks are cleared line by line: a transaction has few among many. */
+#define _GNU_SOURCE
+#include "pages/tracker.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* Capacity of the list of marks: each line of the container, and some more. Threads that mark one line at
+ * the same moment may each add an entry. If a signal handler leaves a mark by longjmp(3), the next mark
+ * of the line adds another entry. */
+uint64_t tracker_marks_max(const struct container *c)
+{
+    return c->max_size / PM_LINE + (UINT64_C(1) << 16);
+}
+
+void tracker_load(struct tracker *k, struct container *c)
+{
+    k->marked = tables_take(&c->tables, tracker_marks_max(c) * sizeof *k->marked);
+    k->images = tables_take(&c->tables, IMAGES_MAX * sizeof *k->images);
+    k->imaged = tables_take(&c->tables, IMAGES_MAX * sizeof *k->imaged);
+}
+
+static inline void clear_marks(uint8_t *marks, uint8_t *kinds, uint64_t line, uint64_t lines)
+{
+    memset(marks + line, 0, lines);
+    if (kinds)
+        memset(kinds + line * PM_LINE_WORDS, KIND_NONE, lines * PM_LINE_WORDS);
+}
+
+void tracker_forget(struct tracker *k, const struct pages *p, uint32_t page)
+{
+    uint64_t first = (uint64_t)page * PM_PAGE_LINES;
+    if (!k->stores)
+        return;
+    uint8_t *marks = line_mark(p->c, 0), *kinds = k->kinds ? line_kinds(p->c, 0) : NULL;
+    for (uint64_t i = 0, n = k->count; i < n; i++)
+        if (k->marked[i] >= first)
+            clear_marks(marks, kinds, k->marked[i], 1);
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->opened[i].page >= page)
+            clear_marks(marks, kinds, (uint64_t)p->opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);
+}
+
+void tracker_clear(struct tracker *k, const struct pages *p)
+{
+    if (!k->stores)
+        return;
+    uint8_t *marks = line_mark(p->c, 0), *kinds = k->kinds ? line_kinds(p->c, 0) : NULL;
+    for (uint64_t i = 0, n = k->count; i < n; i++)
+        clear_marks(marks, kinds, k->marked[i], 1);
+    /* Not an atomic exchange: it would wait for the record on its way to the medium. */
+    atomic_store_explicit(&k->count, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < p->count; i++)
+        clear_marks(marks, kinds, (uint64_t)p->opened[i].page * PM_PAGE_LINES, PM_PAGE_LINES);
+}
+
+void tracker_trim(const struct tracker *k, const struct container *c)
+{
+    madvise(line_mark(c, 0), container_bytes(c) >> MARKS_LINE_SHIFT, MADV_DONTNEED);
+    if (k->kinds)
+        madvise(line_kinds(c, 0), container_bytes(c) >> KINDS_WORD_SHIFT, MADV_DONTNEED);
+}
+
+void tracker_drop_images(struct tracker *k, uint64_t entries)
+{
+    memset(k->imaged, 0, min_u64(entries, IMAGES_MAX) * sizeof *k->imaged);
+}
