@@ -135,10 +135,10 @@ static int check_file(struct container *c, const struct container_options *optio
     const struct format_header *h = &c->header;
     uint64_t least = (h->meta_segments + 2) * h->segment_size;
     if ((uint64_t)st.st_size < least)
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: truncated, a container of this shape has at least %llu "
-                        "bytes; restore the file from a backup",
-                        c->path, (unsigned long long)st.st_size, (unsigned long long)least);
+        return pm__fail_at(c->path, st.st_size, EBADMSG,
+                           "truncated, a container of this shape has at least %llu bytes; restore "
+                           "the file from a backup",
+                           (unsigned long long)least);
     char layout[sizeof h->layout];
     memcpy(layout, h->layout, sizeof layout);
     pm__make_printable(layout);
@@ -155,8 +155,8 @@ static int check_file(struct container *c, const struct container_options *optio
         if (error == 0)
             error = file_sync(c->fd);
         if (error != 0)
-            return pm__fail_system(-error, "%s: offset %llu: cannot mend this copy of the header",
-                                   c->path, (unsigned long long)damaged);
+            return pm__fail_system_at(c->path, damaged, -error,
+                                      "cannot mend this copy of the header");
     }
     c->max_size = h->max_size;
     c->segment_size = h->segment_size;

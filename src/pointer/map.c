@@ -100,9 +100,8 @@ static int no_room(const struct pointer_map *map, int error)
 {
     if (txn_check_medium(map->a->t) != 0)
         return -1;
-    return container_fail(map->a->c, error, "%s: offset %llu: no room for a map of pointers",
-                          container_of(map)->path,
-                          (unsigned long long)container_bytes(container_of(map)));
+    return container_fail_at(map->a->c, container_bytes(container_of(map)), error,
+                             "no room for a map of pointers");
 }
 
 /* Make a map for a group that has none, or that is to have another. */
@@ -306,8 +305,8 @@ uint64_t pointer_map_next_in_objects(const struct pointer_map *map, uint64_t off
 
 static int damaged(const struct pointer_map *map, uint64_t offset, const char *what)
 {
-    return pm__fail(EBADMSG, "%s: offset %llu: %s; restore the file from a backup",
-                    container_of(map)->path, (unsigned long long)offset, what);
+    return pm__fail_at(container_of(map)->path, offset, EBADMSG,
+                       "%s; restore the file from a backup", what);
 }
 
 static int check_seals(const struct pointer_map *map, uint32_t segment)
@@ -326,8 +325,7 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
     const struct container *c = container_of(map);
     int error = txn_touch(map->a->t, offset, sizeof(uint64_t));
     if (error != 0)
-        return pm__fail_system(-error, "%s: offset %llu: cannot open the page of a pointer",
-                               c->path, (unsigned long long)offset);
+        return pm__fail_system_at(c->path, offset, -error, "cannot open the page of a pointer");
     uint64_t value = *(const uint64_t *)(c->base + offset);
     if (map->a->t->kinds && txn_kinds_at(c->base + offset, 1) != KIND_POINTER)
         return 0; /* no pointer any more; the next commit will say so */
@@ -337,10 +335,10 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
     if (map->leads_out_until_commit &&
         map->leads_out_until_commit((const uint64_t *)(c->base + offset)))
         return 0;
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the pointer there, %#llx, leads out of the container; "
-                    "correct it, or call pm_mark_data() if it is none",
-                    c->path, (unsigned long long)offset, (unsigned long long)value);
+    return pm__fail_at(c->path, offset, EBADMSG,
+                       "the pointer there, %#llx, leads out of the container; correct it, or call "
+                       "pm_mark_data() if it is none",
+                       (unsigned long long)value);
 }
 
 /* Check that the mapped words of one object lead to allowed places. */

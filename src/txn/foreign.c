@@ -11,13 +11,13 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
 {
     char object[OBJECT_TEXT];
     txn_describe_object(t, offset, " in ", object);
-    int result = pm__fail(
-        EINVAL,
-        "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
-        "what will not be there in the next run: the stack, malloc'ed memory, another "
-        "container, or a library without a build-id; store something else, or open with "
-        "foreign_pointers = PM_FOREIGN_IGNORE",
-        t->c->path, offset, value, object);
+    int result =
+        pm__fail_at(t->c->path, offset, EINVAL,
+                    "the pointer %#" PRIx64
+                    "%s leads out of the container, to what will not be there in the next run: the "
+                    "stack, malloc'ed memory, another container, or a library without a build-id; "
+                    "store something else, or open with foreign_pointers = PM_FOREIGN_IGNORE",
+                    value, object);
     if (t->foreign == FOREIGN_ERROR)
         return result;
     pm__warn();
@@ -30,8 +30,8 @@ int foreign_adopt(struct txn *t, uint64_t offset, uint64_t value)
     if (!t->refuse_modules || !modules_may_adopt(&t->modules, value))
         return modules_adopt(t, value);
     txn_describe_object(t, offset, " in ", object);
-    return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
-                    t->c->path, offset, value, object);
+    return pm__fail_at(t->c->path, offset, EINVAL, "the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
+                       value, object);
 }
 
 bool foreign_is_mapped(uint64_t value)
@@ -79,9 +79,8 @@ static int check_page(struct txn *t, uint32_t page)
     uint64_t line = (uint64_t)page * PM_PAGE_LINES, end = line + PM_PAGE_LINES;
     int result = 0, error = txn_touch(t, line * PM_LINE, PM_PAGE);
     if (error != 0)
-        return pm__fail_system(-error,
-                               "%s: offset %llu: cannot open the page, to check its pointers",
-                               t->c->path, (unsigned long long)(line * PM_LINE));
+        return pm__fail_system_at(t->c->path, line * PM_LINE, -error,
+                                  "cannot open the page, to check its pointers");
     for (; line < end && result == 0; line++) {
         uint8_t words = txn_mapped(t, line);
         result = foreign_check(t, line, &words, true);

@@ -253,11 +253,10 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
 {
     if (txn_check_medium(t) != 0)
         return -1;
-    return container_fail(t->c, -error,
-                          "%s: offset %llu: cannot write a commit record of %llu bytes "
-                          "(commit again, or roll back)",
-                          t->c->path, (unsigned long long)container_bytes(t->c),
-                          (unsigned long long)bytes);
+    return container_fail_at(
+        t->c, container_bytes(t->c), -error,
+        "cannot write a commit record of %llu bytes (commit again, or roll back)",
+        (unsigned long long)bytes);
 }
 
 /* On pmem fence; on a file redo_wait() does so later. After this a crash leaves the state that the log

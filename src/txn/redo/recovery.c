@@ -246,11 +246,10 @@ static int read_record(struct log_reader *r, uint64_t epoch, struct record *reco
     if (contents_are_valid(r->t, record))
         return 1;
     free(record->stream);
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the commit record of epoch %llu refers beyond the end of the "
-                    "file: truncated; restore the file from a backup",
-                    r->t->c->path, (unsigned long long)offset_of(r->t, head),
-                    (unsigned long long)epoch);
+    return pm__fail_at(r->t->c->path, offset_of(r->t, head), EBADMSG,
+                       "the commit record of epoch %llu refers beyond the end of the file: "
+                       "truncated; restore the file from a backup",
+                       (unsigned long long)epoch);
 }
 
 /* R2: the record holds if each of its fresh ranges has its checksum in home. */

@@ -99,11 +99,10 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     }
     if (!record_contents_are_valid(t, r)) {
         free(r);
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: the commit record of epoch %llu refers beyond the end of "
-                        "the file: truncated; restore the file from a backup",
-                        t->c->path, (unsigned long long)slot_offset(t, half, 0),
-                        (unsigned long long)head.epoch);
+        return pm__fail_at(t->c->path, slot_offset(t, half, 0), EBADMSG,
+                           "the commit record of epoch %llu refers beyond the end of the file: "
+                           "truncated; restore the file from a backup",
+                           (unsigned long long)head.epoch);
     }
     *found = r;
     return 0;
@@ -117,9 +116,8 @@ static int compare_images(const void *a, const void *b)
 
 static int damaged_log(const struct txn *t, unsigned half, uint32_t slot, const char *what)
 {
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the log is damaged: %s; restore the file from a backup",
-                    t->c->path, (unsigned long long)slot_offset(t, half, slot), what);
+    return pm__fail_at(t->c->path, slot_offset(t, half, slot), EBADMSG,
+                       "the log is damaged: %s; restore the file from a backup", what);
 }
 
 /* True if `slot` holds an image of `epoch`. An image of the right epoch that is not valid may be torn.
