@@ -6,6 +6,7 @@
 #include "container/view.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static int no_space(const struct allocator *a, uint64_t size, int error)
     if (txn_check_medium(a->t) != 0) /* perhaps it was this call that met the error */
         return -1;
     return container_fail_at(a->c, container_bytes(a->c), error,
-                             "no room for an object of %llu bytes", (unsigned long long)size);
+                             "no room for an object of %" PRIu64 " bytes", size);
 }
 
 /* Offset of a new object in a slab, or 0. */
@@ -364,8 +365,8 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
     if (error != 0 && txn_check_medium(a->t) == 0)
         return container_fail_at(a->c, container_bytes(a->c), -error,
-                                 "no space to reserve log for %llu bytes in one transaction",
-                                 (unsigned long long)bytes);
+                                 "no space to reserve log for %" PRIu64 " bytes in one transaction",
+                                 bytes);
     return error == 0 ? 0 : -1;
 }
 
@@ -380,8 +381,8 @@ int allocator_set_root(struct allocator *a, const void *p, size_t size)
         result = find_object(a, p, &object);
     }
     if (result == 0 && size > object.size)
-        result = pm__fail_at(a->c->path, offset, EINVAL, "a root of %zu bytes in an object of %llu",
-                             size, (unsigned long long)object.size);
+        result = pm__fail_at(a->c->path, offset, EINVAL,
+                             "a root of %zu bytes in an object of %" PRIu64, size, object.size);
     if (result == 0)
         set_root(a, offset, size ? size : object.size);
     lock_release(&a->lock);

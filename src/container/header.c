@@ -12,6 +12,7 @@
 #include "container/create.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,13 +91,14 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
                             "versions %u to %u; use the libpm that wrote it",
                             path, copies[i].version, FORMAT_VERSION_OLDEST, FORMAT_VERSION);
         if (verdicts[i] == OTHER_PAGE_SIZE)
-            return pm__fail(ENOTSUP, "%s: offset 12: made for pages of %u bytes, not %llu", path,
-                            copies[i].page_size, (unsigned long long)PM_PAGE);
+            return pm__fail(ENOTSUP, "%s: offset 12: made for pages of %u bytes, not %" PRIu64,
+                            path, copies[i].page_size, PM_PAGE);
     }
     return pm__fail(EBADMSG,
-                    "%s: offsets 0 and %llu: both copies of the header are damaged; restore the "
+                    "%s: offsets 0 and %" PRIu64
+                    ": both copies of the header are damaged; restore the "
                     "file from a backup",
-                    path, (unsigned long long)FORMAT_HEADER_B);
+                    path, FORMAT_HEADER_B);
 }
 
 int container_upgrade(struct container *c)

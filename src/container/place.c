@@ -13,14 +13,16 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <unistd.h>
 
 int place_none(const char *path, uint64_t size)
 {
     return pm__fail(ENOMEM,
-                    "%s: the arena has no free %llu bytes; close a container or choose a smaller "
+                    "%s: the arena has no free %" PRIu64
+                    " bytes; close a container or choose a smaller "
                     "max_size",
-                    path, (unsigned long long)size);
+                    path, size);
 }
 
 /* Whether [base, base + size) are whole slots of the arena. */
@@ -53,9 +55,9 @@ static int check_guard(const struct container *c, const struct format_state *sta
     if ((size_t)n == sizeof guard && seal_is_valid(guard.base) && base && movable)
         return 0;
     return pm__fail_at(c->path, FORMAT_STATE + offsetof(struct format_state, base), EBADMSG,
-                       "the state page contradicts its guard at offset %llu: one of them is "
+                       "the state page contradicts its guard at offset %" PRIu64 ": one of them is "
                        "damaged, or an old copy; restore the file from a backup",
-                       (unsigned long long)FORMAT_GUARD);
+                       FORMAT_GUARD);
 }
 
 int place_read(struct container *c)
@@ -91,10 +93,11 @@ int place_take(struct container *c, const struct container_options *options)
     }
     if (c->movable != MOVABLE_NOW)
         return pm__fail(EADDRINUSE,
-                        "%s: its addresses %#llx to %#llx are taken in this process; close the "
+                        "%s: its addresses %#" PRIx64 " to %#" PRIx64
+                        " are taken in this process; close the "
                         "container that is there (only one whose every writer used PM_MOVABLE "
                         "can be moved)",
-                        c->path, (unsigned long long)meant, (unsigned long long)(meant + size));
+                        c->path, meant, meant + size);
     c->base = (char *)arena_take_elsewhere(meant, size, c->seed, c);
     c->relocates = !c->readonly && (!c->vouched || options->relocate);
     c->moved |= !c->relocates;

@@ -5,6 +5,7 @@
 #include "txn/foreign.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -336,9 +337,10 @@ static int check_pointer(const struct pointer_map *map, uint64_t offset)
         map->leads_out_until_commit((const uint64_t *)(c->base + offset)))
         return 0;
     return pm__fail_at(c->path, offset, EBADMSG,
-                       "the pointer there, %#llx, leads out of the container; correct it, or call "
+                       "the pointer there, %#" PRIx64
+                       ", leads out of the container; correct it, or call "
                        "pm_mark_data() if it is none",
-                       (unsigned long long)value);
+                       value);
 }
 
 /* Check that the mapped words of one object lead to allowed places. */

@@ -19,6 +19,7 @@
 #include "txn/sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -75,9 +76,10 @@ int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
     if (fenced <= epoch)
         return 0;
     return pm__fail_at(t->c->path, where, EBADMSG,
-                       "the log is damaged: epoch %llu was committed, but only %llu can be "
+                       "the log is damaged: epoch %" PRIu64 " was committed, but only %" PRIu64
+                       " can be "
                        "restored; restore the file from a backup",
-                       (unsigned long long)fenced, (unsigned long long)epoch);
+                       fenced, epoch);
 }
 
 int recovery_take_sums(struct txn *t, uint64_t word, uint64_t epoch, uint64_t where)
@@ -86,9 +88,9 @@ int recovery_take_sums(struct txn *t, uint64_t word, uint64_t epoch, uint64_t wh
         return 0;
     if (!sums_word_is_valid(word))
         return pm__fail_at(t->c->path, where, EBADMSG,
-                           "the commit record of epoch %llu lacks the sums of its metadata; "
+                           "the commit record of epoch %" PRIu64 " lacks the sums of its metadata; "
                            "restore the file from a backup",
-                           (unsigned long long)epoch);
+                           epoch);
     t->sums = sums_of_word(word);
     return 0;
 }

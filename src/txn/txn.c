@@ -12,6 +12,7 @@
 #include "txn/sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -252,9 +253,8 @@ void txn_describe_object(const struct txn *t, uint64_t offset, const char *befor
     uint64_t start, bytes;
     text[0] = 0;
     if (view_find(&open, offset, &start, &bytes))
-        snprintf(text, OBJECT_TEXT, "%sbyte %llu of the object of %llu bytes at %p", before,
-                 (unsigned long long)(offset - start), (unsigned long long)bytes,
-                 (void *)(t->c->base + start));
+        snprintf(text, OBJECT_TEXT, "%sbyte %" PRIu64 " of the object of %" PRIu64 " bytes at %p",
+                 before, offset - start, bytes, (void *)(t->c->base + start));
 }
 
 static bool serve_store(struct txn *t, uint64_t offset)

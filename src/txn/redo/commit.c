@@ -22,6 +22,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -255,8 +256,7 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
         return -1;
     return container_fail_at(
         t->c, container_bytes(t->c), -error,
-        "cannot write a commit record of %llu bytes (commit again, or roll back)",
-        (unsigned long long)bytes);
+        "cannot write a commit record of %" PRIu64 " bytes (commit again, or roll back)", bytes);
 }
 
 /* On pmem fence; on a file redo_wait() does so later. After this a crash leaves the state that the log

@@ -22,6 +22,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -247,9 +248,9 @@ static int read_record(struct log_reader *r, uint64_t epoch, struct record *reco
         return 1;
     free(record->stream);
     return pm__fail_at(r->t->c->path, offset_of(r->t, head), EBADMSG,
-                       "the commit record of epoch %llu refers beyond the end of the file: "
+                       "the commit record of epoch %" PRIu64 " refers beyond the end of the file: "
                        "truncated; restore the file from a backup",
-                       (unsigned long long)epoch);
+                       epoch);
 }
 
 /* R2: the record holds if each of its fresh ranges has its checksum in home. */

@@ -18,6 +18,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,8 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     struct log_record *r = malloc(head.bytes);
     if (!r)
         return pm__fail_system(ENOMEM,
-                               "%s: no memory to read the log's commit record of %llu bytes",
-                               t->c->path, (unsigned long long)head.bytes);
+                               "%s: no memory to read the log's commit record of %" PRIu64 " bytes",
+                               t->c->path, head.bytes);
     log_read_record(&t->log, half, r, head.bytes);
     uint64_t sum = r->checksum;
     r->checksum = 0;
@@ -100,9 +101,10 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     if (!record_contents_are_valid(t, r)) {
         free(r);
         return pm__fail_at(t->c->path, slot_offset(t, half, 0), EBADMSG,
-                           "the commit record of epoch %llu refers beyond the end of the file: "
+                           "the commit record of epoch %" PRIu64
+                           " refers beyond the end of the file: "
                            "truncated; restore the file from a backup",
-                           (unsigned long long)head.epoch);
+                           head.epoch);
     }
     *found = r;
     return 0;
