@@ -6,6 +6,7 @@
 #include "container/view.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,9 +48,8 @@ static int no_space(const struct allocator *a, uint64_t size, int error)
 {
     if (txn_check_medium(a->t) != 0) /* perhaps it was this call that met the error */
         return -1;
-    return container_fail(a->c, error, "%s: offset %llu: no room for an object of %llu bytes",
-                          a->c->path, (unsigned long long)container_bytes(a->c),
-                          (unsigned long long)size);
+    return container_fail_at(a->c, container_bytes(a->c), error,
+                             "no room for an object of %" PRIu64 " bytes", size);
 }
 
 /* Offset of a new object in a slab, or 0. */
@@ -117,8 +117,8 @@ void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
 
 static int bad_pointer(const struct allocator *a, const void *p, const char *why)
 {
-    return pm__fail(EINVAL, "%s: offset %llu: %p is %s", a->c->path,
-                    (unsigned long long)((const char *)p - a->c->base), p, why);
+    return pm__fail_at(a->c->path, (uint64_t)((const char *)p - a->c->base), EINVAL, "%p is %s", p,
+                       why);
 }
 
 int find_object(struct allocator *a, const void *p, struct object *object)
@@ -371,11 +371,9 @@ int allocator_reserve(struct allocator *a, uint64_t bytes)
     int error = bytes > a->c->max_size ? container_exceeds_max(a->c)
                                        : txn_reserve(a->t, divide_up(bytes, PM_PAGE), pages, words);
     if (error != 0 && txn_check_medium(a->t) == 0)
-        return container_fail(a->c, -error,
-                              "%s: offset %llu: no space to reserve log for %llu bytes in one "
-                              "transaction",
-                              a->c->path, (unsigned long long)container_bytes(a->c),
-                              (unsigned long long)bytes);
+        return container_fail_at(a->c, container_bytes(a->c), -error,
+                                 "no space to reserve log for %" PRIu64 " bytes in one transaction",
+                                 bytes);
     return error == 0 ? 0 : -1;
 }
 
@@ -390,9 +388,8 @@ int allocator_set_root(struct allocator *a, const void *p, size_t size)
         result = find_object(a, p, &object);
     }
     if (result == 0 && size > object.size)
-        result =
-            pm__fail(EINVAL, "%s: offset %llu: a root of %zu bytes in an object of %llu",
-                     a->c->path, (unsigned long long)offset, size, (unsigned long long)object.size);
+        result = pm__fail_at(a->c->path, offset, EINVAL,
+                             "a root of %zu bytes in an object of %" PRIu64, size, object.size);
     if (result == 0)
         set_root(a, offset, size ? size : object.size);
     lock_release(&a->lock);

@@ -10,8 +10,7 @@
 
 static int damaged(const struct allocator *a, uint64_t offset, const char *what)
 {
-    return pm__fail(EBADMSG, "%s: offset %llu: %s; restore the file from a backup", a->c->path,
-                    (unsigned long long)offset, what);
+    return pm__fail_at(a->c->path, offset, EBADMSG, "%s; restore the file from a backup", what);
 }
 
 static int check_slab(struct allocator *a, uint32_t segment)

@@ -6,6 +6,7 @@
 #include "discovery/exclusions.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 static void *allocate(pm_container *c, size_t size, size_t alignment)
@@ -83,8 +84,8 @@ void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
         return NULL;
     if (!is_power_of_two(alignment) || alignment > c->container.segment_size)
         return pm__fail_null(
-            EINVAL, "%s: alignment %zu is not a power of two up to the segment size %llu",
-            c->container.path, alignment, (unsigned long long)c->container.segment_size);
+            EINVAL, "%s: alignment %zu is not a power of two up to the segment size %" PRIu64,
+            c->container.path, alignment, c->container.segment_size);
     return allocate(c, size, alignment);
 }
 

@@ -19,15 +19,14 @@ static int check_words(pm_container *c, const void *p, size_t count)
 {
     uint64_t offset = offset_in(c, p);
     if (offset % sizeof(void *) != 0)
-        return pm__fail(EINVAL, "%s: offset %llu: a pointer must be aligned to 8 bytes",
-                        c->container.path, (unsigned long long)offset);
+        return pm__fail_at(c->container.path, offset, EINVAL,
+                           "a pointer must be aligned to 8 bytes");
     uint64_t start, size;
     if (!allocator_object_at(&c->allocator, p, &start, &size))
-        return pm__fail(EINVAL, "%s: offset %llu: %p is in no object", c->container.path,
-                        (unsigned long long)offset, p);
+        return pm__fail_at(c->container.path, offset, EINVAL, "%p is in no object", p);
     if (count > (start + size - offset) / sizeof(void *))
-        return pm__fail(EINVAL, "%s: offset %llu: %zu pointers there go beyond their object",
-                        c->container.path, (unsigned long long)offset, count);
+        return pm__fail_at(c->container.path, offset, EINVAL,
+                           "%zu pointers there go beyond their object", count);
     return 0;
 }
 
@@ -36,9 +35,9 @@ static int check_words(pm_container *c, const void *p, size_t count)
 static int announce_if_moved(pm_container *c, uint64_t offset, uint64_t bytes)
 {
     int error = c->container.moved ? track_dirty(&c->txn, offset, bytes) : 0;
-    return error == 0 ? 0
-                      : pm__fail_system(-error, "%s: offset %llu: cannot open the page",
-                                        c->container.path, (unsigned long long)offset);
+    return error == 0
+               ? 0
+               : pm__fail_system_at(c->container.path, offset, -error, "cannot open the page");
 }
 
 /* Map the words at once, and keep the commit from taking them for data. */
@@ -83,8 +82,8 @@ static pm_container *owner_of_range(const void *p, size_t bytes)
     pm_container *c = owner_of(p);
     if (!c || bytes <= c->container.max_size - offset_in(c, p))
         return c;
-    return pm__fail_null(EINVAL, "%s: offset %llu: %zu bytes there go beyond the container",
-                         c->container.path, (unsigned long long)offset_in(c, p), bytes);
+    return pm__fail_null_at(c->container.path, offset_in(c, p), EINVAL,
+                            "%zu bytes there go beyond the container", bytes);
 }
 
 static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)

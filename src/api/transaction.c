@@ -28,19 +28,18 @@ int pm_dirty(const void *ptr, size_t len)
         return 0;
     uint64_t offset = (uint64_t)((const char *)ptr - c->container.base);
     if (len > c->container.max_size - offset)
-        return pm__fail(EINVAL, "%s: offset %llu: %zu bytes reach beyond the container",
-                        c->container.path, (unsigned long long)offset, len);
+        return pm__fail_at(c->container.path, offset, EINVAL,
+                           "%zu bytes reach beyond the container", len);
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + len - 1) >> PM_PAGE_SHIFT);
     for (uint32_t page = first; page <= last; page++)
         if (!segments_page_is_data(&c->txn, page))
-            return pm__fail(EINVAL, "%s: offset %llu: not in an allocated object",
-                            c->container.path, (unsigned long long)page << PM_PAGE_SHIFT);
+            return pm__fail_at(c->container.path, (uint64_t)page << PM_PAGE_SHIFT, EINVAL,
+                               "not in an allocated object");
     int error = track_dirty(&c->txn, offset, len);
     if (error != 0)
-        return container_fail(&c->container, -error,
-                              "%s: offset %llu: cannot log or open %u pages for stores",
-                              c->container.path, (unsigned long long)offset, last - first + 1);
+        return container_fail_at(&c->container, offset, -error,
+                                 "cannot log or open %u pages for stores", last - first + 1);
     track_mark_foreign(&c->txn, offset, len);
     return 0;
 }

@@ -3,17 +3,49 @@
 #include "base/cancel.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Thread_local char message[1024];
 
+/* The message's length after printf() has written to it from byte `from` on, and returned `n`. */
+static size_t length_after(size_t from, int n)
+{
+    size_t most = sizeof message - 1 - from;
+    return from + (n < 0 ? 0 : (size_t)n < most ? (size_t)n : most);
+}
+
+/* Begin the message with a place in a file. Returns its length. */
+static size_t write_place(const char *path, uint64_t offset)
+{
+    int n = snprintf(message, sizeof message, "%s: offset %" PRIu64 ": ", path, offset);
+    return length_after(0, n);
+}
+
+/* Write the message from byte `from` on. Returns its length. */
+static size_t write_text(size_t from, const char *format, va_list arguments)
+{
+    int n = vsnprintf(message + from, sizeof message - from, format, arguments);
+    return length_after(from, n);
+}
+
 int pm__fail(int error, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    write_text(0, format, arguments);
+    va_end(arguments);
+    errno = error;
+    return -1;
+}
+
+int pm__fail_at(const char *path, uint64_t offset, int error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_text(write_place(path, offset), format, arguments);
     va_end(arguments);
     errno = error;
     return -1;
@@ -44,19 +76,36 @@ const char *pm__remedy(int error)
     }
 }
 
+/* End the message, of a length, with the reason. A path may be longer than the message: the reason
+ * replaces the text's end then. */
+static int end_with_reason(size_t length, int error, const char *reason)
+{
+    char end[sizeof message / 2];
+    snprintf(end, sizeof end, ": %s%s", reason ? reason : strerror(error),
+             reason ? "" : pm__remedy(error));
+    size_t most = sizeof message - 1 - strlen(end);
+    strcpy(message + (length < most ? length : most), end);
+    errno = error;
+    return -1;
+}
+
 int pm__fail_because(int error, const char *reason, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int n = vsnprintf(message, sizeof message, format, arguments);
+    size_t length = write_text(0, format, arguments);
     va_end(arguments);
-    char end[sizeof message / 2]; /* the reason: a path may be longer than the message */
-    snprintf(end, sizeof end, ": %s%s", reason ? reason : strerror(error),
-             reason ? "" : pm__remedy(error));
-    size_t most = sizeof message - 1 - strlen(end);
-    strcpy(message + (n < 0 ? 0 : (size_t)n < most ? (size_t)n : most), end);
-    errno = error;
-    return -1;
+    return end_with_reason(length, error, reason);
+}
+
+int pm__fail_because_at(const char *path, uint64_t offset, int error, const char *reason,
+                        const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    size_t length = write_text(write_place(path, offset), format, arguments);
+    va_end(arguments);
+    return end_with_reason(length, error, reason);
 }
 
 const char *pm__message(void)

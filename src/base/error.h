@@ -7,6 +7,8 @@
 #ifndef PM_BASE_ERROR_H
 #define PM_BASE_ERROR_H
 
+#include <stdint.h>
+
 /* Record the message, set errno to `error`, return -1. */
 int pm__fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
@@ -21,6 +23,15 @@ int pm__fail_because(int error, const char *reason, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 #define pm__fail_null(...) (pm__fail(__VA_ARGS__), NULL)
+
+/* The same about a place in a file. The message is "PATH: offset N: WHAT", and the format gives WHAT. */
+int pm__fail_at(const char *path, uint64_t offset, int error, const char *format, ...)
+    __attribute__((format(printf, 4, 5), cold));
+int pm__fail_because_at(const char *path, uint64_t offset, int error, const char *reason,
+                        const char *format, ...) __attribute__((format(printf, 5, 6), cold));
+#define pm__fail_system_at(path, offset, error, ...)                                               \
+    pm__fail_because_at(path, offset, error, NULL, __VA_ARGS__)
+#define pm__fail_null_at(...) (pm__fail_at(__VA_ARGS__), NULL)
 
 /* The remedy for an error of the system, as the end of a message; empty if none is known.
  * Async-signal-safe. */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +85,9 @@ int arena_reserve(const char *path)
     }
     pthread_mutex_unlock(&arena_lock);
     if (error != 0)
-        return pm__fail_because(
-            -error, reason(-error), "%s: cannot reserve %llu GiB of address space at %#llx", path,
-            (unsigned long long)(ARENA_SIZE >> 30), (unsigned long long)ARENA_HINT);
+        return pm__fail_because(-error, reason(-error),
+                                "%s: cannot reserve %" PRIu64 " GiB of address space at %#" PRIx64,
+                                path, ARENA_SIZE >> 30, ARENA_HINT);
     return 0;
 }
 

@@ -139,6 +139,11 @@ const char *container_reason(struct container *c, int error, char text[REASON_TE
 #define container_fail(c, error, ...)                                                              \
     pm__fail_because(error, container_reason(c, error, (char[REASON_TEXT]){0}), __VA_ARGS__)
 
+/* The same about a place in the file. */
+#define container_fail_at(c, offset, error, ...)                                                   \
+    pm__fail_because_at((c)->path, offset, error,                                                  \
+                        container_reason(c, error, (char[REASON_TEXT]){0}), __VA_ARGS__)
+
 /*
  * Cut the file down to its first `segments` segments. Nothing in home, shadow or log refers to the other
  * segments, their pages are closed, and nobody else uses the container. If the view is memory of its own,

@@ -12,6 +12,7 @@
 #include "container/create.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,8 +67,7 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
     for (int i = 0; i < 2; i++) {
         ssize_t n = TEMP_FAILURE_RETRY(pread(fd, &copies[i], sizeof copies[i], (off_t)offsets[i]));
         if (n < 0)
-            return pm__fail_system(errno, "%s: offset %llu: cannot read the header", path,
-                                   (unsigned long long)offsets[i]);
+            return pm__fail_system_at(path, offsets[i], errno, "cannot read the header");
         if ((size_t)n < sizeof copies[i])
             memset((char *)&copies[i] + n, 0, sizeof copies[i] - (size_t)n);
         verdicts[i] = judge(&copies[i]);
@@ -91,13 +91,14 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
                             "versions %u to %u; use the libpm that wrote it",
                             path, copies[i].version, FORMAT_VERSION_OLDEST, FORMAT_VERSION);
         if (verdicts[i] == OTHER_PAGE_SIZE)
-            return pm__fail(ENOTSUP, "%s: offset 12: made for pages of %u bytes, not %llu", path,
-                            copies[i].page_size, (unsigned long long)PM_PAGE);
+            return pm__fail(ENOTSUP, "%s: offset 12: made for pages of %u bytes, not %" PRIu64,
+                            path, copies[i].page_size, PM_PAGE);
     }
     return pm__fail(EBADMSG,
-                    "%s: offsets 0 and %llu: both copies of the header are damaged; restore the "
+                    "%s: offsets 0 and %" PRIu64
+                    ": both copies of the header are damaged; restore the "
                     "file from a backup",
-                    path, (unsigned long long)FORMAT_HEADER_B);
+                    path, FORMAT_HEADER_B);
 }
 
 int container_upgrade(struct container *c)
@@ -120,10 +121,9 @@ int container_check_headers(struct container *c)
     if (header_read(c->fd, c->path, &header, &damaged) != 0)
         return -1;
     if (damaged != UINT64_MAX)
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: one copy of the header is damaged; open the container "
-                        "for writing to mend it",
-                        c->path, (unsigned long long)damaged);
+        return pm__fail_at(
+            c->path, damaged, EBADMSG,
+            "one copy of the header is damaged; open the container for writing to mend it");
     if (memcmp(&header, &c->header, sizeof header) != 0)
         return pm__fail(EBADMSG, "%s: offset 0: the header has changed while open", c->path);
     return 0;

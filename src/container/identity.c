@@ -75,8 +75,7 @@ int identity_check(struct container *c, bool accept_copy)
     if (TEMP_FAILURE_RETRY(statx(c->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st)) != 0)
         return pm__fail_system(errno, "%s: cannot read its status", c->path);
     if (TEMP_FAILURE_RETRY(pread(c->fd, &mark, sizeof mark, (off_t)FORMAT_MARK)) < 0)
-        return pm__fail_system(errno, "%s: offset %llu: cannot read the state page", c->path,
-                               (unsigned long long)FORMAT_MARK);
+        return pm__fail_system_at(c->path, FORMAT_MARK, errno, "cannot read the state page");
     uint64_t birth = (uint64_t)st.stx_btime.tv_sec * 1000000000u + st.stx_btime.tv_nsec;
     bool born = st.stx_mask & STATX_BTIME && birth != 0;
     c->mark_open = mark_open(is_lasting(c->fd), born ? hash(birth) : 0, hash(st.stx_ino));

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ static int open_new(const char *path, mode_t mode, char temporary[PATH_MAX])
     uint64_t random;
     if (TEMP_FAILURE_RETRY(getrandom(&random, sizeof random, 0)) != sizeof random)
         return -1;
-    snprintf(temporary, PATH_MAX, "%s.new-%016llx", path, (unsigned long long)random);
+    snprintf(temporary, PATH_MAX, "%s.new-%016" PRIx64, path, random);
     return TEMP_FAILURE_RETRY(open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode));
 }
 

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,12 +105,12 @@ static int fill_holes(struct container *c, const struct stat *st, uint64_t holes
     if (present >= size)
         return 0;
     if (size - present > holes_max)
-        return pm__fail(EFBIG,
-                        "%s: %llu of its %llu bytes are holes, as in a sparse copy, and "
-                        "options.holes_max lets pm_open() fill %llu; if you trust the file raise "
-                        "holes_max, or copy it with cp --sparse=never; PM_READONLY fills none",
-                        c->path, (unsigned long long)(size - present), (unsigned long long)size,
-                        (unsigned long long)holes_max);
+        return pm__fail(
+            EFBIG,
+            "%s: %" PRIu64 " of its %" PRIu64 " bytes are holes, as in a sparse copy, and "
+            "options.holes_max lets pm_open() fill %" PRIu64 "; if you trust the file raise "
+            "holes_max, or copy it with cp --sparse=never; PM_READONLY fills none",
+            c->path, size - present, size, holes_max);
     int error = file_fill(c->fd, size);
     if (error != 0)
         return pm__fail_system(-error, "%s: no space for the holes of this sparse copy", c->path);
@@ -123,8 +124,8 @@ static int check_file(struct container *c, const struct container_options *optio
     if (fstat(c->fd, &st) != 0)
         return pm__fail_system(errno, "%s: cannot read its status", c->path);
     if ((uint64_t)sysconf(_SC_PAGESIZE) != PM_PAGE)
-        return pm__fail(ENOTSUP, "%s: this system has pages of %ld bytes; libpm needs %llu",
-                        c->path, sysconf(_SC_PAGESIZE), (unsigned long long)PM_PAGE);
+        return pm__fail(ENOTSUP, "%s: this system has pages of %ld bytes; libpm needs %" PRIu64,
+                        c->path, sysconf(_SC_PAGESIZE), PM_PAGE);
     if (options->check_owner && check_owner(c, &st) != 0)
         return -1;
     uint64_t damaged;
@@ -135,10 +136,11 @@ static int check_file(struct container *c, const struct container_options *optio
     const struct format_header *h = &c->header;
     uint64_t least = (h->meta_segments + 2) * h->segment_size;
     if ((uint64_t)st.st_size < least)
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: truncated, a container of this shape has at least %llu "
-                        "bytes; restore the file from a backup",
-                        c->path, (unsigned long long)st.st_size, (unsigned long long)least);
+        return pm__fail_at(c->path, st.st_size, EBADMSG,
+                           "truncated, a container of this shape has at least %" PRIu64
+                           " bytes; restore "
+                           "the file from a backup",
+                           least);
     char layout[sizeof h->layout];
     memcpy(layout, h->layout, sizeof layout);
     pm__make_printable(layout);
@@ -155,8 +157,8 @@ static int check_file(struct container *c, const struct container_options *optio
         if (error == 0)
             error = file_sync(c->fd);
         if (error != 0)
-            return pm__fail_system(-error, "%s: offset %llu: cannot mend this copy of the header",
-                                   c->path, (unsigned long long)damaged);
+            return pm__fail_system_at(c->path, damaged, -error,
+                                      "cannot mend this copy of the header");
     }
     c->max_size = h->max_size;
     c->segment_size = h->segment_size;
@@ -215,8 +217,8 @@ static char *reserve(struct container *c)
     void *p = map_reserve(NULL, c->max_size);
     if (p != MAP_FAILED)
         return p;
-    pm__fail_system(ENOMEM, "%s: cannot reserve %llu bytes of address space", c->path,
-                    (unsigned long long)c->max_size);
+    pm__fail_system(ENOMEM, "%s: cannot reserve %" PRIu64 " bytes of address space", c->path,
+                    c->max_size);
     return NULL;
 }
 
@@ -321,8 +323,8 @@ int container_map_rest(struct container *c)
         return pm__fail_because(
             EFBIG, "File too large; raise the limit of file sizes: ulimit -f unlimited",
             "%s: cannot map: its pointers mean other addresses, so its view is a file in "
-            "memory, of up to %llu bytes",
-            c->path, (unsigned long long)container_bytes(c));
+            "memory, of up to %" PRIu64 " bytes",
+            c->path, container_bytes(c));
     int error = c->moved ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
     if (error == 0 && !c->readonly)
         error = map_shadow_and_view(c, 0, container_bytes(c));
@@ -412,9 +414,10 @@ const char *container_reason(struct container *c, int error, char text[REASON_TE
     if (!atomic_exchange(&c->at_max, false))
         return "No space left on device; free objects and commit, or free disk space";
     snprintf(text, REASON_TEXT,
-             "the container's max_size of %llu bytes leaves no room; free objects and commit, or "
+             "the container's max_size of %" PRIu64
+             " bytes leaves no room; free objects and commit, or "
              "create it with a larger max_size",
-             (unsigned long long)c->max_size);
+             c->max_size);
     return text;
 }
 

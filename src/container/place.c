@@ -13,14 +13,16 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <unistd.h>
 
 int place_none(const char *path, uint64_t size)
 {
     return pm__fail(ENOMEM,
-                    "%s: the arena has no free %llu bytes; close a container or choose a smaller "
+                    "%s: the arena has no free %" PRIu64
+                    " bytes; close a container or choose a smaller "
                     "max_size",
-                    path, (unsigned long long)size);
+                    path, size);
 }
 
 /* Whether [base, base + size) are whole slots of the arena. */
@@ -45,18 +47,17 @@ static int check_guard(const struct container *c, const struct format_state *sta
         return 0;
     ssize_t n = TEMP_FAILURE_RETRY(pread(c->fd, &guard, sizeof guard, FORMAT_GUARD));
     if (n < 0)
-        return pm__fail_system(errno, "%s: offset %llu: cannot read the guard of the state page",
-                               c->path, (unsigned long long)FORMAT_GUARD);
+        return pm__fail_system_at(c->path, FORMAT_GUARD, errno,
+                                  "cannot read the guard of the state page");
     bool base = guard.base == state->base || (state->target != 0 && guard.base != 0);
     bool movable = guard.movable == state->movable ||
                    (guard.movable == seal(MOVABLE_NOW) && state->movable == seal(MOVABLE_ONCE));
     if ((size_t)n == sizeof guard && seal_is_valid(guard.base) && base && movable)
         return 0;
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the state page contradicts its guard at offset %llu: one of "
-                    "them is damaged, or an old copy; restore the file from a backup",
-                    c->path, (unsigned long long)(FORMAT_STATE + offsetof(struct format_state, base)),
-                    (unsigned long long)FORMAT_GUARD);
+    return pm__fail_at(c->path, FORMAT_STATE + offsetof(struct format_state, base), EBADMSG,
+                       "the state page contradicts its guard at offset %" PRIu64 ": one of them is "
+                       "damaged, or an old copy; restore the file from a backup",
+                       FORMAT_GUARD);
 }
 
 int place_read(struct container *c)
@@ -64,8 +65,7 @@ int place_read(struct container *c)
     struct format_state state;
     ssize_t n = TEMP_FAILURE_RETRY(pread(c->fd, &state, sizeof state, FORMAT_STATE));
     if (n < 0)
-        return pm__fail_system(errno, "%s: offset %llu: cannot read the state page", c->path,
-                               (unsigned long long)FORMAT_STATE);
+        return pm__fail_system_at(c->path, FORMAT_STATE, errno, "cannot read the state page");
     const uint64_t words[] = {state.base, state.target, state.movable};
     c->pointers_base = seal_payload(state.base);
     c->pointers_target = seal_payload(state.target);
@@ -76,11 +76,9 @@ int place_read(struct container *c)
             (c->pointers_target && !is_in_arena(c->pointers_target, c->max_size)) ||
             seal_payload(state.movable) > MOVABLE_ONCE ||
             !is_apart(c->pointers_target, c->pointers_base, c->max_size))
-            return pm__fail(
-                EBADMSG,
-                "%s: offset %llu: what addresses it is for is damaged; restore the "
-                "file from a backup",
-                c->path, (unsigned long long)(FORMAT_STATE + offsetof(struct format_state, base)));
+            return pm__fail_at(
+                c->path, FORMAT_STATE + offsetof(struct format_state, base), EBADMSG,
+                "what addresses it is for is damaged; restore the file from a backup");
     return check_guard(c, &state);
 }
 
@@ -95,10 +93,11 @@ int place_take(struct container *c, const struct container_options *options)
     }
     if (c->movable != MOVABLE_NOW)
         return pm__fail(EADDRINUSE,
-                        "%s: its addresses %#llx to %#llx are taken in this process; close the "
+                        "%s: its addresses %#" PRIx64 " to %#" PRIx64
+                        " are taken in this process; close the "
                         "container that is there (only one whose every writer used PM_MOVABLE "
                         "can be moved)",
-                        c->path, (unsigned long long)meant, (unsigned long long)(meant + size));
+                        c->path, meant, meant + size);
     c->base = (char *)arena_take_elsewhere(meant, size, c->seed, c);
     c->relocates = !c->readonly && (!c->vouched || options->relocate);
     c->moved |= !c->relocates;

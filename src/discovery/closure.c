@@ -66,8 +66,8 @@ static int refuse(const struct discovery *d, struct owner o, uint64_t value, con
     uint64_t offset = offset_of(d, o.word);
     if (!o.move) {
         txn_describe_object(d->a->t, offset, " in ", object);
-        return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s %s",
-                        container_of(d)->path, offset, value, object, what);
+        return pm__fail_at(container_of(d)->path, offset, EINVAL, "the pointer %#" PRIx64 "%s %s",
+                           value, object, what);
     }
     return pm__fail(EINVAL,
                     "%s: the pointer %#" PRIx64 " at byte %" PRIu64 " of the object of %" PRIu64

@@ -113,10 +113,10 @@ static int keep_what_it_leads_to(struct detaching *s, uint64_t *word)
         char object[OBJECT_TEXT];
         uint64_t offset = (uint64_t)((char *)word - s->a->c->base);
         txn_describe_object(s->a->t, offset, " in ", object);
-        return pm__fail(EINVAL,
-                        "%s: offset %" PRIu64 ": the pointer there%s leads to the object that is "
-                        "to be detached; store NULL first, or something else",
-                        s->a->c->path, offset, object);
+        return pm__fail_at(s->a->c->path, offset, EINVAL,
+                           "the pointer there%s leads to the object that is to be detached; store "
+                           "NULL first, or something else",
+                           object);
     }
     if (i == s->members.count || member(s, i)->kept)
         return 0;

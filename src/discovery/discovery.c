@@ -68,8 +68,7 @@ static int find_shared(void *context, uint64_t offset)
     struct heap_object object;
     if (!heap_find_moving((void *)*word, &object) || (exclusions_any() && exclusions_have(word)))
         return 0;
-    return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 " " SHARED, c->path,
-                    offset, *word);
+    return pm__fail_at(c->path, offset, EINVAL, "the pointer %#" PRIx64 " " SHARED, *word);
 }
 
 static int check_other(const struct discovery *other)

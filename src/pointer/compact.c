@@ -53,10 +53,8 @@ static int cannot_access(const struct step *s, uint64_t offset, int error)
 {
     if (txn_check_medium(s->a->t) != 0)
         return -1;
-    return container_fail(container_of(s), -error,
-                          "%s: offset %llu: cannot make room in the log, or open the page, to "
-                          "compact it",
-                          container_of(s)->path, (unsigned long long)offset);
+    return container_fail_at(container_of(s), offset, -error,
+                             "cannot make room in the log, or open the page, to compact it");
 }
 
 /* Announce libpm's own stores into the view, or loads: this file is not compiled with pmcc. */

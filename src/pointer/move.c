@@ -91,10 +91,9 @@ static int check_map(const struct container *c, uint64_t offset)
 {
     for (uint64_t i = 0; i < c->segment_size; i += sizeof(uint64_t))
         if (!seal_is_valid(*home_word(c, offset + i)))
-            return pm__fail(EBADMSG,
-                            "%s: offset %" PRIu64 ": a word of the pointer map is damaged, so that "
-                            "the container cannot be moved; open it where its addresses are free",
-                            c->path, offset + i);
+            return pm__fail_at(c->path, offset + i, EBADMSG,
+                               "a word of the pointer map is damaged, so that the container cannot "
+                               "be moved; open it where its addresses are free");
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "txn/sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 static uint64_t payload_at(struct mapped_place at)
@@ -116,8 +117,7 @@ uint64_t pointers_next(const struct allocator *a, uint64_t offset, uint64_t end)
 
 static int damaged(const struct allocator *a, uint64_t offset, const char *what)
 {
-    return pm__fail(EBADMSG, "%s: offset %llu: %s; restore the file from a backup", a->c->path,
-                    (unsigned long long)offset, what);
+    return pm__fail_at(a->c->path, offset, EBADMSG, "%s; restore the file from a backup", what);
 }
 
 static int check_seals(const struct allocator *a, uint32_t segment)
@@ -137,8 +137,7 @@ static int check_pointer(const struct allocator *a, uint64_t offset,
     const struct container *c = a->c;
     int error = txn_touch(a->t, offset, sizeof(uint64_t));
     if (error != 0)
-        return pm__fail_system(-error, "%s: offset %llu: cannot open the page of a pointer",
-                               c->path, (unsigned long long)offset);
+        return pm__fail_system_at(c->path, offset, -error, "cannot open the page of a pointer");
     uint64_t value = *(const uint64_t *)(c->base + offset);
     if (a->t->tracker.kinds && track_kinds_at(c->base + offset, 1) != KIND_POINTER)
         return 0; /* no pointer any more; the next commit will say so */
@@ -147,10 +146,11 @@ static int check_pointer(const struct allocator *a, uint64_t offset,
         return 0;
     if (allowed && allowed((const uint64_t *)(c->base + offset)))
         return 0;
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the pointer there, %#llx, leads out of the container; "
-                    "correct it, or call pm_mark_data() if it is none",
-                    c->path, (unsigned long long)offset, (unsigned long long)value);
+    return pm__fail_at(c->path, offset, EBADMSG,
+                       "the pointer there, %#" PRIx64
+                       ", leads out of the container; correct it, or call "
+                       "pm_mark_data() if it is none",
+                       value);
 }
 
 /* Check that the mapped words of one object lead to allowed places. */

@@ -66,8 +66,8 @@ static void escaped(struct txn *t, uint64_t offset)
     offset = first_difference(t, offset);
     txn_describe_object(t, offset, ", ", object);
     if (k->escaped++ == 0 || k->audit)
-        pm__fail(EFAULT, "%s: offset %llu: the store to %p%s, %s", t->c->path,
-                 (unsigned long long)offset, (void *)(t->c->base + offset), object, remedy);
+        pm__fail_at(t->c->path, offset, EFAULT, "the store to %p%s, %s",
+                    (void *)(t->c->base + offset), object, remedy);
     if (k->audit)
         pm__warn();
 }

@@ -14,9 +14,8 @@ static int check_page(struct txn *t, uint32_t page)
     uint64_t line = (uint64_t)page * PM_PAGE_LINES, end = line + PM_PAGE_LINES;
     int result = 0, error = txn_touch(t, line * PM_LINE, PM_PAGE);
     if (error != 0)
-        return pm__fail_system(-error,
-                               "%s: offset %llu: cannot open the page, to check its pointers",
-                               t->c->path, (unsigned long long)(line * PM_LINE));
+        return pm__fail_system_at(t->c->path, line * PM_LINE, -error,
+                                  "cannot open the page, to check its pointers");
     for (; line < end && result == 0; line++) {
         uint8_t words = mapped_in_line(&t->map, line);
         result = foreign_check(t, line, &words, true);

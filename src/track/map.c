@@ -114,12 +114,12 @@ int track_refuse_pieced(const struct txn *t, uint64_t offset)
 {
     char object[OBJECT_TEXT];
     txn_describe_object(t, offset, " in ", object);
-    return pm__fail(
-        EINVAL,
-        "%s: offset %" PRIu64 ": %#" PRIx64 "%s was stored in pieces of less than 8 "
-        "bytes, and is the address of an object: if it is a pointer, copy it as one, or "
-        "by memcpy(); if not, call pm_mark_data() of these 8 bytes",
-        t->c->path, offset, *(const uint64_t *)(t->c->base + offset), object);
+    return pm__fail_at(
+        t->c->path, offset, EINVAL,
+        "%#" PRIx64
+        "%s was stored in pieces of less than 8 bytes, and is the address of an object: if it is a "
+        "pointer, copy it as one, or by memcpy(); if not, call pm_mark_data() of these 8 bytes",
+        *(const uint64_t *)(t->c->base + offset), object);
 }
 
 /* Mask of the words of this line that are pointers now; the words in `was` were mapped before. -1:

@@ -11,13 +11,13 @@ static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
 {
     char object[OBJECT_TEXT];
     txn_describe_object(t, offset, " in ", object);
-    int result = pm__fail(
-        EINVAL,
-        "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s leads out of the container, to "
-        "what will not be there in the next run: the stack, malloc'ed memory, another "
-        "container, or a library without a build-id; store something else, or open with "
-        "foreign_pointers = PM_FOREIGN_IGNORE",
-        t->c->path, offset, value, object);
+    int result =
+        pm__fail_at(t->c->path, offset, EINVAL,
+                    "the pointer %#" PRIx64
+                    "%s leads out of the container, to what will not be there in the next run: the "
+                    "stack, malloc'ed memory, another container, or a library without a build-id; "
+                    "store something else, or open with foreign_pointers = PM_FOREIGN_IGNORE",
+                    value, object);
     if (t->foreign == FOREIGN_ERROR)
         return result;
     pm__warn();
@@ -30,8 +30,8 @@ int foreign_adopt(struct txn *t, uint64_t offset, uint64_t value)
     if (!t->refuse_modules || !modules_may_adopt(&t->modules, value))
         return modules_adopt(t, value);
     txn_describe_object(t, offset, " in ", object);
-    return pm__fail(EINVAL, "%s: offset %" PRIu64 ": the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
-                    t->c->path, offset, value, object);
+    return pm__fail_at(t->c->path, offset, EINVAL, "the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
+                       value, object);
 }
 
 bool foreign_is_mapped(uint64_t value)

@@ -50,8 +50,8 @@ int txn_make_map(struct txn *t, struct map_group *group)
     if (segment < 0 && txn_check_medium(t) != 0)
         return -1;
     if (segment < 0)
-        return container_fail(t->c, (int)-segment, "%s: offset %llu: no room for a map of pointers",
-                              c->path, (unsigned long long)container_bytes(c));
+        return container_fail_at(t->c, container_bytes(c), (int)-segment,
+                                 "no room for a map of pointers");
     place_words(t, group, (uint32_t)segment, WORDS_NEW);
     count(&t->map.made);
     group->made = t->map.made;

@@ -102,10 +102,9 @@ int modules_load(struct txn *t)
     m->above = loaded_above(&m->list);
     for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) {
         if (!entry_is_valid(m, entry(t, i)))
-            return pm__fail(EBADMSG,
-                            "%s: offset %" PRIu64 ": an entry of the table of modules is damaged; "
-                            "restore the file from a backup",
-                            t->c->path, FORMAT_MODULES + i * sizeof(struct format_module));
+            return pm__fail_at(
+                t->c->path, FORMAT_MODULES + i * sizeof(struct format_module), EBADMSG,
+                "an entry of the table of modules is damaged; restore the file from a backup");
         load(t, i);
     }
     return 0;
@@ -154,11 +153,9 @@ static int report(const struct txn *t, uint32_t module, int error, const char *w
     if (byte == seal_payload(e->first)) /* only the first pointer's target has a symbol */
         get_text(e->symbol, SYMBOL, symbol);
     txn_describe_object(t, offset, " in ", object);
-    return pm__fail(error,
-                    "%s: offset %" PRIu64 ": the pointer there%s leads to byte %#" PRIx64
-                    " of %s%s%s%s, %s",
-                    t->c->path, offset, object, byte, name, symbol[0] ? " (" : "", symbol,
-                    symbol[0] ? ")" : "", what);
+    return pm__fail_at(t->c->path, offset, error,
+                       "the pointer there%s leads to byte %#" PRIx64 " of %s%s%s%s, %s", object,
+                       byte, name, symbol[0] ? " (" : "", symbol, symbol[0] ? ")" : "", what);
 }
 
 int modules_report(const struct txn *t, uint32_t module)
@@ -270,10 +267,10 @@ int modules_adopt(struct txn *t, uint64_t value)
         at++;
     uint64_t home = choose_home(t, l);
     if (at == FORMAT_MODULES_MAX || home == 0)
-        return pm__fail(ENOSPC,
-                        "%s: offset %" PRIu64 ": no room in the table of modules for the one into "
-                        "which the pointer %#" PRIx64 " leads",
-                        t->c->path, (uint64_t)FORMAT_MODULES, value);
+        return pm__fail_at(
+            t->c->path, FORMAT_MODULES, ENOSPC,
+            "no room in the table of modules for the one into which the pointer %#" PRIx64 " leads",
+            value);
     record(t, at, home, value, l);
     return 1;
 }

@@ -19,6 +19,7 @@
 #include "txn/sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -57,17 +58,14 @@ int recovery_check_state(const struct txn *t)
     else if (guarded && (!seal_is_valid(guard->epoch) || guard->epoch == 0))
         damaged = &guard->epoch;
     if (!damaged && (!mark_is_valid(state->mark) || (guarded && state->mark == MARK_NONE)))
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: the word that says who has the file open is damaged; "
-                        "restore the file from a backup",
-                        t->c->path, (unsigned long long)FORMAT_MARK);
+        return pm__fail_at(
+            t->c->path, FORMAT_MARK, EBADMSG,
+            "the word that says who has the file open is damaged; restore the file from a backup");
     if (!damaged)
         return 0;
     uint64_t offset = (uint64_t)((const char *)damaged - t->c->home);
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: a word about epochs is damaged; restore the file "
-                    "from a backup",
-                    t->c->path, (unsigned long long)offset);
+    return pm__fail_at(t->c->path, offset, EBADMSG,
+                       "a word about epochs is damaged; restore the file from a backup");
 }
 
 int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
@@ -77,11 +75,11 @@ int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
         fenced = max_u64(fenced, seal_payload(home_guard(t->c)->epoch));
     if (fenced <= epoch)
         return 0;
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the log is damaged: epoch %llu was committed, but only %llu "
-                    "can be restored; restore the file from a backup",
-                    t->c->path, (unsigned long long)where, (unsigned long long)fenced,
-                    (unsigned long long)epoch);
+    return pm__fail_at(t->c->path, where, EBADMSG,
+                       "the log is damaged: epoch %" PRIu64 " was committed, but only %" PRIu64
+                       " can be "
+                       "restored; restore the file from a backup",
+                       fenced, epoch);
 }
 
 int recovery_take_sums(struct txn *t, uint64_t word, uint64_t epoch, uint64_t where)
@@ -89,10 +87,10 @@ int recovery_take_sums(struct txn *t, uint64_t word, uint64_t epoch, uint64_t wh
     if (t->c->header.version < FORMAT_VERSION)
         return 0;
     if (!sums_word_is_valid(word))
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: the commit record of epoch %llu lacks the sums of its "
-                        "metadata; restore the file from a backup",
-                        t->c->path, (unsigned long long)where, (unsigned long long)epoch);
+        return pm__fail_at(t->c->path, where, EBADMSG,
+                           "the commit record of epoch %" PRIu64 " lacks the sums of its metadata; "
+                           "restore the file from a backup",
+                           epoch);
     t->sums = sums_of_word(word);
     return 0;
 }

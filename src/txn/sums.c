@@ -87,11 +87,10 @@ static int compare(const struct txn *t, struct sums found, const char *of)
 {
     if (sums_word(found) == sums_word(t->sums))
         return 0;
-    return pm__fail(EBADMSG,
-                    "%s: offset %" PRIu64 ": the sum over %s is not that of the last commit: the "
-                    "medium has lost a sector of them, or has an old copy; restore the file from a "
-                    "backup",
-                    t->c->path, FORMAT_STATE + offsetof(struct format_state, sums), of);
+    return pm__fail_at(t->c->path, FORMAT_STATE + offsetof(struct format_state, sums), EBADMSG,
+                       "the sum over %s is not that of the last commit: the medium has lost a "
+                       "sector of them, or has an old copy; restore the file from a backup",
+                       of);
 }
 
 /* A file of an older format has none until it is opened for writing. */

@@ -11,6 +11,7 @@
 #include "txn/sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,15 +79,15 @@ static int check_table(const struct container *c, bool recovered)
     for (uint32_t i = 0, end = table_end(c, segments); i < end; i++) {
         uint64_t word = home_table(c)[i], offset = FORMAT_TABLE + i * sizeof word;
         if (i >= segments && (word != 0 || run > 0))
-            return pm__fail(EBADMSG,
-                            "%s: offset %llu: truncated, segment %u is in use beyond the end of "
-                            "the file; restore the file from a backup",
-                            c->path, (unsigned long long)container_bytes(c), i);
+            return pm__fail_at(c->path, container_bytes(c), EBADMSG,
+                               "truncated, segment %u is in use beyond the end of the file; "
+                               "restore the file from a backup",
+                               i);
         if (!seal_is_valid(word) || (recovered && !word_is_valid(c, i, word, &run, &run_first)))
-            return pm__fail(EBADMSG,
-                            "%s: offset %llu: the word of segment %u in the segment table is "
-                            "damaged; restore the file from a backup",
-                            c->path, (unsigned long long)offset, i);
+            return pm__fail_at(c->path, offset, EBADMSG,
+                               "the word of segment %u in the segment table is damaged; restore "
+                               "the file from a backup",
+                               i);
     }
     return 0;
 }
@@ -95,9 +96,8 @@ static int load_log(struct txn *t)
 {
     if (log_load(&t->log) == 0)
         return 0;
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: a half of the log is missing; restore the file from a backup",
-                    t->c->path, (unsigned long long)FORMAT_TABLE);
+    return pm__fail_at(t->c->path, FORMAT_TABLE, EBADMSG,
+                       "a half of the log is missing; restore the file from a backup");
 }
 
 static int load_tables(struct txn *t)
@@ -123,10 +123,8 @@ static int check_root(const struct txn *t)
     const uint64_t *root = home_word(t->c, t->root.offset);
     for (uint32_t i = 0; i < ROOT_WORDS; i++)
         if (!seal_is_valid(root[i]) || seal_payload(root[i]) >= container_bytes(t->c))
-            return pm__fail(EBADMSG,
-                            "%s: offset %llu: the root's word is damaged; restore the file from a "
-                            "backup",
-                            t->c->path, (unsigned long long)(t->root.offset + i * sizeof *root));
+            return pm__fail_at(t->c->path, t->root.offset + i * sizeof *root, EBADMSG,
+                               "the root's word is damaged; restore the file from a backup");
     return 0;
 }
 
@@ -189,18 +187,16 @@ static int check_locked(struct txn *t)
     for (uint32_t i = 0; i < segments; i++) {
         uint64_t word = shadow_table(c)[i];
         if ((i < t->table.low || i >= t->table.high) && home_table(c)[i] != word)
-            return pm__fail(EBADMSG,
-                            "%s: offset %llu: the segment table has changed outside any "
-                            "transaction; restore the file from a backup",
-                            c->path, (unsigned long long)(FORMAT_TABLE + i * sizeof word));
+            return pm__fail_at(c->path, FORMAT_TABLE + i * sizeof word, EBADMSG,
+                               "the segment table has changed outside any transaction; restore the "
+                               "file from a backup");
         if (segment_kind(word) == SEGMENT_LOG)
             log[segment_log_half(word)]++;
     }
     if (log[0] != t->log.half[0].count || log[1] != t->log.half[1].count)
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: the log's segments are not those of the table; restore "
-                        "the file from a backup",
-                        c->path, (unsigned long long)FORMAT_TABLE);
+        return pm__fail_at(
+            c->path, FORMAT_TABLE, EBADMSG,
+            "the log's segments are not those of the table; restore the file from a backup");
     return 0;
 }
 
@@ -260,9 +256,8 @@ void txn_describe_object(const struct txn *t, uint64_t offset, const char *befor
     uint64_t start, bytes;
     text[0] = 0;
     if (view_find(&open, offset, &start, &bytes))
-        snprintf(text, OBJECT_TEXT, "%sbyte %llu of the object of %llu bytes at %p", before,
-                 (unsigned long long)(offset - start), (unsigned long long)bytes,
-                 (void *)(t->c->base + start));
+        snprintf(text, OBJECT_TEXT, "%sbyte %" PRIu64 " of the object of %" PRIu64 " bytes at %p",
+                 before, offset - start, bytes, (void *)(t->c->base + start));
 }
 
 int txn_check_medium(struct txn *t)

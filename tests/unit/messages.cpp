@@ -167,7 +167,7 @@ using Messages = std::map<std::string, std::set<Message>>;
 Messages extract(const fs::path &source)
 {
     static const std::regex call(
-        "\\b(pm__fail|pm__fail_null|pm__fail_system|pm__fail_because|container_fail|panic|panic_address|bad_option|damaged|damaged_log)\\(");
+        "\\b((?:pm__fail|pm__fail_null|pm__fail_system|pm__fail_because|container_fail)(_at)?|panic|panic_address|bad_option|damaged|damaged_log)\\(");
     const Macros macros = macros_of(source);
     Messages messages;
     for (const auto &entry : fs::recursive_directory_iterator(source / "src")) {
@@ -179,17 +179,21 @@ Messages extract(const fs::path &source)
         for (std::sregex_iterator found(code.begin(), code.end(), call), end; found != end; ++found) {
             const std::string name = (*found)[1];
             const auto all = arguments(code, (size_t)found->position() + (size_t)found->length() - 1);
-            std::string error = name.ends_with("_system") || name == "container_fail" ? "of the system"
-                                : name.starts_with("panic")                           ? "ends the process"
-                                : name == "bad_option"                                ? "EINVAL"
-                                : name.starts_with("damaged")                         ? "EBADMSG"
-                                                                                      : "";
+            const std::string place = (*found)[2].matched ? "FILE: offset N: " : ""; // which the function adds
+            const bool of_system = name.starts_with("pm__fail_system") || name.starts_with("container_fail");
+            std::string error = of_system                     ? "of the system"
+                                : name.starts_with("panic")   ? "ends the process"
+                                : name == "bad_option"        ? "EINVAL"
+                                : name.starts_with("damaged") ? "EBADMSG"
+                                                              : "";
             for (const std::string &argument : all) {
                 if (error.empty() && is_constant(argument))
                     error = std::regex_replace(argument, std::regex("\\s"), "");
                 bool is_message = false;
                 for (const std::string &branch : branches(argument)) {
-                    const std::string text = text_of(branch, macros);
+                    std::string text = text_of(branch, macros);
+                    if (!text.empty())
+                        text = place + text;
                     if (text.find(' ') == std::string::npos || text.size() < 8)
                         continue;
                     is_message = true;

@@ -22,6 +22,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -250,11 +251,9 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
 {
     if (txn_check_medium(t) != 0)
         return -1;
-    return container_fail(t->c, -error,
-                          "%s: offset %llu: cannot write a commit record of %llu bytes "
-                          "(commit again, or roll back)",
-                          t->c->path, (unsigned long long)container_bytes(t->c),
-                          (unsigned long long)bytes);
+    return container_fail_at(
+        t->c, container_bytes(t->c), -error,
+        "cannot write a commit record of %" PRIu64 " bytes (commit again, or roll back)", bytes);
 }
 
 /* On pmem fence; on a file redo_wait() does so later. After this a crash leaves the state that the log

@@ -22,6 +22,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -246,11 +247,10 @@ static int read_record(struct log_reader *r, uint64_t epoch, struct record *reco
     if (contents_are_valid(r->t, record))
         return 1;
     free(record->stream);
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the commit record of epoch %llu refers beyond the end of the "
-                    "file: truncated; restore the file from a backup",
-                    r->t->c->path, (unsigned long long)offset_of(r->t, head),
-                    (unsigned long long)epoch);
+    return pm__fail_at(r->t->c->path, offset_of(r->t, head), EBADMSG,
+                       "the commit record of epoch %" PRIu64 " refers beyond the end of the file: "
+                       "truncated; restore the file from a backup",
+                       epoch);
 }
 
 /* R2: the record holds if each of its fresh ranges has its checksum in home. */

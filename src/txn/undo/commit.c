@@ -11,6 +11,7 @@
 #include "txn/sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -220,11 +221,10 @@ static int commit_locked(struct txn *t)
     uint32_t slots = log_record_slots(bytes);
     int error = segments_grow_log(t, half, slots);
     if (error != 0)
-        return container_fail(t->c, -error,
-                              "%s: offset %llu: no space for a commit record of %llu bytes "
-                              "(commit again, or roll back)",
-                              t->c->path, (unsigned long long)container_bytes(t->c),
-                              (unsigned long long)bytes);
+        return container_fail_at(t->c, container_bytes(t->c), -error,
+                                 "no space for a commit record of %" PRIu64
+                                 " bytes (commit again, or roll back)",
+                                 bytes);
     segments_shrink_log(t, half, slots + min_u64(p->count + t->note_count, HOT_MAX));
 
     apply_notes(t);

@@ -18,6 +18,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,8 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     struct log_record *r = malloc(head.bytes);
     if (!r)
         return pm__fail_system(ENOMEM,
-                               "%s: no memory to read the log's commit record of %llu bytes",
-                               t->c->path, (unsigned long long)head.bytes);
+                               "%s: no memory to read the log's commit record of %" PRIu64 " bytes",
+                               t->c->path, head.bytes);
     log_read_record(&t->log, half, r, head.bytes);
     uint64_t sum = r->checksum;
     r->checksum = 0;
@@ -99,11 +100,11 @@ static int read_record(const struct txn *t, unsigned half, uint64_t base, struct
     }
     if (!record_contents_are_valid(t, r)) {
         free(r);
-        return pm__fail(EBADMSG,
-                        "%s: offset %llu: the commit record of epoch %llu refers beyond the end of "
-                        "the file: truncated; restore the file from a backup",
-                        t->c->path, (unsigned long long)slot_offset(t, half, 0),
-                        (unsigned long long)head.epoch);
+        return pm__fail_at(t->c->path, slot_offset(t, half, 0), EBADMSG,
+                           "the commit record of epoch %" PRIu64
+                           " refers beyond the end of the file: "
+                           "truncated; restore the file from a backup",
+                           head.epoch);
     }
     *found = r;
     return 0;
@@ -117,9 +118,8 @@ static int compare_images(const void *a, const void *b)
 
 static int damaged_log(const struct txn *t, unsigned half, uint32_t slot, const char *what)
 {
-    return pm__fail(EBADMSG,
-                    "%s: offset %llu: the log is damaged: %s; restore the file from a backup",
-                    t->c->path, (unsigned long long)slot_offset(t, half, slot), what);
+    return pm__fail_at(t->c->path, slot_offset(t, half, slot), EBADMSG,
+                       "the log is damaged: %s; restore the file from a backup", what);
 }
 
 /* True if `slot` holds an image of `epoch`. An image of the right epoch that is not valid may be torn.

@@ -3,6 +3,7 @@
 #include "sim/random.hpp"
 
 #include <algorithm>
+#include <cinttypes>
 #include <fstream>
 #include <unistd.h>
 #include <utility>
@@ -222,10 +223,10 @@ void Search::tell_progress(uint32_t event)
     if (now - told_ < (terminal ? milliseconds(100) : milliseconds(10000)))
         return;
     told_ = now;
-    fprintf(stderr, "%sevent %u of %u: %llu crash states, %llu failed, %.0f a second%s",
-            terminal ? "\r" : "", event, tape_.events(), (unsigned long long)states_,
-            (unsigned long long)failures_, (double)states_ / duration<double>(now - start_).count(),
-            terminal ? "\033[K" : "\n");
+    fprintf(stderr,
+            "%sevent %u of %u: %" PRIu64 " crash states, %" PRIu64 " failed, %.0f a second%s",
+            terminal ? "\r" : "", event, tape_.events(), states_, failures_,
+            (double)states_ / duration<double>(now - start_).count(), terminal ? "\033[K" : "\n");
 }
 
 } // namespace crash
