@@ -28,7 +28,7 @@ namespace
 
 constexpr size_t page_size = 4096;
 constexpr size_t nodes = 1 << 24;
-constexpr size_t neighbourhood = 8;  // pages; see src/txn/moved.c
+constexpr size_t neighbourhood = 8;  // pages; see src/address/translation.c
 constexpr size_t stretch = 512;      // pages
 constexpr double eagerly_ns = 0.3e9; // that the move may take besides
 

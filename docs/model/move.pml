@@ -1,5 +1,5 @@
 /*
- * A move of a container's pointers to other addresses (src/pointer/move.c), which needs no log:
+ * A move of a container's pointers to other addresses (src/pointer/relocate.c), which needs no log:
  * openings that begin one, that go on with one, and that do both. The rules are numbered as there.
  * README.md says what is abstracted, and how to run it.
  *

@@ -28,7 +28,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/exclusions.h"
-#include "txn/fault.h"
+#include "pages/fault.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include "api/api.h"
 
 #include "base/error.h"
-#include "txn/fault.h"
+#include "pages/fault.h"
 
 #include <errno.h>
 

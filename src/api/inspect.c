@@ -72,7 +72,7 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .power_safe = medium->ops->power_safe,
         .base = c->container.base,
         .movable = c->container.movable == MOVABLE_NOW,
-        .moved = c->container.moved,
+        .moved = c->container.translated,
         .medium = medium->ops->name,
         .engine = t->engine->name,
         .tracker = t->tracker.stores ? "stores" : "faults",

@@ -5,9 +5,9 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "discovery/exclusions.h"
-#include "pointer/move.h"
+#include "pages/fault.h"
+#include "pointer/relocate.h"
 #include "txn/copy.h"
-#include "txn/fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -125,7 +125,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
     bool asked = o->engine == PM_ENGINE_UNDO ||
                  (o->engine == PM_ENGINE_AUTO && o->tracker != PM_TRACKER_STORES &&
                   (in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER));
-    bool undo = asked && !in->moved; /* home has other pointers than the view */
+    bool undo = asked && !in->translated; /* home has other pointers than the view */
     const char *audit = secure_getenv("LIBPM_AUDIT");
     *out = (struct txn_options){
         .engine = undo || in->readonly ? &engine_undo : &engine_redo,
@@ -135,7 +135,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
         .refuse_modules = o->module_pointers == PM_MODULES_REFUSE,
         .audit = audit && strcmp(audit, "0") != 0 && audit[0],
         .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
-        .recovered = pointers_move,
+        .recovered = pointers_relocate,
     };
     if (!undo || in->readonly || in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER)
         return 0;
@@ -153,7 +153,7 @@ static void give_up_modules(pm_container *c)
     struct modules *m = &c->txn.modules;
     for (uint32_t i = 0; i < m->end; i++) {
         struct module *k = &m->module[i];
-        bool matters = k->size > 0 && (!k->loaded || c->txn.refuse_modules);
+        bool matters = k->size > 0 && (!k->loaded || c->txn.foreign.refuse_modules);
         if (matters && !pointers_find(&c->container, k->home, k->size, &k->needed_at))
             modules_give_up(m, i);
     }
@@ -165,11 +165,11 @@ static void give_up_modules(pm_container *c)
 static int refuse_modules(pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
-    if (!c->txn.refuse_modules)
+    if (!c->txn.foreign.refuse_modules)
         return 0;
     for (uint32_t i = 0; i < m->end; i++)
         if (m->module[i].size > 0)
-            return modules_refuse(&c->txn, i);
+            return modules_refuse(m, i);
     if (pointers_check(&c->allocator, NULL) == 0)
         return 0;
     errno = EPERM;
@@ -181,14 +181,14 @@ static int demand_modules(const pm_container *c)
 {
     const struct modules *m = &c->txn.modules;
     uint32_t missing = modules_missing(m, 0);
-    return missing < m->end ? modules_report(&c->txn, missing) : 0;
+    return missing < m->end ? modules_report(m, missing) : 0;
 }
 
 /* Whether pages must be translated as they are touched, because a module lies elsewhere. This is known
  * only after recovery. */
-static bool must_be_moved(const pm_container *c)
+static bool must_be_translated(const pm_container *c)
 {
-    return modules_are_displaced(&c->txn.modules) && !c->container.moved;
+    return modules_are_displaced(&c->txn.modules) && !c->container.translated;
 }
 
 /*
@@ -209,9 +209,9 @@ static int open_tables(struct container *c, const struct engine *engine)
 }
 
 static int open_layers(pm_container *c, const char *path, const struct pm_options *options,
-                       const struct container_options *translated)
+                       const struct container_options *opening)
 {
-    if (container_open(&c->container, path, translated) != 0)
+    if (container_open(&c->container, path, opening) != 0)
         return -1;
     struct txn_options how;
     if (choose_engine(c, options, &how) == 0 && open_tables(&c->container, how.engine) == 0 &&
@@ -222,7 +222,7 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
             give_up_modules(c);
         bool missing_ok = options->module_pointers == PM_MODULES_MISSING_OK;
         if (allocator && refuse_modules(c) == 0 &&
-            (must_be_moved(c) || missing_ok || demand_modules(c) == 0)) {
+            (must_be_translated(c) || missing_ok || demand_modules(c) == 0)) {
             if (options->flags & PM_DISCOVER)
                 discovery_open(&c->discovery, &c->allocator, options->flags & PM_VOUCHED,
                                options->freed_pointers == PM_FREED_ERROR);
@@ -259,7 +259,7 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
     DEFER_CANCELLATION;
     static const struct pm_options defaults = {.size = sizeof defaults};
     UNCANCELLED;
-    struct container_options translated;
+    struct container_options opening;
     if (api_enter_process() != 0)
         return NULL;
     if (!path)
@@ -277,22 +277,22 @@ pm_container *pm_open(const char *path, const struct pm_options *options)
                                  "whose malloc'ed objects can be found",
                                  path);
     }
-    if (read_options(path, options, &translated) != 0 || demand_marks(path, options) != 0)
+    if (read_options(path, options, &opening) != 0 || demand_marks(path, options) != 0)
         return NULL;
     if (fault_begin_open(path) != 0)
         return NULL;
     pm_container *c = calloc(1, sizeof *c);
     if (!c)
         pm__fail_system(ENOMEM, "%s: no memory to open it", path);
-    else if (open_layers(c, path, options, &translated) != 0)
+    else if (open_layers(c, path, options, &opening) != 0)
         c = forget(c);
-    if (c && must_be_moved(c)) {
+    if (c && must_be_translated(c)) {
         close_upper(c);
         txn_abandon(&c->txn);
         container_discard(
             &c->container); /* so that a failure empties the holes that this has filled */
-        translated.moved = true;
-        if (open_layers(c, path, options, &translated) != 0)
+        opening.translated = true;
+        if (open_layers(c, path, options, &opening) != 0)
             c = forget(c);
     }
     fault_end_open();

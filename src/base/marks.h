@@ -16,7 +16,7 @@
  * commit may come between the two.
  *
  * The kinds table has a byte for each word: its *kind*. The kind says what the open transaction stored
- * in the word last. From the kinds pm_commit() makes the pointer map (txn/redo/kinds.c). A kind takes a
+ * in the word last. From the kinds pm_commit() makes the pointer map (track/map.c). A kind takes a
  * byte, not bits, because other threads may be storing to other words of the line. An atomic `or` waits
  * for every earlier store, and would cost more than the whole rest of the mark. The table is read for
  * marked lines only, and is zero elsewhere.

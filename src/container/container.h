@@ -13,7 +13,7 @@
  * Under the redo engine the view is a private copy. The program stores to the copy, and a commit carries
  * the changes home. On an ordinary file home is private too, see backend/file.c. A read-only container
  * has one private copy for all three. If a container lies at other addresses than its pointers mean, and
- * is not relocated, its view is memory of its own (txn/moved.h).
+ * is not relocated, its view is memory of its own (address/translation.h).
  *
  * Invariants
  *  C1  All mapped pieces have blocks: [0, segments * segment_size) of the file is allocated.
@@ -33,6 +33,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+
+struct txn;
 
 struct container {
     char *base; /* the view */
@@ -61,15 +63,16 @@ struct container {
         filled; /* this pm_open() has filled the holes up to here; it empties them if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
-    bool relocates; /* home's pointers are to be relocated to the view's addresses */
-    bool moved;     /* the view lies elsewhere: its pages are translated one by one */
-    int view_fd;    /* if moved: of the view's memory */
+    bool relocates;  /* home's pointers are to be relocated to the view's addresses */
+    bool translated; /* the view lies elsewhere: its pages are translated one by one */
+    int view_fd;     /* if translated: of the view's memory */
     struct medium medium;
     struct tables
-        tables;       /* of all layers; the api layer opens them, container_close() closes them */
-    char *path;       /* as given; owned */
-    struct name name; /* a writer's */
-    void *upper;      /* the transaction layer's, for the SIGSEGV handler */
+        tables;        /* of all layers; the api layer opens them, container_close() closes them */
+    char *path;        /* as given; owned */
+    struct name name;  /* a writer's */
+    struct txn *upper; /* the transaction layer's state; NULL: accesses are not served */
+    bool (*serve)(struct txn *upper, const void *address, bool store); /* its part of the handler */
     struct format_header header;
 };
 
@@ -78,7 +81,7 @@ struct container_options {
     bool create, exclusive, readonly;
     bool movable;       /* the program vouches that all pointers it stores are in the map */
     bool relocate;      /* home's pointers are to mean the addresses where the container will lie */
-    bool moved;         /* the view has other addresses than home's pointers mean in any case */
+    bool translated;    /* the view has other addresses than home's pointers mean in any case */
     bool accept_copy;   /* accept a copy of a container that somebody had open */
     bool path_error;    /* if the file is no longer at its path: fail instead of warning */
     const char *layout; /* or NULL */

@@ -148,8 +148,7 @@ static int check_file(struct container *c, const struct container_options *optio
         return pm__fail(EMEDIUMTYPE,
                         "%s: offset %zu: holds data of layout \"%s\", not \"%s\"; open it with "
                         "the program that wrote it",
-                        c->path, offsetof(struct format_header, layout), layout,
-                        options->layout);
+                        c->path, offsetof(struct format_header, layout), layout, options->layout);
     if (!options->readonly && fill_holes(c, &st, options->holes_max) != 0)
         return -1;
     if (damaged != UINT64_MAX && !options->readonly) {
@@ -205,7 +204,7 @@ static int map_home_from(struct container *c, uint64_t offset, uint64_t size)
 static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t size)
 {
     int error = map_file(MAP_COPY, c->shadow + offset, size, c->fd, offset, false);
-    if (error == 0 && !c->moved)
+    if (error == 0 && !c->translated)
         error = c->private_view ? unveil(c->base, offset, size, PROT_READ)
                                 : map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset,
                                            c->synchronous);
@@ -242,7 +241,7 @@ static int map_home(struct container *c, const struct container_options *options
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     if (c->readonly) {
-        c->home = c->shadow = c->moved ? reserve(c) : c->base;
+        c->home = c->shadow = c->translated ? reserve(c) : c->base;
         if (!c->home)
             return -1;
     } else if (!(c->home = reserve(c)) || !(c->shadow = reserve(c))) {
@@ -288,8 +287,7 @@ int container_open(struct container *c, const char *path, const struct container
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
     if ((c->fd = open_locked(path, options, &c->created)) < 0 || check_file(c, options) != 0 ||
-        map_home(c, options) != 0 ||
-        (!c->readonly && name_resolve(c, options->path_error) != 0)) {
+        map_home(c, options) != 0 || (!c->readonly && name_resolve(c, options->path_error) != 0)) {
         int error = errno;
         container_discard(c);
         errno = error;
@@ -319,16 +317,16 @@ static int map_memory(struct container *c)
 
 int container_map_rest(struct container *c)
 {
-    if (c->moved && is_beyond_limit(c))
+    if (c->translated && is_beyond_limit(c))
         return pm__fail_because(
             EFBIG, "File too large; raise the limit of file sizes: ulimit -f unlimited",
             "%s: cannot map: its pointers mean other addresses, so its view is a file in "
             "memory, of up to %" PRIu64 " bytes",
             c->path, container_bytes(c));
-    int error = c->moved ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
+    int error = c->translated ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
     if (error == 0 && !c->readonly)
         error = map_shadow_and_view(c, 0, container_bytes(c));
-    else if (error == 0 && !c->moved)
+    else if (error == 0 && !c->translated)
         error = unveil(c->base, 0, container_bytes(c), PROT_READ);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);

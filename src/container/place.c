@@ -3,7 +3,7 @@
  * do. Otherwise it gets other addresses, if all programs that wrote it vouched for the pointer map. Its
  * pointers then become right in one of two ways:
  *
- *  - The view has translated pointers, page by page (txn/moved.h).
+ *  - The view has translated pointers, page by page (address/translation.h).
  *  - The layer that knows the map relocates the pointers on the medium, before anybody sees them. This
  *    is done if the program asks for it, or does not vouch for the pointers it will store.
  */
@@ -33,7 +33,7 @@ static bool is_in_arena(uint64_t base, uint64_t size)
 }
 
 /* Whether the two ranges are apart. Only then a relocated pointer can be told from an old one: see
- * pointer/move.c. If a move is complete but not yet noted, target and base are the same. */
+ * pointer/relocate.c. If a move is complete but not yet noted, target and base are the same. */
 static bool is_apart(uint64_t target, uint64_t base, uint64_t size)
 {
     return target == 0 || target == base || target + size <= base || base + size <= target;
@@ -86,7 +86,7 @@ int place_take(struct container *c, const struct container_options *options)
 {
     uint64_t size = c->max_size;
     uint64_t meant = c->pointers_target ? c->pointers_target : c->pointers_base;
-    c->moved = options->moved;
+    c->translated = options->translated;
     if (arena_take(meant, size, c)) {
         c->base = (char *)meant;
         return 0;
@@ -100,6 +100,6 @@ int place_take(struct container *c, const struct container_options *options)
                         c->path, meant, meant + size);
     c->base = (char *)arena_take_elsewhere(meant, size, c->seed, c);
     c->relocates = !c->readonly && (!c->vouched || options->relocate);
-    c->moved |= !c->relocates;
+    c->translated |= !c->relocates;
     return c->base ? 0 : place_none(c->path, size);
 }

@@ -21,7 +21,7 @@ static int unmap(char *address, uint64_t size, bool private)
 
 static int unmap_all(struct container *c, uint64_t from, uint64_t size)
 {
-    int error = c->moved ? 0 : unmap(c->base + from, size, c->private_view);
+    int error = c->translated ? 0 : unmap(c->base + from, size, c->private_view);
     if (error == 0)
         error = unmap(c->home + from, size, c->medium.queue);
     return error == 0 ? unmap(c->shadow + from, size, false) : error;

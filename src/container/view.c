@@ -1,5 +1,8 @@
 #include "container/view.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 static uint64_t word_of(const struct view *v, uint64_t segment)
 {
     return segment < v->segments ? table_word((const uint64_t *)(v->tables + FORMAT_TABLE), segment)
@@ -36,10 +39,9 @@ bool view_slab(const struct view *v, uint32_t segment, struct view_slab *slab)
 static uint64_t large_bytes(const struct view *v, uint64_t segment)
 {
     uint64_t word = word_of(v, segment), count = segment_argument(word);
-    bool is_whole = segment_kind(word) == SEGMENT_LARGE && count > 0 &&
-                    count <= v->segments - segment &&
-                    (count == 1 || word_of(v, segment + count - 1) ==
-                                       segment_word(SEGMENT_MORE, count - 1));
+    bool is_whole =
+        segment_kind(word) == SEGMENT_LARGE && count > 0 && count <= v->segments - segment &&
+        (count == 1 || word_of(v, segment + count - 1) == segment_word(SEGMENT_MORE, count - 1));
     return is_whole ? offset_of(v, count) : 0;
 }
 
@@ -124,8 +126,8 @@ static uint64_t words_of_slab(const struct view_slab *s, uint64_t from, uint64_t
     for (; (slot = next_used(s, slot)) < behind; slot++) {
         uint64_t first = max_u64(from, s->first + slot * size);
         uint64_t last = min_u64(end, s->first + (slot + 1) * size);
-        words |= bits_between((first - origin) / sizeof(uint64_t),
-                              (last - origin) / sizeof(uint64_t));
+        words |=
+            bits_between((first - origin) / sizeof(uint64_t), (last - origin) / sizeof(uint64_t));
     }
     return words;
 }
@@ -142,8 +144,19 @@ uint64_t view_words(const struct view *v, uint64_t offset)
         if (view_slab(v, (uint32_t)segment, &s))
             words |= words_of_slab(&s, at, next, offset);
         else if (view_find(v, at, &start, &size))
-            words |= bits_between((at - offset) / sizeof(uint64_t),
-                                  (next - offset) / sizeof(uint64_t));
+            words |=
+                bits_between((at - offset) / sizeof(uint64_t), (next - offset) / sizeof(uint64_t));
     }
     return words;
+}
+
+void view_describe(const struct container *c, uint64_t offset, const char *before,
+                   char text[OBJECT_TEXT])
+{
+    struct view open = view_open(c);
+    uint64_t start, bytes;
+    text[0] = 0;
+    if (view_find(&open, offset, &start, &bytes))
+        snprintf(text, OBJECT_TEXT, "%sbyte %" PRIu64 " of the object of %" PRIu64 " bytes at %p",
+                 before, offset - start, bytes, (void *)(c->base + start));
 }

@@ -76,4 +76,10 @@ bool view_find(const struct view *v, uint64_t offset, uint64_t *start, uint64_t 
  * the words that one word of the pointer map describes. */
 uint64_t view_words(const struct view *v, uint64_t offset);
 
+#define OBJECT_TEXT 128 /* bytes, the NUL included */
+
+/* Write `before` and the place of `offset` in its object, in words; "" if there is no object. */
+void view_describe(const struct container *c, uint64_t offset, const char *before,
+                   char text[OBJECT_TEXT]);
+
 #endif

@@ -1,9 +1,9 @@
 #include "discovery/closure.h"
 
+#include "address/foreign.h"
 #include "base/error.h"
 #include "discovery/exclusions.h"
 #include "discovery/references.h"
-#include "txn/foreign.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static int refuse(const struct discovery *d, struct owner o, uint64_t value, con
                         what);
     uint64_t offset = offset_of(d, o.word);
     if (!o.move) {
-        txn_describe_object(d->a->t, offset, " in ", object);
+        view_describe(d->a->t->c, offset, " in ", object);
         return pm__fail_at(container_of(d)->path, offset, EINVAL, "the pointer %#" PRIx64 "%s %s",
                            value, object, what);
     }
@@ -107,8 +107,8 @@ static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
     if (container_is_led_into(t->c, value))
         return 0;
     if (modules_may_adopt(&t->modules, value))
-        return t->refuse_modules ? refuse(d, o, value, FOREIGN_REFUSED) : 0;
-    if (t->foreign != FOREIGN_ERROR || !foreign_is_mapped(value))
+        return t->foreign.refuse_modules ? refuse(d, o, value, FOREIGN_REFUSED) : 0;
+    if (t->foreign.policy != FOREIGN_ERROR || !foreign_is_mapped(value))
         return 0;
     return refuse(d, o, value,
                   "leads to what cannot move there: the stack, memory that pmcc's code has not "

@@ -80,7 +80,7 @@ static uint32_t extent(const struct pages *pages, uint32_t page, uint32_t most)
     if (most > room)
         most = room;
     while (n < most && !((pages->flags[page + n] ^ pages->flags[page]) &
-                         (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH | PAGE_FIXED)))
+                         (PAGE_OPEN | PAGE_LOGGED | PAGE_FRESH | PAGE_TRANSLATED)))
         n++;
     return n;
 }
@@ -117,11 +117,11 @@ int pages_hide(struct pages *pages, uint32_t first, uint32_t count)
 
 int pages_close(struct pages *pages, uint32_t first, uint32_t count)
 {
-    if (!pages->c->moved)
+    if (!pages->c->translated)
         return close_all(pages, first, count, PROT_READ);
     int error = 0;
     for (uint32_t page = first, run = 0; page < first + count && error == 0; page += run + 1) {
-        for (run = 0; page + run < first + count && pages->flags[page + run] & PAGE_FIXED;)
+        for (run = 0; page + run < first + count && pages->flags[page + run] & PAGE_TRANSLATED;)
             run++;
         if (run > 0)
             error = close_all(pages, page, run, PROT_READ);
@@ -213,7 +213,7 @@ void pages_reset(struct pages *pages, uint32_t first, uint32_t count, bool fresh
 {
     for (uint32_t page = first; page < first + count; page++) {
         assert(!(pages->flags[page] & (PAGE_OPEN | PAGE_LOGGED)));
-        page_clear(pages, page, (unsigned)~(PAGE_LISTED | PAGE_PRIVATE | PAGE_FIXED));
+        page_clear(pages, page, (unsigned)~(PAGE_LISTED | PAGE_PRIVATE | PAGE_TRANSLATED));
         page_set(pages, page, fresh ? PAGE_FRESH : 0);
     }
     memset(pages->heat + first, 0, count);
@@ -250,7 +250,7 @@ bool pages_are_valid(const struct pages *pages)
         uint8_t f = pages->flags[page];
         if ((f & PAGE_LOGGED && !(f & PAGE_LISTED)) ||
             (f & PAGE_OPEN && !(f & (PAGE_LOGGED | PAGE_FRESH | PAGE_PRIVATE))) ||
-            (f & PAGE_OPEN && !(f & PAGE_FIXED) && pages->c->moved))
+            (f & PAGE_OPEN && !(f & PAGE_TRANSLATED) && pages->c->translated))
             return false;
         listed += (f & PAGE_LISTED) != 0;
     }

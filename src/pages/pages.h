@@ -20,7 +20,7 @@
  *      changing both.
  *  P2  LISTED if and only if `opened` has exactly one entry for it; LOGGED implies LISTED.
  *  P3  Under undo OPEN implies LOGGED or FRESH; under redo it implies PRIVATE, and neither is used.
- *      In a moved container it implies FIXED.
+ *      In a translated container it implies TRANSLATED.
  *  P4  FRESH implies: the committed bitmap has no object on the page (U3). The
  *      converse need not hold: if nothing is known of a page, it counts as live, which is safe.
  */
@@ -36,7 +36,8 @@ enum page_flag {
     PAGE_FRESH = 8,
     PAGE_PRIVATE = 16, /* redo: the view may have a private copy */
     PAGE_KNOWN = 32,   /* was listed before, so the last record may name it */
-    PAGE_FIXED = 64,   /* in a moved container: its pointers are adjusted, and it can be read */
+    PAGE_TRANSLATED =
+        64, /* in a translated container: its pointers are adjusted, and it can be read */
 };
 
 #define SLOT_NONE UINT32_MAX
@@ -64,7 +65,7 @@ struct pages {
     uint32_t sequel;           /* a fault on this page continues a sequential run */
     uint32_t window;           /* pages opened by the last fault of this run */
     uint64_t evicted;          /* pages closed early, by the map limit or the memory limit, ever */
-    uint64_t private_count;    /* pages that are PRIVATE or FIXED */
+    uint64_t private_count;    /* pages that are PRIVATE or TRANSLATED */
 };
 
 /* Set up with all pages closed, and make the tables. */
@@ -130,8 +131,8 @@ int pages_open(struct pages *pages, uint32_t first, uint32_t count);
  */
 uint32_t pages_evict(struct pages *pages);
 
-/* Make pages read-only and clear OPEN. In a moved container only FIXED pages may be closed. [handler]
- * -errno */
+/* Make pages read-only and clear OPEN. In a translated container only TRANSLATED pages may be closed.
+ * [handler] -errno */
 int pages_close(struct pages *pages, uint32_t first, uint32_t count);
 
 /* Make pages untouchable and clear OPEN. [handler] -errno */

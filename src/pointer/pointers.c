@@ -1,9 +1,9 @@
 /* Declared pointers: setting, copying and checking bits of the pointer map. */
 #include "pointer/pointers.h"
 
+#include "address/foreign.h"
 #include "base/error.h"
 #include "container/view.h"
-#include "txn/foreign.h"
 #include "txn/sums.h"
 
 #include <errno.h>

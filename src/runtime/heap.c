@@ -11,8 +11,8 @@
 #include "base/panic.h"
 #include "discovery/exclusions.h"
 #include "discovery/heap.h"
+#include "pages/fault.h"
 #include "runtime/announce.h"
-#include "txn/fault.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -17,7 +17,7 @@
  */
 #include "track/track.h"
 
-#include "txn/moved.h"
+#include "address/translation.h"
 
 #include "base/error.h"
 
@@ -30,12 +30,12 @@
 static const char remedy[] = "was not announced: compile the code that makes it with pmcc, or call "
                              "pm_dirty() first; the next commit will include it";
 
-/* True if the word of the view has home's value. In a moved container it may also have the relocated
+/* True if the word of the view has home's value. In a translated container it may also have the relocated
  * value of home's pointer. A store of exactly that value is missed: one store in 2^64. */
 static bool is_as_home(const struct txn *t, uint64_t offset)
 {
     uint64_t view = *(const uint64_t *)(t->c->base + offset), home = *home_word(t->c, offset);
-    return view == home || (t->moved && view == moved_to_view(t, home));
+    return view == home || (t->translation && view == translate_to_view(t->translation, home));
 }
 
 static bool line_is_as_home(const struct txn *t, uint64_t line)
@@ -64,7 +64,7 @@ static void escaped(struct txn *t, uint64_t offset)
     struct tracker *k = &t->tracker;
     char object[OBJECT_TEXT];
     offset = first_difference(t, offset);
-    txn_describe_object(t, offset, ", ", object);
+    view_describe(t->c, offset, ", ", object);
     if (k->escaped++ == 0 || k->audit)
         pm__fail_at(t->c->path, offset, EFAULT, "the store to %p%s, %s",
                     (void *)(t->c->base + offset), object, remedy);
@@ -76,7 +76,7 @@ static void audit_page(struct txn *t, uint32_t page)
 {
     const uint8_t *marks = line_mark(t->c, 0);
     uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT;
-    if (!t->moved && memcmp(t->c->base + offset, t->c->home + offset, PM_PAGE) == 0)
+    if (!t->translation && memcmp(t->c->base + offset, t->c->home + offset, PM_PAGE) == 0)
         return; /* as a rule */
     if (!segments_page_is_data(t, page))
         return; /* marks opened it as data, and now it is a header, whose words are journaled */

@@ -91,8 +91,7 @@ static bool tells_kinds(const void *address)
 {
     const struct container *c = arena_find(address);
     return (uintptr_t)address - VOLATILE_BASE < VOLATILE_SIZE ||
-           (c && c->upper && container_holds(c, address) &&
-            ((const struct txn *)c->upper)->tracker.kinds);
+           (c && c->upper && container_holds(c, address) && c->upper->tracker.kinds);
 }
 
 /* The kind of 8 bytes that lie across two words. If both words are data, so are the bytes. If nothing is

@@ -5,9 +5,9 @@
  */
 #include "track/track.h"
 
+#include "address/foreign.h"
 #include "base/error.h"
 #include "track/strays.h"
-#include "txn/foreign.h"
 
 static int check_page(struct txn *t, uint32_t page)
 {
@@ -18,7 +18,7 @@ static int check_page(struct txn *t, uint32_t page)
                                   "cannot open the page, to check its pointers");
     for (; line < end && result == 0; line++) {
         uint8_t words = mapped_in_line(&t->map, line);
-        result = foreign_check(t, line, &words, true);
+        result = foreign_check(&t->foreign, line, &words, true);
     }
     return result;
 }

@@ -26,9 +26,9 @@
 #include "track/track.h"
 #include "track/words.h"
 
+#include "address/foreign.h"
+#include "address/translation.h"
 #include "base/error.h"
-#include "txn/foreign.h"
-#include "txn/moved.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,7 +52,7 @@ uint8_t track_unchanged(const struct txn *t, uint64_t line, uint8_t mapped)
     const uint64_t *now = words_of_line(t->c, line), *was = home_word(t->c, line * PM_LINE);
     unsigned words = 0;
     for (uint32_t i = 0; i < PM_LINE_WORDS; i++) {
-        uint64_t before = t->moved ? moved_to_view(t, was[i]) : was[i];
+        uint64_t before = t->translation ? translate_to_view(t->translation, was[i]) : was[i];
         words |= (unsigned)(now[i] == before || now[i] == 0) << i;
     }
     return words & mapped;
@@ -86,9 +86,10 @@ static int leading(struct txn *t, uint64_t line, unsigned words)
         uint32_t i = (uint32_t)__builtin_ctz(words);
         if (!modules_may_reach(&t->modules, values[i]))
             continue;
-        int leads = leads_to_data(t, values[i])
-                        ? 1
-                        : foreign_adopt(t, line * PM_LINE + i * sizeof *values, values[i]);
+        int leads =
+            leads_to_data(t, values[i])
+                ? 1
+                : foreign_adopt(&t->foreign, line * PM_LINE + i * sizeof *values, values[i]);
         if (leads < 0)
             return -1;
         pointers |= leads << i;
@@ -113,7 +114,7 @@ static int refuse_pieced(struct txn *t, uint64_t line, unsigned words)
 int track_refuse_pieced(const struct txn *t, uint64_t offset)
 {
     char object[OBJECT_TEXT];
-    txn_describe_object(t, offset, " in ", object);
+    view_describe(t->c, offset, " in ", object);
     return pm__fail_at(
         t->c->path, offset, EINVAL,
         "%#" PRIx64
@@ -134,7 +135,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     unsigned pieced = pieced_of(kinds);
     if (pieced && refuse_pieced(t, line, pieced) != 0)
         return -1;
-    if (foreign_check(t, line, &is, false) != 0)
+    if (foreign_check(&t->foreign, line, &is, false) != 0)
         return -1;
     int leads = leading(t, line, visit & VISIT_UNSEEN ? by_value | (data & was) : by_value);
     if (leads < 0)
@@ -142,7 +143,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     if (visit & VISIT_FOREIGN) {
         /* Declared words stay declared wherever they lead now, unless their target is an error. */
         uint8_t declared = others;
-        if (foreign_check(t, line, &declared, true) != 0)
+        if (foreign_check(&t->foreign, line, &declared, true) != 0)
             return -1;
     } else if (visit & VISIT_LISTED) {
         others = track_unchanged(t, line, others);

@@ -76,7 +76,7 @@ __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint6
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
     if (!(t->tracker.stores && page_has(&t->pages, page, PAGE_OPEN)) && !open_to_mark(t, line))
         return;
-    bool imaged = when == MARK_AHEAD && !t->moved;
+    bool imaged = when == MARK_AHEAD && !t->translation;
     line_image image = {0};
     if (imaged)
         load_line(t, line, &image);

@@ -1,8 +1,8 @@
 #include "track/strays.h"
 
+#include "address/foreign.h"
 #include "base/error.h"
 #include "base/maps.h"
-#include "txn/foreign.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static void look_at(struct scan *s, uint64_t offset, uint64_t value)
     char object[OBJECT_TEXT], target[MAPS_TEXT];
     if (!leads_out(s, value))
         return;
-    txn_describe_object(s->t, offset, ", ", object);
+    view_describe(s->t->c, offset, ", ", object);
     if (!object[0] || ++s->found > NAMED_MAX)
         return;
     describe(s, value, target);

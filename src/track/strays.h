@@ -5,7 +5,7 @@
  * may be a pointer that the next run cannot follow. The commit warns and goes on, because the word may be
  * a number.
  *
- * The audit skips declared pointers, which txn/foreign.h checks, and words that are in no object. It
+ * The audit skips declared pointers, which address/foreign.h checks, and words that are in no object. It
  * compares all open pages. It costs nothing unless LIBPM_AUDIT is set.
  */
 #ifndef PM_TRACK_STRAYS_H

@@ -1,5 +1,5 @@
-/* Words of a line, and their kinds (base/marks.h), as masks: one bit a word, the first word in bit 0. Private
- * to this folder. */
+/* Words of a line, and their kinds (base/marks.h), as masks: one bit a word, the first word in bit 0.
+ * Private to this folder. */
 #ifndef PM_TRACK_WORDS_H
 #define PM_TRACK_WORDS_H
 
@@ -41,8 +41,8 @@ static inline bool line_is_listed(const struct txn *t, uint64_t line)
     return t->pages.flags[line / PM_PAGE_LINES] & PAGE_LISTED;
 }
 
-/* Mask of the words in `mapped` that have their old value, or are zero. In a moved container the old value
- * is the relocated one, because home may have text where the view has a pointer. */
+/* Mask of the words in `mapped` that have their old value, or are zero. In a translated container the old
+ * value is the relocated one, because home may have text where the view has a pointer. */
 uint8_t track_unchanged(const struct txn *t, uint64_t line, uint8_t mapped);
 
 /* Mask of the words in `same` that stay mapped. All of them are stored to and track_unchanged(). A word

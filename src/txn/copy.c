@@ -31,11 +31,11 @@ struct job {
     void *context;
     struct page_set sets[2]; /* commits fill one set while the other is copied */
     struct copy shared;
-    uint64_t allocated; /* bytes of the file that have blocks */
-    char *memory;       /* contents of the pages taken in the pause, */
-    uint32_t *taken;    /* their numbers, */
-    uint32_t count;     /* their count, */
-    uint32_t room;      /* and the most that fit */
+    uint64_t allocated;        /* bytes of the file that have blocks */
+    char *memory;              /* contents of the pages taken in the pause, */
+    uint32_t *taken;           /* their numbers, */
+    uint32_t count;            /* their count, */
+    uint32_t room;             /* and the most that fit */
     struct format_state state; /* the state page of the copy, */
     struct format_guard guard; /* and its guard */
     uint64_t bytes;            /* size of the container in the pause */
@@ -84,8 +84,9 @@ static int tell(const struct job *j, uint64_t done)
     uint64_t total = container_bytes(j->t->c);
     if (!j->progress || j->progress(j->context, min_u64(done, total), total) == 0)
         return 0;
-    return pm__fail(ECANCELED, "%s: copying it to %s was stopped, as the program asked; nothing is "
-                               "left of the copy",
+    return pm__fail(ECANCELED,
+                    "%s: copying it to %s was stopped, as the program asked; nothing is "
+                    "left of the copy",
                     j->t->c->path, j->path);
 }
 
@@ -142,8 +143,8 @@ static int copy_set(struct job *j, struct page_set *set)
         for (n = 1; i + n < set->count && n < CHUNK >> PM_PAGE_SHIFT &&
                     set->pages[i + n] == set->pages[i] + n;)
             n++;
-        result = copy_range(j, (uint64_t)set->pages[i] << PM_PAGE_SHIFT,
-                            (uint64_t)n << PM_PAGE_SHIFT);
+        result =
+            copy_range(j, (uint64_t)set->pages[i] << PM_PAGE_SHIFT, (uint64_t)n << PM_PAGE_SHIFT);
         if (result == 0)
             result = tell(j, UINT64_MAX);
     }
@@ -326,8 +327,10 @@ static void end(struct job *j)
 static int open_file(struct job *j)
 {
     struct stat original, there;
-    if (lstat(j->path, &there) == 0) /* report an existing file now, and not when the copy is finished */
-        return pm__fail(EEXIST, "%s: exists already, and a copy replaces no file; choose another name",
+    if (lstat(j->path, &there) ==
+        0) /* report an existing file now, and not when the copy is finished */
+        return pm__fail(EEXIST,
+                        "%s: exists already, and a copy replaces no file; choose another name",
                         j->path);
     if (fstat(j->t->c->fd, &original) != 0)
         return pm__fail_system(errno, "%s: cannot read its status", j->t->c->path);

@@ -20,9 +20,9 @@
  */
 #include "txn/txn.h"
 
+#include "address/translation.h"
 #include "base/error.h"
 #include "txn/copy.h"
-#include "txn/moved.h"
 
 #include <assert.h>
 
@@ -51,7 +51,8 @@ static int cut_off(struct txn *t, uint32_t end)
     uint32_t page = end * pages_per_segment(t->c), pages = gone * pages_per_segment(t->c);
     int error = 0;
     if (gone > 0)
-        error = t->moved ? moved_forget(t, page, pages) : pages_close(&t->pages, page, pages);
+        error = t->translation ? translation_forget(t->translation, page, pages)
+                               : pages_close(&t->pages, page, pages);
     if (error != 0)
         return error;
     pages_forget(&t->pages, page, pages);

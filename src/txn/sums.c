@@ -57,8 +57,8 @@ struct sums sums_after(const struct txn *t, const struct record_word *words, uin
         }
         sums.fixed += change;
         if (is_table_word(c, offset) && words[i].value == 0)
-            sums.rest -= in_segment(
-                c, (uint32_t)((offset - FORMAT_TABLE) / sizeof(uint64_t)), before);
+            sums.rest -=
+                in_segment(c, (uint32_t)((offset - FORMAT_TABLE) / sizeof(uint64_t)), before);
     }
     return sums;
 }

@@ -17,15 +17,15 @@
 #ifndef PM_TXN_H
 #define PM_TXN_H
 
+#include "address/foreign.h"
+#include "address/translation.h"
 #include "base/lock.h"
 #include "container/container.h"
 #include "pages/tracker.h"
 #include "txn/log.h"
-#include "txn/modules.h"
 #include "words/pointer_map.h"
 
 struct copy;
-struct moved;
 struct redo;
 struct txn;
 struct txn_options;
@@ -76,9 +76,6 @@ struct txn_upcalls {
 /* root_offset and root_size. */
 #define ROOT_WORDS 2
 
-/* How a commit treats a pointer to foreign memory: enum pm_foreign_pointers. */
-enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
-
 /* Options of opening; made by the api layer. */
 struct txn_options {
     const struct engine *engine;
@@ -109,10 +106,10 @@ struct recovery_report {
 struct txn {
     struct container *c;
     const struct engine *engine;
-    struct redo *redo;          /* further state of the redo engine; NULL under undo */
-    struct moved *moved;        /* NULL if pointers need no relocation */
-    struct copy *copy;          /* a copy being made, guarded by the page lock; NULL: none */
-    struct txn_upcalls upcalls; /* set by the allocator */
+    struct redo *redo;               /* further state of the redo engine; NULL under undo */
+    struct translation *translation; /* NULL if pointers mean the view's addresses */
+    struct copy *copy;               /* a copy being made, guarded by the page lock; NULL: none */
+    struct txn_upcalls upcalls;      /* set by the allocator */
     struct pointer_map map;
     struct lock lock; /* the page lock */
     uint64_t epoch;   /* of the open transaction */
@@ -121,8 +118,7 @@ struct txn {
     bool audit_pointers; /* a commit warns of words that may be pointers out of the container */
     bool looks;          /* a commit looks at the pointers of changed pages, for either reason */
     struct tracker tracker;
-    enum foreign_pointers foreign;
-    bool refuse_modules; /* no pointer may lead into a program or library */
+    struct foreign foreign;
     struct journal journal;
     struct journal_region table; /* the segment table */
     struct journal_region root;  /* root_offset, root_size */
@@ -194,12 +190,6 @@ static inline bool txn_page_is_fresh(const struct txn *t, uint32_t page)
     return page_has(&t->pages, page, PAGE_FRESH);
 }
 
-#define OBJECT_TEXT 128 /* bytes, the NUL included */
-
-/* Write `before` and the place of `offset` in its object, in words; "" if there is no object. */
-void txn_describe_object(const struct txn *t, uint64_t offset, const char *before,
-                         char text[OBJECT_TEXT]);
-
 /* The commit of `epoch` is fenced: store this fact for recovery. */
 static inline void txn_note_fenced(struct txn *t, uint64_t epoch)
 {
@@ -252,8 +242,29 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
  */
 bool txn_fault(struct txn *t, const void *address, bool store);
 
+/* Check the segment table as the medium has it. Afterwards code may safely compute with the words. Before
+ * recovery a commit's words may be there in part, so each word is checked by itself. -1 with a message. */
+int txn_check_table(const struct container *c, bool recovered);
+
+/* Check the root's words as the medium has them. pm_check() tells whether the root is an object. */
+int txn_check_root(const struct txn *t);
+
 /* The transaction layer's part of pm_check(): it checks table words, base epoch, page states. */
 int txn_check(struct txn *t);
+
+/* A line of the view in home's form. In a translated container it is made in `image`. */
+static inline const char *line_in_home_form(const struct txn *t, uint64_t line, char image[PM_LINE])
+{
+    return t->translation ? translation_of_line(t->translation, line, image)
+                          : t->c->base + line * PM_LINE;
+}
+
+/* True if a line of the view differs from home. About 3 ns for lines in the cache. */
+static inline bool line_differs_from_home(const struct txn *t, uint64_t line)
+{
+    _Alignas(PM_LINE) char image[PM_LINE];
+    return line_images_differ(line_in_home_form(t, line, image), t->c->home + line * PM_LINE);
+}
 
 /* ---- maps.c -------------------------------------------------------------------------------- */
 

@@ -55,9 +55,8 @@ std::vector<fs::path> files(const fs::path &top, std::initializer_list<const cha
 // The rank of a folder of src/; runtime and sim see all others, and only the api sees them.
 int rank(const std::string &folder)
 {
-    static const std::vector<std::string> layers = {"base",  "backend", "container", "words",     "pages", "txn",
-                                                    "track", "allocator",
-                                                    "pointer", "discovery", "api"};
+    static const std::vector<std::string> layers = {"base",    "backend", "container", "words",     "pages",   "address",
+                                                    "txn",     "track",   "allocator", "pointer",   "discovery", "api"};
     return (int)(std::find(layers.begin(), layers.end(), folder) - layers.begin());
 }
 

@@ -7,7 +7,7 @@
  *   live before and after     logged if it differs
  *   live after, not before    fresh: written straight home. On a file only whole pages are written home,
  *                             because one more page in the round costs more than some lines of log. In
- *                             a moved container the line is logged, since home needs other pointers
+ *                             a translated container the line is logged, since home needs other pointers
  *   not live after            nobody's. Under `stores` the view gets home's contents back, so that the
  *                             audit does not report the line as a missed store. (A line that was already
  *                             free and was stored to may be logged instead.)
@@ -60,7 +60,7 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
 
 static void add_live(struct txn *t, uint64_t line, bool before)
 {
-    if (before || redo_on_file(t) || t->moved)
+    if (before || redo_on_file(t) || t->translation)
         add_logged(&t->redo->changes, line);
     else
         add_fresh(&t->redo->changes, line, 1);
@@ -87,7 +87,7 @@ static bool collect_page(struct txn *t, uint32_t page)
         differing |= (uint64_t)line_differs_from_home(t, first + i) << i;
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
-    if (redo_on_file(t) && !t->moved && live.before == 0 &&
+    if (redo_on_file(t) && !t->translation && live.before == 0 &&
         (uint64_t)__builtin_popcountll(changed) >= DENSE_MIN) {
         add_fresh(&t->redo->changes, first, PM_PAGE_LINES);
         return true;

@@ -230,8 +230,8 @@ static void finish(struct txn *t, const struct words *w)
     if (t->copy)
         note_for_copy(t, w);
     segments_close_freed(t, w->words, w->counts.words);
-    if (t->moved)
-        moved_note(t, w->words, w->counts.words);
+    if (t->translation)
+        translation_note(t->translation, w->words, w->counts.words);
     redo_cool_pages(t);
     trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
     trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);

@@ -319,7 +319,8 @@ int redo_log_end(struct txn *t)
     struct redo_log *log = &t->redo->log;
     if (log->error == 0)
         return 0;
-    for (uint32_t i = 0; i < segments_in_log(t); i++) { /* segments that the record began are void again */
+    for (uint32_t i = 0; i < segments_in_log(t);
+         i++) { /* segments that the record began are void again */
         uint32_t segment = log_segment(t, i);
         if (segment != log->first_segment && log->newest[segment] == log->head.epoch)
             log->newest[segment] = 0;

@@ -34,7 +34,8 @@ struct record {
 
 struct log_reader {
     struct txn *t;
-    const struct redo_part **parts; /* sorted by epoch, number, and checksum of the part before; owned */
+    const struct redo_part *
+        *parts; /* sorted by epoch, number, and checksum of the part before; owned */
     uint64_t count, room;
     struct redo_part *copy; /* room for one part; owned */
     uint8_t *owned;         /* a byte a line of home, a bit a word: a newer record wrote it */
@@ -279,7 +280,8 @@ static int find_newest(struct log_reader *r, uint64_t base, uint64_t *certain, u
         bool holds = record_holds(r->t, &next), has_fresh = next.head->fresh > 0;
         free(next.stream);
         *newest += holds;
-        if (!holds || has_fresh) /* R11: a record behind one with fresh ranges would call it certain */
+        if (!holds ||
+            has_fresh) /* R11: a record behind one with fresh ranges would call it certain */
             return 0;
     }
 }

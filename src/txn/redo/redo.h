@@ -26,22 +26,22 @@
  *  R9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
  * R10  a record's parts are chained                                       log.c, recovery.c
  * R11  a record follows one with fresh ranges when that is durable        commit.c
- * R12  log is reused when it is recorded that its epochs are durable      redo.c, log.c
+ * R12  log is reused when it is recorded that its epochs are durable      round.c, log.c
  * R13  a round has a bounded number of records, and the base is above all recovery.c, commit.c
  * R14  a queued page is cleared when all is durable                      view.c
  * R15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
  *
  * Invariants
  *  I1  Outside marked lines and LISTED pages the view equals home, free space included. (Under `faults`
- *      the free space that the open transaction stored to may differ.) In a moved container this
- *      holds for FIXED pages, in the sense of moved.h.
+ *      the free space that the open transaction stored to may differ.) In a translated container this
+ *      holds for TRANSLATED pages, in the sense of translation.h.
  *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home. In a moved
  *      container the page may be memory of the view instead.
  */
 #ifndef PM_TXN_REDO_REDO_H
 #define PM_TXN_REDO_REDO_H
 
-#include "txn/moved.h"
+#include "address/translation.h"
 #include "txn/txn.h"
 
 #include <assert.h>
@@ -117,12 +117,23 @@ static inline bool redo_on_file(const struct txn *t)
     return t->c->medium.queue;
 }
 
+/* ---- round.c --------------------------------------------------------------------------------- */
+
 /* Wait until the record of `epoch` is durable; on pmem it already is. 0, or -errno, which is sticky. Any
  * thread may call it, with the page lock or without. */
 int redo_sync(struct txn *t, uint64_t epoch);
 
 /* On a file: run one more round, whatever is durable already. */
 int redo_fence(struct txn *t);
+
+/* wait() of struct engine. */
+int redo_wait(struct txn *t, uint64_t epoch);
+
+/* ---- rollback.c ------------------------------------------------------------------------------ */
+
+/* reserve() and rollback() of struct engine. */
+int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
+int redo_rollback(struct txn *t);
 
 /* ---- view.c: pages of the private view ------------------------------------------------------- */
 

@@ -32,20 +32,22 @@ static char *view(const struct txn *t, uint32_t page)
 
 static void set_private(struct txn *t, uint32_t page)
 {
-    if (!(t->pages.flags[page] & (PAGE_PRIVATE | PAGE_FIXED)))
+    if (!(t->pages.flags[page] & (PAGE_PRIVATE | PAGE_TRANSLATED)))
         t->pages.private_count++;
     page_set(&t->pages, page, PAGE_PRIVATE);
 }
 
-/* In a moved container, make the page before a store to it. */
-static int make_if_moved(struct txn *t, uint32_t page)
+/* In a translated container, make the page before a store to it. */
+static int make_if_translated(struct txn *t, uint32_t page)
 {
-    return t->moved && !(t->pages.flags[page] & PAGE_FIXED) ? moved_touch(t, page) : 0;
+    return t->translation && !(t->pages.flags[page] & PAGE_TRANSLATED)
+               ? translation_touch(t->translation, page)
+               : 0;
 }
 
 int redo_open(struct txn *t, uint32_t page, bool compare)
 {
-    int error = make_if_moved(t, page);
+    int error = make_if_translated(t, page);
     if (error != 0)
         return error;
     uint32_t count = pages_window(&t->pages, page, 1, WINDOW_MAX);
@@ -69,7 +71,7 @@ int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
     for (uint32_t page = first; page <= last; page++)
         if (!(t->pages.flags[page] & PAGE_OPEN)) {
-            int error = make_if_moved(t, page);
+            int error = make_if_translated(t, page);
             if (error == 0)
                 error = pages_open(&t->pages, page, 1);
             if (error != 0)
@@ -82,8 +84,8 @@ int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
 int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     int error = redo_open_range(t, offset, bytes);
-    if (error == 0 && t->moved)
-        moved_restore(t, offset, bytes);
+    if (error == 0 && t->translation)
+        translation_restore(t->translation, offset, bytes);
     else if (error == 0)
         memcpy(t->c->base + offset, t->c->home + offset, bytes);
     return error;
@@ -101,13 +103,13 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
                 return error;
             break;
         }
-    /* The kernel refuses MADV_DONTNEED for locked memory. In a moved container the pages stay. Commit
+    /* The kernel refuses MADV_DONTNEED for locked memory. In a translated container the pages stay. Commit
      * looks at lines that this transaction marked on them, and nothing would make a dropped page again
      * for commit. */
-    bool dropped =
-        !t->moved && madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
+    bool dropped = !t->translation &&
+                   madvise(view(t, first), (size_t)count << PM_PAGE_SHIFT, MADV_DONTNEED) == 0;
     for (uint32_t page = first; page < first + count; page++) {
-        bool copied = t->pages.flags[page] & (PAGE_PRIVATE | PAGE_FIXED);
+        bool copied = t->pages.flags[page] & (PAGE_PRIVATE | PAGE_TRANSLATED);
         bool queued = medium->queue && queue_holds(medium, page_home(&t->pages, page));
         if (copied && dropped) {
             t->pages.private_count--;
@@ -115,7 +117,7 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
         }
         /* Home may be newer than the file here. Copy home's contents to the view instead of reading the
          * file. */
-        if ((copied && !dropped) || (queued && !t->moved)) {
+        if ((copied && !dropped) || (queued && !t->translation)) {
             int error = redo_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
             if (error == 0)
                 error = pages_close(&t->pages, page, 1);
@@ -132,7 +134,7 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 static bool evictable(struct txn *t, uint32_t page)
 {
     uint8_t flags = t->pages.flags[page];
-    if (!(flags & (PAGE_PRIVATE | PAGE_FIXED)) || flags & PAGE_LISTED)
+    if (!(flags & (PAGE_PRIVATE | PAGE_TRANSLATED)) || flags & PAGE_LISTED)
         return false;
     if (t->pages.heat[page] != 0) {
         t->pages.heat[page] = 0;
@@ -157,7 +159,8 @@ static int drop(struct txn *t, uint32_t first, uint32_t count)
 
 static int evict_run(struct txn *t, uint32_t first, uint32_t count)
 {
-    int error = t->moved ? moved_forget(t, first, count) : drop(t, first, count);
+    int error =
+        t->translation ? translation_forget(t->translation, first, count) : drop(t, first, count);
     if (error != 0)
         return error;
     if (redo_on_file(t))

@@ -1,5 +1,5 @@
 /* The fault source that needs no library. It has one area, the arena, whose table knows the owners. */
-#include "txn/fault.h"
+#include "pages/fault.h"
 
 int dispatch_start(void)
 {

@@ -3,24 +3,23 @@
  * literals, static objects, the tables of C++ classes. In another run a module may lie elsewhere. So the
  * container has a table with the build-id and the address of each module. Home's pointers are relative to
  * this address: home's value less the table's address is an offset in the module. If a module lies
- * elsewhere now, the container is opened as one that is `moved`, and libpm adjusts pages as they are
- * touched (txn/moved.h). If nothing has moved, nothing is done.
+ * elsewhere now, the container is opened as one that is `translated`, and libpm adjusts pages as they are
+ * touched (address/translation.h). If nothing has moved, nothing is done.
  *
  * A module comes into the table with the commit that finds the first pointer into it. The module stays as
  * long as it is loaded, or a pointer leads into it, or no other module needs the place.
  *
  * Invariants
  *  L1  No two modules of the table have home addresses in common.
- *  L2  In a container that is not `moved`, loaded modules lie where home says. In a `moved` container
+ *  L2  In a container that is not `translated`, loaded modules lie where home says. In a `translated`
+ *  container
  *      pointers into a module that is not loaded are addresses that nothing can have.
  */
-#ifndef PM_TXN_MODULES_H
-#define PM_TXN_MODULES_H
+#ifndef PM_ADDRESS_MODULES_H
+#define PM_ADDRESS_MODULES_H
 
-#include "txn/loaded.h"
+#include "address/loaded.h"
 #include "words/journal.h"
-
-struct txn;
 
 struct module {
     uint64_t id;         /* hash of its build-id */
@@ -31,6 +30,8 @@ struct module {
 };
 
 struct modules {
+    struct container *c;
+    struct journal *journal; /* of `region` */
     struct journal_region region;
     struct module module[FORMAT_MODULES_MAX];
     uint32_t end;   /* end of the entries in use */
@@ -45,7 +46,7 @@ struct modules {
 
 /* Read the table as the last commit left it, and find its modules in this process. If the table is
  * damaged, -1 with a message. */
-int modules_load(struct txn *t);
+int modules_load(struct modules *m);
 
 /* True if a module is not where home's pointers mean it to be. Also true if another module is there,
  * because pointers into the two could not be told apart. */
@@ -56,7 +57,7 @@ void modules_give_up(struct modules *m, uint32_t module);
 
 /* Make sure that the table has the module into which a value leads: 1. If there is no such module: 0,
  * after some 50 ns. If there is no room: -1 with a message. The caller holds the journal's lock. */
-int modules_adopt(struct txn *t, uint64_t value);
+int modules_adopt(struct modules *m, uint64_t value);
 
 /* A quick test: false if no module, nor anything else, can be at this address. It is false for most
  * counters and other numbers. */
@@ -73,8 +74,8 @@ uint32_t modules_missing(const struct modules *m, uint32_t from);
 
 /* modules_report() says that the pointer at `needed_at` leads into a module that is missing.
  * modules_refuse() says that the program refuses the module. Both return -1. */
-int modules_report(const struct txn *t, uint32_t module);
-int modules_refuse(const struct txn *t, uint32_t module);
+int modules_report(const struct modules *m, uint32_t module);
+int modules_refuse(const struct modules *m, uint32_t module);
 
 static inline uint64_t modules_to_view(const struct modules *m, uint64_t value)
 {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "txn/loaded.h"
+#include "address/loaded.h"
 
 #include "base/bits.h"
 #include "base/checksum.h"

@@ -1,16 +1,27 @@
 /*
  * Pointers that lead out of the container. There are three kinds, with an option for each:
  *
- *   into a program or library    right in the next run too (txn/modules.h), or refused.
+ *   into a program or library    right in the next run too (address/modules.h), or refused.
  *   to freed memory of the       discovery/closure.c replaces them by foreign_freed() before the
  *   volatile heap                commit, or refuses them.
  *   to other memory              will not be there: the stack, malloc'ed memory, another container.
  *                                The commit fails, or warns, or keeps the word as data
  */
-#ifndef PM_TXN_FOREIGN_H
-#define PM_TXN_FOREIGN_H
+#ifndef PM_ADDRESS_FOREIGN_H
+#define PM_ADDRESS_FOREIGN_H
 
-#include "txn/txn.h"
+#include "address/modules.h"
+#include "container/view.h"
+
+/* How a commit treats a pointer to other memory that is alive: enum pm_foreign_pointers. */
+enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
+
+struct foreign {
+    struct container *c;
+    struct modules *modules;
+    enum foreign_pointers policy;
+    bool refuse_modules; /* no pointer may lead into a program or library */
+};
 
 /* True if a program could have anything at this address: not in the first page, nor in the kernel's half. */
 static inline bool foreign_is_address(uint64_t value)
@@ -56,11 +67,11 @@ static inline bool foreign_leads_home(const struct container *c, uint64_t value)
 
 /* As modules_adopt(), for the pointer at an offset in the file. It also fails if the program refuses
  * modules. -1 with a message. */
-int foreign_adopt(struct txn *t, uint64_t offset, uint64_t value);
+int foreign_adopt(const struct foreign *f, uint64_t offset, uint64_t value);
 
 /* Check some words of a line of the view that hold pointers; `words` has a bit for each. Words that lead
  * out, and not into a module, are taken from `words`. If such a pointer is an error, -1 with a message.
  * Where nothing is mapped it is no error, unless the words are `declared` to be pointers. */
-int foreign_check(struct txn *t, uint64_t line, uint8_t *words, bool declared);
+int foreign_check(const struct foreign *f, uint64_t line, uint8_t *words, bool declared);
 
 #endif

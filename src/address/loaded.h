@@ -1,6 +1,6 @@
 /* The modules that this process has loaded: the program and its libraries, if they have a build-id. */
-#ifndef PM_TXN_LOADED_H
-#define PM_TXN_LOADED_H
+#ifndef PM_ADDRESS_LOADED_H
+#define PM_ADDRESS_LOADED_H
 
 #include <stdint.h>
 

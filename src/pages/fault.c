@@ -8,13 +8,12 @@
  * thread that comes back to us while chaining goes on to the next older handler.
  */
 #define _GNU_SOURCE
-#include "txn/fault.h"
+#include "pages/fault.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/panic.h"
 #include "container/container.h"
-#include "txn/txn.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +58,7 @@ static _Thread_local bool storing __attribute__((tls_model("initial-exec")));
 bool fault_serve(void *address)
 {
     struct container *c = arena_find(address);
-    return c && c->upper && txn_fault(c->upper, address, storing);
+    return c && c->upper && c->serve(c->upper, address, storing);
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context);

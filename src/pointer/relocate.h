@@ -10,7 +10,7 @@
  * nobody sees the view yet. After a failure (-1 with a message) the next opening goes on. If there is
  * anything to do, this takes one pass over the memory of mapped pointers, and over the bitmaps.
  */
-int pointers_move(struct txn *t);
+int pointers_relocate(struct txn *t);
 
 /* Whether a mapped pointer of home leads to [from, from + size); sets the first such pointer's offset. One
  * pass over the memory of mapped pointers. */

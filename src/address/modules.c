@@ -1,8 +1,9 @@
 #define _GNU_SOURCE
-#include "txn/modules.h"
+#include "address/modules.h"
+
+#include "container/view.h"
 
 #include "base/error.h"
-#include "txn/txn.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,9 +34,9 @@ static void put_text(uint64_t *words, uint32_t count, const char *text)
     }
 }
 
-static const struct format_module *entry(const struct txn *t, uint32_t i)
+static const struct format_module *entry(const struct modules *m, uint32_t i)
 {
-    return (const struct format_module *)home_word(t->c, FORMAT_MODULES) + i;
+    return (const struct format_module *)home_word(m->c, FORMAT_MODULES) + i;
 }
 
 static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
@@ -75,10 +76,9 @@ static uint64_t nowhere(uint32_t i)
 }
 
 /* Read entry `i` of the table. */
-static void load(struct txn *t, uint32_t i)
+static void load(struct modules *m, uint32_t i)
 {
-    struct modules *m = &t->modules;
-    const struct format_module *e = entry(t, i);
+    const struct format_module *e = entry(m, i);
     struct module *k = &m->module[i];
     if (e->id == 0)
         return;
@@ -87,25 +87,24 @@ static void load(struct txn *t, uint32_t i)
     m->end = i + 1;
     const struct loaded *l = loaded_with_id(&m->list, k->id);
     k->loaded = l && l->size == k->size;
-    k->view = k->loaded ? l->start : t->c->moved ? nowhere(i) : k->home;
+    k->view = k->loaded ? l->start : m->c->translated ? nowhere(i) : k->home;
     m->above = min_u64(m->above, k->view);
     if (!k->loaded && m->unused[i] == k->id)
         modules_give_up(m, i);
 }
 
-int modules_load(struct txn *t)
+int modules_load(struct modules *m)
 {
-    struct modules *m = &t->modules;
     m->region = (struct journal_region){.offset = FORMAT_MODULES, .words = MODULES_WORDS};
     memset(m->module, 0, sizeof m->module);
     m->end = 0;
     m->above = loaded_above(&m->list);
     for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) {
-        if (!entry_is_valid(m, entry(t, i)))
+        if (!entry_is_valid(m, entry(m, i)))
             return pm__fail_at(
-                t->c->path, FORMAT_MODULES + i * sizeof(struct format_module), EBADMSG,
+                m->c->path, FORMAT_MODULES + i * sizeof(struct format_module), EBADMSG,
                 "an entry of the table of modules is damaged; restore the file from a backup");
-        load(t, i);
+        load(m, i);
     }
     return 0;
 }
@@ -142,33 +141,33 @@ uint32_t modules_missing(const struct modules *m, uint32_t from)
     return from;
 }
 
-static int report(const struct txn *t, uint32_t module, int error, const char *what)
+static int report(const struct modules *m, uint32_t module, int error, const char *what)
 {
-    uint64_t offset = t->modules.module[module].needed_at;
-    const struct format_module *e = entry(t, module);
+    uint64_t offset = m->module[module].needed_at;
+    const struct format_module *e = entry(m, module);
     enum { NAME = sizeof e->name / sizeof *e->name, SYMBOL = sizeof e->symbol / sizeof *e->symbol };
     char name[NAME * TEXT_BYTES + 1], symbol[SYMBOL * TEXT_BYTES + 1] = "", object[OBJECT_TEXT];
-    uint64_t byte = *home_word(t->c, offset) - t->modules.module[module].home;
+    uint64_t byte = *home_word(m->c, offset) - m->module[module].home;
     get_text(e->name, NAME, name);
     if (byte == seal_payload(e->first)) /* only the first pointer's target has a symbol */
         get_text(e->symbol, SYMBOL, symbol);
-    txn_describe_object(t, offset, " in ", object);
-    return pm__fail_at(t->c->path, offset, error,
+    view_describe(m->c, offset, " in ", object);
+    return pm__fail_at(m->c->path, offset, error,
                        "the pointer there%s leads to byte %#" PRIx64 " of %s%s%s%s, %s", object,
                        byte, name, symbol[0] ? " (" : "", symbol, symbol[0] ? ")" : "", what);
 }
 
-int modules_report(const struct txn *t, uint32_t module)
+int modules_report(const struct modules *m, uint32_t module)
 {
-    return report(t, module, ENOEXEC,
+    return report(m, module, ENOEXEC,
                   "of which this very build is not loaded (addr2line of that build tells what is "
                   "there); load it before pm_open(), or open with module_pointers = "
                   "PM_MODULES_MISSING_OK and correct the pointers");
 }
 
-int modules_refuse(const struct txn *t, uint32_t module)
+int modules_refuse(const struct modules *m, uint32_t module)
 {
-    return report(t, module, EPERM,
+    return report(m, module, EPERM,
                   "which module_pointers = PM_MODULES_REFUSE forbids; if you trust the file, open "
                   "it with PM_MODULES_KEEP");
 }
@@ -176,14 +175,13 @@ int modules_refuse(const struct txn *t, uint32_t module)
 /* ---- a module more --------------------------------------------------------------------------- */
 
 /* Choose the address by which home's pointers mean the module. It is the module's own address, if no
- * other module's pointers use it. 0: another module's do, and in a container that is not `moved` no other
- * address will do. */
-static uint64_t choose_home(const struct txn *t, const struct loaded *l)
+ * other module's pointers use it. 0: another module's do, and in a container that is not `translated` no
+ * other address will do. */
+static uint64_t choose_home(const struct modules *m, const struct loaded *l)
 {
-    const struct modules *m = &t->modules;
     if (!are_taken(m, l->start, l->size))
         return l->start;
-    if (!t->moved)
+    if (!m->c->translated)
         return 0;
     uint64_t home = ARENA_HINT + ARENA_SIZE; /* behind all modules of the table */
     for (uint32_t i = 0; i < m->end; i++)
@@ -191,16 +189,16 @@ static uint64_t choose_home(const struct txn *t, const struct loaded *l)
     return home;
 }
 
-static void put_entry(struct txn *t, uint32_t at, const struct format_module *e)
+static void put_entry(struct modules *m, uint32_t at, const struct format_module *e)
 {
     enum { WORDS = sizeof *e / sizeof(uint64_t) };
     uint64_t words[WORDS];
     memcpy(words, e, sizeof words);
     for (uint32_t i = 0; i < WORDS; i++)
-        journal_set(&t->journal, &t->modules.region, at * WORDS + i, words[i]);
+        journal_set(m->journal, &m->region, at * WORDS + i, words[i]);
 }
 
-static void record(struct txn *t, uint32_t at, uint64_t home, uint64_t value,
+static void record(struct modules *m, uint32_t at, uint64_t home, uint64_t value,
                    const struct loaded *l)
 {
     struct format_module e = {.id = seal(l->id),
@@ -213,13 +211,14 @@ static void record(struct txn *t, uint32_t at, uint64_t home, uint64_t value,
     const char *slash = strrchr(what.dli_fname, '/');
     put_text(e.name, sizeof e.name / sizeof *e.name, slash ? slash + 1 : what.dli_fname);
     put_text(e.symbol, sizeof e.symbol / sizeof *e.symbol, what.dli_sname ? what.dli_sname : "");
-    for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) /* unused modules might share addresses with this one */
-        if (t->modules.unused[i] && t->modules.module[i].size == 0)
-            put_entry(t, i, &(struct format_module){.id = 0});
-    put_entry(t, at, &e);
-    t->modules.module[at] = (struct module){
+    for (uint32_t i = 0; i < FORMAT_MODULES_MAX;
+         i++) /* unused modules might share addresses with this one */
+        if (m->unused[i] && m->module[i].size == 0)
+            put_entry(m, i, &(struct format_module){.id = 0});
+    put_entry(m, at, &e);
+    m->module[at] = (struct module){
         .id = l->id, .home = home, .size = l->size, .view = l->start, .loaded = true};
-    t->modules.end = (uint32_t)max_u64(t->modules.end, at + 1);
+    m->end = (uint32_t)max_u64(m->end, at + 1);
 }
 
 /* True if the table has this module, and it is still where the table found it. */
@@ -247,9 +246,8 @@ bool modules_may_adopt(struct modules *m, uint64_t value)
     return loaded_at(&m->list, value) || modules_know(m, value);
 }
 
-int modules_adopt(struct txn *t, uint64_t value)
+int modules_adopt(struct modules *m, uint64_t value)
 {
-    struct modules *m = &t->modules;
     const struct loaded *l = loaded_at(&m->list, value);
     if (!l)
         return modules_know(m, value); /* true if the module is not loaded */
@@ -261,16 +259,16 @@ int modules_adopt(struct txn *t, uint64_t value)
                         "which %#" PRIx64 " leads, is where it was; correct the pointers into the "
                         "first, and commit, before any into the second are stored; then open the "
                         "container anew",
-                        t->c->path, value);
+                        m->c->path, value);
     uint32_t at = 0;
     while (at < FORMAT_MODULES_MAX && m->module[at].size > 0)
         at++;
-    uint64_t home = choose_home(t, l);
+    uint64_t home = choose_home(m, l);
     if (at == FORMAT_MODULES_MAX || home == 0)
         return pm__fail_at(
-            t->c->path, FORMAT_MODULES, ENOSPC,
+            m->c->path, FORMAT_MODULES, ENOSPC,
             "no room in the table of modules for the one into which the pointer %#" PRIx64 " leads",
             value);
-    record(t, at, home, value, l);
+    record(m, at, home, value, l);
     return 1;
 }

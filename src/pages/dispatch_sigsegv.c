@@ -4,7 +4,7 @@
  * synchronised. libsigsegv's own signal handler is not used: it forgets the handler that was there
  * before.
  */
-#include "txn/fault.h"
+#include "pages/fault.h"
 
 #include "container/container.h"
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "txn/foreign.h"
+#include "address/foreign.h"
 
 #include "base/error.h"
 
@@ -7,30 +7,30 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-static int leads_out(const struct txn *t, uint64_t offset, uint64_t value)
+static int leads_out(const struct foreign *f, uint64_t offset, uint64_t value)
 {
     char object[OBJECT_TEXT];
-    txn_describe_object(t, offset, " in ", object);
+    view_describe(f->c, offset, " in ", object);
     int result =
-        pm__fail_at(t->c->path, offset, EINVAL,
+        pm__fail_at(f->c->path, offset, EINVAL,
                     "the pointer %#" PRIx64
                     "%s leads out of the container, to what will not be there in the next run: the "
                     "stack, malloc'ed memory, another container, or a library without a build-id; "
                     "store something else, or open with foreign_pointers = PM_FOREIGN_IGNORE",
                     value, object);
-    if (t->foreign == FOREIGN_ERROR)
+    if (f->policy == FOREIGN_ERROR)
         return result;
     pm__warn();
     return 0;
 }
 
-int foreign_adopt(struct txn *t, uint64_t offset, uint64_t value)
+int foreign_adopt(const struct foreign *f, uint64_t offset, uint64_t value)
 {
     char object[OBJECT_TEXT];
-    if (!t->refuse_modules || !modules_may_adopt(&t->modules, value))
-        return modules_adopt(t, value);
-    txn_describe_object(t, offset, " in ", object);
-    return pm__fail_at(t->c->path, offset, EINVAL, "the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
+    if (!f->refuse_modules || !modules_may_adopt(f->modules, value))
+        return modules_adopt(f->modules, value);
+    view_describe(f->c, offset, " in ", object);
+    return pm__fail_at(f->c->path, offset, EINVAL, "the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
                        value, object);
 }
 
@@ -49,23 +49,23 @@ bool foreign_is_mapped(uint64_t value)
 
 /* Judge a pointer that leads out. It may stay: 1. The word is no pointer for the next run: 0. The pointer
  * is an error: -1 with a message. */
-static int check_value(struct txn *t, uint64_t offset, uint64_t value, bool declared)
+static int check_value(const struct foreign *f, uint64_t offset, uint64_t value, bool declared)
 {
-    int adopted = foreign_adopt(t, offset, value);
-    if (adopted != 0 || t->foreign == FOREIGN_IGNORE ||
+    int adopted = foreign_adopt(f, offset, value);
+    if (adopted != 0 || f->policy == FOREIGN_IGNORE ||
         !(declared ? foreign_is_address(value) : foreign_is_mapped(value)))
         return adopted;
-    return leads_out(t, offset, value);
+    return leads_out(f, offset, value);
 }
 
-int foreign_check(struct txn *t, uint64_t line, uint8_t *words, bool declared)
+int foreign_check(const struct foreign *f, uint64_t line, uint8_t *words, bool declared)
 {
-    const uint64_t *values = (const uint64_t *)(t->c->base + line * PM_LINE);
+    const uint64_t *values = (const uint64_t *)(f->c->base + line * PM_LINE);
     for (unsigned left = *words; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(left);
-        if (foreign_leads_home(t->c, values[i]))
+        if (foreign_leads_home(f->c, values[i]))
             continue;
-        int stays = check_value(t, line * PM_LINE + i * sizeof *values, values[i], declared);
+        int stays = check_value(f, line * PM_LINE + i * sizeof *values, values[i], declared);
         if (stays < 0)
             return -1;
         if (stays == 0)

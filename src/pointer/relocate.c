@@ -20,7 +20,7 @@
  * may be taken, too. Then the opening completes this move (home can be read from anywhere) and makes
  * another.
  */
-#include "pointer/move.h"
+#include "pointer/relocate.h"
 
 #include "base/error.h"
 #include "container/view.h"
@@ -60,7 +60,8 @@ static bool move_few(struct container *c, uint64_t map, uint64_t offset, void *u
         uint64_t at = offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *);
         uint64_t *word = home_word(c, at);
         if (*word - from - 1 < c->max_size) {
-            __atomic_store_n(word, *word - from + to, __ATOMIC_RELAXED); /* whole, on the medium too */
+            __atomic_store_n(word, *word - from + to,
+                             __ATOMIC_RELAXED); /* whole, on the medium too */
             c->pointers_moved++;
         }
         first = min_u64(first, at);
@@ -173,7 +174,7 @@ bool pointers_find(struct container *c, uint64_t from, uint64_t size, uint64_t *
     return found;
 }
 
-int pointers_move(struct txn *t)
+int pointers_relocate(struct txn *t)
 {
     struct container *c = t->c;
     if (c->pointers_target && move(t) != 0)
