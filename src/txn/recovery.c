@@ -103,12 +103,11 @@ bool recovery_takes_log(const struct txn *t, const struct record_word *word)
 
 void void_log_in(const struct txn *t, struct format_state *state, uint64_t base)
 {
-    uint64_t kind = t->engine->in_place ? 0 : BASE_REDO;
     /* This word counts images of an epoch that ends here, so clear it. While the other engine is in use,
      * it does not store this word. Without the clearing, a later epoch with the same lower bits would
      * believe the old count. */
     __atomic_store_n(&state->fenced_images, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&state->base_epoch, seal(base | kind), __ATOMIC_RELAXED);
+    __atomic_store_n(&state->base_epoch, seal(base | t->engine->log_bit), __ATOMIC_RELAXED);
 }
 
 int publish_base_epoch(struct txn *t, uint64_t base)
@@ -153,6 +152,16 @@ static void write_back_claims(struct txn *t)
                               sizeof(uint64_t));
 }
 
+/* The engine that wrote the log, by the base epoch's word. */
+static const struct engine *engine_of_log(uint64_t word)
+{
+    static const struct engine *const engines[] = {&engine_undo, &engine_redo};
+    uint32_t i = 0;
+    while (engines[i]->log_bit != (word & BASE_REDO))
+        i++;
+    return engines[i];
+}
+
 int recover(struct txn *t)
 {
     struct timespec from, to;
@@ -161,10 +170,9 @@ int recover(struct txn *t)
         return -1;
     const struct format_state *state = home_state(t->c);
     uint64_t word = seal_payload(state->base_epoch);
-    bool redo = word & BASE_REDO;
     t->sums = sums_of_word(state->sums);
-    struct found found;
-    if ((redo ? redo_recover : undo_recover)(t, word & ~BASE_REDO, &found) != 0)
+    struct recovered found;
+    if (engine_of_log(word)->recover(t, word & ~BASE_REDO, &found) != 0)
         return -1;
     int error = 0;
     if (t->recovery.recovered) {

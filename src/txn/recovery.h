@@ -7,26 +7,12 @@
 /* No container gets that old. A value derived from a larger epoch might not fit into a sealed word. */
 #define EPOCH_MAX (UINT64_C(1) << (SEAL_BITS - 2))
 
-/* The result of an engine's recovery. */
-struct found {
-    uint64_t restored; /* the epoch of home's state */
-    uint64_t newest;   /* the newest epoch of which a record, or a part of one, may be left */
-};
-
 /*
  * Bring home to the state of the last commit that holds, and void the log. The log's tables must be
  * loaded, and home mapped (privately if read-only: then nothing reaches the medium). It sets the epoch to
  * begin with. -1 with a message: EBADMSG if the log is damaged beyond use, or EIO.
  */
 int recover(struct txn *t);
-
-/*
- * Each engine's part of recovery, for its own log, whichever engine comes next. It restores home, but
- * leaves the base epoch alone. `t->sums` has the sums at the base epoch, and gets the sums of the
- * restored state.
- */
-int undo_recover(struct txn *t, uint64_t base, struct found *found);
-int redo_recover(struct txn *t, uint64_t base, struct found *found);
 
 /* Take the sums from the record of `epoch`, which begins at `where` in the file. -1 with a message. */
 int recovery_take_sums(struct txn *t, uint64_t word, uint64_t epoch, uint64_t where);

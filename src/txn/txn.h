@@ -26,14 +26,23 @@
 #include "words/pointer_map.h"
 
 struct copy;
-struct redo;
 struct txn;
 struct txn_options;
+
+/* The result of an engine's recovery. */
+struct recovered {
+    uint64_t restored; /* the epoch of home's state */
+    uint64_t newest;   /* the newest epoch of which a record, or a part of one, may be left */
+};
 
 /* An engine makes transactions atomic. Functions that can fail return -errno; or -1 after pm__fail(), if
  * the txn_ function that calls them does so. */
 struct engine {
     const char *name;
+    uint64_t log_bit; /* in the base epoch's word: this engine wrote the log */
+    /* Recover from a log of its own, whichever engine comes next. It restores home, but leaves the base
+     * epoch alone. `t->sums` has the sums at the base epoch, and gets the sums of the restored state. */
+    int (*recover)(struct txn *t, uint64_t base, struct recovered *found);
     bool in_place; /* stores reach home before commit: pages have images, and may be fresh */
     int (*load)(struct txn *t, const struct txn_options *options); /* after recovery */
     void (*unload)(struct txn *t);                                 /* whether loaded or not */
@@ -55,6 +64,7 @@ struct engine {
     void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
 };
 
+/* To add an engine name it here, in recovery.c, and in api/lifecycle.c. */
 extern const struct engine engine_undo, engine_redo;
 
 /* The questions of a commit to the allocator, whose lock is held. */
@@ -106,7 +116,7 @@ struct recovery_report {
 struct txn {
     struct container *c;
     const struct engine *engine;
-    struct redo *redo;               /* further state of the redo engine; NULL under undo */
+    void *own;                       /* further state of the engine */
     struct translation *translation; /* NULL if pointers mean the view's addresses */
     struct copy *copy;               /* a copy being made, guarded by the page lock; NULL: none */
     struct txn_upcalls upcalls;      /* set by the allocator */

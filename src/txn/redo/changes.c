@@ -61,9 +61,9 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
 static void add_live(struct txn *t, uint64_t line, bool before)
 {
     if (before || redo_on_file(t) || t->translation)
-        add_logged(&t->redo->changes, line);
+        add_logged(&redo_of(t)->changes, line);
     else
-        add_fresh(&t->redo->changes, line, 1);
+        add_fresh(&redo_of(t)->changes, line, 1);
 }
 
 /* `image` is the line's image (T2), or NULL. */
@@ -89,7 +89,7 @@ static bool collect_page(struct txn *t, uint32_t page)
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
     if (redo_on_file(t) && !t->translation && live.before == 0 &&
         (uint64_t)__builtin_popcountll(changed) >= DENSE_MIN) {
-        add_fresh(&t->redo->changes, first, PM_PAGE_LINES);
+        add_fresh(&redo_of(t)->changes, first, PM_PAGE_LINES);
         return true;
     }
     for (uint64_t left = changed; left; left &= left - 1) {
@@ -131,7 +131,7 @@ static void condense(struct txn *t)
 void redo_collect(struct txn *t)
 {
     const struct tracker *k = &t->tracker;
-    struct changes *ch = &t->redo->changes;
+    struct changes *ch = &redo_of(t)->changes;
     struct pages *p = &t->pages;
     ch->run_count = ch->lines = ch->fresh_count = 0;
     bool many = k->count >= (redo_on_file(t) ? SORT_MIN_FILE : SORT_MIN);

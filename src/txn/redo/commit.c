@@ -39,7 +39,7 @@ static bool entry_stays_open(const struct page_entry *entry)
 
 static int write_fresh(struct txn *t)
 {
-    const struct changes *ch = &t->redo->changes;
+    const struct changes *ch = &redo_of(t)->changes;
     int error = 0;
     for (uint64_t i = 0; i < ch->fresh_count && error == 0; i++) {
         uint64_t offset = ch->fresh[i].offset, bytes = ch->fresh[i].bytes;
@@ -59,14 +59,15 @@ struct words {
 
 static struct words collect_words(struct txn *t)
 {
-    struct words w = {.clears = t->redo->changes.clears, .words = (struct record_word *)t->record};
+    struct words w = {.clears = redo_of(t)->changes.clears,
+                      .words = (struct record_word *)t->record};
     w.counts = journal_collect(&t->journal, w.clears, w.words);
     return w;
 }
 
 static uint64_t stream_bytes(const struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &t->redo->changes;
+    const struct changes *ch = &redo_of(t)->changes;
     return redo_stream_bytes(w->counts.clears, w->counts.words, ch->fresh_count, ch->run_count,
                              ch->lines);
 }
@@ -96,10 +97,10 @@ static inline void carry_home(struct txn *t, uint64_t run)
 
 static int write_record(struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &t->redo->changes;
+    const struct changes *ch = &redo_of(t)->changes;
     struct redo_part head = {
         .epoch = t->epoch,
-        .fenced = atomic_load(&t->redo->durable),
+        .fenced = atomic_load(&redo_of(t)->durable),
         .total = stream_bytes(t, w),
         .previous = sums_word(w->sums),
         .clears = (uint32_t)w->counts.clears,
@@ -119,7 +120,7 @@ static int write_record(struct txn *t, const struct words *w)
 
 void redo_write_back(struct txn *t)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     for (uint32_t i = 0; i < r->unwritten_count; i++)
         medium_write_back(&t->c->medium, t->c->home + r->unwritten[i].offset,
                           r->unwritten[i].bytes);
@@ -159,7 +160,7 @@ static bool written_back_later(const struct txn *t, const struct words *w)
 /* The record is written and on its way to the medium. Meanwhile do the work that need not wait for it. */
 static void leave_transaction(struct txn *t, const struct words *w)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     uint64_t marked = t->tracker.count;
     if (written_back_later(t, w))
         note_unwritten(r, w);
@@ -171,7 +172,7 @@ static void leave_transaction(struct txn *t, const struct words *w)
 /* Bring the record's words and lines home. The record is written; on pmem it is also durable. */
 static void apply(struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &t->redo->changes;
+    const struct changes *ch = &redo_of(t)->changes;
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
     t->sums = w->sums;
     for (uint64_t i = 0; i < ch->run_count; i++)
@@ -187,7 +188,7 @@ void redo_cool_pages(struct txn *t)
     if (p->count == 0)
         return;
     uint32_t hot = 0, kept = 0, peak = p->count;
-    uint64_t most = min_u64(HOT_MAX, t->redo->private_max / HOT_SHARE);
+    uint64_t most = min_u64(HOT_MAX, redo_of(t)->private_max / HOT_SHARE);
     for (uint32_t i = 0; i < p->count; i++) {
         struct page_entry *e = &p->opened[i];
         bool may = p->flags[e->page] & PAGE_OPEN && segments_page_is_data(t, e->page);
@@ -215,7 +216,7 @@ void redo_cool_pages(struct txn *t)
 
 static void note_for_copy(struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &t->redo->changes;
+    const struct changes *ch = &redo_of(t)->changes;
     copy_note_words(t, w->clears, w->counts.clears, w->words, w->counts.words);
     for (uint64_t i = 0; i < ch->run_count; i++)
         copy_note(t, run_line(ch->runs[i]) * PM_LINE, run_count(ch->runs[i]) * PM_LINE);
@@ -225,7 +226,7 @@ static void note_for_copy(struct txn *t, const struct words *w)
 
 static void finish(struct txn *t, const struct words *w)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     apply(t, w);
     if (t->copy)
         note_for_copy(t, w);
@@ -260,7 +261,7 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
  * describes. */
 static void seal_record(struct txn *t)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     if (!redo_on_file(t)) {
         (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
         atomic_store_explicit(&r->home, t->epoch - 1, memory_order_relaxed);
@@ -273,7 +274,7 @@ static void seal_record(struct txn *t)
 
 int redo_commit(struct txn *t)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     const struct changes *ch = &r->changes;
     redo_collect(t);
     struct words w = collect_words(t);

@@ -40,7 +40,7 @@
 
 int redo_log_load(struct txn *t)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     *log = (struct redo_log){.segment = t->log.half[0].segments[0],
                              .newest =
                                  tables_take(&t->c->tables, t->c->segments_max * sizeof(uint64_t)),
@@ -50,7 +50,7 @@ int redo_log_load(struct txn *t)
 
 void redo_log_unload(struct txn *t)
 {
-    free(t->redo->log.stage);
+    free(redo_of(t)->log.stage);
 }
 
 /* ---- space ----------------------------------------------------------------------------------- */
@@ -68,7 +68,7 @@ static uint32_t log_segment(const struct txn *t, uint32_t i)
 
 static bool is_void(const struct txn *t, uint32_t segment)
 {
-    const struct redo *r = t->redo;
+    const struct redo *r = redo_of(t);
     return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&r->home);
 }
 
@@ -111,7 +111,7 @@ static uint64_t stream_in(uint64_t room, uint64_t left)
 /* Bytes left in the current segment. */
 static uint64_t room(const struct txn *t)
 {
-    return t->c->segment_size - t->redo->log.end;
+    return t->c->segment_size - redo_of(t)->log.end;
 }
 
 /* Whole segments that a record of `total` bytes needs after the current segment. */
@@ -144,20 +144,20 @@ static int write_zeros(struct txn *t, uint32_t segment)
 
 static int claim(struct txn *t)
 {
-    int error = redo_sync(t, atomic_load(&t->redo->committed)); /* G3 */
+    int error = redo_sync(t, atomic_load(&redo_of(t)->committed)); /* G3 */
     if (error == 0)
         error = segments_claim_log(t, 1);
     if (error != 0)
         return error;
     const struct log_half *half = &t->log.half[1];
     uint32_t segment = half->segments[half->count - 1];
-    t->redo->log.newest[segment] = 0;
+    redo_of(t)->log.newest[segment] = 0;
     return redo_on_file(t) ? write_zeros(t, segment) : 0;
 }
 
 int redo_log_drain(struct txn *t)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     uint64_t committed = atomic_load(&r->committed);
     int error = redo_sync(t, committed);
     int64_t written = error == 0 ? queue_write(&t->c->medium, UINT64_MAX, committed) : 0;
@@ -224,7 +224,7 @@ int redo_log_reserve(struct txn *t, uint64_t total)
 
 uint32_t redo_log_shrink(struct txn *t, uint64_t total)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     uint32_t before = segments_in_log(t);
     if (before <= KEPT_MIN)
         return 0;
@@ -251,7 +251,7 @@ uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, 
 /* Begin the next part. If the current segment is full, begin it in a void one. */
 static void begin_part(struct txn *t)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     uint64_t left = log->total - log->written, bytes = part_bytes(room(t), left);
     if (bytes == 0) {
         log->segment = find_void(t);
@@ -266,7 +266,7 @@ static void begin_part(struct txn *t)
 
 void redo_log_begin(struct txn *t, const struct redo_part *head)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     log->head = *head;
     log->total = head->total;
     log->written = 0;
@@ -278,7 +278,7 @@ void redo_log_begin(struct txn *t, const struct redo_part *head)
 
 void redo_log_flush(struct txn *t)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     struct redo_part *part = (struct redo_part *)log->stage;
     uint64_t at = ((uint64_t)log->segment << t->c->segment_shift) + log->end;
     uint64_t size = (uint64_t)(log->full - log->stage), padded = align_up(size, PM_LINE);
@@ -301,7 +301,7 @@ void redo_log_flush(struct txn *t)
 
 void redo_log_fill(struct txn *t, const void *from, uint64_t size)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     while (size > 0) {
         uint64_t n = min_u64(size, (uint64_t)(log->full - log->put));
         assert(n > 0);
@@ -316,7 +316,7 @@ void redo_log_fill(struct txn *t, const void *from, uint64_t size)
 
 int redo_log_end(struct txn *t)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     if (log->error == 0)
         return 0;
     for (uint32_t i = 0; i < segments_in_log(t);
@@ -347,7 +347,7 @@ void redo_log_unshrink(struct txn *t)
 
 int redo_log_trickle(struct txn *t)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     uint32_t used = segments_in_log(t) - count_void(t);
     if (2 * used <= file_segments(t) || r->log.since_write < TRICKLE_BYTES)
         return 0;

@@ -425,7 +425,7 @@ static int take_sums(struct log_reader *r, uint64_t epoch)
     return recovery_take_sums(r->t, head ? head->previous : 0, epoch, where);
 }
 
-int redo_recover(struct txn *t, uint64_t base, struct found *found)
+int redo_recover(struct txn *t, uint64_t base, struct recovered *found)
 {
     struct log_reader r = {.t = t};
     uint64_t bytes = t->c->max_size / PM_LINE;
@@ -441,7 +441,7 @@ int redo_recover(struct txn *t, uint64_t base, struct found *found)
         result = take_sums(&r, newest);
     if (result == 0 && r.count > 0)
         result = make_durable(&r, certain, newest);
-    *found = (struct found){.restored = newest, .newest = newest};
+    *found = (struct recovered){.restored = newest, .newest = newest};
     if (result == 0 && r.count > 0) {
         t->recovery.recovered = true;
         /* The table first: replay must not write to segments that are log now. */

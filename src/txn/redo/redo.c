@@ -17,7 +17,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
     struct redo *r = calloc(1, sizeof *r);
     if (!r)
         return pm__fail_system(ENOMEM, "%s: no memory for the redo engine", t->c->path);
-    t->redo = r;
+    t->own = r;
     *r = (struct redo){
         .changes = {.runs = tables_take(tables, tracker_marks_max(t->c) * sizeof *r->changes.runs),
                     .fresh =
@@ -41,14 +41,14 @@ static int redo_load(struct txn *t, const struct txn_options *options)
 
 static void redo_unload(struct txn *t)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     if (!r)
         return;
     redo_log_unload(t);
     pthread_mutex_destroy(&r->sync_lock);
     pthread_cond_destroy(&r->synced);
     free(r);
-    t->redo = NULL;
+    t->own = NULL;
 }
 
 /* ---- stores ---------------------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static int redo_drain(struct txn *t)
 {
     if (redo_on_file(t))
         return redo_log_drain(t);
-    uint64_t committed = atomic_load(&t->redo->committed);
+    uint64_t committed = atomic_load(&redo_of(t)->committed);
     redo_write_back(t);
     int error = sums_publish(t, committed);
     if (error == 0)
@@ -112,18 +112,20 @@ static int redo_drain(struct txn *t)
     if (error == 0)
         error = medium_fence(&t->c->medium);
     if (error == 0)
-        atomic_store(&t->redo->home, committed);
+        atomic_store(&redo_of(t)->home, committed);
     return error;
 }
 
 static void redo_restart(struct txn *t)
 {
-    t->redo->log.segment = t->log.half[0].segments[0];
-    t->redo->log.end = 0;
+    redo_of(t)->log.segment = t->log.half[0].segments[0];
+    redo_of(t)->log.end = 0;
 }
 
 const struct engine engine_redo = {
     .name = "redo",
+    .log_bit = BASE_REDO,
+    .recover = redo_recover,
     .in_place = false,
     .load = redo_load,
     .unload = redo_unload,

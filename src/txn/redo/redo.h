@@ -109,6 +109,15 @@ struct redo {
     uint64_t round_ns;        /* duration of the last round */
 };
 
+/* The engine's state of a container that it has open. */
+static inline struct redo *redo_of(const struct txn *t)
+{
+    return t->own;
+}
+
+/* recover() of struct engine. */
+int redo_recover(struct txn *t, uint64_t base, struct recovered *found);
+
 /* ---- redo.c ---------------------------------------------------------------------------------- */
 
 /* True if home is a copy in memory. The queue then writes its pages to the file. */
@@ -211,7 +220,7 @@ void redo_log_fill(struct txn *t, const void *bytes, uint64_t size);
 /* Inline, so that a piece of a size known to the compiler takes a few instructions. */
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size)
 {
-    struct redo_log *log = &t->redo->log;
+    struct redo_log *log = &redo_of(t)->log;
     assert(size > 0); /* an empty piece might write a part twice */
     if (size > (uint64_t)(log->full - log->put)) {
         redo_log_fill(t, bytes, size);

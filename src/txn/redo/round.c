@@ -75,7 +75,7 @@ static void follow(struct redo *r)
  */
 static int lead(struct txn *t, enum round round)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     r->syncing = true;
     if (round == ROUND_SHARED && lacks_company(r))
         stay_awake(r, lacks_company, min_u64(r->round_ns / 2, SHORT_ROUND_NS));
@@ -100,7 +100,7 @@ static int lead(struct txn *t, enum round round)
 
 static int sync_until(struct txn *t, uint64_t epoch, enum round round)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     int error = 0;
     pthread_mutex_lock(&r->sync_lock);
     atomic_fetch_add(&r->arrived, 1);
@@ -119,7 +119,7 @@ static int sync_until(struct txn *t, uint64_t epoch, enum round round)
 
 static bool is_durable(const struct txn *t, uint64_t epoch)
 {
-    return atomic_load_explicit(&t->redo->durable, memory_order_acquire) >= epoch;
+    return atomic_load_explicit(&redo_of(t)->durable, memory_order_acquire) >= epoch;
 }
 
 int redo_sync(struct txn *t, uint64_t epoch)
@@ -134,7 +134,7 @@ int redo_fence(struct txn *t)
 
 int redo_wait(struct txn *t, uint64_t epoch)
 {
-    if (epoch > atomic_load(&t->redo->committed))
+    if (epoch > atomic_load(&redo_of(t)->committed))
         return pm__fail(EINVAL, "%s: the ticket is of no commit of this container", t->c->path);
     bool done = is_durable(t, epoch) || sync_until(t, epoch, ROUND_SHARED) == 0;
     return done ? 0 : txn_check_medium(t);

@@ -52,7 +52,7 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
         return error;
     uint32_t count = pages_window(&t->pages, page, 1, WINDOW_MAX);
     error = pages_open(&t->pages, page, count);
-    t->redo->opens++;
+    redo_of(t)->opens++;
     for (uint32_t i = page; i < page + count && error == 0; i++) {
         set_private(t, i);
         if (compare)
@@ -98,7 +98,7 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
      * page. None of these pages is open. */
     for (uint32_t page = first; medium->queue && page < first + header; page++)
         if (queue_holds(medium, page_home(&t->pages, page))) {
-            int error = redo_sync(t, atomic_load(&t->redo->committed));
+            int error = redo_sync(t, atomic_load(&redo_of(t)->committed));
             if (error != 0)
                 return error;
             break;
@@ -171,16 +171,16 @@ static int evict_run(struct txn *t, uint32_t first, uint32_t count)
 
 void redo_merge_maps(struct txn *t)
 {
-    if (t->redo->opens < OPENS_MAX)
+    if (redo_of(t)->opens < OPENS_MAX)
         return;
     while (pages_evict(&t->pages) > 0)
         ;
-    t->redo->opens = 0;
+    redo_of(t)->opens = 0;
 }
 
 void redo_evict(struct txn *t)
 {
-    struct redo *r = t->redo;
+    struct redo *r = redo_of(t);
     if (t->pages.private_count <= r->private_max)
         return;
     /* A page that is not in the file must stay in memory, and a page that is not durable must not go to

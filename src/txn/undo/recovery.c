@@ -314,7 +314,7 @@ static void apply(struct txn *t, const struct log_record *before, const struct l
 
 /* Steps 2 to 4, with the records of step 1: `last` is the newest record or NULL, `before` is the other. */
 static int recover_from(struct txn *t, uint64_t base, const struct log_record *last,
-                        const struct log_record *before, struct found *found)
+                        const struct log_record *before, struct recovered *found)
 {
     uint64_t e = last ? last->epoch : base;
     if (before && before->epoch + 1 != e)
@@ -334,7 +334,7 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
     }
     uint64_t state = holds ? e : e - 1;
     const struct log_record *newest = holds ? last : before;
-    *found = (struct found){.restored = state, .newest = e};
+    *found = (struct recovered){.restored = state, .newest = e};
     if (result == 0) /* record state + 1 would be at this offset */
         result = recovery_check_fenced(t, state, slot_offset(t, state % 2, 0));
     if (result == 0 && newest)
@@ -358,7 +358,7 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
     return 0;
 }
 
-int undo_recover(struct txn *t, uint64_t base, struct found *found)
+int undo_recover(struct txn *t, uint64_t base, struct recovered *found)
 {
     struct log_record *records[2] = {NULL, NULL};
     int result = read_record(t, 0, base, &records[0]);

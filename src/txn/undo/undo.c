@@ -236,6 +236,8 @@ static int undo_drain(struct txn *t)
 
 const struct engine engine_undo = {
     .name = "undo",
+    .log_bit = 0,
+    .recover = undo_recover,
     .in_place = true,
     .load = undo_load,
     .unload = undo_unload,

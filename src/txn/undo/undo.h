@@ -28,7 +28,9 @@
 
 #include "txn/txn.h"
 
+/* commit() and recover() of struct engine. */
 int undo_commit(struct txn *t);
+int undo_recover(struct txn *t, uint64_t base, struct recovered *found);
 
 /* All slots in use of the open epoch's half are fenced: store this fact for recovery. */
 static inline void undo_note_images(struct txn *t)
