@@ -298,15 +298,14 @@ void allocator_undo_call(struct allocator *a, struct allocator_call call)
     lock_release(&a->lock);
 }
 
-struct allocator_call allocator_begin_commit(struct allocator *a)
+void allocator_begin_commit(struct allocator *a)
 {
     lock_acquire(&a->lock);
-    struct allocator_call call = allocator_begin_call(a);
+    a->commit = allocator_begin_call(a);
     note_changes(a);
-    return call;
 }
 
-uint64_t allocator_end_commit(struct allocator *a, struct allocator_call call, int result)
+uint64_t allocator_end_commit(struct allocator *a, int result)
 {
     if (result == 0) {
         for (struct slab *s = a->touched; s; s = s->next_touched) {
@@ -316,7 +315,7 @@ uint64_t allocator_end_commit(struct allocator *a, struct allocator_call call, i
         }
         a->touched = NULL;
     } else {
-        allocator_undo_locked(a, call);
+        allocator_undo_locked(a, a->commit);
     }
     uint64_t committed = a->t->epoch - 1;
     lock_release(&a->lock);

@@ -60,17 +60,6 @@ struct slab {
     bool loaded, listed, touched;
 };
 
-struct allocator {
-    struct txn *t;
-    struct container *c;
-    struct lock lock;   /* guards everything here, the journal, and commit against allocation */
-    struct slab *slabs; /* one a segment; a table of segments_max, filled as needed */
-    uint32_t *first;    /* per class: the list of slabs; SLAB_NONE at the end */
-    uint32_t classes;
-    struct slab *touched;
-    uint64_t rollbacks; /* count that the program asked for, without those of clear */
-};
-
 /*
  * A call that fails has changed nothing. It begins with allocator_begin_call(). Then it may allocate
  * objects, and make maps of pointers. If it fails, it frees its objects and calls allocator_undo_call().
@@ -82,6 +71,18 @@ struct allocator {
 struct allocator_call {
     struct txn_call txn;
     uint64_t maps_made;
+};
+
+struct allocator {
+    struct txn *t;
+    struct container *c;
+    struct lock lock;   /* guards everything here, the journal, and commit against allocation */
+    struct slab *slabs; /* one a segment; a table of segments_max, filled as needed */
+    uint32_t *first;    /* per class: the list of slabs; SLAB_NONE at the end */
+    uint32_t classes;
+    struct slab *touched;
+    struct allocator_call commit; /* where the commit under way began */
+    uint64_t rollbacks;           /* count that the program asked for, without those of clear */
 };
 
 static inline struct allocator_call allocator_begin_call(const struct allocator *a)
@@ -114,8 +115,8 @@ bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *sta
  * release the lock. Returns the epoch of the last transaction that has been committed, by this call or
  * before.
  */
-struct allocator_call allocator_begin_commit(struct allocator *a);
-uint64_t allocator_end_commit(struct allocator *a, struct allocator_call call, int result);
+void allocator_begin_commit(struct allocator *a);
+uint64_t allocator_end_commit(struct allocator *a, int result);
 
 int allocator_rollback(struct allocator *a);
 int allocator_clear(struct allocator *a);

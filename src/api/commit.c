@@ -64,13 +64,13 @@ static int commit_stores(struct txn *t)
 
 int api_commit_transaction(pm_container *c, uint64_t *epoch)
 {
-    struct allocator_call call = allocator_begin_commit(&c->allocator);
+    allocator_begin_commit(&c->allocator);
     int result = track_map_pointers(&c->txn);
     if (result == 0)
         result = track_check_pointers(&c->txn);
     if (result == 0)
         result = commit_stores(&c->txn);
-    *epoch = allocator_end_commit(&c->allocator, call, result);
+    *epoch = allocator_end_commit(&c->allocator, result);
     return result;
 }
 
@@ -115,7 +115,7 @@ static int commit_discovering(pm_container *c, struct frame program, uint64_t *e
     return result;
 }
 
-static int commit(pm_container *c, struct frame program, uint64_t *epoch)
+static inline int commit(pm_container *c, struct frame program, uint64_t *epoch)
 {
     if (may_commit(c) != 0)
         return -1;

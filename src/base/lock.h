@@ -53,12 +53,4 @@ static inline void lock_release(struct lock *lock)
 void lock_acquire_masked(struct lock *lock, sigset_t *saved);
 void lock_release_masked(struct lock *lock, const sigset_t *saved);
 
-/*
- * Make sure that children of fork(2) find the lock free: it is taken before a fork, and released on
- * both sides. Call this from a constructor. A thread that opens a container holds another lock that is
- * also taken before a fork, and may want this lock. So before a fork this lock must be taken last: the
- * handler registered first is called last.
- */
-void lock_over_forks(struct lock *lock);
-
 #endif

@@ -1,5 +1,6 @@
 #include "discovery/exclusions.h"
 
+#include "base/fork.h"
 #include "base/lock.h"
 #include "base/vector.h"
 #include "discovery/heap.h"
@@ -20,7 +21,7 @@ static struct vector list;
 /* A child of fork(2) may free objects with excluded fields, on its copy of the heap. */
 static __attribute__((constructor(101))) void begin(void)
 {
-    lock_over_forks(&exclusions_lock);
+    fork_take(FORK_EXCLUSIONS, &exclusions_lock);
 }
 
 static struct exclusion *at(uint64_t i)

@@ -2,6 +2,7 @@
 #include "discovery/heap.h"
 
 #include "backend/backend.h"
+#include "base/fork.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/panic.h"
@@ -78,16 +79,6 @@ static void choose_sizes(void)
 
 static void give_back_cache(void *);
 
-static void before_fork(void)
-{
-    lock_acquire(&heap_lock);
-}
-
-static void after_fork(void)
-{
-    lock_release(&heap_lock);
-}
-
 /* Keep memory in a child of fork(2). The child goes on with its copy of the heap, and of the heap's part
  * of the tables. */
 static int inherit(uintptr_t address, uint64_t size)
@@ -118,8 +109,8 @@ static void start(void)
     live = map_inherited_table(VOLATILE_SIZE / HEAP_GRANULE);
     choose_sizes();
     is_on = spans && live && cards_start() && map_heap() == 0 &&
-            pthread_atfork(before_fork, after_fork, after_fork) == 0 &&
             pthread_key_create(&cache_key, give_back_cache) == 0;
+    fork_take(FORK_HEAP, &heap_lock);
     if (!is_on) {
         pm__fail(ENOMEM, "no address space for the heap of `pmcc --discover`, which needs some 75 "
                          "TiB; raise ulimit -v, -d or -s, or set vm.overcommit_memory to 1");

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "discovery/roots.h"
 
+#include "base/fork.h"
 #include "base/bits.h"
 #include "base/lock.h"
 #include "base/panic.h"
@@ -33,7 +34,7 @@ static const struct pm__roots **module_at(uint64_t i)
 /* A child of fork(2) unloads modules, at its end at the latest, so the lock must work there. */
 static __attribute__((constructor(101))) void begin(void)
 {
-    lock_over_forks(&modules_lock);
+    fork_take(FORK_MODULES, &modules_lock);
 }
 
 static void forget_verdicts(void)

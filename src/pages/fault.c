@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "pages/fault.h"
 
+#include "base/fork.h"
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/panic.h"
@@ -268,17 +269,15 @@ bool fault_in_child(void)
     return atomic_load_explicit(&abandoned, memory_order_relaxed);
 }
 
-/* Runs once for the process; steps that failed are tried again. -errno */
+/* Runs once for the process; what failed is tried again. -errno */
 static int start(void)
 {
     static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
-    static bool forks_watched, faults_watched;
+    static bool faults_watched;
     int error = 0;
     pthread_mutex_lock(&starting);
-    if (!forks_watched)
-        error = -pthread_atfork(before_fork, after_fork, in_child);
-    forks_watched |= error == 0;
-    if (error == 0 && !faults_watched)
+    fork_call(FORK_OPENING, before_fork, after_fork, in_child);
+    if (!faults_watched)
         error = dispatch_start();
     faults_watched |= error == 0;
     pthread_mutex_unlock(&starting);
@@ -291,7 +290,7 @@ int fault_begin_open(const char *path)
         return -1;
     int error = start();
     if (error != 0)
-        return pm__fail_system(-error, "%s: cannot watch for fork() or page faults", path);
+        return pm__fail_system(-error, "%s: cannot watch for page faults", path);
     pthread_mutex_lock(&opening);
     return 0;
 }

@@ -47,12 +47,18 @@ enum page_fate { PAGE_CLOSES, PAGE_STAYS_OPEN, PAGE_STAYS_LISTED };
 /* A page that the next commit must look at. */
 struct page_entry {
     uint32_t page;
-    uint32_t slot;  /* undo: slot of its image, or SLOT_NONE for a page that was fresh */
-    uint64_t sum;   /* undo, if it has a slot: checksum of the contents at the start of the epoch */
-    uint64_t now;   /* undo: checksum at this commit */
-    bool announced; /* redo: marks tell of the stores to it, so it may stay open after a commit */
-    bool changed;   /* redo: this commit has found changes on it */
-    enum page_fate fate; /* redo: what becomes of it at this commit */
+    uint32_t slot; /* undo: slot of its image, or SLOT_NONE for a page that was fresh */
+    union {
+        struct {          /* undo */
+            uint64_t sum; /* if it has a slot: checksum of the contents at the start of the epoch */
+            uint64_t now; /* checksum at this commit */
+        };
+        struct {            /* redo */
+            bool announced; /* marks tell of the stores to it, so it may stay open after a commit */
+            bool changed;   /* this commit has found changes on it */
+            enum page_fate fate; /* what becomes of it at this commit */
+        };
+    };
 };
 
 struct pages {

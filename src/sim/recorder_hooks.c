@@ -84,9 +84,9 @@ int __wrap_container_delete(const char *path)
 WRAPPED(allocator_end_commit);
 WRAPPED(txn_wait);
 
-uint64_t __wrap_allocator_end_commit(struct allocator *a, struct allocator_call call, int result)
+uint64_t __wrap_allocator_end_commit(struct allocator *a, int result)
 {
-    uint64_t committed = __real_allocator_end_commit(a, call, result);
+    uint64_t committed = __real_allocator_end_commit(a, result);
     if (result == 0)
         recorder_note(a->c->fd, a->c->medium.ops->power_safe ? STREAM_COMMITTED : STREAM_UNSAFE,
                       committed);

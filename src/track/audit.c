@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define AUDIT_EVERY 64
 /* The audit examines the states of at most this many pages to find the next open page. */
 #define AUDIT_LOOK 256
 static const char remedy[] = "was not announced: compile the code that makes it with pmcc, or call "
@@ -163,9 +162,9 @@ __attribute__((noinline)) static bool audit(struct txn *t)
     return true;
 }
 
-int track_audit(struct txn *t)
+int track_audit_pages(struct txn *t)
 {
-    if (!t->tracker.stores || (!t->tracker.audit && t->commits % AUDIT_EVERY != 0) || !audit(t))
+    if (!audit(t))
         return 0;
     errno = EFAULT; /* the message on stderr may have changed errno */
     return -1;

@@ -40,10 +40,8 @@ static int check_declared(struct txn *t)
     return result;
 }
 
-int track_check_pointers(struct txn *t)
+int track_check_changed(struct txn *t)
 {
-    if (!t->looks)
-        return 0;
     int result = t->c->vouched ? check_declared(t) : 0;
     if (result == 0 && t->audit_pointers)
         strays_warn(t);

@@ -286,10 +286,8 @@ static int map_marked(struct txn *t)
     return result;
 }
 
-int track_map_pointers(struct txn *t)
+int track_map_kinds(struct txn *t)
 {
-    if (!t->tracker.kinds)
-        return 0;
     int result = track_visit_listed(t, map_line, NULL);
     return result == 0 ? map_marked(t) : result;
 }

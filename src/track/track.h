@@ -80,17 +80,36 @@ int track_refuse_pieced(const struct txn *t, uint64_t offset);
 
 /* Bring the pointer map up to date with the transaction's stores. The allocator's lock is held, the page
  * lock is not. 0, or -1 with a message. Linear in the lines stored to. */
-int track_map_pointers(struct txn *t);
+int track_map_kinds(struct txn *t);
+
+static inline int track_map_pointers(struct txn *t)
+{
+    return t->tracker.kinds ? track_map_kinds(t) : 0;
+}
 
 /* Where no code tells kinds: if the program vouches for its declared pointers, check those on changed pages;
  * and under LIBPM_AUDIT warn of words that look like pointers. Locking and result as track_map_pointers(). */
-int track_check_pointers(struct txn *t);
+int track_check_changed(struct txn *t);
+
+static inline int track_check_pointers(struct txn *t)
+{
+    return t->looks ? track_check_changed(t) : 0;
+}
 
 /*
  * Compare open pages with home: one page every AUDIT_EVERY commits. Under LIBPM_AUDIT compare all open
  * pages at every commit, and the images too. -1 with EFAULT and a message if it finds a missed store. All
  * missed stores are then marked, and no image is left. Between txn_begin_commit() and txn_end_commit().
  */
-int track_audit(struct txn *t);
+int track_audit_pages(struct txn *t);
+
+/* Without LIBPM_AUDIT one commit in so many looks for missed stores. */
+#define AUDIT_EVERY 64
+
+static inline int track_audit(struct txn *t)
+{
+    bool due = t->tracker.stores && (t->tracker.audit || t->commits % AUDIT_EVERY == 0);
+    return due ? track_audit_pages(t) : 0;
+}
 
 #endif

@@ -189,30 +189,11 @@ int txn_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t ex
     return t->engine->reserve(t, pages, extra_pages, extra_words);
 }
 
-/* While we commit, signal handlers may store, or read pages that must be made first. With concurrent
- * stores other threads may store too. So if either can happen, signals wait. */
-int txn_begin_commit(struct txn *t, sigset_t *saved)
+int txn_begin_guarded_commit(struct txn *t, sigset_t *saved)
 {
-    if (t->concurrent || t->translation)
-        lock_acquire_masked(&t->lock, saved);
-    else
-        lock_acquire(&t->lock);
+    lock_acquire_masked(&t->lock, saved);
     int error = t->concurrent ? pages_close_listed(&t->pages) : 0;
     return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot protect pages", t->c->path);
-}
-
-int txn_commit(struct txn *t)
-{
-    return t->engine->commit(t);
-}
-
-void txn_end_commit(struct txn *t, const sigset_t *saved)
-{
-    t->note_count = 0;
-    if (t->concurrent || t->translation)
-        lock_release_masked(&t->lock, saved);
-    else
-        lock_release(&t->lock);
 }
 
 int txn_wait(struct txn *t, uint64_t epoch)

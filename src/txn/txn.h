@@ -220,9 +220,37 @@ void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count);
  *
  * The first two return 0, or -1 with a message.
  */
-int txn_begin_commit(struct txn *t, sigset_t *saved);
-int txn_commit(struct txn *t);
-void txn_end_commit(struct txn *t, const sigset_t *saved);
+
+int txn_begin_guarded_commit(struct txn *t, sigset_t *saved);
+
+/* While a thread commits, signal handlers may store, or read pages that must be made first. With concurrent
+ * stores other threads may store too. If either can happen, signals wait. */
+static inline bool txn_guards_commits(const struct txn *t)
+{
+    return t->concurrent || t->translation;
+}
+
+static inline int txn_begin_commit(struct txn *t, sigset_t *saved)
+{
+    if (txn_guards_commits(t))
+        return txn_begin_guarded_commit(t, saved);
+    lock_acquire(&t->lock);
+    return 0;
+}
+
+static inline int txn_commit(struct txn *t)
+{
+    return t->engine->commit(t);
+}
+
+static inline void txn_end_commit(struct txn *t, const sigset_t *saved)
+{
+    t->note_count = 0;
+    if (txn_guards_commits(t))
+        lock_release_masked(&t->lock, saved);
+    else
+        lock_release(&t->lock);
+}
 
 /* Wait until the commit of `epoch` is durable. -1 with a message. No lock is held. */
 int txn_wait(struct txn *t, uint64_t epoch);

@@ -19,8 +19,6 @@
     FAILING(opendir, DIR *, (const char *path), (path), NULL)                                      \
     FAILING(read, ssize_t, (int fd, void *to, size_t size), (fd, to, size), -1)                    \
     FAILING(stat, int, (const char *path, struct stat *st), (path, st), -1)                        \
-    FAILING(pthread_atfork, int, (void (*before)(void), void (*after)(void), void (*child)(void)), \
-            (before, after, child), ENOMEM)                                                        \
     FAILING(pthread_key_create, int, (pthread_key_t * key, void (*destroy)(void *)),               \
             (key, destroy), ENOMEM)                                                                \
     FAILING(pthread_setspecific, int, (pthread_key_t key, const void *value), (key, value),        \
