@@ -2,7 +2,11 @@
  * Proves that a store cannot hit the arena. libpm alone reserves the arena. So the arena has no stack, no
  * globals, no thread-locals, and no memory of malloc().
  *
- * For results of operator new there is no proof: a program may replace operator new and call pm_malloc().
+ * There is no proof for two kinds of results, since they may lead to memory of a container:
+ *
+ *  - operator new: a program may replace it by one that calls pm_malloc().
+ *  - realloc(), strdup() and their kin: a program may have its own in another file. It resizes or copies
+ *    what is in a container. For malloc() that is no use: libc and libpm would get such memory, too.
  */
 #include "base/marks.h"
 #include "writes.h"
@@ -19,17 +23,15 @@ static bool is_fresh_from_malloc(const Value *object, const TargetLibraryInfo &l
 {
     auto *call = dyn_cast<CallBase>(object);
     LibFunc function;
-    if (!call || call->isNoBuiltin() || !libc.getLibFunc(*call, function) || !libc.has(function))
+    if (!call || call->isNoBuiltin() || !libc.getLibFunc(*call, function) || !libc.has(function) ||
+        !call->getCalledFunction()->isDeclaration())
         return false;
     switch (function) {
     case LibFunc_malloc:
     case LibFunc_calloc:
-    case LibFunc_realloc:
     case LibFunc_aligned_alloc:
     case LibFunc_memalign:
     case LibFunc_valloc:
-    case LibFunc_strdup:
-    case LibFunc_strndup:
         return true;
     default:
         return false;
