@@ -51,10 +51,25 @@ static bool is_outside_object(const Value *object, const TargetLibraryInfo &libc
     return is_fresh_from_malloc(object, libc);
 }
 
+bool is_in_segment(const Value *pointer)
+{
+    constexpr unsigned gs = 256, fs = 257; // %ss is 258, and begins at 0
+    unsigned space = pointer->getType()->getScalarType()->getPointerAddressSpace();
+    return space == gs || space == fs;
+}
+
+/* Below 4 GiB, or among the addresses of the kernel. */
+static bool has_32_bits(const Value *pointer)
+{
+    constexpr unsigned with_sign = 270, without_sign = 271;
+    unsigned space = pointer->getType()->getScalarType()->getPointerAddressSpace();
+    return space == with_sign || space == without_sign;
+}
+
 bool is_outside(const Value *pointer, const TargetLibraryInfo &libc)
 {
-    if (pointer->getType()->getScalarType()->getPointerAddressSpace() != 0)
-        return true; // relative to %fs or %gs: memory of the thread
+    if (is_in_segment(pointer) || has_32_bits(pointer))
+        return true;
     SmallVector<const Value *, 4> objects;
     getUnderlyingObjects(pointer, objects, nullptr, 0);
     return all_of(objects, [&](const Value *object) { return is_outside_object(object, libc); });
