@@ -7,6 +7,9 @@
  *  - operator new: a program may replace it by one that calls pm_malloc().
  *  - realloc(), strdup() and their kin: a program may have its own in another file. It resizes or copies
  *    what is in a container. For malloc() that is no use: libc and libpm would get such memory, too.
+ *
+ * Nor is a constant address a proof, if a number that is not constant is added: the number may be the whole
+ * address, and the constant NULL.
  */
 #include "base/marks.h"
 #include "writes.h"
@@ -40,15 +43,21 @@ static bool is_fresh_from_malloc(const Value *object, const TargetLibraryInfo &l
 
 static bool is_outside_object(const Value *object, const TargetLibraryInfo &libc)
 {
-    if (isa<AllocaInst, GlobalValue, ConstantPointerNull, UndefValue>(object))
+    if (isa<AllocaInst, UndefValue>(object))
         return true;
+    if (auto *global = dyn_cast<GlobalValue>(object))
+        return !global->hasExternalWeakLinkage(); // it may be missing, and its address NULL
     if (auto *argument = dyn_cast<Argument>(object))
         return argument->hasByValAttr() || argument->hasInAllocaAttr();
-    if (Operator::getOpcode(object) == Instruction::IntToPtr) {
-        auto *address = dyn_cast<ConstantInt>(cast<Operator>(object)->getOperand(0));
-        return address && address->getZExtValue() - ARENA_HINT >= ARENA_SIZE;
-    }
     return is_fresh_from_malloc(object, libc);
+}
+
+static bool is_constant_outside(const Value *pointer)
+{
+    if (Operator::getOpcode(pointer) != Instruction::IntToPtr)
+        return isa<ConstantPointerNull>(pointer);
+    auto *address = dyn_cast<ConstantInt>(cast<Operator>(pointer)->getOperand(0));
+    return address && address->getZExtValue() - ARENA_HINT >= ARENA_SIZE;
 }
 
 bool is_in_segment(const Value *pointer)
@@ -68,7 +77,7 @@ static bool has_32_bits(const Value *pointer)
 
 bool is_outside(const Value *pointer, const TargetLibraryInfo &libc)
 {
-    if (is_in_segment(pointer) || has_32_bits(pointer))
+    if (is_in_segment(pointer) || has_32_bits(pointer) || is_constant_outside(pointer))
         return true;
     SmallVector<const Value *, 4> objects;
     getUnderlyingObjects(pointer, objects, nullptr, 0);

@@ -359,3 +359,30 @@ SUBJECT(copies_from_segment)
     commit();
     *(struct node *)(m + 64) = *(SPACE(257) struct node *)0;
 }
+
+/* The base is a constant, and what is added to it an address. */
+extern long missing[] __attribute__((weak));
+__attribute__((optnone, noinline)) static void adds_to_constant(char *m, long n)
+{
+    ((long *)0)[(uintptr_t)m / 8] = n;
+    ((struct words *)0)[((uintptr_t)m + 1024) / sizeof(struct words)].word[1] = n;
+    ((long *)4096)[((uintptr_t)m + 3000 - 4096) / 8] = n;
+    missing[((uintptr_t)m + 4000) / 8] = n;
+}
+SUBJECT(stores_from_constant)
+{
+    adds_to_constant(m, n);
+}
+#ifdef NULL_IS_VALID
+static inline char *at(char *base, uintptr_t offset)
+{
+    return base + offset;
+}
+SUBJECT(stores_from_null)
+{
+    *(long *)at(NULL, (uintptr_t)m) = n;
+    *at(NULL, (uintptr_t)m + 200) = 1;
+    for (long i = 0; i < n; i++)
+        ((long *)0)[((uintptr_t)m + 400) / 8 + i] = i;
+}
+#endif
