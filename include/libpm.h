@@ -665,14 +665,17 @@ typedef int pm_progress(void *context, uint64_t done, uint64_t total);
  * has the original's permissions, but for the umask.
  *
  * `progress`, unless NULL, is called with `context` after each MiB or so. It may use `c`, but not close,
- * compact or copy it.
+ * compact or copy it. If it commits much at each call, a pass over the changes follows without calls, so
+ * that the copying ends.
  *
- * Linear in the container, without free space and log. There is one pause, in which commits and first
- * stores to a page wait. In the pause pm_copy() copies pages in memory, for about 1 us each. These are
- * the pages that commits changed during the last pass over the changes, mostly 256 at most. Under undo
- * there are also the pages to which the open transaction has stored. Beside a thread that commits
- * without end the pause was 0.1 ms with 10 pages a commit, and 0.9 ms with 1000 (docs/reliability.md).
- * Commits to the same disk also wait for the disk.
+ * Linear in the container, without free space and log, whatever is committed meanwhile: it copies all
+ * pages once, and then makes at most seven passes over the changes. There is one pause, in which
+ * commits and first stores to a page wait. In the pause pm_copy() copies pages in memory, for about 1
+ * us each. These are the pages that commits changed during the last pass over the changes, mostly 256
+ * at most. If other threads change pages as fast as pm_copy() copies them, there are as many as they
+ * changed during the seventh pass. Under undo there are also the pages to which the open transaction
+ * has stored. Beside a thread that commits without end the pause was 0.1 ms with 10 pages a commit,
+ * and 0.9 ms with 1000 (docs/reliability.md). Commits to the same disk also wait for the disk.
  *
  *     EINVAL     `c` or `path` is NULL
  *     EEXIST     there is a file at `path`

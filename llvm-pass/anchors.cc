@@ -97,6 +97,7 @@ void StrayPointers::find_stray_pointers()
         for (Instruction &instruction : block)
             if (auto *arithmetic = dyn_cast<GetElementPtrInst>(&instruction))
                 if (!arithmetic->isInBounds() && arithmetic->getType()->isPointerTy() &&
+                    !isa<Constant>(arithmetic->getPointerOperand()) && // then the sum is the pointer
                     !is_outside(arithmetic, libc_))
                     stray_.insert(arithmetic);
     for (size_t i = 0; i < stray_.size(); i++)

@@ -72,6 +72,20 @@ static Value *is_in_arena(IRBuilder<> &builder, Value *address)
                                 Constant::getNullValue(type));
 }
 
+/* A pointer, or a vector of them, of the address space 0. */
+static Value *flat(IRBuilder<> &builder, Value *pointer)
+{
+    Type *type = pointer->getType(), *plain = builder.getPtrTy();
+    if (type->getScalarType() == plain)
+        return pointer;
+    Type *number = builder.getInt64Ty();
+    if (auto *vector = dyn_cast<VectorType>(type)) {
+        number = VectorType::get(number, vector->getElementCount());
+        plain = VectorType::get(plain, vector->getElementCount());
+    }
+    return builder.CreateIntToPtr(builder.CreatePtrToInt(pointer, number), plain);
+}
+
 /* Whether a value may lead into the arena, or into a module that is not always at the same addresses.
  * Both lie at 16 TiB or above, and below the addresses of the kernel. */
 static Value *may_be_address(IRBuilder<> &builder, Value *value)
@@ -198,7 +212,7 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     const DataLayout &layout = load->getModule()->getDataLayout();
     uint64_t size = layout.getTypeStoreSize(load->getType());
     Type *words = FixedVectorType::get(builder.getInt64Ty(), size / word_size);
-    Value *from = load->getPointerOperand(), *value = load;
+    Value *from = flat(builder, load->getPointerOperand()), *value = load;
     if (load->getType()->isPtrOrPtrVectorTy())
         value = builder.CreatePtrToInt(load, layout.getIntPtrType(load->getType()));
     Value *candidates = may_be_address(builder, builder.CreateBitCast(value, words));
@@ -254,9 +268,12 @@ void Emitter::prepare(ArrayRef<Write> writes)
             !loaded_.count(write.loaded))
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
     for (const Write &write : writes)
-        if (LoadInst *half = write.half_of; half && write.tells && !loaded_.count(half))
-            loaded_[half] =
-                kind_of_whole(half->getNextNode(), half->getPointerOperand(), KIND_BY_VALUE);
+        if (LoadInst *half = write.half_of; half && write.tells && !loaded_.count(half)) {
+            Instruction *behind = half->getNextNode();
+            IRBuilder<> builder(behind);
+            Value *from = flat(builder, half->getPointerOperand());
+            loaded_[half] = kind_of_whole(behind, from, KIND_BY_VALUE);
+        }
 }
 
 /* The kinds of a write as the kinds table has them: in Write::kinds data is 0, in the table KIND_DATA. */
@@ -427,9 +444,13 @@ void Emitter::mark_scatter(const Write &write)
     }
 }
 
-void Emitter::emit(const Write &write)
+void Emitter::emit(Write write)
 {
     addresses_.clear();
+    IRBuilder<> before(write.at);
+    write.pointer = flat(before, write.pointer);
+    if (write.from)
+        write.from = flat(before, write.from);
     if (write.shape == Write::Scatter)
         return mark_scatter(write);
     if (write.shape != Write::Bytes)

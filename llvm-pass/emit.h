@@ -21,7 +21,7 @@ class Emitter
     void prepare(llvm::ArrayRef<Write> writes);
 
     /** Emit the mark of a write. It changes the control flow around write.at, so analyses are void. */
-    void emit(const Write &write);
+    void emit(Write write);
 
     /** Remove those declarations of the constructor that no mark uses. */
     void remove_unused();

@@ -44,11 +44,14 @@ bool can_hold_pointer(const GlobalVariable &variable)
     return !type->isFloatingPointTy() && !(type->isIntegerTy() && type->getIntegerBitWidth() < 64);
 }
 
+/* From here on address spaces are segments, or have pointers of other sizes. */
+constexpr unsigned spaces_of_x86 = 256;
+
 bool is_root(const GlobalVariable &variable)
 {
     return !variable.isDeclaration() && !variable.hasAvailableExternallyLinkage() &&
            !variable.isConstant() && !variable.getName().starts_with("llvm.") &&
-           variable.getAddressSpace() == 0 && can_hold_pointer(variable);
+           variable.getAddressSpace() < spaces_of_x86 && can_hold_pointer(variable);
 }
 
 /* Whether later passes will drop the value, because nothing uses it any more. */
@@ -131,7 +134,8 @@ class Tables
                                               GlobalValue::InternalLinkage, "pm.local", module_);
         function->setComdat(variable.getComdat());
         IRBuilder<> builder(BasicBlock::Create(context(), "", function));
-        builder.CreateRet(builder.CreateThreadLocalAddress(&variable));
+        Value *address = builder.CreateThreadLocalAddress(&variable);
+        builder.CreateRet(builder.CreatePointerBitCastOrAddrSpaceCast(address, pointer_));
         return function;
     }
 

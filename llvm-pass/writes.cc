@@ -472,6 +472,9 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
         for (LoadInst **load : {&write.loaded, &write.half_of})
             if (*load && is_outside((*load)->getPointerOperand(), libc))
                 *load = nullptr; // libpm knows no kind of it: the word goes by its value
+    for (Write &write : drop_begin(writes, first))
+        if (write.from && is_in_segment(write.from))
+            write.from = Constant::getNullValue(PointerType::getUnqual(instruction.getContext()));
 }
 
 } // namespace pmcc

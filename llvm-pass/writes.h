@@ -72,6 +72,10 @@ struct Write {
 /** Bytes of the largest write whose kinds are told word by word: one line. */
 constexpr uint64_t kinds_size_max = 64;
 
+/** Whether `pointer` is relative to %fs or %gs: it leads to memory of the thread. Pointers of all other
+ * address spaces are plain addresses. */
+bool is_in_segment(const llvm::Value *pointer);
+
 /** Whether the memory at `pointer` is certainly not in the arena. */
 bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc);
 

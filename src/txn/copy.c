@@ -2,6 +2,10 @@
  * See copy.h. Costs: the copy reads and writes everything but log and free space. While it runs, a commit
  * spends some nanoseconds to note each page. The pause copies the pages that changed since the last pass,
  * mostly fewer than FEW. Under undo it also copies the pages that the open transaction has stored to.
+ *
+ * The copy ends, whatever `progress` and other threads commit. There are at most PASSES_MAX passes, and each
+ * copies a page at most once. After the last pass only the room for the pause grows, to twice what is left
+ * each time. The pages left are at most all pages of the container, so that ends too.
  */
 #define _GNU_SOURCE
 #include "txn/copy.h"
@@ -20,8 +24,8 @@
 #include <unistd.h>
 
 #define CHUNK      (UINT64_C(1) << 20) /* bytes from one call of `progress` to the next */
-#define FEW        256u                /* the pause begins when at most this many pages are left, */
-#define PASSES_MAX 8                   /* or after this many passes */
+#define FEW        256u                /* the pause begins when at most this many pages changed, */
+#define PASSES_MAX 7                   /* or after this many passes over the changes */
 
 struct job {
     struct txn *t;
@@ -133,20 +137,23 @@ static int compare_pages(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Step 3: copy the pages of a set, and empty it. */
-static int copy_set(struct job *j, struct page_set *set)
+/* Step 3: copy the pages of a set, and empty it. The last pass does not call `progress`, since its commits
+ * would make the pause longer. */
+static int copy_set(struct job *j, struct page_set *set, bool is_last)
 {
-    uint32_t n;
+    uint32_t n, told = 0;
     int result = 0;
     qsort(set->pages, set->count, sizeof *set->pages, compare_pages);
     for (uint32_t i = 0; i < set->count && result == 0; i += n) {
         for (n = 1; i + n < set->count && n < CHUNK >> PM_PAGE_SHIFT &&
                     set->pages[i + n] == set->pages[i] + n;)
             n++;
-        result =
-            copy_range(j, (uint64_t)set->pages[i] << PM_PAGE_SHIFT, (uint64_t)n << PM_PAGE_SHIFT);
-        if (result == 0)
+        result = copy_range(j, (uint64_t)set->pages[i] << PM_PAGE_SHIFT,
+                            (uint64_t)n << PM_PAGE_SHIFT);
+        if (result == 0 && !is_last && i + n - told >= CHUNK >> PM_PAGE_SHIFT) {
             result = tell(j, UINT64_MAX);
+            told = i + n;
+        }
     }
     for (uint32_t i = 0; i < set->count; i++)
         set->bits[set->pages[i] / 64] = 0;
@@ -214,23 +221,26 @@ static void take_state(struct job *j)
 }
 
 /*
- * Step 4, if few pages are left, or after PASSES_MAX passes. If it returns false, first copy `*set`, and
- * make room for `*room` pages.
+ * Step 4, if few pages have changed, or after PASSES_MAX passes. If it returns false, make room for `*room`
+ * pages, and then copy `*set`, unless it is NULL.
  */
-static bool take(struct job *j, unsigned pass, uint32_t *room, struct page_set **set)
+static bool take(struct job *j, unsigned passes, uint32_t *room, struct page_set **set)
 {
     struct txn *t = j->t;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    *set = t->copy->changed;
-    uint32_t left = (*set)->count + (t->engine->in_place ? t->pages.count : 0);
-    bool taken = left <= j->room && (left <= FEW || pass >= PASSES_MAX);
+    uint32_t changed = t->copy->changed->count;
+    uint32_t left = changed + (t->engine->in_place ? t->pages.count : 0);
+    bool passed = changed <= FEW || passes >= PASSES_MAX, taken = passed && left <= j->room;
+    *set = NULL;
     if (taken) {
         take_pages(j);
         take_state(j); /* nobody reads the notes that commits make from here on */
+    } else if (passed) {
+        *room = 2 * left; /* other threads may commit while the kernel provides it */
     } else {
+        *set = t->copy->changed;
         t->copy->changed = *set == &j->sets[0] ? &j->sets[1] : &j->sets[0];
-        *room = (uint32_t)max_u64(2 * FEW, 2 * (uint64_t)left);
     }
     lock_release_masked(&t->lock, &saved);
     return taken;
@@ -275,15 +285,20 @@ static bool clone(struct job *j)
 static int copy(struct job *j)
 {
     uint32_t room = 2 * FEW;
+    unsigned passes = 0;
     if (!clone(j) && (allocate(j, container_bytes(j->t->c)) != 0 || copy_all(j) != 0))
         return -1;
-    for (unsigned pass = 1;; pass++) {
-        struct page_set *left;
+    for (;;) {
+        struct page_set *changed;
         if (make_room(j, room) != 0)
             return -1;
-        if (take(j, pass, &room, &left))
+        if (take(j, passes, &room, &changed))
             return write_taken(j);
-        if (allocate(j, container_bytes(j->t->c)) != 0 || copy_set(j, left) != 0)
+        if (!changed)
+            continue;
+        passes++;
+        if (allocate(j, container_bytes(j->t->c)) != 0 ||
+            copy_set(j, changed, passes == PASSES_MAX) != 0)
             return -1;
     }
 }

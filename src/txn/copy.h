@@ -8,7 +8,7 @@
  *
  *   2  All segments with data or metadata are copied, without a lock. Some pages may be torn.
  *
- *   3  Pages that were changed meanwhile are copied again, and again, until few are left.
+ *   3  Pages that were changed meanwhile are copied again, until few are left, or seven times.
  *
  *   4  The pause, under the page lock: the pages that are left are copied to memory. Pages of the open
  *      transaction are copied from their images.

@@ -62,6 +62,47 @@ void *outside(long n, struct node by_value)
     return n & 1 ? (void *)cleared : (void *)&global;
 }
 
+// A program may have its own of these in another file, for what is in a container.
+// CHECK-LABEL: @resized(
+// CHECK: call preserve_mostcc void @pm__mark
+long *resized(long n, long *p)
+{
+    p = realloc(p, 8 * n);
+    p[n - 1] = n;
+    return p;
+}
+// CHECK-LABEL: @copied_text(
+// CHECK: call preserve_mostcc void @pm__mark
+char *copied_text(const char *from)
+{
+    char *text = strdup(from);
+    text[0] = 'X';
+    return text;
+}
+// CHECK-LABEL: @copied_part(
+// CHECK: call preserve_mostcc void @pm__mark
+char *copied_part(const char *from)
+{
+    char *text = strndup(from, 7);
+    text[0] = 'X';
+    return text;
+}
+
+// And of this in the same file.
+// CHECK-LABEL: @from_own(
+// CHECK: call preserve_mostcc void @pm__mark(
+void *own_memory;
+__attribute__((noinline)) void *valloc(size_t bytes)
+{
+    return bytes > 64 ? own_memory : NULL;
+}
+long *from_own(long n)
+{
+    long *p = valloc(n);
+    *p = n;
+    return p;
+}
+
 // A call may commit: marks on both sides of it.
 // CHECK-LABEL: @around_call(
 // CHECK: call preserve_mostcc void @pm__mark(

@@ -24,6 +24,8 @@ __attribute__((weak)) void *weak;
 __attribute__((section("elsewhere"))) static void *placed;
 __attribute__((common)) void *common;
 const char *text = "variable";
+static void *__attribute__((address_space(1))) spaced;
+static _Thread_local void *__attribute__((address_space(1))) spaced_local;
 
 static int small;
 static short numbers[100];
@@ -49,6 +51,8 @@ USE(lists_variables, "")
     ASSERT_GLOBAL(placed, 1);
     ASSERT_GLOBAL(common, 1);
     ASSERT_GLOBAL(text, 1);
+    assert(count_global((void *)&spaced, sizeof spaced) == 1);
+    assert(count_local((void *)&spaced_local, sizeof spaced_local) == 1);
     static void *inside;
     ASSERT_GLOBAL(inside, 1);
     setjmp(state);

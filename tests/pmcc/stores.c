@@ -314,3 +314,75 @@ SUBJECT(is_not_optimised)
 {
     not_optimised(m, n);
 }
+
+#define SPACE(number) __attribute__((address_space(number)))
+
+struct words {
+    long word[12];
+};
+
+/* Address spaces that are no segment: their pointers are plain addresses. */
+SUBJECT(stores_in_other_space)
+{
+    *(SPACE(1) long *)m = n;
+    *(SPACE(1) char *)(m + 100) = (char)n;
+    *(SPACE(2) long *)(m + 200) = *(SPACE(1) long *)(m + 8) + n + 1;
+    m[512] = (char)n; // or the copied word is what was there
+    *(SPACE(1) long *)(m + 304) = *(SPACE(3) long *)(m + 512);
+    *(SPACE(258) long *)(m + 400) = n; // %ss begins at 0
+    __atomic_fetch_add((SPACE(1) long *)(m + 640), n + 1, __ATOMIC_RELAXED);
+}
+SUBJECT(stores_neighbours_in_other_space)
+{
+    SPACE(1) struct words *p = (SPACE(1) struct words *)(m + 64);
+    p->word[2] = n;
+    p->word[0] = 1;
+    p->word[1] = 2;
+    *(SPACE(1) unsigned char *)(m + 1024) |= 1;
+}
+SUBJECT(loops_in_other_space)
+{
+    SPACE(1) long *p = (SPACE(1) long *)m;
+    for (long i = 0; i < n; i++)
+        p[i] = i;
+}
+SUBJECT(copies_in_other_space)
+{
+    memset(m + 1024, (int)n, sizeof(struct words)); // or both are the same
+    *(SPACE(1) struct words *)m = *(SPACE(2) struct words *)(m + 1024);
+    commit();
+    *(struct words *)m = *(SPACE(1) struct words *)(m + 2048 + 8);
+}
+SUBJECT(copies_from_segment)
+{
+    *(long *)m = *(SPACE(257) long *)0; // the thread's own address
+    commit();
+    *(struct node *)(m + 64) = *(SPACE(257) struct node *)0;
+}
+
+/* The base is a constant, and what is added to it an address. */
+extern long missing[] __attribute__((weak));
+__attribute__((optnone, noinline)) static void adds_to_constant(char *m, long n)
+{
+    ((long *)0)[(uintptr_t)m / 8] = n;
+    ((struct words *)0)[((uintptr_t)m + 1024) / sizeof(struct words)].word[1] = n;
+    ((long *)4096)[((uintptr_t)m + 3000 - 4096) / 8] = n;
+    missing[((uintptr_t)m + 4000) / 8] = n;
+}
+SUBJECT(stores_from_constant)
+{
+    adds_to_constant(m, n);
+}
+#ifdef NULL_IS_VALID
+static inline char *at(char *base, uintptr_t offset)
+{
+    return base + offset;
+}
+SUBJECT(stores_from_null)
+{
+    *(long *)at(NULL, (uintptr_t)m) = n;
+    *at(NULL, (uintptr_t)m + 200) = 1;
+    for (long i = 0; i < n; i++)
+        ((long *)0)[((uintptr_t)m + 400) / 8 + i] = i;
+}
+#endif

@@ -203,6 +203,36 @@ TEST_CASE_METHOD(Fixture, "the callback may allocate, store, commit and roll bac
     }
 }
 
+TEST_CASE_METHOD(Fixture, "a copy ends, however many pages the callback commits at each call")
+{
+    constexpr size_t PAGES = 4096, PAGE = 4096;
+    int committed = GENERATE(1, 10, 50, 400);
+    char *large = static_cast<char *>(allocate(PAGES * PAGE, 1));
+    REQUIRE_OK(pm_setroot(c.get(), large, 0));
+    commit();
+    uint64_t calls = 0, limit = 0;
+    unsigned random = 1;
+    REQUIRE_OK(copy(c.get(), to, [&](uint64_t, uint64_t total) {
+        limit = total / (64 << 10) + 8 * (total / (1 << 20) + 1); // all segments, and eight passes
+        for (int i = 0; i < committed; i++) {
+            random = random * 1103515245 + 12345;
+            large[(random >> 8) % PAGES * PAGE]++;
+        }
+        commit();
+        return ++calls <= limit;
+    }));
+    CAPTURE(committed, calls, limit);
+    REQUIRE(calls <= limit);
+    std::string last(large, PAGES * PAGE);
+    test::Container copied = open_copy();
+    // The copy lacks at most what the last call committed, which came after the copying.
+    const char *p = static_cast<const char *>(pm_getroot(copied.get()));
+    size_t others = 0;
+    for (size_t i = 0; i < PAGES; i++)
+        others += p[i * PAGE] != last[i * PAGE];
+    REQUIRE(others <= (size_t)committed);
+}
+
 TEST_CASE_METHOD(Fixture, "what an object had before anybody stored to it is in the copy too")
 {
     void *before = allocate(LARGE, 7);
