@@ -38,7 +38,7 @@ static uint64_t stretches(const struct container *c)
 }
 
 struct translation *translation_new(struct pages *pages, const struct modules *modules,
-                                    const struct pointer_map *map, uint64_t copies_max)
+                                    const struct pointer_map *map, uint64_t private_max)
 {
     struct container *c = pages->c;
     struct translation *m = calloc(1, sizeof *m);
@@ -56,7 +56,7 @@ struct translation *translation_new(struct pages *pages, const struct modules *m
             .maps_are_stale = true,
             .touches = calloc(stretches(c), 1),
             .stage = malloc(STAGE_PAGES << PM_PAGE_SHIFT),
-            .copies_max = copies_max >> PM_PAGE_SHIFT,
+            .private_max = private_max >> PM_PAGE_SHIFT,
         };
         if (m->maps && m->touches && m->stage)
             return m;
@@ -184,9 +184,9 @@ static int make(struct translation *m, uint32_t first, uint32_t count)
 /* If too much memory is in use, give back the memory of pages that have only been read. */
 static void forget_some(struct translation *m)
 {
-    if (m->pages->private_count <= m->copies_max)
+    if (m->pages->private_count <= m->private_max)
         return;
-    uint64_t keep = m->copies_max - m->copies_max / FORGET_SHARE;
+    uint64_t keep = m->private_max - m->private_max / FORGET_SHARE;
     uint32_t end = (uint32_t)(container_bytes(m->c) >> PM_PAGE_SHIFT);
     for (uint32_t left = end; left > 0 && m->pages->private_count > keep;) {
         uint32_t first = m->hand < end ? m->hand : 0, run = 0;

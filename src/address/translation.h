@@ -42,14 +42,14 @@ struct translation {
     bool maps_are_stale; /* segments have changed owners since `maps` was filled */
     uint8_t *touches;    /* per stretch: number of its faults, up to TOUCHES_MAX */
     char *stage;         /* room for STAGE_PAGES while they are made */
-    uint64_t copies_max; /* pages of the view that may have memory */
+    uint64_t private_max; /* pages of the view that may have memory */
     uint32_t hand;       /* hand of the clock that gives memory back */
 };
 
-/* For a container that is `translated`, recovered and mapped. `copies_max` is in bytes. NULL with a
+/* For a container that is `translated`, recovered and mapped. `private_max` is in bytes. NULL with a
  * message. The others outlive it. */
 struct translation *translation_new(struct pages *pages, const struct modules *modules,
-                                    const struct pointer_map *map, uint64_t copies_max);
+                                    const struct pointer_map *map, uint64_t private_max);
 void translation_unload(struct translation *m); /* or NULL */
 
 /* Make a page readable, and pages around it. Page lock. [handler] -errno */

@@ -60,9 +60,9 @@ static int check_sums(struct txn *t)
     return t->c->readonly ? 0 : sums_upgrade(t);
 }
 
-static int load_translation(struct txn *t, uint64_t copies_max)
+static int load_translation(struct txn *t, uint64_t private_max)
 {
-    t->translation = translation_new(&t->pages, &t->modules, &t->map, copies_max);
+    t->translation = translation_new(&t->pages, &t->modules, &t->map, private_max);
     return t->translation ? 0 : -1;
 }
 

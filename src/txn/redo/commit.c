@@ -264,7 +264,7 @@ static void seal_record(struct txn *t)
     struct redo *r = redo_of(t);
     if (!redo_on_file(t)) {
         (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
-        atomic_store_explicit(&r->home, t->epoch - 1, memory_order_relaxed);
+        atomic_store_explicit(&r->reusable, t->epoch - 1, memory_order_relaxed);
         atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
         txn_note_fenced(t, t->epoch); /* pmem only: on a file home is a copy in memory */
     }

@@ -69,7 +69,7 @@ static uint32_t log_segment(const struct txn *t, uint32_t i)
 static bool is_void(const struct txn *t, uint32_t segment)
 {
     const struct redo *r = redo_of(t);
-    return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&r->home);
+    return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&r->reusable);
 }
 
 /* There is a void segment: redo_log_reserve() has made sure of it. */

@@ -27,7 +27,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
         .committed = t->epoch - 1,
         .durable = t->epoch - 1,
         .proved = t->epoch - 1,
-        .home = t->epoch - 1,
+        .reusable = t->epoch - 1,
         .sync_lock = PTHREAD_MUTEX_INITIALIZER,
         .synced = PTHREAD_COND_INITIALIZER,
     };
@@ -112,7 +112,7 @@ static int redo_drain(struct txn *t)
     if (error == 0)
         error = medium_fence(&t->c->medium);
     if (error == 0)
-        atomic_store(&redo_of(t)->home, committed);
+        atomic_store(&redo_of(t)->reusable, committed);
     return error;
 }
 

@@ -100,7 +100,7 @@ struct redo {
     _Atomic uint64_t committed; /* newest epoch whose record is written */
     _Atomic uint64_t durable;   /* newest epoch that no crash undoes */
     _Atomic uint64_t proved;    /* newest epoch that a record, or the base epoch, calls durable */
-    _Atomic uint64_t home;      /* newest epoch whose log is no longer needed */
+    _Atomic uint64_t reusable;  /* newest epoch whose log is no longer needed */
     pthread_mutex_t sync_lock;  /* guards the following members */
     pthread_cond_t synced;
     _Atomic bool syncing;

@@ -84,7 +84,7 @@ static int lead(struct txn *t, enum round round)
     uint64_t started = now_ns();
     uint64_t committed = atomic_load(&r->committed);
     /* R12: epochs up to it are home, and a record that this round makes durable calls them durable. */
-    uint64_t home = min_u64(queue_floor(&t->c->medium), atomic_load(&r->proved));
+    uint64_t reusable = min_u64(queue_floor(&t->c->medium), atomic_load(&r->proved));
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);
     r->syncing = false;
@@ -92,7 +92,7 @@ static int lead(struct txn *t, enum round round)
     r->company = served + atomic_load(&r->arrived);
     if (error == 0) {
         atomic_store(&r->durable, committed);
-        atomic_store(&r->home, home);
+        atomic_store(&r->reusable, reusable);
     }
     pthread_cond_broadcast(&r->synced);
     return error;
