@@ -130,6 +130,7 @@ class Forged
         REQUIRE_CLEAN(test::run("leaves_slabs", {path}));
         whole_ = test::read_file(path);
         pieces_ = pieces_of(whole_);
+        fill(whole_);
     }
 
     // One or more forgeries.
@@ -209,6 +210,19 @@ TEST_CASE("no container is compacted that pm_check() refuses")
         refused++;
     }
     REQUIRE(refused >= 4);
+}
+
+TEST_CASE("an object reaches beyond the end of the file, by a segment of which the table says nothing")
+{
+    Forged forged;
+    Bytes bytes = forged.bytes();
+    const uint64_t last = bytes.size() / SEGMENT;
+    bytes.append(SEGMENT, '\0');
+    put(bytes, forged.first(Kind::table).offset + 8 * last, segment_word(SEGMENT_LARGE, 2));
+    repair_sums(bytes);
+    forged.fill(bytes);
+    REQUIRE(!forged.open());
+    REQUIRE(test::failed_with(EBADMSG, {"truncated", "in use beyond the end"}));
 }
 
 TEST_CASE("pointers are looked for in objects only")

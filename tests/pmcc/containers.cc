@@ -352,6 +352,31 @@ void try_once(const std::string &path, unsigned flags, unsigned seed)
     unlink(path.c_str());
 }
 
+// Insert and erase one element to a commit, in a tree so large that there is every way to mend it.
+void mend_a_tree(const std::string &path, unsigned seed)
+{
+    constexpr size_t keys = 2000, turns = 4000;
+    std::set<int> model;
+    Random random(seed);
+    container = open_container(path.c_str(), 0);
+    using Set = std::set<int, std::less<int>, Allocator<int>>;
+    auto *set = new (pm_malloc(container, sizeof(Set))) Set;
+    assert(pm_setroot(container, set, 0) == 0);
+    for (size_t i = 0; i < turns; i++) {
+        int key = int(below(random, keys));
+        if (set->erase(key) == 0)
+            set->insert(key);
+        if (model.erase(key) == 0)
+            model.insert(key);
+        commit();
+    }
+    assert(pm_close(container) == 0);
+    container = open_container(path.c_str(), 0);
+    compare(*static_cast<Set *>(pm_getroot(container)), model);
+    assert(pm_close(container) == 0);
+    unlink(path.c_str());
+}
+
 } // namespace
 
 int main(int count, char **arguments)
@@ -364,6 +389,7 @@ int main(int count, char **arguments)
     for (unsigned seed = 1; seed <= 3; seed++) {
         try_once(path, 0, seed);
         try_once(path, PM_MOVABLE, seed);
+        mend_a_tree(path, seed);
     }
     return 0;
 }

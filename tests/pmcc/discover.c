@@ -325,10 +325,32 @@ static long add_either(pm_container *c, long *a)
 {
     return either(c, a, NULL, number(LONGS), number(100));
 }
+#ifdef _FORTIFY_SOURCE /* compiled with -fwrapv: pointers of the program itself may lead outside */
+__attribute__((noinline)) static long at(const long *from, long i)
+{
+    return from[i];
+}
+/* The pointer is made, and then a commit moves the array, both before the branch. */
+__attribute__((noinline)) static long from_before(pm_container *c, long *a, long k, long i)
+{
+    const long *before = a - k;
+    perhaps(c, a);
+    return i & 1 ? before[i] : at(before, i);
+}
+static long add_from_before(pm_container *c, long *a)
+{
+    long sum = 0, k = number(100000);
+    for (long i = 0; i < LONGS; i++)
+        sum += from_before(c, a, k, k + i);
+    return sum;
+}
+#else
+#define add_from_before add_from_far
+#endif
 CASE(finds_pointers_that_the_optimiser_has_moved_outside)
 {
     add_up *const ways[] = {add_from_one, add_from_far, add_from_farther, add_backwards,
-                            add_either};
+                            add_either, add_from_before};
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
         for (long before = 1; before < LONGS; before += 5) { /* so many are read before */
             pm_container *c = fresh(0);

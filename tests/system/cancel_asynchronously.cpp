@@ -8,9 +8,23 @@
 #include <filesystem>
 #include <pthread.h>
 #include <random>
+#include <thread>
 #include <unistd.h>
 
 using test::page_word;
+
+static std::atomic<uint64_t> settled;
+
+extern "C" {
+
+void __real_cancel_settle(void);
+
+void __wrap_cancel_settle(void)
+{
+    settled++;
+    __real_cancel_settle();
+}
+}
 
 namespace
 {
@@ -260,4 +274,25 @@ TEST_CASE("what the end of a cancelled thread stores is served")
 {
     test::Directory directory;
     REQUIRE_CLEAN(test::run("stores_when_cancelled", {directory / "c.pm"}));
+}
+
+// A signal that is under way meets a later instruction so seldom that no number of threads is enough.
+TEST_CASE("a call waits for a cancellation that is under way, before it takes a lock")
+{
+    test::Directory directory;
+    test::Container c = test::open_with_pages(directory / "c.pm", 1, test::small());
+    for (int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
+        uint64_t before = settled;
+        int results[3];
+        std::thread([&] {
+            pthread_setcanceltype(type, nullptr);
+            results[0] = pm_commit(c.get());
+            results[1] = pm_rollback(c.get());
+            results[2] = pm_check(c.get());
+            pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, nullptr);
+        }).join();
+        for (int result : results)
+            REQUIRE(result == 0);
+        REQUIRE((settled - before >= 3) == (type == PTHREAD_CANCEL_ASYNCHRONOUS));
+    }
 }

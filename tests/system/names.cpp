@@ -9,10 +9,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace fs = std::filesystem;
 
 static uint64_t looks;
+static std::function<void()> before_fstat; // called once
 
 extern "C" {
 
@@ -28,6 +30,8 @@ int __wrap_stat(const char *path, struct stat *st)
 int __wrap_fstat(int fd, struct stat *st)
 {
     looks++;
+    if (std::function<void()> act = std::exchange(before_fstat, nullptr))
+        act();
     return __real_fstat(fd, st);
 }
 }
@@ -208,6 +212,23 @@ TEST_CASE("what leaves it there is not")
                 REQUIRE(ended.output == all_well);
                 REQUIRE(ended.errors == "");
             }
+}
+
+TEST_CASE("a file that is replaced after pm_open has found it, and before it is locked, is not opened")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm", other = directory / "other.pm";
+    for (const std::string &name : {path, other}) {
+        test::Container c = test::open_with_pages(name, 1, test::small());
+        test::page_word(c.get(), 0) = name == other;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    before_fstat = [&] { fs::rename(other, path); };
+    test::Container c = test::open(path, test::options(PM_PATH_ERROR));
+    REQUIRE(!before_fstat);
+    REQUIRE(test::page_word(c.get(), 0) == 1);
+    test::page_word(c.get(), 0) = 2;
+    REQUIRE_OK(pm_commit(c.get()));
 }
 
 TEST_CASE("files that never had a name are exempt")

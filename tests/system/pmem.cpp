@@ -9,6 +9,7 @@
 #include <emmintrin.h>
 #include <libpmem.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -47,12 +48,14 @@ struct Watch {
     bool in_operation;
     Calls calls;
     uint64_t write_backs, publishes, copies, streams, fences, length_syncs; // operations
+    uint64_t unfenced, cuts; // operations since the last fence; how often the file became shorter
     char wrong[200];                                                       // the first one
 
     void begin()
     {
         calls = {};
         in_operation = true;
+        unfenced++;
     }
     void end(bool good, const char *what, const void *address, size_t size)
     {
@@ -132,6 +135,7 @@ int fence_by(int (*operation)(medium *), medium *m)
     watch.begin();
     int result = operation(m);
     watch.fences++;
+    watch.unfenced = 0;
     watch.end(result == 0 && watch.only(0, 0, 1, 0), "fence", nullptr, 0);
     return result;
 }
@@ -165,6 +169,7 @@ void __real_pmem_flush(const void *address, size_t size);
 void __real_pmem_drain();
 void *__real_pmem_memcpy(void *to, const void *from, size_t size, unsigned flags);
 int __real_fsync(int fd);
+int __real_ftruncate(int fd, off_t size);
 const medium_ops *__real_medium_of(int fd, const void *home, size_t size, bool synchronous);
 
 void __wrap_pmem_flush(const void *address, size_t size)
@@ -197,6 +202,18 @@ int __wrap_fsync(int fd)
 {
     watch.calls.syncs++;
     return __real_fsync(fd);
+}
+
+// The segment table must not name what is cut off, so its lines are durable before.
+int __wrap_ftruncate(int fd, off_t size)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && size < st.st_size) {
+        watch.cuts++;
+        if (watch.unfenced > 0)
+            watch.end(false, "a cut without a fence", nullptr, (size_t)size);
+    }
+    return __real_ftruncate(fd, size);
 }
 
 const medium_ops *__wrap_medium_of(int fd, const void *home, size_t size, bool synchronous)
@@ -262,6 +279,22 @@ TEST_CASE("libpmem is asked for every line, copy and fence that the medium is as
     REQUIRE(program.compare(c.get(), 2 * TRANSACTIONS).empty());
     c.reset();
     REQUIRE(watch.fences > TRANSACTIONS);
+    REQUIRE(std::string(watch.wrong).empty());
+}
+
+TEST_CASE("what compaction gives up of the log is durable before the file is cut off")
+{
+    constexpr uint64_t PAGES = 600;
+    test::Directory directory;
+    test::Container c =
+        test::open_with_pages(directory / "c.pm", PAGES, test::small(PM_CREATE | PM_MOVABLE));
+    memset(pm_getroot(c.get()), 1, PAGES * 4096);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).segments_log > 2);
+    watch = {};
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    REQUIRE(test::stats(c.get()).segments_log == 2);
+    REQUIRE(watch.cuts > 0);
     REQUIRE(std::string(watch.wrong).empty());
 }
 

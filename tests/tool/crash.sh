@@ -130,6 +130,12 @@ judged) # by libpm, without a check; and by a check that does not end
     rm "$book"
     expect 1 crash --timeout 1 --events 1 --check "sleep 60" -- "$examples/ledger" "$book" 1
     says "was still running after 1 s" "at the program's end"
+    # The same bytes may be right after one commit, and wrong after two. So the check sees them twice, also if
+    # the program prints nothing.
+    rm "$book"
+    ask="echo \"\$(cksum <'$book') \$LIBPM_CRASH_COMMITS\" >>'$directory/asked'"
+    expect 0 crash --check "$ask" -- sh -c "'$examples/ledger' '$book' 2 >silence"
+    [ -n "$(sort -u asked | cut -d' ' -f1,2 | uniq -d)" ] || fail "no bytes were judged after another commit"
     ;;
 interrupted) # by the check, so at a known moment
     expect 2 crash --check "kill -INT \$PPID" -- "$examples/ledger" "$book" 3

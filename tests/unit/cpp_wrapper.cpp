@@ -36,6 +36,8 @@ TEST_CASE("the wrapper keeps objects, and turns failures into exceptions", "[cpp
         counter->value++;
         c.commit();
         REQUIRE_THROWS_AS(c.make<Counter>(-1), std::out_of_range);
+        REQUIRE(pm_next_object(c.get(), nullptr, nullptr) == counter);
+        REQUIRE(pm_next_object(c.get(), counter, nullptr) == nullptr); // no memory is lost
         counter->value = 7; // not committed
 
         pm::container moved(std::move(c));

@@ -119,3 +119,29 @@ TEST_CASE("bits flipped at random in a crashed container")
         look_at(copy);
     }
 }
+
+TEST_CASE("a slot whose bit is damaged is not given out")
+{
+    constexpr uint64_t SEGMENT = 64 << 10, SIZE = 64, LOST = 3;
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    const char *base = (const char *)test::stats(c.get()).base;
+    void *objects[10];
+    for (void *&object : objects)
+        REQUIRE((object = pm_malloc(c.get(), SIZE)));
+    REQUIRE_OK(pm_setroot(c.get(), objects[0], 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    uint64_t bitmap = (uint64_t)((const char *)objects[0] - base) / SEGMENT * SEGMENT;
+    test::flip_bit(path, bitmap, LOST); // the slots are given out in order
+    c = test::open(path, test::options());
+    for (uint64_t i = 0; i < 2 * SEGMENT / SIZE; i++) {
+        const void *object = pm_malloc(c.get(), SIZE);
+        REQUIRE(object);
+        REQUIRE(object != objects[LOST]);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_check(c.get()) == -1);
+    REQUIRE(test::failed_with(EBADMSG, {path.c_str()}));
+}

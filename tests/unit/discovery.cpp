@@ -1300,3 +1300,41 @@ TEST_CASE("who may hold pointers that nobody looks at must be vouched for")
     REQUIRE(pm_commit(c.get()) == -1); // this function is none of pmcc's
     REQUIRE(test::failed_with(EINVAL, {"has not compiled", "PM_VOUCHED"}));
 }
+
+TEST_CASE("a container that lies where another was begins without the other's marks")
+{
+    struct Pair {
+        Pair *self;
+        uint64_t number;
+    };
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options faults = test::small(PM_CREATE | PM_MOVABLE);
+    faults.engine = PM_ENGINE_REDO;
+    test::Container c = test::open(path, faults);
+    auto *pair = static_cast<Pair *>(pm_calloc(c.get(), 1, sizeof(Pair)));
+    REQUIRE_OK(pm_setroot(c.get(), pair, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    compiled::put(pair->number, 1); // here stores fault, so the page's marks stay set
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, how());
+    REQUIRE(pm_getroot(c.get()) == pair);
+    compiled::put(pair->self, pair);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(pair, pair + 1) == (void **)&pair->self);
+}
+
+TEST_CASE_METHOD(Fixture, "a word of unknown kind that leads just behind the last page of objects")
+{
+    constexpr size_t BYTES = 128 << 10; // two whole segments: the next page holds no object
+    auto **fields = static_cast<char **>(pm_calloc(c.get(), 2, sizeof(char *)));
+    auto *large = static_cast<char *>(pm_calloc(c.get(), 1, BYTES));
+    REQUIRE((fields && large));
+    char *const ends[] = {large + BYTES, large + BYTES + 1}; // nobody tells the kinds of the stack
+    announce_copy(fields, ends, sizeof ends);
+    memcpy(fields, ends, sizeof ends);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(fields, fields + 2) == (void **)fields);
+    REQUIRE(pm_next_pointer(fields + 1, fields + 2) == nullptr);
+}

@@ -137,6 +137,25 @@ TEST_CASE("objects are apart, begin as zeros, and memory is used again")
     REQUIRE_FALSE(heap_next(&object));
 }
 
+TEST_CASE("a large object begins as zeros where small ones were")
+{
+    constexpr size_t SMALL = 1000, LARGE = 300000;
+    std::thread([] { // when the thread ends, it keeps no memory
+        std::vector<void *> all(2000);
+        for (void *&p : all)
+            p = memset(pm__malloc(SMALL), 's', SMALL);
+        for (void *p : all)
+            pm__free(p);
+    }).join();
+    std::vector<char *> large(5);
+    for (char *&p : large) {
+        p = allocate(LARGE);
+        REQUIRE(std::all_of(p, p + LARGE, [](char c) { return c == 0; }));
+    }
+    for (char *p : large)
+        pm__free(p);
+}
+
 TEST_CASE("contents and kinds go along with a larger object, and kinds end with it")
 {
     struct Pair {

@@ -358,6 +358,16 @@ CHILD_PROCESS(takes_a_place)
     _exit(0);
 }
 
+// arguments: path. The library lies elsewhere now, so only the table can tell where the pointer leads.
+CHILD_PROCESS(finds_the_place)
+{
+    Version other = load(MODULE_2);
+    test::Container c = test::open(arguments[0], may_move());
+    CHILD_REQUIRE(static_cast<Slot *>(pm_getroot(c.get()))[0].version == other);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    _exit(0);
+}
+
 TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, and then others")
 {
     std::vector<std::string> arguments = {path, ""};
@@ -369,6 +379,7 @@ TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, an
         REQUIRE_CLEAN(test::run("fills_the_table", arguments));
     }
     REQUIRE_CLEAN(test::run("takes_a_place", {path}));
+    REQUIRE_CLEAN(test::run("finds_the_place", {path}));
 }
 
 // arguments: path, whether the pointer into the first is "corrected" or left, another library
