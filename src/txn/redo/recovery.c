@@ -20,6 +20,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/vector.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,12 +35,16 @@ struct record {
 
 struct log_reader {
     struct txn *t;
-    const struct redo_part *
-        *parts; /* sorted by epoch, number, and checksum of the part before; owned */
-    uint64_t count, room;
+    /* const struct redo_part *: sorted by epoch, number, and checksum of the part before */
+    struct vector parts;
     struct redo_part *copy; /* room for one part; owned */
     uint8_t *owned;         /* a byte a line of home, a bit a word: a newer record wrote it */
 };
+
+static const struct redo_part *part_at(const struct log_reader *r, uint64_t i)
+{
+    return ((const struct redo_part **)r->parts.items)[i];
+}
 
 static uint64_t offset_of(const struct txn *t, const void *in_home)
 {
@@ -74,14 +79,10 @@ static bool part_is_valid(const struct log_reader *r, const struct redo_part *pa
 
 static int add_part(struct log_reader *r, const struct redo_part *part)
 {
-    if (r->count == r->room) {
-        r->room = r->room ? 2 * r->room : 64;
-        const struct redo_part **more = realloc(r->parts, r->room * sizeof(void *));
-        if (!more)
-            return no_memory(r->t);
-        r->parts = more;
-    }
-    r->parts[r->count++] = part;
+    const struct redo_part **added = vector_push(&r->parts, sizeof(void *));
+    if (!added)
+        return no_memory(r->t);
+    *added = part;
     return 0;
 }
 
@@ -119,8 +120,8 @@ static int read_parts(struct log_reader *r, uint64_t base)
         for (uint32_t i = 0; i < r->t->log.half[h].count; i++)
             if (walk_segment(r, r->t->log.half[h].segments[i], base) != 0)
                 return -1;
-    if (r->count > 0)
-        qsort(r->parts, r->count, sizeof *r->parts, compare_parts);
+    if (r->parts.count > 0)
+        qsort(r->parts.items, r->parts.count, sizeof(void *), compare_parts);
     return 0;
 }
 
@@ -130,10 +131,10 @@ static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t n
 {
     const struct redo_part key = {.epoch = epoch, .number = number, .previous = previous};
     const struct redo_part *wanted = &key;
-    uint64_t low = 0, high = r->count;
+    uint64_t low = 0, high = r->parts.count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (compare_parts(&r->parts[middle], &wanted) < 0)
+        if (compare_parts((const struct redo_part **)r->parts.items + middle, &wanted) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -148,8 +149,9 @@ static uint64_t find_part(const struct log_reader *r, uint64_t epoch, uint32_t n
 static const struct redo_part *next_part(const struct log_reader *r, const struct redo_part *before)
 {
     uint32_t number = before->number + 1;
-    for (uint64_t i = find_part(r, before->epoch, number, before->checksum); i < r->count; i++) {
-        const struct redo_part *p = r->parts[i];
+    for (uint64_t i = find_part(r, before->epoch, number, before->checksum); i < r->parts.count;
+         i++) {
+        const struct redo_part *p = part_at(r, i);
         if (p->epoch != before->epoch || p->number != number || p->previous != before->checksum)
             return NULL;
         if (p->total == before->total)
@@ -222,9 +224,9 @@ static bool is_whole(const struct log_reader *r, const struct redo_part *head)
 static const struct redo_part *find_record(const struct log_reader *r, uint64_t epoch)
 {
     for (uint64_t i = find_part(r, epoch, 0, 0);
-         i < r->count && r->parts[i]->epoch == epoch && r->parts[i]->number == 0; i++)
-        if (is_whole(r, r->parts[i]))
-            return r->parts[i];
+         i < r->parts.count && part_at(r, i)->epoch == epoch && part_at(r, i)->number == 0; i++)
+        if (is_whole(r, part_at(r, i)))
+            return part_at(r, i);
     return NULL;
 }
 
@@ -269,8 +271,8 @@ static bool record_holds(const struct txn *t, const struct record *record)
 static int find_newest(struct log_reader *r, uint64_t base, uint64_t *certain, uint64_t *newest)
 {
     *certain = base;
-    for (uint64_t i = 0; i < r->count; i++)
-        *certain = max_u64(*certain, r->parts[i]->fenced);
+    for (uint64_t i = 0; i < r->parts.count; i++)
+        *certain = max_u64(*certain, part_at(r, i)->fenced);
     *newest = *certain;
     for (;;) {
         struct record next;
@@ -321,8 +323,8 @@ static int make_durable(struct log_reader *r, uint64_t certain, uint64_t newest)
     if (!medium->queue) { /* with a queue the fence alone is enough */
         medium_write_back(medium, home_table(t->c),
                           atomic_load(&t->c->segments) * sizeof(uint64_t));
-        for (uint64_t i = 0; i < r->count; i++)
-            medium_write_back(medium, r->parts[i], sizeof *r->parts[i] + r->parts[i]->bytes);
+        for (uint64_t i = 0; i < r->parts.count; i++)
+            medium_write_back(medium, part_at(r, i), sizeof *part_at(r, i) + part_at(r, i)->bytes);
         if (for_each_record(r, certain, newest, write_back_fresh) != 0)
             return -1;
     }
@@ -411,9 +413,9 @@ static void replay_rest(struct log_reader *r, const struct record *record)
 /* The offset where the next part would begin; without any part, where the first would. */
 static uint64_t end_of_log(const struct log_reader *r)
 {
-    if (r->count == 0)
+    if (r->parts.count == 0)
         return (uint64_t)r->t->log.half[0].segments[0] << r->t->c->segment_shift;
-    const struct redo_part *last = r->parts[r->count - 1];
+    const struct redo_part *last = part_at(r, r->parts.count - 1);
     return offset_of(r->t, last) + align_up(sizeof *last + last->bytes, PM_LINE);
 }
 
@@ -439,22 +441,22 @@ int redo_recover(struct txn *t, uint64_t base, struct recovered *found)
         result = recovery_check_fenced(t, newest, end_of_log(&r));
     if (result == 0 && newest > base)
         result = take_sums(&r, newest);
-    if (result == 0 && r.count > 0)
+    if (result == 0 && r.parts.count > 0)
         result = make_durable(&r, certain, newest);
     *found = (struct recovered){.restored = newest, .newest = newest};
-    if (result == 0 && r.count > 0) {
+    if (result == 0 && r.parts.count > 0) {
         t->recovery.recovered = true;
         /* The table first: replay must not write to segments that are log now. */
         result = for_each_record(&r, base, newest, replay_table);
         if (result == 0)
             result = for_each_record(&r, base, newest, replay_rest);
         /* A torn record of a later epoch may be in the log too. */
-        found->newest = max_u64(newest, r.parts[r.count - 1]->epoch);
+        found->newest = max_u64(newest, part_at(&r, r.parts.count - 1)->epoch);
     }
     found->newest += ROUND_MAX; /* R13: recovery does not see the parts behind a lost part */
     if (r.owned != MAP_FAILED)
         munmap(r.owned, bytes);
     free(r.copy);
-    free(r.parts);
+    vector_free(&r.parts);
     return result;
 }

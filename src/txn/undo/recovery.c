@@ -16,6 +16,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/vector.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,10 +31,14 @@ struct image {
 };
 
 struct image_list {
-    struct image *images; /* sorted by page; owned */
-    uint32_t count;
+    struct vector images; /* struct image, sorted by page */
     unsigned half;
 };
+
+static const struct image *image_at(const struct image_list *list, uint64_t i)
+{
+    return (const struct image *)list->images.items + i;
+}
 
 static uint64_t file_pages(const struct txn *t)
 {
@@ -146,7 +151,7 @@ static uint32_t fenced_slots(const struct txn *t, uint64_t epoch)
 static int read_images(const struct txn *t, uint64_t epoch, const struct log_record *record,
                        struct image_list *list)
 {
-    uint32_t capacity = log_capacity(&t->log, epoch % 2), room = 0;
+    uint32_t capacity = log_capacity(&t->log, epoch % 2);
     uint32_t fenced = fenced_slots(t, epoch);
     *list = (struct image_list){.half = epoch % 2};
     if (fenced > capacity)
@@ -156,23 +161,20 @@ static int read_images(const struct txn *t, uint64_t epoch, const struct log_rec
         if (!read_image(t, epoch, slot, &image)) {
             if (slot >= fenced)
                 continue;
-            free(list->images);
+            vector_free(&list->images);
             return damaged_log(t, epoch % 2, slot, "the image of a page that was stored to");
         }
-        if (list->count == room) {
-            room = room ? 2 * room : 64;
-            struct image *more = realloc(list->images, room * sizeof *more);
-            if (!more) {
-                free(list->images);
-                return pm__fail_system(ENOMEM, "%s: no memory to recover %u pages", t->c->path,
-                                       room);
-            }
-            list->images = more;
+        struct image *added = vector_push(&list->images, sizeof image);
+        if (!added) {
+            uint64_t read = list->images.count;
+            vector_free(&list->images);
+            return pm__fail_system(ENOMEM, "%s: no memory to recover more than %" PRIu64 " pages",
+                                   t->c->path, read);
         }
-        list->images[list->count++] = image;
+        *added = image;
     }
-    if (list->count > 0)
-        qsort(list->images, list->count, sizeof *list->images, compare_images);
+    if (list->images.count > 0)
+        qsort(list->images.items, list->images.count, sizeof(struct image), compare_images);
     return 0;
 }
 
@@ -184,8 +186,9 @@ static bool record_holds(const struct txn *t, const struct log_record *r,
         const struct record_page *listed = &record_pages(r)[i];
         struct image key = {.page = (uint32_t)listed->page};
         const struct image *image =
-            next->count == 0 ? NULL
-                             : bsearch(&key, next->images, next->count, sizeof key, compare_images);
+            next->images.count == 0
+                ? NULL
+                : bsearch(&key, next->images.items, next->images.count, sizeof key, compare_images);
         if (image && image->sum == listed->sum)
             continue;
         if (checksum(page_home(&t->pages, key.page), PM_PAGE, t->c->seed) != listed->sum)
@@ -211,8 +214,8 @@ static int make_durable(struct txn *t, const struct log_record *const records[2]
             medium_write_back(medium, page_home(&t->pages, (uint32_t)record_pages(r)[k].page),
                               PM_PAGE);
     }
-    for (uint32_t i = 0; i < images->count; i++) {
-        uint32_t slot = images->images[i].slot;
+    for (uint64_t i = 0; i < images->images.count; i++) {
+        uint32_t slot = image_at(images, i)->slot;
         medium_write_back(medium, log_slot(&t->log, images->half, slot), PM_PAGE);
         medium_write_back(medium, log_descriptor(&t->log, images->half, slot),
                           sizeof(struct log_descriptor));
@@ -225,9 +228,9 @@ static int make_durable(struct txn *t, const struct log_record *const records[2]
 
 static void restore(struct txn *t, const struct image_list *images)
 {
-    for (uint32_t i = 0; i < images->count; i++) {
-        char *home = page_home(&t->pages, images->images[i].page);
-        memcpy(home, log_slot(&t->log, images->half, images->images[i].slot), PM_PAGE);
+    for (uint64_t i = 0; i < images->images.count; i++) {
+        char *home = page_home(&t->pages, image_at(images, i)->page);
+        memcpy(home, log_slot(&t->log, images->half, image_at(images, i)->slot), PM_PAGE);
         medium_write_back(&t->c->medium, home, PM_PAGE);
     }
 }
@@ -325,8 +328,7 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
     bool holds = !last || record_holds(t, last, &images);
     int result = 0;
     if (!holds) {
-        free(images.images);
-        images.images = NULL;
+        vector_free(&images.images);
         if (e - 1 > base && !before)
             return damaged_log(t, e % 2, 0,
                                "the last record does not hold and the one before is gone");
@@ -341,20 +343,20 @@ static int recover_from(struct txn *t, uint64_t base, const struct log_record *l
         result = recovery_take_sums(t, newest->sums, newest->epoch,
                                     slot_offset(t, (newest->epoch + 1) % 2, 0));
     if (result != 0) {
-        free(images.images);
+        vector_free(&images.images);
         return -1;
     }
-    if (last || images.count > 0) {
+    if (last || images.images.count > 0) {
         if (make_durable(t, (const struct log_record *const[2]){last, before}, &images) != 0) {
-            free(images.images);
+            vector_free(&images.images);
             return -1;
         }
         restore(t, &images);
         apply(t, before, holds ? last : NULL);
         t->recovery.recovered = true;
-        t->recovery.pages = images.count;
+        t->recovery.pages = images.images.count;
     }
-    free(images.images);
+    vector_free(&images.images);
     return 0;
 }
 
