@@ -1,24 +1,24 @@
 /*
- * A move (relocation) needs no log. Its steps are
+ * Relocation: the pointers of home get other addresses. It needs no log. Its steps are
  *
  *   1  The state page's `target` gets the new address; a round.
  *   2  Each mapped word that leads to the old addresses is changed to lead to the new; a round.
  *   3  `base` becomes the new address, a round. The guard's base becomes the new address, a round.
  *      `target` becomes 0, a round.
  *
- * After a crash in between, some words have been moved and some have not. Each word tells by itself
- * whether it has been moved:
+ * After a crash in between, some words have been relocated and some have not. Each word tells by itself
+ * whether it has been relocated:
  *
  *   V1  Old and new addresses have none in common. The byte past the end counts, because pointers may
  *       lead there. The first byte does not count, because the header is there.
  *
  *   V2  Each step relies only on durable data, whoever stored the data. After the mere death of a
- *       process `target` and moved words may be in the cache only, and the power may fail next. So an
+ *       process `target` and relocated words may be in the cache only, and the power may fail next. So an
  *       opening that goes on publishes `target` again, and writes back all mapped words.
  *
  * So the next opening goes on where this one was interrupted, however often. By then the new addresses
- * may be taken, too. Then the opening completes this move (home can be read from anywhere) and makes
- * another.
+ * may be taken, too. Then the opening completes this relocation (home can be read from anywhere) and
+ * makes another.
  */
 #include "pointer/relocate.h"
 
@@ -29,7 +29,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-static int cannot_move(const struct container *c, int error)
+static int cannot_relocate(const struct container *c, int error)
 {
     return pm__fail_system(-error, "%s: cannot move its pointers to other addresses", c->path);
 }
@@ -51,7 +51,7 @@ static uint64_t mapped_words(const struct container *c, uint64_t map, uint64_t o
 }
 
 /* Move the words that one word of the map names, at `offset` and behind. */
-static bool move_few(struct container *c, uint64_t map, uint64_t offset, void *unused)
+static bool relocate_few(struct container *c, uint64_t map, uint64_t offset, void *unused)
 {
     (void)unused;
     uint64_t from = c->pointers_base, to = c->pointers_target;
@@ -139,9 +139,9 @@ static int check_maps(const struct container *c)
     return result;
 }
 
-/* Move to `pointers_target`; an interrupted move may have done a part before. Pointers that the map has
+/* Relocate to `pointers_target`; an interrupted relocation may have done a part before. Pointers that the map has
  * lost would stay behind, so check the map's sum first. */
-static int move(struct txn *t)
+static int relocate(struct txn *t)
 {
     struct container *c = t->c;
     struct format_state *state = home_state(c);
@@ -150,8 +150,8 @@ static int move(struct txn *t)
         return -1;
     int error = publish(c, &state->target, to);
     if (error != 0)
-        return cannot_move(c, error);
-    visit_maps(c, move_few, NULL);
+        return cannot_relocate(c, error);
+    visit_maps(c, relocate_few, NULL);
     error = medium_settle(&c->medium);
     if (error == 0)
         error = publish(c, &state->base, to);
@@ -160,7 +160,7 @@ static int move(struct txn *t)
     if (error == 0)
         error = publish(c, &state->target, 0);
     if (error != 0)
-        return cannot_move(c, error);
+        return cannot_relocate(c, error);
     c->pointers_base = to;
     c->pointers_target = 0;
     return 0;
@@ -177,11 +177,11 @@ bool pointers_find(struct container *c, uint64_t from, uint64_t size, uint64_t *
 int pointers_relocate(struct txn *t)
 {
     struct container *c = t->c;
-    if (c->pointers_target && move(t) != 0)
+    if (c->pointers_target && relocate(t) != 0)
         return -1;
     if (c->relocates && c->pointers_base != (uintptr_t)c->base) {
         c->pointers_target = (uintptr_t)c->base;
-        if (move(t) != 0)
+        if (relocate(t) != 0)
             return -1;
     }
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)

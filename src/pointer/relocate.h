@@ -1,6 +1,6 @@
 /* Moving a container's pointers to other addresses. */
-#ifndef PM_POINTER_MOVE_H
-#define PM_POINTER_MOVE_H
+#ifndef PM_POINTER_RELOCATE_H
+#define PM_POINTER_RELOCATE_H
 
 #include "txn/txn.h"
 
