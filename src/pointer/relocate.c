@@ -139,8 +139,8 @@ static int check_maps(const struct container *c)
     return result;
 }
 
-/* Relocate to `pointers_target`; an interrupted relocation may have done a part before. Pointers that the map has
- * lost would stay behind, so check the map's sum first. */
+/* Relocate to `pointers_target`; an interrupted relocation may have done a part before. Pointers that the
+ * map has lost would stay behind, so check the map's sum first. */
 static int relocate(struct txn *t)
 {
     struct container *c = t->c;

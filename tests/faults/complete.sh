@@ -23,6 +23,8 @@ harmless='
     pthread_self
     # What the kernel says of threads: where it does not, another may run.
     __isoc23_sscanf __isoc99_sscanf closedir nanosleep opendir read readdir
+    # When the library is loaded: a process that has no memory then does not start.
+    pthread_atfork
     # Without these there is no volatile heap, and allocating from it fails.
     pthread_key_create pthread_setspecific
     # A copy is made of all bytes where blocks cannot be shared; and does not replace a file that comes.
