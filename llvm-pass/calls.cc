@@ -1,3 +1,5 @@
+// Goes through the list of wrapped functions, and replaces every use of each by its wrapper. So a call by
+// pointer goes to the wrapper too. Only a function that is declared with the type of the list is replaced.
 #include "calls.h"
 
 #include <llvm/IR/DiagnosticInfo.h>

@@ -1,3 +1,5 @@
+// Looks for inline functions and tables that the linker may take from any object file, and renames each
+// together with its group. Linear in the symbols of the module.
 #include "copies.h"
 
 #include <llvm/ADT/SetVector.h>

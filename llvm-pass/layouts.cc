@@ -1,3 +1,4 @@
+// Walks a type down to its fields, and notes the words that hold pointers.
 #include "layouts.h"
 
 #include <llvm/IR/DerivedTypes.h>

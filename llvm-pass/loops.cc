@@ -1,3 +1,5 @@
+// Finds the loops without a barrier, and asks for each store whether every round makes it. Then it moves
+// marks before the loop: those of one address, and those of addresses that march by a constant step.
 #include "loops.h"
 
 #include "base/marks.h"

@@ -1,3 +1,5 @@
+// A forward walk over the blocks of a function with the spans that are marked on every path so far. A
+// barrier empties the set. Linear in the stores, times the spans that are known at once.
 #include "merge.h"
 
 #include "base/marks.h"

@@ -1,3 +1,7 @@
+/*
+ * Judges one pointer that leads out of the container. A judgement costs a system call only if the pointer
+ * leads neither into the container nor into a known module: nobody but the kernel knows what is mapped.
+ */
 #define _GNU_SOURCE
 #include "address/foreign.h"
 

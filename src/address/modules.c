@@ -1,3 +1,7 @@
+/*
+ * The container's table of modules: reading it at open, what to tell about a module that is missing, and
+ * taking a place for one more. A place may have had a module that is no longer needed.
+ */
 #define _GNU_SOURCE
 #include "address/modules.h"
 

@@ -1,3 +1,7 @@
+/*
+ * What the api calls: allocating and freeing objects, the root, and the allocator's steps of a commit. An
+ * allocation looks at the list of its class, and takes the first free slot of the first slab there.
+ */
 #include "allocator/allocator.h"
 
 #include "allocator/classes.h"

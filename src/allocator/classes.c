@@ -1,3 +1,4 @@
+/* Computes the class of a size, without a table, in some ten instructions. */
 #include "allocator/classes.h"
 
 #define STEPS 8u /* linear classes at the start, and steps a doubling after them */

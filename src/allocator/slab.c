@@ -1,3 +1,7 @@
+/*
+ * Bitmaps of slabs. A slab is described at the first access to it, from the segment table and its size. To
+ * find a free slot takes one look at each word of the bitmap from `hint` on.
+ */
 #include "allocator/slab.h"
 
 #include "allocator/bitmap.h"

@@ -1,3 +1,4 @@
+/* Lets a cancellation that is under way act before a call begins, when no lock is held. */
 #include "base/cancel.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* XXH3 with the container's seed. The library chooses the code for the processor at its first call. */
 #include "base/checksum.h"
 
 #include <xxh_x86dispatch.h> /* XXH3 in AVX2 or AVX-512 where the CPU has them: twice as fast */

@@ -1,3 +1,7 @@
+/*
+ * Builds the message of a failure in memory of the thread. If the message is too long,
+ * it is cut before its reason.
+ */
 #include "base/error.h"
 
 #include "base/cancel.h"

@@ -1,3 +1,7 @@
+/*
+ * The slow paths of a lock: sleeping and waking by futex(2), and blocking signals. They leave errno alone,
+ * because the SIGSEGV handler may come here.
+ */
 #include "base/lock.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Reads /proc/self/maps into memory, and the stacks of threads from their libc's data. Linear in the
+ * mappings; for messages and audits only.
+ */
 #define _GNU_SOURCE
 #include "base/maps.h"
 

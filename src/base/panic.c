@@ -1,3 +1,7 @@
+/*
+ * Writes the last words by one write(2), and ends the process. Numbers are put into text by hand, for
+ * snprintf(3) may not be called from a signal handler.
+ */
 #define _GNU_SOURCE
 #include "base/panic.h"
 

@@ -1,3 +1,7 @@
+/*
+ * A descriptor that is none of the three standard ones. A program that has closed them would otherwise
+ * print its messages into the container.
+ */
 #include "container/descriptor.h"
 
 #include <errno.h>

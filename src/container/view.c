@@ -1,3 +1,7 @@
+/*
+ * Walks over objects by the segment table and the bitmaps, and trusts neither: every number is clipped to
+ * what its segment can hold.
+ */
 #include "container/view.h"
 
 #include <inttypes.h>

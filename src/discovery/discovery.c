@@ -1,3 +1,7 @@
+/*
+ * The containers that discover, and discovery's steps of a commit (api/commit.c lists all steps). A commit
+ * that finds no pointer to the heap does nothing here.
+ */
 #define _GNU_SOURCE
 #include "discovery/discovery.h"
 

@@ -1,3 +1,7 @@
+/*
+ * A hash table from objects to the words that lead to them. Each bucket is a chain of entries. A full
+ * table drops the entries that are no longer true, and gets room for twice the others.
+ */
 #include "discovery/references.h"
 
 #include "backend/backend.h"

@@ -1,3 +1,4 @@
+// The recursion over crashes of crashes. A state is hashed, so that each is visited once.
 #include "sim/explorer.hpp"
 
 #include "sim/random.hpp"

@@ -1,3 +1,4 @@
+// Steps in the order in which they happened. A cursor applies them one by one, and goes forward only.
 #include "sim/recording.hpp"
 
 namespace sim

@@ -1,3 +1,4 @@
+// A semaphore for each thread: whoever hands over posts that of the next thread, and waits for its own.
 #include "sim/threads.hpp"
 
 #include "sim/random.hpp"

@@ -1,6 +1,7 @@
 // How the source and the pages are written:
 //
 //   layers   a file of src/ includes headers of its own folder and of lower ones (docs/internals/overview.md)
+//   head     a file of the library, the pass and the tool opens with a comment: what it is, what it costs, what must hold
 //   width    a line has 110 columns at most
 //   prose    of the sentences in comments and pages few are long, and few lean on words that stand for others.
 //            The limits are above what the tree has; a sentence that fails is printed, with its file
@@ -70,6 +71,14 @@ void check_layers(const fs::path &top)
             if (std::smatch found; std::regex_search(line, found, include) && rank(found[1]) > rank(own))
                 fail(file, "includes a header of a layer above: " + line);
     }
+}
+
+// ---- head --------------------------------------------------------------------------------------------------
+
+void check_head(const fs::path &file, const std::string &text)
+{
+    if (!text.starts_with("/*") && !text.starts_with("//"))
+        fail(file, "does not open with a comment that says what the file is");
 }
 
 // ---- width -------------------------------------------------------------------------------------------------
@@ -181,6 +190,8 @@ int main(int count, char **arguments)
     Prose code("comments"), pages("pages");
     for (const fs::path &file :
          files(top, {"src", "include", "llvm-pass", "tools", "examples"}, std::regex("\\.(c|h|cc|cpp|hpp|def)$"))) {
+        if (!file.string().starts_with((top / "examples").string())) // there a README says what a file is
+            check_head(file, read(file));
         check_width(file);
         look_at(code, file, comments(read(file)));
     }

@@ -1,3 +1,5 @@
+// Opens the container read-only, which refuses one that a program has open for writing, and copies it with
+// progress. Blocks are shared where the file system can.
 #include "pm/copy/command.hpp"
 
 #include <CLI/CLI.hpp>

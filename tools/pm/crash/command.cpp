@@ -1,3 +1,5 @@
+// Arguments, and what is printed: the recording in short, the progress, and for a failure the command that
+// repeats it.
 #include "pm/crash/command.hpp"
 
 #include "pm/crash/record.hpp"

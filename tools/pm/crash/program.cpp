@@ -1,3 +1,4 @@
+// Starts a program by vfork(2), and waits for its end. An interrupt is noted, and acted on between two programs.
 #include "pm/crash/program.hpp"
 
 #include "pm/crash/tape.hpp"

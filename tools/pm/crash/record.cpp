@@ -1,3 +1,4 @@
+// Finds libpm-sim.so beside the tool, and runs the program with it in LD_PRELOAD.
 #include "pm/crash/record.hpp"
 
 #include "pm/crash/program.hpp"

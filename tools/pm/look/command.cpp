@@ -1,3 +1,4 @@
+// Opens the container read-only, and calls one of the three. `graph` draws by dot(1) if it is there.
 #include "pm/look/command.hpp"
 
 #include "pm/look/census.hpp"
