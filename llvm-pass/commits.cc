@@ -1,5 +1,5 @@
-// Whether a commit may come between two places of a function. Blocks that can commit are collected once;
-// a question walks the blocks between the two places. Linear in the blocks.
+// Whether a commit may come between two places of a function. Blocks that can commit are collected once; a
+// question walks the blocks between the two places. Linear in the blocks.
 #include "commits.h"
 
 #include "writes.h"

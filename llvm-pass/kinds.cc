@@ -1,5 +1,5 @@
-// The search backwards from a stored value to where it comes from. It follows phis and selects, each once, and
-// joins what the branches say. What it cannot tell has the kind "by value".
+// The search backwards from a stored value to where it comes from. It follows phis and selects, each once,
+// and joins what the branches say. What it cannot tell has the kind "by value".
 #include "kinds.h"
 
 #include "base/marks.h"

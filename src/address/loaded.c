@@ -1,6 +1,6 @@
 /*
- * Lists the modules of this process by dl_iterate_phdr(3). The list is read again when a module has come or
- * gone, and searched from one end: a process has some dozens.
+ * Lists the modules of this process by dl_iterate_phdr(3). The list is read again when a module has come
+ * or gone, and searched from one end: a process has some dozens.
  */
 #define _GNU_SOURCE
 #include "address/loaded.h"

@@ -12,8 +12,7 @@
  * Invariants
  *  L1  No two modules of the table have home addresses in common.
  *  L2  In a container that is not `translated`, loaded modules lie where home says. In a `translated`
- *  container
- *      pointers into a module that is not loaded are addresses that nothing can have.
+ *      container pointers into a module that is not loaded are addresses that nothing can have.
  */
 #ifndef PM_ADDRESS_MODULES_H
 #define PM_ADDRESS_MODULES_H

@@ -1,6 +1,6 @@
 /*
- * Makes pages of the view from home, and lines for home from the view. A page is made once, and costs a copy,
- * a walk of its map's words, and two system calls for it and the pages around it.
+ * Makes pages of the view from home, and lines for home from the view. A page is made once, and costs a
+ * copy, a walk of its map's words, and two system calls for it and the pages around it.
  */
 #define _GNU_SOURCE
 #include "address/translation.h"

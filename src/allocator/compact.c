@@ -1,6 +1,7 @@
 /*
  * Chooses which objects move where. A census counts the slabs of each size. Each phase keeps a cursor, so
- * that a step goes on where the last one stopped. It takes room in the shadow only, so a rollback undoes it.
+ * that a step goes on where the last one stopped. It takes room in the shadow only, so a rollback undoes
+ * it.
  */
 #define _GNU_SOURCE
 #include "allocator/compact.h"

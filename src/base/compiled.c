@@ -1,6 +1,6 @@
 /*
- * Counts the programs and shared objects that pmcc has compiled: each tells when it is loaded and unloaded.
- * PM_TRACKER_STORES without one would commit nothing.
+ * Counts the programs and shared objects that pmcc has compiled: each tells when it is loaded and
+ * unloaded. PM_TRACKER_STORES without one would commit nothing.
  */
 #include "base/marks.h"
 

@@ -1,6 +1,6 @@
 /*
- * Builds the message of a failure in memory of the thread. If the message is too long,
- * it is cut before its reason.
+ * Builds the message of a failure in memory of the thread. If the message is too long, it is cut before
+ * its reason.
  */
 #include "base/error.h"
 

@@ -1,4 +1,7 @@
-/* Compares the open file with the file at its path, by device and inode. Once a second, when a commit asks. */
+/*
+ * Compares the open file with the file at its path, by device and inode. Once a second, when a commit
+ * asks.
+ */
 #define _GNU_SOURCE
 #include "container/container.h"
 

@@ -1,6 +1,6 @@
 /*
- * Makes a file without a name, and links it when it is complete. Each step has a second way, for file systems
- * and processes that cannot do the first.
+ * Makes a file without a name, and links it when it is complete. Each step has a second way, for file
+ * systems and processes that cannot do the first.
  */
 #define _GNU_SOURCE
 #include "container/new_file.h"

@@ -1,6 +1,6 @@
 /*
- * Marks of the volatile heap, in the tables of base/marks.h. The first mark of a card puts the card on a list;
- * whoever takes the card from the list clears its marks.
+ * Marks of the volatile heap, in the tables of base/marks.h. The first mark of a card puts the card on a
+ * list; whoever takes the card from the list clears its marks.
  */
 #include "discovery/cards.h"
 

@@ -1,6 +1,6 @@
 /*
- * Walks the frames of the caller, and counts the threads of the process. Both cost some system calls, and are
- * made only when objects move.
+ * Walks the frames of the caller, and counts the threads of the process. Both cost some system calls, and
+ * are made only when objects move.
  */
 #define _GNU_SOURCE
 #include "discovery/check.h"

@@ -1,7 +1,7 @@
 /*
- * Copies moving objects, and redirects what leads to them. An object's first word has the index of its copy
- * meanwhile, so a pointer finds the copy in constant time. All old values are noted, and put back if the
- * commit fails.
+ * Copies moving objects, and redirects what leads to them. An object's first word has the index of its
+ * copy meanwhile, so a pointer finds the copy in constant time. All old values are noted, and put back if
+ * the commit fails.
  */
 #include "discovery/closure.h"
 

@@ -1,6 +1,6 @@
 /*
- * The list of excluded fields, under one lock. Before a commit their values are put aside, and NULL is stored;
- * after it they are put back.
+ * The list of excluded fields, under one lock. Before a commit their values are put aside, and NULL is
+ * stored; after it they are put back.
  */
 #include "discovery/exclusions.h"
 

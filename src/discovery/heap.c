@@ -1,6 +1,6 @@
 /*
- * Allocation in the volatile heap. A thread takes small objects from its cache; an empty cache is filled from
- * spans, and a full one drained, under the heap's lock. Large objects take spans directly.
+ * Allocation in the volatile heap. A thread takes small objects from its cache; an empty cache is filled
+ * from spans, and a full one drained, under the heap's lock. Large objects take spans directly.
  */
 #define _GNU_SOURCE
 #include "discovery/heap.h"

@@ -1,6 +1,6 @@
 /*
- * Registers the variables of modules as they are loaded, and walks the frames of the stack. The unwind tables say
- * which function a frame belongs to. A walk visits each variable and each frame once.
+ * Registers the variables of modules as they are loaded, and walks the frames of the stack. The unwind
+ * tables say which function a frame belongs to. A walk visits each variable and each frame once.
  */
 #define _GNU_SOURCE
 #include "discovery/roots.h"

@@ -1,6 +1,6 @@
 /*
- * Free runs are in one list. To take spans is linear in the free runs: the first that fits is cut. To give a
- * run back joins it with its free neighbours, and is linear in its spans.
+ * Free runs are in one list. To take spans is linear in the free runs: the first that fits is cut. To give
+ * a run back joins it with its free neighbours, and is linear in its spans.
  */
 #include "discovery/spans.h"
 

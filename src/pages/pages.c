@@ -1,6 +1,7 @@
 /*
  * Changes the protection of pages together with their states. A run of pages costs one mprotect(2), so all
- * functions here look for runs. If the kernel refuses another mapping, runs of open pages are closed first.
+ * functions here look for runs. If the kernel refuses another mapping, runs of open pages are closed
+ * first.
  */
 #define _GNU_SOURCE
 #include "pages/pages.h"

@@ -1,6 +1,6 @@
 /*
- * The steps of a compaction. A step has as many objects as the log has room to commit; one that finds no room
- * is undone, and tried again with a quarter of them.
+ * The steps of a compaction. A step has as many objects as the log has room to commit; one that finds no
+ * room is undone, and tried again with a quarter of them.
  */
 #include "pointer/compact.h"
 

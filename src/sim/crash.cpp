@@ -1,5 +1,5 @@
-// The fates of a power failure: which units keep which of their versions. Most are drawn by a seed, the others
-// are the extremes: all that is possible, nothing, and the log or home only.
+// The fates of a power failure: which units keep which of their versions. Most are drawn by a seed, the
+// others are the extremes: all that is possible, nothing, and the log or home only.
 #include "sim/crash.hpp"
 
 #include "sim/random.hpp"

@@ -1,5 +1,5 @@
-// Watches the files. At an event the contents are compared with those before, as described in device.hpp, and
-// the differences become steps of the recording.
+// Watches the files. At an event the contents are compared with those before, as described in device.hpp,
+// and the differences become steps of the recording.
 #include "sim/device.hpp"
 
 #include "sim/threads.hpp"

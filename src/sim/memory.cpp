@@ -1,4 +1,5 @@
-// Units and their versions. The floor is the files' contents; only a unit that has changed since has an entry.
+// Units and their versions. The floor is the files' contents; only a unit that has changed since has an
+// entry.
 #include "sim/memory.hpp"
 
 #include "sim/crash.hpp"

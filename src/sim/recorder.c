@@ -1,6 +1,6 @@
 /*
- * One lock, a table of open containers, and a file that gets every event. A container's contents at the last
- * look are kept in memory, to be compared.
+ * One lock, a table of open containers, and a file that gets every event. A container's contents at the
+ * last look are kept in memory, to be compared.
  */
 #define _GNU_SOURCE
 #include "sim/recorder.h"

@@ -1,6 +1,6 @@
 /*
- * Compares changed pages with their old contents, word by word, and asks the list of mappings where each new
- * value leads. The list is read once a commit, when the first word needs it.
+ * Compares changed pages with their old contents, word by word, and asks the list of mappings where each
+ * new value leads. The list is read once a commit, when the first word needs it.
  */
 #include "track/strays.h"
 

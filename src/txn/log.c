@@ -1,6 +1,6 @@
 /*
- * Where a slot of the log lies, and writing to it. Slots are mapped ahead, some at a time, so that a page fault
- * of the kernel does not come for each.
+ * Where a slot of the log lies, and writing to it. Slots are mapped ahead, some at a time, so that a page
+ * fault of the kernel does not come for each.
  */
 #define _GNU_SOURCE
 #include "txn/log.h"

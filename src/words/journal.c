@@ -1,6 +1,6 @@
 /*
- * Walks over the changed words of all regions: to count them, to collect them for a record, and to bring them
- * home or back. A region with few changes costs its few words; another costs its dirty range.
+ * Walks over the changed words of all regions: to count them, to collect them for a record, and to bring
+ * them home or back. A region with few changes costs its few words; another costs its dirty range.
  */
 #define _GNU_SOURCE
 #include "words/journal.h"

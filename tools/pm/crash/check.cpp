@@ -1,5 +1,5 @@
-// libpm's check runs in a process of its own, since the contents may end it. The user's command runs in a shell,
-// and gets the path in the environment.
+// libpm's check runs in a process of its own, since the contents may end it. The user's command runs in a
+// shell, and gets the path in the environment.
 #include "pm/crash/check.hpp"
 
 #include "libpm.h"

@@ -1,5 +1,5 @@
-// Renames, writes and restores files. An interrupt puts them back too, so the program's own files are never
-// lost.
+// Renames, writes and restores files. An interrupt puts them back too, so the program's own files are
+// never lost.
 #include "pm/crash/place.hpp"
 
 #include <cerrno>

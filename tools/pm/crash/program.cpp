@@ -1,4 +1,5 @@
-// Starts a program by vfork(2), and waits for its end. An interrupt is noted, and acted on between two programs.
+// Starts a program by vfork(2), and waits for its end. An interrupt is noted, and acted on between two
+// programs.
 #include "pm/crash/program.hpp"
 
 #include "pm/crash/tape.hpp"

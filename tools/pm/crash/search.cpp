@@ -1,5 +1,5 @@
-// Visits every event of the tape with every fate. A verdict is remembered by the contents of the files and the
-// number of commits, because the same bytes are often judged again.
+// Visits every event of the tape with every fate. A verdict is remembered by the contents of the files and
+// the number of commits, because the same bytes are often judged again.
 #include "pm/crash/search.hpp"
 
 #include "sim/random.hpp"

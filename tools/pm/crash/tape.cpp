@@ -1,4 +1,5 @@
-// Reads the stream of events step by step, and checks each: the program may have died in the middle of one.
+// Reads the stream of events step by step, and checks each: the program may have died in the middle of
+// one.
 #include "pm/crash/tape.hpp"
 
 #include <algorithm>

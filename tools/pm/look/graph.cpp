@@ -1,5 +1,5 @@
-// The census as a table, a node for each object that is chosen, and an edge for each pointer between two of
-// them.
+// The census as a table, a node for each object that is chosen, and an edge for each pointer between two
+// of them.
 #include "pm/look/graph.hpp"
 
 #include "pm/look/census.hpp"
