@@ -92,7 +92,10 @@ class container
     container(container &&other) noexcept : container_(std::exchange(other.container_, nullptr)) {}
     container &operator=(container &&other) noexcept
     {
-        std::swap(container_, other.container_);
+        if (this != &other) {
+            pm_close(container_);
+            container_ = std::exchange(other.container_, nullptr);
+        }
         return *this;
     }
 

@@ -1,5 +1,8 @@
-// Goes through the list of wrapped functions, and replaces every use of each by its wrapper. So a call by
-// pointer goes to the wrapper too. Only a function that is declared with the type of the list is replaced.
+/*
+ * Finds each listed function by its name, and compares its type: a function of the program with the same
+ * name stays as it is. To route a function, its uses are replaced. To announce it, a call is put before each
+ * call of it. The lists are made from wrapped.def by macros, as are the wrappers.
+ */
 #include "calls.h"
 
 #include <llvm/IR/DiagnosticInfo.h>

@@ -1,5 +1,7 @@
-// Whether a commit may come between two places of a function. Blocks that can commit are collected once; a
-// question walks the blocks between the two places. Linear in the blocks.
+/*
+ * Notes the blocks in which a commit may happen. between() goes backwards from the use, block by block,
+ * until it has met such a block or has seen all blocks up to the definition.
+ */
 #include "commits.h"
 
 #include "writes.h"

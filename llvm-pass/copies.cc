@@ -1,5 +1,8 @@
-// Looks for inline functions and tables that the linker may take from any object file, and renames each
-// together with its group. Linear in the symbols of the module.
+/*
+ * Renames each definition of linkonce linkage that is a function, an alias of a function, or a table of
+ * virtual functions. Comdat groups are renamed with their members. A name in llvm.used or llvm.compiler.used
+ * stays, because other code may know it.
+ */
 #include "copies.h"
 
 #include <llvm/ADT/SetVector.h>

@@ -1,5 +1,11 @@
-// The search backwards from a stored value to where it comes from. It follows phis and selects, each once,
-// and joins what the branches say. What it cannot tell has the kind "by value".
+/*
+ * Follows a value backwards through the operations that made it, at most 12 deep. of_operation() has a rule
+ * for each operation. Halves of 32 bits and vectors of narrow lanes have searches of their own. If a phi or
+ * a select has several origins, they must agree, or the word goes by its value.
+ *
+ * Where the search ends without an answer, the type decides: pointers are pointers, and other words go by
+ * their values. libpm looks at such a value when it is committed.
+ */
 #include "kinds.h"
 
 #include "base/marks.h"

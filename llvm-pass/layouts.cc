@@ -1,4 +1,8 @@
-// Walks a type down to its fields, and notes the words that hold pointers.
+/*
+ * Strips constant offsets to find the variable, and walks through the fields of its type. Padding holds no
+ * pointer, nor does a field of less than 8 bytes. Any other word may hold one. A union, an array of numbers
+ * and a struct without a name say nothing of their words. Variables beyond 4 KiB are not looked at.
+ */
 #include "layouts.h"
 
 #include <llvm/IR/DerivedTypes.h>

@@ -1,5 +1,14 @@
-// Finds the loops without a barrier, and asks for each store whether every round makes it. Then it moves
-// marks before the loop: those of one address, and those of addresses that march by a constant step.
+/*
+ * Treats inner loops first, since a mark that leaves one loop may leave the next. For each loop:
+ *
+ *   1  Marks of addresses that do not change move before the loop.
+ *   2  Stores with the same step and constant distances form a group. Scalar evolution gives the range of
+ *      bytes that the group covers.
+ *   3  The range gets one mark before the loop. Two conditions: it is cheap to compute, and it has no line
+ *      without a store.
+ *
+ * Kinds are told in the loop as before, unless all stores of the loop store data.
+ */
 #include "loops.h"
 
 #include "base/marks.h"

@@ -1,5 +1,11 @@
-// A forward walk over the blocks of a function with the spans that are marked on every path so far. A
-// barrier empties the set. Linear in the stores, times the spans that are known at once.
+/*
+ * First a data-flow analysis finds the spans that are marked on every path to a block. It repeats until no
+ * block changes. A function with more than 2000 writes is spared this analysis.
+ *
+ * Then each block is cut at its barriers. In each stretch the spans that need a mark are sorted by base and
+ * offset, and neighbours are joined. If a joined mark stands before its lowest pointer is computed, the pass
+ * computes this pointer from the base.
+ */
 #include "merge.h"
 
 #include "base/marks.h"

@@ -1,6 +1,10 @@
 /*
  * Collects the writes of instructions, intrinsics and inline assembly. Library functions are not here:
  * calls.cc redirects them to wrappers, which make their marks themselves.
+ *
+ * The origin of a stored value tells the kinds of its words (kinds.h). A copy of a variable has kinds by the
+ * variable's type (layouts.h). At the end all writes that cannot hit the arena are dropped (outside.cc). An
+ * intrinsic whose writes are unknown gets a warning.
  */
 #include "writes.h"
 

@@ -1,6 +1,15 @@
 /*
- * Judges one pointer that leads out of the container. A judgement costs a system call only if the pointer
- * leads neither into the container nor into a known module: nobody but the kernel knows what is mapped.
+ * Judges a pointer that leads out of the container. The first answer counts:
+ *
+ *   1  A pointer into a program or library stays, and the table of modules adopts the module. If the
+ *      program refuses modules, the pointer is an error.
+ *   2  With FOREIGN_IGNORE any other pointer is data.
+ *   3  A word that nobody declared is data, if nothing is mapped at the address. A declared word is data,
+ *      if its value is no address at all.
+ *   4  The pointer is an error, or a warning.
+ *
+ * Step 1 asks the dynamic linker, and step 3 may cost a system call. foreign_check() skips NULL and pointers
+ * into the container before step 1.
  */
 #define _GNU_SOURCE
 #include "address/foreign.h"

@@ -1,6 +1,7 @@
 /*
- * Lists the modules of this process by dl_iterate_phdr(3). The list is read again when a module has come
- * or gone, and searched from one end: a process has some dozens.
+ * Lists the modules by dl_iterate_phdr(3), and hashes the build-id that it finds in a module's ELF notes.
+ * The dynamic linker counts the modules that have come and gone. While both counts stay as they were, the
+ * list is current, and asking takes one step of the iteration. A search is linear in the loaded modules.
  */
 #define _GNU_SOURCE
 #include "address/loaded.h"

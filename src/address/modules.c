@@ -1,6 +1,11 @@
 /*
- * The container's table of modules: reading it at open, what to tell about a module that is missing, and
- * taking a place for one more. A place may have had a module that is no longer needed.
+ * The table of modules. modules_load() checks each entry's seals, its range, and L1, and then looks for the
+ * module in this process. modules_adopt() adds a module, which takes an entry of the table. Entries are
+ * journaled words. So an entry becomes durable with the commit that found the first pointer, and a rollback
+ * removes it.
+ *
+ * A `translated` container gives a module that is not loaded an address that no processor takes. So its
+ * pointers stay apart from all others. There are at most 30 entries, and each search looks at all of them.
  */
 #define _GNU_SOURCE
 #include "address/modules.h"

@@ -1,6 +1,14 @@
 /*
- * Makes pages of the view from home, and lines for home from the view. A page is made once, and costs a
- * copy, a walk of its map's words, and two system calls for it and the pages around it.
+ * The first access to a page comes to translation_touch():
+ *
+ *   1  If too many pages have memory, a clock's hand takes the memory of pages that have only been read.
+ *   2  The neighbourhood is chosen: 8 pages at a stretch's first fault, then twice as many each time.
+ *   3  Each run of pages that are not TRANSLATED is copied from home to a buffer, 64 pages at a time.
+ *   4  In the buffer the words that home's map names are translated. The buffer is written to the view's
+ *      memory by its descriptor.
+ *   5  mprotect(2) makes the run readable.
+ *
+ * A word of the map that is damaged ends the process, since no wrong pointer may reach the program.
  */
 #define _GNU_SOURCE
 #include "address/translation.h"

@@ -1,6 +1,12 @@
 /*
- * What the api calls: allocating and freeing objects, the root, and the allocator's steps of a commit. An
- * allocation looks at the list of its class, and takes the first free slot of the first slab there.
+ * The allocator's public functions, and its steps of a commit. A small object takes a slot of the first slab
+ * in its class's list. A slab without a free slot leaves the list. If the list is empty, a segment becomes a
+ * new slab. A large object takes a run of segments. Then the file may have to grow. A slot of an existing
+ * slab costs a few words of the shadow.
+ *
+ * allocator_begin_commit() gives empty slabs back. Under undo it also tells the transaction which pages get
+ * their first object, and which lose their last. Both are linear in the slabs and the part of the segment
+ * table that the transaction has changed.
  */
 #include "allocator/allocator.h"
 

@@ -1,7 +1,12 @@
 /*
- * Chooses which objects move where. A census counts the slabs of each size. Each phase keeps a cursor, so
- * that a step goes on where the last one stopped. It takes room in the shadow only, so a rollback undoes
- * it.
+ * Plans which objects move, in steps. A cursor holds the whole progress, so a step that was rolled back can
+ * be planned again.
+ *
+ * The census sorts the slabs by size. Within a size, slabs that lie low and are full come first. The first
+ * slabs of a size are filled, and the last slabs are emptied into them. Adjacent objects move as one run, to
+ * the first hole that is long enough (E2). Damaged slabs stay as they are.
+ *
+ * The tables have an entry of 12 bytes for each slab, and a byte for each segment.
  */
 #define _GNU_SOURCE
 #include "allocator/compact.h"

@@ -1,6 +1,11 @@
 /*
- * Bitmaps of slabs. A slab is described at the first access to it, from the segment table and its size. To
- * find a free slot takes one look at each word of the bitmap from `hint` on.
+ * One slab. A slot is taken by a search of the bitmap's words, from `hint` on, for a bit that is clear in
+ * home *and* shadow. It is put back by clearing its bit. The lists link slabs by segment number in both
+ * directions, so a slab enters and leaves its list in constant time.
+ *
+ * The second half tells which lines and pages have objects, before and after the open transaction. Under redo
+ * a commit asks this for each changed line. A line of a slab that the transaction has not touched costs two
+ * words of the segment tables.
  */
 #include "allocator/slab.h"
 

@@ -1,4 +1,17 @@
-/* Opening, closing, clearing, deleting. */
+/*
+ * Opening, closing, clearing, deleting. pm_open() checks the options, and opens the layers from the bottom
+ * up:
+ *
+ *   1  container_open() finds and locks the file, and maps home.
+ *   2  choose_engine() looks at the options and at the medium.
+ *   3  txn_open() recovers, and maps the rest.
+ *   4  allocator_open() builds the lists of slabs. Then the table of modules is judged: a module that is
+ *      missing or refused may fail the opening.
+ *   5  discovery_open() follows, if the program asked for it.
+ *
+ * Only step 3 tells whether a module lies elsewhere than the pointers mean. Then all layers are closed
+ * again, and the container is opened as a translated one.
+ */
 #define _GNU_SOURCE
 #include "api/api.h"
 

@@ -1,4 +1,8 @@
-/* Allocation. */
+/*
+ * Allocation. The allocator does the work, and changes only the shadow. pm_calloc() and pm_realloc() also
+ * store into the view. libpm's own code has no marks. So they announce these stores, under the allocator's
+ * lock. A call that fails gives back all that it has taken.
+ */
 #include "api/api.h"
 
 #include "base/cancel.h"

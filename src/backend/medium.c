@@ -1,5 +1,5 @@
 /*
- * The flusher counts the calls to a medium and passes them on. With the counts tests prove "one round
+ * Counts the calls to a medium and passes them on. With the counts tests prove "one round
  * and one fence per commit".
  */
 #define _GNU_SOURCE

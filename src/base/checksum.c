@@ -1,4 +1,7 @@
-/* XXH3 with the container's seed. The library chooses the code for the processor at its first call. */
+/*
+ * XXH3 through libxxhash's dispatcher, which chooses the instructions by the processor. checksum_mix()
+ * hashes three words, and does not read the data again.
+ */
 #include "base/checksum.h"
 
 #include <xxh_x86dispatch.h> /* XXH3 in AVX2 or AVX-512 where the CPU has them: twice as fast */

@@ -1,6 +1,7 @@
 /*
- * Counts the programs and shared objects that pmcc has compiled: each tells when it is loaded and
- * unloaded. PM_TRACKER_STORES without one would commit nothing.
+ * Counts the loaded programs and libraries that have marks. The pass gives each of them a constructor and a
+ * destructor that call the two functions here. pm_open() asks for the count: PM_TRACKER_STORES makes no
+ * sense if no code makes marks.
  */
 #include "base/marks.h"
 

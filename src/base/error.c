@@ -1,6 +1,6 @@
 /*
- * Builds the message of a failure in memory of the thread. If the message is too long, it is cut before
- * its reason.
+ * Writes the message into a buffer of 1 KiB, one a thread: the place, then the text, then the reason and the
+ * remedy. A message that is too long is cut, but not its reason: the reason replaces the text's end.
  */
 #include "base/error.h"
 

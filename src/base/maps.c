@@ -1,6 +1,10 @@
 /*
- * Reads /proc/self/maps into memory, and the stacks of threads from their libc's data. Linear in the
- * mappings; for messages and audits only.
+ * Reads /proc/self/maps once into a vector. The kernel lists the mappings by address, so a look-up is a
+ * binary search.
+ *
+ * A thread's stack has no name in this file. So maps_describe() asks the kernel where each thread keeps its
+ * list of robust mutexes: one system call a thread. Mappings may change meanwhile, so a description is a
+ * hint.
  */
 #define _GNU_SOURCE
 #include "base/maps.h"

@@ -1,6 +1,7 @@
 /*
- * Writes the last words by one write(2), and ends the process. Numbers are put into text by hand, for
- * snprintf(3) may not be called from a signal handler.
+ * Puts the parts of a message together in an array, and writes them by one writev(2). Numbers are spelled
+ * here, because printf(3) and strerror(3) may allocate memory. If stderr does not take the message, it is
+ * lost.
  */
 #define _GNU_SOURCE
 #include "base/panic.h"

@@ -105,7 +105,7 @@ int container_open(struct container *c, const char *path, const struct container
  */
 int container_make_private(struct container *c);
 
-/* Map view and shadow, and enter the arena's slots: from now on faults are ours. */
+/* Map view and shadow. Faults are served as soon as `upper` is set. */
 int container_map_rest(struct container *c);
 
 /* Unmap, unlock, forget. Never fails; the contents are the upper layers' business. */

@@ -1,6 +1,6 @@
 /*
- * A descriptor that is none of the three standard ones. A program that has closed them would otherwise
- * print its messages into the container.
+ * Duplicates the descriptor to the lowest free number above 2, and closes the old one. Other descriptors
+ * cost no system call.
  */
 #include "container/descriptor.h"
 

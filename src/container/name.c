@@ -1,6 +1,7 @@
 /*
- * Compares the open file with the file at its path, by device and inode. Once a second, when a commit
- * asks.
+ * Compares the file that is open with the file at the path, by device and inode. If they differ, it asks
+ * whether "/" is still the same directory, since a chroot explains any difference. If a call fails for an
+ * unknown reason, the name counts as kept. The messages say how the name was lost, and how to save the data.
  */
 #define _GNU_SOURCE
 #include "container/container.h"

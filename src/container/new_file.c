@@ -1,6 +1,11 @@
 /*
- * Makes a file without a name, and links it when it is complete. Each step has a second way, for file
- * systems and processes that cannot do the first.
+ * A new file goes through these steps:
+ *
+ *   1  new_file_open() makes it by O_TMPFILE, or with a temporary name.
+ *   2  The caller fills it, and makes the contents durable.
+ *   3  new_file_publish() links it to its path, or renames it. RENAME_NOREPLACE replaces no file. Where
+ *      the file system lacks this flag, a second link does the same.
+ *   4  directory_sync() makes the name durable.
  */
 #define _GNU_SOURCE
 #include "container/new_file.h"

@@ -8,7 +8,7 @@
 int place_read(struct container *c);
 
 /* Take slots of the arena and set `base`. If the slots that the pointers mean are free, take them. If not,
- * and the container is movable, take others. Set `relocates` and `moved`. -1 with EADDRINUSE. */
+ * and the container is movable, take others. Set `relocates` and `translated`. -1 with EADDRINUSE. */
 int place_take(struct container *c, const struct container_options *options);
 
 /* Fail with ENOMEM, because the arena has no free slots for `size` bytes. Returns -1. */

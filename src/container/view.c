@@ -1,6 +1,7 @@
 /*
- * Walks over objects by the segment table and the bitmaps, and trusts neither: every number is clipped to
- * what its segment can hold.
+ * Reads segment words and bitmaps, and clips what it finds to the segment and to the file. view_find() takes
+ * constant time, and view_words() goes through a few slots. view_next() skips segments without an object,
+ * and bitmap words without a bit.
  */
 #include "container/view.h"
 

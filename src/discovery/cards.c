@@ -1,6 +1,9 @@
 /*
- * Marks of the volatile heap, in the tables of base/marks.h. The first mark of a card puts the card on a
- * list; whoever takes the card from the list clears its marks.
+ * A card has eight lines, so its marks are one word. One load tells whether the card is listed already. The
+ * first store to a card sets the marks, and adds the card's number to the end of an array. The array takes
+ * address space for each card twice, and memory only as far as it was used.
+ *
+ * Nobody else may use the heap while cards_take() takes cards from the array's end.
  */
 #include "discovery/cards.h"
 

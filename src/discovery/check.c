@@ -1,6 +1,11 @@
 /*
- * Walks the frames of the caller, and counts the threads of the process. Both cost some system calls, and
- * are made only when objects move.
+ * Two checks come before objects move. PM_VOUCHED skips both.
+ *
+ *   1  roots_stack() walks the frames. pmcc must have compiled each function, up to main() or to the
+ *      thread's start.
+ *   2  There must be no second thread. The C library may know this. Otherwise the threads in
+ *      /proc/self/task are counted. A thread that has been joined may still be listed, so the check waits
+ *      for the kernel, a second at most.
  */
 #define _GNU_SOURCE
 #include "discovery/check.h"

@@ -1,7 +1,10 @@
 /*
- * Copies moving objects, and redirects what leads to them. An object's first word has the index of its
- * copy meanwhile, so a pointer finds the copy in constant time. All old values are noted, and put back if
- * the commit fails.
+ * The list of moves is also the queue of the breadth-first search. While an object moves, its first word
+ * holds its number in this list. So one load tells the new address of any target.
+ *
+ * Gathering changes only the copies, the first words, and words that lead to freed memory. Redirecting notes
+ * the old value of each word that it changes outside of the copies. closure_undo() puts all of these back,
+ * the last first, and frees the copies.
  */
 #include "discovery/closure.h"
 

@@ -1,6 +1,9 @@
 /*
- * The containers that discover, and discovery's steps of a commit (api/commit.c lists all steps). A commit
- * that finds no pointer to the heap does nothing here.
+ * The steps of a commit that discovers, around closure.c. All open containers that discover are in one list,
+ * under a lock. An object can be in one container only. So before objects move, check_others() searches the
+ * other containers for a pointer to them. Only words that an open transaction has stored can be one.
+ *
+ * If a step fails, discovery_end() puts back the root and all words, and gives back what was allocated.
  */
 #define _GNU_SOURCE
 #include "discovery/discovery.h"

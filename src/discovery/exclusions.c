@@ -1,6 +1,10 @@
 /*
- * The list of excluded fields, under one lock. Before a commit their values are put aside, and NULL is
- * stored; after it they are put back.
+ * An array of fields, under one lock. Each entry has two places: where the field is now, and where a
+ * rollback brings it back. A freed field of a container keeps its entry until a commit, because a rollback
+ * may revive it.
+ *
+ * To hide a field, a commit stores NULL there, with marks, and stores the value again afterwards. So the
+ * record has NULL, and the program finds its value.
  */
 #include "discovery/exclusions.h"
 
@@ -12,7 +16,7 @@
 #include <errno.h>
 
 struct exclusion {
-    uint64_t *field;  /* NULL: freed, but a rollback may bring it back */
+    uint64_t *field;  /* NULL: freed or included again, but a rollback may bring it back */
     uint64_t *before; /* where a rollback brings the field back */
     uint64_t value;   /* if in a container: the value at its last commit */
     uint64_t hidden;  /* the value while a commit hides it */
@@ -50,9 +54,14 @@ static void drop(uint64_t i)
 int exclusions_add(uint64_t *field)
 {
     lock_acquire(&exclusions_lock);
-    bool is_new = find(field) == list.count;
+    uint64_t i = 0;
+    while (i < list.count && at(i)->field != field && (at(i)->field || at(i)->before != field))
+        i++;
+    bool is_new = i == list.count;
     struct exclusion *e = is_new ? vector_push(&list, sizeof *e) : NULL;
-    if (e) {
+    if (!is_new) {
+        at(i)->field = field;
+    } else if (e) {
         *e = (struct exclusion){.field = field, .before = field};
         atomic_fetch_add(&exclusions_count, 1);
     }
@@ -65,8 +74,10 @@ bool exclusions_remove(const uint64_t *field)
     lock_acquire(&exclusions_lock);
     uint64_t i = find(field);
     bool was_there = i < list.count;
-    if (was_there)
+    if (was_there && heap_contains(at(i)->before))
         drop(i);
+    else if (was_there)
+        at(i)->field = NULL; /* the next commit drops it, and a rollback brings it back */
     lock_release(&exclusions_lock);
     return was_there;
 }

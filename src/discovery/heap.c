@@ -1,6 +1,13 @@
 /*
- * Allocation in the volatile heap. A thread takes small objects from its cache; an empty cache is filled
- * from spans, and a full one drained, under the heap's lock. Large objects take spans directly.
+ * A thread allocates from its cache, which has a list of free objects for each size, and takes no lock. An
+ * empty list is filled from the spans under the heap's lock. A list that is too long gives half of its
+ * objects back. A small span without an object goes back to spans.c, and a large object goes there at once.
+ *
+ * A table has a byte for each granule of 16 bytes: it says whether an object begins there, and its slack.
+ * Small objects are cleared when they are allocated. Large objects give their memory back to the system when
+ * they are freed.
+ *
+ * If the heap cannot start for lack of address space, a warning says so, and every allocation fails.
  */
 #define _GNU_SOURCE
 #include "discovery/heap.h"

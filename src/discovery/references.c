@@ -1,6 +1,9 @@
 /*
- * A hash table from objects to the words that lead to them. Each bucket is a chain of entries. A full
- * table drops the entries that are no longer true, and gets room for twice the others.
+ * A hash table from an object to the words that lead to it, with chains through one array of entries. Freed
+ * entries are reused. When the array is full, rebuild() drops the entries that are no longer true, and makes
+ * room for twice the others. So remembering a word takes constant time on average.
+ *
+ * The words of a card are chosen by their kinds, a line at a time. Only words that may be pointers are read.
  */
 #include "discovery/references.h"
 

@@ -1,6 +1,10 @@
 /*
- * Registers the variables of modules as they are loaded, and walks the frames of the stack. The unwind
- * tables say which function a frame belongs to. A walk visits each variable and each frame once.
+ * Modules hand their tables to pm__register() when they are loaded. The stack is walked along the frame
+ * pointers. libgcc's unwinder tells the function of each return address, and the tables say whether pmcc
+ * compiled it. This search is linear in the functions of all modules, so a cache has the answers for 256
+ * return addresses. The cache is emptied when a module comes or goes.
+ *
+ * One lock guards the tables and the cache.
  */
 #define _GNU_SOURCE
 #include "discovery/roots.h"

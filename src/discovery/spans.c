@@ -1,6 +1,7 @@
 /*
- * Free runs are in one list. To take spans is linear in the free runs: the first that fits is cut. To give
- * a run back joins it with its free neighbours, and is linear in its spans.
+ * Takes the first free run that is large enough, from one list, the last freed run first. If there is none,
+ * it takes addresses behind all spans that were ever used. A run that is given back is joined with its free
+ * neighbours at once.
  */
 #include "discovery/spans.h"
 

@@ -1,6 +1,6 @@
 /* The one signal handler of this library. */
-#ifndef PM_TXN_FAULT_H
-#define PM_TXN_FAULT_H
+#ifndef PM_PAGES_FAULT_H
+#define PM_PAGES_FAULT_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,10 @@
 /*
- * Changes the protection of pages together with their states. A run of pages costs one mprotect(2), so all
- * functions here look for runs. If the kernel refuses another mapping, runs of open pages are closed
- * first.
+ * Opens and closes pages by mprotect(2), a run of neighbours at a time, since each call is expensive. The
+ * kernel limits the maps of a process. If mprotect(2) fails for this reason, pages_evict() closes some runs,
+ * and the call is repeated.
+ *
+ * The three tables have an entry for each page that the container may ever have. The kernel gives them
+ * memory where they are used. After a large transaction the list returns its memory.
  */
 #define _GNU_SOURCE
 #include "pages/pages.h"

@@ -1,6 +1,11 @@
 /*
- * The steps of a compaction. A step has as many objects as the log has room to commit; one that finds no
- * room is undone, and tried again with a quarter of them.
+ * The steps of a compaction, over the plan of allocator/compact.c. A binary search of the moves finds the
+ * new place of a pointer's target. A table with a byte for each segment spares this search for segments that
+ * nothing leaves.
+ *
+ * prepare() holds the allocator's lock, and the commit takes it again. A step that fails is rolled back, and
+ * the plan's cursor with it. If the log had no room, a quarter of the objects is tried next. The table of
+ * moves is address space for a million objects and a slab; it takes memory where it is used.
  */
 #include "pointer/compact.h"
 

@@ -1,4 +1,10 @@
-/* Declared pointers: setting, copying and checking bits of the pointer map. */
+/*
+ * Declared pointers: setting, copying and checking bits of the pointer map. A word of the map has 56 bits,
+ * and changes once for all of them. The first pointer of a group makes the group's map, which takes a
+ * segment.
+ *
+ * The upper half of pm_check() is here too. Each layer checks its own tables, the lowest layer first.
+ */
 #include "pointer/pointers.h"
 
 #include "address/foreign.h"

@@ -1,4 +1,8 @@
-/* The wrappers of wrapped.def: each announces what the function will write, and then calls the function. */
+/*
+ * The wrappers of wrapped.def: each announces what the function will write, and then calls the function. The
+ * macros at the end make the wrappers from the list. Before the macros stand the announcements that need
+ * more than an address and a size. They measure strings, or find the kinds of elements that will be sorted.
+ */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE /* otherwise its inline functions would replace the real ones */
 

@@ -1,5 +1,8 @@
-// The fates of a power failure: which units keep which of their versions. Most are drawn by a seed, the
-// others are the extremes: all that is possible, nothing, and the log or home only.
+// Makes the image that a crash leaves. A Chooser asks for each dirty unit which of its versions is on the
+// medium. Most fates are a fixed rule. Under Fate::SOME the seed first draws a mood, and then decides about
+// the units. The segment table in memory says which units are log.
+//
+// The same memory and the same crash always give the same image. It takes time linear in the dirty units.
 #include "sim/crash.hpp"
 
 #include "sim/random.hpp"

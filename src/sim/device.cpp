@@ -1,5 +1,8 @@
-// Watches the files. At an event the contents are compared with those before, as described in device.hpp,
-// and the differences become steps of the recording.
+// Maps each file a second time, and keeps a copy of what was seen last. At an event the mapping is compared
+// with the copy, and each unit that differs becomes a step of the recording. Restoring a state writes only
+// the blocks that differ.
+//
+// Between the beginning and the end of a sync another thread may run.
 #include "sim/device.hpp"
 
 #include "sim/threads.hpp"

@@ -1,4 +1,8 @@
-// The recursion over crashes of crashes. A state is hashed, so that each is visited once.
+// A depth-first search through crashes of crashes. Each depth has a recording, a memory and an image of its
+// own. A crash is skipped if it leaves contents and bounds that were already visited at this depth or above.
+//
+// Seeds and nested crashes follow from a hash of the crashes up to here. So the path of a violation is
+// enough to repeat it.
 #include "sim/explorer.hpp"
 
 #include "sim/random.hpp"

@@ -1,4 +1,10 @@
-// The library's calls come in here: linked with --wrap for each function below.
+// The library's calls come in here: linked with --wrap for each function below. There are three kinds:
+//
+//   the medium   medium_of() returns a medium whose calls are events of the device. Writes and changes of
+//                size are carried out first, and are events then. A sync is an event only.
+//   chance       getrandom(2) returns numbers from a seed. The clock of a simulated thread goes on by
+//                1 µs at each call.
+//   waiting      A simulated thread that would wait for a lock or a condition lets another thread go on.
 #include "sim/device.hpp"
 #include "sim/random.hpp"
 #include "sim/threads.hpp"

@@ -1,5 +1,7 @@
-// Units and their versions. The floor is the files' contents; only a unit that has changed since has an
-// entry.
+// A table gives each unit's place in the list of dirty units, so a change takes constant time. A queued
+// version is known by its number. When it becomes the floor, older versions go, and newer versions stay.
+//
+// The hash of all floors is a XOR over the units, so it follows each change of a floor at once.
 #include "sim/memory.hpp"
 
 #include "sim/crash.hpp"

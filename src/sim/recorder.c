@@ -1,6 +1,9 @@
 /*
- * One lock, a table of open containers, and a file that gets every event. A container's contents at the
- * last look are kept in memory, to be compared.
+ * For each container it has a mapping of the file, and a copy of what was seen last. Each takes 1 GiB of
+ * addresses. An event takes the lock with signals masked. It compares, writes the units that differ, and
+ * then writes the event itself, by writev(2).
+ *
+ * If something fails, the program ends with status 125: a recording with a gap would mislead the search.
  */
 #define _GNU_SOURCE
 #include "sim/recorder.h"

@@ -1,4 +1,8 @@
-// Steps in the order in which they happened. A cursor applies them one by one, and goes forward only.
+// Contents of units lie in chunks of 256 KiB that never move, because versions point into them (M2). clear()
+// keeps the chunks for the next recording.
+//
+// A cursor applies the steps up to an event. It leaves out the effect of the event itself: the crash comes
+// before.
 #include "sim/recording.hpp"
 
 namespace sim

@@ -1,4 +1,6 @@
-// A semaphore for each thread: whoever hands over posts that of the next thread, and waits for its own.
+// Each thread has a semaphore, its turn. To hand over, a thread posts the next one's semaphore and waits for
+// its own. So one thread runs at a time, and the state here needs no lock. A thread that ends passes its
+// turn on.
 #include "sim/threads.hpp"
 
 #include "sim/random.hpp"

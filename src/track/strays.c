@@ -1,6 +1,9 @@
 /*
- * Compares changed pages with their old contents, word by word, and asks the list of mappings where each
- * new value leads. The list is read once a commit, when the first word needs it.
+ * Compares pages word by word with their old contents. Under undo these are the images in the log, and under
+ * redo they are in home. Redo also looks at the flags of every page.
+ *
+ * /proc/self/maps is read when the first word looks like an address. If it cannot be read, each such word
+ * costs a system call.
  */
 #include "track/strays.h"
 

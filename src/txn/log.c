@@ -1,6 +1,10 @@
 /*
- * Where a slot of the log lies, and writing to it. Slots are mapped ahead, some at a time, so that a page
- * fault of the kernel does not come for each.
+ * Turns slots of the log into addresses. Each half is an array of segments in their order, so a slot's
+ * segment is a division away. log_load() finds the segments by a pass over the segment table, and sorts
+ * them.
+ *
+ * Nothing here fences. medium_copy() takes images and records to the log, and the caller's round makes them
+ * durable.
  */
 #define _GNU_SOURCE
 #include "txn/log.h"

@@ -1,4 +1,11 @@
-/* The life of a container's transactions: from recovery at open to a clean close. */
+/*
+ * The life of a container's transactions: from recovery at open to a clean close. txn_open() checks the
+ * segment table, recovers, and checks what recovery has restored. Then it maps the view and loads the
+ * engine. Accesses are served only when all this has succeeded.
+ *
+ * txn_close() lets the engine bring everything home and waits for it. Then it raises the base epoch by a
+ * round of its own, which voids the log. The other functions here hand on to the engine.
+ */
 #include "txn/txn.h"
 
 #include "address/foreign.h"

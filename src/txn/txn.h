@@ -8,8 +8,8 @@
  *           go home
  *
  * Both end a transaction with one record in one round, and both put the journaled words into this record.
- * The shared parts are in this folder: words (journal), page states (pages), owners of segments
- * (segments), the signal handler (fault).
+ * What they share is in this folder: the log, who owns a segment, recovery, copies. Journaled words, page
+ * states and addresses have folders of their own below.
  *
  * Locking. The *page lock* guards everything here except the journal; the handler takes this lock too.
  * The caller serialises the journal, notes, commit and rollback (by the allocator's mutex).

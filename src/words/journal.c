@@ -1,6 +1,7 @@
 /*
- * Walks over the changed words of all regions: to count them, to collect them for a record, and to bring
- * them home or back. A region with few changes costs its few words; another costs its dirty range.
+ * journal_set() stores a word in the shadow, and notes that the word may differ from home. journal_collect()
+ * compares the noted words only. If a region has up to four of them, it compares these. Otherwise it
+ * compares the range, eight words at a time by SSE2. A rollback copies the range back from home.
  */
 #define _GNU_SOURCE
 #include "words/journal.h"

@@ -1,8 +1,9 @@
 /*
- * Journaled words: the root, the segment table, the bitmaps. Allocation never logs them before it changes
- * them (METRADB). The open transaction works on a volatile *shadow*. Commit writes the words that differ
- * from home into its record. Only when the record is durable are the words applied to home. So home's
- * words are always those of the last commit, and rollback is a copy the other way.
+ * Journaled words: the root, the segment table, the bitmaps, the pointer map, the table of modules.
+ * Allocation never logs them before it changes them (METRADB). The open transaction works on a volatile
+ * *shadow*. Commit writes the words that differ from home into its record. Only when the record is durable
+ * are the words applied to home. So home's words are always those of the last commit, and rollback is a
+ * copy the other way.
  *
  * Words come in *regions*, each a contiguous array. A region remembers the range of its words that the
  * transaction may have changed. While these words are few it also remembers each, for they may be far

@@ -40,6 +40,9 @@ TEST_CASE("the wrapper keeps objects, and turns failures into exceptions", "[cpp
         REQUIRE(pm_next_object(c.get(), counter, nullptr) == nullptr); // no memory is lost
         counter->value = 7; // not committed
 
+        pm::container assigned(directory / "d", create);
+        assigned = pm::container(directory / "e", create);
+        REQUIRE_NOTHROW(pm::container(directory / "d", {})); // the one that it had is closed
         pm::container moved(std::move(c));
         REQUIRE(c.get() == nullptr);
         REQUIRE(moved.root<Counter>() == counter);

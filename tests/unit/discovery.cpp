@@ -832,6 +832,31 @@ TEST_CASE_METHOD(Fixture, "fields of objects that a rollback takes back are left
     REQUIRE_OK(pm_include(&r->first));
 }
 
+TEST_CASE_METHOD(Fixture, "a rollback takes back that a field is included again")
+{
+    auto *out = static_cast<Node *>(pm__calloc(1, sizeof(Node)));
+    push(r, 0, nullptr);
+    commit_without_check();
+    REQUIRE_OK(pm_exclude(&r->first->other));
+    put(r->first->other, out);
+    commit_without_check();
+    for (bool excludes_again : {false, true}) {
+        REQUIRE_OK(pm_include(&r->first->other));
+        REQUIRE(pm_include(&r->first->other) == -1);
+        if (excludes_again)
+            REQUIRE_OK(pm_exclude(&r->first->other));
+        put(r->first->other, static_cast<Node *>(nullptr));
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(r->first->other == out);
+    }
+    commit_without_check();
+    REQUIRE(r->first->other == out); // left out as before, so it has not moved
+    REQUIRE_OK(pm_include(&r->first->other));
+    commit_without_check();
+    REQUIRE(pm_contains(c.get(), r->first->other));
+    REQUIRE(pm_include(&r->first->other) == -1);
+}
+
 TEST_CASE_METHOD(Fixture, "fields of objects that a rollback brings back are left out as before")
 {
     Node *outside = make(7, 2, nullptr), *n = push(r, 0, nullptr);
@@ -889,6 +914,7 @@ TEST_CASE_METHOD(Fixture, "fields of objects that a rollback brings back are lef
     pm__free(outside);
     if (detached)
         pm__free(detached);
+    REQUIRE_OK(pm_commit(c.get())); // until then a rollback would bring the exclusion back
     REQUIRE(exclusions_count == 0);
 }
 

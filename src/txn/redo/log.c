@@ -8,7 +8,7 @@
  *  G1  The parts of a segment have ascending epochs. They begin at the segment's first byte and have no
  *      gaps. The first invalid or void part ends them.
  *
- *  G2  A segment is written from its start again only when `home` has passed its newest epoch (R4, R12).
+ *  G2  A segment is written from its start again only when `reusable` has passed its newest epoch (R4, R12).
  *      Then the lines of its records are home, and a later round has fenced them. The rest of the
  *      log, or the base epoch, says that these epochs are durable.
  *

@@ -35,7 +35,7 @@
  *  I1  Outside marked lines and LISTED pages the view equals home, free space included. (Under `faults`
  *      the free space that the open transaction stored to may differ.) In a translated container this
  *      holds for TRANSLATED pages, in the sense of translation.h.
- *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home. In a moved
+ *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home. In a translated
  *      container the page may be memory of the view instead.
  */
 #ifndef PM_TXN_REDO_REDO_H

@@ -1,6 +1,16 @@
 /*
- * Commit of the undo engine: one round of write-backs, images for the next epoch, and the record
- * that proves they all arrived.
+ * Commit of the undo engine: one round of write-backs, images for the next epoch, and the record that proves
+ * they all arrived.
+ *
+ *   1  Compare each listed page with its image, by checksums. If no page and no journaled word has
+ *      changed, the commit is done.
+ *   2  Make room for the record. Nothing after this step returns an error.
+ *   3  List the pages that became live. Take pages without an object off the list.
+ *   4  Build the record. Choose the hot pages, and protect all others.
+ *   5  Write back the protected pages. Write the hot pages to the log, as images of the next epoch. Write
+ *      the record to the log.
+ *   6  Fence: the round is complete.
+ *   7  Bring the words home, for the next round. The hot pages are the next epoch's list.
  */
 #include "txn/undo/undo.h"
 

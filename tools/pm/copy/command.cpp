@@ -1,5 +1,6 @@
-// Opens the container read-only, which refuses one that a program has open for writing, and copies it with
-// progress. Blocks are shared where the file system can.
+// Opens the source for reading and copies it with pm::container::copy(). The recovery that a reader does in
+// memory goes into the copy. A signal sets a flag, which the report of progress returns. So an interrupted
+// copy ends like a failed one.
 #include "pm/copy/command.hpp"
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,8 @@
-// libpm's check runs in a process of its own, since the contents may end it. The user's command runs in a
-// shell, and gets the path in the environment.
+// libpm's opinion comes from a child process. It gets the path of a container as a message through a socket,
+// and answers with a message. If the child dies, or does not answer within a minute, this is the verdict,
+// and a new child is started.
+//
+// The user's check runs by program.cpp, with what it must know in its environment.
 #include "pm/crash/check.hpp"
 
 #include "libpm.h"

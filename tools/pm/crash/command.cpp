@@ -1,5 +1,6 @@
-// Arguments, and what is printed: the recording in short, the progress, and for a failure the command that
-// repeats it.
+// Reads the options and runs the parts in their order: the judge, the recording, the search. The judge comes
+// first, because it forks. The recording stays if a check failed, so that the printed command can repeat a
+// crash.
 #include "pm/crash/command.hpp"
 
 #include "pm/crash/record.hpp"

@@ -1,5 +1,8 @@
-// Renames, writes and restores files. An interrupt puts them back too, so the program's own files are
-// never lost.
+// A container's file is renamed to PATH.pm-crash-aside, and never written to. If the tool is killed, the
+// file is still there, and the next run says so.
+//
+// Our own files stay mapped from crash to crash. Blocks are allocated before they are stored to, because a
+// full disk would be a signal. Each file is marked as closed, or libpm would refuse it as a copy.
 #include "pm/crash/place.hpp"
 
 #include <cerrno>

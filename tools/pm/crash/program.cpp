@@ -1,5 +1,5 @@
-// Starts a program by vfork(2), and waits for its end. An interrupt is noted, and acted on between two
-// programs.
+// Starts a program by vfork(2), and waits for it by poll(2) on its pidfd, with a timeout. The program leads
+// a process group of its own. When it has ended, or its time is over, the whole group is killed.
 #include "pm/crash/program.hpp"
 
 #include "pm/crash/tape.hpp"

@@ -1,4 +1,6 @@
-// Finds libpm-sim.so beside the tool, and runs the program with it in LD_PRELOAD.
+// Puts the recorder before the program's libraries by LD_PRELOAD, and tells it the directory by the
+// environment. The program's output goes to a file there. So the recorder knows at each event how much was
+// printed.
 #include "pm/crash/record.hpp"
 
 #include "pm/crash/program.hpp"

@@ -1,5 +1,8 @@
-// Visits every event of the tape with every fate. A verdict is remembered by the contents of the files and
-// the number of commits, because the same bytes are often judged again.
+// One cursor goes forward through the events. At each event the simulator lists the power failures to try,
+// and makes the image of each. If what a check would see has been judged before, the old verdict counts.
+// Otherwise the files are put in place, and libpm judges first, then the user's check.
+//
+// The memory is one verdict for each different state.
 #include "pm/crash/search.hpp"
 
 #include "sim/random.hpp"

@@ -1,5 +1,8 @@
-// Reads the stream of events step by step, and checks each: the program may have died in the middle of
-// one.
+// Turns the recorder's stream into steps of a sim::Recording. Containers are numbered in the order of their
+// first opening, and other processes' numbers are translated.
+//
+// If the stream lacks the program's end, the files are compared with what was seen last. The differences and
+// the end are added to the stream, so a later --from reads the same.
 #include "pm/crash/tape.hpp"
 
 #include <algorithm>

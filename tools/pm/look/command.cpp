@@ -1,4 +1,6 @@
-// Opens the container read-only, and calls one of the three. `graph` draws by dot(1) if it is there.
+// Opens the container for reading only, whether its program is loaded or not. `pm check` calls pm_check().
+// `pm info` and `pm graph` walk over all objects, and then call pm_check() too, since reading does not
+// notice all damage. Graphviz's dot draws the graph, if it is installed.
 #include "pm/look/command.hpp"
 
 #include "pm/look/census.hpp"
