@@ -79,12 +79,24 @@ static void collect_line(struct txn *t, uint64_t line, const line_image *image)
                            PM_LINE); /* a failure does no harm: the line is nobody's */
 }
 
+/* The lines of a page that differ from home: one bit a line, the first line in bit 0. */
+static uint64_t differing_lines(const struct txn *t, uint64_t first)
+{
+    const char *view = t->c->base + first * PM_LINE, *home = t->c->home + first * PM_LINE;
+    uint64_t differing = 0;
+    if (t->translation)
+        for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
+            differing |= (uint64_t)line_differs_from_home(t, first + i) << i;
+    else
+        for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
+            differing |= (uint64_t)line_images_differ(view + i * PM_LINE, home + i * PM_LINE) << i;
+    return differing;
+}
+
 /* True if the page has changed. */
 static bool collect_page(struct txn *t, uint32_t page)
 {
-    uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = 0;
-    for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
-        differing |= (uint64_t)line_differs_from_home(t, first + i) << i;
+    uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = differing_lines(t, first);
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
     if (redo_on_file(t) && !t->translation && live.before == 0 &&
