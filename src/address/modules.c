@@ -220,8 +220,8 @@ static void record(struct modules *m, uint32_t at, uint64_t home, uint64_t value
     const char *slash = strrchr(what.dli_fname, '/');
     put_text(e.name, sizeof e.name / sizeof *e.name, slash ? slash + 1 : what.dli_fname);
     put_text(e.symbol, sizeof e.symbol / sizeof *e.symbol, what.dli_sname ? what.dli_sname : "");
-    for (uint32_t i = 0; i < FORMAT_MODULES_MAX;
-         i++) /* unused modules might share addresses with this one */
+    /* Unused modules might share addresses with this one. */
+    for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++)
         if (m->unused[i] && m->module[i].size == 0)
             put_entry(m, i, &(struct format_module){.id = 0});
     put_entry(m, at, &e);

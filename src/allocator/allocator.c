@@ -327,6 +327,7 @@ uint64_t allocator_end_commit(struct allocator *a, int result)
     } else {
         allocator_undo_locked(a, a->commit);
     }
+    txn_drop_notes(a->t);
     uint64_t committed = a->t->epoch - 1;
     lock_release(&a->lock);
     return committed;

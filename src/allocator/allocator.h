@@ -55,8 +55,7 @@ struct slab {
     uint32_t hint;           /* word of the bitmap */
     uint32_t next, previous; /* in the list of its class; segments, or SLAB_NONE */
     struct slab *next_touched;
-    uint64_t first_line,
-        last_line; /* lines of slots that the open transaction gave out or took back */
+    uint64_t first_line, last_line; /* of slots that the open transaction gave out or took back */
     bool loaded, listed, touched;
 };
 
@@ -112,8 +111,8 @@ bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *sta
 /*
  * The allocator's steps of a commit. Before: take the lock, give empty slabs back, and note the pages that
  * live or die with this commit. After, with the commit's result: if it failed, undo what the commit took;
- * release the lock. Returns the epoch of the last transaction that has been committed, by this call or
- * before.
+ * drop the notes; release the lock. Returns the epoch of the last transaction that has been committed, by
+ * this call or before.
  */
 void allocator_begin_commit(struct allocator *a);
 uint64_t allocator_end_commit(struct allocator *a, int result);

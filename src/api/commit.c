@@ -6,7 +6,7 @@
  *    discovery_find           which words stored lead to the volatile heap?        discovery/
  *    discovery_gather         copy into the container what they lead to
  *    discovery_redirect       lead all pointers to the copies
- *    exclusions_hide          fields that do not count hold NULL for a while
+ *    exclusions_hide          excluded fields hold NULL for a while
  *      allocator_begin_commit   which pages live or die?                           allocator/
  *      track_map_pointers       which words are pointers?                          track/
  *      track_check_pointers     does a pointer lead out?
@@ -21,7 +21,9 @@
  *    txn_wait                 on a file: until the record is durable               txn/redo/
  *
  * Locks: the allocator's from allocator_begin_commit() on, the page lock from txn_begin_commit() on, each
- * until its end. A step that fails leaves the transaction open, and the steps before it are undone.
+ * until its end. If a step fails, the transaction stays open. Discovery puts everything back, and the
+ * allocator gives back what the commit took. The pointer map may have learnt something already: the next
+ * commit looks again.
  */
 #include "api/api.h"
 

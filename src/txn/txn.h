@@ -49,10 +49,9 @@ struct engine {
     /* Take pages for data. All are closed and reset. The application may not store to the first `header`
      * of them. Page lock. */
     int (*adopt)(struct txn *t, uint32_t first, uint32_t count, uint32_t header);
-    int (*open_page)(struct txn *t,
-                     uint32_t page); /* for a store that faulted; page lock [handler] */
-    int (*open_marked)(struct txn *t,
-                       uint32_t page); /* for a line that is about to be marked; as before */
+    /* Open a page for a store that faulted, or for a line that is about to be marked. Page lock. [handler] */
+    int (*open_page)(struct txn *t, uint32_t page);
+    int (*open_marked)(struct txn *t, uint32_t page);
     int (*dirty)(struct txn *t, uint64_t offset, uint64_t bytes); /* open pages for stores */
     int (*reserve)(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
     int (*commit)(struct txn *t);
@@ -93,8 +92,7 @@ struct txn_options {
     bool stores;     /* redo: code marks what it stores to */
     enum foreign_pointers foreign;
     bool refuse_modules; /* no pointer may lead into a program or library */
-    bool audit; /* check every commit for stores without a mark; or, if nothing tells pointers,
-                           * for words that may be pointers */
+    bool audit; /* look at every commit for stores without a mark, or for words that may be pointers */
     uint64_t private_max; /* bytes */
     /* Called when home has the last commit and the log is void, before anybody sees the view. The upper
      * layers mend their data here. -1 with a message. */
@@ -195,6 +193,12 @@ void txn_abandon(struct txn *t);
  */
 void txn_note(struct txn *t, uint32_t page, bool live);
 
+/* Drop the notes: the commit that they were for has ended, or has failed before it reached txn_commit(). */
+static inline void txn_drop_notes(struct txn *t)
+{
+    t->note_count = 0;
+}
+
 static inline bool txn_page_is_fresh(const struct txn *t, uint32_t page)
 {
     return page_has(&t->pages, page, PAGE_FRESH);
@@ -216,7 +220,7 @@ void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count);
  *   txn_begin_commit  takes the page lock: stores wait from here on, and belong to the next epoch. With
  *                     concurrent stores it also closes the pages that were stored to
  *   txn_commit        commits, without waiting for an ordinary file. After an error nothing has changed
- *   txn_end_commit    releases the lock, whether the others failed or not. The notes are consumed
+ *   txn_end_commit    releases the lock, whether the others failed or not
  *
  * The first two return 0, or -1 with a message.
  */
@@ -245,7 +249,6 @@ static inline int txn_commit(struct txn *t)
 
 static inline void txn_end_commit(struct txn *t, const sigset_t *saved)
 {
-    t->note_count = 0;
     if (txn_guards_commits(t))
         lock_release_masked(&t->lock, saved);
     else

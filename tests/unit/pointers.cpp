@@ -504,3 +504,31 @@ TEST_CASE("sorting carries pointers along", "[stores]")
                     (pm_contains(c.get(), items[i].pointer) ? 1 : 0));
     }
 }
+
+// Notes of pages that live or die are for one commit, also if it fails before the engine begins.
+TEST_CASE("a commit that fails for a pointer leaves nothing behind, however often it is tried")
+{
+    constexpr size_t LARGE = 32 << 20, TRIES = 400;
+    test::Directory directory;
+    pm_options how = test::options(PM_CREATE | PM_MOVABLE);
+    how.max_size = 64 << 20;
+    test::Container c = test::open(directory / "c.pm", how);
+    auto **root = static_cast<void **>(pm_calloc(c.get(), 1, sizeof(void *)));
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    REQUIRE_OK(pm_mark_pointer(root));
+    REQUIRE_OK(pm_commit(c.get()));
+    auto *large = static_cast<char *>(pm_malloc(c.get(), LARGE));
+    REQUIRE(large);
+    large[LARGE - 1] = 'x';
+    int on_the_stack;
+    *root = &on_the_stack;
+    for (size_t i = 0; i < TRIES; i++) {
+        REQUIRE(pm_commit(c.get()) == -1);
+        require_failure(EINVAL, "leads out");
+    }
+    *root = large;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(large[LARGE - 1] == 'x');
+}
