@@ -26,22 +26,23 @@ static void before_fork(void)
     }
 }
 
-static void after_fork(void)
+static void end(bool is_child)
 {
     for (int i = FORK_STAGES; i-- > 0;)
         if (begun[i] && stages[i].lock)
             lock_release(stages[i].lock);
         else if (begun[i])
-            stages[i].after();
+            (is_child ? stages[i].in_child : stages[i].after)();
+}
+
+static void after_fork(void)
+{
+    end(false);
 }
 
 static void in_child(void)
 {
-    for (int i = FORK_STAGES; i-- > 0;)
-        if (begun[i] && stages[i].lock)
-            lock_release(stages[i].lock);
-        else if (begun[i])
-            stages[i].in_child();
+    end(true);
 }
 
 __attribute__((constructor)) static void watch(void)

@@ -4,8 +4,8 @@
  * and afterwards released in reverse on both sides. A thread that holds a lock of one stage may want locks
  * of later stages, and of no earlier one.
  *
- * libpm watches from the moment it is loaded. So its steps come after all that the program itself does
- * before a fork, and before all that the program does afterwards.
+ * libpm watches from the moment it is loaded. Handlers that the program registers later
+ * run before these steps at a fork, and after them when the fork has happened.
  */
 #ifndef PM_BASE_FORK_H
 #define PM_BASE_FORK_H

@@ -2,9 +2,6 @@
  * The slow paths of the mutex. A thread that finds the lock held stores state 2, and sleeps in futex(2)
  * until it has changed the state from 0 to 2. Waking one sleeper costs a system call, and only state 2 needs
  * it.
- *
- * At most two locks must also be free in the child of a fork. They stand in a table. One handler takes them
- * all before a fork, and another releases them after it.
  */
 #include "base/lock.h"
 

@@ -184,9 +184,8 @@ static int gather_from(struct discovery *d, uint64_t i)
  * stored to it, it is a declared pointer. */
 static uint8_t kind_of(const struct discovery *d, const uint64_t *word)
 {
-    uint64_t number = offset_of(d, word) / sizeof *word;
-    bool declared =
-        *kinds_of(word) == KIND_NONE && mapped_at(mapped_place_of_word(&d->a->t->map, number)) & 1;
+    bool declared = *kinds_of(word) == KIND_NONE &&
+                    mapped_at(mapped_place_at(&d->a->t->map, offset_of(d, word))) & 1;
     return declared ? KIND_POINTER : (uint8_t)track_kinds_at(word, 1);
 }
 

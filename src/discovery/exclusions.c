@@ -1,7 +1,7 @@
 /*
  * An array of fields, under one lock. Each entry has two places: where the field is now, and where a
- * rollback brings it back. A freed field of a container keeps its entry until a commit, because a rollback
- * may revive it.
+ * rollback brings it back. A field of a container that is freed, or included again, keeps its entry
+ * until a commit, because a rollback may revive it.
  *
  * To hide a field, a commit stores NULL there, with marks, and stores the value again afterwards. So the
  * record has NULL, and the program finds its value.
@@ -37,10 +37,11 @@ static struct exclusion *at(uint64_t i)
     return (struct exclusion *)list.items + i;
 }
 
-static uint64_t find(const uint64_t *field)
+/* The entry whose field is there, and was at `before` unless that is NULL; the number of entries if none. */
+static uint64_t find(const uint64_t *field, const uint64_t *before)
 {
     uint64_t i = 0;
-    while (i < list.count && at(i)->field != field)
+    while (i < list.count && (at(i)->field != field || (before && at(i)->before != before)))
         i++;
     return i;
 }
@@ -54,9 +55,9 @@ static void drop(uint64_t i)
 int exclusions_add(uint64_t *field)
 {
     lock_acquire(&exclusions_lock);
-    uint64_t i = 0;
-    while (i < list.count && at(i)->field != field && (at(i)->field || at(i)->before != field))
-        i++;
+    uint64_t i = find(field, NULL);
+    if (i == list.count) /* included again in this transaction? */
+        i = find(NULL, field);
     bool is_new = i == list.count;
     struct exclusion *e = is_new ? vector_push(&list, sizeof *e) : NULL;
     if (!is_new) {
@@ -72,7 +73,7 @@ int exclusions_add(uint64_t *field)
 bool exclusions_remove(const uint64_t *field)
 {
     lock_acquire(&exclusions_lock);
-    uint64_t i = find(field);
+    uint64_t i = find(field, NULL);
     bool was_there = i < list.count;
     if (was_there && heap_contains(at(i)->before))
         drop(i);
@@ -85,7 +86,7 @@ bool exclusions_remove(const uint64_t *field)
 bool exclusions_have(const uint64_t *field)
 {
     lock_acquire(&exclusions_lock);
-    bool has = find(field) < list.count;
+    bool has = find(field, NULL) < list.count;
     lock_release(&exclusions_lock);
     return has;
 }

@@ -16,25 +16,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-static uint64_t payload_at(struct mapped_place at)
-{
-    at.shift = 0;
-    return seal_payload(mapped_at(at));
-}
-
-static struct mapped_place place_of(const struct allocator *a, uint64_t offset)
-{
-    return mapped_place_of_word(&a->t->map, offset / sizeof(void *));
-}
-
 int pointers_set(struct allocator *a, uint64_t offset, uint64_t count)
 {
     while (count > 0) {
-        struct mapped_place at = place_of(a, offset);
+        struct mapped_place at = mapped_place_at(&a->t->map, offset);
         if (!at.group->words && txn_make_map(a->t, at.group) != 0)
             return -1;
         uint64_t n = min_u64(count, SEAL_BITS - at.shift);
-        uint64_t before = payload_at(at), after = before | bits_between(at.shift, at.shift + n);
+        uint64_t before = mapped_payload(at), after = before | bits_between(at.shift, at.shift + n);
         if (after != before)
             pointer_map_set_word(&a->t->journal, at.group, at.word, after);
         offset += n * sizeof(void *);

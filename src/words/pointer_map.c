@@ -30,27 +30,16 @@ void pointer_map_unload(struct pointer_map *map)
     map->groups = NULL;
 }
 
-static struct mapped_place place_of(const struct pointer_map *map, uint64_t offset)
-{
-    return mapped_place_of_word(map, offset / sizeof(void *));
-}
-
-static uint64_t word_at(struct mapped_place at)
-{
-    at.shift = 0;
-    return mapped_at(at);
-}
-
 uint64_t pointer_map_next(const struct pointer_map *map, uint64_t offset, uint64_t end)
 {
     while (offset < end) {
-        struct mapped_place at = place_of(map, offset);
+        struct mapped_place at = mapped_place_at(map, offset);
         uint64_t group = map_group_number(map, at.group) * map_group_bytes(map);
         if (!at.group->words) {
             offset = group + map_group_bytes(map);
             continue;
         }
-        uint64_t left = seal_payload(word_at(at)) >> at.shift;
+        uint64_t left = mapped_payload(at) >> at.shift;
         if (left)
             return min_u64(offset + (uint64_t)__builtin_ctzll(left) * sizeof(void *), end);
         offset = group + (at.word + 1) * MAP_WORD_BYTES;
@@ -64,10 +53,10 @@ void pointer_map_clear(struct pointer_map *map, struct journal *journal, uint64_
     uint64_t end = align_up(offset + bytes, sizeof(void *));
     offset = align_down(offset, sizeof(void *));
     while ((offset = pointer_map_next(map, offset, end)) < end) {
-        struct mapped_place at = place_of(map, offset);
+        struct mapped_place at = mapped_place_at(map, offset);
         uint64_t n = min_u64((end - offset) / sizeof(void *), SEAL_BITS - at.shift);
         uint64_t gone = bits_between(at.shift, at.shift + n);
-        pointer_map_set_word(journal, at.group, at.word, seal_payload(word_at(at)) & ~gone);
+        pointer_map_set_word(journal, at.group, at.word, mapped_payload(at) & ~gone);
         offset += n * sizeof(void *);
     }
 }

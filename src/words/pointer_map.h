@@ -89,6 +89,12 @@ static inline struct mapped_place mapped_place_of_word(const struct pointer_map 
     return mapped_place_in(map, map_word, word - map_word * SEAL_BITS);
 }
 
+/* The same for the word at an offset in bytes. */
+static inline struct mapped_place mapped_place_at(const struct pointer_map *map, uint64_t offset)
+{
+    return mapped_place_of_word(map, offset / sizeof(void *));
+}
+
 /* Number of a group, and bytes of the file that a group describes. */
 static inline uint32_t map_group_number(const struct pointer_map *map,
                                         const struct map_group *group)
@@ -108,6 +114,13 @@ static inline uint64_t mapped_at(struct mapped_place at)
 {
     const uint64_t *words = __atomic_load_n(&at.group->words, __ATOMIC_ACQUIRE);
     return words ? __atomic_load_n(&words[at.word], __ATOMIC_RELAXED) >> at.shift : 0;
+}
+
+/* All bits of the map's word there. */
+static inline uint64_t mapped_payload(struct mapped_place at)
+{
+    at.shift = 0;
+    return seal_payload(mapped_at(at));
 }
 
 /* Mask of the words of a line that are mapped: one bit a word, the first word in bit 0. Locking as for
