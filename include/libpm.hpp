@@ -90,6 +90,7 @@ class container
     /// Rolls back uncommitted changes. A failure to close cleanly costs a recovery, no data.
     ~container() { pm_close(container_); }
     container(container &&other) noexcept : container_(std::exchange(other.container_, nullptr)) {}
+    /// Closes the container that this one has, as the destructor does.
     container &operator=(container &&other) noexcept
     {
         if (this != &other) {

@@ -1,7 +1,7 @@
 /*
- * Pointers where no code tells kinds. If the program vouches for its pointers it has declared them, and the
- * pointer map knows where they are: check those on pages that the transaction may have stored to. Linear in
- * these pages.
+ * Pointers where no code tells kinds. A program that vouches for its pointers has declared them, so the
+ * pointer map has them. Check the declared pointers on pages that the transaction may have stored to. Linear
+ * in these pages.
  */
 #include "track/track.h"
 

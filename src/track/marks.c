@@ -1,7 +1,7 @@
 /*
- * Marks: compiled code says which line it is about to store to. The first mark of a page opens the page;
- * the first mark of a line puts the line into the list, with an image of its contents. Any further mark of
- * the line costs compiled code two instructions, and does not come here.
+ * Marks: compiled code says which line it is about to store to. The first mark of a page opens the page.
+ * The first mark of a line puts the line into the list, with an image of its contents. Compiled code finds
+ * that a line is marked by a few instructions of its own, and does not come here again.
  */
 #include "track/track.h"
 

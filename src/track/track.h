@@ -87,8 +87,9 @@ static inline int track_map_pointers(struct txn *t)
     return t->tracker.kinds ? track_map_kinds(t) : 0;
 }
 
-/* Where no code tells kinds: if the program vouches for its declared pointers, check those on changed pages;
- * and under LIBPM_AUDIT warn of words that look like pointers. Locking and result as track_map_pointers(). */
+/* For containers where no code tells kinds. Check the declared pointers on changed pages, if the program
+ * vouches for them. Under LIBPM_AUDIT warn of words that look like pointers. Locking and result as
+ * track_map_pointers(). */
 int track_check_changed(struct txn *t);
 
 static inline int track_check_pointers(struct txn *t)

@@ -1,7 +1,7 @@
 // How the source and the pages are written:
 //
 //   layers   a file of src/ includes headers of its own folder and of lower ones (docs/internals/overview.md)
-//   head     a file of the library, the pass and the tool opens with a comment: what it is, what it costs, what must hold
+//   head     a file of the library, the pass or the tool opens with a comment
 //   width    a line has 110 columns at most
 //   prose    of the sentences in comments and pages few are long, and few lean on words that stand for others.
 //            The limits are above what the tree has; a sentence that fails is printed, with its file
