@@ -268,12 +268,13 @@ void Emitter::prepare(ArrayRef<Write> writes)
             !loaded_.count(write.loaded))
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
     for (const Write &write : writes)
-        if (LoadInst *half = write.half_of; half && write.tells && !loaded_.count(half)) {
-            Instruction *behind = half->getNextNode();
-            IRBuilder<> builder(behind);
-            Value *from = flat(builder, half->getPointerOperand());
-            loaded_[half] = kind_of_whole(behind, from, KIND_BY_VALUE);
-        }
+        for (LoadInst *half : {write.half_of, write.first_of})
+            if (half && write.completes && write.tells && !loaded_.count(half)) {
+                Instruction *behind = half->getNextNode();
+                IRBuilder<> builder(behind);
+                Value *from = flat(builder, half->getPointerOperand());
+                loaded_[half] = kind_of_whole(behind, from, KIND_BY_VALUE);
+            }
 }
 
 /* The kinds of a write as the kinds table has them: in Write::kinds data is 0, in the table KIND_DATA. */
@@ -330,13 +331,16 @@ void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
     Value *pieces = builder.CreateLShr(builder.getInt64(kinds_of_pieces(write.size)), bits);
     Value *others = builder.CreateAnd(before, builder.getInt8(KIND_PIECES));
     Value *kind = builder.CreateOr(others, builder.CreateTrunc(pieces, builder.getInt8Ty()));
-    if (write.halves) {
-        Value *is_whole = builder.CreateICmpEQ(kind, builder.getInt8(KIND_PIECED));
-        if (write.half_of) { // text is no half of a pointer
-            Value *known = builder.CreateAnd(loaded_[write.half_of], KIND_MAY_POINT);
-            is_whole = builder.CreateAnd(is_whole, builder.CreateIsNotNull(known));
-        }
-        kind = builder.CreateSelect(is_whole, builder.getInt8(KIND_PIECES | KIND_BY_VALUE), kind);
+    if (write.completes) {
+        Value *other = builder.CreateAdd(address, builder.getInt64(write.completes));
+        Value *first = write.completes < 0 ? other : address;
+        Value *is_whole = builder.CreateIsNull(builder.CreateAnd(first, word_size - 1));
+        for (LoadInst *half : {write.half_of, write.first_of})
+            if (half) { // text is no half of a pointer
+                Value *may_point = builder.CreateAnd(loaded_[half], KIND_MAY_POINT);
+                is_whole = builder.CreateAnd(is_whole, builder.CreateIsNotNull(may_point));
+            }
+        kind = builder.CreateSelect(is_whole, builder.getInt8(KIND_BY_VALUE), kind);
     }
     builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();
 }

@@ -412,8 +412,7 @@ MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
 }
 
 /* The origin of half a word. The optimiser may have made two variables of a union. Then a half that may
- * belong to a pointer goes by its value, once both halves are together. A program that itself stores
- * halves is another matter. */
+ * belong to a pointer goes by its value, if the other half is stored beside it. */
 MaybeOrigin Search::of_half(Operator &operation, unsigned depth)
 {
     switch (operation.getOpcode()) {

@@ -69,6 +69,7 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
     }
     if (writes.empty())
         return false;
+    pair_halves(writes);
     if (!function.hasOptNone()) {
         move_out_of_loops(function, analyses, writes);
         merge(function, writes);

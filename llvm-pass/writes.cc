@@ -77,8 +77,9 @@ class Collector
         uint64_t size = layout_.getTypeStoreSize(value->getType());
         if (size < 8) {
             bytes(pointer, size, align);
-            writes_.back().pieces = writes_.back().halves = origin.kind != Origin::Data;
-            if (writes_.back().halves)
+            writes_.back().pieces = origin.kind != Origin::Data;
+            writes_.back().half = writes_.back().pieces && size == 4;
+            if (writes_.back().half)
                 writes_.back().half_of = dyn_cast<LoadInst>(value);
             return;
         }

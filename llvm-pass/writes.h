@@ -15,8 +15,9 @@
  *                  have changed since
  *     `from`       a copy of the memory at `from`. If `from` is NULL, the words go by their values
  *     `pieces`     parts of words, or stores that are not aligned, that may be pieces of pointers
- *     `halves`     pieces that are halves of a union, if the optimiser has made two variables of the
- *                  union. `half_of` is the load that has read the half, or NULL
+ *     `half`       a piece of 4 bytes that may be half of a union, if the optimiser has made two variables
+ *                  of the union. `half_of` is the load that has read the half, or NULL
+ *     `completes`  the write before has stored the other half (halves.cc), which `first_of` has read
  *     `updates`    part of a word, with bits set or cleared: the word keeps its kind
  *     none         larger writes without any of these are data
  */
@@ -47,8 +48,10 @@ struct Write {
     bool changes = false;
     llvm::Value *from = nullptr;
     bool pieces = false;
-    bool halves = false;
+    bool half = false;
     llvm::LoadInst *half_of = nullptr;
+    int64_t completes = 0; // where the other half is, in bytes from this one; 0: it completes nothing
+    llvm::LoadInst *first_of = nullptr;
     bool updates = false;
     bool marks = true; // false: another mark covers it
     bool tells = true; // false: other writes tell its kinds
@@ -58,7 +61,7 @@ struct Write {
 
     /** Whether its words always get the same kind, whatever kind they had and in whatever order kinds are
      * told. */
-    bool is_plain() const { return kinds == 0 && !loaded && !from && !halves && !updates; }
+    bool is_plain() const { return kinds == 0 && !loaded && !from && !completes && !updates; }
 
     /** The write that stays in place when its mark moves elsewhere. It only tells kinds. */
     Write without_mark() const
@@ -85,6 +88,9 @@ bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc)
  */
 void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
                     llvm::SmallVectorImpl<Write> &writes);
+
+/** Find the writes that complete a word of two halves. `writes` are in program order. (halves.cc) */
+void pair_halves(llvm::MutableArrayRef<Write> writes);
 
 /** Whether a commit may happen while `instruction` runs, in this thread. */
 bool may_commit(const llvm::Instruction &instruction);

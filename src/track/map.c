@@ -33,8 +33,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* One mask for two questions: does the word's value decide, or may the word be pieced? A store of a whole
- * word never sets both bits; pieces may (base/marks.h, P5). */
+/* One mask for two questions: does the word's value decide, or may the word be pieced? */
 #define KIND_LEADING  (KIND_BY_VALUE | KIND_PIECE_LAST)
 
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
