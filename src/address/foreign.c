@@ -23,7 +23,7 @@
 static int leads_out(const struct foreign *f, uint64_t offset, uint64_t value)
 {
     char object[OBJECT_TEXT];
-    view_describe(f->c, offset, " in ", object);
+    contents_describe(f->c, offset, " in ", object);
     int result =
         pm__fail_at(f->c->path, offset, EINVAL,
                     "the pointer %#" PRIx64
@@ -42,7 +42,7 @@ int foreign_adopt(const struct foreign *f, uint64_t offset, uint64_t value)
     char object[OBJECT_TEXT];
     if (!f->refuse_modules || !modules_may_adopt(f->modules, value))
         return modules_adopt(f->modules, value);
-    view_describe(f->c, offset, " in ", object);
+    contents_describe(f->c, offset, " in ", object);
     return pm__fail_at(f->c->path, offset, EINVAL, "the pointer %#" PRIx64 "%s " FOREIGN_REFUSED,
                        value, object);
 }

@@ -11,7 +11,7 @@
 #define PM_ADDRESS_FOREIGN_H
 
 #include "address/modules.h"
-#include "container/view.h"
+#include "container/contents.h"
 
 /* How a commit treats a pointer to other memory that is alive: enum pm_foreign_pointers. */
 enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };

@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "address/modules.h"
 
-#include "container/view.h"
+#include "container/contents.h"
 
 #include "base/error.h"
 
@@ -160,7 +160,7 @@ static int report(const struct modules *m, uint32_t module, int error, const cha
     get_text(e->name, NAME, name);
     if (byte == seal_payload(e->first)) /* only the first pointer's target has a symbol */
         get_text(e->symbol, SYMBOL, symbol);
-    view_describe(m->c, offset, " in ", object);
+    contents_describe(m->c, offset, " in ", object);
     return pm__fail_at(m->c->path, offset, error,
                        "the pointer there%s leads to byte %#" PRIx64 " of %s%s%s%s, %s", object,
                        byte, name, symbol[0] ? " (" : "", symbol, symbol[0] ? ")" : "", what);

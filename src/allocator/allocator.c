@@ -13,7 +13,7 @@
 #include "allocator/classes.h"
 #include "allocator/slab.h"
 #include "base/error.h"
-#include "container/view.h"
+#include "container/contents.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -228,8 +228,8 @@ size_t allocator_usable(struct allocator *a, const void *p)
 
 bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *start, uint64_t *size)
 {
-    struct view open = view_open(a->c);
-    return view_find(&open, (uint64_t)((const char *)p - a->c->base), start, size);
+    struct contents open = contents_open(a->c);
+    return contents_find(&open, (uint64_t)((const char *)p - a->c->base), start, size);
 }
 
 /* Note the pages of a segment whose every page lives or dies with this commit. */
@@ -416,6 +416,6 @@ void *allocator_root(struct allocator *a)
 
 bool allocator_next_object(const struct allocator *a, uint64_t *offset, uint64_t *size)
 {
-    struct view open = view_open(a->c);
-    return view_next(&open, offset, size);
+    struct contents open = contents_open(a->c);
+    return contents_next(&open, offset, size);
 }

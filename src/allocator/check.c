@@ -3,7 +3,7 @@
 
 #include "allocator/slab.h"
 #include "base/error.h"
-#include "container/view.h"
+#include "container/contents.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,8 +24,8 @@ static int check_slab(struct allocator *a, uint32_t segment)
         uint64_t valid = bitmap_mask(w, 0, s->shape.objects);
         if (!seal_is_valid(shadow[w]) || (committed && !seal_is_valid(home[w])))
             return damaged(a, offset, "a bitmap's word is damaged");
-        if (!view_is_sound(shadow[w], w, s->shape.objects) ||
-            (committed && !view_is_sound(home[w], w, s->shape.objects)))
+        if (!contents_is_sound(shadow[w], w, s->shape.objects) ||
+            (committed && !contents_is_sound(home[w], w, s->shape.objects)))
             return damaged(a, offset, "a bitmap claims slots beyond its slab");
         if ((w < s->bitmap.low || w >= s->bitmap.high) && home[w] != shadow[w])
             return damaged(a, offset, "a bitmap has changed outside any transaction");

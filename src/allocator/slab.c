@@ -11,7 +11,7 @@
 
 #include "allocator/bitmap.h"
 #include "allocator/classes.h"
-#include "container/view.h"
+#include "container/contents.h"
 
 static const uint64_t *home_bits(const struct allocator *a, const struct slab *s)
 {
@@ -198,7 +198,7 @@ uint32_t slab_count(const struct allocator *a, const struct slab *s)
     uint32_t n = 0;
     for (uint32_t w = 0; w < s->bitmap.words; w++) {
         uint64_t word = shadow_bits(a, s)[w];
-        if (!view_is_sound(word, w, s->shape.objects))
+        if (!contents_is_sound(word, w, s->shape.objects))
             return SLOT_FULL;
         n += (uint32_t)__builtin_popcountll(seal_payload(word));
     }

@@ -18,7 +18,7 @@
 /* Counters of a medium. Changed only under the container's page lock, with one exception: on a file the
  * thread that syncs changes rounds and fences. */
 struct medium_counts {
-    uint64_t rounds;        /* batches ended by medium_fence() */
+    uint64_t rounds;        /* ended by medium_fence() or medium_settle() */
     uint64_t fences;        /* store fences executed */
     uint64_t lines_flushed; /* cache lines written back or carried home */
     uint64_t bytes_copied;  /* bytes copied past the cache, without the lines carried home */
@@ -74,8 +74,8 @@ int medium_publish(struct medium *medium, const void *address, size_t size);
 /* Copy past the cache; durable with the next fence. [handler] -errno: some of it may be there */
 int medium_copy(struct medium *medium, void *to, const void *from, size_t size);
 
-/* Bring home a line from the log: past the cache, durable with the next fence. On medium_file copy it
- * into the private home, and queue it for write-back. [handler] */
+/* Bring home a line that the log has. On pmem it is copied past the cache, and durable with the next
+ * fence. On medium_file it is copied into the private home, and queued for write-back. [handler] */
 void medium_carry_line(struct medium *medium, void *to, const void *from);
 
 /* End the round: when it returns 0, everything queued for the round is durable. [handler] -errno */

@@ -2,8 +2,8 @@
  * A mutex that the SIGSEGV handler may take: no allocation, no thread-local state, one futex.
  *
  * Two rules hold for code that takes the lock outside the handler:
- *  1. While it holds the lock it must not touch a container's view. The access may fault, and the
- *     handler would wait for its own thread.
+ *  1. While it holds the lock it must not access a page of a container's view that may fault: the
+ *     handler would wait for its own thread. Pages that are open do not fault.
  *  2. It must block signals while it holds the lock, wherever a signal handler of the program may
  *     legally store to a container. The same is true if the signal handler may load from a container
  *     whose pages are translated as they are touched.

@@ -3,7 +3,7 @@
  * them. Little-endian; all offsets are bytes from the start of the file unless a name says pages,
  * segments or slots.
  *
- *     segment 0 ..         metadata: header copy A | header copy B | state page | segment table
+ *     segment 0 ..         metadata: header copy A | header copy B, guard | state page | segment table
  *     any other segment    as its word in the segment table says: free, a slab of objects of one
  *                          size, a run holding one large object, a part of the log (dlog), or of the
  *                          pointer map
@@ -13,7 +13,7 @@
  *     header       written at creation only; each copy has a checksum
  *     in place     sealed words of the state page:
  *                  - base epoch (recovery, close) and, in the same round, who has the file open
- *                  - base address and the other words of a move, each with a round of its own
+ *                  - base address and the other words of a relocation, each with its own round
  *                  - the words that say what was fenced, without a round
  *     journaled    root, modules, segment table, bitmaps, pointer map: sealed words, changed by commit
  *                  records only; sums over them are in each record and in the state page
@@ -83,7 +83,7 @@ struct format_state {
  */
 struct format_guard {
     uint64_t epoch;   /* sealed, never 0; this commit, and all before it, are durable */
-    uint64_t base;    /* sealed; as the state page's, unless a move is on its way */
+    uint64_t base;    /* sealed; as the state page's, unless pointers are being relocated */
     uint64_t movable; /* sealed; as the state page's, or its value before */
 };
 
@@ -319,9 +319,9 @@ static inline uint32_t format_map_groups(uint64_t segments)
 
 /* ---- the log -------------------------------------------------------------------------------
  *
- * Two halves. With half e % 2 recovery can go back to the start of epoch e. The half holds commit record
- * e - 1, then pre-images of the pages that e changed. A half is a row of slots of one page each,
- * over all its segments by their order; a segment holds
+ * The undo engine uses two halves. With half e % 2 recovery can go back to the start of epoch e. The half
+ * holds commit record e - 1, then pre-images of the pages that e changed. A half is a row of slots of one
+ * page each, over all its segments by their order; a segment holds
  *
  *   | descriptors, one a slot | padding to a page | slot 0 | slot 1 | ... | slot n - 1
  *
@@ -349,7 +349,7 @@ static inline uint64_t log_segment_first_slot(uint64_t segment_size)
     return segment_size - log_segment_slots(segment_size) * PM_PAGE;
 }
 
-/* A commit record: this header, then clears, words and pages. */
+/* A commit record of the undo engine: this header, then clears, words and pages. */
 struct log_record {
     char magic[8];
     uint64_t epoch;

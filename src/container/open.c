@@ -224,7 +224,7 @@ static char *reserve(struct container *c)
 /*
  * If a process died while it grew the file, the new length may be in the cache only. Rounds make lines
  * durable, not lengths. So sync the length before anything can refer to the new space. (On an ordinary
- * file recovery's last round is an fdatasync(2), which syncs the length too.)
+ * file recovery ends by an fdatasync(2), which syncs the length too.)
  */
 static int make_length_durable(struct container *c)
 {

@@ -33,13 +33,13 @@ static bool is_in_arena(uint64_t base, uint64_t size)
 }
 
 /* Whether the two ranges are apart. Only then a relocated pointer can be told from an old one: see
- * pointer/relocate.c. If a move is complete but not yet noted, target and base are the same. */
+ * pointer/relocate.c. If a relocation is complete but not yet noted, target and base are the same. */
 static bool is_apart(uint64_t target, uint64_t base, uint64_t size)
 {
     return target == 0 || target == base || target + size <= base || base + size <= target;
 }
 
-/* Whether the state page is the newest one. A move is under way until `target` is zero. */
+/* Whether the state page is the newest one. A relocation is under way until `target` is zero. */
 static int check_guard(const struct container *c, const struct format_state *state)
 {
     struct format_guard guard;

@@ -73,7 +73,7 @@ static int refuse(const struct discovery *d, struct owner o, uint64_t value, con
                         what);
     uint64_t offset = offset_of(d, o.word);
     if (!o.move) {
-        view_describe(d->a->t->c, offset, " in ", object);
+        contents_describe(d->a->t->c, offset, " in ", object);
         return pm__fail_at(container_of(d)->path, offset, EINVAL, "the pointer %#" PRIx64 "%s %s",
                            value, object, what);
     }

@@ -112,7 +112,7 @@ static int keep_what_it_leads_to(struct detaching *s, uint64_t *word)
     if (i == 0) {
         char object[OBJECT_TEXT];
         uint64_t offset = (uint64_t)((char *)word - s->a->c->base);
-        view_describe(s->a->t->c, offset, " in ", object);
+        contents_describe(s->a->t->c, offset, " in ", object);
         return pm__fail_at(s->a->c->path, offset, EINVAL,
                            "the pointer there%s leads to the object that is to be detached; store "
                            "NULL first, or something else",

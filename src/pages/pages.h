@@ -8,8 +8,8 @@
  *     +-----------------------------------+------------------> CLOSED, still LOGGED: opens again
  *                                                              without a second image
  *
- *   FRESH marks a page without a live object at the last commit. It opens without an image and
- *   stays open until a commit finds a live object on it.
+ *   FRESH, under undo, marks a page without a live object at the last commit. It opens without an image, so
+ *   a rollback does not restore it. It stays open until a commit finds a live object on it.
  *
  * Each page has one byte of flags, changed only under the container's page lock. (The design had a
  * compare-and-swap for each page instead. But mprotect is most of a fault, and the kernel serialises it

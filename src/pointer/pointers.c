@@ -9,7 +9,7 @@
 
 #include "address/foreign.h"
 #include "base/error.h"
-#include "container/view.h"
+#include "container/contents.h"
 #include "txn/sums.h"
 
 #include <errno.h>
@@ -100,10 +100,10 @@ int pointers_copy(struct allocator *a, uint64_t to, uint64_t from, uint64_t byte
 
 uint64_t pointers_next(const struct allocator *a, uint64_t offset, uint64_t end)
 {
-    struct view open = view_open(a->c);
+    struct contents open = contents_open(a->c);
     uint64_t start, size;
     while ((offset = pointer_map_next(&a->t->map, offset, end)) < end &&
-           !view_find(&open, offset, &start, &size))
+           !contents_find(&open, offset, &start, &size))
         offset += sizeof(void *);
     return offset;
 }

@@ -23,7 +23,7 @@
 #include "pointer/relocate.h"
 
 #include "base/error.h"
-#include "container/view.h"
+#include "container/contents.h"
 #include "txn/sums.h"
 
 #include <errno.h>
@@ -43,11 +43,11 @@ static int publish(struct container *c, uint64_t *word, uint64_t payload)
 }
 
 /* The words that one word of the map calls pointers. Only words of objects count, whatever the map says
- * (view.h). */
+ * (contents.h). */
 static uint64_t mapped_words(const struct container *c, uint64_t map, uint64_t offset)
 {
-    struct view committed = view_committed(c);
-    return seal_payload(map) & view_words(&committed, offset);
+    struct contents committed = contents_committed(c);
+    return seal_payload(map) & contents_words(&committed, offset);
 }
 
 /* Move the words that one word of the map names, at `offset` and behind. */

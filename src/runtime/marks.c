@@ -1,7 +1,7 @@
 /*
- * The slow paths of marks. They find the container and call its transaction. Or the address is in the
- * volatile heap; there copied words are pointers if their values are. mark_entry.S calls these functions,
- * and announce.h has its own.
+ * The slow paths of marks. They find the container of an address and call its tracker. An address in the
+ * volatile heap belongs to discovery (discovery/cards.h). mark_entry.S calls these functions, and
+ * announce.h has its own.
  */
 #include "container/container.h"
 #include "discovery/cards.h"

@@ -63,7 +63,7 @@ static void escaped(struct txn *t, uint64_t offset)
     struct tracker *k = &t->tracker;
     char object[OBJECT_TEXT];
     offset = first_difference(t, offset);
-    view_describe(t->c, offset, ", ", object);
+    contents_describe(t->c, offset, ", ", object);
     if (k->escaped++ == 0 || k->audit)
         pm__fail_at(t->c->path, offset, EFAULT, "the store to %p%s, %s",
                     (void *)(t->c->base + offset), object, remedy);

@@ -113,7 +113,7 @@ static int refuse_pieced(struct txn *t, uint64_t line, unsigned words)
 int track_refuse_pieced(const struct txn *t, uint64_t offset)
 {
     char object[OBJECT_TEXT];
-    view_describe(t->c, offset, " in ", object);
+    contents_describe(t->c, offset, " in ", object);
     return pm__fail_at(
         t->c->path, offset, EINVAL,
         "%#" PRIx64

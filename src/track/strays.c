@@ -62,7 +62,7 @@ static void look_at(struct scan *s, uint64_t offset, uint64_t value)
     char object[OBJECT_TEXT], target[MAPS_TEXT];
     if (!leads_out(s, value))
         return;
-    view_describe(s->t->c, offset, ", ", object);
+    contents_describe(s->t->c, offset, ", ", object);
     if (!object[0] || ++s->found > NAMED_MAX)
         return;
     describe(s, value, target);

@@ -2,7 +2,7 @@
 #include "txn/txn.h"
 
 #include "base/error.h"
-#include "container/view.h"
+#include "container/contents.h"
 #include "txn/recovery.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static bool word_is_valid(const struct container *c, uint32_t segment, uint64_t 
     case SEGMENT_LOG:
         return true;
     case SEGMENT_SLAB:
-        return view_shape(c, word, &(struct slab_shape){0});
+        return contents_shape(c, word, &(struct slab_shape){0});
     case SEGMENT_LARGE:
         *run_first = segment;
         *run = (uint32_t)argument - 1;

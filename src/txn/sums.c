@@ -8,7 +8,7 @@
 #include "txn/sums.h"
 
 #include "base/error.h"
-#include "container/view.h"
+#include "container/contents.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +39,7 @@ static uint32_t in_segment(const struct container *c, uint32_t segment, uint64_t
     struct slab_shape shape;
     if (segment_kind(word) == SEGMENT_MAP)
         words = c->segment_size / sizeof(uint64_t);
-    else if (view_shape(c, word, &shape))
+    else if (contents_shape(c, word, &shape))
         words = bitmap_words(shape.objects);
     return range(c, offset, words);
 }

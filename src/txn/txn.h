@@ -107,7 +107,7 @@ struct page_note {
 
 struct recovery_report {
     bool recovered; /* true if there was anything to do */
-    uint64_t pages; /* images copied back */
+    uint64_t pages; /* undo: images copied back; redo: runs of lines, in whole pages */
     uint64_t ns;
 };
 
@@ -137,7 +137,7 @@ struct txn {
     uint32_t free_hint;      /* no segment below it is free */
     struct page_note *notes; /* room for every page */
     uint64_t note_count;
-    char *record; /* where commit builds its record */
+    char *record; /* where a commit builds the journaled words of its record, and undo all of it */
     struct recovery_report recovery;
     uint64_t commits, faults, touches, pages_logged, pages_ahead, lines_logged, bytes_fresh;
 };

@@ -9,7 +9,7 @@
  *                  |           +----+ rollback: home's lines back
  *                  +-- replay, base epoch
  *
- * pmem: home is the medium; the next commit's round writes back the lines and fences them.
+ * pmem: home is the medium; lines are copied home past the cache, and the next round fences them.
  * file: home is a copy in memory (backend/file.c). wait() makes all records written so far durable by one
  * fdatasync. The queue writes home's pages to the file before the log's old end is reused.
  *
@@ -28,13 +28,13 @@
  * R11  a record follows one with fresh ranges when that is durable        commit.c
  * R12  log is reused when it is recorded that its epochs are durable      round.c, log.c
  * R13  a round has a bounded number of records, and the base is above all recovery.c, commit.c
- * R14  a queued page is cleared when all is durable                      view.c
+ * R14  a queued page is cleared when all is durable                      private.c
  * R15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
  *
  * Invariants
- *  I1  Outside marked lines and LISTED pages the view equals home, free space included. (Under `faults`
- *      the free space that the open transaction stored to may differ.) In a translated container this
- *      holds for TRANSLATED pages, in the sense of translation.h.
+ *  I1  Outside marked lines and LISTED pages the view equals home. (Under `faults` free space that a
+ *      transaction stored to may differ: a commit does not look at lines without an object.) In a
+ *      translated container this holds for TRANSLATED pages, in the sense of translation.h.
  *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home. In a translated
  *      container the page may be memory of the view instead.
  */
@@ -144,7 +144,7 @@ int redo_wait(struct txn *t, uint64_t epoch);
 int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
 int redo_rollback(struct txn *t);
 
-/* ---- view.c: pages of the private view ------------------------------------------------------- */
+/* ---- private.c: pages of the private view ------------------------------------------------------- */
 
 /* Open `page` for a store, and perhaps pages after it. `compare`: list all these pages, because nobody
  * marks the stores to them. Page lock. [handler] -errno */

@@ -5,9 +5,9 @@
  *                  store to a closed page: image, fence, open        +--------------------+
  *                              +----+                                |                    |
  *                              v    |                                v                    |
- *   txn_open --> recovery --> EPOCH e OPEN -- commit: one round, record e -----> words applied,
- *                  |           ^    |                                            cold pages closed,
- *                  |           |    | rollback: images back,                     e becomes e + 1
+ *   txn_open --> recovery --> EPOCH e OPEN -- commit: cold pages closed, ------> words applied,
+ *                  |           ^    |         one round with record e            e becomes e + 1
+ *                  |           |    | rollback: images back,
  *                  |           +----+ words back; same epoch, pages stay open
  *                  |
  *                  +-- torn record or no record: images back; base epoch; then EPOCH base + 1
@@ -21,7 +21,9 @@
  *  U6  the base epoch, by a round of its own, ends a recovery                        ../recovery.c
  *  U7  rollback stays in its epoch and keeps pages and images                           undo.c
  *  U8  a hot page is not written back home: its image proves it                         commit.c
- * U11  what was fenced is noted, and recovery refuses a log that lacks it     here, recovery.c
+ *  U9  words of a bitmap whose segment has another owner are not applied               recovery.c
+ * U10  recovery takes no segment from the log                                          recovery.c
+ * U11  what was fenced is noted, and recovery refuses a log that lacks it        here, recovery.c
  */
 #ifndef PM_TXN_UNDO_UNDO_H
 #define PM_TXN_UNDO_UNDO_H

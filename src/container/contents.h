@@ -1,10 +1,10 @@
 /*
- * The one checked view of a container's contents: its slabs, their slots in use, its large objects.
+ * The contents of a container, checked: its slabs, their slots in use, its large objects.
  * Seals and checksums show damage, but not who wrote a word. So all code that walks objects asks here, and
- * does not read the words itself. A view allocates nothing and remembers nothing.
+ * does not read the words itself. Nothing is allocated, and nothing remembered.
  *
- * A view shows one copy of the tables: home's, as the last commit left them, or the shadow's, as the open
- * transaction has them. The caller holds the lock that keeps the copy still.
+ * `struct contents` names one copy of the tables: home's, as the last commit left them, or the shadow's, as
+ * the open transaction has them. The caller holds the lock that keeps the copy still.
  *
  * Invariants, whatever the table and the bitmaps say:
  *
@@ -20,66 +20,66 @@
  * malloc(), free() and commit use descriptors instead (allocator/slab.h). The descriptors' shapes are made
  * here. They clip every range of slots to the slab's slots; V1 is enough for this.
  */
-#ifndef PM_CONTAINER_VIEW_H
-#define PM_CONTAINER_VIEW_H
+#ifndef PM_CONTAINER_CONTENTS_H
+#define PM_CONTAINER_CONTENTS_H
 
 #include "container/container.h"
 
-struct view {
+struct contents {
     const struct container *c;
     const char *tables; /* address of the container's first byte, in home or in the shadow */
     uint32_t segments;
 };
 
-static inline struct view view_committed(const struct container *c)
+static inline struct contents contents_committed(const struct container *c)
 {
-    return (struct view){c, c->home, atomic_load(&c->segments)};
+    return (struct contents){c, c->home, atomic_load(&c->segments)};
 }
 
-static inline struct view view_open(const struct container *c)
+static inline struct contents contents_open(const struct container *c)
 {
-    return (struct view){c, c->shadow, atomic_load(&c->segments)};
+    return (struct contents){c, c->shadow, atomic_load(&c->segments)};
 }
 
-struct view_slab {
+struct contents_slab {
     struct slab_shape shape;
     const uint64_t *bitmap;
     uint64_t first; /* offset of its first slot in the file */
 };
 
 /* The shape of a slab with this table word; false if no slab has such a word. */
-bool view_shape(const struct container *c, uint64_t word, struct slab_shape *shape);
+bool contents_shape(const struct container *c, uint64_t word, struct slab_shape *shape);
 
 /* Describe the slab in a segment; false if the segment is no slab. */
-bool view_slab(const struct view *v, uint32_t segment, struct view_slab *slab);
+bool contents_slab(const struct contents *v, uint32_t segment, struct contents_slab *slab);
 
 /* The slots in use that one word of a bitmap describes, a bit each. */
-static inline uint64_t view_used(const struct view_slab *slab, uint32_t word)
+static inline uint64_t contents_used(const struct contents_slab *slab, uint32_t word)
 {
     uint64_t bits = slab->bitmap[word];
     return seal_is_valid(bits) ? bits & bitmap_mask(word, 0, slab->shape.objects) : 0;
 }
 
 /* Whether a word of a slab's bitmap is sound; the slab has `objects` slots. */
-static inline bool view_is_sound(uint64_t bits, uint32_t word, uint32_t objects)
+static inline bool contents_is_sound(uint64_t bits, uint32_t word, uint32_t objects)
 {
     return seal_is_valid(bits) && !(seal_payload(bits) & ~bitmap_mask(word, 0, objects));
 }
 
 /* The first object at `*offset` or behind it: its offset and its bytes; false if there is none. */
-bool view_next(const struct view *v, uint64_t *offset, uint64_t *size);
+bool contents_next(const struct contents *v, uint64_t *offset, uint64_t *size);
 
 /* The object to which the byte at `offset` belongs; false if there is none. */
-bool view_find(const struct view *v, uint64_t offset, uint64_t *start, uint64_t *size);
+bool contents_find(const struct contents *v, uint64_t offset, uint64_t *start, uint64_t *size);
 
 /* A mask of the 8-byte words from `offset` on that belong to objects; the first word is bit 0. It covers
  * the words that one word of the pointer map describes. */
-uint64_t view_words(const struct view *v, uint64_t offset);
+uint64_t contents_words(const struct contents *v, uint64_t offset);
 
 #define OBJECT_TEXT 128 /* bytes, the NUL included */
 
 /* Write `before` and the place of `offset` in its object, in words; "" if there is no object. */
-void view_describe(const struct container *c, uint64_t offset, const char *before,
+void contents_describe(const struct container *c, uint64_t offset, const char *before,
                    char text[OBJECT_TEXT]);
 
 #endif

@@ -1,25 +1,25 @@
 /*
- * Reads segment words and bitmaps, and clips what it finds to the segment and to the file. view_find() takes
- * constant time, and view_words() goes through a few slots. view_next() skips segments without an object,
- * and bitmap words without a bit.
+ * Reads segment words and bitmaps, and clips what it finds to the segment and to the file. contents_find()
+ * takes constant time, and contents_words() goes through a few slots. contents_next() skips segments without
+ * an object, and bitmap words without a bit.
  */
-#include "container/view.h"
+#include "container/contents.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static uint64_t word_of(const struct view *v, uint64_t segment)
+static uint64_t word_of(const struct contents *v, uint64_t segment)
 {
     return segment < v->segments ? table_word((const uint64_t *)(v->tables + FORMAT_TABLE), segment)
                                  : 0;
 }
 
-static uint64_t offset_of(const struct view *v, uint64_t segment)
+static uint64_t offset_of(const struct contents *v, uint64_t segment)
 {
     return segment << v->c->segment_shift;
 }
 
-bool view_shape(const struct container *c, uint64_t word, struct slab_shape *shape)
+bool contents_shape(const struct container *c, uint64_t word, struct slab_shape *shape)
 {
     uint64_t size = segment_argument(word) * (uint64_t)FORMAT_GRANULARITY_MIN;
     if (segment_kind(word) != SEGMENT_SLAB || size == 0 || size % c->granularity != 0 ||
@@ -29,10 +29,10 @@ bool view_shape(const struct container *c, uint64_t word, struct slab_shape *sha
     return true;
 }
 
-bool view_slab(const struct view *v, uint32_t segment, struct view_slab *slab)
+bool contents_slab(const struct contents *v, uint32_t segment, struct contents_slab *slab)
 {
     uint64_t start = offset_of(v, segment);
-    if (!view_shape(v->c, word_of(v, segment), &slab->shape))
+    if (!contents_shape(v->c, word_of(v, segment), &slab->shape))
         return false;
     slab->bitmap = (const uint64_t *)(v->tables + start);
     slab->first = start + slab->shape.header_bytes;
@@ -41,7 +41,7 @@ bool view_slab(const struct view *v, uint32_t segment, struct view_slab *slab)
 
 /* The bytes of the large object that begins at a segment; 0 if none does. Constant time: txn_open() has
  * checked that each run is whole. */
-static uint64_t large_bytes(const struct view *v, uint64_t segment)
+static uint64_t large_bytes(const struct contents *v, uint64_t segment)
 {
     uint64_t word = word_of(v, segment), count = segment_argument(word);
     bool is_whole =
@@ -51,17 +51,17 @@ static uint64_t large_bytes(const struct view *v, uint64_t segment)
 }
 
 /* The first slot in use from `slot` on, or one behind the last. */
-static uint64_t next_used(const struct view_slab *s, uint64_t slot)
+static uint64_t next_used(const struct contents_slab *s, uint64_t slot)
 {
     for (uint64_t w = slot / BITMAP_SLOTS; w * BITMAP_SLOTS < s->shape.objects; w++) {
-        uint64_t used = view_used(s, (uint32_t)w) & bitmap_mask((uint32_t)w, slot, UINT32_MAX);
+        uint64_t used = contents_used(s, (uint32_t)w) & bitmap_mask((uint32_t)w, slot, UINT32_MAX);
         if (used)
             return w * BITMAP_SLOTS + (uint32_t)__builtin_ctzll(used);
     }
     return s->shape.objects;
 }
 
-bool view_next(const struct view *v, uint64_t *offset, uint64_t *size)
+bool contents_next(const struct contents *v, uint64_t *offset, uint64_t *size)
 {
     for (uint64_t i = *offset >> v->c->segment_shift; i < v->segments; i++) {
         uint64_t large = *offset <= offset_of(v, i) ? large_bytes(v, i) : 0;
@@ -70,8 +70,8 @@ bool view_next(const struct view *v, uint64_t *offset, uint64_t *size)
             *size = large;
             return true;
         }
-        struct view_slab s;
-        if (!view_slab(v, (uint32_t)i, &s))
+        struct contents_slab s;
+        if (!contents_slab(v, (uint32_t)i, &s))
             continue;
         uint64_t slot = *offset <= s.first ? 0 : divide_up(*offset - s.first, s.shape.object_size);
         slot = next_used(&s, slot);
@@ -84,17 +84,17 @@ bool view_next(const struct view *v, uint64_t *offset, uint64_t *size)
     return false;
 }
 
-bool view_find(const struct view *v, uint64_t offset, uint64_t *start, uint64_t *size)
+bool contents_find(const struct contents *v, uint64_t offset, uint64_t *start, uint64_t *size)
 {
     uint64_t segment = offset >> v->c->segment_shift;
-    struct view_slab s;
-    if (segment < v->segments && view_slab(v, (uint32_t)segment, &s)) {
+    struct contents_slab s;
+    if (segment < v->segments && contents_slab(v, (uint32_t)segment, &s)) {
         uint64_t slot = (offset - s.first) / s.shape.object_size;
         if (offset < s.first || slot >= s.shape.objects)
             return false;
         *start = s.first + slot * s.shape.object_size;
         *size = s.shape.object_size;
-        return view_used(&s, (uint32_t)slot / BITMAP_SLOTS) >> slot % BITMAP_SLOTS & 1;
+        return contents_used(&s, (uint32_t)slot / BITMAP_SLOTS) >> slot % BITMAP_SLOTS & 1;
     }
     uint64_t word = word_of(v, segment);
     uint64_t back = segment_kind(word) == SEGMENT_MORE ? segment_argument(word) : 0;
@@ -106,17 +106,17 @@ bool view_find(const struct view *v, uint64_t offset, uint64_t *start, uint64_t 
 }
 
 /* Whether all of slots [first, end) are in use. */
-static bool all_used(const struct view_slab *s, uint64_t first, uint64_t end)
+static bool all_used(const struct contents_slab *s, uint64_t first, uint64_t end)
 {
     for (uint64_t w = first / BITMAP_SLOTS; w * BITMAP_SLOTS < end; w++)
-        if (~view_used(s, (uint32_t)w) & bitmap_mask((uint32_t)w, first, end))
+        if (~contents_used(s, (uint32_t)w) & bitmap_mask((uint32_t)w, first, end))
             return false;
     return true;
 }
 
 /* A mask of the words in [from, end) that belong to objects of one slab; bit 0 is the word at
  * `origin`. */
-static uint64_t words_of_slab(const struct view_slab *s, uint64_t from, uint64_t end,
+static uint64_t words_of_slab(const struct contents_slab *s, uint64_t from, uint64_t end,
                               uint64_t origin)
 {
     uint64_t size = s->shape.object_size;
@@ -137,31 +137,31 @@ static uint64_t words_of_slab(const struct view_slab *s, uint64_t from, uint64_t
     return words;
 }
 
-uint64_t view_words(const struct view *v, uint64_t offset)
+uint64_t contents_words(const struct contents *v, uint64_t offset)
 {
     uint64_t words = 0, end = offset + MAP_WORD_BYTES;
     for (uint64_t at = offset, next; at < end; at = next) {
         uint64_t segment = at >> v->c->segment_shift, start, size;
-        struct view_slab s;
+        struct contents_slab s;
         next = min_u64(end, offset_of(v, segment + 1));
         if (segment >= v->segments)
             break;
-        if (view_slab(v, (uint32_t)segment, &s))
+        if (contents_slab(v, (uint32_t)segment, &s))
             words |= words_of_slab(&s, at, next, offset);
-        else if (view_find(v, at, &start, &size))
+        else if (contents_find(v, at, &start, &size))
             words |=
                 bits_between((at - offset) / sizeof(uint64_t), (next - offset) / sizeof(uint64_t));
     }
     return words;
 }
 
-void view_describe(const struct container *c, uint64_t offset, const char *before,
+void contents_describe(const struct container *c, uint64_t offset, const char *before,
                    char text[OBJECT_TEXT])
 {
-    struct view open = view_open(c);
+    struct contents open = contents_open(c);
     uint64_t start, bytes;
     text[0] = 0;
-    if (view_find(&open, offset, &start, &bytes))
+    if (contents_find(&open, offset, &start, &bytes))
         snprintf(text, OBJECT_TEXT, "%sbyte %" PRIu64 " of the object of %" PRIu64 " bytes at %p",
                  before, offset - start, bytes, (void *)(c->base + start));
 }
