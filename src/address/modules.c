@@ -110,9 +110,8 @@ int modules_load(struct modules *m)
     m->above = loaded_above(&m->list);
     for (uint32_t i = 0; i < FORMAT_MODULES_MAX; i++) {
         if (!entry_is_valid(m, entry(m, i)))
-            return pm__fail_at(
-                m->c->path, FORMAT_MODULES + i * sizeof(struct format_module), EBADMSG,
-                "an entry of the table of modules is damaged; restore the file from a backup");
+            return container_damaged(m->c, FORMAT_MODULES + i * sizeof(struct format_module),
+                                     "an entry of the table of modules is damaged");
         load(m, i);
     }
     return 0;

@@ -5,13 +5,7 @@
 #include "base/error.h"
 #include "container/contents.h"
 
-#include <errno.h>
 #include <string.h>
-
-static int damaged(const struct allocator *a, uint64_t offset, const char *what)
-{
-    return pm__fail_at(a->c->path, offset, EBADMSG, "%s; restore the file from a backup", what);
-}
 
 static int check_slab(struct allocator *a, uint32_t segment)
 {
@@ -23,21 +17,21 @@ static int check_slab(struct allocator *a, uint32_t segment)
         uint64_t offset = s->bitmap.offset + w * sizeof(uint64_t);
         uint64_t valid = bitmap_mask(w, 0, s->shape.objects);
         if (!seal_is_valid(shadow[w]) || (committed && !seal_is_valid(home[w])))
-            return damaged(a, offset, "a bitmap's word is damaged");
+            return container_damaged(a->c, offset, "a bitmap's word is damaged");
         if (!contents_is_sound(shadow[w], w, s->shape.objects) ||
             (committed && !contents_is_sound(home[w], w, s->shape.objects)))
-            return damaged(a, offset, "a bitmap claims slots beyond its slab");
+            return container_damaged(a->c, offset, "a bitmap claims slots beyond its slab");
         if ((w < s->bitmap.low || w >= s->bitmap.high) && home[w] != shadow[w])
-            return damaged(a, offset, "a bitmap has changed outside any transaction");
+            return container_damaged(a->c, offset, "a bitmap has changed outside any transaction");
         if (~(home[w] | shadow[w]) & valid && !s->listed && w < s->hint)
-            return damaged(a, offset, "a slab with room is in no list");
+            return container_damaged(a->c, offset, "a slab with room is in no list");
     }
     /* P4: a page called fresh had no object at the last commit. */
     for (uint32_t slot = 0; slot < s->shape.objects; slot++) {
         struct page_range on = slot_pages(a, s, slot);
         bool fresh = txn_page_is_fresh(a->t, on.first) || txn_page_is_fresh(a->t, on.last);
         if (bitmap_has(home, slot) && fresh)
-            return damaged(a, slot_offset(a, s, slot), "a live page would not be logged");
+            return container_damaged(a->c, slot_offset(a, s, slot), "a live page would not be logged");
     }
     return 0;
 }
@@ -58,13 +52,13 @@ static int check_root(struct allocator *a)
     const uint64_t *root = shadow_word(a->c, a->t->root.offset);
     struct object object = {.size = 0};
     if (!seal_is_valid(root[0]) || !seal_is_valid(root[1]))
-        return damaged(a, a->t->root.offset, "the root's words are damaged");
+        return container_damaged(a->c, a->t->root.offset, "the root's words are damaged");
     if (root[0] == 0)
         return 0;
     if (find_object(a, a->c->base + seal_payload(root[0]), &object) != 0)
-        return damaged(a, a->t->root.offset, "the root is no object");
+        return container_damaged(a->c, a->t->root.offset, "the root is no object");
     if (seal_payload(root[1]) > object.size)
-        return damaged(a, a->t->root.offset + 8, "the root is larger than its object");
+        return container_damaged(a->c, a->t->root.offset + 8, "the root is larger than its object");
     return 0;
 }
 

@@ -31,11 +31,6 @@ static uint64_t word_at(const struct compaction *k, uint32_t segment)
     return segment < segments_of(k) ? table_word(shadow_table(k->a->c), segment) : 0;
 }
 
-static bool is_large(uint64_t word)
-{
-    return segment_kind(word) == SEGMENT_LARGE || segment_kind(word) == SEGMENT_MORE;
-}
-
 static uint32_t slots_per_slab(const struct compaction *k, uint32_t object_size)
 {
     return slab_shape(k->a->c->segment_size, object_size).objects;
@@ -100,7 +95,7 @@ static uint32_t segments_needed(const struct compaction *k)
 {
     uint32_t needed = 2, maps = 0, end;
     for (uint32_t i = 0; i < segments_of(k); i++)
-        needed += segment_kind(word_at(k, i)) == SEGMENT_META || is_large(word_at(k, i));
+        needed += segment_kind(word_at(k, i)) == SEGMENT_META || segment_is_large(word_at(k, i));
     for (uint32_t group = 0; group < k->census_count; group = end) {
         end = group_end(k, group);
         needed += group_needs(k, group, end);
@@ -334,10 +329,10 @@ static int empty_slabs(struct compaction *k, uint32_t most, struct move *moves, 
 static bool next_large(struct compaction *k, uint32_t *first, uint32_t *end)
 {
     uint32_t *at = &k->at.segment;
-    while (*at > k->end && !is_large(word_at(k, *at - 1)))
+    while (*at > k->end && !segment_is_large(word_at(k, *at - 1)))
         --*at;
     *end = *at;
-    while (*at > 0 && is_large(word_at(k, *at - 1)))
+    while (*at > 0 && segment_is_large(word_at(k, *at - 1)))
         --*at;
     if (*at < *end && segment_kind(word_at(k, *at - 1)) == SEGMENT_SLAB &&
         touches_large(k, slab_of(k->a, *at - 1)))
@@ -352,7 +347,7 @@ static bool large_may_move(const struct compaction *k, uint32_t first, uint32_t 
     for (uint32_t i = first; i < end; i++)
         if (k->placed[i])
             return false;
-    if (is_large(word_at(k, first)))
+    if (segment_is_large(word_at(k, first)))
         return true;
     return first >= k->end && slab_count(k->a, slab_of(k->a, first)) != SLOT_FULL;
 }
@@ -385,7 +380,7 @@ static void place_large(struct compaction *k, uint32_t first, uint32_t end, uint
 
 static uint64_t header_bytes(const struct compaction *k, uint32_t segment)
 {
-    return is_large(word_at(k, segment)) ? 0 : slab_of(k->a, segment)->shape.header_bytes;
+    return segment_is_large(word_at(k, segment)) ? 0 : slab_of(k->a, segment)->shape.header_bytes;
 }
 
 static int lower_large(struct compaction *k, uint32_t most, struct move *moves, uint32_t *count)
@@ -443,7 +438,7 @@ void compaction_free(struct compaction *k, const struct move *moves, uint32_t co
     for (uint32_t i = 0, n; i < count; i += n) {
         uint32_t segment = (uint32_t)(moves[i].from >> a->c->segment_shift);
         n = 1;
-        if (is_large(word_at(k, segment))) {
+        if (segment_is_large(word_at(k, segment))) {
             segments_release(a->t, segment, (uint32_t)(moves[i].bytes >> a->c->segment_shift));
             continue;
         }

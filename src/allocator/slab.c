@@ -256,11 +256,6 @@ bool slab_is_empty(const struct allocator *a, const struct slab *s)
            words_are_zero(shadow_bits(a, s), 0, s->bitmap.words);
 }
 
-static bool is_large(uint64_t word)
-{
-    return segment_kind(word) == SEGMENT_LARGE || segment_kind(word) == SEGMENT_MORE;
-}
-
 /* Whether objects on these lines may have come or gone. */
 static inline bool may_have_changed(const struct slab *s, uint64_t first, uint64_t last)
 {
@@ -273,7 +268,7 @@ __attribute__((noinline)) static unsigned liveness_of_changed(struct allocator *
 {
     bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
     if (!was_slab && !is_slab)
-        return (is_large(old) ? LIVE_BEFORE : 0u) | (is_large(word) ? LIVE_AFTER : 0u);
+        return (segment_is_large(old) ? LIVE_BEFORE : 0u) | (segment_is_large(word) ? LIVE_AFTER : 0u);
 
     /* A segment does not change hands within a transaction, so both are of one slab. */
     const struct slab *s = slab_of(a, (uint32_t)(offset >> a->c->segment_shift));
@@ -338,8 +333,8 @@ struct page_liveness slab_page_liveness(void *allocator, uint32_t page)
     uint64_t old = home_table(a->c)[segment], word = shadow_table(a->c)[segment];
     bool was_slab = segment_kind(old) == SEGMENT_SLAB, is_slab = segment_kind(word) == SEGMENT_SLAB;
     if (!was_slab && !is_slab)
-        return (struct page_liveness){is_large(old) ? UINT64_MAX : 0,
-                                      is_large(word) ? UINT64_MAX : 0};
+        return (struct page_liveness){segment_is_large(old) ? UINT64_MAX : 0,
+                                      segment_is_large(word) ? UINT64_MAX : 0};
 
     /* A segment does not change hands within a transaction, so both are of one slab. */
     const struct slab *s = slab_of(a, segment);

@@ -116,6 +116,9 @@ void container_discard(struct container *c);
 
 int container_delete(const char *path);
 
+/* -1, with EBADMSG and a message that names the place and the remedy. */
+int container_damaged(const struct container *c, uint64_t offset, const char *what);
+
 /*
  * Append between `count` and `wanted` segments to the file and map them. Returns their number, or a
  * negative errno: -ENOSPC when max_size or the disk is exhausted. The caller serialises. [handler]

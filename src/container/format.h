@@ -236,11 +236,16 @@ static inline enum segment_kind segment_kind(uint64_t word)
     return (enum segment_kind)(word & 15);
 }
 
+/* Whether a large object lies in the segment, or a part of one. */
+static inline bool segment_is_large(uint64_t word)
+{
+    return segment_kind(word) == SEGMENT_LARGE || segment_kind(word) == SEGMENT_MORE;
+}
+
 /* Whether objects lie in the segment. */
 static inline bool segment_is_data(uint64_t word)
 {
-    enum segment_kind kind = segment_kind(word);
-    return kind == SEGMENT_SLAB || kind == SEGMENT_LARGE || kind == SEGMENT_MORE;
+    return segment_kind(word) == SEGMENT_SLAB || segment_is_large(word);
 }
 
 static inline uint32_t segment_argument(uint64_t word)

@@ -419,6 +419,11 @@ const char *container_reason(struct container *c, int error, char text[REASON_TE
     return text;
 }
 
+int container_damaged(const struct container *c, uint64_t offset, const char *what)
+{
+    return pm__fail_at(c->path, offset, EBADMSG, "%s; restore the file from a backup", what);
+}
+
 int container_delete(const char *path)
 {
     struct container_options options = {.create = false};

@@ -76,9 +76,8 @@ int place_read(struct container *c)
             (c->pointers_target && !is_in_arena(c->pointers_target, c->max_size)) ||
             seal_payload(state.movable) > MOVABLE_ONCE ||
             !is_apart(c->pointers_target, c->pointers_base, c->max_size))
-            return pm__fail_at(
-                c->path, FORMAT_STATE + offsetof(struct format_state, base), EBADMSG,
-                "what addresses it is for is damaged; restore the file from a backup");
+            return container_damaged(c, FORMAT_STATE + offsetof(struct format_state, base),
+                                     "what addresses it is for is damaged");
     return check_guard(c, &state);
 }
 

@@ -110,11 +110,6 @@ uint64_t pointers_next(const struct allocator *a, uint64_t offset, uint64_t end)
 
 /* ---- pm_check() ------------------------------------------------------------------------------ */
 
-static int damaged(const struct allocator *a, uint64_t offset, const char *what)
-{
-    return pm__fail_at(a->c->path, offset, EBADMSG, "%s; restore the file from a backup", what);
-}
-
 static int check_seals(const struct allocator *a, uint32_t segment)
 {
     const struct container *c = a->c;
@@ -122,7 +117,7 @@ static int check_seals(const struct allocator *a, uint32_t segment)
     const uint64_t *home = home_word(c, offset), *shadow = shadow_word(c, offset);
     for (uint32_t i = 0; i < c->segment_size / sizeof *home; i++)
         if (!seal_is_valid(home[i]) || !seal_is_valid(shadow[i]))
-            return damaged(a, offset + i * sizeof *home, "a word of the pointer map is damaged");
+            return container_damaged(a->c, offset + i * sizeof *home, "a word of the pointer map is damaged");
     return 0;
 }
 
@@ -164,7 +159,9 @@ static int check_object(const struct allocator *a, uint64_t offset, uint64_t end
 static int check_gap(const struct allocator *a, uint64_t offset, uint64_t end)
 {
     uint64_t mapped = pointer_map_next(&a->t->map, offset, end);
-    return mapped == end ? 0 : damaged(a, mapped, "a pointer is mapped where there is no object");
+    return mapped == end ? 0
+                         : container_damaged(a->c, mapped,
+                                             "a pointer is mapped where there is no object");
 }
 
 static int check_gaps(const struct allocator *a)
@@ -197,7 +194,7 @@ static int check_maps(const struct allocator *a)
         if (segment_kind(word) != SEGMENT_MAP)
             continue;
         if (a->t->map.groups[segment_argument(word)].segment != i)
-            return damaged(a, FORMAT_TABLE + i * sizeof word, "two maps of the same pointers");
+            return container_damaged(a->c, FORMAT_TABLE + i * sizeof word, "two maps of the same pointers");
         if (check_seals(a, i) != 0)
             return -1;
     }

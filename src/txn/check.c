@@ -73,8 +73,8 @@ int txn_check_root(const struct txn *t)
     const uint64_t *root = home_word(t->c, t->root.offset);
     for (uint32_t i = 0; i < ROOT_WORDS; i++)
         if (!seal_is_valid(root[i]) || seal_payload(root[i]) >= container_bytes(t->c))
-            return pm__fail_at(t->c->path, t->root.offset + i * sizeof *root, EBADMSG,
-                               "the root's word is damaged; restore the file from a backup");
+            return container_damaged(t->c, t->root.offset + i * sizeof *root,
+                                     "the root's word is damaged");
     return 0;
 }
 
@@ -100,9 +100,7 @@ static int check_locked(struct txn *t)
             log[segment_log_half(word)]++;
     }
     if (log[0] != t->log.half[0].count || log[1] != t->log.half[1].count)
-        return pm__fail_at(
-            c->path, FORMAT_TABLE, EBADMSG,
-            "the log's segments are not those of the table; restore the file from a backup");
+        return container_damaged(c, FORMAT_TABLE, "the log's segments are not those of the table");
     return 0;
 }
 

@@ -58,14 +58,12 @@ int recovery_check_state(const struct txn *t)
     else if (guarded && (!seal_is_valid(guard->epoch) || guard->epoch == 0))
         damaged = &guard->epoch;
     if (!damaged && (!mark_is_valid(state->mark) || (guarded && state->mark == MARK_NONE)))
-        return pm__fail_at(
-            t->c->path, FORMAT_MARK, EBADMSG,
-            "the word that says who has the file open is damaged; restore the file from a backup");
+        return container_damaged(t->c, FORMAT_MARK,
+                                 "the word that says who has the file open is damaged");
     if (!damaged)
         return 0;
     uint64_t offset = (uint64_t)((const char *)damaged - t->c->home);
-    return pm__fail_at(t->c->path, offset, EBADMSG,
-                       "a word about epochs is damaged; restore the file from a backup");
+    return container_damaged(t->c, offset, "a word about epochs is damaged");
 }
 
 int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)

@@ -37,8 +37,7 @@ static int load_log(struct txn *t)
 {
     if (log_load(&t->log) == 0)
         return 0;
-    return pm__fail_at(t->c->path, FORMAT_TABLE, EBADMSG,
-                       "a half of the log is missing; restore the file from a backup");
+    return container_damaged(t->c, FORMAT_TABLE, "a half of the log is missing");
 }
 
 static int load_tables(struct txn *t)

@@ -167,7 +167,7 @@ using Messages = std::map<std::string, std::set<Message>>;
 Messages extract(const fs::path &source)
 {
     static const std::regex call(
-        "\\b((?:pm__fail|pm__fail_null|pm__fail_system|pm__fail_because|container_fail)(_at)?|panic|panic_address|bad_option|damaged|damaged_log)\\(");
+        "\\b((?:pm__fail|pm__fail_null|pm__fail_system|pm__fail_because|container_fail)(_at)?|panic|panic_address|bad_option|container_damaged|damaged_log)\\(");
     const Macros macros = macros_of(source);
     Messages messages;
     for (const auto &entry : fs::recursive_directory_iterator(source / "src")) {
@@ -179,12 +179,13 @@ Messages extract(const fs::path &source)
         for (std::sregex_iterator found(code.begin(), code.end(), call), end; found != end; ++found) {
             const std::string name = (*found)[1];
             const auto all = arguments(code, (size_t)found->position() + (size_t)found->length() - 1);
-            const std::string place = (*found)[2].matched ? "FILE: offset N: " : ""; // which the function adds
+            const bool has_place = (*found)[2].matched || name == "container_damaged";
+            const std::string place = has_place ? "FILE: offset N: " : ""; // which the function adds
             const bool of_system = name.starts_with("pm__fail_system") || name.starts_with("container_fail");
             std::string error = of_system                     ? "of the system"
                                 : name.starts_with("panic")   ? "ends the process"
                                 : name == "bad_option"        ? "EINVAL"
-                                : name.starts_with("damaged") ? "EBADMSG"
+                                : name.find("damaged") < name.size() ? "EBADMSG"
                                                               : "";
             for (const std::string &argument : all) {
                 if (error.empty() && is_constant(argument))
