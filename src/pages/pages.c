@@ -251,13 +251,13 @@ void pages_sort(struct pages *pages)
         }
 }
 
-bool pages_are_valid(const struct pages *pages)
+bool pages_are_valid(const struct pages *pages, unsigned open)
 {
     uint32_t end = (uint32_t)(container_bytes(pages->c) >> PM_PAGE_SHIFT), listed = 0;
     for (uint32_t page = 0; page < end; page++) {
         uint8_t f = pages->flags[page];
         if ((f & PAGE_LOGGED && !(f & PAGE_LISTED)) ||
-            (f & PAGE_OPEN && !(f & (PAGE_LOGGED | PAGE_FRESH | PAGE_PRIVATE))) ||
+            (f & PAGE_OPEN && open && !(f & open)) ||
             (f & PAGE_OPEN && !(f & PAGE_TRANSLATED) && pages->c->translated))
             return false;
         listed += (f & PAGE_LISTED) != 0;

@@ -19,8 +19,8 @@
  *  P1  A page is writable in the view if and only if OPEN is set, or the holder of the page lock is
  *      changing both.
  *  P2  LISTED if and only if `opened` has exactly one entry for it; LOGGED implies LISTED.
- *  P3  Under undo OPEN implies LOGGED or FRESH; under redo it implies PRIVATE, and neither is used.
- *      In a translated container it implies TRANSLATED.
+ *  P3  Under undo OPEN implies LOGGED or FRESH. Under redo neither is used, and OPEN implies PRIVATE; with
+ *      tracker `stores` only if the page was stored to. In a translated container OPEN implies TRANSLATED.
  *  P4  FRESH implies: the committed bitmap has no object on the page (U3). The
  *      converse need not hold: if nothing is known of a page, it counts as live, which is safe.
  */
@@ -180,8 +180,9 @@ void pages_unlist_from(struct pages *pages, uint32_t first);
 /* Sort the list by page. */
 void pages_sort(struct pages *pages);
 
-/* True if P2 and P3 hold. Linear in the pages of the file. */
-bool pages_are_valid(const struct pages *pages);
+/* True if P2 and P3 hold. `open`: flags of which each open page has one; 0: an open page may have none.
+ * Linear in the pages of the file. */
+bool pages_are_valid(const struct pages *pages, unsigned open);
 
 /* Give back memory of a list that had `peak` entries. */
 void pages_trim(struct pages *pages, uint32_t peak);

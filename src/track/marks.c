@@ -11,13 +11,19 @@
 #include <string.h>
 #include <sys/single_threaded.h>
 
-/* This runs inside a store, so errno must not change. */
-static int open_if_closed(struct txn *t, uint32_t page)
+/* A page that was opened with its neighbour has no copy yet. */
+static inline bool is_ready(const struct txn *t, uint32_t page)
 {
-    if (t->pages.flags[page] & PAGE_OPEN)
+    const uint8_t ready = PAGE_OPEN | PAGE_PRIVATE;
+    return (__atomic_load_n(&t->pages.flags[page], __ATOMIC_RELAXED) & ready) == ready;
+}
+
+/* This runs inside a store, so errno must not change. */
+static int make_ready(struct txn *t, uint32_t page)
+{
+    if (is_ready(t, page))
         return 0;
-    int saved = errno,
-        error = t->tracker.stores ? t->engine->open_marked(t, page) : t->engine->open_page(t, page);
+    int saved = errno, error = t->engine->open_marked(t, page);
     errno = saved;
     return error;
 }
@@ -46,7 +52,7 @@ __attribute__((noinline)) static bool open_to_mark(struct txn *t, uint64_t line)
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     bool data = segments_page_is_data(t, page);
-    int error = data ? open_if_closed(t, page) : 0;
+    int error = data ? make_ready(t, page) : 0;
     lock_release_masked(&t->lock, &saved);
     return data && error == 0; /* if not, the store will fault, and will be served or reported */
 }
@@ -74,7 +80,7 @@ __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint6
 {
     struct tracker *k = &t->tracker;
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
-    if (!(t->tracker.stores && page_has(&t->pages, page, PAGE_OPEN)) && !open_to_mark(t, line))
+    if (!(t->tracker.stores && is_ready(t, page)) && !open_to_mark(t, line))
         return;
     bool imaged = when == MARK_AHEAD && !t->translation;
     line_image image = {0};
@@ -107,7 +113,7 @@ static void mark_page(struct txn *t, uint32_t page)
     DEFER_CANCELLATION;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    if (segments_page_is_data(t, page) && open_if_closed(t, page) == 0) {
+    if (segments_page_is_data(t, page) && make_ready(t, page) == 0) {
         pages_list_once(&t->pages, page, true);
         uint8_t *mark = line_mark(t->c, (uint64_t)page * PM_PAGE_LINES);
         for (uint32_t i = 0; i < PM_PAGE_LINES; i++)

@@ -87,7 +87,8 @@ static int check_locked(struct txn *t)
         return -1;
     if (recovery_check_state(t) != 0)
         return -1;
-    if (!pages_are_valid(&t->pages))
+    unsigned open = t->engine->in_place ? PAGE_LOGGED | PAGE_FRESH : PAGE_PRIVATE;
+    if (!pages_are_valid(&t->pages, t->tracker.stores ? 0 : open))
         return pm__fail(EBADMSG, "%s: the page states contradict each other: a bug of libpm",
                         c->path);
     for (uint32_t i = 0; i < segments; i++) {

@@ -16,8 +16,10 @@
 /* If stores run on from page to page, one store opens at most this many pages. */
 #define WINDOW_MAX 32
 /* When marks have opened this many runs of pages, libpm closes all of them. Each run may cost two of the
- * kernel's 65,530 maps, and the program needs some maps too. A closed page keeps its copy. */
+ * kernel's 65,530 maps, and the program needs some maps too. A closed page keeps its copy. From then on
+ * a run is WIDER times as long, so that fewer runs cover what the program stores to. */
 #define OPENS_MAX 8192
+#define WIDER     4
 /* Eviction goes on until 1/EVICT_SHARE below the limit, so that not every commit needs it. */
 #define EVICT_SHARE 8
 
@@ -45,13 +47,26 @@ static int make_if_translated(struct txn *t, uint32_t page)
                : 0;
 }
 
+/* Pages to open with `page`, which is data: up to a multiple of the run's length, as all runs are, or to the
+ * segment's end. */
+static uint32_t run_from(const struct txn *t, uint32_t page)
+{
+    uint32_t run = min_u64(redo_of(t)->run, pages_per_segment(t->c));
+    return run - page % run;
+}
+
 int redo_open(struct txn *t, uint32_t page, bool compare)
 {
+    if (t->pages.flags[page] & PAGE_OPEN) {
+        set_private(t, page);
+        return 0;
+    }
     int error = make_if_translated(t, page);
     if (error != 0)
         return error;
     uint32_t count = pages_window(&t->pages, page, 1, WINDOW_MAX);
-    error = pages_open(&t->pages, page, count);
+    bool alone = compare || t->translation; /* pages that must be listed, or made, one by one */
+    error = pages_open(&t->pages, page, alone ? count : max_u64(count, run_from(t, page)));
     redo_of(t)->opens++;
     for (uint32_t i = page; i < page + count && error == 0; i++) {
         set_private(t, i);
@@ -69,15 +84,15 @@ int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
-    for (uint32_t page = first; page <= last; page++)
-        if (!(t->pages.flags[page] & PAGE_OPEN)) {
-            int error = make_if_translated(t, page);
-            if (error == 0)
-                error = pages_open(&t->pages, page, 1);
-            if (error != 0)
-                return error;
-            set_private(t, page);
-        }
+    for (uint32_t page = first; page <= last; page++) {
+        bool is_open = t->pages.flags[page] & PAGE_OPEN;
+        int error = is_open ? 0 : make_if_translated(t, page);
+        if (!is_open && error == 0)
+            error = pages_open(&t->pages, page, 1);
+        if (error != 0)
+            return error;
+        set_private(t, page);
+    }
     return 0;
 }
 
@@ -176,6 +191,8 @@ void redo_merge_maps(struct txn *t)
     while (pages_evict(&t->pages) > 0)
         ;
     redo_of(t)->opens = 0;
+    if (redo_of(t)->run < pages_per_segment(t->c))
+        redo_of(t)->run *= WIDER;
 }
 
 void redo_evict(struct txn *t)

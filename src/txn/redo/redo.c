@@ -24,6 +24,7 @@ static int redo_load(struct txn *t, const struct txn_options *options)
                         tables_take(tables, tracker_marks_max(t->c) * sizeof *r->changes.fresh),
                     .clears = tables_take(tables, t->c->segments_max * sizeof *r->changes.clears)},
         .private_max = options->private_max >> PM_PAGE_SHIFT,
+        .run = 1,
         .committed = t->epoch - 1,
         .durable = t->epoch - 1,
         .proved = t->epoch - 1,

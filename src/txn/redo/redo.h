@@ -94,6 +94,7 @@ struct redo {
     uint64_t private_max;  /* pages of the view that may have a private copy */
     uint32_t hand;         /* hand of the clock that evicts private copies */
     uint32_t opens;        /* runs of pages opened since the maps were last merged */
+    uint32_t run;          /* pages that one mark opens at least */
     uint64_t newest_fresh; /* epoch of the newest record with fresh ranges */
 
     /* Durability. Written under the page lock, or by the one thread that leads a round. */
@@ -147,7 +148,8 @@ int redo_rollback(struct txn *t);
 /* ---- private.c: pages of the private view ------------------------------------------------------- */
 
 /* Open `page` for a store, and perhaps pages after it. `compare`: list all these pages, because nobody
- * marks the stores to them. Page lock. [handler] -errno */
+ * marks the stores to them. Otherwise a page after it may be open without a copy, until it is marked itself:
+ * it can be open already. Page lock. [handler] -errno */
 int redo_open(struct txn *t, uint32_t page, bool compare);
 
 /* Open a range of the view, so that redo_restore() can write to it. -errno */
