@@ -55,6 +55,7 @@ struct options {
     uint64_t holes_max = 0;
     uint64_t private_max = 0;
     uint64_t max_size = 0;
+    uint64_t initial_size = 0;
     uint64_t segment_size = 0;
     uint32_t granularity = 0;
 };
@@ -81,6 +82,7 @@ class container
                      o.holes_max,
                      o.private_max,
                      o.max_size,
+                     o.initial_size,
                      o.segment_size,
                      o.granularity};
         container_ = pm_open(path.c_str(), &c);

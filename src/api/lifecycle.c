@@ -120,6 +120,9 @@ static int read_options(const char *path, const struct pm_options *o, struct con
     if (max > FORMAT_SIZE_MAX)
         return bad_option(path, "options.max_size must be at most 4 TiB");
     out->max_size = align_up(max, out->segment_size);
+    if (o->initial_size > out->max_size)
+        return bad_option(path, "options.initial_size is larger than max_size");
+    out->initial_size = align_up(o->initial_size, out->segment_size);
     uint64_t least = (format_meta_segments(out->segment_size, out->max_size) + 3);
     if (out->max_size / out->segment_size < least)
         return bad_option(path, "options.max_size leaves no room for data: metadata and log take "

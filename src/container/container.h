@@ -89,6 +89,7 @@ struct container_options {
     bool check_owner;   /* refuse a file that others may write */
     uint64_t holes_max; /* bytes of a sparse file that may be filled */
     uint64_t max_size, segment_size;
+    uint64_t initial_size; /* of a new file; whole segments, or 0 */
     uint32_t granularity;
 };
 

@@ -55,12 +55,13 @@ static int fill_state(struct format_state *state, const char *path, const struct
     return 0;
 }
 
-/* An empty container: metadata segments, and one segment for each half of the log. */
-static int fill_file(int fd, const struct format_header *h, const struct format_state *state)
+/* An empty container: metadata segments, one segment for each half of the log, and free segments. */
+static int fill_file(int fd, const struct format_header *h, const struct format_state *state,
+                     uint64_t initial_size)
 {
     uint32_t used = h->meta_segments + 2;
     struct format_guard guard = {state->base_epoch, state->base, state->movable};
-    int error = file_allocate(fd, 0, used * h->segment_size);
+    int error = file_allocate(fd, 0, max_u64(used * h->segment_size, initial_size));
     if (error == 0)
         error = header_write(fd, h, FORMAT_HEADER_A);
     if (error == 0)
@@ -87,7 +88,7 @@ int container_create(const char *path, const struct container_options *options)
     struct new_file file;
     if (new_file_open(&file, path, options->mode) != 0)
         return pm__fail_system(errno, "%s: cannot create", path);
-    int error = fill_file(file.fd, &header, &state);
+    int error = fill_file(file.fd, &header, &state, options->initial_size);
     if (error != 0)
         pm__fail_system(-error, "%s: cannot create", path);
     if (error == 0 && file_lock(file.fd, path, false) == 0 && new_file_publish(&file, path) == 0)

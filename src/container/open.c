@@ -293,6 +293,8 @@ int container_open(struct container *c, const char *path, const struct container
         errno = error;
         return -1;
     }
+    if (c->created && options->initial_size)
+        map_populate(&c->medium, c->home, container_bytes(c)); /* as for each part by which it grows */
     return 0;
 }
 

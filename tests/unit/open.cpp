@@ -465,6 +465,8 @@ TEST_CASE("options out of range")
         {"no room for data", [](pm_options &o) { o.max_size = 3 * o.segment_size; }},
         {"max_size too large", [](pm_options &o) { o.max_size = (UINT64_C(4) << 40) + 1; }},
         {"max_size at its limit", [](pm_options &o) { o.max_size = UINT64_MAX; }},
+        {"initial_size too large", [](pm_options &o) { o.initial_size = o.max_size + 1; }},
+        {"initial_size at its limit", [](pm_options &o) { o.initial_size = UINT64_MAX; }},
     };
     for (const Case &c : cases) {
         INFO(c.what);
@@ -481,6 +483,40 @@ TEST_CASE("options out of range")
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE_FALSE(pm_malloc(c.get(), 64 << 10));
     REQUIRE(failed_with(ENOSPC));
+}
+
+TEST_CASE("a new file has its initial size, and objects fill it before it grows")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options how = test::small();
+    const uint64_t segment = how.segment_size;
+    const auto size_of = [&](uint64_t initial_size) {
+        std::filesystem::remove(path);
+        how.initial_size = initial_size;
+        test::open(path, how);
+        return std::filesystem::file_size(path);
+    };
+    const uint64_t least = size_of(0);
+    for (uint64_t initial : {UINT64_C(1), least - 1, least})
+        REQUIRE(size_of(initial) == least);
+    REQUIRE(size_of(least + 1) == least + segment);
+    REQUIRE(size_of(how.max_size - segment + 1) == how.max_size);
+    REQUIRE(size_of(how.max_size) == how.max_size);
+
+    REQUIRE(size_of(least + 8 * segment) == least + 8 * segment);
+    how.initial_size = 0; // it counts at creation only
+    test::Container c = test::open(path, how);
+    const uint64_t free = test::stats(c.get()).segments_free;
+    REQUIRE(free == 8);
+    for (uint64_t i = 0; i < free; i++) {
+        REQUIRE(test::stats(c.get()).file_bytes == least + 8 * segment);
+        REQUIRE(pm_malloc(c.get(), segment));
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE(pm_malloc(c.get(), segment));
+    REQUIRE(test::stats(c.get()).file_bytes > least + 8 * segment);
 }
 
 TEST_CASE("PM_DISCOVER needs a program that can be looked at")
