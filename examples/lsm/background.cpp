@@ -1,0 +1,212 @@
+// The two threads of the background. If a step fails, as on a full disk, writers that need it get its error, reads go
+// on, and the step is tried again every second.
+#include "lsm/store.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace lsm
+{
+namespace
+{
+
+constexpr auto retry_after = std::chrono::seconds(1);
+
+} // namespace
+
+// Take steps until the store closes. A step returns whether there was something to do.
+template <class Step> void PlainStore::work(Step step)
+{
+    Guard guard(lock_);
+    while (!stopping_) {
+        const uint64_t seen = wishes_;
+        guard.unlock();
+        bool any = false;
+        std::exception_ptr error;
+        try {
+            any = step();
+        } catch (...) {
+            error = std::current_exception();
+        }
+        guard.lock();
+        if (error || any) {
+            trouble_ = error;
+            changed_.notify_all();
+        }
+        const auto is_wanted = [&] { return stopping_ || (!error && wishes_ != seen); };
+        if (error)
+            wanted_.wait_for(guard, retry_after, is_wanted);
+        else if (!any)
+            wanted_.wait(guard, is_wanted);
+    }
+}
+
+void PlainStore::want()
+{
+    wishes_++;
+    wanted_.notify_all();
+}
+
+void PlainStore::begin_work()
+{
+    flusher_ = std::thread([this] { work([this] { return flush_step(); }); });
+    merger_ = std::thread([this] { work([this] { return merge_step(); }); });
+}
+
+void PlainStore::end_work()
+{
+    {
+        std::lock_guard guard(lock_);
+        stopping_ = true;
+        want();
+    }
+    flusher_.join();
+    merger_.join();
+}
+
+bool PlainStore::flush_step()
+{
+    std::shared_ptr<Memtable> full;
+    uint64_t log;
+    Sequence last;
+    {
+        std::lock_guard guard(lock_);
+        if (!full_ || broken_)
+            return false;
+        full = full_;
+        log = log_number_;
+        last = last_sequence_;
+    }
+    Edit edit;
+    edit.log = log;
+    edit.last_sequence = last;
+    edit.added.emplace_back(0, write_table(*full, new_number()));
+    install(std::move(edit), [&] { full_.reset(); });
+    delete_files([&](std::string_view kind, uint64_t number) { return kind == "log" && number < log; });
+    return true;
+}
+
+TableInfo PlainStore::write_table(const Memtable &memtable, uint64_t number)
+{
+    TableBuilder builder(directory_, number, options_);
+    auto from = memtable.cursor();
+    for (from->seek_to_first(); from->valid(); from->next())
+        builder.add(from->key(), from->value());
+    TableInfo info = builder.finish();
+    sync_directory(directory_);
+    return info;
+}
+
+bool PlainStore::merge_step()
+{
+    std::shared_ptr<const Version> version;
+    std::optional<Compaction> what;
+    std::optional<unsigned> whole;
+    Sequence oldest;
+    {
+        std::lock_guard guard(lock_);
+        if (broken_)
+            return false;
+        version = version_;
+        if (whole_ && version->level(*whole_).empty()) {
+            whole_.reset();
+            return true;
+        }
+        whole = whole_;
+        what = whole ? whole_level(*version, *whole) : next_compaction(*version, options_, cursors_);
+        oldest = oldest_snapshot();
+    }
+    if (!what)
+        return false;
+    auto edit = merge(*what, *version, oldest, directory_, options_, [&] { return new_number(); },
+                      [&] { std::lock_guard guard(lock_); return stopping_; });
+    if (!edit)
+        return false;
+    install(std::move(*edit), [&] {
+        if (whole == whole_)
+            whole_.reset();
+    });
+    return true;
+}
+
+// Let an edit count. `also` changes more under the lock. If it fails, the tables that it adds are deleted, unless
+// nobody knows whether it counts.
+void PlainStore::install(Edit edit, const std::function<void()> &also)
+{
+    std::lock_guard edits(edits_lock_);
+    std::shared_ptr<const Version> before;
+    {
+        std::lock_guard guard(lock_);
+        before = version_;
+        edit.next_number = next_number_;
+    }
+    const Tables old = before->all();
+    const auto find = [&](uint64_t number) {
+        return std::find_if(old.begin(), old.end(), [&](const auto &t) { return t->info().number == number; });
+    };
+    bool unknown = false;
+    Tables opened;
+    try {
+        for (const auto &[level, info] : edit.added) {
+            auto found = find(info.number); // it only goes down
+            opened.push_back(found != old.end() ? *found : std::make_shared<Table>(directory_, info, cache_));
+        }
+        manifest_->append(edit, unknown);
+    } catch (...) {
+        for (const auto &[level, info] : edit.added)
+            if (!unknown && find(info.number) == old.end())
+                unlink(table_path(directory_, info.number).c_str());
+        std::lock_guard guard(lock_);
+        if (unknown)
+            broken_ = std::current_exception();
+        throw;
+    }
+    auto after = std::make_shared<const Version>(before->after(edit, opened));
+    for (uint64_t number : edit.removed)
+        if (std::none_of(opened.begin(), opened.end(), [&](const auto &t) { return t->info().number == number; }))
+            (*find(number))->delete_when_unused();
+    std::lock_guard guard(lock_);
+    version_ = std::move(after);
+    also();
+    changed_.notify_all();
+    want();
+}
+
+uint64_t PlainStore::new_number()
+{
+    std::lock_guard guard(lock_);
+    return next_number_++;
+}
+
+Sequence PlainStore::oldest_snapshot() const
+{
+    return snapshots_.empty() ? last_sequence_ : *snapshots_.begin();
+}
+
+void PlainStore::compact()
+{
+    begin_memtable();
+    Guard guard(lock_);
+    const auto wait_until = [&](auto holds) {
+        while (!holds()) {
+            for (const std::exception_ptr &error : {broken_, trouble_})
+                if (error)
+                    std::rethrow_exception(error);
+            changed_.wait(guard);
+        }
+    };
+    wait_until([&] { return !full_; });
+    for (unsigned n = 0; n + 1 < levels; n++) {
+        bool is_lowest = n > 0;
+        for (unsigned below = n + 1; below < levels; below++)
+            is_lowest &= version_->level(below).empty();
+        if (is_lowest)
+            return;
+        wait_until([&] { return !whole_; }); // of another thread
+        whole_ = n;
+        want();
+        wait_until([&] { return !whole_; });
+    }
+}
+
+} // namespace lsm

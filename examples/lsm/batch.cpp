@@ -1,0 +1,82 @@
+// A batch is its own encoding, so that a write copies it into the log as it is.
+#include "lsm/batch.hpp"
+
+#include <cerrno>
+
+namespace lsm
+{
+namespace
+{
+
+constexpr size_t count_at = 8, entries_at = 12;
+
+void demand_length(const char *what, size_t length, size_t most)
+{
+    if (length > most)
+        throw Error(EINVAL, std::string(what) + " of " + std::to_string(length) + " bytes; at most " + std::to_string(most) + " are possible");
+}
+
+void add(std::string &text, uint32_t entries)
+{
+    auto count = fixed_at<uint32_t>(text.data() + count_at) + entries;
+    memcpy(text.data() + count_at, &count, sizeof count);
+}
+
+} // namespace
+
+void Batch::put(std::string_view key, std::string_view value)
+{
+    demand_length("a key", key.size(), key_max);
+    demand_length("a value", value.size(), value_max);
+    text_.push_back(static_cast<char>(Kind::value));
+    put_string(text_, key);
+    put_string(text_, value);
+    add(text_, 1);
+}
+
+void Batch::remove(std::string_view key)
+{
+    demand_length("a key", key.size(), key_max);
+    text_.push_back(static_cast<char>(Kind::deletion));
+    put_string(text_, key);
+    add(text_, 1);
+}
+
+void Batch::clear()
+{
+    text_.assign(entries_at, '\0');
+}
+
+uint32_t Batch::count() const
+{
+    return fixed_at<uint32_t>(text_.data() + count_at);
+}
+
+void BatchAccess::set_sequence(Batch &batch, Sequence sequence)
+{
+    memcpy(batch.text_.data(), &sequence, sizeof sequence);
+}
+
+void BatchAccess::append(Batch &to, const Batch &from)
+{
+    to.text_.append(from.text_, entries_at);
+    add(to.text_, from.count());
+}
+
+Sequence read_batch(std::string_view text,
+                    const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each)
+{
+    Reader in{text};
+    auto sequence = in.fixed<uint64_t>();
+    auto count = in.fixed<uint32_t>();
+    for (; in.ok && count > 0; count--, sequence++) {
+        auto kind = in.fixed<uint8_t>();
+        std::string_view key = in.string(), value = kind ? in.string() : std::string_view();
+        if (in.ok && kind <= 1)
+            each(sequence, static_cast<Kind>(kind), key, value);
+        in.ok &= kind <= 1;
+    }
+    return in.ok && in.rest.empty() ? sequence : 0;
+}
+
+} // namespace lsm

@@ -1,0 +1,30 @@
+// The form of a batch, in memory and in the log:
+//
+//     first sequence number, 8 bytes | count, 4 bytes | entries: kind, key, value (of a value)
+#ifndef EXAMPLES_LSM_BATCH_HPP
+#define EXAMPLES_LSM_BATCH_HPP
+
+#include "lsm/key.hpp"
+#include "lsm/lsm.hpp"
+
+#include <functional>
+
+namespace lsm
+{
+
+class BatchAccess
+{
+  public:
+    static std::string_view text(const Batch &batch) { return batch.text_; }
+    static void set_sequence(Batch &batch, Sequence sequence);
+    static void append(Batch &to, const Batch &from);
+};
+
+// Call `each` with every entry's sequence number, kind, key and value. Returns the number behind the last; 0 if the
+// bytes are no batch.
+Sequence read_batch(std::string_view text,
+                    const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each);
+
+} // namespace lsm
+
+#endif

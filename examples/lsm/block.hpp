@@ -1,0 +1,38 @@
+// A block: sorted pairs in the form of files, the unit of reading and caching.
+//
+//     entry    shared, varint | own, varint | length of the value, varint | the key's own bytes | the value
+//     block    entries | restarts: offset of an entry, 4 bytes each | their number, 4 bytes
+//
+// The first `shared` bytes of a key are those of the key before. At every 16th entry, a *restart*, nothing is shared,
+// so a search goes through the restarts by halves.
+#ifndef EXAMPLES_LSM_BLOCK_HPP
+#define EXAMPLES_LSM_BLOCK_HPP
+
+#include "lsm/cursor.hpp"
+
+namespace lsm
+{
+
+class BlockBuilder
+{
+  public:
+    void add(std::string_view key, std::string_view value); // in order
+    std::string finish();                                   // the block; the builder is empty then
+    size_t bytes() const { return text_.size() + (restarts_.size() + 1) * sizeof(uint32_t); }
+    bool empty() const { return text_.empty(); }
+
+  private:
+    std::string text_, last_;
+    std::vector<uint32_t> restarts_;
+    unsigned count_ = 0; // since the last restart
+};
+
+// A block in memory, shared by the cache and by cursors.
+using Block = std::shared_ptr<const std::string>;
+
+// Walk through a block. `path` and `offset` say where it stands, for errors: EBADMSG if an entry does not fit.
+std::unique_ptr<Cursor> block_cursor(Block block, const std::string &path, uint64_t offset);
+
+} // namespace lsm
+
+#endif

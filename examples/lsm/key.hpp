@@ -1,0 +1,67 @@
+// Keys as the store's parts have them: the user's key, then 8 bytes that say which version this is.
+//
+// Every write has a sequence number of its own. A snapshot is such a number: it sees the newest version of a
+// key whose number is not above it. So versions of a key are in order from new to old.
+#ifndef EXAMPLES_LSM_KEY_HPP
+#define EXAMPLES_LSM_KEY_HPP
+
+#include "lsm/bytes.hpp"
+
+namespace lsm
+{
+
+using Sequence = uint64_t; // 56 bits
+
+constexpr Sequence sequence_max = (UINT64_C(1) << 56) - 1;
+
+enum class Kind : uint8_t { deletion = 0, value = 1 };
+
+constexpr size_t tag_bytes = 8;
+
+inline uint64_t tag_of(Sequence sequence, Kind kind)
+{
+    return sequence << 8 | static_cast<uint8_t>(kind);
+}
+
+// The version that a search for `sequence` finds first.
+inline std::string search_key(std::string_view user_key, Sequence sequence)
+{
+    std::string key(user_key);
+    put_fixed(key, tag_of(sequence, Kind::value));
+    return key;
+}
+
+inline std::string_view user_key(std::string_view key)
+{
+    return key.substr(0, key.size() - tag_bytes);
+}
+
+inline uint64_t tag(std::string_view key)
+{
+    return fixed_at<uint64_t>(key.data() + key.size() - tag_bytes);
+}
+
+inline Sequence sequence_of(std::string_view key)
+{
+    return tag(key) >> 8;
+}
+
+inline Kind kind_of(std::string_view key)
+{
+    return static_cast<Kind>(tag(key) & 1);
+}
+
+// By the user's key, then from new to old.
+inline int compare(std::string_view a, std::string_view b)
+{
+    int order = user_key(a).compare(user_key(b));
+    return order ? order : tag(a) > tag(b) ? -1 : tag(a) < tag(b);
+}
+
+struct Less {
+    bool operator()(std::string_view a, std::string_view b) const { return compare(a, b) < 0; }
+};
+
+} // namespace lsm
+
+#endif

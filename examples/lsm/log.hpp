@@ -1,0 +1,37 @@
+// A file of records: the log of writes, and the manifest.
+//
+//     record   checksum, 8 bytes | length, 4 bytes | place, 8 bytes | the bytes
+//
+// `place` is the record's own offset. The checksum covers all behind it.
+//
+// A crash may tear the last records. So a record that does not hold ends the log, but only if no record behind it
+// holds: else the medium has lost what was acknowledged, and that is an error.
+#ifndef EXAMPLES_LSM_LOG_HPP
+#define EXAMPLES_LSM_LOG_HPP
+
+#include "lsm/file.hpp"
+
+#include <functional>
+
+namespace lsm
+{
+
+class Log
+{
+  public:
+    explicit Log(const std::string &path) : file_(path, File::Use::append) {}
+
+    void append(std::string_view record); // if it fails, nothing of it is there
+    void sync() { file_.sync(); }
+    uint64_t size() const { return file_.size(); }
+
+  private:
+    File file_;
+};
+
+// Call `each` with every record in order. EBADMSG: a record in the middle is damaged.
+void read_log(const std::string &path, const std::function<void(std::string_view)> &each);
+
+} // namespace lsm
+
+#endif

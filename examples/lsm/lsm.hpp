@@ -1,0 +1,131 @@
+// A log-structured merge store (O'Neil et al., Acta Informatica 1996), in the manner of LevelDB.
+//
+// A put is appended to a log, and goes into a sorted table in memory. When that table is full, a thread in the
+// background writes it to a file as it is. The files stand in levels: level 0 has them as they came, and each
+// further level is sorted as a whole and ten times as large as the one above. Compaction merges files downwards.
+//
+//     auto store = lsm::Store::open("shop", {.create = true});
+//     store->put("apple", "red");
+//     std::optional<std::string> colour = store->get("apple");
+//
+// Crashes. After a crash the store has every write whose call had returned and that asked for `sync`, and every write
+// before it. Without `sync`, writes survive the death of the process, but the last ones may not survive a power
+// failure. A batch is there as a whole or not at all.
+//
+// Threads. Every thread may call everything, but an Iterator or a Snapshot belongs to one thread at a time.
+//
+// Failures throw lsm::Error. Its code is an errno, and what() names file, offset and remedy. A call that failed has
+// changed nothing, unless it says so.
+#ifndef EXAMPLES_LSM_LSM_HPP
+#define EXAMPLES_LSM_LSM_HPP
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace lsm
+{
+
+class Error : public std::system_error
+{
+  public:
+    Error(int code, const std::string &what) : std::system_error(code, std::generic_category()), what_(what) {}
+    const char *what() const noexcept override { return what_.c_str(); }
+
+  private:
+    std::string what_;
+};
+
+constexpr size_t key_max = 64 << 10;      // bytes; a key may be empty
+constexpr size_t value_max = 256 << 20;   // bytes
+constexpr unsigned levels = 7;
+
+enum class Compression : uint8_t { none = 0, zstd = 1 };
+
+struct Options {
+    bool create = false;            // make the store if there is none; else ENOENT
+    size_t memtable_bytes = 64 << 20;
+    size_t table_bytes = 8 << 20;   // of a file, about
+    size_t level_bytes = 64 << 20;  // of level 1; each further level may have ten times as much
+    size_t block_bytes = 4 << 10;   // what one read of a file gets
+    size_t cache_bytes = 8 << 20;   // of blocks in memory
+    unsigned bloom_bits = 10;       // a key; 0: no filters
+    Compression compression = Compression::none;
+};
+
+// Some writes that happen together. Not thread-safe.
+class Batch
+{
+  public:
+    Batch() { clear(); }
+    void put(std::string_view key, std::string_view value); // EINVAL: longer than key_max or value_max
+    void remove(std::string_view key);
+    void clear();
+    uint32_t count() const;
+    size_t bytes() const { return text_.size(); }
+
+  private:
+    friend class BatchAccess;
+    std::string text_; // batch.hpp has its form
+};
+
+struct WriteOptions {
+    bool sync = false; // return when the write survives a power failure
+};
+
+// A moment of the store, for reads. Versions of keys that it may see are kept. It must be gone before the store.
+class Snapshot
+{
+  public:
+    virtual ~Snapshot() = default;
+};
+
+// Pairs in order of their keys, as they were when the iterator was made. key() and value() need valid(), and live
+// until the iterator moves. It must be gone before the store.
+class Iterator
+{
+  public:
+    virtual ~Iterator() = default;
+    virtual bool valid() const = 0;
+    virtual void seek_to_first() = 0;
+    virtual void seek(std::string_view key) = 0; // to the first pair that is not before `key`
+    virtual void next() = 0;
+    virtual std::string_view key() const = 0;
+    virtual std::string_view value() const = 0;
+};
+
+class Store
+{
+  public:
+    // Open the store in a directory. EBUSY: another process has it open. EBADMSG: a file is damaged.
+    static std::unique_ptr<Store> open(const std::string &directory, const Options &options = {});
+
+    // Closing writes nothing: opening reads the log.
+    virtual ~Store() = default;
+
+    virtual void put(std::string_view key, std::string_view value, WriteOptions how = {}) = 0;
+    virtual void remove(std::string_view key, WriteOptions how = {}) = 0;
+    virtual void write(const Batch &batch, WriteOptions how = {}) = 0;
+
+    // A snapshot of NULL means now.
+    virtual std::optional<std::string> get(std::string_view key, const Snapshot *snapshot = nullptr) = 0;
+    virtual std::unique_ptr<Iterator> iterator(const Snapshot *snapshot = nullptr) = 0;
+    virtual std::unique_ptr<Snapshot> snapshot() = 0;
+
+    // Merge all that is there now into the lowest level that it reaches. Waits for it.
+    virtual void compact() = 0;
+
+    // "levels": the files and bytes of each level, a line each. "stalls": how often writers waited for the
+    // background, and the longest wait in microseconds. Nothing for another name.
+    virtual std::optional<std::string> property(std::string_view name) = 0;
+
+    // Read every block of every table. Throws Error for the first that is damaged.
+    virtual void check() = 0;
+};
+
+} // namespace lsm
+
+#endif

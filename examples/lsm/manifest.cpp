@@ -1,0 +1,98 @@
+// Each opening begins a new manifest, with one edit that says everything. So none grows for ever.
+#include "lsm/manifest.hpp"
+
+#include <unistd.h>
+
+namespace lsm
+{
+namespace
+{
+
+constexpr char current_name[] = "CURRENT";
+
+std::string name_of(uint64_t number)
+{
+    return "MANIFEST-" + std::to_string(number);
+}
+
+std::string fresh_path(const std::string &path)
+{
+    unlink(path.c_str()); // of an opening that a crash ended
+    return path;
+}
+
+Edit whole(const State &state)
+{
+    Edit edit{state.log, state.next_number, state.last_sequence, {}, {}};
+    for (unsigned n = 0; n < levels; n++)
+        for (const auto &table : state.version.level(n))
+            edit.added.emplace_back(n, table->info());
+    return edit;
+}
+
+} // namespace
+
+void State::apply(const Edit &edit, const Tables &opened)
+{
+    version = version.after(edit, opened);
+    log = edit.log ? edit.log : log;
+    next_number = edit.next_number ? edit.next_number : next_number;
+    last_sequence = edit.last_sequence ? edit.last_sequence : last_sequence;
+}
+
+std::optional<State> read_manifest(const std::string &directory, BlockCache &cache)
+{
+    const std::string current = directory + "/" + current_name;
+    if (!exists(current))
+        return {};
+    const std::string path = directory + "/" + read_whole(current);
+    State state;
+    std::vector<std::pair<unsigned, TableInfo>> tables;
+    bool any = false;
+    read_log(path, [&](std::string_view record) {
+        auto edit = Edit::of(record);
+        if (!edit)
+            damaged(path, 0, "an edit of the manifest makes no sense");
+        any = true;
+        for (uint64_t number : edit->removed)
+            std::erase_if(tables, [&](const auto &t) { return t.second.number == number; });
+        for (auto &table : edit->added)
+            tables.push_back(table);
+        edit->added.clear();
+        state.apply(*edit, {});
+    });
+    if (!any)
+        damaged(path, 0, "the manifest has no edit");
+    Edit all;
+    all.added = std::move(tables);
+    Tables opened;
+    for (const auto &[level, info] : all.added)
+        opened.push_back(std::make_shared<Table>(directory, info, cache));
+    state.apply(all, opened);
+    return state;
+}
+
+Manifest::Manifest(const std::string &directory, uint64_t number, const State &state)
+    : number_(number), log_(fresh_path(directory + "/" + name_of(number)))
+{
+    log_.append(whole(state).text());
+    log_.sync();
+    sync_directory(directory);
+    replace(directory, current_name, name_of(number));
+}
+
+void Manifest::append(const Edit &edit, bool &unknown)
+{
+    unknown = false;
+    log_.append(edit.text());
+    unknown = true;
+    log_.sync();
+    unknown = false;
+}
+
+std::string Manifest::name() const
+{
+    return name_of(number_);
+}
+
+} // namespace lsm

@@ -1,0 +1,42 @@
+// The manifest: a log of edits. CURRENT names the manifest that counts, so a new one takes over in one step.
+#ifndef EXAMPLES_LSM_MANIFEST_HPP
+#define EXAMPLES_LSM_MANIFEST_HPP
+
+#include "lsm/log.hpp"
+#include "lsm/version.hpp"
+
+namespace lsm
+{
+
+// What the manifest says in the end.
+struct State {
+    Version version;
+    uint64_t log = 0, next_number = 1;
+    Sequence last_sequence = 0;
+
+    void apply(const Edit &edit, const Tables &opened);
+};
+
+// Read the manifest. No value: the directory has no store.
+std::optional<State> read_manifest(const std::string &directory, BlockCache &cache);
+
+class Manifest
+{
+  public:
+    // Begin a new one, and make it count.
+    Manifest(const std::string &directory, uint64_t number, const State &state);
+
+    // When it returns, the edit survives a power failure. If it fails with `unknown`, it may survive or not, and no
+    // further edit is possible.
+    void append(const Edit &edit, bool &unknown);
+
+    std::string name() const;
+
+  private:
+    uint64_t number_;
+    Log log_;
+};
+
+} // namespace lsm
+
+#endif

@@ -1,0 +1,130 @@
+// Reads pin what they need under the lock, and then go without it: memtables, then level 0, then further levels.
+#include "lsm/store.hpp"
+
+namespace lsm
+{
+namespace
+{
+
+// Shows of each key the version that the sequence number sees, and no deleted key.
+class StoreIterator : public Iterator
+{
+  public:
+    StoreIterator(std::shared_ptr<const void> pinned, std::unique_ptr<Cursor> cursor, Sequence sequence)
+        : pinned_(std::move(pinned)), cursor_(std::move(cursor)), sequence_(sequence)
+    {
+    }
+
+    bool valid() const override { return cursor_->valid(); }
+    std::string_view key() const override { return user_key(cursor_->key()); }
+    std::string_view value() const override { return cursor_->value(); }
+
+    void seek_to_first() override
+    {
+        cursor_->seek_to_first();
+        settle();
+    }
+
+    void seek(std::string_view key) override
+    {
+        cursor_->seek(search_key(key, sequence_));
+        settle();
+    }
+
+    void next() override
+    {
+        skip_key();
+        settle();
+    }
+
+  private:
+    // Go on to the first version that is to be shown.
+    void settle()
+    {
+        while (cursor_->valid())
+            if (sequence_of(cursor_->key()) > sequence_)
+                cursor_->next();
+            else if (kind_of(cursor_->key()) == Kind::deletion)
+                skip_key();
+            else
+                return;
+    }
+
+    void skip_key()
+    {
+        key_ = user_key(cursor_->key());
+        do
+            cursor_->next();
+        while (cursor_->valid() && user_key(cursor_->key()) == key_);
+    }
+
+    std::shared_ptr<const void> pinned_; // goes after the cursor
+    std::unique_ptr<Cursor> cursor_;
+    Sequence sequence_;
+    std::string key_;
+};
+
+} // namespace
+
+PlainStore::Pinned PlainStore::pin(const Snapshot *snapshot)
+{
+    std::lock_guard guard(lock_);
+    return {memtable_, full_, version_,
+            snapshot ? static_cast<const StoreSnapshot *>(snapshot)->sequence : last_sequence_};
+}
+
+std::optional<std::string> PlainStore::get(std::string_view key, const Snapshot *snapshot)
+{
+    const Pinned p = pin(snapshot);
+    for (const Memtable *table : {p.memtable.get(), p.full.get()})
+        if (auto found = table ? table->get(key, p.sequence) : std::nullopt)
+            return found->kind == Kind::value ? std::optional(std::string(found->value)) : std::nullopt;
+    auto found = p.version->get(key, p.sequence);
+    return found && found->kind == Kind::value ? std::optional(std::move(found->value)) : std::nullopt;
+}
+
+std::unique_ptr<Iterator> PlainStore::iterator(const Snapshot *snapshot)
+{
+    auto p = std::make_shared<const Pinned>(pin(snapshot));
+    Cursors cursors;
+    cursors.push_back(p->memtable->cursor());
+    if (p->full)
+        cursors.push_back(p->full->cursor());
+    p->version->add_cursors(cursors);
+    return std::make_unique<StoreIterator>(p, merged(std::move(cursors)), p->sequence);
+}
+
+std::unique_ptr<Snapshot> PlainStore::snapshot()
+{
+    std::lock_guard guard(lock_);
+    snapshots_.insert(last_sequence_);
+    return std::make_unique<StoreSnapshot>(*this, last_sequence_);
+}
+
+StoreSnapshot::~StoreSnapshot()
+{
+    std::lock_guard guard(store_.lock_);
+    store_.snapshots_.erase(store_.snapshots_.find(sequence));
+}
+
+std::optional<std::string> PlainStore::property(std::string_view name)
+{
+    std::lock_guard guard(lock_);
+    std::string text;
+    if (name == "stalls")
+        return std::to_string(stalls_) + " " + std::to_string(longest_stall_us_);
+    if (name != "levels")
+        return {};
+    for (unsigned n = 0; n < levels; n++)
+        text += std::to_string(n) + " " + std::to_string(version_->level(n).size()) + " " + std::to_string(version_->bytes(n)) + "\n";
+    return text;
+}
+
+void PlainStore::check()
+{
+    const Pinned p = pin(nullptr);
+    for (const auto &table : p.version->all())
+        table->check();
+}
+
+} // namespace lsm

@@ -1,0 +1,92 @@
+// Blocks go to the file as they are full. Index and filter wait in memory for the end.
+#include "lsm/table.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+namespace lsm
+{
+
+std::string table_path(const std::string &directory, uint64_t number)
+{
+    char name[32];
+    snprintf(name, sizeof name, "/%06llu.table", static_cast<unsigned long long>(number));
+    return directory + name;
+}
+
+TableBuilder::TableBuilder(const std::string &directory, uint64_t number, const Options &options)
+    : options_(options), file_(table_path(directory, number), File::Use::append), filter_(options.bloom_bits)
+{
+    info_.number = number;
+}
+
+TableBuilder::~TableBuilder()
+{
+    if (!finished_)
+        unlink(file_.path().c_str());
+}
+
+void TableBuilder::add(std::string_view key, std::string_view value)
+{
+    if (block_.empty() && info_.smallest.empty())
+        info_.smallest = key;
+    block_.add(key, value);
+    filter_.add(user_key(key));
+    info_.largest = key;
+    if (block_.bytes() >= options_.block_bytes)
+        end_block();
+}
+
+void TableBuilder::end_block()
+{
+    BlockPlace place = write(block_.finish());
+    std::string value;
+    put_varint(value, place.offset);
+    put_varint(value, place.bytes);
+    index_.add(info_.largest, value);
+}
+
+BlockPlace TableBuilder::write(std::string_view contents)
+{
+    std::string block;
+    Compression how = Compression::none;
+    if (options_.compression == Compression::zstd) {
+        block.resize(ZSTD_compressBound(contents.size()));
+        size_t bytes = ZSTD_compress(block.data(), block.size(), contents.data(), contents.size(), 1);
+        if (!ZSTD_isError(bytes) && bytes < contents.size() - contents.size() / 8) {
+            block.resize(bytes);
+            how = Compression::zstd;
+        }
+    }
+    if (how == Compression::none)
+        block = contents;
+    BlockPlace place{file_.size(), block.size()};
+    block.push_back(static_cast<char>(how));
+    put_fixed(block, static_cast<uint32_t>(XXH3_64bits_withSeed(block.data(), block.size(), place.offset)));
+    file_.append(block);
+    return place;
+}
+
+TableInfo TableBuilder::finish()
+{
+    if (!block_.empty())
+        end_block();
+    std::string footer;
+    for (const std::string &part : {filter_.finish(), index_.finish()}) {
+        BlockPlace place = write(part);
+        put_fixed(footer, place.offset);
+        put_fixed(footer, place.bytes);
+    }
+    put_fixed(footer, static_cast<uint64_t>(XXH3_64bits(footer.data(), footer.size())));
+    footer += "lsmtable";
+    file_.append(footer);
+    file_.sync();
+    info_.bytes = file_.size();
+    finished_ = true;
+    return info_;
+}
+
+} // namespace lsm

@@ -1,0 +1,199 @@
+// A get asks the tables of level 0 from new to old, then one table of each further level, found by halves.
+#include "lsm/version.hpp"
+
+#include <algorithm>
+
+namespace lsm
+{
+namespace
+{
+
+// The first table whose last key is not before `key`.
+size_t table_for(const Tables &tables, std::string_view key)
+{
+    return static_cast<size_t>(std::partition_point(tables.begin(), tables.end(),
+                                                    [&](const auto &t) { return compare(t->info().largest, key) < 0; }) -
+                               tables.begin());
+}
+
+bool may_have(const Table &table, std::string_view key)
+{
+    return user_key(table.info().smallest) <= key && key <= user_key(table.info().largest);
+}
+
+class LevelCursor : public Cursor
+{
+  public:
+    explicit LevelCursor(const Tables &tables) : tables_(tables) {}
+
+    bool valid() const override { return at_ && at_->valid(); }
+    std::string_view key() const override { return at_->key(); }
+    std::string_view value() const override { return at_->value(); }
+
+    void seek_to_first() override
+    {
+        enter(0);
+        if (at_)
+            at_->seek_to_first();
+    }
+
+    void seek(std::string_view key) override
+    {
+        enter(table_for(tables_, key));
+        if (at_)
+            at_->seek(key);
+    }
+
+    void next() override
+    {
+        at_->next();
+        if (at_->valid())
+            return;
+        enter(table_ + 1);
+        if (at_)
+            at_->seek_to_first();
+    }
+
+  private:
+    void enter(size_t table)
+    {
+        table_ = table;
+        at_ = table < tables_.size() ? tables_[table]->cursor() : nullptr;
+    }
+
+    Tables tables_;
+    size_t table_ = 0;
+    std::unique_ptr<Cursor> at_;
+};
+
+enum Field : uint64_t { log_field = 1, next_number_field, last_sequence_field, added_field, removed_field };
+
+} // namespace
+
+std::string Edit::text() const
+{
+    std::string text;
+    for (auto [field, value] : {std::pair{log_field, log}, {next_number_field, next_number}, {last_sequence_field, last_sequence}})
+        if (value) {
+            put_varint(text, field);
+            put_varint(text, value);
+        }
+    for (const auto &[level, table] : added) {
+        put_varint(text, added_field);
+        for (uint64_t number : {uint64_t(level), table.number, table.bytes})
+            put_varint(text, number);
+        put_string(text, table.smallest);
+        put_string(text, table.largest);
+    }
+    for (uint64_t number : removed) {
+        put_varint(text, removed_field);
+        put_varint(text, number);
+    }
+    return text;
+}
+
+std::optional<Edit> Edit::of(std::string_view text)
+{
+    Edit edit;
+    Reader in{text};
+    while (in.ok && !in.rest.empty()) {
+        switch (in.varint()) {
+        case log_field:
+            edit.log = in.varint();
+            break;
+        case next_number_field:
+            edit.next_number = in.varint();
+            break;
+        case last_sequence_field:
+            edit.last_sequence = in.varint();
+            break;
+        case added_field: {
+            uint64_t level = in.varint();
+            TableInfo table{in.varint(), in.varint(), std::string(in.string()), std::string(in.string())};
+            in.ok &= level < levels && table.smallest.size() >= tag_bytes && table.largest.size() >= tag_bytes;
+            edit.added.emplace_back(static_cast<unsigned>(level), std::move(table));
+            break;
+        }
+        case removed_field:
+            edit.removed.push_back(in.varint());
+            break;
+        default:
+            in.ok = false;
+        }
+    }
+    return in.ok ? std::optional(std::move(edit)) : std::nullopt;
+}
+
+Version Version::after(const Edit &edit, const Tables &opened) const
+{
+    Version next = *this;
+    for (Tables &level : next.levels_)
+        std::erase_if(level, [&](const auto &t) {
+            return std::find(edit.removed.begin(), edit.removed.end(), t->info().number) != edit.removed.end();
+        });
+    for (size_t i = 0; i < opened.size(); i++)
+        next.levels_[edit.added[i].first].push_back(opened[i]);
+    std::sort(next.levels_[0].begin(), next.levels_[0].end(),
+              [](const auto &a, const auto &b) { return a->info().number > b->info().number; });
+    for (unsigned n = 1; n < levels; n++)
+        std::sort(next.levels_[n].begin(), next.levels_[n].end(),
+                  [](const auto &a, const auto &b) { return compare(a->info().smallest, b->info().smallest) < 0; });
+    return next;
+}
+
+std::optional<Table::Found> Version::get(std::string_view key, Sequence sequence) const
+{
+    for (const auto &table : levels_[0])
+        if (may_have(*table, key))
+            if (auto found = table->get(key, sequence))
+                return found;
+    const std::string wanted = search_key(key, sequence);
+    for (unsigned n = 1; n < levels; n++) {
+        size_t i = table_for(levels_[n], wanted);
+        if (i < levels_[n].size() && may_have(*levels_[n][i], key))
+            if (auto found = levels_[n][i]->get(key, sequence))
+                return found;
+    }
+    return {};
+}
+
+void Version::add_cursors(Cursors &to) const
+{
+    for (const auto &table : levels_[0])
+        to.push_back(table->cursor());
+    for (unsigned n = 1; n < levels; n++)
+        if (!levels_[n].empty())
+            to.push_back(level_cursor(levels_[n]));
+}
+
+uint64_t Version::bytes(unsigned n) const
+{
+    uint64_t bytes = 0;
+    for (const auto &table : levels_[n])
+        bytes += table->info().bytes;
+    return bytes;
+}
+
+Tables Version::all() const
+{
+    Tables all;
+    for (const Tables &level : levels_)
+        all.insert(all.end(), level.begin(), level.end());
+    return all;
+}
+
+Tables Version::overlapping(unsigned n, std::string_view smallest, std::string_view largest) const
+{
+    Tables found;
+    for (const auto &table : levels_[n])
+        if (user_key(table->info().smallest) <= largest && smallest <= user_key(table->info().largest))
+            found.push_back(table);
+    return found;
+}
+
+std::unique_ptr<Cursor> level_cursor(const Tables &tables)
+{
+    return std::make_unique<LevelCursor>(tables);
+}
+
+} // namespace lsm

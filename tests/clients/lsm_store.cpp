@@ -1,0 +1,350 @@
+// The plain LSM store beside a map: random writes, deletions, batches, snapshots, iterators and openings, with
+// memtables and tables so small that all levels are in use.
+#include "common/fixture.hpp"
+
+#include "lsm/lsm.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace
+{
+
+using Model = std::map<std::string, std::string>;
+
+lsm::Options tiny()
+{
+    lsm::Options options;
+    options.create = true;
+    options.memtable_bytes = 256 << 10;
+    options.table_bytes = 32 << 10;
+    options.level_bytes = 64 << 10;
+    options.block_bytes = 512;
+    options.cache_bytes = 64 << 10;
+    return options;
+}
+
+std::string key_of(uint64_t i)
+{
+    std::string key = std::to_string(i);
+    return i % 16 == 0 ? "" + key.substr(0, i % 5) : "key" + key; // also the empty key
+}
+
+void compare(lsm::Store &store, const Model &model, const lsm::Snapshot *snapshot = nullptr)
+{
+    auto at = store.iterator(snapshot);
+    at->seek_to_first();
+    for (const auto &[key, value] : model) {
+        REQUIRE(at->valid());
+        REQUIRE(at->key() == key);
+        REQUIRE(at->value() == value);
+        at->next();
+    }
+    REQUIRE_FALSE(at->valid());
+}
+
+unsigned levels_in_use(lsm::Store &store)
+{
+    std::istringstream lines(*store.property("levels"));
+    unsigned level, files, bytes, used = 0;
+    while (lines >> level >> files >> bytes)
+        used += files > 0;
+    return used;
+}
+
+std::string only_file(const std::string &directory, const std::string &ending)
+{
+    std::string found;
+    for (const auto &entry : std::filesystem::directory_iterator(directory))
+        if (entry.path().string().ends_with(ending) && std::filesystem::file_size(entry.path()) > 0)
+            found = entry.path();
+    REQUIRE(!found.empty());
+    return found;
+}
+
+void flip(const std::string &path, uint64_t offset)
+{
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(offset));
+    char byte = static_cast<char>(file.get() ^ 0x10);
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.put(byte);
+}
+
+} // namespace
+
+TEST_CASE("a store has what a map has")
+{
+    test::Directory directory;
+    lsm::Options options = tiny();
+    options.compression = GENERATE(lsm::Compression::none, lsm::Compression::zstd);
+    options.bloom_bits = GENERATE(0U, 10U);
+    std::mt19937_64 random(options.bloom_bits + 1);
+    const auto draw = [&](uint64_t n) { return random() % n; };
+    auto store = lsm::Store::open(directory.path(), options);
+    Model model, then;
+    std::unique_ptr<lsm::Snapshot> snapshot;
+    for (int i = 0; i < 30000; i++) {
+        const std::string key = key_of(draw(3000)), value(draw(300), static_cast<char>('a' + draw(26)));
+        switch (draw(100)) {
+        default:
+            store->put(key, value);
+            model[key] = value;
+            break;
+        case 0 ... 19:
+            store->remove(key);
+            model.erase(key);
+            break;
+        case 20 ... 29: {
+            lsm::Batch batch;
+            for (int k = 0; k < 5; k++) {
+                const std::string other = key_of(draw(3000));
+                batch.put(other, value);
+                batch.remove(key);
+                model[other] = value;
+                model.erase(key);
+            }
+            store->write(batch, {.sync = draw(10) == 0});
+            break;
+        }
+        case 30 ... 50: {
+            auto found = store->get(key);
+            auto expected = model.find(key);
+            REQUIRE(found.has_value() == (expected != model.end()));
+            if (found)
+                REQUIRE(*found == expected->second);
+        }
+        }
+        if (i % 3001 == 3000) {
+            if (snapshot)
+                compare(*store, then, snapshot.get());
+            snapshot = store->snapshot();
+            then = model;
+        }
+        if (i % 7001 == 7000) {
+            snapshot.reset();
+            store.reset();
+            store = lsm::Store::open(directory.path(), options);
+            compare(*store, model);
+        }
+    }
+    compare(*store, model);
+    REQUIRE(levels_in_use(*store) > 2);
+    store->check();
+    snapshot.reset();
+    store->compact();
+    REQUIRE(levels_in_use(*store) == 1);
+    compare(*store, model);
+    store.reset();
+    store = lsm::Store::open(directory.path());
+    compare(*store, model);
+
+    auto at = store->iterator();
+    for (int i = 0; i < 300; i++) {
+        const std::string key = key_of(draw(4000));
+        at->seek(key);
+        auto expected = model.lower_bound(key);
+        REQUIRE(at->valid() == (expected != model.end()));
+        if (at->valid())
+            REQUIRE(at->key() == expected->first);
+    }
+}
+
+TEST_CASE("an iterator and a snapshot see their moment while the store is compacted")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), tiny());
+    Model model;
+    for (uint64_t i = 0; i < 3000; i++)
+        store->put(key_of(i), model[key_of(i)] = std::string(200, 'a'));
+    auto snapshot = store->snapshot();
+    auto at = store->iterator();
+    for (uint64_t i = 0; i < 3000; i++)
+        i % 2 ? store->remove(key_of(i)) : store->put(key_of(i), "new");
+    store->compact();
+    compare(*store, model, snapshot.get());
+    at->seek_to_first();
+    for (const auto &[key, value] : model) {
+        REQUIRE((at->valid() && at->key() == key && at->value() == value));
+        at->next();
+    }
+    REQUIRE(*store->get(key_of(0), snapshot.get()) == std::string(200, 'a'));
+    at.reset();
+    snapshot.reset();
+    store->compact();
+    REQUIRE(store->get(key_of(2)) == "new");
+    REQUIRE(store->get(key_of(1)) == std::nullopt);
+}
+
+TEST_CASE("threads write and read together")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), tiny());
+    constexpr uint64_t EACH = 4000;
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < 4; t++)
+        threads.emplace_back([&, t] {
+            for (uint64_t i = 0; i < EACH; i++) {
+                const std::string key = std::to_string(t) + "-" + std::to_string(i);
+                store->put(key, key, {.sync = i % 500 == 0});
+                wrong += store->get(key) != key;
+            }
+        });
+    threads.emplace_back([&] {
+        for (int i = 0; i < 20; i++) {
+            auto at = store->iterator();
+            std::string before;
+            for (at->seek_to_first(); at->valid(); at->next()) {
+                wrong += at->key() != at->value() || at->key() <= before;
+                before = at->key();
+            }
+        }
+    });
+    for (std::thread &t : threads)
+        t.join();
+    REQUIRE(wrong == 0);
+    auto at = store->iterator();
+    uint64_t count = 0;
+    for (at->seek_to_first(); at->valid(); at->next())
+        count++;
+    REQUIRE(count == 4 * EACH);
+}
+
+TEST_CASE("bad input is refused, and nothing is lost")
+{
+    test::Directory directory;
+    const std::string path = directory / "s";
+    const auto error_of = [](auto &&call) {
+        try {
+            call();
+        } catch (const lsm::Error &error) {
+            return error.code().value();
+        }
+        return 0;
+    };
+    REQUIRE(error_of([&] { lsm::Store::open(path); }) == ENOENT);
+    lsm::Options bad = tiny();
+    bad.memtable_bytes = (256 << 10) - 1;
+    REQUIRE(error_of([&] { lsm::Store::open(path, bad); }) == EINVAL);
+    {
+        auto store = lsm::Store::open(path, tiny());
+        REQUIRE(error_of([&] { lsm::Store::open(path, tiny()); }) == EBUSY);
+        store->put("", "empty key");
+        store->put(std::string(lsm::key_max, 'k'), "long key");
+        REQUIRE(error_of([&] { store->put(std::string(lsm::key_max + 1, 'k'), ""); }) == EINVAL);
+        store->put("large", std::string(64 << 20, 'x'));
+        lsm::Batch batch;
+        for (int i = 0; i < 100000; i++)
+            batch.put("b" + std::to_string(i), std::to_string(i));
+        store->write(batch);
+        REQUIRE(store->property("nothing") == std::nullopt);
+    }
+    {
+        auto store = lsm::Store::open(path);
+        REQUIRE(store->get("") == "empty key");
+        REQUIRE(store->get("large")->size() == 64 << 20);
+        REQUIRE(store->get("b99999") == "99999");
+        store->compact();
+        REQUIRE(store->get("large")->size() == 64 << 20);
+    }
+    std::filesystem::rename(path + "/CURRENT", path + "/lost");
+    REQUIRE(error_of([&] { lsm::Store::open(path, tiny()); }) == EBADMSG);
+    std::filesystem::rename(path + "/lost", path + "/CURRENT");
+    REQUIRE(lsm::Store::open(path)->get("b1") == "1");
+}
+
+TEST_CASE("a torn tail of the log is cut off, and damage before it is an error")
+{
+    test::Directory directory;
+    const std::string path = directory / "s";
+    {
+        auto store = lsm::Store::open(path, tiny());
+        for (int i = 0; i < 100; i++)
+            store->put(key_of(static_cast<uint64_t>(i)), "value");
+    }
+    const std::string log = only_file(path, ".log");
+    const uint64_t size = std::filesystem::file_size(log);
+    SECTION("torn")
+    {
+        constexpr uint64_t last = 20 + 12 + 1 + 1 + 5 + 1 + 5; // bytes of the last record
+        std::filesystem::resize_file(log, size - last + GENERATE(UINT64_C(0), UINT64_C(1), UINT64_C(19), last - 1));
+        auto store = lsm::Store::open(path);
+        REQUIRE(store->get(key_of(98)) == "value");
+        REQUIRE(store->get(key_of(99)) == std::nullopt);
+    }
+    SECTION("damaged")
+    {
+        flip(log, GENERATE_COPY(0, 9, size / 2));
+        REQUIRE_THROWS_WITH(lsm::Store::open(path), Catch::Contains(log + ": offset") && Catch::Contains("backup"));
+    }
+}
+
+TEST_CASE("a damaged block is an error where it is read, and nowhere else")
+{
+    test::Directory directory;
+    const std::string path = directory / "s";
+    lsm::Options options = tiny();
+    options.table_bytes = 8 << 20;
+    {
+        auto store = lsm::Store::open(path, options);
+        for (int i = 0; i < 2000; i++)
+            store->put("k" + std::to_string(10000 + i), std::string(100, 'v'));
+        store->compact();
+    }
+    flip(only_file(path, ".table"), 0);
+    auto store = lsm::Store::open(path);
+    REQUIRE_THROWS_WITH(store->get("k10000"), Catch::Contains("offset 0"));
+    REQUIRE(store->get("k11999"));
+    REQUIRE_THROWS_AS(store->check(), lsm::Error);
+}
+
+// Each write names the one before, so that a write that is missing in the middle shows.
+TEST_CASE("after SIGKILL a store has every write that was acknowledged, and no gap")
+{
+    test::Directory directory;
+    const std::string path = directory / "s";
+    uint64_t acknowledged = 0, in_tables = 0;
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 30; round++) {
+        int ends[2];
+        REQUIRE(pipe(ends) == 0);
+        const pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            auto store = lsm::Store::open(path, tiny());
+            for (uint64_t i = acknowledged;; i++) {
+                store->put("key" + std::to_string(i), std::to_string(i) + std::string(i % 2000, 'x'));
+                if (i > 500)
+                    store->remove("key" + std::to_string(i - 500));
+                if (::write(ends[1], &i, sizeof i) != sizeof i)
+                    _exit(1);
+            }
+        }
+        close(ends[1]);
+        std::thread killer([&, after = random() % 60000] {
+            usleep(static_cast<useconds_t>(after));
+            kill(child, SIGKILL);
+        });
+        for (uint64_t i; read(ends[0], &i, sizeof i) == sizeof i;)
+            acknowledged = i + 1;
+        killer.join();
+        waitpid(child, nullptr, 0);
+        close(ends[0]);
+        lsm::Options how = tiny();
+        auto store = lsm::Store::open(path, how);
+        for (uint64_t i = acknowledged < 490 ? 0 : acknowledged - 490; i < acknowledged; i++)
+            REQUIRE(store->get("key" + std::to_string(i)) == std::to_string(i) + std::string(i % 2000, 'x'));
+        for (uint64_t i = 1; i + 501 < acknowledged; i += 37)
+            REQUIRE(store->get("key" + std::to_string(i)) == std::nullopt);
+        store->check();
+        in_tables += levels_in_use(*store);
+    }
+    REQUIRE(acknowledged > 1000);
+    REQUIRE(in_tables > 0);
+}
