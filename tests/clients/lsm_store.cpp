@@ -3,6 +3,7 @@
 #include "common/fixture.hpp"
 
 #include "lsm/lsm.hpp"
+#include "system/disk.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -347,4 +348,46 @@ TEST_CASE("after SIGKILL a store has every write that was acknowledged, and no g
     }
     REQUIRE(acknowledged > 1000);
     REQUIRE(in_tables > 0);
+}
+
+TEST_CASE("on a full disk writes fail, reads go on, and with room again so do writes", "[disk]")
+{
+    test::Disk disk(16 << 20);
+    auto store = lsm::Store::open(disk / "s", tiny());
+    Model model;
+    uint64_t i = 0, refused = 0;
+    const auto put = [&](uint64_t count) {
+        for (const uint64_t end = i + count; i < end; i++) {
+            const std::string key = key_of(i % 5000), value = std::to_string(i) + std::string(500, 'v');
+            try {
+                store->put(key, value);
+                model[key] = value;
+            } catch (const lsm::Error &error) {
+                REQUIRE(error.code().value() == ENOSPC);
+                REQUIRE(std::string(error.what()).find("free disk space") != std::string::npos);
+                refused++;
+            }
+        }
+    };
+    put(3000);
+    REQUIRE(refused == 0);
+    for (bool is_full = false; !is_full;)
+        try {
+            disk.fill();
+            is_full = true;
+        } catch (const std::runtime_error &) { // the background was taking and giving back room
+        }
+    put(3000);
+    REQUIRE(refused > 0);
+    compare(*store, model);
+    disk.free_all();
+    sleep(2); // the background tries again each second
+    refused = 0;
+    put(3000);
+    REQUIRE(refused == 0);
+    compare(*store, model);
+    store.reset();
+    store = lsm::Store::open(disk / "s");
+    compare(*store, model);
+    store->check();
 }
