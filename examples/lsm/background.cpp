@@ -1,5 +1,5 @@
-// The two threads of the background. If a step fails, as on a full disk, writers that need it get its error, reads go
-// on, and the step is tried again every second.
+// The two threads of the background. A step may fail, as on a full disk. Then writers that need it get its
+// error, reads go on, and the thread tries again every second.
 #include "lsm/store.hpp"
 
 #include <algorithm>
@@ -82,7 +82,8 @@ bool PlainStore::flush_step()
     edit.last_sequence = last;
     edit.added.emplace_back(0, write_table(*full, new_number()));
     install(std::move(edit), [&] { full_.reset(); });
-    delete_files([&](std::string_view kind, uint64_t number) { return kind == "log" && number < log; });
+    delete_files(
+        [&](std::string_view kind, uint64_t number) { return kind == "log" && number < log; });
     return true;
 }
 
@@ -113,13 +114,18 @@ bool PlainStore::merge_step()
             return true;
         }
         whole = whole_;
-        what = whole ? whole_level(*version, *whole) : next_compaction(*version, options_, cursors_);
+        what =
+            whole ? whole_level(*version, *whole) : next_compaction(*version, options_, cursors_);
         oldest = oldest_snapshot();
     }
     if (!what)
         return false;
-    auto edit = merge(*what, *version, oldest, directory_, options_, [&] { return new_number(); },
-                      [&] { std::lock_guard guard(lock_); return stopping_; });
+    auto edit = merge(
+        *what, *version, oldest, directory_, options_, [&] { return new_number(); },
+        [&] {
+            std::lock_guard guard(lock_);
+            return stopping_;
+        });
     if (!edit)
         return false;
     install(std::move(*edit), [&] {
@@ -129,8 +135,8 @@ bool PlainStore::merge_step()
     return true;
 }
 
-// Let an edit count. `also` changes more under the lock. If it fails, the tables that it adds are deleted, unless
-// nobody knows whether it counts.
+// Let an edit count. `also` changes more under the lock. A failure deletes the tables that the edit adds. If
+// the manifest was written but not synced, they stay: the edit may count after a crash.
 void PlainStore::install(Edit edit, const std::function<void()> &also)
 {
     std::lock_guard edits(edits_lock_);
@@ -142,14 +148,16 @@ void PlainStore::install(Edit edit, const std::function<void()> &also)
     }
     const Tables old = before->all();
     const auto find = [&](uint64_t number) {
-        return std::find_if(old.begin(), old.end(), [&](const auto &t) { return t->info().number == number; });
+        return std::find_if(old.begin(), old.end(),
+                            [&](const auto &t) { return t->info().number == number; });
     };
     bool unknown = false;
     Tables opened;
     try {
         for (const auto &[level, info] : edit.added) {
             auto found = find(info.number); // it only goes down
-            opened.push_back(found != old.end() ? *found : std::make_shared<Table>(directory_, info, cache_));
+            opened.push_back(
+                found != old.end() ? *found : std::make_shared<Table>(directory_, info, cache_));
         }
         manifest_->append(edit, unknown);
     } catch (...) {
@@ -163,7 +171,8 @@ void PlainStore::install(Edit edit, const std::function<void()> &also)
     }
     auto after = std::make_shared<const Version>(before->after(edit, opened));
     for (uint64_t number : edit.removed)
-        if (std::none_of(opened.begin(), opened.end(), [&](const auto &t) { return t->info().number == number; }))
+        if (std::none_of(opened.begin(), opened.end(),
+                         [&](const auto &t) { return t->info().number == number; }))
             (*find(number))->delete_when_unused();
     std::lock_guard guard(lock_);
     version_ = std::move(after);

@@ -1,4 +1,4 @@
-// A batch is its own encoding, so that a write copies it into the log as it is.
+// A batch has the form of the log from the beginning. A write copies it there.
 #include "lsm/batch.hpp"
 
 #include <cerrno>
@@ -13,7 +13,8 @@ constexpr size_t count_at = 8, entries_at = 12;
 void demand_length(const char *what, size_t length, size_t most)
 {
     if (length > most)
-        throw Error(EINVAL, std::string(what) + " of " + std::to_string(length) + " bytes; at most " + std::to_string(most) + " are possible");
+        throw Error(EINVAL, std::string(what) + " of " + std::to_string(length) +
+                                " bytes; at most " + std::to_string(most) + " are possible");
 }
 
 void add(std::string &text, uint32_t entries)
@@ -63,8 +64,9 @@ void BatchAccess::append(Batch &to, const Batch &from)
     add(to.text_, from.count());
 }
 
-Sequence read_batch(std::string_view text,
-                    const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each)
+Sequence
+read_batch(std::string_view text,
+           const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each)
 {
     Reader in{text};
     auto sequence = in.fixed<uint64_t>();

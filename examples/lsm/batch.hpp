@@ -20,10 +20,11 @@ class BatchAccess
     static void append(Batch &to, const Batch &from);
 };
 
-// Call `each` with every entry's sequence number, kind, key and value. Returns the number behind the last; 0 if the
-// bytes are no batch.
-Sequence read_batch(std::string_view text,
-                    const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each);
+// Call `each` with every entry's sequence number, kind, key and value. Returns the number behind the
+// last; 0 if the bytes are no batch.
+Sequence
+read_batch(std::string_view text,
+           const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each);
 
 } // namespace lsm
 

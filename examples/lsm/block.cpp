@@ -57,7 +57,8 @@ class BlockCursor : public Cursor
     void go_to(uint32_t restart)
     {
         key_.clear();
-        read(restarts_ ? fixed_at<uint32_t>(block_->data() + end_ + restart * sizeof(uint32_t)) : end_);
+        read(restarts_ ? fixed_at<uint32_t>(block_->data() + end_ + restart * sizeof(uint32_t))
+                       : end_);
     }
 
     void read(uint64_t at)
@@ -94,8 +95,11 @@ void BlockBuilder::add(std::string_view key, std::string_view value)
         restarts_.push_back(static_cast<uint32_t>(text_.size()));
         count_ = 0;
     } else {
-        shared = static_cast<size_t>(
-            std::mismatch(key.begin(), key.begin() + std::min(key.size(), last_.size()), last_.begin()).first - key.begin());
+        shared = static_cast<size_t>(std::mismatch(key.begin(),
+                                                   key.begin() + std::min(key.size(), last_.size()),
+                                                   last_.begin())
+                                         .first -
+                                     key.begin());
     }
     put_varint(text_, shared);
     put_varint(text_, key.size() - shared);

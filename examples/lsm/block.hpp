@@ -3,8 +3,8 @@
 //     entry    shared, varint | own, varint | length of the value, varint | the key's own bytes | the value
 //     block    entries | restarts: offset of an entry, 4 bytes each | their number, 4 bytes
 //
-// The first `shared` bytes of a key are those of the key before. At every 16th entry, a *restart*, nothing is shared,
-// so a search goes through the restarts by halves.
+// The first `shared` bytes of a key are those of the key before. At every 16th entry, a *restart*,
+// nothing is shared, so a search goes through the restarts by halves.
 #ifndef EXAMPLES_LSM_BLOCK_HPP
 #define EXAMPLES_LSM_BLOCK_HPP
 
@@ -30,7 +30,8 @@ class BlockBuilder
 // A block in memory, shared by the cache and by cursors.
 using Block = std::shared_ptr<const std::string>;
 
-// Walk through a block. `path` and `offset` say where it stands, for errors: EBADMSG if an entry does not fit.
+// Walk through a block. `path` and `offset` say where it stands, for errors: EBADMSG if an entry does not
+// fit.
 std::unique_ptr<Cursor> block_cursor(Block block, const std::string &path, uint64_t offset);
 
 } // namespace lsm

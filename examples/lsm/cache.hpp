@@ -27,7 +27,10 @@ class BlockCache
         bool operator==(const Place &) const = default;
     };
     struct Hash {
-        size_t operator()(const Place &p) const { return (p.table * 0x9e3779b97f4a7c15 + p.offset) * 0x9e3779b97f4a7c15 >> 20; }
+        size_t operator()(const Place &p) const
+        {
+            return (p.table * 0x9e3779b97f4a7c15 + p.offset) * 0x9e3779b97f4a7c15 >> 20;
+        }
     };
     struct Entry {
         Place place;

@@ -3,7 +3,8 @@
 //   - a version, if a newer one of its key is visible to the oldest snapshot, and so to all
 //   - a deletion, if every snapshot sees it, and no deeper level may have its key
 //
-// An output ends between two user keys, so that no key is in two tables of a level (invariant 2 of version.hpp).
+// An output ends between two user keys, so that no key is in two tables of a level (invariant 2 of
+// version.hpp).
 #include "lsm/compaction.hpp"
 
 #include <utility>
@@ -26,7 +27,8 @@ uint64_t most_bytes(unsigned level, const Options &options)
 
 std::pair<std::string_view, std::string_view> range_of(const Tables &tables)
 {
-    std::string_view smallest = user_key(tables[0]->info().smallest), largest = user_key(tables[0]->info().largest);
+    std::string_view smallest = user_key(tables[0]->info().smallest),
+                     largest = user_key(tables[0]->info().largest);
     for (const auto &table : tables) {
         smallest = std::min(smallest, user_key(table->info().smallest));
         largest = std::max(largest, user_key(table->info().largest));
@@ -53,7 +55,8 @@ bool deeper_may_have(const Version &version, unsigned level, std::string_view ke
 class Output
 {
   public:
-    Output(const std::string &directory, const Options &options, const std::function<uint64_t()> &new_number)
+    Output(const std::string &directory, const Options &options,
+           const std::function<uint64_t()> &new_number)
         : directory_(directory), options_(options), new_number_(new_number)
     {
     }
@@ -103,7 +106,9 @@ std::optional<Compaction> next_compaction(const Version &version, const Options 
     unsigned fullest = 0;
     double most = static_cast<double>(version.level(0).size()) / level0_merge;
     for (unsigned n = 1; n + 1 < levels; n++)
-        if (double full = static_cast<double>(version.bytes(n)) / static_cast<double>(most_bytes(n, options)); full > most) {
+        if (double full =
+                static_cast<double>(version.bytes(n)) / static_cast<double>(most_bytes(n, options));
+            full > most) {
             most = full;
             fullest = n;
         }
@@ -127,8 +132,9 @@ Compaction whole_level(const Version &version, unsigned level)
     return of(version, level, version.level(level));
 }
 
-std::optional<Edit> merge(const Compaction &what, const Version &version, Sequence oldest, const std::string &directory,
-                          const Options &options, const std::function<uint64_t()> &new_number,
+std::optional<Edit> merge(const Compaction &what, const Version &version, Sequence oldest,
+                          const std::string &directory, const Options &options,
+                          const std::function<uint64_t()> &new_number,
                           const std::function<bool()> &stop)
 {
     constexpr unsigned ask_every = 1000; // pairs

@@ -26,8 +26,8 @@ class Cursor
 
 using Cursors = std::vector<std::unique_ptr<Cursor>>;
 
-// All pairs of these cursors, in order. A step is linear in the number of cursors, which is small: two memtables,
-// the tables of level 0, and one cursor for each other level.
+// All pairs of these cursors, in order. A step is linear in the number of cursors. There are few: two
+// memtables, the tables of level 0, and the other levels.
 std::unique_ptr<Cursor> merged(Cursors cursors);
 
 } // namespace lsm

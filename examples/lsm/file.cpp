@@ -50,7 +50,8 @@ int open_or_fail(const std::string &path, int flags, const char *what)
 
 void damaged(const std::string &path, uint64_t offset, const std::string &what)
 {
-    throw Error(EBADMSG, path + ": offset " + std::to_string(offset) + ": " + what + "; restore the store from a backup");
+    throw Error(EBADMSG, path + ": offset " + std::to_string(offset) + ": " + what +
+                             "; restore the store from a backup");
 }
 
 File::File(const std::string &path, Use use) : path_(path)
@@ -138,7 +139,9 @@ DirectoryLock::DirectoryLock(const std::string &directory)
     int error = errno;
     close(fd_);
     if (error == EWOULDBLOCK)
-        throw Error(EBUSY, directory + ": another process, or this one, has the store open; close it first");
+        throw Error(EBUSY,
+                    directory +
+                        ": another process, or this one, has the store open; close it first");
     errno = error;
     fail(directory, "lock");
 }

@@ -20,7 +20,8 @@ class File
     enum class Use { read, append };
 
     File() = default;
-    File(const std::string &path, Use use); // `append` makes a new file, or goes on behind an old one
+    File(const std::string &path,
+         Use use); // `append` makes a new file, or goes on behind an old one
     File(File &&other) noexcept;
     File &operator=(File &&other) noexcept;
     ~File();

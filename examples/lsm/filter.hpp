@@ -1,5 +1,5 @@
-// Bloom filters (CACM 1970): whether a table may have a key. One filter a table. The bits of a key come from one hash
-// by adding (Kirsch and Mitzenmacher, ESA 2006).
+// Bloom filters (CACM 1970): whether a table may have a key. One filter a table. The bits of a key come
+// from one hash by adding (Kirsch and Mitzenmacher, ESA 2006).
 #ifndef EXAMPLES_LSM_FILTER_HPP
 #define EXAMPLES_LSM_FILTER_HPP
 

@@ -1,7 +1,7 @@
 // Keys as the store's parts have them: the user's key, then 8 bytes that say which version this is.
 //
-// Every write has a sequence number of its own. A snapshot is such a number: it sees the newest version of a
-// key whose number is not above it. So versions of a key are in order from new to old.
+// Every write has a sequence number of its own. A snapshot is a sequence number too. It sees, of each key,
+// the newest version up to this number. So versions of a key are in order from new to old.
 #ifndef EXAMPLES_LSM_KEY_HPP
 #define EXAMPLES_LSM_KEY_HPP
 

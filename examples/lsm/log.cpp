@@ -28,7 +28,8 @@ std::optional<std::string_view> record_at(std::string_view text, uint64_t offset
     auto length = head.fixed<uint32_t>();
     auto place = head.fixed<uint64_t>();
     std::string_view bytes = head.bytes(length);
-    if (!head.ok || place != offset || checksum(covered.substr(0, head_bytes - checksum_bytes + length)) != sum)
+    if (!head.ok || place != offset ||
+        checksum(covered.substr(0, head_bytes - checksum_bytes + length)) != sum)
         return {};
     return bytes;
 }
@@ -36,7 +37,8 @@ std::optional<std::string_view> record_at(std::string_view text, uint64_t offset
 bool some_record_behind(std::string_view text, uint64_t offset)
 {
     while (++offset + head_bytes <= text.size())
-        if (fixed_at<uint64_t>(text.data() + offset + head_bytes - 8) == offset && record_at(text, offset))
+        if (fixed_at<uint64_t>(text.data() + offset + head_bytes - 8) == offset &&
+            record_at(text, offset))
             return true;
     return false;
 }

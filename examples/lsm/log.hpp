@@ -4,8 +4,8 @@
 //
 // `place` is the record's own offset. The checksum covers all behind it.
 //
-// A crash may tear the last records. So a record that does not hold ends the log, but only if no record behind it
-// holds: else the medium has lost what was acknowledged, and that is an error.
+// A crash may tear the last records. So the log ends with the first record whose checksum is wrong. But if a
+// good record follows, the medium has lost something that was acknowledged. That is an error.
 #ifndef EXAMPLES_LSM_LOG_HPP
 #define EXAMPLES_LSM_LOG_HPP
 

@@ -1,21 +1,25 @@
 // A log-structured merge store (O'Neil et al., Acta Informatica 1996), in the manner of LevelDB.
 //
-// A put is appended to a log, and goes into a sorted table in memory. When that table is full, a thread in the
-// background writes it to a file as it is. The files stand in levels: level 0 has them as they came, and each
-// further level is sorted as a whole and ten times as large as the one above. Compaction merges files downwards.
+// A put is appended to a log, and goes into a sorted table in memory, the memtable. When the memtable is
+// full, a thread in the background writes it to a file. Files stand in levels. Level 0 has them as they
+// came. Each further level is sorted as a whole, and ten times as large as the level above. Compaction
+// merges files downwards.
 //
 //     auto store = lsm::Store::open("shop", {.create = true});
 //     store->put("apple", "red");
 //     std::optional<std::string> colour = store->get("apple");
 //
-// Crashes. After a crash the store has every write whose call had returned and that asked for `sync`, and every write
-// before it. Without `sync`, writes survive the death of the process, but the last ones may not survive a power
-// failure. A batch is there as a whole or not at all.
+// Crashes. After a crash the store has every write whose call had returned and that asked for `sync`, and
+// every write before it. Without `sync`, writes survive the death of the process, but the last ones may
+// not survive a power failure. A batch is there as a whole or not at all.
 //
 // Threads. Every thread may call everything, but an Iterator or a Snapshot belongs to one thread at a time.
 //
-// Failures throw lsm::Error. Its code is an errno, and what() names file, offset and remedy. A call that failed has
-// changed nothing, unless it says so.
+// If the log cannot be synced, nobody knows what survives. Then reads go on, but all writes fail until the
+// store is opened again.
+//
+// Failures throw lsm::Error. Its code is an errno, and what() names file, offset and remedy. A call that
+// failed has changed nothing, unless it says so.
 #ifndef EXAMPLES_LSM_LSM_HPP
 #define EXAMPLES_LSM_LSM_HPP
 
@@ -32,27 +36,30 @@ namespace lsm
 class Error : public std::system_error
 {
   public:
-    Error(int code, const std::string &what) : std::system_error(code, std::generic_category()), what_(what) {}
+    Error(int code, const std::string &what)
+        : std::system_error(code, std::generic_category()), what_(what)
+    {
+    }
     const char *what() const noexcept override { return what_.c_str(); }
 
   private:
     std::string what_;
 };
 
-constexpr size_t key_max = 64 << 10;      // bytes; a key may be empty
-constexpr size_t value_max = 256 << 20;   // bytes
+constexpr size_t key_max = 64 << 10;    // bytes; a key may be empty
+constexpr size_t value_max = 256 << 20; // bytes
 constexpr unsigned levels = 7;
 
 enum class Compression : uint8_t { none = 0, zstd = 1 };
 
 struct Options {
-    bool create = false;            // make the store if there is none; else ENOENT
+    bool create = false; // make the store if there is none; else ENOENT
     size_t memtable_bytes = 64 << 20;
-    size_t table_bytes = 8 << 20;   // of a file, about
-    size_t level_bytes = 64 << 20;  // of level 1; each further level may have ten times as much
-    size_t block_bytes = 4 << 10;   // what one read of a file gets
-    size_t cache_bytes = 8 << 20;   // of blocks in memory
-    unsigned bloom_bits = 10;       // a key; 0: no filters
+    size_t table_bytes = 8 << 20;  // of a file, about
+    size_t level_bytes = 64 << 20; // of level 1; each further level may have ten times as much
+    size_t block_bytes = 4 << 10;  // what one read of a file gets
+    size_t cache_bytes = 8 << 20;  // of blocks in memory
+    unsigned bloom_bits = 10;      // a key; 0: no filters
     Compression compression = Compression::none;
 };
 
@@ -61,7 +68,8 @@ class Batch
 {
   public:
     Batch() { clear(); }
-    void put(std::string_view key, std::string_view value); // EINVAL: longer than key_max or value_max
+    void put(std::string_view key,
+             std::string_view value); // EINVAL: longer than key_max or value_max
     void remove(std::string_view key);
     void clear();
     uint32_t count() const;
@@ -76,15 +84,16 @@ struct WriteOptions {
     bool sync = false; // return when the write survives a power failure
 };
 
-// A moment of the store, for reads. Versions of keys that it may see are kept. It must be gone before the store.
+// A moment of the store, for reads. Versions of keys that it may see are kept. It must be gone before the
+// store.
 class Snapshot
 {
   public:
     virtual ~Snapshot() = default;
 };
 
-// Pairs in order of their keys, as they were when the iterator was made. key() and value() need valid(), and live
-// until the iterator moves. It must be gone before the store.
+// Pairs in order of their keys, as they were when the iterator was made. key() and value() need valid(),
+// and live until the iterator moves. It must be gone before the store.
 class Iterator
 {
   public:
@@ -111,7 +120,8 @@ class Store
     virtual void write(const Batch &batch, WriteOptions how = {}) = 0;
 
     // A snapshot of NULL means now.
-    virtual std::optional<std::string> get(std::string_view key, const Snapshot *snapshot = nullptr) = 0;
+    virtual std::optional<std::string> get(std::string_view key,
+                                           const Snapshot *snapshot = nullptr) = 0;
     virtual std::unique_ptr<Iterator> iterator(const Snapshot *snapshot = nullptr) = 0;
     virtual std::unique_ptr<Snapshot> snapshot() = 0;
 

@@ -26,8 +26,8 @@ class Manifest
     // Begin a new one, and make it count.
     Manifest(const std::string &directory, uint64_t number, const State &state);
 
-    // When it returns, the edit survives a power failure. If it fails with `unknown`, it may survive or not, and no
-    // further edit is possible.
+    // When it returns, the edit survives a power failure. If it fails with `unknown`, it may survive or
+    // not, and no further edit is possible.
     void append(const Edit &edit, bool &unknown);
 
     std::string name() const;

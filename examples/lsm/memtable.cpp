@@ -1,4 +1,5 @@
-// A node, its tower, its key and its value are one piece of memory. A search takes a logarithmic number of steps.
+// A node, its tower, its key and its value are one piece of memory. A search takes a logarithmic number
+// of steps.
 #include "lsm/memtable.hpp"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr size_t chunk_bytes = 64 << 10;
 
 struct Memtable::Node {
     uint32_t key_bytes, value_bytes;
-    const char *text; // the key, then the value
+    const char *text;            // the key, then the value
     std::atomic<Node *> next[1]; // as many as it is high
 
     std::string_view key() const { return {text, key_bytes}; }
@@ -60,7 +61,8 @@ unsigned Memtable::draw_height()
     return height;
 }
 
-// The first node that is not before `key`. `before`, if it is not NULL, gets the node before it at each level.
+// The first node that is not before `key`. `before`, if it is not NULL, gets the node before it at each
+// level.
 Memtable::Node *Memtable::first_from(std::string_view key, Node **before) const
 {
     Node *node = head_;
@@ -86,13 +88,16 @@ void Memtable::add(Sequence sequence, Kind kind, std::string_view user_key, std:
     std::copy(user_key.begin(), user_key.end(), text);
     memcpy(text + user_key.size(), &tag, sizeof tag);
     std::copy(value.begin(), value.end(), text + key_bytes);
-    auto *node = new (memory) Node{static_cast<uint32_t>(key_bytes), static_cast<uint32_t>(value.size()), text, {}};
+    auto *node = new (memory)
+        Node{static_cast<uint32_t>(key_bytes), static_cast<uint32_t>(value.size()), text, {}};
 
     Node *before[height_max];
     std::fill(before, before + height_max, head_);
     first_from(node->key(), before);
     if (height > height_.load(std::memory_order_relaxed))
-        height_.store(height, std::memory_order_relaxed); // a reader that sees it early finds NULL in the head
+        height_.store(
+            height,
+            std::memory_order_relaxed); // a reader that sees it early finds NULL in the head
     for (unsigned level = 0; level < height; level++) {
         new (&node->next[level]) std::atomic<Node *>(before[level]->after(level));
         before[level]->next[level].store(node, std::memory_order_release);

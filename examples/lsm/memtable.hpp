@@ -2,7 +2,7 @@
 //
 // Invariants
 //   1. One thread inserts at a time. Any number may read meanwhile, without a lock.
-//   2. A node never moves or changes, but for its tower. A pointer in a tower leads to a node that is complete: it
+//   2. A node never moves or changes, but for its tower. A pointer in a tower leads to a complete node: it
 //      is stored with release, and loaded with acquire.
 //   3. If a node is linked at a level, it is linked at all levels below.
 #ifndef EXAMPLES_LSM_MEMTABLE_HPP
@@ -25,7 +25,8 @@ class Memtable
 
     void add(Sequence sequence, Kind kind, std::string_view key, std::string_view value);
 
-    // The newest version of a key that `sequence` may see; no value if there is none. Valid as long as the memtable.
+    // The newest version of a key that `sequence` may see; no value if there is none. Valid as long as
+    // the memtable.
     struct Found {
         Kind kind;
         std::string_view value;

@@ -1,5 +1,5 @@
-// Keeps every part at its next pair, and shows the least of these. Equal keys do not happen, because each write
-// has a sequence number of its own.
+// Keeps every part at its next pair, and shows the least of these. Equal keys do not happen, because each
+// write has a sequence number of its own.
 #include "lsm/cursor.hpp"
 
 namespace lsm

@@ -1,4 +1,5 @@
-// Reads pin what they need under the lock, and then go without it: memtables, then level 0, then further levels.
+// Reads pin what they need under the lock, and then go without it: memtables, then level 0, then further
+// levels.
 #include "lsm/store.hpp"
 
 namespace lsm
@@ -10,7 +11,8 @@ namespace
 class StoreIterator : public Iterator
 {
   public:
-    StoreIterator(std::shared_ptr<const void> pinned, std::unique_ptr<Cursor> cursor, Sequence sequence)
+    StoreIterator(std::shared_ptr<const void> pinned, std::unique_ptr<Cursor> cursor,
+                  Sequence sequence)
         : pinned_(std::move(pinned)), cursor_(std::move(cursor)), sequence_(sequence)
     {
     }
@@ -78,9 +80,11 @@ std::optional<std::string> PlainStore::get(std::string_view key, const Snapshot 
     const Pinned p = pin(snapshot);
     for (const Memtable *table : {p.memtable.get(), p.full.get()})
         if (auto found = table ? table->get(key, p.sequence) : std::nullopt)
-            return found->kind == Kind::value ? std::optional(std::string(found->value)) : std::nullopt;
+            return found->kind == Kind::value ? std::optional(std::string(found->value))
+                                              : std::nullopt;
     auto found = p.version->get(key, p.sequence);
-    return found && found->kind == Kind::value ? std::optional(std::move(found->value)) : std::nullopt;
+    return found && found->kind == Kind::value ? std::optional(std::move(found->value))
+                                               : std::nullopt;
 }
 
 std::unique_ptr<Iterator> PlainStore::iterator(const Snapshot *snapshot)
@@ -116,7 +120,8 @@ std::optional<std::string> PlainStore::property(std::string_view name)
     if (name != "levels")
         return {};
     for (unsigned n = 0; n < levels; n++)
-        text += std::to_string(n) + " " + std::to_string(version_->level(n).size()) + " " + std::to_string(version_->bytes(n)) + "\n";
+        text += std::to_string(n) + " " + std::to_string(version_->level(n).size()) + " " +
+                std::to_string(version_->bytes(n)) + "\n";
     return text;
 }
 

@@ -1,5 +1,5 @@
-// Opening: read the manifest, write what the logs have to level 0, and begin a new log and a new manifest. If it
-// fails, or a crash ends it, the old manifest and the old logs still count.
+// Opening: read the manifest, write what the logs have to level 0, and begin a new log and a new
+// manifest. If it fails, or a crash ends it, the old manifest and the old logs still count.
 #include "lsm/store.hpp"
 
 #include <algorithm>
@@ -36,16 +36,19 @@ Name parse(std::string_view name)
         digits = name.substr(0, dot);
     }
     Name parsed{kind};
-    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), parsed.number);
+    auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), parsed.number);
     bool is_ours = kind == "log" || kind == "table" || kind == "manifest";
-    return is_ours && error == std::errc() && end == digits.data() + digits.size() ? parsed : Name{};
+    return is_ours && error == std::errc() && end == digits.data() + digits.size() ? parsed
+                                                                                   : Name{};
 }
 
 } // namespace
 
 std::unique_ptr<Store> Store::open(const std::string &directory, const Options &options)
 {
-    demand(options.memtable_bytes >= memtable_min, directory, "options.memtable_bytes must be at least 256 KiB");
+    demand(options.memtable_bytes >= memtable_min, directory,
+           "options.memtable_bytes must be at least 256 KiB");
     demand(options.table_bytes > 0 && options.level_bytes > 0 && options.block_bytes > 0, directory,
            "options.table_bytes, level_bytes and block_bytes must not be 0");
     demand(options.bloom_bits <= 64, directory, "options.bloom_bits must be at most 64");
@@ -55,7 +58,8 @@ std::unique_ptr<Store> Store::open(const std::string &directory, const Options &
 }
 
 PlainStore::PlainStore(const std::string &directory, const Options &options)
-    : directory_(directory), options_(options), directory_lock_(directory), cache_(options.cache_bytes)
+    : directory_(directory), options_(options), directory_lock_(directory),
+      cache_(options.cache_bytes)
 {
     recover();
     begin_work();
@@ -84,7 +88,9 @@ void PlainStore::recover()
     }
     std::optional<State> state = read_manifest(directory_, cache_);
     if (!state && has_data)
-        throw Error(EBADMSG, directory_ + "/CURRENT: is missing; restore it: it has the name of the newest MANIFEST");
+        throw Error(EBADMSG,
+                    directory_ +
+                        "/CURRENT: is missing; restore it: it has the name of the newest MANIFEST");
     if (!state && !options_.create)
         throw Error(ENOENT, directory_ + ": has no store; to make one, open it with `create`");
     if (!state)
@@ -112,7 +118,8 @@ void PlainStore::recover()
         if (kind == "log")
             return number != log_number_;
         const Tables all = version_->all();
-        return std::none_of(all.begin(), all.end(), [&](const auto &t) { return t->info().number == number; });
+        return std::none_of(all.begin(), all.end(),
+                            [&](const auto &t) { return t->info().number == number; });
     });
 }
 
@@ -120,9 +127,9 @@ void PlainStore::replay(uint64_t log, Memtable &memtable, Sequence &last)
 {
     const std::string path = log_path(log);
     read_log(path, [&](std::string_view record) {
-        Sequence end = read_batch(record, [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
-            memtable.add(sequence, kind, key, value);
-        });
+        Sequence end = read_batch(
+            record, [&](Sequence sequence, Kind kind, std::string_view key,
+                        std::string_view value) { memtable.add(sequence, kind, key, value); });
         if (end == 0)
             damaged(path, 0, "a batch in the log makes no sense");
         last = std::max(last, end - 1);

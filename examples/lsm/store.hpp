@@ -1,11 +1,10 @@
 // The store as it is while open. lsm.hpp is what users see.
 //
-// A write passes these: writers_ (one thread writes for all that wait), the log, the memtable. Two threads work in the
-// background: one writes full memtables to level 0, and one merges levels.
+// A write passes these: writers_ (one thread writes for all that wait), the log, the memtable. Two
+// threads work in the background: one writes full memtables to level 0, and one merges levels.
 //
-// Locks. `lock_` guards all members below it, and is not held during I/O, but when a new log begins. `edits_lock_` is
-// taken before it, by whoever changes the version: so the manifest has the edits in the order in which versions
-// follow each other.
+// Locks. `lock_` guards all members below it. Nobody does I/O with it, but for beginning a log. Whoever
+// changes the version takes `edits_lock_` first. So the manifest has the edits in the order of the versions.
 #ifndef EXAMPLES_LSM_STORE_HPP
 #define EXAMPLES_LSM_STORE_HPP
 
@@ -83,11 +82,13 @@ class PlainStore : public Store
     std::unique_ptr<Manifest> manifest_;
 
     std::mutex lock_;
-    std::condition_variable changed_; // a memtable or a level got smaller, a compaction ended, an error came or went
-    std::condition_variable wanted_;  // there is work for the background
-    uint64_t wishes_ = 0;             // how often that was said
+    std::condition_variable
+        changed_; // a memtable or a level got smaller, a compaction ended, an error came or went
+    std::condition_variable wanted_; // there is work for the background
+    uint64_t wishes_ = 0;            // how often that was said
     std::shared_ptr<const Version> version_;
-    std::shared_ptr<Memtable> memtable_ = std::make_shared<Memtable>(), full_; // full_: is being written to level 0
+    std::shared_ptr<Memtable> memtable_ = std::make_shared<Memtable>(),
+                              full_; // full_: is being written to level 0
     std::unique_ptr<Log> log_;
     uint64_t log_number_ = 0, next_number_ = 1;
     Sequence last_sequence_ = 0;
@@ -95,8 +96,8 @@ class PlainStore : public Store
     std::multiset<Sequence> snapshots_;
     std::array<std::string, levels> cursors_; // for next_compaction()
     std::optional<unsigned> whole_;           // compact() wants this level merged
-    std::exception_ptr trouble_;              // the background's last attempt failed; it tries again
-    std::exception_ptr broken_;               // nobody knows what survives: no more writes
+    std::exception_ptr trouble_; // the background's last attempt failed; it tries again
+    std::exception_ptr broken_;  // nobody knows what survives: no more writes
     bool stopping_ = false;
     uint64_t stalls_ = 0, longest_stall_us_ = 0;
 

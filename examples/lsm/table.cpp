@@ -1,5 +1,5 @@
-// Opening reads footer, index and filter, which stay in memory. A get then reads one block, if the filter does not
-// rule it out and the cache does not have it.
+// Opening reads footer, index and filter, which stay in memory. A get then reads one block, if the filter
+// does not rule it out and the cache does not have it.
 #include "lsm/table.hpp"
 
 #include <unistd.h>
@@ -34,14 +34,17 @@ BlockPlace place_in(std::string_view value)
 } // namespace
 
 Table::Table(const std::string &directory, TableInfo info, BlockCache &cache)
-    : info_(std::move(info)), file_(table_path(directory, info_.number), File::Use::read), cache_(cache)
+    : info_(std::move(info)), file_(table_path(directory, info_.number), File::Use::read),
+      cache_(cache)
 {
     if (file_.size() != info_.bytes || file_.size() < footer_bytes)
-        damaged(file_.path(), file_.size(), "a table of " + std::to_string(info_.bytes) + " bytes ends here");
+        damaged(file_.path(), file_.size(),
+                "a table of " + std::to_string(info_.bytes) + " bytes ends here");
     const uint64_t at = file_.size() - footer_bytes;
     const std::string footer = file_.read(at, footer_bytes);
     Reader in{footer};
-    BlockPlace filter{in.fixed<uint64_t>(), in.fixed<uint64_t>()}, index{in.fixed<uint64_t>(), in.fixed<uint64_t>()};
+    BlockPlace filter{in.fixed<uint64_t>(), in.fixed<uint64_t>()},
+        index{in.fixed<uint64_t>(), in.fixed<uint64_t>()};
     if (in.fixed<uint64_t>() != XXH3_64bits(footer.data(), 4 * 8) || in.rest != "lsmtable")
         damaged(file_.path(), at, "the end of a table is damaged");
     filter_ = *read(filter, false);
@@ -80,7 +83,8 @@ class TableCursor : public Cursor
 {
   public:
     TableCursor(const Table &table, bool cached)
-        : table_(table), cached_(cached), index_(block_cursor(table.index_, table.file_.path(), table.index_at_))
+        : table_(table), cached_(cached),
+          index_(block_cursor(table.index_, table.file_.path(), table.index_at_))
     {
     }
 

@@ -38,7 +38,7 @@ class TableBuilder
     TableBuilder(const std::string &directory, uint64_t number, const Options &options);
     ~TableBuilder();
     void add(std::string_view key, std::string_view value); // in order
-    TableInfo finish();                                     // the file survives a power failure; its name may not
+    TableInfo finish(); // the file survives a power failure; its name may not
     uint64_t bytes() const { return file_.size() + block_.bytes(); }
 
   private:

@@ -18,7 +18,8 @@ std::string table_path(const std::string &directory, uint64_t number)
 }
 
 TableBuilder::TableBuilder(const std::string &directory, uint64_t number, const Options &options)
-    : options_(options), file_(table_path(directory, number), File::Use::append), filter_(options.bloom_bits)
+    : options_(options), file_(table_path(directory, number), File::Use::append),
+      filter_(options.bloom_bits)
 {
     info_.number = number;
 }
@@ -55,7 +56,8 @@ BlockPlace TableBuilder::write(std::string_view contents)
     Compression how = Compression::none;
     if (options_.compression == Compression::zstd) {
         block.resize(ZSTD_compressBound(contents.size()));
-        size_t bytes = ZSTD_compress(block.data(), block.size(), contents.data(), contents.size(), 1);
+        size_t bytes =
+            ZSTD_compress(block.data(), block.size(), contents.data(), contents.size(), 1);
         if (!ZSTD_isError(bytes) && bytes < contents.size() - contents.size() / 8) {
             block.resize(bytes);
             how = Compression::zstd;
@@ -65,7 +67,8 @@ BlockPlace TableBuilder::write(std::string_view contents)
         block = contents;
     BlockPlace place{file_.size(), block.size()};
     block.push_back(static_cast<char>(how));
-    put_fixed(block, static_cast<uint32_t>(XXH3_64bits_withSeed(block.data(), block.size(), place.offset)));
+    put_fixed(block, static_cast<uint32_t>(
+                         XXH3_64bits_withSeed(block.data(), block.size(), place.offset)));
     file_.append(block);
     return place;
 }

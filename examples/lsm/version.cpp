@@ -11,9 +11,10 @@ namespace
 // The first table whose last key is not before `key`.
 size_t table_for(const Tables &tables, std::string_view key)
 {
-    return static_cast<size_t>(std::partition_point(tables.begin(), tables.end(),
-                                                    [&](const auto &t) { return compare(t->info().largest, key) < 0; }) -
-                               tables.begin());
+    return static_cast<size_t>(
+        std::partition_point(tables.begin(), tables.end(),
+                             [&](const auto &t) { return compare(t->info().largest, key) < 0; }) -
+        tables.begin());
 }
 
 bool may_have(const Table &table, std::string_view key)
@@ -66,14 +67,22 @@ class LevelCursor : public Cursor
     std::unique_ptr<Cursor> at_;
 };
 
-enum Field : uint64_t { log_field = 1, next_number_field, last_sequence_field, added_field, removed_field };
+enum Field : uint64_t {
+    log_field = 1,
+    next_number_field,
+    last_sequence_field,
+    added_field,
+    removed_field
+};
 
 } // namespace
 
 std::string Edit::text() const
 {
     std::string text;
-    for (auto [field, value] : {std::pair{log_field, log}, {next_number_field, next_number}, {last_sequence_field, last_sequence}})
+    for (auto [field, value] : {std::pair{log_field, log},
+                                {next_number_field, next_number},
+                                {last_sequence_field, last_sequence}})
         if (value) {
             put_varint(text, field);
             put_varint(text, value);
@@ -109,8 +118,10 @@ std::optional<Edit> Edit::of(std::string_view text)
             break;
         case added_field: {
             uint64_t level = in.varint();
-            TableInfo table{in.varint(), in.varint(), std::string(in.string()), std::string(in.string())};
-            in.ok &= level < levels && table.smallest.size() >= tag_bytes && table.largest.size() >= tag_bytes;
+            TableInfo table{in.varint(), in.varint(), std::string(in.string()),
+                            std::string(in.string())};
+            in.ok &= level < levels && table.smallest.size() >= tag_bytes &&
+                     table.largest.size() >= tag_bytes;
             edit.added.emplace_back(static_cast<unsigned>(level), std::move(table));
             break;
         }
@@ -129,15 +140,17 @@ Version Version::after(const Edit &edit, const Tables &opened) const
     Version next = *this;
     for (Tables &level : next.levels_)
         std::erase_if(level, [&](const auto &t) {
-            return std::find(edit.removed.begin(), edit.removed.end(), t->info().number) != edit.removed.end();
+            return std::find(edit.removed.begin(), edit.removed.end(), t->info().number) !=
+                   edit.removed.end();
         });
     for (size_t i = 0; i < opened.size(); i++)
         next.levels_[edit.added[i].first].push_back(opened[i]);
     std::sort(next.levels_[0].begin(), next.levels_[0].end(),
               [](const auto &a, const auto &b) { return a->info().number > b->info().number; });
     for (unsigned n = 1; n < levels; n++)
-        std::sort(next.levels_[n].begin(), next.levels_[n].end(),
-                  [](const auto &a, const auto &b) { return compare(a->info().smallest, b->info().smallest) < 0; });
+        std::sort(next.levels_[n].begin(), next.levels_[n].end(), [](const auto &a, const auto &b) {
+            return compare(a->info().smallest, b->info().smallest) < 0;
+        });
     return next;
 }
 
@@ -186,7 +199,8 @@ Tables Version::overlapping(unsigned n, std::string_view smallest, std::string_v
 {
     Tables found;
     for (const auto &table : levels_[n])
-        if (user_key(table->info().smallest) <= largest && smallest <= user_key(table->info().largest))
+        if (user_key(table->info().smallest) <= largest &&
+            smallest <= user_key(table->info().largest))
             found.push_back(table);
     return found;
 }

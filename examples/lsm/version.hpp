@@ -3,8 +3,8 @@
 // Invariants
 //   1. A version never changes. Whoever reads holds the version, and so its tables.
 //   2. In levels 1 and below, tables are in order, and no user key is in two of them.
-//   3. For every key, level n has newer versions than level n + 1. In level 0 a table with a larger number has
-//      newer ones.
+//   3. For every key, level n has newer versions than level n + 1. In level 0 a table with a larger number
+//      has newer ones.
 #ifndef EXAMPLES_LSM_VERSION_HPP
 #define EXAMPLES_LSM_VERSION_HPP
 

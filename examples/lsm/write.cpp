@@ -1,10 +1,10 @@
-// The way of a write. Threads that write stand in a queue. The first writes for all behind it that fit: one record of
-// the log, and one sync if somebody wants one. (As LevelDB does.)
+// The way of a write. Threads that write stand in a queue. The first writes for all behind it that fit:
+// one record of the log, and one sync if somebody wants one. (As LevelDB does.)
 #include "lsm/store.hpp"
 
 #include <algorithm>
-#include <utility>
 #include <cstdio>
+#include <utility>
 
 namespace lsm
 {
@@ -14,7 +14,9 @@ namespace
 using std::chrono::steady_clock;
 
 constexpr size_t group_bytes_max = 1 << 20;
-constexpr size_t level0_slow = 8, level0_stop = 12; // tables of level 0: writers wait 1 ms, and until there are fewer
+constexpr size_t level0_slow = 8,
+                 level0_stop =
+                     12; // tables of level 0: writers wait 1 ms, and until there are fewer
 
 } // namespace
 
@@ -93,12 +95,14 @@ void PlainStore::append_group(Guard &guard, Writer &leader, size_t &count)
     Batch group = *leader.batch;
     for (; count < writers_.size(); count++) {
         const Writer &next = *writers_[count];
-        if (!next.batch || (next.sync && !leader.sync) || group.bytes() + next.batch->bytes() > group_bytes_max)
+        if (!next.batch || (next.sync && !leader.sync) ||
+            group.bytes() + next.batch->bytes() > group_bytes_max)
             break;
         BatchAccess::append(group, *next.batch);
     }
     if (last_sequence_ + group.count() > sequence_max)
-        throw Error(EOVERFLOW, directory_ + ": all sequence numbers are used; copy the pairs to a new store");
+        throw Error(EOVERFLOW,
+                    directory_ + ": all sequence numbers are used; copy the pairs to a new store");
     BatchAccess::set_sequence(group, last_sequence_ + 1);
     Log &log = *log_;
     Memtable &memtable = *memtable_;
@@ -110,9 +114,10 @@ void PlainStore::append_group(Guard &guard, Writer &leader, size_t &count)
         is_appended = true;
         if (leader.sync)
             log.sync();
-        read_batch(BatchAccess::text(group), [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
-            memtable.add(sequence, kind, key, value);
-        });
+        read_batch(BatchAccess::text(group),
+                   [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
+                       memtable.add(sequence, kind, key, value);
+                   });
     } catch (...) {
         error = std::current_exception();
     }
@@ -161,7 +166,8 @@ void PlainStore::wait_for_background(Guard &guard)
         std::rethrow_exception(trouble_);
     auto before = steady_clock::now();
     changed_.wait(guard);
-    auto us = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - before).count();
+    auto us =
+        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - before).count();
     stalls_++;
     longest_stall_us_ = std::max(longest_stall_us_, static_cast<uint64_t>(us));
 }

@@ -1,5 +1,5 @@
-// The plain LSM store beside a map: random writes, deletions, batches, snapshots, iterators and openings, with
-// memtables and tables so small that all levels are in use.
+// The plain LSM store beside a map: random writes, deletions, batches, snapshots, iterators and openings,
+// with memtables and tables so small that all levels are in use.
 #include "common/fixture.hpp"
 
 #include "lsm/lsm.hpp"
@@ -274,7 +274,8 @@ TEST_CASE("a torn tail of the log is cut off, and damage before it is an error")
     SECTION("torn")
     {
         constexpr uint64_t last = 20 + 12 + 1 + 1 + 5 + 1 + 5; // bytes of the last record
-        std::filesystem::resize_file(log, size - last + GENERATE(UINT64_C(0), UINT64_C(1), UINT64_C(19), last - 1));
+        const uint64_t kept = GENERATE(UINT64_C(0), UINT64_C(1), UINT64_C(19), last - 1);
+        std::filesystem::resize_file(log, size - last + kept);
         auto store = lsm::Store::open(path);
         REQUIRE(store->get(key_of(98)) == "value");
         REQUIRE(store->get(key_of(99)) == std::nullopt);
@@ -282,7 +283,8 @@ TEST_CASE("a torn tail of the log is cut off, and damage before it is an error")
     SECTION("damaged")
     {
         flip(log, GENERATE_COPY(0, 9, size / 2));
-        REQUIRE_THROWS_WITH(lsm::Store::open(path), Catch::Contains(log + ": offset") && Catch::Contains("backup"));
+        REQUIRE_THROWS_WITH(lsm::Store::open(path),
+                            Catch::Contains(log + ": offset") && Catch::Contains("backup"));
     }
 }
 

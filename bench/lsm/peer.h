@@ -1,0 +1,40 @@
+/*
+ * A store as the benchmarks of LSM stores see it. Each peer is a program of its own, which links one
+ * definition of open().
+ */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace bench
+{
+
+/** What db_bench calls by the same names. */
+struct PeerOptions {
+    std::string db;
+    uint64_t write_buffer_size = 64 << 20;
+    uint64_t cache_size = 8 << 20;
+    int bloom_bits = 10;
+    bool use_existing_db = false;
+};
+
+/** Thread-safe. Failures end the program with a message. */
+class Peer
+{
+  public:
+    virtual ~Peer() = default;
+    virtual void put(std::string_view key, std::string_view value, bool sync) = 0;
+    virtual void remove(std::string_view key) = 0;
+    virtual bool get(std::string_view key, std::string &value) = 0;
+
+    /** Visit up to `count` pairs from `key` on. Returns how many there were. */
+    virtual uint64_t scan(std::string_view key, uint64_t count) = 0;
+
+    static std::unique_ptr<Peer> open(const PeerOptions &options);
+    static const char *name();
+};
+
+} // namespace bench

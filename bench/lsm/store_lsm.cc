@@ -1,0 +1,62 @@
+/* Our LSM store. */
+#include "lsm/peer.h"
+
+#include <lsm/lsm.hpp>
+
+namespace bench
+{
+namespace
+{
+
+class OurPeer : public Peer
+{
+  public:
+    explicit OurPeer(const PeerOptions &o)
+        : store_(lsm::Store::open(o.db, {.create = true,
+                                         .memtable_bytes = o.write_buffer_size,
+                                         .cache_bytes = o.cache_size,
+                                         .bloom_bits = static_cast<unsigned>(o.bloom_bits)}))
+    {
+    }
+
+    void put(std::string_view key, std::string_view value, bool sync) override
+    {
+        store_->put(key, value, {.sync = sync});
+    }
+
+    void remove(std::string_view key) override { store_->remove(key); }
+
+    bool get(std::string_view key, std::string &value) override
+    {
+        auto found = store_->get(key);
+        if (found)
+            value = std::move(*found);
+        return found.has_value();
+    }
+
+    uint64_t scan(std::string_view key, uint64_t count) override
+    {
+        auto at = store_->iterator();
+        uint64_t n = 0;
+        for (at->seek(key); at->valid() && n < count; at->next())
+            n++;
+        return n;
+    }
+
+  private:
+    std::unique_ptr<lsm::Store> store_;
+};
+
+} // namespace
+
+std::unique_ptr<Peer> Peer::open(const PeerOptions &options)
+{
+    return std::make_unique<OurPeer>(options);
+}
+
+const char *Peer::name()
+{
+    return "lsm";
+}
+
+} // namespace bench
