@@ -1,5 +1,5 @@
 // nvmkv: a store from the command line, or in a pipe. See nvmkv.1.
-#include "nvmkv/lines.hpp"
+#include "common/lines.hpp"
 #include "nvmkv/nvmkv.hpp"
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@
 namespace
 {
 
-using nvmkv::Lines, nvmkv::print_line;
+using text::Lines, text::print_line;
 using Words = std::vector<std::string>;
 
 enum Status { done = 0, not_done = 1, misused = 2 }; // not_done without a message: a key is absent

@@ -1,4 +1,4 @@
-#include "nvmkv/lines.hpp"
+#include "common/lines.hpp"
 
 #include "common/text.h"
 
@@ -6,7 +6,7 @@
 #include <iostream>
 #include <stdexcept>
 
-namespace nvmkv
+namespace text
 {
 
 bool Lines::next(std::vector<std::string> &fields)
@@ -48,4 +48,4 @@ void print_line(std::initializer_list<std::string_view> fields)
     putchar('\n');
 }
 
-} // namespace nvmkv
+} // namespace text

@@ -1,7 +1,7 @@
-// The shell reads and prints pairs as lines of fields, with tabs between. A field can hold any bytes
+// The shells in C++ read and print pairs as lines of fields, with tabs between. A field can hold any bytes
 // (common/text.h).
-#ifndef EXAMPLES_NVMKV_LINES_HPP
-#define EXAMPLES_NVMKV_LINES_HPP
+#ifndef EXAMPLES_COMMON_LINES_HPP
+#define EXAMPLES_COMMON_LINES_HPP
 
 #include <cstddef>
 #include <initializer_list>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace nvmkv
+namespace text
 {
 
 /// The lines of standard input.
@@ -28,6 +28,6 @@ class Lines
 
 void print_line(std::initializer_list<std::string_view> fields);
 
-} // namespace nvmkv
+} // namespace text
 
 #endif
