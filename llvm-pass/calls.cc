@@ -77,16 +77,30 @@ SmallVector<CallBase *> calls_of(const Function &function, bool optnone_only)
     return calls;
 }
 
-/* If a file declares `int read();`, as before C had prototypes, its calls cannot go to a wrapper. */
+/* Whether two spelled types are the same, but for the widths of integers. */
+bool is_alike(StringRef a, StringRef b)
+{
+    auto is_integer = [](char c) { return c == 'i' || c == 'l' || c == '?'; };
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [&](char x, char y) {
+               return x == y || (is_integer(x) && is_integer(y));
+           });
+}
+
+/* If a file declares `int read();`, as before C had prototypes, or `int read(int, void *, unsigned);`, its
+ * calls cannot go to a wrapper. */
 void warn_of_old_declaration(const Module &module, const Route &route, bool optnone_only)
 {
     const Function *function = module.getFunction(route.name);
-    if (!function || !function->isDeclaration() || !function->isVarArg() || function->arg_size())
+    if (!function || !function->isDeclaration())
+        return;
+    const std::string type = spell(*function->getFunctionType());
+    bool has_none = function->isVarArg() && function->arg_size() == 0;
+    if (!has_none && (type == route.type || !is_alike(type, route.type)))
         return;
     for (const CallBase *call : calls_of(*function, optnone_only))
-        warn_unknown(*call, Twine("what ") + route.name +
-                                "() writes, which is declared without parameters; declare it as "
-                                "libc does");
+        warn_unknown(*call, Twine("what ") + route.name + "() writes, which is declared " +
+                                (has_none ? "without parameters" : "with other integers") +
+                                "; declare it as libc does");
 }
 
 /* Put a call of pm__function, with the same arguments, before each call of `function`. */

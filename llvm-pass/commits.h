@@ -1,4 +1,4 @@
-/* Knows where in a function a commit may happen. */
+/* Knows where in a function a commit may happen, and keeps the optimiser from moving stores across it. */
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -23,5 +23,8 @@ class Commits
   private:
     llvm::SmallPtrSet<const llvm::BasicBlock *, 16> blocks_;
 };
+
+/** Make `restrict` mean nothing where a commit may happen. (restrict.cc) */
+void forget_restrict(llvm::Module &module);
 
 } // namespace pmcc

@@ -21,6 +21,7 @@
  * loses the metadata, there is one mark too many, which is harmless.
  */
 #include "calls.h"
+#include "commits.h"
 #include "copies.h"
 #include "discover.h"
 #include "emit.h"
@@ -205,6 +206,7 @@ struct NoteCompiling : RequiredPass<NoteCompiling> {
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
     {
         module.getOrInsertNamedMetadata(compiling_note);
+        forget_restrict(module);
         if (discover)
             note_discover(module);
         else /* with discovery, libstdc++ itself must call the program's instances of templates */

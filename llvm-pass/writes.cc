@@ -139,6 +139,7 @@ class Collector
     bool intrinsic(IntrinsicInst &call);
     void assembly(CallBase &call);
     void returns_twice(CallBase &call);
+    void result(CallBase &call);
 
   private:
     static uint64_t repeat(Origin::Kind origin, uint64_t size)
@@ -337,6 +338,16 @@ void Collector::returns_twice(CallBase &call)
     writes_.back().from = Constant::getNullValue(call.getArgOperand(0)->getType());
 }
 
+/* A struct that is returned in memory. If the function was not compiled by pmcc, nobody else tells of it. */
+void Collector::result(CallBase &call)
+{
+    for (unsigned i = 0; i < call.arg_size(); i++)
+        if (Type *type = call.getParamStructRetType(i)) {
+            bytes(call.getArgOperand(i), layout_.getTypeStoreSize(type));
+            writes_.back().from = Constant::getNullValue(call.getArgOperand(i)->getType());
+        }
+}
+
 } // namespace
 
 static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo &libc)
@@ -469,6 +480,8 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
             collector.assembly(*call);
         else if (is_returning_twice(*call))
             collector.returns_twice(*call);
+        else
+            collector.result(*call);
     }
     writes.erase(std::remove_if(writes.begin() + first, writes.end(),
                                 [&](const Write &w) { return is_outside(w.pointer, libc); }),
