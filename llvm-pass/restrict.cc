@@ -1,8 +1,8 @@
 /*
  * A commit reads all of a container, and a rollback changes it. But the optimiser believes that nobody else
- * reads or changes what a `restrict` parameter leads to, or the place of a result. So it would move stores from
- * before a commit behind it. This takes the promise back in functions where a commit may happen, before the
- * optimiser runs.
+ * reads or changes what a `restrict` parameter leads to, or the place of a result. So it would move stores
+ * from before a commit behind it. This takes the promise back in functions where a commit may happen, before
+ * the optimiser runs.
  */
 #include "commits.h"
 

@@ -196,15 +196,21 @@ for library in "shared --discover" "static --discover" "static "; do
     [ "$(grep -c '"-cc1"' output)" = 1 ] || { cat output; fail "compiles a library: $library"; }
 done
 
-step="a declaration without parameters"
-cat >old.c <<'END'
-int read();
-int fill(char *p) { return read(0, p, 8); }
-END
-for level in -O0 -O2; do
-    "$pmcc" -std=c89 $level -c old.c -o old.o 2>output
-    [ "$(grep -c 'declared without parameters' output)" = 1 ] || { cat output; fail "no warning, or several"; }
-done
+step="declarations that are not libc's"
+# warns TEXT DECLARATION
+warns() {
+    local level
+    for level in -O0 -O2; do
+        printf '%s\nint fill(char *p) { return read(0, p, 8); }\n' "$2" >old.c
+        "$pmcc" -std=c89 $level -c old.c -o old.o 2>output
+        [ "$(grep -c "$1" output)" = 1 ] || { cat output; fail "no warning, or several"; }
+    done
+}
+warns 'declared without parameters' 'int read();'
+warns 'declared with other integers' 'int read(int, void *, unsigned);'
+printf 'long read(int, void *, unsigned long);\nint fill(char *p) { return read(0, p, 8); }\n' >old.c
+"$pmcc" -O2 -c old.c -o old.o 2>output
+[ ! -s output ] || { cat output; fail "warns of libc's own declaration"; }
 
 "$pmcc" --version | grep -q clang || fail "no version"
 says "no input files" "$pmcc"
