@@ -790,6 +790,34 @@ CASE(refuses_pointers_that_are_copied_in_pieces)
 }
 
 /* Or the program says that they are none. */
+/* As code of another compiler fills a packed struct. */
+__attribute__((noinline, disable_sanitizer_instrumentation)) static void fill_packed(char *to, void *pointer,
+                                                                                    int count)
+{
+    for (int i = 0; i < count; i++)
+        memcpy(to + 4 + 8 * i, &pointer, sizeof pointer);
+}
+
+/* The kinds move in the order in which memmove() copies the words. */
+CASE(follows_pointers_that_move_onto_themselves)
+{
+    pm_container *c = fresh(0);
+    char *up = calloc(1, 128), *down = calloc(1, 128);
+    char **both = malloc(2 * sizeof *both);
+    both[0] = up;
+    both[1] = down;
+    void *object = calloc(1, 24);
+    fill_packed(up, object, 6);
+    fill_packed(down, object, 6);
+    memmove(up + 12, up, (size_t)number(60));
+    memset(up, 0, 16);
+    memmove(down, down + 4, (size_t)number(60));
+    keep_all(c, both);
+    for (int i = 0; i < 6; i++)
+        assert(pm_contains(c, ((void **)(both[0] + 16))[i]) && pm_contains(c, ((void **)both[1])[i]));
+    assert(pm_close(c) == 0);
+}
+
 CASE(keeps_pieces_that_are_said_to_be_data)
 {
     pm_container *c = fresh(0);

@@ -738,6 +738,40 @@ static const char *check_atomics(pm_container *c)
     return count == 10 * STEPS ? NULL : "all of them";
 }
 
+/* ---- reads into parts, with a pointer between -------------------------------------------------- */
+
+struct parts {
+    char a[8];
+    struct parts *self;
+    char b[16];
+    struct parts *other;
+};
+
+STRUCTURE(parts)
+static void build_parts(pm_container *c, int step)
+{
+    struct parts *r = root_bytes(c, step, sizeof *r);
+    struct iovec pieces[2] = {{r->a, sizeof r->a}, {r->b, sizeof r->b}};
+    int ends[2];
+    if (pipe(ends) || write(ends[1], "abcdefghijklmnopqrstuvwx", 24) != 24)
+        abort();
+    r->self = r->other = r;
+    if (readv(ends[0], pieces, 2) != 24)
+        abort();
+    close(ends[0]);
+    close(ends[1]);
+    has_data(r, sizeof *r);
+    has_pointer(&r->self);
+    has_pointer(&r->other);
+}
+static const char *check_parts(pm_container *c)
+{
+    const struct parts *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->self == r && r->other == r && memcmp(r->a, "abcdefgh", 8) == 0);
+    REQUIRE_THAT_IT_HAS(memcmp(r->b, "ijklmnopqrstuvwx", 16) == 0);
+    return NULL;
+}
+
 /* ---- reads that are short -------------------------------------------------------------------- */
 
 struct filled {

@@ -277,6 +277,64 @@ static const char *check_ways(pm_container *c)
     return NULL;
 }
 
+/* ---- unions by halves, and a union chosen in a loop -------------------------------------------- */
+
+union halves {
+    struct {
+        uint32_t low, high;
+    } h;
+    void *p;
+    char text[8];
+};
+struct split {
+    union halves from[4], moved[2], chosen;
+    long sum;
+};
+
+NOINLINE static void move_by_halves(union halves *to, union halves *from)
+{
+    uint32_t high = from->h.high, low = from->h.low;
+    from->p = 0;
+    to->h.high = high; /* the upper half first */
+    to->h.low = low;
+}
+NOINLINE static long choose_union(union halves *to, const union halves *from, const char *wanted, int count)
+{
+    union halves chosen = {.p = 0};
+    long sum = 0;
+    for (int i = 0; i < count; i++) {
+        union halves each = from[i];
+        sum += (long)each.p;
+        if (wanted[i])
+            chosen = each;
+    }
+    *to = chosen;
+    return sum;
+}
+
+STRUCTURE(split)
+static void build_split(pm_container *c, int step)
+{
+    static const char wanted[] = {1, 0, 0, 0};
+    struct split *r = root_bytes(c, step, sizeof *r);
+    has_data(r, sizeof *r);
+    r->moved[0].p = r;
+    move_by_halves(&r->moved[1], &r->moved[0]);
+    r->from[0].p = r;
+    memcpy(r->from[1].text, "abcd\x30\x20", 7); /* looks like an address */
+    r->sum = choose_union(&r->chosen, r->from, wanted, (int)number(2));
+    has_pointer(&r->moved[1]);
+    has_pointer(&r->from[0]);
+    has_pointer(&r->chosen);
+}
+static const char *check_split(pm_container *c)
+{
+    const struct split *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->moved[0].p == 0 && r->moved[1].p == r && r->from[0].p == r && r->chosen.p == r);
+    REQUIRE_THAT_IT_HAS(strcmp(r->from[1].text, "abcd\x30\x20") == 0);
+    return NULL;
+}
+
 /* ---- unions that go through a variable of one member's type ----------------------------------- */
 
 union word {

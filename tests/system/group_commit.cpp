@@ -47,6 +47,18 @@ TEST_CASE_METHOD(Fixture, "several commits wait for one fdatasync", "[redo]")
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE_METHOD(Fixture, "a round has a bounded number of records, even if nobody waits", "[redo]")
+{
+    test::Container large = test::open_with_pages(directory / "large.pm", 100, test::options(PM_CREATE));
+    const uint64_t before = syncs(), bound = 1024; // ROUND_MAX: R13
+    for (uint64_t i = 0; i < 3 * bound; i++) {
+        page_word(large.get(), i % 100) = i + 1;
+        REQUIRE(pm_commit_async(large.get()).container);
+        REQUIRE((i >= bound / 2 || syncs() == before)); // the log has room enough
+    }
+    REQUIRE(syncs() > before);
+}
+
 TEST_CASE_METHOD(Fixture, "a commit is one fdatasync, and a transaction that reads is none",
                  "[redo]")
 {

@@ -256,19 +256,22 @@ TEST_CASE_METHOD(Fixture, "damaged addresses are reported")
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("addresses"));
 }
 
-TEST_CASE_METHOD(Fixture, "a move under way to addresses that overlap the old ones is damage")
+TEST_CASE_METHOD(Fixture, "a move under way to addresses that overlap the old ones is damage, beside them is not")
 {
     pm_options how = movable(PM_CREATE);
     how.max_size = UINT64_C(3) << 30; // of slots of 1 GiB
     const std::string large = directory / "large.pm";
     const auto base = (uint64_t)base_of(test::open(large, how).get());
-    const int64_t slots = GENERATE(-2, -1, 0, 1, 2);
+    const int64_t slots = GENERATE(-3, -2, -1, 0, 1, 2, 3);
     CAPTURE(slots);
-    uint64_t target = seal(base + (uint64_t)slots * (UINT64_C(1) << 30));
+    const uint64_t there = base + (uint64_t)slots * (UINT64_C(1) << 30);
+    if (there < ARENA_HINT || there + how.max_size > VOLATILE_BASE)
+        return; // the container is at the arena's end, by chance
+    uint64_t target = seal(there);
     test::patch_file(large, FORMAT_STATE + offsetof(format_state, target), &target, sizeof target);
     how.flags = PM_MOVABLE;
     test::Container c(pm_open(large.c_str(), &how));
-    REQUIRE((c != nullptr) == (slots == 0)); // done, and not yet noted to be
+    REQUIRE((c != nullptr) == (slots % 3 == 0)); // 0: done, and not yet noted to be
     if (!c) {
         REQUIRE(errno == EBADMSG);
         REQUIRE_THAT(pm_errormsg(), Catch::Contains("addresses"));
