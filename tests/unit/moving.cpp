@@ -256,7 +256,7 @@ TEST_CASE_METHOD(Fixture, "damaged addresses are reported")
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("addresses"));
 }
 
-TEST_CASE_METHOD(Fixture, "a move under way to addresses that overlap the old ones is damage, beside them is not")
+TEST_CASE_METHOD(Fixture, "a move under way to addresses that overlap the old ones is damage")
 {
     pm_options how = movable(PM_CREATE);
     how.max_size = UINT64_C(3) << 30; // of slots of 1 GiB
