@@ -95,7 +95,7 @@ static int count_chained(const char *frame, const void *context)
 /* Do what would have happened without us. */
 static void chain(int which, siginfo_t *info, void *context)
 {
-    char frame;
+    char frame = 0; /* its address counts: where the stack is */
     int signal = signals[which];
     int next = atomic_load(&replaced[which].count) - 1 - count_chained(&frame, context);
     struct sigaction action = {.sa_handler = SIG_DFL};
