@@ -3,6 +3,7 @@
 #define EXAMPLES_LSM_CURSOR_HPP
 
 #include "lsm/key.hpp"
+#include "lsm/lsm.hpp"
 
 #include <memory>
 #include <vector>
@@ -10,19 +11,8 @@
 namespace lsm
 {
 
-// Keys have their tags. key() and value() need valid(), and live until the cursor moves. Moving may throw
-// lsm::Error. One thread uses a cursor.
-class Cursor
-{
-  public:
-    virtual ~Cursor() = default;
-    virtual bool valid() const = 0;
-    virtual void seek_to_first() = 0;
-    virtual void seek(std::string_view key) = 0; // to the first pair that is not before `key`
-    virtual void next() = 0;
-    virtual std::string_view key() const = 0;
-    virtual std::string_view value() const = 0;
-};
+// As lsm::Iterator, but keys have their tags. Moving may throw lsm::Error.
+using Cursor = Iterator;
 
 using Cursors = std::vector<std::unique_ptr<Cursor>>;
 

@@ -4,6 +4,7 @@
 #include "lsm/lsm.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
@@ -172,6 +173,13 @@ void make_directory(const std::string &path)
 bool exists(const std::string &path)
 {
     return access(path.c_str(), F_OK) == 0;
+}
+
+std::string numbered_path(const std::string &directory, uint64_t number, const char *kind)
+{
+    char name[32];
+    snprintf(name, sizeof name, "/%06llu.%s", static_cast<unsigned long long>(number), kind);
+    return directory + name;
 }
 
 std::string read_whole(const std::string &path)

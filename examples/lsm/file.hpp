@@ -56,6 +56,9 @@ class DirectoryLock
 std::vector<std::string> names_in(const std::string &directory);
 void make_directory(const std::string &path); // if it is not there
 bool exists(const std::string &path);
+
+// DIRECTORY/NUMBER.KIND, as logs and tables are called.
+std::string numbered_path(const std::string &directory, uint64_t number, const char *kind);
 std::string read_whole(const std::string &path);
 
 // Replace a small file, or make it. After a power failure it has its old contents or the new ones. EIO of the

@@ -58,10 +58,6 @@ inline int compare(std::string_view a, std::string_view b)
     return order ? order : tag(a) > tag(b) ? -1 : tag(a) < tag(b);
 }
 
-struct Less {
-    bool operator()(std::string_view a, std::string_view b) const { return compare(a, b) < 0; }
-};
-
 } // namespace lsm
 
 #endif

@@ -23,7 +23,6 @@ class Log
 
     void append(std::string_view record); // if it fails, nothing of it is there
     void sync() { file_.sync(); }
-    uint64_t size() const { return file_.size(); }
 
   private:
     File file_;

@@ -73,7 +73,7 @@ std::optional<State> read_manifest(const std::string &directory, BlockCache &cac
 }
 
 Manifest::Manifest(const std::string &directory, uint64_t number, const State &state)
-    : number_(number), log_(fresh_path(directory + "/" + name_of(number)))
+    : log_(fresh_path(directory + "/" + name_of(number)))
 {
     log_.append(whole(state).text());
     log_.sync();
@@ -88,11 +88,6 @@ void Manifest::append(const Edit &edit, bool &unknown)
     unknown = true;
     log_.sync();
     unknown = false;
-}
-
-std::string Manifest::name() const
-{
-    return name_of(number_);
 }
 
 } // namespace lsm

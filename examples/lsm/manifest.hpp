@@ -30,10 +30,7 @@ class Manifest
     // not, and no further edit is possible.
     void append(const Edit &edit, bool &unknown);
 
-    std::string name() const;
-
   private:
-    uint64_t number_;
     Log log_;
 };
 

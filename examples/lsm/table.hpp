@@ -29,7 +29,10 @@ struct TableInfo {
     std::string smallest, largest;
 };
 
-std::string table_path(const std::string &directory, uint64_t number);
+inline std::string table_path(const std::string &directory, uint64_t number)
+{
+    return numbered_path(directory, number, "table");
+}
 
 // Writes a table. If it goes away before finish() returns, so does the file.
 class TableBuilder

@@ -2,20 +2,12 @@
 #include "lsm/table.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
 namespace lsm
 {
-
-std::string table_path(const std::string &directory, uint64_t number)
-{
-    char name[32];
-    snprintf(name, sizeof name, "/%06llu.table", static_cast<unsigned long long>(number));
-    return directory + name;
-}
 
 TableBuilder::TableBuilder(const std::string &directory, uint64_t number, const Options &options)
     : options_(options), file_(table_path(directory, number), File::Use::append),

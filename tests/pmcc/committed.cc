@@ -1,5 +1,5 @@
-// What the optimiser might move across a commit or a rollback, or not show to libpm: `restrict` parameters, results
-// that are built in place, and structs that functions of other compilers return.
+// Stores that the optimiser might move across a commit or a rollback: through `restrict` parameters, and into
+// results that are built in place. And structs that functions of other compilers return into a container.
 #include <cassert>
 #include <cstdio>
 #include <filesystem>

@@ -410,7 +410,7 @@ NOINLINE static void try_seed(uint64_t seed, bool is_loud)
     unlink(path[1]);
 }
 
-/* Seeds that once found a defect that others rarely find: here a word whose halves came from different places. */
+/* Seeds of rare defects. The halves of a word came from different places. */
 static const uint64_t failed_once[] = {1795596381};
 
 NOINLINE static int run(int count, char **arguments)
