@@ -81,7 +81,10 @@ bool PlainStore::flush_step()
     edit.log = log;
     edit.last_sequence = last;
     edit.added.emplace_back(0, write_table(*full, new_number()));
-    install(std::move(edit), [&] { full_.reset(); });
+    install(std::move(edit), [&] {
+        full_.reset();
+        full_log_.reset();
+    });
     delete_files(
         [&](std::string_view kind, uint64_t number) { return kind == "log" && number < log; });
     return true;

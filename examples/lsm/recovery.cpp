@@ -106,7 +106,7 @@ void PlainStore::recover()
                 add_table(*state, memtable);
         }
     state->log = log_number_ = next_number_++;
-    log_ = std::make_unique<Log>(log_path(log_number_));
+    log_ = std::make_shared<Log>(log_path(log_number_));
     const uint64_t manifest = next_number_++;
     state->next_number = next_number_;
     manifest_ = std::make_unique<Manifest>(directory_, manifest, *state);

@@ -88,8 +88,8 @@ class PlainStore : public Store
     uint64_t wishes_ = 0;            // how often that was said
     std::shared_ptr<const Version> version_;
     std::shared_ptr<Memtable> memtable_ = std::make_shared<Memtable>(),
-                              full_; // full_: is being written to level 0
-    std::unique_ptr<Log> log_;
+                              full_;      // full_: is being written to level 0
+    std::shared_ptr<Log> log_, full_log_; // of the two memtables
     uint64_t log_number_ = 0, next_number_ = 1;
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;

@@ -3,7 +3,6 @@
 #include "lsm/store.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 namespace lsm
@@ -14,9 +13,8 @@ namespace
 using std::chrono::steady_clock;
 
 constexpr size_t group_bytes_max = 1 << 20;
-constexpr size_t level0_slow = 8,
-                 level0_stop =
-                     12; // tables of level 0: writers wait 1 ms, and until there are fewer
+// With so many tables in level 0 a writer waits 1 ms, or until there are fewer.
+constexpr size_t level0_slow = 8, level0_stop = 12;
 
 } // namespace
 
@@ -106,12 +104,15 @@ void PlainStore::append_group(Guard &guard, Writer &leader, size_t &count)
     BatchAccess::set_sequence(group, last_sequence_ + 1);
     Log &log = *log_;
     Memtable &memtable = *memtable_;
+    const std::shared_ptr<Log> before = leader.sync ? full_log_ : nullptr;
     guard.unlock(); // only the first writer of the queue changes log and memtable
     std::exception_ptr error;
     bool is_appended = false;
     try {
         log.append(BatchAccess::text(group));
         is_appended = true;
+        if (before) // its writes came first, and may not survive a power failure yet
+            before->sync();
         if (leader.sync)
             log.sync();
         read_batch(BatchAccess::text(group),
@@ -176,20 +177,18 @@ void PlainStore::wait_for_background(Guard &guard)
 void PlainStore::begin_log()
 {
     uint64_t number = next_number_++;
-    auto log = std::make_unique<Log>(log_path(number));
+    auto log = std::make_shared<Log>(log_path(number));
     sync_directory(directory_);
     auto memtable = std::make_shared<Memtable>();
     full_ = std::exchange(memtable_, std::move(memtable));
-    log_ = std::move(log);
+    full_log_ = std::exchange(log_, std::move(log));
     log_number_ = number;
     want();
 }
 
 std::string PlainStore::log_path(uint64_t number) const
 {
-    char name[32];
-    snprintf(name, sizeof name, "/%06llu.log", static_cast<unsigned long long>(number));
-    return directory_ + name;
+    return numbered_path(directory_, number, "log");
 }
 
 } // namespace lsm
