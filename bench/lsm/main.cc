@@ -63,7 +63,8 @@ class Run
             value_[i] = static_cast<char>(bench::scramble(i));
         const bool fresh = name_.starts_with("fill");
         if (fresh && !a.peer.use_existing_db)
-            std::filesystem::remove_all(a.peer.db);
+            for (const std::string &old : {a.peer.db, a.peer.container, a.peer.fast_directory})
+                std::filesystem::remove_all(old);
         peer_ = bench::Peer::open(a.peer);
     }
 
@@ -211,6 +212,14 @@ int main(int count, char **values)
     app.add_option("--write_buffer_size", a.peer.write_buffer_size, "bytes of a memtable");
     app.add_option("--cache_size", a.peer.cache_size, "bytes of blocks in memory");
     app.add_option("--bloom_bits", a.peer.bloom_bits, "a key; 0: no filters");
+    app.add_option("--memtables", a.peer.memtables,
+                   "of our store: dram, immutable, mutable or nosst")
+        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst"}));
+    app.add_option("--container", a.peer.container, "path of its memtables in persistent memory");
+    app.add_option("--persistent_bytes", a.peer.persistent_bytes, "of such a memtable");
+    app.add_option("--fast_directory", a.peer.fast_directory, "of its tables of upper levels");
+    app.add_option("--fast_levels", a.peer.fast_levels, "how many levels those are");
+    app.add_option("--read_workers", a.peer.read_workers, "threads that help its gets");
     app.add_flag("--use_existing_db", a.peer.use_existing_db,
                  "let `fill` workloads go on in the store that is there");
     app.add_flag("--json", a.json, "print a JSON object a line, and no table");

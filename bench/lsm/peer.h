@@ -19,6 +19,13 @@ struct PeerOptions {
     uint64_t cache_size = 8 << 20;
     int bloom_bits = 10;
     bool use_existing_db = false;
+
+    /* Of our store only. */
+    std::string memtables = "dram"; /* or immutable, mutable, nosst */
+    std::string container;          /* path; empty: in `db` */
+    uint64_t persistent_bytes = 256 << 20;
+    std::string fast_directory;
+    unsigned fast_levels = 0, read_workers = 0;
 };
 
 /** Thread-safe. Failures end the program with a message. */

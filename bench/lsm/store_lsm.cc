@@ -8,6 +8,16 @@ namespace bench
 namespace
 {
 
+lsm::Memtables memtables_of(const std::string &name)
+{
+    using lsm::Memtables;
+    if (name == "immutable")
+        return Memtables::immutable_persistent;
+    if (name == "mutable")
+        return Memtables::mutable_persistent;
+    return name == "nosst" ? Memtables::persistent_only : Memtables::dram;
+}
+
 class OurPeer : public Peer
 {
   public:
@@ -15,7 +25,13 @@ class OurPeer : public Peer
         : store_(lsm::Store::open(o.db, {.create = true,
                                          .memtable_bytes = o.write_buffer_size,
                                          .cache_bytes = o.cache_size,
-                                         .bloom_bits = static_cast<unsigned>(o.bloom_bits)}))
+                                         .bloom_bits = static_cast<unsigned>(o.bloom_bits),
+                                         .memtables = memtables_of(o.memtables),
+                                         .persistent_bytes = o.persistent_bytes,
+                                         .container = o.container,
+                                         .fast_directory = o.fast_directory,
+                                         .fast_levels = o.fast_levels,
+                                         .read_workers = o.read_workers}))
     {
     }
 

@@ -1,4 +1,4 @@
-// The two threads of the background. A step may fail, as on a full disk. Then writers that need it get its
+// The threads of the background. A step may fail, as on a full disk. Then writers that need it get its
 // error, reads go on, and the thread tries again every second.
 #include "lsm/store.hpp"
 
@@ -15,7 +15,7 @@ constexpr auto retry_after = std::chrono::seconds(1);
 } // namespace
 
 // Take steps until the store closes. A step returns whether there was something to do.
-template <class Step> void PlainStore::work(Step step)
+template <class Step> void LsmStore::work(Step step)
 {
     Guard guard(lock_);
     while (!stopping_) {
@@ -41,67 +41,31 @@ template <class Step> void PlainStore::work(Step step)
     }
 }
 
-void PlainStore::want()
+void LsmStore::want()
 {
     wishes_++;
     wanted_.notify_all();
 }
 
-void PlainStore::begin_work()
+void LsmStore::begin_work()
 {
     flusher_ = std::thread([this] { work([this] { return flush_step(); }); });
     merger_ = std::thread([this] { work([this] { return merge_step(); }); });
+    keeper_ = std::thread([this] { work([this] { return keep_ready_step(); }); });
 }
 
-void PlainStore::end_work()
+void LsmStore::end_work()
 {
     {
         std::lock_guard guard(lock_);
         stopping_ = true;
         want();
     }
-    flusher_.join();
-    merger_.join();
+    for (std::thread *thread : {&flusher_, &merger_, &keeper_})
+        thread->join();
 }
 
-bool PlainStore::flush_step()
-{
-    std::shared_ptr<Memtable> full;
-    uint64_t log;
-    Sequence last;
-    {
-        std::lock_guard guard(lock_);
-        if (!full_ || broken_)
-            return false;
-        full = full_;
-        log = log_number_;
-        last = last_sequence_;
-    }
-    Edit edit;
-    edit.log = log;
-    edit.last_sequence = last;
-    edit.added.emplace_back(0, write_table(*full, new_number()));
-    install(std::move(edit), [&] {
-        full_.reset();
-        full_log_.reset();
-    });
-    delete_files(
-        [&](std::string_view kind, uint64_t number) { return kind == "log" && number < log; });
-    return true;
-}
-
-TableInfo PlainStore::write_table(const Memtable &memtable, uint64_t number)
-{
-    TableBuilder builder(directory_, number, options_);
-    auto from = memtable.cursor();
-    for (from->seek_to_first(); from->valid(); from->next())
-        builder.add(from->key(), from->value());
-    TableInfo info = builder.finish();
-    sync_directory(directory_);
-    return info;
-}
-
-bool PlainStore::merge_step()
+bool LsmStore::merge_step()
 {
     std::shared_ptr<const Version> version;
     std::optional<Compaction> what;
@@ -124,7 +88,7 @@ bool PlainStore::merge_step()
     if (!what)
         return false;
     auto edit = merge(
-        *what, *version, oldest, directory_, options_, [&] { return new_number(); },
+        *what, *version, oldest, places_, options_, [&] { return new_number(); },
         [&] {
             std::lock_guard guard(lock_);
             return stopping_;
@@ -140,7 +104,7 @@ bool PlainStore::merge_step()
 
 // Let an edit count. `also` changes more under the lock. A failure deletes the tables that the edit adds. If
 // the manifest was written but not synced, they stay: the edit may count after a crash.
-void PlainStore::install(Edit edit, const std::function<void()> &also)
+void LsmStore::install(Edit edit, const std::function<void()> &also)
 {
     std::lock_guard edits(edits_lock_);
     std::shared_ptr<const Version> before;
@@ -159,14 +123,14 @@ void PlainStore::install(Edit edit, const std::function<void()> &also)
     try {
         for (const auto &[level, info] : edit.added) {
             auto found = find(info.number); // it only goes down
-            opened.push_back(
-                found != old.end() ? *found : std::make_shared<Table>(directory_, info, cache_));
+            opened.push_back(found != old.end() ? *found
+                                                : std::make_shared<Table>(places_, info, cache_));
         }
         manifest_->append(edit, unknown);
     } catch (...) {
         for (const auto &[level, info] : edit.added)
             if (!unknown && find(info.number) == old.end())
-                unlink(table_path(directory_, info.number).c_str());
+                unlink(table_path(places_, info).c_str());
         std::lock_guard guard(lock_);
         if (unknown)
             broken_ = std::current_exception();
@@ -184,21 +148,27 @@ void PlainStore::install(Edit edit, const std::function<void()> &also)
     want();
 }
 
-uint64_t PlainStore::new_number()
+uint64_t LsmStore::new_number()
 {
     std::lock_guard guard(lock_);
     return next_number_++;
 }
 
-Sequence PlainStore::oldest_snapshot() const
+Sequence LsmStore::oldest_snapshot() const
 {
     return snapshots_.empty() ? last_sequence_ : *snapshots_.begin();
 }
 
-void PlainStore::compact()
+void LsmStore::compact()
 {
     begin_memtable();
     Guard guard(lock_);
+    struct Draining {
+        unsigned &count;
+        explicit Draining(unsigned &count) : count(count) { count++; }
+        ~Draining() { count--; }
+    } draining(draining_);
+    want();
     const auto wait_until = [&](auto holds) {
         while (!holds()) {
             for (const std::exception_ptr &error : {broken_, trouble_})
@@ -207,7 +177,7 @@ void PlainStore::compact()
             changed_.wait(guard);
         }
     };
-    wait_until([&] { return !full_; });
+    wait_until([&] { return buffers_->size() == 1; });
     for (unsigned n = 0; n + 1 < levels; n++) {
         bool is_lowest = n > 0;
         for (unsigned below = n + 1; below < levels; below++)

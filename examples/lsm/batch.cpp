@@ -53,6 +53,11 @@ uint32_t Batch::count() const
     return fixed_at<uint32_t>(text_.data() + count_at);
 }
 
+Sequence BatchAccess::sequence(std::string_view text)
+{
+    return Reader{text}.fixed<Sequence>();
+}
+
 void BatchAccess::set_sequence(Batch &batch, Sequence sequence)
 {
     memcpy(batch.text_.data(), &sequence, sizeof sequence);
@@ -65,11 +70,12 @@ void BatchAccess::append(Batch &to, const Batch &from)
 }
 
 Sequence
-read_batch(std::string_view text,
+read_batch(std::string_view text, Sequence first,
            const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each)
 {
     Reader in{text};
-    auto sequence = in.fixed<uint64_t>();
+    in.fixed<Sequence>();
+    Sequence sequence = first;
     auto count = in.fixed<uint32_t>();
     for (; in.ok && count > 0; count--, sequence++) {
         auto kind = in.fixed<uint8_t>();

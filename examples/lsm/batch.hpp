@@ -16,14 +16,15 @@ class BatchAccess
 {
   public:
     static std::string_view text(const Batch &batch) { return batch.text_; }
+    static Sequence sequence(std::string_view text); // the first number; 0 if there is none
     static void set_sequence(Batch &batch, Sequence sequence);
     static void append(Batch &to, const Batch &from);
 };
 
-// Call `each` with every entry's sequence number, kind, key and value. Returns the number behind the
-// last; 0 if the bytes are no batch.
+// Call `each` with every entry's sequence number, from `first` on, kind, key and value. Returns the number
+// behind the last; 0 if the bytes are no batch.
 Sequence
-read_batch(std::string_view text,
+read_batch(std::string_view text, Sequence first,
            const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each);
 
 } // namespace lsm

@@ -7,8 +7,6 @@
 // version.hpp).
 #include "lsm/compaction.hpp"
 
-#include <utility>
-
 #include <unistd.h>
 #include <utility>
 
@@ -55,16 +53,17 @@ bool deeper_may_have(const Version &version, unsigned level, std::string_view ke
 class Output
 {
   public:
-    Output(const std::string &directory, const Options &options,
+    Output(const Places &places, const Options &options, unsigned level,
            const std::function<uint64_t()> &new_number)
-        : directory_(directory), options_(options), new_number_(new_number)
+        : places_(places), options_(options), fast_(level < options.fast_levels),
+          new_number_(new_number)
     {
     }
 
     ~Output()
     {
         for (const TableInfo &table : done_)
-            unlink(table_path(directory_, table.number).c_str());
+            unlink(table_path(places_, table).c_str());
     }
 
     void add(std::string_view key, std::string_view value, bool is_new_key)
@@ -72,7 +71,7 @@ class Output
         if (builder_ && is_new_key && builder_->bytes() >= options_.table_bytes)
             end_table();
         if (!builder_)
-            builder_ = std::make_unique<TableBuilder>(directory_, new_number_(), options_);
+            builder_ = std::make_unique<TableBuilder>(places_, new_number_(), fast_, options_);
         builder_->add(key, value);
     }
 
@@ -80,7 +79,7 @@ class Output
     {
         if (builder_)
             end_table();
-        sync_directory(directory_);
+        sync_directory(places_.of_tables(fast_));
         return std::exchange(done_, {});
     }
 
@@ -91,8 +90,9 @@ class Output
         builder_.reset();
     }
 
-    const std::string &directory_;
+    const Places &places_;
     const Options &options_;
+    const bool fast_;
     const std::function<uint64_t()> &new_number_;
     std::unique_ptr<TableBuilder> builder_;
     std::vector<TableInfo> done_;
@@ -133,7 +133,7 @@ Compaction whole_level(const Version &version, unsigned level)
 }
 
 std::optional<Edit> merge(const Compaction &what, const Version &version, Sequence oldest,
-                          const std::string &directory, const Options &options,
+                          const Places &places, const Options &options,
                           const std::function<uint64_t()> &new_number,
                           const std::function<bool()> &stop)
 {
@@ -142,7 +142,9 @@ std::optional<Edit> merge(const Compaction &what, const Version &version, Sequen
     for (const Tables *tables : {&what.upper, &what.lower})
         for (const auto &table : *tables)
             edit.removed.push_back(table->info().number);
-    if (what.upper.size() == 1 && what.lower.empty()) { // it overlaps nothing: it just goes down
+    const bool stays = what.upper[0]->info().fast == (what.level + 1 < options.fast_levels);
+    if (what.upper.size() == 1 && what.lower.empty() &&
+        stays) { // it overlaps nothing: it just goes down
         edit.added.emplace_back(what.level + 1, what.upper[0]->info());
         return edit;
     }
@@ -157,7 +159,7 @@ std::optional<Edit> merge(const Compaction &what, const Version &version, Sequen
         cursors.push_back(level_cursor(what.lower));
     auto from = merged(std::move(cursors));
 
-    Output output(directory, options, new_number);
+    Output output(places, options, what.level + 1, new_number);
     std::string key, written;
     bool is_first = true, any_written = false;
     Sequence newer = sequence_max; // number of the version before, of the same key

@@ -28,7 +28,7 @@ Compaction whole_level(const Version &version, unsigned level);
 // the number of the oldest snapshot: what no snapshot sees is dropped. `stop` is asked now and then; if
 // it is true, there is no edit. If it fails, there is no new table.
 std::optional<Edit> merge(const Compaction &what, const Version &version, Sequence oldest,
-                          const std::string &directory, const Options &options,
+                          const Places &places, const Options &options,
                           const std::function<uint64_t()> &new_number,
                           const std::function<bool()> &stop);
 

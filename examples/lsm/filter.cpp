@@ -19,6 +19,20 @@ template <class Each> bool all_bits(uint64_t hash, unsigned probes, uint64_t bit
     return true;
 }
 
+// The same for a filter of lines: the low 36 bits of a hash choose four bits of a line.
+size_t line_of(uint64_t hash, size_t lines)
+{
+    return (hash >> 36) % lines;
+}
+
+template <class Words, class Each> bool all_words(Words &words, uint64_t hash, Each each)
+{
+    for (unsigned shift = 0; shift < 36; shift += 9)
+        if (!each(words[hash >> shift & 7], UINT64_C(1) << (hash >> shift >> 3 & 63)))
+            return false;
+    return true;
+}
+
 } // namespace
 
 void FilterBuilder::add(std::string_view user_key)
@@ -50,6 +64,29 @@ bool filter_may_have(std::string_view filter, std::string_view user_key)
     const uint64_t hash = XXH3_64bits(user_key.data(), user_key.size());
     return all_bits(hash, static_cast<unsigned char>(filter.back()), (filter.size() - 1) * 8,
                     [&](uint64_t bit) { return filter[bit / 8] >> bit % 8 & 1; });
+}
+
+bool GrowingFilter::may_have(std::string_view user_key) const
+{
+    if (lines_.empty())
+        return true;
+    const uint64_t hash = XXH3_64bits(user_key.data(), user_key.size());
+    return all_words(lines_[line_of(hash, lines_.size())].words, hash,
+                     [](const std::atomic<uint64_t> &word, uint64_t bit) {
+                         return (word.load(std::memory_order_relaxed) & bit) != 0;
+                     });
+}
+
+void GrowingFilter::add(std::string_view user_key)
+{
+    if (lines_.empty())
+        return;
+    const uint64_t hash = XXH3_64bits(user_key.data(), user_key.size());
+    all_words(lines_[line_of(hash, lines_.size())].words, hash,
+              [](std::atomic<uint64_t> &word, uint64_t bit) {
+                  word.fetch_or(bit, std::memory_order_relaxed);
+                  return true;
+              });
 }
 
 } // namespace lsm

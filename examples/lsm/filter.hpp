@@ -3,6 +3,7 @@
 #ifndef EXAMPLES_LSM_FILTER_HPP
 #define EXAMPLES_LSM_FILTER_HPP
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +26,23 @@ class FilterBuilder
 
 // False: no key of the filter is this one. An empty filter may have every key.
 bool filter_may_have(std::string_view filter, std::string_view user_key);
+
+// The filter of a memtable, whose size is chosen before its keys are known. All bits of a key lie in one
+// cache line. One thread adds; others may ask meanwhile.
+class GrowingFilter
+{
+  public:
+    explicit GrowingFilter(size_t bytes) : lines_(bytes / sizeof(Line)) {}
+    void add(std::string_view user_key);
+    bool may_have(std::string_view user_key) const; // without bytes: always
+
+  private:
+    struct alignas(64) Line {
+        std::atomic<uint64_t> words[8];
+    };
+
+    std::vector<Line> lines_;
+};
 
 } // namespace lsm
 

@@ -23,12 +23,19 @@ inline uint64_t tag_of(Sequence sequence, Kind kind)
     return sequence << 8 | static_cast<uint8_t>(kind);
 }
 
+inline std::string tagged(std::string_view user_key, Sequence sequence, Kind kind)
+{
+    std::string key;
+    key.reserve(user_key.size() + tag_bytes);
+    key = user_key;
+    put_fixed(key, tag_of(sequence, kind));
+    return key;
+}
+
 // The version that a search for `sequence` finds first.
 inline std::string search_key(std::string_view user_key, Sequence sequence)
 {
-    std::string key(user_key);
-    put_fixed(key, tag_of(sequence, Kind::value));
-    return key;
+    return tagged(user_key, sequence, Kind::value);
 }
 
 inline std::string_view user_key(std::string_view key)

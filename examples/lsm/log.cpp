@@ -57,7 +57,16 @@ void Log::append(std::string_view record)
     whole.append(checksum_bytes, '\0').append(head).append(record);
     uint64_t sum = checksum(std::string_view(whole).substr(checksum_bytes));
     memcpy(whole.data(), &sum, sizeof sum);
+    is_synced_ = false;
     file_.append(whole);
+}
+
+void Log::sync()
+{
+    std::lock_guard guard(syncing_);
+    if (!is_synced_)
+        file_.sync();
+    is_synced_ = true;
 }
 
 void read_log(const std::string &path, const std::function<void(std::string_view)> &each)

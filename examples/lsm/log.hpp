@@ -12,6 +12,7 @@
 #include "lsm/file.hpp"
 
 #include <functional>
+#include <mutex>
 
 namespace lsm
 {
@@ -22,10 +23,12 @@ class Log
     explicit Log(const std::string &path) : file_(path, File::Use::append) {}
 
     void append(std::string_view record); // if it fails, nothing of it is there
-    void sync() { file_.sync(); }
+    void sync();                          // thread-safe, but not beside append()
 
   private:
     File file_;
+    std::mutex syncing_;
+    bool is_synced_ = false;
 };
 
 // Call `each` with every record in order. EBADMSG: a record in the middle is damaged.

@@ -1,13 +1,15 @@
 // A log-structured merge store (O'Neil et al., Acta Informatica 1996), in the manner of LevelDB.
 //
 // A put is appended to a log, and goes into a sorted table in memory, the memtable. When the memtable is
-// full, a thread in the background writes it to a file. Files stand in levels. Level 0 has them as they
-// came. Each further level is sorted as a whole, and ten times as large as the level above. Compaction
+// full, a thread in the background writes it to a file, a table. Files stand in levels. Level 0 has them as
+// they came. Each further level is sorted as a whole, and ten times as large as the level above. Compaction
 // merges files downwards.
 //
 //     auto store = lsm::Store::open("shop", {.create = true});
 //     store->put("apple", "red");
 //     std::optional<std::string> colour = store->get("apple");
+//
+// Memtables may also lie in persistent memory: see enum Memtables.
 //
 // Crashes. After a crash the store has every write whose call had returned and that asked for `sync`, and
 // every write before it. Without `sync`, writes survive the death of the process, but the last ones may
@@ -52,6 +54,17 @@ constexpr unsigned levels = 7;
 
 enum class Compression : uint8_t { none = 0, zstd = 1 };
 
+// Where memtables lie, and when there is a log. All but `dram` are of NoveLSM (Kannan, Bhat, Gavrilovska,
+// A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018). They keep memtables in a libpm container. Each
+// opening may choose anew.
+enum class Memtables : uint8_t {
+    dram,                 // in ordinary memory, with a log
+    immutable_persistent, // as `dram`; full ones move to a large one in the container (section 4.1)
+    mutable_persistent, // as `dram`; while one is written to a table, writes go to a large one in the
+                        // container, without a log (4.2)
+    persistent_only,    // all writes go to one memtable in the container, and stay there ("NoSST")
+};
+
 struct Options {
     bool create = false; // make the store if there is none; else ENOENT
     size_t memtable_bytes = 64 << 20;
@@ -61,6 +74,23 @@ struct Options {
     size_t cache_bytes = 8 << 20;  // of blocks in memory
     unsigned bloom_bits = 10;      // a key; 0: no filters
     Compression compression = Compression::none;
+
+    Memtables memtables = Memtables::dram;
+    size_t persistent_bytes =
+        256 << 20; // of a memtable in the container. At creation the container gets
+                   // room for this, or for three with `mutable_persistent` and
+                   // `immutable_persistent`
+    uint64_t container_bytes = UINT64_C(64)
+                               << 30; // which the container never exceeds; used at its creation
+
+    // Used once, and noted in the file PLACES of the store. Empty: in the directory of the store.
+    std::string container = {};      // path of the container
+    std::string fast_directory = {}; // of tables of upper levels, for instance on faster storage
+
+    unsigned fast_levels = 0; // tables of so many levels go to the fast directory
+    unsigned read_workers =
+        0; // threads that help a get: they search some tables while it searches others,
+           // if this has been faster lately (4.3)
 };
 
 // Some writes that happen together. Not thread-safe.

@@ -40,8 +40,9 @@ void State::apply(const Edit &edit, const Tables &opened)
     last_sequence = edit.last_sequence ? edit.last_sequence : last_sequence;
 }
 
-std::optional<State> read_manifest(const std::string &directory, BlockCache &cache)
+std::optional<State> read_manifest(const Places &places, BlockCache &cache)
 {
+    const std::string &directory = places.directory;
     const std::string current = directory + "/" + current_name;
     if (!exists(current))
         return {};
@@ -67,7 +68,7 @@ std::optional<State> read_manifest(const std::string &directory, BlockCache &cac
     all.added = std::move(tables);
     Tables opened;
     for (const auto &[level, info] : all.added)
-        opened.push_back(std::make_shared<Table>(directory, info, cache));
+        opened.push_back(std::make_shared<Table>(places, info, cache));
     state.apply(all, opened);
     return state;
 }

@@ -18,7 +18,7 @@ struct State {
 };
 
 // Read the manifest. No value: the directory has no store.
-std::optional<State> read_manifest(const std::string &directory, BlockCache &cache);
+std::optional<State> read_manifest(const Places &places, BlockCache &cache);
 
 class Manifest
 {

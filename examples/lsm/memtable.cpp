@@ -1,9 +1,7 @@
-// A node, its tower, its key and its value are one piece of memory. A search takes a logarithmic number
-// of steps.
+// A search takes a logarithmic number of steps.
 #include "lsm/memtable.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace lsm
 {
@@ -11,41 +9,54 @@ namespace
 {
 
 constexpr unsigned height_max = 12, branching = 4; // good for 16 million nodes
-constexpr size_t chunk_bytes = 64 << 10;
 
 } // namespace
 
 struct Memtable::Node {
-    uint32_t key_bytes, value_bytes;
-    const char *text;            // the key, then the value
-    std::atomic<Node *> next[1]; // as many as it is high
+    uint32_t value_bytes;
+    uint32_t key_bytes : 24, height : 8;
+    const char *text;            // the value
+    std::atomic<Node *> next[1]; // as many as it is high; then the key
 
-    std::string_view key() const { return {text, key_bytes}; }
-    std::string_view value() const { return {text + key_bytes, value_bytes}; }
+    static size_t bytes(unsigned height, size_t key_bytes)
+    {
+        return sizeof(Node) + (height - 1) * sizeof(std::atomic<Node *>) + key_bytes;
+    }
+    size_t bytes() const { return bytes(height, key_bytes); }
+    char *key_text() { return reinterpret_cast<char *>(next + height); }
+    std::string_view key() const
+    {
+        return {reinterpret_cast<const char *>(next + height), key_bytes};
+    }
+    std::string_view value() const { return {text, value_bytes}; }
     Node *after(unsigned level) const { return next[level].load(std::memory_order_acquire); }
 };
 
-Memtable::Memtable()
+static_assert(key_max + tag_bytes < 1 << 24 && value_max <= UINT32_MAX);
+
+Memtable::Memtable(size_t filter_bytes)
+    : memory_(std::make_unique<HeapMemory>()), head_(make_head(*memory_)), height_(1),
+      filter_(filter_bytes)
 {
-    size_t bytes = sizeof(Node) + (height_max - 1) * sizeof(std::atomic<Node *>);
-    head_ = new (allocate(bytes)) Node{};
-    for (unsigned level = 1; level < height_max; level++)
-        new (&head_->next[level]) std::atomic<Node *>(nullptr);
 }
 
-Memtable::~Memtable() = default;
-
-char *Memtable::allocate(size_t bytes)
+Memtable::Memtable(std::unique_ptr<Memory> memory, Node *head, size_t filter_bytes)
+    : memory_(std::move(memory)), head_(head), height_(height_max), filter_(filter_bytes)
 {
-    bytes = (bytes + 7) / 8 * 8;
-    if (bytes > static_cast<size_t>(end_ - free_)) {
-        size_t size = std::max(bytes, chunk_bytes);
-        chunks_.push_back(std::make_unique_for_overwrite<char[]>(size));
-        free_ = chunks_.back().get();
-        end_ = free_ + size;
-        bytes_.fetch_add(size, std::memory_order_relaxed);
-    }
-    return std::exchange(free_, free_ + bytes);
+    while (height_ > 1 && !head_->after(height_ - 1))
+        height_--;
+    random_ += reinterpret_cast<uintptr_t>(this); // after a restart, other heights than before it
+}
+
+Memtable::Node *Memtable::make_head(Memory &memory)
+{
+    const size_t bytes = Node::bytes(height_max, 0);
+    char *at = memory.allocate(bytes);
+    memory.announce(at, bytes);
+    auto *head = new (at) Node{0, 0, height_max, nullptr, {}};
+    for (unsigned level = 1; level < height_max; level++)
+        new (&head->next[level]) std::atomic<Node *>(nullptr);
+    return head;
 }
 
 unsigned Memtable::draw_height()
@@ -78,34 +89,78 @@ Memtable::Node *Memtable::first_from(std::string_view key, Node **before) const
     return nullptr;
 }
 
-void Memtable::add(Sequence sequence, Kind kind, std::string_view user_key, std::string_view value)
+Memtable::Node *Memtable::make(std::string_view key, std::string_view value)
 {
-    unsigned height = draw_height();
-    size_t node_bytes = sizeof(Node) + (height - 1) * sizeof(std::atomic<Node *>);
-    size_t key_bytes = user_key.size() + tag_bytes;
-    char *memory = allocate(node_bytes + key_bytes + value.size()), *text = memory + node_bytes;
-    uint64_t tag = tag_of(sequence, kind);
-    std::copy(user_key.begin(), user_key.end(), text);
-    memcpy(text + user_key.size(), &tag, sizeof tag);
-    std::copy(value.begin(), value.end(), text + key_bytes);
-    auto *node = new (memory)
-        Node{static_cast<uint32_t>(key_bytes), static_cast<uint32_t>(value.size()), text, {}};
+    const unsigned height = draw_height();
+    const size_t bytes = Node::bytes(height, key.size());
+    char *at = memory_->allocate(bytes), *text = nullptr;
+    if (!value.empty()) {
+        try {
+            text = memory_->allocate(value.size());
+        } catch (...) {
+            memory_->release(at, bytes);
+            throw;
+        }
+        memory_->announce(text, value.size());
+        memcpy(text, value.data(), value.size());
+    }
+    memory_->announce(at, bytes);
+    auto *node = new (at) Node{
+        static_cast<uint32_t>(value.size()), static_cast<uint32_t>(key.size()), height, text, {}};
+    memcpy(node->key_text(), key.data(), key.size());
+    return node;
+}
 
+bool Memtable::link(Node *node)
+{
     Node *before[height_max];
     std::fill(before, before + height_max, head_);
-    first_from(node->key(), before);
-    if (height > height_.load(std::memory_order_relaxed))
+    const Node *at = first_from(node->key(), before);
+    if (at && at->key() == node->key())
+        return false;
+    filter_.add(user_key(node->key()));
+    if (node->height > height_.load(std::memory_order_relaxed))
         height_.store(
-            height,
+            node->height,
             std::memory_order_relaxed); // a reader that sees it early finds NULL in the head
-    for (unsigned level = 0; level < height; level++) {
+    for (unsigned level = 0; level < node->height; level++) {
+        memory_->announce(&before[level]->next[level], sizeof node->next[level]);
         new (&node->next[level]) std::atomic<Node *>(before[level]->after(level));
         before[level]->next[level].store(node, std::memory_order_release);
     }
+    return true;
+}
+
+void Memtable::release(Node *node)
+{
+    if (node->text)
+        memory_->release(const_cast<char *>(node->text), node->value_bytes);
+    memory_->release(node, node->bytes());
+}
+
+void Memtable::add(Sequence sequence, Kind kind, std::string_view user_key, std::string_view value)
+{
+    link(make(tagged(user_key, sequence, kind), value));
+}
+
+bool Memtable::free_first(Memory &memory, Node *head)
+{
+    Node *node = head->after(0);
+    if (!node)
+        return false;
+    memory.announce(head, head->bytes());
+    for (unsigned level = 0; level < node->height; level++)
+        head->next[level].store(node->after(level), std::memory_order_relaxed);
+    if (node->text)
+        memory.release(const_cast<char *>(node->text), node->value_bytes);
+    memory.release(node, node->bytes());
+    return true;
 }
 
 std::optional<Memtable::Found> Memtable::get(std::string_view key, Sequence sequence) const
 {
+    if (!may_have(key))
+        return {};
     Node *node = first_from(search_key(key, sequence), nullptr);
     if (!node || user_key(node->key()) != key)
         return {};

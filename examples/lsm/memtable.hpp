@@ -1,4 +1,7 @@
-// The newest writes, sorted, in memory: a skip list (Pugh, CACM 1990) in memory that only grows.
+// The newest writes, sorted, in memory: a skip list (Pugh, CACM 1990).
+//
+//     index node   sizes | pointer to the value | tower | key
+//     value        somewhere else in the same memory
 //
 // Invariants
 //   1. One thread inserts at a time. Any number may read meanwhile, without a lock.
@@ -9,8 +12,9 @@
 #define EXAMPLES_LSM_MEMTABLE_HPP
 
 #include "lsm/cursor.hpp"
+#include "lsm/filter.hpp"
+#include "lsm/memory.hpp"
 
-#include <atomic>
 #include <optional>
 
 namespace lsm
@@ -19,11 +23,20 @@ namespace lsm
 class Memtable
 {
   public:
-    Memtable();
-    ~Memtable();
+    struct Node;
+
+    // An empty one in ordinary memory. `filter_bytes`: of the filter of its keys; 0: none.
+    explicit Memtable(size_t filter_bytes = 0);
+    virtual ~Memtable() = default;
     Memtable(const Memtable &) = delete;
 
     void add(Sequence sequence, Kind kind, std::string_view key, std::string_view value);
+
+    // The two halves of add(), for many nodes that shall be there together. make() throws Error if
+    // there is no room. link() returns false if this version is there already.
+    Node *make(std::string_view key, std::string_view value); // the key has its tag
+    bool link(Node *node);
+    void release(Node *node); // never linked
 
     // The newest version of a key that `sequence` may see; no value if there is none. Valid as long as
     // the memtable.
@@ -32,25 +45,31 @@ class Memtable
         std::string_view value;
     };
     std::optional<Found> get(std::string_view user_key, Sequence sequence) const;
+    bool may_have(std::string_view user_key) const { return filter_.may_have(user_key); }
 
     std::unique_ptr<Cursor> cursor() const; // it must be gone before the memtable
-    size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+    size_t bytes() const { return memory_->bytes(); }
     bool empty() const;
+
+    // For memory that outlives the memtable: make an empty list, and free the first node of a list. The
+    // rest stays a list. free_first() returns false if there is none. Nobody may be reading.
+    static Node *make_head(Memory &memory);
+    static bool free_first(Memory &memory, Node *head);
+
+  protected:
+    Memtable(std::unique_ptr<Memory> memory, Node *head, size_t filter_bytes);
 
   private:
     friend class MemtableCursor;
-    struct Node;
 
-    char *allocate(size_t bytes);
     unsigned draw_height();
     Node *first_from(std::string_view key, Node **before) const;
 
-    std::vector<std::unique_ptr<char[]>> chunks_;
-    char *free_ = nullptr, *end_ = nullptr;
-    std::atomic<size_t> bytes_{0};
-    std::atomic<unsigned> height_{1};
-    uint64_t random_ = 0x9e3779b97f4a7c15;
+    std::unique_ptr<Memory> memory_;
     Node *head_;
+    std::atomic<unsigned> height_;
+    uint64_t random_ = 0x9e3779b97f4a7c15;
+    GrowingFilter filter_;
 };
 
 } // namespace lsm

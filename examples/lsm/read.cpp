@@ -68,18 +68,18 @@ class StoreIterator : public Iterator
 
 } // namespace
 
-PlainStore::Pinned PlainStore::pin(const Snapshot *snapshot)
+LsmStore::Pinned LsmStore::pin(const Snapshot *snapshot)
 {
     std::lock_guard guard(lock_);
-    return {memtable_, full_, version_,
+    return {buffers_, version_,
             snapshot ? static_cast<const StoreSnapshot *>(snapshot)->sequence : last_sequence_};
 }
 
-std::optional<std::string> PlainStore::get(std::string_view key, const Snapshot *snapshot)
+std::optional<std::string> LsmStore::get(std::string_view key, const Snapshot *snapshot)
 {
     const Pinned p = pin(snapshot);
-    for (const Memtable *table : {p.memtable.get(), p.full.get()})
-        if (auto found = table ? table->get(key, p.sequence) : std::nullopt)
+    for (const Buffer &buffer : *p.buffers)
+        if (auto found = buffer.table->get(key, p.sequence))
             return found->kind == Kind::value ? std::optional(std::string(found->value))
                                               : std::nullopt;
     auto found = p.version->get(key, p.sequence);
@@ -87,18 +87,17 @@ std::optional<std::string> PlainStore::get(std::string_view key, const Snapshot 
                                                : std::nullopt;
 }
 
-std::unique_ptr<Iterator> PlainStore::iterator(const Snapshot *snapshot)
+std::unique_ptr<Iterator> LsmStore::iterator(const Snapshot *snapshot)
 {
     auto p = std::make_shared<const Pinned>(pin(snapshot));
     Cursors cursors;
-    cursors.push_back(p->memtable->cursor());
-    if (p->full)
-        cursors.push_back(p->full->cursor());
+    for (const Buffer &buffer : *p->buffers)
+        cursors.push_back(buffer.table->cursor());
     p->version->add_cursors(cursors);
     return std::make_unique<StoreIterator>(p, merged(std::move(cursors)), p->sequence);
 }
 
-std::unique_ptr<Snapshot> PlainStore::snapshot()
+std::unique_ptr<Snapshot> LsmStore::snapshot()
 {
     std::lock_guard guard(lock_);
     snapshots_.insert(last_sequence_);
@@ -111,7 +110,7 @@ StoreSnapshot::~StoreSnapshot()
     store_.snapshots_.erase(store_.snapshots_.find(sequence));
 }
 
-std::optional<std::string> PlainStore::property(std::string_view name)
+std::optional<std::string> LsmStore::property(std::string_view name)
 {
     std::lock_guard guard(lock_);
     std::string text;
@@ -125,7 +124,7 @@ std::optional<std::string> PlainStore::property(std::string_view name)
     return text;
 }
 
-void PlainStore::check()
+void LsmStore::check()
 {
     const Pinned p = pin(nullptr);
     for (const auto &table : p.version->all())

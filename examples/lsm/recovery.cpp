@@ -1,9 +1,11 @@
-// Opening: read the manifest, write what the logs have to level 0, and begin a new log and a new
-// manifest. If it fails, or a crash ends it, the old manifest and the old logs still count.
+// Opening: read the manifest, map the container, and read the logs. What is not in tables yet becomes the
+// memtables of the store, which are written in the background as usual. Then a new manifest begins. If it
+// fails, or a crash ends it, the old manifest and the old logs still count.
 #include "lsm/store.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <unistd.h>
 
 namespace lsm
@@ -17,6 +19,11 @@ void demand(bool holds, const std::string &directory, const char *what)
 {
     if (!holds)
         throw Error(EINVAL, directory + ": " + what);
+}
+
+std::string absolute(const std::string &path)
+{
+    return std::filesystem::absolute(path);
 }
 
 struct Name {
@@ -47,35 +54,36 @@ Name parse(std::string_view name)
 
 std::unique_ptr<Store> Store::open(const std::string &directory, const Options &options)
 {
-    demand(options.memtable_bytes >= memtable_min, directory,
-           "options.memtable_bytes must be at least 256 KiB");
+    demand(options.memtable_bytes >= memtable_min && options.persistent_bytes >= memtable_min,
+           directory, "options.memtable_bytes and persistent_bytes must be at least 256 KiB");
     demand(options.table_bytes > 0 && options.level_bytes > 0 && options.block_bytes > 0, directory,
            "options.table_bytes, level_bytes and block_bytes must not be 0");
     demand(options.bloom_bits <= 64, directory, "options.bloom_bits must be at most 64");
     if (options.create)
         make_directory(directory);
-    return std::make_unique<PlainStore>(directory, options);
+    return std::make_unique<LsmStore>(directory, options);
 }
 
-PlainStore::PlainStore(const std::string &directory, const Options &options)
-    : directory_(directory), options_(options), directory_lock_(directory),
-      cache_(options.cache_bytes)
+LsmStore::LsmStore(const std::string &directory, const Options &options)
+    : options_(options), directory_lock_(directory), cache_(options.cache_bytes),
+      places_(Places::read(directory))
 {
     recover();
     begin_work();
 }
 
-PlainStore::~PlainStore()
+LsmStore::~LsmStore()
 {
     end_work();
 }
 
-void PlainStore::recover()
+void LsmStore::recover()
 {
+    const std::string &directory = places_.directory;
     std::vector<uint64_t> logs;
     uint64_t next = 1;
     bool has_data = false;
-    for (const std::string &file : names_in(directory_)) {
+    for (const std::string &file : names_in(directory)) {
         const auto [kind, number] = parse(file);
         if (kind.empty())
             continue;
@@ -86,71 +94,164 @@ void PlainStore::recover()
             has_data |= File(log_path(number), File::Use::read).size() > 0;
         }
     }
-    std::optional<State> state = read_manifest(directory_, cache_);
+    std::optional<State> state = read_manifest(places_, cache_);
     if (!state && has_data)
         throw Error(EBADMSG,
-                    directory_ +
+                    directory +
                         "/CURRENT: is missing; restore it: it has the name of the newest MANIFEST");
     if (!state && !options_.create)
-        throw Error(ENOENT, directory_ + ": has no store; to make one, open it with `create`");
+        throw Error(ENOENT, directory + ": has no store; to make one, open it with `create`");
     if (!state)
         state.emplace();
     next_number_ = std::max(next, state->next_number);
+    last_sequence_ = state->last_sequence;
 
-    std::sort(logs.begin(), logs.end());
-    for (uint64_t log : logs)
-        if (log >= state->log) {
-            Memtable memtable;
-            replay(log, memtable, state->last_sequence);
-            if (!memtable.empty())
-                add_table(*state, memtable);
-        }
-    state->log = log_number_ = next_number_++;
-    log_ = std::make_shared<Log>(log_path(log_number_));
+    open_places();
+    std::erase_if(logs, [&](uint64_t number) { return number < state->log; });
+    take(found_buffers(logs));
     const uint64_t manifest = next_number_++;
     state->next_number = next_number_;
-    manifest_ = std::make_unique<Manifest>(directory_, manifest, *state);
+    manifest_ = std::make_unique<Manifest>(directory, manifest, *state);
     version_ = std::make_shared<const Version>(state->version);
-    last_sequence_ = state->last_sequence;
     delete_files([&](std::string_view kind, uint64_t number) {
         if (kind == "manifest")
             return number != manifest;
         if (kind == "log")
-            return number != log_number_;
+            return std::none_of(buffers_->begin(), buffers_->end(),
+                                [&](const Buffer &b) { return b.log_number == number; });
         const Tables all = version_->all();
         return std::none_of(all.begin(), all.end(),
                             [&](const auto &t) { return t->info().number == number; });
     });
 }
 
-void PlainStore::replay(uint64_t log, Memtable &memtable, Sequence &last)
+void LsmStore::open_places()
 {
-    const std::string path = log_path(log);
+    const bool is_new = places_.container.empty();
+    if (is_new && options_.memtables != Memtables::dram) {
+        const unsigned memtables = options_.memtables == Memtables::persistent_only ? 1 : 3;
+        places_.container =
+            options_.container.empty() ? "memtables.pm" : absolute(options_.container);
+        container_ = std::make_unique<Container>(places_.container_path(), true,
+                                                 memtables * options_.persistent_bytes,
+                                                 options_.container_bytes);
+        places_.container_id = container_->id();
+        places_.write();
+    } else if (!is_new) {
+        container_ = std::make_unique<Container>(places_.container_path(), false, 0, 0);
+        if (container_->id() != places_.container_id)
+            throw Error(EBADMSG, places_.container_path() +
+                                     ": has the memtables of another store; restore those of " +
+                                     places_.directory + " from a backup");
+    }
+    if (places_.fast.empty() && !options_.fast_directory.empty()) {
+        make_directory(options_.fast_directory);
+        places_.fast = absolute(options_.fast_directory);
+        places_.write();
+    }
+    demand(options_.fast_levels == 0 || !places_.fast.empty(), places_.directory,
+           "options.fast_levels needs a fast_directory");
+}
+
+// What has writes that may be in no table: memtables in the container, and logs.
+Buffers LsmStore::found_buffers(const std::vector<uint64_t> &logs) const
+{
+    Buffers found;
+    if (container_)
+        for (const auto &table : container_->memtables())
+            found.push_back({table, nullptr, 0, table->first(), table->last(), true});
+    for (const uint64_t number : logs) {
+        Buffer buffer = {std::make_shared<Memtable>(options_.memtable_bytes / filter_share),
+                         std::make_shared<Log>(log_path(number)),
+                         number,
+                         0,
+                         0,
+                         true};
+        replay(buffer);
+        found.push_back(std::move(buffer));
+    }
+    return found;
+}
+
+void LsmStore::replay(Buffer &buffer) const
+{
+    const std::string path = log_path(buffer.log_number);
     read_log(path, [&](std::string_view record) {
-        Sequence end = read_batch(
-            record, [&](Sequence sequence, Kind kind, std::string_view key,
-                        std::string_view value) { memtable.add(sequence, kind, key, value); });
+        const Sequence first = BatchAccess::sequence(record);
+        const Sequence end = read_batch(
+            record, first,
+            [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
+                buffer.table->add(sequence, kind, key, value);
+            });
         if (end == 0)
             damaged(path, 0, "a batch in the log makes no sense");
-        last = std::max(last, end - 1);
+        if (buffer.first == 0)
+            buffer.first = first;
+        buffer.last = end - 1;
     });
 }
 
-void PlainStore::add_table(State &state, const Memtable &memtable)
+// Make memtables of what was found, as far as no write is missing between them. After a power failure the
+// last writes of a log may be missing, if none asked for `sync` since. Then all that came later goes, too.
+void LsmStore::take(Buffers found)
 {
-    Edit edit;
-    edit.added.emplace_back(0, write_table(memtable, next_number_++));
-    state.apply(edit, {std::make_shared<Table>(directory_, edit.added[0].second, cache_)});
+    std::sort(found.begin(), found.end(), [](const Buffer &a, const Buffer &b) {
+        return std::pair(a.last, a.first) < std::pair(b.last, b.first);
+    });
+    Buffers taken; // from old to new
+    bool has_gap = false, may_have_gap = false;
+    for (Buffer &buffer : found) {
+        may_have_gap |= buffer.log && buffer.table->empty();
+        const bool is_needed = buffer.last >= buffer.first && buffer.last > last_sequence_;
+        has_gap |= is_needed && buffer.first > last_sequence_ + 1;
+        if (has_gap && !may_have_gap)
+            throw Error(EBADMSG, places_.directory + ": the log with the writes from number " +
+                                     std::to_string(last_sequence_ + 1) +
+                                     " on is missing; restore it from a backup");
+        if (is_needed && !has_gap) {
+            last_sequence_ = buffer.last;
+            may_have_gap = buffer.log != nullptr;
+            taken.push_back(std::move(buffer));
+        } else if (buffer.persistent()) {
+            buffer.persistent()->set_unneeded();
+        }
+    }
+    buffers_ = std::make_shared<Buffers>(taken.rbegin(), taken.rend());
+    go_on();
+}
+
+// Which of the memtables that were found takes writes again?
+void LsmStore::go_on()
+{
+    const auto unseal = [&](size_t index) {
+        change_buffers([&](Buffers &buffers) { buffers[index].sealed = false; });
+    };
+    const bool in_place = options_.memtables == Memtables::mutable_persistent ||
+                          options_.memtables == Memtables::persistent_only;
+    if (in_place && !buffers_->empty() && buffers_->front().persistent() &&
+        !is_full(buffers_->front()))
+        unseal(0);
+    else
+        begin_buffer();
+    if (options_.memtables == Memtables::immutable_persistent)
+        for (size_t i = 1; i < buffers_->size(); i++)
+            if ((*buffers_)[i].persistent()) {
+                if (!is_full((*buffers_)[i]))
+                    unseal(i);
+                break;
+            }
 }
 
 // What cannot be deleted now is tried again at the next opening.
-void PlainStore::delete_files(const std::function<bool(std::string_view, uint64_t)> &which)
+void LsmStore::delete_files(const std::function<bool(std::string_view, uint64_t)> &which)
 {
-    for (const std::string &file : names_in(directory_)) {
-        const auto [kind, number] = parse(file);
-        if (!kind.empty() && which(kind, number))
-            unlink((directory_ + "/" + file).c_str());
-    }
+    for (const std::string &directory : {places_.directory, places_.fast})
+        if (!directory.empty())
+            for (const std::string &file : names_in(directory)) {
+                const auto [kind, number] = parse(file);
+                if (!kind.empty() && which(kind, number))
+                    unlink((directory + "/" + file).c_str());
+            }
 }
 
 } // namespace lsm

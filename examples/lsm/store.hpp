@@ -1,31 +1,56 @@
 // The store as it is while open. lsm.hpp is what users see.
 //
-// A write passes these: writers_ (one thread writes for all that wait), the log, the memtable. Two
-// threads work in the background: one writes full memtables to level 0, and one merges levels.
+// A write passes these: writers_ (one thread writes for all that wait), then log and memtable, or a memtable
+// in persistent memory. Three threads work in the background. One writes full memtables to level 0, one
+// merges levels, and one keeps things ready: it makes the next log, moves memtables to persistent memory,
+// and frees there.
 //
-// Locks. `lock_` guards all members below it. Nobody does I/O with it, but for beginning a log. Whoever
-// changes the version takes `edits_lock_` first. So the manifest has the edits in the order of the versions.
+// Locks. `lock_` guards all members below it. Nobody does I/O with it, but for a log that is not ready yet.
+// Whoever changes the version takes `edits_lock_` first. So the manifest has the edits in the order of the
+// versions. The order of locks is edits_lock_, lock_, Container::lock.
 #ifndef EXAMPLES_LSM_STORE_HPP
 #define EXAMPLES_LSM_STORE_HPP
 
 #include "lsm/batch.hpp"
 #include "lsm/compaction.hpp"
 #include "lsm/manifest.hpp"
+#include "lsm/persistent.hpp"
 
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <set>
 #include <thread>
 
 namespace lsm
 {
 
-class PlainStore : public Store
+// A memtable, and where its writes are durable: in its log, or in itself.
+struct Buffer {
+    std::shared_ptr<Memtable> table;
+    std::shared_ptr<Log> log; // NULL: the memtable is persistent
+    uint64_t log_number = 0;
+    Sequence first = 0;  // its oldest write
+    Sequence last = 0;   // its newest write, if it is sealed
+    bool sealed = false; // no more writes come
+
+    PersistentMemtable *persistent() const
+    {
+        return log ? nullptr : static_cast<PersistentMemtable *>(table.get());
+    }
+};
+
+// From new to old: every write of one is newer than all of the next. The first takes the writes.
+using Buffers = std::vector<Buffer>;
+
+constexpr size_t filter_share = 64; // a byte of filter for so many of a memtable
+
+class LsmStore : public Store
 {
   public:
-    PlainStore(const std::string &directory, const Options &options);
-    ~PlainStore() override;
+    LsmStore(const std::string &directory, const Options &options);
+    ~LsmStore() override;
 
     void put(std::string_view key, std::string_view value, WriteOptions how) override;
     void remove(std::string_view key, WriteOptions how) override;
@@ -44,8 +69,11 @@ class PlainStore : public Store
 
     // recovery.cpp
     void recover();
-    void replay(uint64_t log, Memtable &memtable, Sequence &last);
-    void add_table(State &state, const Memtable &memtable);
+    void open_places();
+    Buffers found_buffers(const std::vector<uint64_t> &logs) const;
+    void replay(Buffer &buffer) const;
+    void take(Buffers found);
+    void go_on();
     void delete_files(const std::function<bool(std::string_view kind, uint64_t number)> &which);
 
     // write.cpp
@@ -53,31 +81,49 @@ class PlainStore : public Store
     void enqueue(Writer &writer);
     void write_group(Guard &guard, Writer &leader);
     void append_group(Guard &guard, Writer &leader, size_t &count);
+    static void write_to_log(const Buffer &to, const std::vector<const Batch *> &group,
+                             Sequence first, bool sync, bool &unknown);
+    static void write_to_container(const Buffer &to, const std::vector<const Batch *> &group,
+                                   Sequence first, bool &unknown);
     void turn_memtable(Guard &guard);
     void make_room(Guard &guard);
     void wait_for_background(Guard &guard);
-    void begin_log();
+
+    // buffers.cpp
+    bool is_full(const Buffer &buffer) const;
+    bool may_begin_buffer() const;
+    void begin_buffer();
+    Buffer logged_buffer(uint64_t number) const;
+    Buffer persistent_buffer();
+    void change_buffers(const std::function<void(Buffers &)> &change);
     std::string log_path(uint64_t number) const;
 
     // background.cpp
     template <class Step> void work(Step step);
     void begin_work();
     void end_work();
-    bool flush_step();
     bool merge_step();
-    TableInfo write_table(const Memtable &memtable, uint64_t number);
     void install(Edit edit, const std::function<void()> &also);
     uint64_t new_number();
     void want();
     Sequence oldest_snapshot() const;
 
+    // flush.cpp
+    bool flush_step();
+    bool keep_ready_step();
+    bool prepare_log();
+    bool move_step();
+    void move(const Buffer &from, PersistentMemtable &to);
+    TableInfo write_table(const Memtable &memtable, uint64_t number);
+
     // read.cpp
     Pinned pin(const Snapshot *snapshot);
 
-    const std::string directory_;
     const Options options_;
     DirectoryLock directory_lock_;
     BlockCache cache_;
+    Places places_;
+    std::unique_ptr<Container> container_; // NULL: none
     std::mutex edits_lock_;
     std::unique_ptr<Manifest> manifest_;
 
@@ -87,28 +133,28 @@ class PlainStore : public Store
     std::condition_variable wanted_; // there is work for the background
     uint64_t wishes_ = 0;            // how often that was said
     std::shared_ptr<const Version> version_;
-    std::shared_ptr<Memtable> memtable_ = std::make_shared<Memtable>(),
-                              full_;      // full_: is being written to level 0
-    std::shared_ptr<Log> log_, full_log_; // of the two memtables
-    uint64_t log_number_ = 0, next_number_ = 1;
+    std::shared_ptr<const Buffers> buffers_ = std::make_shared<Buffers>();
+    std::optional<Buffer> ready_; // to be the next with a log
+    uint64_t next_number_ = 1;
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;
     std::multiset<Sequence> snapshots_;
     std::array<std::string, levels> cursors_; // for next_compaction()
     std::optional<unsigned> whole_;           // compact() wants this level merged
+    unsigned draining_ = 0;      // calls of compact() that want all memtables in tables
     std::exception_ptr trouble_; // the background's last attempt failed; it tries again
     std::exception_ptr broken_;  // nobody knows what survives: no more writes
     bool stopping_ = false;
     uint64_t stalls_ = 0, longest_stall_us_ = 0;
 
-    std::thread flusher_, merger_;
+    std::thread flusher_, merger_, keeper_;
 
     friend class StoreSnapshot;
 };
 
 // The mutable part of the store that a read needs, as it was at one moment.
-struct PlainStore::Pinned {
-    std::shared_ptr<const Memtable> memtable, full;
+struct LsmStore::Pinned {
+    std::shared_ptr<const Buffers> buffers;
     std::shared_ptr<const Version> version;
     Sequence sequence;
 };
@@ -116,11 +162,11 @@ struct PlainStore::Pinned {
 class StoreSnapshot : public Snapshot
 {
   public:
-    StoreSnapshot(PlainStore &store, Sequence sequence) : store_(store), sequence(sequence) {}
+    StoreSnapshot(LsmStore &store, Sequence sequence) : store_(store), sequence(sequence) {}
     ~StoreSnapshot() override;
 
   private:
-    PlainStore &store_;
+    LsmStore &store_;
 
   public:
     const Sequence sequence;

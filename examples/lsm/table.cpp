@@ -33,9 +33,8 @@ BlockPlace place_in(std::string_view value)
 
 } // namespace
 
-Table::Table(const std::string &directory, TableInfo info, BlockCache &cache)
-    : info_(std::move(info)), file_(table_path(directory, info_.number), File::Use::read),
-      cache_(cache)
+Table::Table(const Places &places, TableInfo info, BlockCache &cache)
+    : info_(std::move(info)), file_(table_path(places, info_), File::Use::read), cache_(cache)
 {
     if (file_.size() != info_.bytes || file_.size() < footer_bytes)
         damaged(file_.path(), file_.size(),

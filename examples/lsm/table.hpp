@@ -14,7 +14,10 @@
 #include "lsm/file.hpp"
 #include "lsm/filter.hpp"
 #include "lsm/lsm.hpp"
-#include "lsm/memtable.hpp"
+#include "lsm/places.hpp"
+
+#include <atomic>
+#include <optional>
 
 namespace lsm
 {
@@ -27,18 +30,19 @@ struct BlockPlace {
 struct TableInfo {
     uint64_t number = 0, bytes = 0;
     std::string smallest, largest;
+    bool fast = false; // it lies in the directory of fast tables
 };
 
-inline std::string table_path(const std::string &directory, uint64_t number)
+inline std::string table_path(const Places &places, const TableInfo &table)
 {
-    return numbered_path(directory, number, "table");
+    return numbered_path(places.of_tables(table.fast), table.number, "table");
 }
 
 // Writes a table. If it goes away before finish() returns, so does the file.
 class TableBuilder
 {
   public:
-    TableBuilder(const std::string &directory, uint64_t number, const Options &options);
+    TableBuilder(const Places &places, uint64_t number, bool fast, const Options &options);
     ~TableBuilder();
     void add(std::string_view key, std::string_view value); // in order
     TableInfo finish(); // the file survives a power failure; its name may not
@@ -49,10 +53,10 @@ class TableBuilder
     BlockPlace write(std::string_view contents);
 
     const Options &options_;
+    TableInfo info_;
     File file_;
     BlockBuilder block_, index_;
     FilterBuilder filter_;
-    TableInfo info_;
     bool finished_ = false;
 };
 
@@ -60,7 +64,7 @@ class TableBuilder
 class Table
 {
   public:
-    Table(const std::string &directory, TableInfo info, BlockCache &cache);
+    Table(const Places &places, TableInfo info, BlockCache &cache);
     ~Table();
     Table(const Table &) = delete;
 

@@ -9,11 +9,10 @@
 namespace lsm
 {
 
-TableBuilder::TableBuilder(const std::string &directory, uint64_t number, const Options &options)
-    : options_(options), file_(table_path(directory, number), File::Use::append),
-      filter_(options.bloom_bits)
+TableBuilder::TableBuilder(const Places &places, uint64_t number, bool fast, const Options &options)
+    : options_(options), info_{number, 0, {}, {}, fast},
+      file_(table_path(places, info_), File::Use::append), filter_(options.bloom_bits)
 {
-    info_.number = number;
 }
 
 TableBuilder::~TableBuilder()

@@ -72,7 +72,8 @@ enum Field : uint64_t {
     next_number_field,
     last_sequence_field,
     added_field,
-    removed_field
+    removed_field,
+    added_fast_field
 };
 
 } // namespace
@@ -88,7 +89,7 @@ std::string Edit::text() const
             put_varint(text, value);
         }
     for (const auto &[level, table] : added) {
-        put_varint(text, added_field);
+        put_varint(text, table.fast ? added_fast_field : added_field);
         for (uint64_t number : {uint64_t(level), table.number, table.bytes})
             put_varint(text, number);
         put_string(text, table.smallest);
@@ -106,7 +107,7 @@ std::optional<Edit> Edit::of(std::string_view text)
     Edit edit;
     Reader in{text};
     while (in.ok && !in.rest.empty()) {
-        switch (in.varint()) {
+        switch (const uint64_t field = in.varint()) {
         case log_field:
             edit.log = in.varint();
             break;
@@ -116,10 +117,11 @@ std::optional<Edit> Edit::of(std::string_view text)
         case last_sequence_field:
             edit.last_sequence = in.varint();
             break;
-        case added_field: {
+        case added_field:
+        case added_fast_field: {
             uint64_t level = in.varint();
             TableInfo table{in.varint(), in.varint(), std::string(in.string()),
-                            std::string(in.string())};
+                            std::string(in.string()), field == added_fast_field};
             in.ok &= level < levels && table.smallest.size() >= tag_bytes &&
                      table.largest.size() >= tag_bytes;
             edit.added.emplace_back(static_cast<unsigned>(level), std::move(table));

@@ -1,5 +1,5 @@
-// The way of a write. Threads that write stand in a queue. The first writes for all behind it that fit:
-// one record of the log, and one sync if somebody wants one. (As LevelDB does.)
+// The way of a write. Threads that write stand in a queue. The first writes for all behind it that fit: one
+// record of the log, and one sync if somebody wants one, or one commit of the container. (As LevelDB does.)
 #include "lsm/store.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr size_t level0_slow = 8, level0_stop = 12;
 
 } // namespace
 
-struct PlainStore::Writer {
+struct LsmStore::Writer {
     const Batch *batch; // NULL: begin a new memtable instead
     bool sync;
     bool done = false;
@@ -26,33 +26,33 @@ struct PlainStore::Writer {
     std::condition_variable turn{};
 };
 
-void PlainStore::put(std::string_view key, std::string_view value, WriteOptions how)
+void LsmStore::put(std::string_view key, std::string_view value, WriteOptions how)
 {
     Batch batch;
     batch.put(key, value);
     write(batch, how);
 }
 
-void PlainStore::remove(std::string_view key, WriteOptions how)
+void LsmStore::remove(std::string_view key, WriteOptions how)
 {
     Batch batch;
     batch.remove(key);
     write(batch, how);
 }
 
-void PlainStore::write(const Batch &batch, WriteOptions how)
+void LsmStore::write(const Batch &batch, WriteOptions how)
 {
     Writer writer{&batch, how.sync};
     enqueue(writer);
 }
 
-void PlainStore::begin_memtable()
+void LsmStore::begin_memtable()
 {
     Writer writer{nullptr, false};
     enqueue(writer);
 }
 
-void PlainStore::enqueue(Writer &writer)
+void LsmStore::enqueue(Writer &writer)
 {
     Guard guard(lock_);
     writers_.push_back(&writer);
@@ -63,7 +63,7 @@ void PlainStore::enqueue(Writer &writer)
         std::rethrow_exception(writer.error);
 }
 
-void PlainStore::write_group(Guard &guard, Writer &leader)
+void LsmStore::write_group(Guard &guard, Writer &leader)
 {
     size_t count = 1;
     try {
@@ -88,58 +88,104 @@ void PlainStore::write_group(Guard &guard, Writer &leader)
 }
 
 // Write the batches of the first `count` writers, which it counts.
-void PlainStore::append_group(Guard &guard, Writer &leader, size_t &count)
+void LsmStore::append_group(Guard &guard, Writer &leader, size_t &count)
 {
-    Batch group = *leader.batch;
+    std::vector<const Batch *> group = {leader.batch};
+    size_t bytes = leader.batch->bytes(), writes = leader.batch->count();
     for (; count < writers_.size(); count++) {
         const Writer &next = *writers_[count];
         if (!next.batch || (next.sync && !leader.sync) ||
-            group.bytes() + next.batch->bytes() > group_bytes_max)
+            bytes + next.batch->bytes() > group_bytes_max)
             break;
-        BatchAccess::append(group, *next.batch);
+        group.push_back(next.batch);
+        bytes += next.batch->bytes();
+        writes += next.batch->count();
     }
-    if (last_sequence_ + group.count() > sequence_max)
+    if (last_sequence_ + writes > sequence_max)
         throw Error(EOVERFLOW,
-                    directory_ + ": all sequence numbers are used; copy the pairs to a new store");
-    BatchAccess::set_sequence(group, last_sequence_ + 1);
-    Log &log = *log_;
-    Memtable &memtable = *memtable_;
-    const std::shared_ptr<Log> before = leader.sync ? full_log_ : nullptr;
-    guard.unlock(); // only the first writer of the queue changes log and memtable
+                    places_.directory +
+                        ": all sequence numbers are used; copy the pairs to a new store");
+    const std::shared_ptr<const Buffers> buffers = buffers_;
+    const Sequence first = last_sequence_ + 1;
+    guard.unlock(); // only the first writer of the queue changes the first memtable
     std::exception_ptr error;
-    bool is_appended = false;
+    bool unknown = false;
     try {
-        log.append(BatchAccess::text(group));
-        is_appended = true;
-        if (before) // its writes came first, and may not survive a power failure yet
-            before->sync();
-        if (leader.sync)
-            log.sync();
-        read_batch(BatchAccess::text(group),
-                   [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
-                       memtable.add(sequence, kind, key, value);
-                   });
+        if (leader.sync) // earlier writes may not survive a power failure yet
+            for (const Buffer &buffer : *buffers)
+                if (buffer.log && buffer.sealed)
+                    buffer.log->sync();
+        if (buffers->front().log)
+            write_to_log(buffers->front(), group, first, leader.sync, unknown);
+        else
+            write_to_container(buffers->front(), group, first, unknown);
     } catch (...) {
         error = std::current_exception();
     }
     guard.lock();
-    if (error && is_appended) // the log has it, and it may survive a crash or not
+    if (error && unknown)
         broken_ = error;
     if (error)
         std::rethrow_exception(error);
-    last_sequence_ += group.count();
+    last_sequence_ += writes;
 }
 
-void PlainStore::turn_memtable(Guard &guard)
+// `unknown`: it failed, but may survive a crash.
+void LsmStore::write_to_log(const Buffer &to, const std::vector<const Batch *> &group,
+                            Sequence first, bool sync, bool &unknown)
 {
-    while (full_)
-        wait_for_background(guard);
-    if (!memtable_->empty())
-        begin_log();
+    Batch whole = *group[0];
+    for (size_t i = 1; i < group.size(); i++)
+        BatchAccess::append(whole, *group[i]);
+    BatchAccess::set_sequence(whole, first);
+    to.log->append(BatchAccess::text(whole));
+    unknown = true;
+    if (sync)
+        to.log->sync();
+    read_batch(BatchAccess::text(whole), first,
+               [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
+                   to.table->add(sequence, kind, key, value);
+               });
+    unknown = false;
 }
 
-// Wait until the memtable has room; perhaps begin a new one. The first writer of the queue calls it.
-void PlainStore::make_room(Guard &guard)
+// First make all nodes, which may find no room, and then link them.
+void LsmStore::write_to_container(const Buffer &to, const std::vector<const Batch *> &group,
+                                  Sequence first, bool &unknown)
+{
+    PersistentMemtable &table = *to.persistent();
+    Container::Hold hold(table.container().lock);
+    std::vector<Memtable::Node *> made;
+    Sequence next = first;
+    try {
+        for (const Batch *batch : group)
+            next = read_batch(
+                BatchAccess::text(*batch), next,
+                [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
+                    made.push_back(table.make(tagged(key, sequence, kind), value));
+                });
+    } catch (...) {
+        for (Memtable::Node *node : made)
+            table.release(node);
+        throw;
+    }
+    unknown = true;
+    for (Memtable::Node *node : made)
+        table.link(node);
+    table.commit(next - 1);
+    unknown = false;
+}
+
+void LsmStore::turn_memtable(Guard &guard)
+{
+    while (!may_begin_buffer())
+        wait_for_background(guard);
+    if (!buffers_->front().table->empty() && options_.memtables != Memtables::persistent_only)
+        begin_buffer();
+}
+
+// Wait until the first memtable has room; perhaps begin a new one. The first writer of the queue calls it.
+void LsmStore::make_room(Guard &guard)
 {
     bool may_slow = true;
     for (;;) {
@@ -151,17 +197,17 @@ void PlainStore::make_room(Guard &guard)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             guard.lock();
             may_slow = false;
-        } else if (memtable_->bytes() < options_.memtable_bytes) {
+        } else if (!is_full(buffers_->front())) {
             return;
-        } else if (full_ || waiting >= level0_stop) {
+        } else if (waiting >= level0_stop || !may_begin_buffer()) {
             wait_for_background(guard);
         } else {
-            begin_log();
+            begin_buffer();
         }
     }
 }
 
-void PlainStore::wait_for_background(Guard &guard)
+void LsmStore::wait_for_background(Guard &guard)
 {
     if (trouble_)
         std::rethrow_exception(trouble_);
@@ -171,24 +217,6 @@ void PlainStore::wait_for_background(Guard &guard)
         std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - before).count();
     stalls_++;
     longest_stall_us_ = std::max(longest_stall_us_, static_cast<uint64_t>(us));
-}
-
-// The memtable is full: begin another, with a log of its own. If that fails, all is as before.
-void PlainStore::begin_log()
-{
-    uint64_t number = next_number_++;
-    auto log = std::make_shared<Log>(log_path(number));
-    sync_directory(directory_);
-    auto memtable = std::make_shared<Memtable>();
-    full_ = std::exchange(memtable_, std::move(memtable));
-    full_log_ = std::exchange(log_, std::move(log));
-    log_number_ = number;
-    want();
-}
-
-std::string PlainStore::log_path(uint64_t number) const
-{
-    return numbered_path(directory_, number, "log");
 }
 
 } // namespace lsm

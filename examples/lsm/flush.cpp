@@ -1,0 +1,145 @@
+// What becomes of full memtables: a table of level 0, or part of a larger one in the container.
+//
+// The oldest goes first, so that tables of level 0 are in order. A memtable in the container that takes
+// others stays until it is full. It is always behind those that are to move there.
+#include "lsm/store.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace lsm
+{
+namespace
+{
+
+constexpr unsigned move_at_once = 100; // nodes of one commit
+
+} // namespace
+
+bool LsmStore::flush_step()
+{
+    Buffer full;
+    {
+        std::lock_guard guard(lock_);
+        full = buffers_->back();
+        const bool moves = full.log && options_.memtables == Memtables::immutable_persistent;
+        if (!full.sealed || moves || broken_)
+            return false;
+    }
+    Edit edit;
+    edit.log = full.log ? full.log_number + 1 : 0;
+    edit.last_sequence = full.last;
+    if (!full.table->empty())
+        edit.added.emplace_back(0, write_table(*full.table, new_number()));
+    install(std::move(edit), [&] {
+        change_buffers([](Buffers &buffers) { buffers.pop_back(); });
+        if (full.persistent())
+            full.persistent()->set_unneeded();
+    });
+    if (full.log)
+        unlink(log_path(full.log_number).c_str());
+    return true;
+}
+
+TableInfo LsmStore::write_table(const Memtable &memtable, uint64_t number)
+{
+    const bool is_fast = options_.fast_levels > 0;
+    TableBuilder builder(places_, number, is_fast, options_);
+    auto from = memtable.cursor();
+    for (from->seek_to_first(); from->valid(); from->next())
+        builder.add(from->key(), from->value());
+    TableInfo info = builder.finish();
+    sync_directory(places_.of_tables(is_fast));
+    return info;
+}
+
+bool LsmStore::keep_ready_step()
+{
+    return prepare_log() || move_step() || (container_ && container_->free_some());
+}
+
+// Make the next memtable with a log, so that no writer waits for the file system.
+bool LsmStore::prepare_log()
+{
+    uint64_t number;
+    {
+        std::lock_guard guard(lock_);
+        if (ready_ || options_.memtables == Memtables::persistent_only)
+            return false;
+        number = next_number_++;
+    }
+    Buffer buffer = logged_buffer(number);
+    std::lock_guard guard(lock_);
+    if (std::any_of(buffers_->begin(), buffers_->end(),
+                    [&](const Buffer &b) { return b.log_number > number; }))
+        unlink(log_path(number).c_str()); // a writer was faster
+    else
+        ready_ = std::move(buffer);
+    return true;
+}
+
+// Move the oldest memtable that has a log to the one below it, or seal that one.
+bool LsmStore::move_step()
+{
+    Buffer from, to;
+    {
+        std::lock_guard guard(lock_);
+        if (options_.memtables != Memtables::immutable_persistent || broken_)
+            return false;
+        auto below = std::find_if(buffers_->begin(), buffers_->end(),
+                                  [](const Buffer &b) { return b.persistent(); });
+        const bool takes = below != buffers_->end() && !below->sealed;
+        const auto index = below - buffers_->begin();
+        from = *(below - 1);
+        if (takes && (is_full(*below) || (draining_ && !from.sealed))) {
+            change_buffers(
+                [&](Buffers &buffers) { buffers[static_cast<size_t>(index)].sealed = true; });
+            want();
+            return true;
+        }
+        if (!from.sealed || (!takes && buffers_->end() - below > 1))
+            return false; // else the container gets too large
+        if (!takes) {
+            to.first = from.first;
+            to.table = container_->begin(to.first, 0);
+            change_buffers([&](Buffers &buffers) { buffers.insert(buffers.begin() + index, to); });
+        } else {
+            to = *below;
+        }
+    }
+    from.log->sync(); // else a power failure could keep writes here and lose earlier ones there
+    move(from, *to.persistent());
+    {
+        std::lock_guard guard(lock_);
+        change_buffers([&](Buffers &buffers) {
+            auto at = std::find_if(buffers.begin(), buffers.end(),
+                                   [&](const Buffer &b) { return b.table == from.table; });
+            (at + 1)->last = at->last;
+            buffers.erase(at);
+        });
+        changed_.notify_all();
+        want();
+    }
+    unlink(log_path(from.log_number).c_str());
+    return true;
+}
+
+// Every step leaves a state from which the move can begin again: nodes that are there are passed over.
+void LsmStore::move(const Buffer &from, PersistentMemtable &to)
+{
+    auto at = from.table->cursor();
+    at->seek_to_first();
+    while (at->valid()) {
+        Container::Hold hold(to.container().lock);
+        for (unsigned n = 0; n < move_at_once && at->valid(); n++, at->next()) {
+            Memtable::Node *node = to.make(at->key(), at->value());
+            if (!to.link(node))
+                to.release(node);
+        }
+        to.commit(to.last());
+    }
+    Container::Hold hold(to.container().lock);
+    to.commit(from.last);
+}
+
+} // namespace lsm

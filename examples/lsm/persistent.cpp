@@ -1,0 +1,211 @@
+// Every node and every value is an object of its own. libpm writes a new object straight home, and logs only
+// the pointers that lead to it.
+#include "lsm/persistent.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+#include <unistd.h>
+
+namespace lsm
+{
+
+struct Container::List {
+    Memtable::Node *head;
+    uint64_t bytes;
+    Sequence first, last;
+    List *older;
+};
+
+struct Container::Root {
+    uint64_t id;
+    List *newest;
+};
+
+namespace
+{
+
+constexpr unsigned free_at_once = 100;
+
+void demand(int result)
+{
+    if (result != 0)
+        throw Error(errno, pm_errormsg());
+}
+
+void announce_stores(const void *at, size_t bytes)
+{
+    demand(pm_dirty(at, bytes));
+}
+
+void *allocate_in(pm_container *container, size_t bytes)
+{
+    void *at = pm_malloc(container, bytes);
+    demand(at ? 0 : -1);
+    return at;
+}
+
+pm::container opened(const std::string &path, bool create, uint64_t initial_bytes,
+                     uint64_t max_bytes)
+{
+    if (!create && access(path.c_str(), F_OK) != 0)
+        throw Error(errno,
+                    path + ": cannot open the memtables of the store: " + strerror(errno) +
+                        "; restore them from a backup, or if they were moved, say in PLACES where");
+    pm::options options;
+    options.flags = PM_ANNOUNCED | (create ? PM_CREATE : 0);
+    options.engine = PM_ENGINE_REDO;
+    options.tracker = PM_TRACKER_STORES;
+    options.layout = "lsm/1";
+    options.initial_size = std::min(initial_bytes, max_bytes);
+    options.max_size = max_bytes;
+    try {
+        return pm::container(path, options);
+    } catch (const pm::error &error) {
+        throw Error(error.code().value(), error.what());
+    }
+}
+
+} // namespace
+
+// The memory of one list.
+class Container::Nodes : public Memory
+{
+  public:
+    Nodes(pm_container *container, size_t bytes) : container_(container) { count(bytes); }
+
+    char *allocate(size_t bytes) override
+    {
+        auto *at = static_cast<char *>(allocate_in(container_, bytes));
+        count(bytes);
+        return at;
+    }
+    void announce(const void *at, size_t bytes) override { announce_stores(at, bytes); }
+    void release(void *at, size_t bytes) override
+    {
+        demand(pm_free(at));
+        count(-bytes);
+    }
+
+  private:
+    pm_container *container_;
+};
+
+Container::Container(const std::string &path, bool create, uint64_t initial_bytes,
+                     uint64_t max_bytes)
+    : path_(path), container_(opened(path, create, initial_bytes, max_bytes)),
+      root_(container_.root<Root>())
+{
+    if (root_ && root_->newest && create)
+        throw Error(EEXIST, path + ": has the memtables of another store; choose another path");
+    if (root_)
+        return;
+    if (!create)
+        throw Error(EBADMSG, path + ": has no memtables; restore it from a backup");
+    root_ = static_cast<Root *>(allocate_in(container_.get(), sizeof *root_));
+    announce_stores(root_, sizeof *root_);
+    std::random_device random;
+    *root_ = {uint64_t(random()) << 32 | random(), nullptr};
+    demand(pm_setroot(container_.get(), root_, sizeof *root_));
+    commit();
+}
+
+uint64_t Container::id() const
+{
+    return root_->id;
+}
+
+void Container::commit()
+{
+    demand(pm_commit(container_.get()));
+}
+
+std::vector<std::shared_ptr<PersistentMemtable>> Container::memtables()
+{
+    std::vector<std::shared_ptr<PersistentMemtable>> found;
+    for (List *list = root_->newest; list; list = list->older)
+        found.push_back(std::make_shared<PersistentMemtable>(*this, list, 0));
+    return found;
+}
+
+std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filter_bytes)
+{
+    Hold hold(lock);
+    try {
+        Nodes memory(container_.get(), 0);
+        auto *list = static_cast<List *>(allocate_in(container_.get(), sizeof(List)));
+        announce_stores(list, sizeof *list);
+        announce_stores(&root_->newest, sizeof root_->newest);
+        *list = {Memtable::make_head(memory), 0, first, first - 1, root_->newest};
+        root_->newest = list;
+        commit();
+        return std::make_shared<PersistentMemtable>(*this, list, filter_bytes);
+    } catch (...) {
+        pm_rollback(container_.get()); // no reader has seen anything of it
+        throw;
+    }
+}
+
+bool Container::free_some()
+{
+    Hold hold(lock);
+    List *list;
+    {
+        std::lock_guard guard(unneeded_lock_);
+        if (unneeded_.empty())
+            return false;
+        list = unneeded_.back();
+    }
+    Nodes memory(container_.get(), 0);
+    unsigned n = 0;
+    while (n < free_at_once && Memtable::free_first(memory, list->head))
+        n++;
+    if (n < free_at_once) {
+        List **to = &root_->newest;
+        while (*to != list)
+            to = &(*to)->older;
+        announce_stores(to, sizeof *to);
+        *to = list->older;
+        demand(pm_free(list->head));
+        demand(pm_free(list));
+        std::lock_guard guard(unneeded_lock_);
+        std::erase(unneeded_, list);
+    }
+    commit();
+    return true;
+}
+
+PersistentMemtable::PersistentMemtable(Container &container, Container::List *list,
+                                       size_t filter_bytes)
+    : Memtable(std::make_unique<Container::Nodes>(container.container_.get(), list->bytes),
+               list->head, filter_bytes),
+      container_(container), list_(list)
+{
+}
+
+PersistentMemtable::~PersistentMemtable()
+{
+    std::lock_guard guard(container_.unneeded_lock_);
+    if (unneeded_)
+        container_.unneeded_.push_back(list_);
+}
+
+Sequence PersistentMemtable::first() const
+{
+    return list_->first;
+}
+
+Sequence PersistentMemtable::last() const
+{
+    return list_->last;
+}
+
+void PersistentMemtable::commit(Sequence last)
+{
+    announce_stores(list_, sizeof *list_);
+    list_->bytes = bytes();
+    list_->last = last;
+    container_.commit();
+}
+
+} // namespace lsm

@@ -1,0 +1,85 @@
+// Memtables in persistent memory: skip lists in a libpm container. Opening maps them, and they are there.
+// (NoveLSM, Kannan et al., USENIX ATC 2018, sections 4.1 to 4.4.)
+//
+// The container has one transaction. Whoever changes a memtable holds the container from the first
+// change to the commit, and makes few changes: a hundred nodes at most, or one group of writes. Readers
+// need nothing: a node that is not committed has a sequence number that nobody looks for yet.
+//
+// Invariants
+//   1. At a commit, every list is complete up to its `last`. Beyond it, it may have some nodes of a
+//      memtable that is being moved here; the log of this memtable is still there, and durable.
+//   2. A list whose `last` is in tables is not needed. Its nodes are freed from the front.
+#ifndef EXAMPLES_LSM_PERSISTENT_HPP
+#define EXAMPLES_LSM_PERSISTENT_HPP
+
+#include "lsm/memtable.hpp"
+
+#include <libpm.hpp>
+
+#include <mutex>
+
+namespace lsm
+{
+
+class PersistentMemtable;
+
+class Container
+{
+  public:
+    // Open the container, or make it if `create`. It grows to `initial_bytes` ahead.
+    Container(const std::string &path, bool create, uint64_t initial_bytes, uint64_t max_bytes);
+
+    uint64_t id() const; // random; of its creation
+
+    // The memtables that it had when it was opened, in any order.
+    std::vector<std::shared_ptr<PersistentMemtable>> memtables();
+
+    // A new one, for writes from sequence number `first` on.
+    std::shared_ptr<PersistentMemtable> begin(Sequence first, size_t filter_bytes);
+
+    // Free some nodes of the lists that are not needed. False: there are none.
+    bool free_some();
+
+    using Hold = std::lock_guard<std::mutex>;
+    std::mutex lock; // "hold the container"
+
+  private:
+    friend class PersistentMemtable;
+    struct List;
+    struct Root;
+    class Nodes;
+
+    void commit();
+
+    std::string path_;
+    pm::container container_;
+    Root *root_;
+    std::mutex unneeded_lock_;
+    std::vector<List *> unneeded_; // and nobody reads them
+};
+
+class PersistentMemtable final : public Memtable
+{
+  public:
+    PersistentMemtable(Container &container, Container::List *list, size_t filter_bytes);
+    ~PersistentMemtable() override; // frees its nodes if they are not needed, in time
+
+    Container &container() const { return container_; }
+    Sequence first() const;
+    Sequence last() const;
+
+    // Make what was linked since the last commit durable; the list is complete up to `last`. The caller
+    // holds the container. A failure leaves the transaction open.
+    void commit(Sequence last);
+
+    void set_unneeded() { unneeded_ = true; } // tables have its contents
+
+  private:
+    Container &container_;
+    Container::List *list_;
+    std::atomic<bool> unneeded_ = false;
+};
+
+} // namespace lsm
+
+#endif
