@@ -8,16 +8,6 @@ namespace bench
 namespace
 {
 
-lsm::Memtables memtables_of(const std::string &name)
-{
-    using lsm::Memtables;
-    if (name == "immutable")
-        return Memtables::immutable_persistent;
-    if (name == "mutable")
-        return Memtables::mutable_persistent;
-    return name == "nosst" ? Memtables::persistent_only : Memtables::dram;
-}
-
 class OurPeer : public Peer
 {
   public:
@@ -26,7 +16,7 @@ class OurPeer : public Peer
                                          .memtable_bytes = o.write_buffer_size,
                                          .cache_bytes = o.cache_size,
                                          .bloom_bits = static_cast<unsigned>(o.bloom_bits),
-                                         .memtables = memtables_of(o.memtables),
+                                         .memtables = *lsm::memtables_of(o.memtables),
                                          .persistent_bytes = o.persistent_bytes,
                                          .container = o.container,
                                          .fast_directory = o.fast_directory,

@@ -19,6 +19,8 @@ constexpr ptrdiff_t persistent_most = 2; // memtables in the container
 
 bool LsmStore::is_full(const Buffer &buffer) const
 {
+    if (buffer.full)
+        return true;
     if (!buffer.persistent())
         return buffer.table->bytes() >= options_.memtable_bytes;
     return options_.memtables != Memtables::persistent_only &&
@@ -62,6 +64,12 @@ void LsmStore::begin_buffer()
         buffers.insert(buffers.begin(), std::move(next));
     });
     want();
+}
+
+// Whether the background is about to give back room in the container.
+bool LsmStore::may_get_room() const
+{
+    return container_ && (buffers_->size() > 1 || container_->has_unneeded());
 }
 
 Buffer LsmStore::logged_buffer(uint64_t number) const

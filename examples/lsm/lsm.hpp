@@ -52,18 +52,22 @@ constexpr size_t key_max = 64 << 10;    // bytes; a key may be empty
 constexpr size_t value_max = 256 << 20; // bytes
 constexpr unsigned levels = 7;
 
-enum class Compression : uint8_t { none = 0, zstd = 1 };
+enum class Compression : uint8_t { none = 0, zstd = 1, snappy = 2 };
 
 // Where memtables lie, and when there is a log. All but `dram` are of NoveLSM (Kannan, Bhat, Gavrilovska,
 // A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018). They keep memtables in a libpm container. Each
 // opening may choose anew.
 enum class Memtables : uint8_t {
+    as_before,            // as the last opening chose; `dram` for a new store
     dram,                 // in ordinary memory, with a log
     immutable_persistent, // as `dram`; full ones move to a large one in the container (section 4.1)
     mutable_persistent, // as `dram`; while one is written to a table, writes go to a large one in the
                         // container, without a log (4.2)
     persistent_only,    // all writes go to one memtable in the container, and stay there ("NoSST")
 };
+
+// By name: "dram", "immutable", "mutable", "nosst".
+std::optional<Memtables> memtables_of(std::string_view name);
 
 struct Options {
     bool create = false; // make the store if there is none; else ENOENT
@@ -75,7 +79,7 @@ struct Options {
     unsigned bloom_bits = 10;      // a key; 0: no filters
     Compression compression = Compression::none;
 
-    Memtables memtables = Memtables::dram;
+    Memtables memtables = Memtables::as_before;
     size_t persistent_bytes =
         256 << 20; // of a memtable in the container. At creation the container gets
                    // room for this, or for three with `mutable_persistent` and

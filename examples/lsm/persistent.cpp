@@ -27,6 +27,9 @@ namespace
 
 constexpr unsigned free_at_once = 100;
 
+// Each size of nodes and values takes a segment at least. In a small container there would be too few.
+constexpr uint64_t small_container = UINT64_C(4) << 30, small_segment = 64 << 10;
+
 void demand(int result)
 {
     if (result != 0)
@@ -59,6 +62,8 @@ pm::container opened(const std::string &path, bool create, uint64_t initial_byte
     options.layout = "lsm/1";
     options.initial_size = std::min(initial_bytes, max_bytes);
     options.max_size = max_bytes;
+    if (max_bytes < small_container)
+        options.segment_size = small_segment;
     try {
         return pm::container(path, options);
     } catch (const pm::error &error) {
@@ -144,6 +149,12 @@ std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filt
         pm_rollback(container_.get()); // no reader has seen anything of it
         throw;
     }
+}
+
+bool Container::has_unneeded()
+{
+    std::lock_guard guard(unneeded_lock_);
+    return !unneeded_.empty();
 }
 
 bool Container::free_some()

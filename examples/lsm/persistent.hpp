@@ -39,6 +39,7 @@ class Container
 
     // Free some nodes of the lists that are not needed. False: there are none.
     bool free_some();
+    bool has_unneeded();
 
     using Hold = std::lock_guard<std::mutex>;
     std::mutex lock; // "hold the container"

@@ -82,7 +82,9 @@ std::optional<std::string> LsmStore::get(std::string_view key, const Snapshot *s
         if (auto found = buffer.table->get(key, p.sequence))
             return found->kind == Kind::value ? std::optional(std::string(found->value))
                                               : std::nullopt;
-    auto found = p.version->get(key, p.sequence);
+    const auto tables = p.version->candidates(key);
+    auto found = parallel_ ? parallel_->search(tables, key, p.sequence)
+                           : first_found(tables, key, p.sequence);
     return found && found->kind == Kind::value ? std::optional(std::move(found->value))
                                                : std::nullopt;
 }

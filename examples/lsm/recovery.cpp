@@ -59,6 +59,7 @@ std::unique_ptr<Store> Store::open(const std::string &directory, const Options &
     demand(options.table_bytes > 0 && options.level_bytes > 0 && options.block_bytes > 0, directory,
            "options.table_bytes, level_bytes and block_bytes must not be 0");
     demand(options.bloom_bits <= 64, directory, "options.bloom_bits must be at most 64");
+    demand(options.read_workers <= 64, directory, "options.read_workers must be at most 64");
     if (options.create)
         make_directory(directory);
     return std::make_unique<LsmStore>(directory, options);
@@ -68,7 +69,11 @@ LsmStore::LsmStore(const std::string &directory, const Options &options)
     : options_(options), directory_lock_(directory), cache_(options.cache_bytes),
       places_(Places::read(directory))
 {
+    if (options_.memtables == Memtables::as_before)
+        options_.memtables = places_.memtables;
     recover();
+    if (options_.read_workers > 0)
+        parallel_ = std::make_unique<ParallelReader>(options_.read_workers);
     begin_work();
 }
 
@@ -127,6 +132,8 @@ void LsmStore::recover()
 
 void LsmStore::open_places()
 {
+    const Places before = places_;
+    places_.memtables = options_.memtables;
     const bool is_new = places_.container.empty();
     if (is_new && options_.memtables != Memtables::dram) {
         const unsigned memtables = options_.memtables == Memtables::persistent_only ? 1 : 3;
@@ -136,7 +143,6 @@ void LsmStore::open_places()
                                                  memtables * options_.persistent_bytes,
                                                  options_.container_bytes);
         places_.container_id = container_->id();
-        places_.write();
     } else if (!is_new) {
         container_ = std::make_unique<Container>(places_.container_path(), false, 0, 0);
         if (container_->id() != places_.container_id)
@@ -147,8 +153,9 @@ void LsmStore::open_places()
     if (places_.fast.empty() && !options_.fast_directory.empty()) {
         make_directory(options_.fast_directory);
         places_.fast = absolute(options_.fast_directory);
-        places_.write();
     }
+    if (places_ != before)
+        places_.write();
     demand(options_.fast_levels == 0 || !places_.fast.empty(), places_.directory,
            "options.fast_levels needs a fast_directory");
 }

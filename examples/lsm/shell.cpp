@@ -60,11 +60,15 @@ Status get(lsm::Store &store, const std::string &key)
 int main(int count, char **values)
 {
     CLI::App app("A log-structured merge store in a directory.");
-    std::string directory, key, from;
+    std::string directory, memtables, container, key, from;
     std::optional<std::string> value, to;
     uint64_t limit = UINT64_MAX;
     bool whole = false;
     app.add_option("DIRECTORY", directory, "of the store; `put` and `batch` make it")->required();
+    app.add_option("--memtables", memtables,
+                   "where memtables lie from now on: dram, immutable, mutable or nosst")
+        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst"}));
+    app.add_option("--container", container, "path of a new container, for memtables");
     app.require_subcommand(1);
     const auto command = [&](const char *name, const char *what) {
         return app.add_subcommand(name, what);
@@ -93,8 +97,11 @@ int main(int count, char **values)
     }
 
     try {
-        auto store =
-            lsm::Store::open(directory, {.create = on_put->parsed() || on_batch->parsed()});
+        lsm::Options options;
+        options.create = on_put->parsed() || on_batch->parsed();
+        options.memtables = lsm::memtables_of(memtables).value_or(lsm::Memtables::as_before);
+        options.container = container;
+        auto store = lsm::Store::open(directory, options);
         Status status = done;
         if (on_get->parsed())
             status = get(*store, key);

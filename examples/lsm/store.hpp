@@ -14,6 +14,7 @@
 #include "lsm/batch.hpp"
 #include "lsm/compaction.hpp"
 #include "lsm/manifest.hpp"
+#include "lsm/parallel.hpp"
 #include "lsm/persistent.hpp"
 
 #include <chrono>
@@ -34,6 +35,7 @@ struct Buffer {
     Sequence first = 0;  // its oldest write
     Sequence last = 0;   // its newest write, if it is sealed
     bool sealed = false; // no more writes come
+    bool full = false;   // the container had no room for it to grow
 
     PersistentMemtable *persistent() const
     {
@@ -81,6 +83,8 @@ class LsmStore : public Store
     void enqueue(Writer &writer);
     void write_group(Guard &guard, Writer &leader);
     void append_group(Guard &guard, Writer &leader, size_t &count);
+    bool may_give_way(const Error &error) const;
+    void give_way(Guard &guard);
     static void write_to_log(const Buffer &to, const std::vector<const Batch *> &group,
                              Sequence first, bool sync, bool &unknown);
     static void write_to_container(const Buffer &to, const std::vector<const Batch *> &group,
@@ -93,6 +97,7 @@ class LsmStore : public Store
     bool is_full(const Buffer &buffer) const;
     bool may_begin_buffer() const;
     void begin_buffer();
+    bool may_get_room() const;
     Buffer logged_buffer(uint64_t number) const;
     Buffer persistent_buffer();
     void change_buffers(const std::function<void(Buffers &)> &change);
@@ -119,7 +124,7 @@ class LsmStore : public Store
     // read.cpp
     Pinned pin(const Snapshot *snapshot);
 
-    const Options options_;
+    Options options_; // from the constructor on constant
     DirectoryLock directory_lock_;
     BlockCache cache_;
     Places places_;
@@ -147,6 +152,7 @@ class LsmStore : public Store
     bool stopping_ = false;
     uint64_t stalls_ = 0, longest_stall_us_ = 0;
 
+    std::unique_ptr<ParallelReader> parallel_; // NULL: nobody helps
     std::thread flusher_, merger_, keeper_;
 
     friend class StoreSnapshot;

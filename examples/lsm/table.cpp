@@ -2,6 +2,7 @@
 // does not rule it out and the cache does not have it.
 #include "lsm/table.hpp"
 
+#include <snappy.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -13,13 +14,20 @@ namespace
 
 constexpr size_t footer_bytes = 6 * 8, trailer_bytes = 1 + 4;
 
-std::string expanded(std::string_view block, const std::string &path, uint64_t offset)
+std::string expanded(std::string_view block, Compression how, const std::string &path,
+                     uint64_t offset)
 {
-    auto bytes = ZSTD_getFrameContentSize(block.data(), block.size());
+    const bool is_snappy = how == Compression::snappy;
+    size_t bytes = SIZE_MAX;
+    if (is_snappy)
+        snappy::GetUncompressedLength(block.data(), block.size(), &bytes);
+    else if (how == Compression::zstd)
+        bytes = ZSTD_getFrameContentSize(block.data(), block.size());
     if (bytes > value_max + (UINT64_C(1) << 20)) // also the codes for errors
         damaged(path, offset, "a compressed block has no length");
     std::string contents(bytes, '\0');
-    if (ZSTD_decompress(contents.data(), bytes, block.data(), block.size()) != bytes)
+    if (is_snappy ? !snappy::RawUncompress(block.data(), block.size(), contents.data())
+                  : ZSTD_decompress(contents.data(), bytes, block.data(), block.size()) != bytes)
         damaged(path, offset, "a compressed block is damaged");
     return contents;
 }
@@ -72,7 +80,8 @@ Block Table::read(BlockPlace place, bool cached) const
     auto how = static_cast<Compression>(text[place.bytes]);
     text.resize(place.bytes);
     block = std::make_shared<const std::string>(
-        how == Compression::zstd ? expanded(text, file_.path(), place.offset) : std::move(text));
+        how == Compression::none ? std::move(text)
+                                 : expanded(text, how, file_.path(), place.offset));
     if (cached)
         cache_.put(info_.number, place.offset, block);
     return block;
@@ -140,13 +149,16 @@ std::unique_ptr<Cursor> Table::cursor() const
 
 std::optional<Table::Found> Table::get(std::string_view key, Sequence sequence) const
 {
-    if (!filter_may_have(filter_, key))
-        return {};
     TableCursor at(*this, true);
     at.seek(search_key(key, sequence));
     if (!at.valid() || user_key(at.key()) != key)
         return {};
     return Found{kind_of(at.key()), std::string(at.value())};
+}
+
+bool Table::may_have(std::string_view key) const
+{
+    return filter_may_have(filter_, key);
 }
 
 void Table::check() const

@@ -74,6 +74,7 @@ class Table
         std::string value;
     };
     std::optional<Found> get(std::string_view user_key, Sequence sequence) const;
+    bool may_have(std::string_view user_key) const; // what the filter says
 
     std::unique_ptr<Cursor> cursor() const; // it must be gone before the table
     void check() const;                     // read all of it

@@ -1,13 +1,31 @@
 // Blocks go to the file as they are full. Index and filter wait in memory for the end.
 #include "lsm/table.hpp"
 
-#include <cerrno>
+#include <snappy.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
 namespace lsm
 {
+namespace
+{
+
+std::string compressed(std::string_view contents, Compression how)
+{
+    std::string block;
+    if (how == Compression::snappy)
+        snappy::Compress(contents.data(), contents.size(), &block);
+    if (how == Compression::zstd) {
+        block.resize(ZSTD_compressBound(contents.size()));
+        const size_t bytes =
+            ZSTD_compress(block.data(), block.size(), contents.data(), contents.size(), 1);
+        block.resize(ZSTD_isError(bytes) ? contents.size() : bytes);
+    }
+    return block;
+}
+
+} // namespace
 
 TableBuilder::TableBuilder(const Places &places, uint64_t number, bool fast, const Options &options)
     : options_(options), info_{number, 0, {}, {}, fast},
@@ -43,19 +61,12 @@ void TableBuilder::end_block()
 
 BlockPlace TableBuilder::write(std::string_view contents)
 {
-    std::string block;
-    Compression how = Compression::none;
-    if (options_.compression == Compression::zstd) {
-        block.resize(ZSTD_compressBound(contents.size()));
-        size_t bytes =
-            ZSTD_compress(block.data(), block.size(), contents.data(), contents.size(), 1);
-        if (!ZSTD_isError(bytes) && bytes < contents.size() - contents.size() / 8) {
-            block.resize(bytes);
-            how = Compression::zstd;
-        }
-    }
-    if (how == Compression::none)
+    Compression how = options_.compression;
+    std::string block = compressed(contents, how);
+    if (how == Compression::none || block.size() > contents.size() - contents.size() / 8) {
+        how = Compression::none;
         block = contents;
+    }
     BlockPlace place{file_.size(), block.size()};
     block.push_back(static_cast<char>(how));
     put_fixed(block, static_cast<uint32_t>(

@@ -19,7 +19,8 @@ size_t table_for(const Tables &tables, std::string_view key)
 
 bool may_have(const Table &table, std::string_view key)
 {
-    return user_key(table.info().smallest) <= key && key <= user_key(table.info().largest);
+    return user_key(table.info().smallest) <= key && key <= user_key(table.info().largest) &&
+           table.may_have(key);
 }
 
 class LevelCursor : public Cursor
@@ -156,20 +157,19 @@ Version Version::after(const Edit &edit, const Tables &opened) const
     return next;
 }
 
-std::optional<Table::Found> Version::get(std::string_view key, Sequence sequence) const
+std::vector<const Table *> Version::candidates(std::string_view key) const
 {
+    std::vector<const Table *> found;
     for (const auto &table : levels_[0])
         if (may_have(*table, key))
-            if (auto found = table->get(key, sequence))
-                return found;
-    const std::string wanted = search_key(key, sequence);
+            found.push_back(table.get());
+    const std::string newest = search_key(key, sequence_max);
     for (unsigned n = 1; n < levels; n++) {
-        size_t i = table_for(levels_[n], wanted);
+        const size_t i = table_for(levels_[n], newest);
         if (i < levels_[n].size() && may_have(*levels_[n][i], key))
-            if (auto found = levels_[n][i]->get(key, sequence))
-                return found;
+            found.push_back(levels_[n][i].get());
     }
-    return {};
+    return found;
 }
 
 void Version::add_cursors(Cursors &to) const

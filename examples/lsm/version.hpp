@@ -35,7 +35,9 @@ class Version
     // The version after an edit. `opened` has the tables that it adds.
     Version after(const Edit &edit, const Tables &opened) const;
 
-    std::optional<Table::Found> get(std::string_view user_key, Sequence sequence) const;
+    // The tables that may have a version of the key, from new to old, as far as their ranges and filters
+    // tell. They live as long as the version.
+    std::vector<const Table *> candidates(std::string_view user_key) const;
     void add_cursors(Cursors &to) const; // they must be gone before the version
 
     const Tables &level(unsigned n) const { return levels_[n]; }

@@ -66,16 +66,28 @@ void LsmStore::enqueue(Writer &writer)
 void LsmStore::write_group(Guard &guard, Writer &leader)
 {
     size_t count = 1;
-    try {
-        make_room(guard);
-        if (leader.batch)
-            append_group(guard, leader, count);
-        else
-            turn_memtable(guard);
-    } catch (...) {
-        for (size_t i = 0; i < count; i++)
-            writers_[i]->error = std::current_exception();
+    std::exception_ptr error;
+    for (bool again = true; again;) {
+        again = false;
+        try {
+            if (error)
+                give_way(guard);
+            error = nullptr;
+            count = 1;
+            make_room(guard);
+            if (leader.batch)
+                append_group(guard, leader, count);
+            else
+                turn_memtable(guard);
+        } catch (const Error &failure) {
+            error = std::current_exception();
+            again = may_give_way(failure);
+        } catch (...) {
+            error = std::current_exception();
+        }
     }
+    for (size_t i = 0; i < count; i++)
+        writers_[i]->error = error;
     for (; count > 0; count--) {
         Writer *writer = writers_.front();
         writers_.pop_front();
@@ -85,6 +97,24 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
     }
     if (!writers_.empty())
         writers_.front()->turn.notify_one();
+}
+
+// The container has no room for the first memtable to grow. May another memtable take the writes, or will
+// there be room?
+bool LsmStore::may_give_way(const Error &error) const
+{
+    const Buffer &first = buffers_->front();
+    return error.code().value() == ENOSPC && first.persistent() && !first.full && !broken_ &&
+           options_.memtables == Memtables::mutable_persistent &&
+           (!first.table->empty() || may_get_room());
+}
+
+void LsmStore::give_way(Guard &guard)
+{
+    if (buffers_->front().table->empty())
+        wait_for_background(guard);
+    else
+        change_buffers([](Buffers &buffers) { buffers.front().full = true; });
 }
 
 // Write the batches of the first `count` writers, which it counts.
@@ -202,7 +232,13 @@ void LsmStore::make_room(Guard &guard)
         } else if (waiting >= level0_stop || !may_begin_buffer()) {
             wait_for_background(guard);
         } else {
-            begin_buffer();
+            try {
+                begin_buffer();
+            } catch (const Error &error) {
+                if (error.code().value() != ENOSPC || !may_get_room())
+                    throw;
+                wait_for_background(guard);
+            }
         }
     }
 }

@@ -61,8 +61,9 @@ TEST_CASE("a store has what a map has")
 {
     test::Directory directory;
     lsm::Options options = tiny(GENERATE(from_range(all_modes)));
-    options.compression = GENERATE(lsm::Compression::none, lsm::Compression::zstd);
+    options.compression = GENERATE(lsm::Compression::none, lsm::Compression::zstd, lsm::Compression::snappy);
     options.bloom_bits = options.compression == lsm::Compression::none ? 10 : 0;
+    options.read_workers = options.compression == lsm::Compression::snappy ? 2 : 0;
     std::mt19937_64 random(options.bloom_bits + 1);
     const auto draw = [&](uint64_t n) { return random() % n; };
     auto store = lsm::Store::open(directory.path(), options);
@@ -114,7 +115,7 @@ TEST_CASE("a store has what a map has")
     }
     compare(*store, model);
     const bool has_tables = options.memtables != Memtables::persistent_only;
-    const unsigned least = options.memtables == Memtables::dram ? 3 : has_tables;
+    const unsigned least = options.memtables == Memtables::dram ? 2 : has_tables;
     REQUIRE(levels_in_use(*store) >= least);
     store->check();
     snapshot.reset();
@@ -287,6 +288,59 @@ TEST_CASE("bad input is refused, and nothing is lost")
     REQUIRE(lsm::Store::open(path)->get("b1") == "1");
 }
 
+TEST_CASE("a store without its container is refused, as is a container of another store")
+{
+    test::Directory directory;
+    const std::string path = directory / "s", other = directory / "other";
+    lsm::Options options = tiny(Memtables::persistent_only), others = options;
+    options.container = directory / "container";
+    {
+        auto store = lsm::Store::open(path, options);
+        store->put("key", "value");
+        others.container = options.container;
+        REQUIRE_THROWS_WITH(lsm::Store::open(other, others), Catch::Contains("open for writing"));
+    }
+    REQUIRE_THROWS_WITH(lsm::Store::open(other, others), Catch::Contains("choose another path"));
+    others.container = directory / "container2";
+    lsm::Store::open(other, others)->put("key", "other");
+
+    std::filesystem::rename(options.container, directory / "lost");
+    REQUIRE_THROWS_WITH(lsm::Store::open(path), Catch::Contains(options.container) && Catch::Contains("PLACES"));
+    std::filesystem::rename(others.container, options.container);
+    REQUIRE_THROWS_WITH(lsm::Store::open(path), Catch::Contains("another store"));
+    std::filesystem::rename(directory / "lost", options.container);
+    REQUIRE(lsm::Store::open(path)->get("key") == "value");
+}
+
+TEST_CASE("a full container refuses writes, and as tables take them it has room again")
+{
+    test::Directory directory;
+    lsm::Options options = tiny(Memtables::persistent_only);
+    options.container_bytes = 16 << 20;
+    Model model;
+    {
+        auto store = lsm::Store::open(directory.path(), options);
+        int code = 0;
+        for (uint64_t i = 0; code == 0; i++)
+            try {
+                const std::string value(3000, static_cast<char>('a' + i % 26));
+                store->put(key_of(i), value);
+                model[key_of(i)] = value;
+            } catch (const lsm::Error &error) {
+                code = error.code().value();
+            }
+        REQUIRE(code == ENOSPC);
+        REQUIRE(model.size() > 1000);
+        compare(*store, model);
+        REQUIRE_THROWS_AS(store->put("key", std::string(3000, 'x')), lsm::Error);
+    }
+    options.memtables = Memtables::mutable_persistent;
+    auto store = lsm::Store::open(directory.path(), options);
+    compare(*store, model);
+    churn(*store, model, 1, 20000);
+    compare(*store, model);
+}
+
 TEST_CASE("a torn tail of the log is cut off, and damage before it is an error")
 {
     test::Directory directory;
@@ -337,7 +391,9 @@ TEST_CASE("a damaged block is an error where it is read, and nowhere else")
 TEST_CASE("on a full disk writes fail, reads go on, and with room again so do writes", "[disk]")
 {
     test::Disk disk(16 << 20);
-    auto store = lsm::Store::open(disk / "s", tiny());
+    const Memtables mode = GENERATE(from_range(all_modes));
+    CAPTURE(static_cast<int>(mode));
+    auto store = lsm::Store::open(disk / "s", tiny(mode));
     Model model;
     uint64_t i = 0, refused = 0;
     const auto put = [&](uint64_t count) {

@@ -1,0 +1,200 @@
+// A program to crash, and its own check, for `pm crash`: what the LSM store does in its container.
+//
+//     lsm_crash FILE store            puts, deletions and batches on a store whose container is FILE
+//     lsm_crash FILE list             a list is filled as a memtable moves there, and freed
+//     lsm_crash --check FILE CASE     does it have what it was said to have, or the next step?
+#include "lsm/lsm.hpp"
+#include "lsm/persistent.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+namespace
+{
+
+void said(size_t step)
+{
+    printf("made %zu\n", step);
+    fflush(stdout);
+}
+
+// The step that was printed last; -1: none, nothing is promised.
+long promised()
+{
+    std::ifstream output(getenv("LIBPM_CRASH_OUTPUT") ?: "");
+    std::string word;
+    long made = -1;
+    while (output >> word >> made)
+        ;
+    return made;
+}
+
+void demand(bool holds, const std::string &what)
+{
+    if (!holds)
+        throw std::runtime_error(what);
+}
+
+// ---- A store
+
+constexpr uint64_t container_bytes = 16 << 20;
+
+lsm::Options options_of(const std::string &path)
+{
+    lsm::Options options;
+    options.create = true;
+    options.memtables = lsm::Memtables::persistent_only;
+    options.container = path;
+    options.container_bytes = container_bytes;
+    options.persistent_bytes = 256 << 10;
+    return options;
+}
+
+std::string directory_of(const std::string &path)
+{
+    return std::filesystem::absolute(path).string() + ".store";
+}
+
+using Model = std::map<std::string, std::string>;
+
+constexpr size_t steps = 12;
+
+// Step `i`, of a store and of a model: a batch at each third, a deletion at each fourth, else a put.
+void make(size_t i, lsm::Store *store, Model &model)
+{
+    const std::string value = std::to_string(i) + std::string(i * 97 % 700, 'v');
+    lsm::Batch batch;
+    const size_t count = i % 3 == 0 ? 4 : 1;
+    for (size_t k = 0; k < count; k++) {
+        const std::string key = "key" + std::to_string((i + k) % 5);
+        if (i % 4 == 3) {
+            batch.remove(key);
+            model.erase(key);
+        } else {
+            batch.put(key, value);
+            model[key] = value;
+        }
+    }
+    if (store)
+        store->write(batch, {.sync = true});
+}
+
+void run_store(const std::string &path)
+{
+    std::filesystem::remove_all(directory_of(path)); // of another container
+    auto store = lsm::Store::open(directory_of(path), options_of(path));
+    Model model;
+    for (size_t i = 0; i < steps; i++) {
+        said(i);
+        make(i, store.get(), model);
+    }
+    said(steps);
+}
+
+void check_store(const std::string &path)
+{
+    const long made = promised();
+    std::unique_ptr<lsm::Store> store;
+    try {
+        store = lsm::Store::open(directory_of(path), options_of(path));
+    } catch (const lsm::Error &error) {
+        if (made < 0) // the crash was earlier than the store
+            return;
+        throw;
+    }
+    Model found, allowed;
+    auto at = store->iterator();
+    for (at->seek_to_first(); at->valid(); at->next())
+        found.emplace(at->key(), at->value());
+    for (size_t i = 0; i < static_cast<size_t>(std::max(made, 0L)); i++)
+        make(i, nullptr, allowed);
+    if (found == allowed)
+        return;
+    make(static_cast<size_t>(made), nullptr, allowed);
+    demand(found == allowed, "the pairs are not those of " + std::to_string(made) + " steps, nor of one more");
+}
+
+// ---- A list
+
+constexpr uint64_t nodes = 250, nodes_a_step = 100;
+
+std::string number(uint64_t i)
+{
+    return std::to_string(1000 + i);
+}
+
+void run_list(const std::string &path)
+{
+    lsm::Container container(path, true, 0, container_bytes);
+    said(0);
+    auto list = container.begin(1, 0);
+    for (uint64_t i = 0; i < nodes;) {
+        lsm::Container::Hold hold(container.lock);
+        for (const uint64_t end = std::min(i + nodes_a_step, nodes); i < end; i++)
+            list->add(i + 1, lsm::Kind::value, number(i), std::string(i % 300, 'v'));
+        list->commit(i == nodes ? nodes : 0);
+    }
+    said(1);
+    list->set_unneeded();
+    list.reset();
+    while (container.free_some())
+        ;
+    said(2);
+}
+
+// The nodes are a beginning of all, or, once it was full, an end.
+void check_list(const std::string &path)
+{
+    const long made = promised();
+    std::optional<lsm::Container> container;
+    try {
+        container.emplace(path, false, 0, 0);
+    } catch (const lsm::Error &error) {
+        if (made < 0) // the crash was earlier than the container
+            return;
+        throw;
+    }
+    const auto lists = container->memtables();
+    demand(lists.size() <= 1 && (made < 2 || lists.empty()), "there is a list too many");
+    if (lists.empty())
+        return;
+    auto at = lists[0]->cursor();
+    at->seek_to_first();
+    uint64_t first = 0, count = 0;
+    if (at->valid())
+        first = std::stoull(std::string(lsm::user_key(at->key()))) - 1000;
+    for (; at->valid(); at->next(), count++)
+        demand(lsm::user_key(at->key()) == number(first + count) &&
+                   at->value().size() == (first + count) % 300,
+               "node " + std::to_string(count) + " is wrong");
+    const bool complete = lists[0]->last() == nodes;
+    demand(complete ? count == 0 || first + count == nodes : first == 0 && count < nodes,
+           "nodes are missing: " + std::to_string(count) + " from " + std::to_string(first) + " on");
+    demand(made < 1 || complete, "the list is not complete");
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    try {
+        const bool checks = argc == 4 && std::string(argv[1]) == "--check";
+        if (argc != 3 && !checks) {
+            std::cerr << "usage: lsm_crash [--check] FILE store|list\n";
+            return 2;
+        }
+        const std::string path = argv[argc - 2];
+        if (std::string(argv[argc - 1]) == "store")
+            checks ? check_store(path) : run_store(path);
+        else
+            checks ? check_list(path) : run_list(path);
+    } catch (const std::exception &error) {
+        std::cout << "lsm_crash: " << error.what() << '\n';
+        return 1;
+    }
+    return 0;
+}
