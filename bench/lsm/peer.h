@@ -40,6 +40,9 @@ class Peer
     /** Visit up to `count` pairs from `key` on. Returns how many there were. */
     virtual uint64_t scan(std::string_view key, uint64_t count) = 0;
 
+    /** Bytes of log that it did not write to a file with write(2). */
+    virtual uint64_t log_bytes() { return 0; }
+
     static std::unique_ptr<Peer> open(const PeerOptions &options);
     static const char *name();
 };

@@ -49,6 +49,8 @@ class OurPeer : public Peer
         return n;
     }
 
+    uint64_t log_bytes() override { return std::stoull(*store_->property("container_log")); }
+
   private:
     std::unique_ptr<lsm::Store> store_;
 };

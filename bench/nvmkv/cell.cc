@@ -18,7 +18,7 @@
 #include "harness/random.h"
 #include "harness/sample.h"
 #include "nvmkv/store.h"
-#include "nvmkv/ycsb.h"
+#include "harness/ycsb.h"
 
 #include <CLI/CLI.hpp>
 #include <atomic>

@@ -69,7 +69,7 @@ void Log::sync()
     is_synced_ = true;
 }
 
-void read_log(const std::string &path, const std::function<void(std::string_view)> &each)
+bool read_log(const std::string &path, const std::function<void(std::string_view)> &each)
 {
     const std::string text = read_whole(path);
     uint64_t offset = 0;
@@ -78,10 +78,11 @@ void read_log(const std::string &path, const std::function<void(std::string_view
         if (!record && some_record_behind(text, offset))
             damaged(path, offset, "a record of the log is damaged");
         if (!record)
-            return;
+            return false;
         each(*record);
         offset += head_bytes + record->size();
     }
+    return true;
 }
 
 } // namespace lsm

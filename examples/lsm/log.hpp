@@ -31,8 +31,9 @@ class Log
     bool is_synced_ = false;
 };
 
-// Call `each` with every record in order. EBADMSG: a record in the middle is damaged.
-void read_log(const std::string &path, const std::function<void(std::string_view)> &each);
+// Call `each` with every record in order. Returns whether the last one ends the file: if not, a crash tore
+// the end, and the file takes no more records. EBADMSG: a record in the middle is damaged.
+bool read_log(const std::string &path, const std::function<void(std::string_view)> &each);
 
 } // namespace lsm
 

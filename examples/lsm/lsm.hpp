@@ -162,8 +162,10 @@ class Store
     // Merge all that is there now into the lowest level that it reaches. Waits for it.
     virtual void compact() = 0;
 
-    // "levels": the files and bytes of each level, a line each. "stalls": how often writers waited for the
-    // background, and the longest wait in microseconds. Nothing for another name.
+    // "levels": the files and bytes of each level, a line each. "memtables": a line each, from new to old:
+    // where it is, its bytes. "stalls": how often writers waited for the background, and the longest wait
+    // in microseconds. "container_log": bytes that libpm has logged since the opening. Nothing for another
+    // name.
     virtual std::optional<std::string> property(std::string_view name) = 0;
 
     // Read every block of every table. Throws Error for the first that is damaged.

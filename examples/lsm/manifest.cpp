@@ -1,4 +1,5 @@
-// Each opening begins a new manifest, with one edit that says everything. So none grows for ever.
+// A new manifest begins with one edit that says everything. An opening begins one when the last has got
+// long, so none grows for ever.
 #include "lsm/manifest.hpp"
 
 #include <unistd.h>
@@ -10,9 +11,16 @@ namespace
 
 constexpr char current_name[] = "CURRENT";
 
+constexpr uint64_t long_bytes = 1 << 20;
+
 std::string name_of(uint64_t number)
 {
     return "MANIFEST-" + std::to_string(number);
+}
+
+uint64_t number_of(const std::string &name)
+{
+    return std::stoull(name.substr(name.find('-') + 1));
 }
 
 std::string fresh_path(const std::string &path)
@@ -46,11 +54,11 @@ std::optional<State> read_manifest(const Places &places, BlockCache &cache)
     const std::string current = directory + "/" + current_name;
     if (!exists(current))
         return {};
-    const std::string path = directory + "/" + read_whole(current);
+    const std::string name = read_whole(current), path = directory + "/" + name;
     State state;
     std::vector<std::pair<unsigned, TableInfo>> tables;
     bool any = false;
-    read_log(path, [&](std::string_view record) {
+    const bool is_whole = read_log(path, [&](std::string_view record) {
         auto edit = Edit::of(record);
         if (!edit)
             damaged(path, 0, "an edit of the manifest makes no sense");
@@ -70,12 +78,19 @@ std::optional<State> read_manifest(const Places &places, BlockCache &cache)
     for (const auto &[level, info] : all.added)
         opened.push_back(std::make_shared<Table>(places, info, cache));
     state.apply(all, opened);
+    if (is_whole && File(path, File::Use::read).size() < long_bytes)
+        state.manifest = number_of(name);
     return state;
 }
 
 Manifest::Manifest(const std::string &directory, uint64_t number, const State &state)
-    : log_(fresh_path(directory + "/" + name_of(number)))
+    : log_(state.manifest ? directory + "/" + name_of(state.manifest)
+                          : fresh_path(directory + "/" + name_of(number)))
 {
+    if (state.manifest) {
+        log_.sync(); // the last edit may have been written, but not synced
+        return;
+    }
     log_.append(whole(state).text());
     log_.sync();
     sync_directory(directory);

@@ -13,6 +13,7 @@ struct State {
     Version version;
     uint64_t log = 0, next_number = 1;
     Sequence last_sequence = 0;
+    uint64_t manifest = 0; // number of the manifest that says so, if it takes more edits; else 0
 
     void apply(const Edit &edit, const Tables &opened);
 };
@@ -23,7 +24,7 @@ std::optional<State> read_manifest(const Places &places, BlockCache &cache);
 class Manifest
 {
   public:
-    // Begin a new one, and make it count.
+    // Go on with the one that `state` names, or begin manifest `number` and make it count.
     Manifest(const std::string &directory, uint64_t number, const State &state);
 
     // When it returns, the edit survives a power failure. If it fails with `unknown`, it may survive or

@@ -151,6 +151,14 @@ std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filt
     }
 }
 
+uint64_t Container::bytes_logged() const
+{
+    struct pm_stats stats{};
+    stats.size = sizeof stats;
+    demand(pm_stats(container_.get(), &stats));
+    return stats.bytes_logged - stats.bytes_fresh;
+}
+
 bool Container::has_unneeded()
 {
     std::lock_guard guard(unneeded_lock_);

@@ -41,6 +41,8 @@ class Container
     bool free_some();
     bool has_unneeded();
 
+    uint64_t bytes_logged() const; // since the opening; values that go straight home are not logged
+
     using Hold = std::lock_guard<std::mutex>;
     std::mutex lock; // "hold the container"
 

@@ -118,8 +118,14 @@ std::optional<std::string> LsmStore::property(std::string_view name)
     std::string text;
     if (name == "stalls")
         return std::to_string(stalls_) + " " + std::to_string(longest_stall_us_);
+    if (name == "container_log")
+        return std::to_string(container_ ? container_->bytes_logged() : 0);
+    if (name == "memtables")
+        for (const Buffer &buffer : *buffers_)
+            text += (buffer.persistent() ? "container " : "dram ") +
+                    std::to_string(buffer.table->bytes()) + "\n";
     if (name != "levels")
-        return {};
+        return name == "memtables" ? std::optional(text) : std::nullopt;
     for (unsigned n = 0; n < levels; n++)
         text += std::to_string(n) + " " + std::to_string(version_->level(n).size()) + " " +
                 std::to_string(version_->bytes(n)) + "\n";

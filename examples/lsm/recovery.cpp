@@ -114,7 +114,7 @@ void LsmStore::recover()
     open_places();
     std::erase_if(logs, [&](uint64_t number) { return number < state->log; });
     take(found_buffers(logs));
-    const uint64_t manifest = next_number_++;
+    const uint64_t manifest = state->manifest ? state->manifest : next_number_++;
     state->next_number = next_number_;
     manifest_ = std::make_unique<Manifest>(directory, manifest, *state);
     version_ = std::make_shared<const Version>(state->version);

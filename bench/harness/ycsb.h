@@ -49,7 +49,11 @@ struct Workload {
     char name;
     unsigned reads, updates, inserts, modifies; // percent; modify: read, then update
     bool latest;                                // else zipfian, scattered
+    unsigned scans = 0;                         // percent; of 1 to 100 pairs
 };
+
+/** E needs a store that can scan. */
+constexpr Workload workload_e = {'E', 0, 0, 5, 0, false, 95};
 
 constexpr Workload workloads[] = {
     {'A', 50, 50, 0, 0, false}, {'B', 95, 5, 0, 0, false}, {'C', 100, 0, 0, 0, false},
