@@ -40,6 +40,31 @@ class BlockCursor : public Cursor
         read(0);
     }
 
+    void seek_to_last() override
+    {
+        go_to(restarts_ ? restarts_ - 1 : 0);
+        while (valid() && next_ < end_)
+            next();
+    }
+
+    // Go through the entries from the last restart before this one.
+    void prev() override
+    {
+        const uint64_t here = at_;
+        if (here == 0) {
+            at_ = end_;
+            return;
+        }
+        uint32_t low = 0, high = restarts_; // the restart is in [low, high)
+        while (low + 1 < high) {
+            const uint32_t middle = low + (high - low) / 2;
+            (restart(middle) < here ? low : high) = middle;
+        }
+        go_to(low);
+        while (next_ < here)
+            next();
+    }
+
     void seek(std::string_view wanted) override
     {
         uint32_t low = 0, high = restarts_; // the last restart before `wanted` is in [low, high)
@@ -54,11 +79,15 @@ class BlockCursor : public Cursor
     }
 
   private:
-    void go_to(uint32_t restart)
+    uint64_t restart(uint32_t n) const
+    {
+        return fixed_at<uint32_t>(block_->data() + end_ + n * sizeof(uint32_t));
+    }
+
+    void go_to(uint32_t n)
     {
         key_.clear();
-        read(restarts_ ? fixed_at<uint32_t>(block_->data() + end_ + restart * sizeof(uint32_t))
-                       : end_);
+        read(restarts_ ? restart(n) : end_);
     }
 
     void read(uint64_t at)

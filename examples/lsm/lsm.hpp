@@ -134,8 +134,10 @@ class Iterator
     virtual ~Iterator() = default;
     virtual bool valid() const = 0;
     virtual void seek_to_first() = 0;
+    virtual void seek_to_last() = 0;
     virtual void seek(std::string_view key) = 0; // to the first pair that is not before `key`
-    virtual void next() = 0;
+    virtual void next() = 0;                     // these two need valid()
+    virtual void prev() = 0;
     virtual std::string_view key() const = 0;
     virtual std::string_view value() const = 0;
 };

@@ -89,6 +89,22 @@ Memtable::Node *Memtable::first_from(std::string_view key, Node **before) const
     return nullptr;
 }
 
+Memtable::Node *Memtable::last() const
+{
+    Node *node = head_;
+    for (unsigned level = height_.load(std::memory_order_relaxed); level-- > 0;)
+        while (Node *next = node->after(level))
+            node = next;
+    return node == head_ ? nullptr : node;
+}
+
+Memtable::Node *Memtable::before(const Node *node) const
+{
+    Node *before[height_max];
+    first_from(node->key(), before);
+    return before[0] == head_ ? nullptr : before[0];
+}
+
 Memtable::Node *Memtable::make(std::string_view key, std::string_view value)
 {
     const unsigned height = draw_height();
@@ -178,8 +194,10 @@ class MemtableCursor : public Cursor
     explicit MemtableCursor(const Memtable &table) : table_(table) {}
     bool valid() const override { return node_; }
     void seek_to_first() override { node_ = table_.head_->after(0); }
+    void seek_to_last() override { node_ = table_.last(); }
     void seek(std::string_view key) override { node_ = table_.first_from(key, nullptr); }
     void next() override { node_ = node_->after(0); }
+    void prev() override { node_ = table_.before(node_); }
     std::string_view key() const override { return node_->key(); }
     std::string_view value() const override { return node_->value(); }
 

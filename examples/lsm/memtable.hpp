@@ -64,6 +64,8 @@ class Memtable
 
     unsigned draw_height();
     Node *first_from(std::string_view key, Node **before) const;
+    Node *last() const;
+    Node *before(const Node *node) const;
 
     std::unique_ptr<Memory> memory_;
     Node *head_;

@@ -12,41 +12,74 @@ class Merged : public Cursor
   public:
     explicit Merged(Cursors parts) : parts_(std::move(parts)) {}
 
-    bool valid() const override { return least_; }
-    std::string_view key() const override { return least_->key(); }
-    std::string_view value() const override { return least_->value(); }
+    bool valid() const override { return at_; }
+    std::string_view key() const override { return at_->key(); }
+    std::string_view value() const override { return at_->value(); }
 
     void seek_to_first() override
     {
         for (auto &part : parts_)
             part->seek_to_first();
-        choose();
+        choose(Direction::forward);
+    }
+
+    void seek_to_last() override
+    {
+        for (auto &part : parts_)
+            part->seek_to_last();
+        choose(Direction::backward);
     }
 
     void seek(std::string_view key) override
     {
         for (auto &part : parts_)
             part->seek(key);
-        choose();
+        choose(Direction::forward);
     }
 
+    // Forwards, all parts stand at their first pair that is not before this one.
     void next() override
     {
-        least_->next();
-        choose();
+        if (direction_ == Direction::backward)
+            for (auto &part : parts_)
+                if (part.get() != at_) {
+                    part->seek(at_->key());
+                    if (part->valid() && compare(part->key(), at_->key()) == 0)
+                        part->next();
+                }
+        at_->next();
+        choose(Direction::forward);
+    }
+
+    // Backwards, all parts stand at their last pair that is not behind this one.
+    void prev() override
+    {
+        if (direction_ == Direction::forward)
+            for (auto &part : parts_)
+                if (part.get() != at_) {
+                    part->seek(at_->key());
+                    part->valid() ? part->prev() : part->seek_to_last();
+                }
+        at_->prev();
+        choose(Direction::backward);
     }
 
   private:
-    void choose()
+    enum class Direction { forward, backward };
+
+    void choose(Direction direction)
     {
-        least_ = nullptr;
+        const int sign = direction == Direction::forward ? 1 : -1;
+        direction_ = direction;
+        at_ = nullptr;
         for (auto &part : parts_)
-            if (part->valid() && (!least_ || compare(part->key(), least_->key()) < 0))
-                least_ = part.get();
+            if (part->valid() && (!at_ || compare(part->key(), at_->key()) * sign < 0))
+                at_ = part.get();
     }
 
     Cursors parts_;
-    Cursor *least_ = nullptr;
+    Cursor *at_ = nullptr;
+    Direction direction_ = Direction::forward;
 };
 
 } // namespace

@@ -8,6 +8,9 @@ namespace
 {
 
 // Shows of each key the version that the sequence number sees, and no deleted key.
+//
+// Forwards, the cursor stands at the version that is shown. Backwards, it stands before all versions of the
+// key that is shown, and key and value are copies. (As LevelDB does.)
 class StoreIterator : public Iterator
 {
   public:
@@ -17,14 +20,20 @@ class StoreIterator : public Iterator
     {
     }
 
-    bool valid() const override { return cursor_->valid(); }
-    std::string_view key() const override { return user_key(cursor_->key()); }
-    std::string_view value() const override { return cursor_->value(); }
+    bool valid() const override { return backward_ ? shown_ : cursor_->valid(); }
+    std::string_view key() const override { return backward_ ? key_ : user_key(cursor_->key()); }
+    std::string_view value() const override { return backward_ ? value_ : cursor_->value(); }
 
     void seek_to_first() override
     {
         cursor_->seek_to_first();
         settle();
+    }
+
+    void seek_to_last() override
+    {
+        cursor_->seek_to_last();
+        settle_before();
     }
 
     void seek(std::string_view key) override
@@ -35,14 +44,31 @@ class StoreIterator : public Iterator
 
     void next() override
     {
-        skip_key();
+        if (backward_) {
+            cursor_->valid() ? cursor_->next() : cursor_->seek_to_first();
+            skip_versions();
+        } else {
+            skip_key();
+        }
         settle();
+    }
+
+    void prev() override
+    {
+        if (!backward_) {
+            key_ = user_key(cursor_->key());
+            do
+                cursor_->prev();
+            while (cursor_->valid() && user_key(cursor_->key()) == key_);
+        }
+        settle_before();
     }
 
   private:
     // Go on to the first version that is to be shown.
     void settle()
     {
+        backward_ = false;
         while (cursor_->valid())
             if (sequence_of(cursor_->key()) > sequence_)
                 cursor_->next();
@@ -55,15 +81,37 @@ class StoreIterator : public Iterator
     void skip_key()
     {
         key_ = user_key(cursor_->key());
-        do
+        skip_versions();
+    }
+
+    void skip_versions()
+    {
+        while (cursor_->valid() && user_key(cursor_->key()) == key_)
             cursor_->next();
-        while (cursor_->valid() && user_key(cursor_->key()) == key_);
+    }
+
+    // Go back over whole keys, to the first that is to be shown. Its versions come from old to new.
+    void settle_before()
+    {
+        backward_ = true;
+        shown_ = false;
+        while (cursor_->valid() && !shown_) {
+            key_ = user_key(cursor_->key());
+            for (; cursor_->valid() && user_key(cursor_->key()) == key_; cursor_->prev()) {
+                if (sequence_of(cursor_->key()) > sequence_)
+                    continue;
+                shown_ = kind_of(cursor_->key()) == Kind::value;
+                if (shown_)
+                    value_ = cursor_->value();
+            }
+        }
     }
 
     std::shared_ptr<const void> pinned_; // goes after the cursor
     std::unique_ptr<Cursor> cursor_;
     Sequence sequence_;
-    std::string key_;
+    bool backward_ = false, shown_ = false;
+    std::string key_, value_;
 };
 
 } // namespace

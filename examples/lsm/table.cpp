@@ -108,6 +108,14 @@ class TableCursor : public Cursor
             block_->seek_to_first();
     }
 
+    void seek_to_last() override
+    {
+        index_->seek_to_last();
+        enter();
+        if (block_)
+            block_->seek_to_last();
+    }
+
     void seek(std::string_view key) override
     {
         index_->seek(key); // to the first block whose last key is not before it
@@ -125,6 +133,17 @@ class TableCursor : public Cursor
         enter();
         if (block_)
             block_->seek_to_first();
+    }
+
+    void prev() override
+    {
+        block_->prev();
+        if (block_->valid())
+            return;
+        index_->prev();
+        enter();
+        if (block_)
+            block_->seek_to_last();
     }
 
   private:

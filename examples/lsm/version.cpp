@@ -39,6 +39,13 @@ class LevelCursor : public Cursor
             at_->seek_to_first();
     }
 
+    void seek_to_last() override
+    {
+        enter(tables_.size() - 1);
+        if (at_)
+            at_->seek_to_last();
+    }
+
     void seek(std::string_view key) override
     {
         enter(table_for(tables_, key));
@@ -54,6 +61,16 @@ class LevelCursor : public Cursor
         enter(table_ + 1);
         if (at_)
             at_->seek_to_first();
+    }
+
+    void prev() override
+    {
+        at_->prev();
+        if (at_->valid())
+            return;
+        enter(table_ - 1); // before the first: no table
+        if (at_)
+            at_->seek_to_last();
     }
 
   private:

@@ -132,8 +132,18 @@ TEST_CASE("a store has what a map has")
         at->seek(key);
         auto expected = model.lower_bound(key);
         REQUIRE(at->valid() == (expected != model.end()));
-        if (at->valid())
-            REQUIRE(at->key() == expected->first);
+        for (int step = 0; step < 10 && at->valid(); step++) { // back and forth
+            REQUIRE((at->key() == expected->first && at->value() == expected->second));
+            if (draw(2) == 0) {
+                at->next();
+                ++expected;
+            } else {
+                at->prev();
+                if (expected == model.begin())
+                    break;
+                --expected;
+            }
+        }
     }
 }
 

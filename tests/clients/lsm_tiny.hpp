@@ -51,6 +51,10 @@ inline void compare(lsm::Store &store, const Model &model, const lsm::Snapshot *
         at->next();
     }
     REQUIRE_FALSE(at->valid());
+    at->seek_to_last();
+    for (auto expected = model.rbegin(); expected != model.rend(); ++expected, at->prev())
+        REQUIRE((at->valid() && at->key() == expected->first && at->value() == expected->second));
+    REQUIRE_FALSE(at->valid());
 }
 
 // Random writes and deletions, the same for the same `seed`.
