@@ -27,4 +27,8 @@ class Commits
 /** Make `restrict` mean nothing where a commit may happen. (restrict.cc) */
 void forget_restrict(llvm::Module &module);
 
+/** Make it unknown that allocators return memory to which no other pointer leads. LLVM knows it of malloc
+ * and operator new by their names, so this must follow each pass that infers attributes. (restrict.cc) */
+void forget_allocators(llvm::Module &module);
+
 } // namespace pmcc

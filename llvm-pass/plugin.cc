@@ -207,10 +207,19 @@ struct NoteCompiling : RequiredPass<NoteCompiling> {
     {
         module.getOrInsertNamedMetadata(compiling_note);
         forget_restrict(module);
+        forget_allocators(module);
         if (discover)
             note_discover(module);
         else /* with discovery, libstdc++ itself must call the program's instances of templates */
             name_copies(module);
+        return PreservedAnalyses::none();
+    }
+};
+
+struct ForgetAllocators : RequiredPass<ForgetAllocators> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
+    {
+        forget_allocators(module);
         return PreservedAnalyses::none();
     }
 };
@@ -248,6 +257,10 @@ void register_callbacks(PassBuilder &builder)
 {
     builder.registerPipelineStartEPCallback(
         [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(NoteCompiling()); });
+    builder.registerPipelineEarlySimplificationEPCallback(
+        [](ModulePassManager &passes, OptimizationLevel) {
+            passes.addPass(ForgetAllocators());
+        });
     builder.registerOptimizerLastEPCallback(add_marking);
     builder.registerFullLinkTimeOptimizationLastEPCallback(add_marking);
     builder.registerPipelineParsingCallback(

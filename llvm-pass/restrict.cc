@@ -1,8 +1,8 @@
 /*
  * A commit reads all of a container, and a rollback changes it. But the optimiser believes that nobody else
- * reads or changes what a `restrict` parameter leads to, or the place of a result. So it would move stores
- * from before a commit behind it. This takes the promise back in functions where a commit may happen, before
- * the optimiser runs.
+ * reads or changes what a `restrict` parameter leads to, or the place of a result, or the memory that an
+ * allocator has returned. So it would move stores from before a commit behind it, or leave them out. This
+ * takes the promises back in functions where a commit may happen, before the optimiser runs.
  */
 #include "commits.h"
 
@@ -36,6 +36,16 @@ void forget_restrict(Module &module)
         if (forget_at_calls(function))
             for (Argument &argument : function.args())
                 argument.removeAttr(Attribute::NoAlias);
+}
+
+void forget_allocators(Module &module)
+{
+    for (Function &function : module) {
+        function.removeRetAttr(Attribute::NoAlias);
+        for (Instruction &instruction : instructions(function))
+            if (auto *call = dyn_cast<CallBase>(&instruction))
+                call->removeRetAttr(Attribute::NoAlias);
+    }
 }
 
 } // namespace pmcc

@@ -104,14 +104,17 @@ bool map_is_synchronous(int fd)
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous)
 {
-    int protection = kind == MAP_VIEW_SHARED   ? PROT_READ
-                     : kind == MAP_VIEW_MEMORY ? PROT_NONE
-                                               : PROT_READ | PROT_WRITE;
+    /* A copy is opened when it is not locked any more: for locked memory that is private and writable the
+     * kernel copies all pages at once, and none is read through to the file. */
+    int protection = kind == MAP_VIEW_SHARED                       ? PROT_READ
+                     : kind == MAP_VIEW_MEMORY || kind == MAP_COPY ? PROT_NONE
+                                                                   : PROT_READ | PROT_WRITE;
     int flags = kind == MAP_COPY ? MAP_PRIVATE | MAP_NORESERVE
                 : synchronous    ? MAP_SHARED_VALIDATE | MAP_SYNC
                                  : MAP_SHARED;
     void *p = mmap(address, size, protection, flags | MAP_FIXED, fd, (off_t)offset);
-    if (p == MAP_FAILED)
+    if (p == MAP_FAILED || (kind == MAP_COPY && (munlock(p, size) != 0 ||
+                                                 mprotect(p, size, PROT_READ | PROT_WRITE) != 0)))
         return -errno;
     return madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
 }

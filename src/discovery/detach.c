@@ -44,12 +44,23 @@ static int no_memory(const struct detaching *s)
     return pm__fail(ENOMEM, "%s: no memory to detach objects; none is", s->a->c->path);
 }
 
+/* The object to which a value leads. A pointer just past an object leads to it, unless another begins there. */
+static bool object_of(const struct detaching *s, uint64_t value, uint64_t *start, uint64_t *size)
+{
+    const char *p = (const char *)value;
+    if (!container_holds(s->a->c, p))
+        return false;
+    if (allocator_object_at(s->a, p, start, size))
+        return true;
+    return container_holds(s->a->c, p - 1) && allocator_object_at(s->a, p - 1, start, size) &&
+           s->a->c->base + *start + *size == p;
+}
+
 /* The index of the member to which a value leads; the number of members if it leads to no member. */
 static uint64_t member_of(const struct detaching *s, uint64_t value)
 {
     uint64_t start, size;
-    if (!container_holds(s->a->c, (void *)value) ||
-        !allocator_object_at(s->a, (void *)value, &start, &size))
+    if (!object_of(s, value, &start, &size))
         return s->members.count;
     uint32_t number = s->index[start / FORMAT_GRANULARITY_MIN];
     return number ? number - 1 : s->members.count;
@@ -62,8 +73,7 @@ typedef int visitor(struct detaching *s, uint64_t *word);
 static int refuse_pieced(struct detaching *s, uint64_t *word)
 {
     uint64_t start, size, offset = (uint64_t)((char *)word - s->a->c->base);
-    if (!container_holds(s->a->c, (void *)*word) ||
-        !allocator_object_at(s->a, (void *)*word, &start, &size))
+    if (!object_of(s, *word, &start, &size))
         return 0;
     return track_refuse_pieced(s->a->t, offset);
 }
@@ -98,8 +108,7 @@ static int add_member(struct detaching *s, uint64_t start, uint64_t size)
 static int add_what_it_leads_to(struct detaching *s, uint64_t *word)
 {
     uint64_t start, size;
-    if (!container_holds(s->a->c, (void *)*word) ||
-        !allocator_object_at(s->a, (void *)*word, &start, &size) ||
+    if (!object_of(s, *word, &start, &size) ||
         s->index[start / FORMAT_GRANULARITY_MIN] || (exclusions_any() && exclusions_have(word)))
         return 0;
     return add_member(s, start, size);
