@@ -305,9 +305,9 @@ PM_EXPORT int pm_close(pm_container *c);
 PM_EXPORT int pm_clear(pm_container *c);
 
 /**
- * Delete the container at `path`, durably. EBUSY if it is open anywhere. EBADMSG if the file is no
- * container; then nothing is deleted. EIO if the medium failed to note the deletion: the file is gone,
- * but a power failure may bring it back. Other errors as unlink(2).
+ * Delete the container at `path`, durably. If `path` is a symbolic link, the link stays. EBUSY if it is
+ * open anywhere. EBADMSG if the file is no container; then nothing is deleted. EIO if the medium failed to
+ * note the deletion: the file is gone, but a power failure may bring it back. Other errors as unlink(2).
  */
 PM_EXPORT int pm_delete(const char *path);
 

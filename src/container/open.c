@@ -435,10 +435,13 @@ int container_delete(const char *path)
         return -1;
     struct format_header header;
     uint64_t damaged;
+    char *file = NULL; /* without symbolic links, for they stay */
     int result = header_read(fd, path, &header, &damaged), directory = -1;
+    if (result == 0 && !(file = realpath(path, NULL)))
+        result = pm__fail_system(errno, "%s: cannot resolve", path);
     if (result == 0)
-        result = directory = directory_open(path); /* before it is too late to fail */
-    if (result >= 0 && unlink(path) != 0)
+        result = directory = directory_open(file); /* before it is too late to fail */
+    if (result >= 0 && unlink(file) != 0)
         result = pm__fail_system(errno, "%s: cannot delete", path);
     if (result >= 0) {
         result = directory_sync(path, directory);
@@ -447,6 +450,7 @@ int container_delete(const char *path)
     int error = errno;
     if (directory >= 0)
         close(directory);
+    free(file);
     close(fd);
     errno = error;
     return result;

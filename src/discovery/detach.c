@@ -44,7 +44,8 @@ static int no_memory(const struct detaching *s)
     return pm__fail(ENOMEM, "%s: no memory to detach objects; none is", s->a->c->path);
 }
 
-/* The object to which a value leads. A pointer just past an object leads to it, unless another begins there. */
+/* The object to which a value leads. A pointer just past an object leads to it, unless another object
+ * begins there. */
 static bool object_of(const struct detaching *s, uint64_t value, uint64_t *start, uint64_t *size)
 {
     const char *p = (const char *)value;

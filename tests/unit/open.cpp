@@ -142,6 +142,18 @@ TEST_CASE("what is not even a regular file is refused")
     REQUIRE(std::filesystem::is_directory(folder));
 }
 
+TEST_CASE("pm_delete deletes the container to which a symbolic link leads, not the link")
+{
+    test::Directory directory;
+    const std::string path = directory / "c", link = directory / "link";
+    create(path);
+    REQUIRE(symlink("c", link.c_str()) == 0);
+    REQUIRE_OK(pm_delete(link.c_str()));
+    REQUIRE(access(path.c_str(), F_OK) != 0);
+    struct stat status;
+    REQUIRE(lstat(link.c_str(), &status) == 0);
+}
+
 TEST_CASE("pm_delete keeps what is not a regular file")
 {
     test::Directory directory;
