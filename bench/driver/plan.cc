@@ -1,5 +1,7 @@
 #include "driver/plan.h"
 
+#include "driver/plan_lsm.h"
+
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -174,6 +176,8 @@ std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &
         append_nvmkv(commands, *this, repetition, directories);
         return commands;
     }
+    if (part == "lsm")
+        return lsm_commands(*this, repetition, directories);
     append_structures(commands, *this, repetition, directories.memory);
     append_micros(commands, *this, directories.memory);
     append_files(commands, *this, repetition, directories.file);

@@ -47,4 +47,6 @@ struct Table {
 
 const std::vector<Table> &tables();
 
+std::vector<Table> lsm_tables(); /* tables_lsm.cc */
+
 } // namespace bench

@@ -45,7 +45,7 @@ struct Arguments {
     std::string benchmarks =
         "fillseq,fillsync,fillrandom,overwrite,readrandom,readmissing,readseq,seekrandom";
     uint64_t num = 100000, value_size = 100;
-    double duration = 1e9;
+    double duration = 1e9, read_duration = 1e9;
     unsigned threads = 1;
     bool json = false, sync = false;
     std::vector<std::string> samples; // table and row, for the driver
@@ -156,11 +156,12 @@ class Run
             done_ += n;
             return;
         }
+        const double most = name_.starts_with("fill") ? a_.duration : a_.read_duration;
         bench::Random random(thread + 1);
         took.reserve(count);
         for (uint64_t i = 0; i < count; i++) {
             auto start = steady_clock::now();
-            if (start - start_ > std::chrono::duration<double>(a_.duration))
+            if (start - start_ > std::chrono::duration<double>(most))
                 return;
             if (zipfian_)
                 ycsb_step(random);
@@ -308,6 +309,7 @@ int main(int count, char **values)
     app.add_option("--num", a.num, "operations of each thread, and keys")
         ->check(CLI::PositiveNumber);
     app.add_option("--duration", a.duration, "most seconds of a workload");
+    app.add_option("--read_duration", a.read_duration, "the same for workloads that do not fill");
     app.add_option("--value_size", a.value_size, "bytes");
     app.add_option("--threads", a.threads)->check(CLI::Range(1, 64));
     app.add_flag("--sync", a.sync, "let every put survive a power failure");

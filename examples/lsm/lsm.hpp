@@ -165,9 +165,9 @@ class Store
     virtual void compact() = 0;
 
     // "levels": the files and bytes of each level, a line each. "memtables": a line each, from new to old:
-    // where it is, its bytes. "stalls": how often writers waited for the background, and the longest wait
-    // in microseconds. "container_log": bytes that libpm has logged since the opening. Nothing for another
-    // name.
+    // where it is, its bytes. "stalls": how often writers waited for the background, the longest wait and
+    // the sum, in microseconds. "container_log": bytes that libpm has logged since the opening. Nothing for
+    // another name.
     virtual std::optional<std::string> property(std::string_view name) = 0;
 
     // Read every block of every table. Throws Error for the first that is damaged.

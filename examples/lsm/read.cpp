@@ -165,7 +165,8 @@ std::optional<std::string> LsmStore::property(std::string_view name)
     std::lock_guard guard(lock_);
     std::string text;
     if (name == "stalls")
-        return std::to_string(stalls_) + " " + std::to_string(longest_stall_us_);
+        return std::to_string(stalls_) + " " + std::to_string(longest_stall_us_) + " " +
+               std::to_string(stalled_us_);
     if (name == "container_log")
         return std::to_string(container_ ? container_->bytes_logged() : 0);
     if (name == "memtables")

@@ -92,6 +92,7 @@ class LsmStore : public Store
     void turn_memtable(Guard &guard);
     void make_room(Guard &guard);
     void wait_for_background(Guard &guard);
+    void note_stall(std::chrono::steady_clock::time_point since);
 
     // buffers.cpp
     bool is_full(const Buffer &buffer) const;
@@ -150,7 +151,7 @@ class LsmStore : public Store
     std::exception_ptr trouble_; // the background's last attempt failed; it tries again
     std::exception_ptr broken_;  // nobody knows what survives: no more writes
     bool stopping_ = false;
-    uint64_t stalls_ = 0, longest_stall_us_ = 0;
+    uint64_t stalls_ = 0, longest_stall_us_ = 0, stalled_us_ = 0;
 
     std::unique_ptr<ParallelReader> parallel_; // NULL: nobody helps
     std::thread flusher_, merger_, keeper_;

@@ -223,9 +223,11 @@ void LsmStore::make_room(Guard &guard)
             std::rethrow_exception(broken_);
         const size_t waiting = version_->level(0).size();
         if (may_slow && waiting >= level0_slow && waiting < level0_stop) {
+            const auto before = steady_clock::now();
             guard.unlock();
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             guard.lock();
+            note_stall(before);
             may_slow = false;
         } else if (!is_full(buffers_->front())) {
             return;
@@ -249,9 +251,15 @@ void LsmStore::wait_for_background(Guard &guard)
         std::rethrow_exception(trouble_);
     auto before = steady_clock::now();
     changed_.wait(guard);
-    auto us =
-        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - before).count();
+    note_stall(before);
+}
+
+void LsmStore::note_stall(steady_clock::time_point since)
+{
+    using std::chrono::microseconds;
+    const auto us = std::chrono::duration_cast<microseconds>(steady_clock::now() - since).count();
     stalls_++;
+    stalled_us_ += static_cast<uint64_t>(us);
     longest_stall_us_ = std::max(longest_stall_us_, static_cast<uint64_t>(us));
 }
 
