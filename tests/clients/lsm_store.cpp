@@ -173,41 +173,6 @@ TEST_CASE("an iterator and a snapshot see their moment while the store is compac
     REQUIRE(store->get(key_of(1)) == std::nullopt);
 }
 
-TEST_CASE("threads write and read together")
-{
-    test::Directory directory;
-    auto store = lsm::Store::open(directory.path(), tiny(GENERATE(from_range(all_modes))));
-    constexpr uint64_t EACH = 4000;
-    std::atomic<int> wrong{0};
-    std::vector<std::thread> threads;
-    for (uint64_t t = 0; t < 4; t++)
-        threads.emplace_back([&, t] {
-            for (uint64_t i = 0; i < EACH; i++) {
-                const std::string key = std::to_string(t) + "-" + std::to_string(i);
-                store->put(key, key, {.sync = i % 500 == 0});
-                wrong += store->get(key) != key;
-            }
-        });
-    threads.emplace_back([&] {
-        for (int i = 0; i < 20; i++) {
-            auto at = store->iterator();
-            std::string before;
-            for (at->seek_to_first(); at->valid(); at->next()) {
-                wrong += at->key() != at->value() || at->key() <= before;
-                before = at->key();
-            }
-        }
-    });
-    for (std::thread &t : threads)
-        t.join();
-    REQUIRE(wrong == 0);
-    auto at = store->iterator();
-    uint64_t count = 0;
-    for (at->seek_to_first(); at->valid(); at->next())
-        count++;
-    REQUIRE(count == 4 * EACH);
-}
-
 TEST_CASE("a store opens in every mode, whichever mode wrote it")
 {
     test::Directory directory;
