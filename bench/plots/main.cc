@@ -58,6 +58,13 @@ const Peers nvmkv_peers = {
     {"NVMKV, async", "#56b4e9", 6}, {"FTL, async", "#cccccc", 4}, {"LevelDB, async", "#e69f00", 12},
 };
 
+const Peers lsm_peers = {
+    {"LevelDB", "#d55e00", 13},  {"RocksDB", "#e69f00", 9}, {"plain", "#999999", 1},
+    {"immutable", "#56b4e9", 6}, {"mutable", "#0072b2", 7}, {"NoSST", "#009e73", 5},
+};
+const Peers lsm_part_peers = {
+    {"dram", "#999999", 1}, {"mutable", "#0072b2", 7}, {"nosst", "#009e73", 5}};
+
 const char *const logarithmic = "set logscale y\nset format y '%.0s%c'\n";
 const char *const linear = "set yrange [0:*]\n";
 const char *const linear_many = "set yrange [0:*]\nset xtics rotate by -20\n"; // of many labels
@@ -253,6 +260,28 @@ void write_nvmkv_plots(const Figures &figures, Writer &writer)
     }
 }
 
+void write_lsm_plots(const Figures &figures, Writer &writer)
+{
+    const auto draw = [&](const char *name, const char *title, const char *scale, const char *table,
+                          const Labels &labels, size_t label) {
+        writer.bars(name, title, "µs", scale, lsm_peers, figures.rows(table, labels), label);
+    };
+    draw("lsm-put", "A put in random order, as shipped, by size of the value", logarithmic,
+         "lsm_put", {"as shipped", "ext4", "both", "", "fillrandom", "mean"}, 3);
+    draw("lsm-put-longest", "The longest put, as shipped, by size of the value", logarithmic,
+         "lsm_put", {"as shipped", "ext4", "both", "", "fillrandom", "longest"}, 3);
+    draw("lsm-get", "A get of a random key, by size of the value", linear, "lsm_get",
+         {"as shipped", "ext4", "both", "", "readrandom", "mean"}, 3);
+    draw("lsm-durable", "A durable put, by size of the value (tables on ext4)", logarithmic,
+         "lsm_durable", {"durable", "ext4", "both", "", "fillrandom", "mean"}, 3);
+    draw("lsm-restart", "Opening after SIGKILL, memtable of 0.9 GiB", logarithmic, "lsm_restart",
+         {"restart", "", "", "", "open", "mean"}, 4);
+    draw("lsm-ycsb", "YCSB, 100 B, two threads, tables split", linear, "lsm_ycsb",
+         {"YCSB", "", "", "", "", "mean"}, 4);
+    writer.bars("lsm-parts", "Where the time of a put of 4 KB goes", "ns", linear_many,
+                lsm_part_peers, figures.rows("lsm_parts", {"put"}), 1);
+}
+
 void write_libpm_plots(const Figures &figures, Writer &writer)
 {
     const std::string medium = ", /dev/shm as pmem)", size = "100000";
@@ -285,6 +314,8 @@ void write_plots(const Figures &figures, const std::string &directory)
         write_metradb_plots(figures, writer);
     if (!figures.rows("kv_put", {}).empty())
         write_nvmkv_plots(figures, writer);
+    if (!figures.rows("lsm_put", {}).empty())
+        write_lsm_plots(figures, writer);
 }
 
 } // namespace

@@ -205,19 +205,24 @@ void LsmStore::take(Buffers found)
     std::sort(found.begin(), found.end(), [](const Buffer &a, const Buffer &b) {
         return std::pair(a.last, a.first) < std::pair(b.last, b.first);
     });
+    uint64_t empty_log = UINT64_MAX; // the first that has no writes; perhaps it had some
+    for (const Buffer &buffer : found)
+        if (buffer.log && buffer.table->empty())
+            empty_log = std::min(empty_log, buffer.log_number);
+
     Buffers taken; // from old to new
-    bool has_gap = false, may_have_gap = false;
+    bool has_gap = false;
     for (Buffer &buffer : found) {
-        may_have_gap |= buffer.log && buffer.table->empty();
         const bool is_needed = buffer.last >= buffer.first && buffer.last > last_sequence_;
         has_gap |= is_needed && buffer.first > last_sequence_ + 1;
-        if (has_gap && !may_have_gap)
+        const bool was_in_log = (!taken.empty() && taken.back().log) ||
+                                empty_log < (buffer.log ? buffer.log_number : UINT64_MAX);
+        if (has_gap && !was_in_log)
             throw Error(EBADMSG, places_.directory + ": the log with the writes from number " +
                                      std::to_string(last_sequence_ + 1) +
                                      " on is missing; restore it from a backup");
         if (is_needed && !has_gap) {
             last_sequence_ = buffer.last;
-            may_have_gap = buffer.log != nullptr;
             taken.push_back(std::move(buffer));
         } else if (buffer.persistent()) {
             buffer.persistent()->set_unneeded();

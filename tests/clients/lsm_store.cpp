@@ -220,6 +220,46 @@ TEST_CASE("a write with sync makes the log before durable, too")
     tables_wait = false;
 }
 
+// A power failure may lose the end of one log and keep the next one.
+TEST_CASE("writes behind one that was lost are gone, too; and a log that is missing is an error")
+{
+    test::Directory directory;
+    const std::string path = directory / "s", copy = directory / "copy";
+    const auto logs = [](const std::string &where) {
+        std::vector<std::string> names;
+        for (const auto &entry : std::filesystem::directory_iterator(where))
+            if (entry.path().extension() == ".log" && entry.file_size() > 0)
+                names.push_back(entry.path());
+        std::sort(names.begin(), names.end());
+        return names;
+    };
+    auto store = lsm::Store::open(path, tiny());
+    tables_wait = true;
+    uint64_t writes = 0, in_first = 0;
+    for (; logs(path).size() < 2; in_first = writes++)
+        store->put("k" + std::to_string(writes), std::string(1000, 'v'));
+    for (int i = 0; i < 10; i++)
+        store->put("k" + std::to_string(writes++), "later");
+    std::filesystem::copy(path, copy);
+    tables_wait = false;
+    store.reset();
+    const std::string first = logs(copy)[0];
+    SECTION("the end of a log is lost")
+    {
+        std::filesystem::resize_file(first, std::filesystem::file_size(first) - 1);
+        store = lsm::Store::open(copy, tiny());
+        for (uint64_t i = 0; i < writes; i++)
+            REQUIRE(store->get("k" + std::to_string(i)).has_value() == (i + 1 < in_first));
+    }
+    SECTION("a log is missing")
+    {
+        std::filesystem::remove(first);
+        REQUIRE_THROWS_WITH(lsm::Store::open(copy, tiny()),
+                            Catch::Contains("writes from number 1 on is missing"));
+    }
+    REQUIRE(lsm::Store::open(path, tiny())->get("k" + std::to_string(writes - 1)) == "later");
+}
+
 TEST_CASE("bad input is refused, and nothing is lost")
 {
     test::Directory directory;
@@ -260,6 +300,11 @@ TEST_CASE("bad input is refused, and nothing is lost")
     std::filesystem::rename(path + "/CURRENT", path + "/lost");
     REQUIRE(error_of([&] { lsm::Store::open(path, tiny()); }) == EBADMSG);
     std::filesystem::rename(path + "/lost", path + "/CURRENT");
+    REQUIRE(lsm::Store::open(path)->get("b1") == "1");
+    const std::string table = only_file(path, ".table");
+    std::filesystem::rename(table, path + "/lost");
+    REQUIRE_THROWS_WITH(lsm::Store::open(path), Catch::Contains(table) && Catch::Contains("restore it"));
+    std::filesystem::rename(path + "/lost", table);
     REQUIRE(lsm::Store::open(path)->get("b1") == "1");
 }
 
