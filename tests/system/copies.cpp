@@ -203,6 +203,35 @@ TEST_CASE_METHOD(Fixture, "the callback may allocate, store, commit and roll bac
     }
 }
 
+TEST_CASE_METHOD(Fixture, "a run of lines that ends just behind a page's start is in a copy to its end")
+{
+    constexpr size_t PAGE = 4096, LINE = 64;
+    char *large = static_cast<char *>(allocate(LARGE, 1));
+    REQUIRE_OK(pm_setroot(c.get(), large, 0));
+    commit();
+    char *start = large + (PAGE - (uintptr_t)large % PAGE);
+    struct Run {
+        char *at;
+        size_t bytes;
+    };
+    const Run runs[] = {{start + 10 * PAGE - LINE, 2 * LINE}, {start + 20 * PAGE - LINE, 3 * LINE}};
+    bool stored = false;
+    REQUIRE_OK(copy(c.get(), to, [&](uint64_t done, uint64_t total) {
+        if (done == total && !stored) { // the copy has passed these pages
+            stored = true;
+            for (const Run &run : runs)
+                memset(run.at, 2, run.bytes);
+            commit();
+        }
+        return true;
+    }));
+    REQUIRE(stored);
+    test::Container copied = open_copy();
+    REQUIRE(pm_getroot(copied.get()) == large);
+    for (const Run &run : runs)
+        REQUIRE(std::string(run.at, run.bytes) == std::string(run.bytes, 2));
+}
+
 TEST_CASE_METHOD(Fixture, "a copy ends, however many pages the callback commits at each call")
 {
     constexpr size_t PAGES = 4096, PAGE = 4096;
