@@ -875,3 +875,38 @@ static const char *check_taken(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->word.d == (STEPS + 0.5) * 3 && r->before == 2 * STEPS + 1);
     return NULL;
 }
+
+/* ---- loops that may end before they store ------------------------------------------------------ */
+
+struct ended {
+    union number word;
+    int keys[CALLS];
+    struct object object;
+};
+
+/* One mark before the loop would tell data of a word that no round may store to. */
+NOINLINE static void store_until(union number *to, const int *keys, int last, long count)
+{
+    for (long i = 0; i < count; i++) {
+        if (keys[i] == last)
+            return;
+        to->n = (uintptr_t)keys[i];
+    }
+}
+
+STRUCTURE(ended)
+static void build_ended(pm_container *c, int step)
+{
+    struct ended *r = root_bytes(c, step, sizeof *r);
+    for (int i = 0; i < CALLS; i++)
+        r->keys[i] = 7;
+    set_pointer(&r->word, &r->object);
+    store_until(&r->word, r->keys, 7, number(CALLS));
+    has_pointer(&r->word);
+}
+static const char *check_ended(pm_container *c)
+{
+    const struct ended *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->word.o == &r->object);
+    return NULL;
+}
