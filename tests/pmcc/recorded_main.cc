@@ -413,6 +413,23 @@ TEST_CASE("a declared pointer stays declared, wherever code that tells no kinds 
     REQUIRE(mapped(c.get()) == pointer);
 }
 
+TEST_CASE("a copy over itself, upwards, takes along that a pointer between two words is in pieces")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto *holders = static_cast<Holder *>(root_bytes(c.get(), 0, 4 * sizeof(Holder)));
+    REQUIRE_OK(pm_commit(c.get()));
+    char *bytes = reinterpret_cast<char *>(holders);
+    fill(bytes, 0x5a, 4 * sizeof(void *));
+    void *pointer = holders;
+    copy(bytes + 20, &pointer, sizeof pointer);
+    copy(bytes + 16, bytes + 4, 3 * sizeof pointer); // the last word of it is the pointer
+    REQUIRE(holders[2].number == (long)pointer);
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(errno == EINVAL);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
+}
+
 TEST_CASE("a number over a pointer is none, whatever code that tells no kinds stores beside it")
 {
     test::Directory directory;
