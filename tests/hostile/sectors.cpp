@@ -205,3 +205,35 @@ TEST_CASE("sectors and lines of a container come back wrong")
               << std::flush;
     Sectors(seed, ending, movable).damage_each();
 }
+
+// Arguments: path of a movable container. Stores a pointer, and does not vouch that the map has it.
+CHILD_PROCESS(stores_a_pointer)
+{
+    pm_options options = how(false);
+    pm_container *c = pm_open(arguments[0].c_str(), &options);
+    CHILD_REQUIRE(c);
+    auto **root = static_cast<void **>(pm_getroot(c));
+    *root = root;
+    CHILD_REQUIRE(pm_commit(c) == 0);
+    _exit(0);
+}
+
+// Moved, it would hold the pointer's old value.
+TEST_CASE("the sector that says that a container can be moved comes back when it cannot any more")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    {
+        test::Container c = test::open(path, how(true, PM_CREATE));
+        void *root = pm_calloc(c.get(), 1, 64);
+        REQUIRE(root);
+        REQUIRE_OK(pm_setroot(c.get(), root, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    const Bytes older = test::read_file(path).substr(FORMAT_STATE, 512);
+    REQUIRE_CLEAN(test::run("stores_a_pointer", {path}));
+    test::patch_file(path, FORMAT_STATE, older.data(), older.size());
+    pm_options options = how(true);
+    REQUIRE_FALSE(pm_open(path.c_str(), &options));
+    REQUIRE(test::failed_with(EBADMSG, {path.c_str(), "contradicts its guard"}));
+}
