@@ -11,6 +11,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
+#include <sys/mman.h>
 
 namespace
 {
@@ -423,6 +424,32 @@ CHILD_PROCESS(loads_another_in_its_place)
     slots[1].version = second;
     CHILD_REQUIRE(pm_commit(c.get()) == 0 && pm_check(c.get()) == 0);
     _exit(0);
+}
+
+// arguments: path. What is mapped in a library's place is no library.
+CHILD_PROCESS(maps_memory_in_its_place)
+{
+    void *handle;
+    test::Container c = test::open(arguments[0], may_move());
+    auto **words = static_cast<void **>(pm_calloc(c.get(), 2, sizeof(void *)));
+    CHILD_REQUIRE(words && pm_mark_pointers(words, 2) == 0 && pm_setroot(c.get(), words, 0) == 0);
+    auto address = reinterpret_cast<uintptr_t>(load(MODULE_1, &handle));
+    words[0] = reinterpret_cast<void *>(twice); // so that commit looks at what is loaded
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    words[0] = nullptr;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(dlclose(handle) == 0);
+    words[1] = mmap(reinterpret_cast<void *>(address & ~(PM_PAGE - 1)), PM_PAGE, PROT_READ,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHILD_REQUIRE(words[1] != MAP_FAILED);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EINVAL);
+    CHILD_REQUIRE(strstr(pm_errormsg(), "leads out of the container"));
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "a pointer to where a library was fails the commit once it is closed")
+{
+    REQUIRE_CLEAN(test::run("maps_memory_in_its_place", {path}));
 }
 
 // arguments: path, as above
