@@ -124,6 +124,12 @@ several)
     # shellcheck disable=SC2086
     expect 0 crash $limits --medium file --check "'$several' --check containers" -- "$several" containers
     ;;
+shrunk) # a crash leaves a smaller file than the one before: nothing of that lies behind its end
+    size="\$(cat \$LIBPM_CRASH_OUTPUT)"
+    expect 0 crash --events 50 --seeds 1 --check "[ -z $size ] || [ $size = \$(stat -c %s '$book') ]" -- \
+        "$several" --shrink "$book"
+    says "1 container on" "all are as they should be"
+    ;;
 judged) # by libpm, without a check; and by a check that does not end
     expect 1 crash -- "$several" --scribble "$book"
     says "libpm: does not accept" "    | .*book.pm"

@@ -6,6 +6,7 @@
  *     several --check DIRECTORY    exact: each container holds the number of commits that it has had
  *     several --scribble FILE      makes a container, commits, and destroys it by write(2)
  *     several --unsafe FILE        commits under PM_UNSAFE_POWER
+ *     several --shrink FILE        the file gets smaller, and its new size is printed
  */
 #include <libpm.h>
 
@@ -179,6 +180,23 @@ static int unsafe(const char *path)
     return pm_close(c);
 }
 
+static int shrink(const char *path)
+{
+    pm_container *c = open_in("/", path, PM_CREATE | PM_MOVABLE);
+    void *large = pm_malloc(c, 1 << 20);
+    commit(c);
+    pm_free(large);
+    commit(c);
+    if (pm_compact(c, NULL, NULL, NULL) != 0)
+        die("pm_compact");
+    struct pm_stats is = {.size = sizeof is};
+    pm_stats(c, &is);
+    printf("%llu\n", (unsigned long long)is.file_bytes);
+    fflush(stdout);
+    commit(c);
+    return pm_close(c);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2)
@@ -187,5 +205,7 @@ int main(int argc, char **argv)
         return 2;
     if (strcmp(argv[1], "--check") == 0)
         return check(argv[2]);
+    if (strcmp(argv[1], "--shrink") == 0)
+        return shrink(argv[2]);
     return strcmp(argv[1], "--scribble") == 0 ? scribble(argv[2]) : unsafe(argv[2]);
 }
