@@ -12,6 +12,8 @@ namespace
 
 unsigned unsettled; // words that were published, and not made durable
 unsigned upgrades;
+bool upgrading;
+std::vector<std::string> steps; // that upgrading takes
 
 } // namespace
 
@@ -22,6 +24,8 @@ struct medium;
 int __real_medium_publish(struct medium *medium, const void *address, size_t size);
 int __real_medium_settle(struct medium *medium);
 int __real_container_upgrade(struct container *c);
+int __real_file_write(int fd, const void *from, size_t size, uint64_t offset);
+int __real_file_sync(int fd);
 
 int __wrap_medium_publish(struct medium *medium, const void *address, size_t size)
 {
@@ -39,7 +43,26 @@ int __wrap_container_upgrade(struct container *c)
 {
     upgrades++;
     REQUIRE(unsettled == 0); // the headers say that these words count
-    return __real_container_upgrade(c);
+    upgrading = true;
+    int result = __real_container_upgrade(c);
+    upgrading = false;
+    return result;
+}
+
+int __wrap_file_write(int fd, const void *from, size_t size, uint64_t offset)
+{
+    if (upgrading)
+        steps.push_back(offset == FORMAT_HEADER_A   ? "write A"
+                        : offset == FORMAT_HEADER_B ? "write B"
+                                                    : "write");
+    return __real_file_write(fd, from, size, offset);
+}
+
+int __wrap_file_sync(int fd)
+{
+    if (upgrading)
+        steps.push_back("sync");
+    return __real_file_sync(fd);
 }
 }
 
@@ -109,8 +132,11 @@ TEST_CASE_METHOD(Old, "a container of format version 2 is read as it is")
 TEST_CASE_METHOD(Old, "a writer brings a container of format version 2 to the current one")
 {
     upgrades = 0;
+    steps.clear();
     test::Container c = open();
     REQUIRE(upgrades == 1);
+    // If both were torn, nothing would be left.
+    REQUIRE(steps == std::vector<std::string>{"write A", "sync", "write B", "sync"});
     requires_life(c.get());
     requires_current();
     for (int i = 0; i < 100; i++)
