@@ -237,6 +237,37 @@ void tagged(long *word)
     *(unsigned char *)word |= 1;
 }
 
+// Halves that are copied one behind the other are one word's, of which the library is asked.
+// CHECK-LABEL: @neighbours(
+// CHECK: call preserve_mostcc i64 @pm__kinds(
+union halves {
+    void *pointer;
+    unsigned half[2];
+};
+void neighbours(union halves *restrict to, const union halves *restrict from)
+{
+    to->half[0] = from->half[0];
+    to->half[1] = from->half[1];
+}
+static __attribute__((noinline)) void set(union halves *to, void *pointer)
+{
+    to->pointer = pointer;
+}
+
+// Not so if a function that stores is called between them: there the kinds may change.
+// CHECK-LABEL: @not_neighbours(
+// CHECK-NOT: @pm__kinds
+// CHECK: call {{.*}} @set(
+// CHECK-NOT: @pm__kinds
+// CHECK: ret void
+void not_neighbours(union halves *restrict to, const union halves *restrict from, union halves *other,
+                    void *pointer)
+{
+    to->half[0] = from->half[0];
+    set(other, pointer);
+    to->half[1] = from->half[1];
+}
+
 // CHECK-LABEL: @opted_out(
 // CHECK-NOT: @pm__
 __attribute__((disable_sanitizer_instrumentation)) char *opted_out(char *p, char *q)
