@@ -504,6 +504,17 @@ TEST_CASE("what code that tells no kinds stores after others goes by its value")
         REQUIRE_OK(pm_commit(c.get()));
         REQUIRE(test::mapped(c.get()).empty());
     }
+    SECTION("over half of a pointer, a number")
+    {
+        store_pointer(holder, holder);
+        REQUIRE(pm_dirty(&holder->pointer, 4) == 0);
+        uint32_t half;
+        memcpy(&half, &holder->pointer, sizeof half);
+        half ^= 256 << 20; // further than the container is large
+        memcpy(&holder->pointer, &half, sizeof half);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::mapped(c.get()).empty());
+    }
     SECTION("over a pointer, bytes")
     {
         store_pointer(holder, holder);
