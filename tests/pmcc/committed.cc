@@ -1,7 +1,9 @@
-// Stores that the optimiser might move across a commit or a rollback: through `restrict` parameters, and into
-// results that are built in place. And structs that functions of other compilers return into a container.
+// Stores that the optimiser might move across a commit or a rollback: through `restrict` parameters, into
+// results that are built in place, and into what allocators return. And structs that functions of other
+// compilers return into a container.
 #include <cassert>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <libpm.h>
 #include <malloc.h>
@@ -32,7 +34,12 @@ struct Root {
     Report report;
 };
 
+struct Node {
+    long value;
+};
+
 pm_container *container;
+bool new_is_persistent; // what the program's own operator new allocates
 
 // What the last commit has: open a copy that was made by it.
 template <class Look> void look_at_commit(Look look)
@@ -83,7 +90,51 @@ __attribute__((noinline)) Job made()
     return job;
 }
 
+__attribute__((malloc, noinline)) Node *allocate()
+{
+    return static_cast<Node *>(pm_malloc(container, sizeof(Node)));
+}
+
+__attribute__((noinline)) void take_back_allocated()
+{
+    Node *node = allocate();
+    node->value = 1;
+    assert(pm_commit(container) == 0);
+    node->value = 2;
+    assert(pm_rollback(container) == 0);
+    assert(node->value == 1);
+}
+
+__attribute__((noinline)) void take_back_new()
+{
+    new_is_persistent = true;
+    Node *node = new Node;
+    new_is_persistent = false;
+    node->value = 1;
+    assert(pm_commit(container) == 0);
+    node->value = 2;
+    assert(pm_rollback(container) == 0);
+    assert(node->value == 1);
+}
+
 } // namespace
+
+__attribute__((noinline)) void *operator new(size_t bytes)
+{
+    void *p = new_is_persistent ? pm_malloc(container, bytes) : malloc(bytes);
+    assert(p);
+    return p;
+}
+
+void operator delete(void *p) noexcept
+{
+    free(p);
+}
+
+void operator delete(void *p, size_t) noexcept
+{
+    free(p);
+}
 
 int main()
 {
@@ -107,6 +158,9 @@ int main()
     new (&root->result) Job(made());
     assert(pm_commit(container) == 0);
     look_at_commit([](const Root &now) { assert(now.result.state == 2); });
+
+    take_back_allocated();
+    take_back_new();
 
     root->report.after = 7; // so that the line is open
     new (&root->report) Report{3, mallinfo2(), std::filesystem::space("/"), 4};
