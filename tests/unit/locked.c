@@ -1,11 +1,13 @@
 /*
  * A program that locks all its memory, also what it will map, opens containers of the default size:
- * their tables, of terabytes, are not to be filled for that. Status 77: this user may not lock memory.
+ * their tables, of terabytes, are not to be filled for that. And commits and rollbacks see what the file
+ * has, not what it had when it was mapped. Status 77: this user may not lock memory.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <libpm.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,13 +42,18 @@ static void require(int condition, const char *what)
     exit(1);
 }
 
+static struct pm_options options_for(enum pm_engine engine, enum pm_tracker tracker)
+{
+    return (struct pm_options){.size = sizeof(struct pm_options),
+                               .flags = PM_CREATE | PM_UNSAFE_POWER |
+                                        (tracker == PM_TRACKER_STORES ? PM_ANNOUNCED : 0),
+                               .engine = engine,
+                               .tracker = tracker};
+}
+
 static void use(const char *path, enum pm_engine engine, enum pm_tracker tracker)
 {
-    struct pm_options options = {.size = sizeof options,
-                                 .flags = PM_CREATE | PM_UNSAFE_POWER |
-                                          (tracker == PM_TRACKER_STORES ? PM_ANNOUNCED : 0),
-                                 .engine = engine,
-                                 .tracker = tracker};
+    struct pm_options options = options_for(engine, tracker);
     for (int run = 1; run <= 2; run++) {
         pm_container *c = pm_open(path, &options);
         require(c != NULL, "pm_open");
@@ -61,6 +68,37 @@ static void use(const char *path, enum pm_engine engine, enum pm_tracker tracker
         require(pm_check(c) == 0 && pm_close(c) == 0, "pm_close");
     }
     require(pm_delete(path) == 0, "pm_delete");
+}
+
+#define LARGE 300000 /* an object of many pages */
+
+static bool is_full_of(const char *object, char byte)
+{
+    return object[0] == byte && memcmp(object, object + 1, LARGE - 1) == 0;
+}
+
+static void fill(char *object, char byte)
+{
+    require(pm_dirty(object, LARGE) == 0, "pm_dirty");
+    memset(object, byte, LARGE);
+}
+
+static void change_back(const char *path, enum pm_engine engine, enum pm_tracker tracker)
+{
+    struct pm_options options = options_for(engine, tracker);
+    pm_container *c = pm_open(path, &options);
+    char *object = c ? pm_malloc(c, LARGE) : NULL;
+    require(object && pm_setroot(c, object, 0) == 0, "an object");
+    fill(object, 1); /* by its first commit: the pages behind it are as they were mapped */
+    require(pm_commit(c) == 0, "pm_commit");
+    fill(object, 2);
+    require(pm_rollback(c) == 0 && is_full_of(object, 1), "pm_rollback");
+    fill(object, 0);
+    require(pm_commit(c) == 0 && pm_close(c) == 0, "pm_commit");
+    c = pm_open(path, &options);
+    object = c ? pm_getroot(c) : NULL;
+    require(object && is_full_of(object, 0), "the last commit");
+    require(pm_close(c) == 0 && pm_delete(path) == 0, "pm_delete");
 }
 
 int main(void)
@@ -81,6 +119,9 @@ int main(void)
         use(path, PM_ENGINE_UNDO, PM_TRACKER_FAULTS);
         use(path, PM_ENGINE_REDO, PM_TRACKER_FAULTS);
         use(path, PM_ENGINE_REDO, PM_TRACKER_STORES);
+        change_back(path, PM_ENGINE_UNDO, PM_TRACKER_FAULTS);
+        change_back(path, PM_ENGINE_REDO, PM_TRACKER_FAULTS);
+        change_back(path, PM_ENGINE_REDO, PM_TRACKER_STORES);
     }
     return 0;
 }
