@@ -556,6 +556,29 @@ CASE(knows_the_frame_of_every_caller)
     assert(pm_close(c) == 0);
 }
 
+/* As a vector's end does when all its room is in use. */
+CASE(detaches_what_a_pointer_just_past_it_leads_to)
+{
+    struct span {
+        char *begin, *end;
+    };
+    pm_container *c = fresh(0);
+    struct span *span = malloc(sizeof *span);
+    size_t bytes = (size_t)number(64); /* all of its slot */
+    span->begin = malloc(bytes);
+    span->end = span->begin + bytes;
+    memset(span->begin, 'x', bytes);
+    keep_all(c, span);
+    assert(pm_contains(c, span->begin) && span->end == span->begin + bytes);
+    assert(pm_setroot(c, NULL, 0) == 0);
+    span = pm_detach(span);
+    assert(span && !pm_contains(c, span->begin) && span->end == span->begin + bytes);
+    assert(span->begin[0] == 'x' && span->end[-1] == 'x');
+    free(span->begin);
+    free(span);
+    assert(pm_close(c) == 0);
+}
+
 static void *commit_in_thread(void *expected)
 {
     if (expected)
