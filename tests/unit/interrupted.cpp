@@ -304,6 +304,27 @@ CHILD_PROCESS(log_takes_a_freed_segment)
     _exit(0);
 }
 
+// Epoch e - 1 makes slabs, and e gives the segment of one back. Then the log takes it for images of e + 1.
+// Recovery repeats what e - 1 did, which was to clear the slab's bitmap.
+CHILD_PROCESS(log_takes_the_segment_of_a_slab)
+{
+    test::Container c = test::open_with_pages(arguments[0], PAGES, test::small());
+    auto segment_of = [](void *p) { return ((uint64_t)p & ((uint64_t{1} << 30) - 1)) / SEGMENT; };
+    void *first = pm_malloc(c.get(), 10000), *victim;
+    do {
+        victim = pm_malloc(c.get(), 10000);
+        CHILD_REQUIRE(first && victim);
+    } while (segment_of(victim) == segment_of(first));
+    CHILD_REQUIRE(pm_free(first) == 0); // the last slab with room would not be given back
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);                         // e - 1
+    CHILD_REQUIRE(pm_free(victim) == 0 && pm_commit(c.get()) == 0); // e
+    for (uint64_t page = 0; page < PAGES; page++)
+        page_word(c.get(), page) = 1;
+    uint64_t word = test::read_word(arguments[0], FORMAT_TABLE + segment_of(victim) * 8);
+    CHILD_REQUIRE(segment_kind(word) == SEGMENT_LOG);
+    _exit(0);
+}
+
 // The same under redo: a record so long that the log takes, for a part of it, the segment that the
 // transaction before has freed.
 CHILD_PROCESS(redo_log_takes_a_freed_segment)
@@ -351,6 +372,18 @@ TEST_CASE("a kill in a recovery whose log lies where the transaction before had 
         for (uint64_t i = 0; i < 1000; i++)
             if (page_word(c, i) != (i == 0 ? 1000 : 0))
                 FAIL("page " << i << " has " << page_word(c, i) << ": a commit is lost");
+    });
+}
+
+TEST_CASE("a kill in a recovery whose log lies where a slab has come and gone", "[undo]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    REQUIRE_CLEAN(test::run("log_takes_the_segment_of_a_slab", {path}));
+    interrupt_everywhere(directory, path, 10, [](pm_container *c) {
+        for (uint64_t page = 0; page < PAGES; page++)
+            if (page_word(c, page) != 0)
+                FAIL("page " << page << " has what was not committed");
     });
 }
 
