@@ -38,6 +38,9 @@ bool LsmStore::flush_step()
     });
     if (full.log)
         unlink(log_path(full.log_number).c_str());
+    full = {}; // if no reader has it, its nodes may be freed now
+    std::lock_guard guard(lock_);
+    want();
     return true;
 }
 
