@@ -3,6 +3,7 @@
 #include "lsm/store.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <unistd.h>
 
 namespace lsm
@@ -137,11 +138,15 @@ void LsmStore::install(Edit edit, const std::function<void()> &also)
         throw;
     }
     auto after = std::make_shared<const Version>(before->after(edit, opened));
+    Tables unused;
     for (uint64_t number : edit.removed)
         if (std::none_of(opened.begin(), opened.end(),
                          [&](const auto &t) { return t->info().number == number; }))
-            (*find(number))->delete_when_unused();
+            unused.push_back(*find(number));
+    for (const auto &table : unused)
+        table->delete_when_unused();
     std::lock_guard guard(lock_);
+    std::move(unused.begin(), unused.end(), std::back_inserter(old_tables_));
     version_ = std::move(after);
     also();
     changed_.notify_all();

@@ -69,7 +69,10 @@ void LsmStore::begin_buffer()
 // Whether the background is about to give back room in the container.
 bool LsmStore::may_get_room() const
 {
-    return container_ && (buffers_->size() > 1 || container_->has_unneeded());
+    const bool any_old = std::any_of(old_buffers_.begin(), old_buffers_.end(), [](const Buffer &b) {
+        return b.persistent() && b.table.use_count() == 1;
+    });
+    return container_ && (buffers_->size() > 1 || any_old || container_->has_unneeded());
 }
 
 Buffer LsmStore::logged_buffer(uint64_t number) const

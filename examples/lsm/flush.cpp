@@ -5,6 +5,7 @@
 #include "lsm/store.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <unistd.h>
 
 namespace lsm
@@ -22,7 +23,10 @@ bool LsmStore::flush_step()
     {
         std::lock_guard guard(lock_);
         full = buffers_->back();
-        const bool moves = full.log && options_.memtables == Memtables::immutable_persistent;
+        const bool none_persistent = std::none_of(buffers_->begin(), buffers_->end(),
+                                                  [](const Buffer &b) { return b.persistent(); });
+        const bool moves = full.log && none_persistent && // else the last opening chose another way
+                           options_.memtables == Memtables::immutable_persistent;
         if (!full.sealed || moves || broken_)
             return false;
     }
@@ -33,12 +37,13 @@ bool LsmStore::flush_step()
         edit.added.emplace_back(0, write_table(*full.table, new_number()));
     install(std::move(edit), [&] {
         change_buffers([](Buffers &buffers) { buffers.pop_back(); });
+        old_buffers_.push_back(full);
         if (full.persistent())
             full.persistent()->set_unneeded();
     });
     if (full.log)
         unlink(log_path(full.log_number).c_str());
-    full = {}; // if no reader has it, its nodes may be freed now
+    full = {}; // so that the keeper may have the last
     std::lock_guard guard(lock_);
     want();
     return true;
@@ -58,7 +63,24 @@ TableInfo LsmStore::write_table(const Memtable &memtable, uint64_t number)
 
 bool LsmStore::keep_ready_step()
 {
-    return prepare_log() || move_step() || (container_ && container_->free_some());
+    return prepare_log() || let_go() || move_step() || (container_ && container_->free_some());
+}
+
+bool LsmStore::let_go()
+{
+    std::vector<Buffer> buffers;
+    Tables tables;
+    {
+        std::lock_guard guard(lock_);
+        const auto take = [](auto &from, auto &to, auto is_unused) {
+            auto used = std::partition(from.begin(), from.end(), is_unused);
+            std::move(from.begin(), used, std::back_inserter(to));
+            from.erase(from.begin(), used);
+        };
+        take(old_buffers_, buffers, [](const Buffer &b) { return b.table.use_count() == 1; });
+        take(old_tables_, tables, [](const auto &table) { return table.use_count() == 1; });
+    }
+    return !buffers.empty() || !tables.empty();
 }
 
 // Make the next memtable with a log, so that no writer waits for the file system.
@@ -112,6 +134,7 @@ bool LsmStore::move_step()
     }
     from.log->sync(); // else a power failure could keep writes here and lose earlier ones there
     move(from, *to.persistent());
+    const uint64_t log = from.log_number;
     {
         std::lock_guard guard(lock_);
         change_buffers([&](Buffers &buffers) {
@@ -120,10 +143,11 @@ bool LsmStore::move_step()
             (at + 1)->last = at->last;
             buffers.erase(at);
         });
+        old_buffers_.push_back(std::move(from));
         changed_.notify_all();
         want();
     }
-    unlink(log_path(from.log_number).c_str());
+    unlink(log_path(log).c_str());
     return true;
 }
 
@@ -133,7 +157,7 @@ void LsmStore::move(const Buffer &from, PersistentMemtable &to)
     auto at = from.table->cursor();
     at->seek_to_first();
     while (at->valid()) {
-        Container::Hold hold(to.container().lock);
+        Container::Hold hold(to.container());
         for (unsigned n = 0; n < move_at_once && at->valid(); n++, at->next()) {
             Memtable::Node *node = to.make(at->key(), at->value());
             if (!to.link(node))
@@ -141,7 +165,7 @@ void LsmStore::move(const Buffer &from, PersistentMemtable &to)
         }
         to.commit(to.last());
     }
-    Container::Hold hold(to.container().lock);
+    Container::Hold hold(to.container());
     to.commit(from.last);
 }
 

@@ -135,7 +135,7 @@ std::vector<std::shared_ptr<PersistentMemtable>> Container::memtables()
 
 std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filter_bytes)
 {
-    Hold hold(lock);
+    Hold hold(*this);
     try {
         Nodes memory(container_.get(), 0);
         auto *list = static_cast<List *>(allocate_in(container_.get(), sizeof(List)));
@@ -167,7 +167,7 @@ bool Container::has_unneeded()
 
 bool Container::free_some()
 {
-    Hold hold(lock);
+    Hold hold(*this);
     List *list;
     {
         std::lock_guard guard(unneeded_lock_);

@@ -43,8 +43,21 @@ class Container
 
     uint64_t bytes_logged() const; // since the opening; values that go straight home are not logged
 
-    using Hold = std::lock_guard<std::mutex>;
-    std::mutex lock; // "hold the container"
+    // Hold the container. Threads take turns: a writer waits for one step of the background at most.
+    class Hold
+    {
+      public:
+        explicit Hold(Container &container) : container_(container)
+        {
+            std::lock_guard turn(container_.turn_);
+            container_.lock_.lock();
+        }
+        ~Hold() { container_.lock_.unlock(); }
+        Hold(const Hold &) = delete;
+
+      private:
+        Container &container_;
+    };
 
   private:
     friend class PersistentMemtable;
@@ -54,6 +67,7 @@ class Container
 
     void commit();
 
+    std::mutex lock_, turn_; // who is to have lock_ next has turn_
     std::string path_;
     pm::container container_;
     Root *root_;

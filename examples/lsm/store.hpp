@@ -7,7 +7,7 @@
 //
 // Locks. `lock_` guards all members below it. Nobody does I/O with it, but for a log that is not ready yet.
 // Whoever changes the version takes `edits_lock_` first. So the manifest has the edits in the order of the
-// versions. The order of locks is edits_lock_, lock_, Container::lock.
+// versions. The order of locks is edits_lock_, lock_, Container::Hold.
 #ifndef EXAMPLES_LSM_STORE_HPP
 #define EXAMPLES_LSM_STORE_HPP
 
@@ -118,6 +118,7 @@ class LsmStore : public Store
     bool flush_step();
     bool keep_ready_step();
     bool prepare_log();
+    bool let_go();
     bool move_step();
     void move(const Buffer &from, PersistentMemtable &to);
     TableInfo write_table(const Memtable &memtable, uint64_t number);
@@ -141,6 +142,10 @@ class LsmStore : public Store
     std::shared_ptr<const Version> version_;
     std::shared_ptr<const Buffers> buffers_ = std::make_shared<Buffers>();
     std::optional<Buffer> ready_; // to be the next with a log
+    // Not needed any more. The keeper lets them go, for that takes long: files are deleted. Else a reader or
+    // writer would, if it was the last to use one.
+    std::vector<Buffer> old_buffers_;
+    Tables old_tables_;
     uint64_t next_number_ = 1;
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;

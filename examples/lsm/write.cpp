@@ -184,7 +184,7 @@ void LsmStore::write_to_container(const Buffer &to, const std::vector<const Batc
                                   Sequence first, bool &unknown)
 {
     PersistentMemtable &table = *to.persistent();
-    Container::Hold hold(table.container().lock);
+    Container::Hold hold(table.container());
     std::vector<Memtable::Node *> made;
     Sequence next = first;
     try {

@@ -133,7 +133,7 @@ void run_list(const std::string &path)
     said(0);
     auto list = container.begin(1, 0);
     for (uint64_t i = 0; i < nodes;) {
-        lsm::Container::Hold hold(container.lock);
+        lsm::Container::Hold hold(container);
         for (const uint64_t end = std::min(i + nodes_a_step, nodes); i < end; i++)
             list->add(i + 1, lsm::Kind::value, number(i), std::string(i % 300, 'v'));
         list->commit(i == nodes ? nodes : 0);

@@ -20,8 +20,10 @@
  * a run is WIDER times as long, so that fewer runs cover what the program stores to. */
 #define OPENS_MAX 8192
 #define WIDER     4
-/* Eviction goes on until 1/EVICT_SHARE below the limit, so that not every commit needs it. */
-#define EVICT_SHARE 8
+/* Eviction goes on until 1/EVICT_SHARE below the limit, so that not every commit needs it. On a file each
+ * eviction first waits for the disk. On pmem it waits for nothing, so it may come often, and be short. */
+#define EVICT_SHARE_FILE 8
+#define EVICT_SHARE_PMEM 64
 
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
@@ -208,7 +210,8 @@ void redo_evict(struct txn *t)
         return;
     /* One page of the table of marks covers 256 KiB of data, and little of it may be in use. */
     tracker_trim(&t->tracker, t->c);
-    uint64_t keep = r->private_max - r->private_max / EVICT_SHARE;
+    uint64_t share = redo_on_file(t) ? EVICT_SHARE_FILE : EVICT_SHARE_PMEM;
+    uint64_t keep = r->private_max - r->private_max / share;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
     uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand only clears heat */
     while (t->pages.private_count > keep && budget > 0) {
