@@ -16,7 +16,7 @@ constexpr auto retry_after = std::chrono::seconds(1);
 } // namespace
 
 // Take steps until the store closes. A step returns whether there was something to do.
-template <class Step> void LsmStore::work(Step step)
+template <class Step> void LsmStore::work(Worker worker, Step step)
 {
     Guard guard(lock_);
     while (!stopping_) {
@@ -31,11 +31,13 @@ template <class Step> void LsmStore::work(Step step)
         }
         guard.lock();
         if (error || any) {
-            trouble_ = error;
+            troubles_[worker] = error;
             changed_.notify_all();
         }
         const auto is_wanted = [&] { return stopping_ || (!error && wishes_ != seen); };
-        if (error)
+        const bool any_old =
+            !old_buffers_.empty() || !old_tables_.empty(); // nobody says when readers go
+        if (error || (!any && any_old && worker == keeper))
             wanted_.wait_for(guard, retry_after, is_wanted);
         else if (!any)
             wanted_.wait(guard, is_wanted);
@@ -50,9 +52,9 @@ void LsmStore::want()
 
 void LsmStore::begin_work()
 {
-    flusher_ = std::thread([this] { work([this] { return flush_step(); }); });
-    merger_ = std::thread([this] { work([this] { return merge_step(); }); });
-    keeper_ = std::thread([this] { work([this] { return keep_ready_step(); }); });
+    flusher_ = std::thread([this] { work(flusher, [this] { return flush_step(); }); });
+    merger_ = std::thread([this] { work(merger, [this] { return merge_step(); }); });
+    keeper_ = std::thread([this] { work(keeper, [this] { return keep_ready_step(); }); });
 }
 
 void LsmStore::end_work()
@@ -134,7 +136,7 @@ void LsmStore::install(Edit edit, const std::function<void()> &also)
                 unlink(table_path(places_, info).c_str());
         std::lock_guard guard(lock_);
         if (unknown)
-            broken_ = std::current_exception();
+            set_broken(std::current_exception());
         throw;
     }
     auto after = std::make_shared<const Version>(before->after(edit, opened));
@@ -151,6 +153,12 @@ void LsmStore::install(Edit edit, const std::function<void()> &also)
     also();
     changed_.notify_all();
     want();
+}
+
+void LsmStore::set_broken(std::exception_ptr error)
+{
+    broken_ = std::move(error);
+    changed_.notify_all();
 }
 
 uint64_t LsmStore::new_number()
@@ -176,7 +184,8 @@ void LsmStore::compact()
     want();
     const auto wait_until = [&](auto holds) {
         while (!holds()) {
-            for (const std::exception_ptr &error : {broken_, trouble_})
+            for (const auto &error :
+                 {broken_, troubles_[flusher], troubles_[merger], troubles_[keeper]})
                 if (error)
                     std::rethrow_exception(error);
             changed_.wait(guard);

@@ -9,6 +9,7 @@ namespace
 {
 
 constexpr size_t count_at = 8, entries_at = 12;
+constexpr uint32_t synced_bit = UINT32_C(1) << 31;
 
 void demand_length(const char *what, size_t length, size_t most)
 {
@@ -58,9 +59,16 @@ Sequence BatchAccess::sequence(std::string_view text)
     return Reader{text}.fixed<Sequence>();
 }
 
-void BatchAccess::set_sequence(Batch &batch, Sequence sequence)
+bool BatchAccess::is_synced(std::string_view text)
 {
+    return text.size() >= entries_at && fixed_at<uint32_t>(text.data() + count_at) & synced_bit;
+}
+
+void BatchAccess::set_sequence(Batch &batch, Sequence sequence, bool is_synced)
+{
+    const uint32_t count = batch.count() | (is_synced ? synced_bit : 0);
     memcpy(batch.text_.data(), &sequence, sizeof sequence);
+    memcpy(batch.text_.data() + count_at, &count, sizeof count);
 }
 
 void BatchAccess::append(Batch &to, const Batch &from)
@@ -76,7 +84,7 @@ read_batch(std::string_view text, Sequence first,
     Reader in{text};
     in.fixed<Sequence>();
     Sequence sequence = first;
-    auto count = in.fixed<uint32_t>();
+    auto count = in.fixed<uint32_t>() & ~synced_bit;
     for (; in.ok && count > 0; count--, sequence++) {
         auto kind = in.fixed<uint8_t>();
         std::string_view key = in.string(), value = kind ? in.string() : std::string_view();

@@ -2,11 +2,13 @@
 //
 //     dram                   log, log, ...: the next when the one before is in a table
 //     immutable_persistent   the same; and below them one in the container, into which they move
-//     mutable_persistent     one with a log; while it is written to a table, one in the container
+//     mutable_persistent     one with a log; while it is written to a table, one in the container. If that has
+//                            no room, as `dram`
 //     persistent_only        one in the container, for ever
 #include "lsm/store.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace lsm
 {
@@ -27,14 +29,18 @@ bool LsmStore::is_full(const Buffer &buffer) const
            buffer.table->bytes() >= options_.persistent_bytes;
 }
 
+bool LsmStore::any_logged(size_t from) const
+{
+    return std::any_of(buffers_->begin() + static_cast<ptrdiff_t>(from), buffers_->end(),
+                       [](const Buffer &b) { return b.log != nullptr; });
+}
+
 // Whether there may be one more. The first is about to be sealed.
 bool LsmStore::may_begin_buffer() const
 {
-    const bool any_logged = std::any_of(buffers_->begin() + 1, buffers_->end(),
-                                        [](const Buffer &b) { return b.log != nullptr; });
-    if (options_.memtables != Memtables::mutable_persistent)
-        return !any_logged;
-    const bool next_is_logged = !any_logged && buffers_->front().persistent();
+    if (options_.memtables != Memtables::mutable_persistent || container_full_)
+        return !any_logged(1);
+    const bool next_is_logged = !any_logged(1) && buffers_->front().persistent();
     const auto persistent = std::count_if(buffers_->begin(), buffers_->end(),
                                           [](const Buffer &b) { return b.persistent(); });
     return next_is_logged || persistent < persistent_most;
@@ -42,20 +48,9 @@ bool LsmStore::may_begin_buffer() const
 
 void LsmStore::begin_buffer()
 {
-    bool any_logged = false;
-    for (const Buffer &buffer : *buffers_)
-        any_logged |= buffer.log != nullptr;
-    Buffer next;
-    if (options_.memtables == Memtables::persistent_only ||
-        (options_.memtables == Memtables::mutable_persistent && any_logged)) {
-        next = persistent_buffer();
-    } else if (ready_) {
-        next = std::move(*ready_);
-        ready_.reset();
-    } else {
-        next = logged_buffer(next_number_++);
-    }
+    Buffer next = next_buffer();
     next.first = last_sequence_ + 1;
+    newest_log_ = std::max(newest_log_, next.log_number);
     change_buffers([&](Buffers &buffers) {
         if (!buffers.empty()) {
             buffers.front().sealed = true;
@@ -66,13 +61,24 @@ void LsmStore::begin_buffer()
     want();
 }
 
-// Whether the background is about to give back room in the container.
-bool LsmStore::may_get_room() const
+Buffer LsmStore::next_buffer()
 {
-    const bool any_old = std::any_of(old_buffers_.begin(), old_buffers_.end(), [](const Buffer &b) {
-        return b.persistent() && b.table.use_count() == 1;
-    });
-    return container_ && (buffers_->size() > 1 || any_old || container_->has_unneeded());
+    const bool is_mutable = options_.memtables == Memtables::mutable_persistent;
+    if (options_.memtables == Memtables::persistent_only)
+        return persistent_buffer();
+    if (is_mutable && any_logged(0) && !container_full_)
+        try {
+            return persistent_buffer();
+        } catch (const Error &error) {
+            if (error.code().value() != ENOSPC)
+                throw;
+            container_full_ = true; // until some of it has been freed
+        }
+    if (!ready_)
+        return logged_buffer(next_number_++);
+    Buffer ready = std::move(*ready_);
+    ready_.reset();
+    return ready;
 }
 
 Buffer LsmStore::logged_buffer(uint64_t number) const

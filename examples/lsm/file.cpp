@@ -57,7 +57,8 @@ void damaged(const std::string &path, uint64_t offset, const std::string &what)
 
 File::File(const std::string &path, Use use) : path_(path)
 {
-    fd_ = open_or_fail(path, use == Use::read ? O_RDONLY : O_RDWR | O_CREAT, "open");
+    const int create = O_CREAT | (use == Use::create ? O_TRUNC : 0);
+    fd_ = open_or_fail(path, use == Use::read ? O_RDONLY : O_RDWR | create, "open");
     struct stat status;
     if (fstat(fd_, &status) != 0)
         fail(path_, "read its status");

@@ -17,11 +17,11 @@ namespace lsm
 class File
 {
   public:
-    enum class Use { read, append };
+    enum class Use { read, append, create };
 
     File() = default;
-    File(const std::string &path,
-         Use use); // `append` makes a new file, or goes on behind an old one
+    // `append` makes a new file, or goes on behind an old one. `create` makes a new one in any case.
+    File(const std::string &path, Use use);
     File(File &&other) noexcept;
     File &operator=(File &&other) noexcept;
     ~File();

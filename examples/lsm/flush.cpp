@@ -5,8 +5,10 @@
 #include "lsm/store.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <unistd.h>
+#include <utility>
 
 namespace lsm
 {
@@ -25,7 +27,8 @@ bool LsmStore::flush_step()
         full = buffers_->back();
         const bool none_persistent = std::none_of(buffers_->begin(), buffers_->end(),
                                                   [](const Buffer &b) { return b.persistent(); });
-        const bool moves = full.log && none_persistent && // else the last opening chose another way
+        const bool moves = full.log && !full.full &&
+                           none_persistent && // else the last opening chose another way
                            options_.memtables == Memtables::immutable_persistent;
         if (!full.sealed || moves || broken_)
             return false;
@@ -63,7 +66,13 @@ TableInfo LsmStore::write_table(const Memtable &memtable, uint64_t number)
 
 bool LsmStore::keep_ready_step()
 {
-    return prepare_log() || let_go() || move_step() || (container_ && container_->free_some());
+    if (prepare_log() || let_go() || move_step())
+        return true;
+    if (!container_ || !container_->free_some())
+        return false;
+    std::lock_guard guard(lock_);
+    container_full_ = false;
+    return true;
 }
 
 bool LsmStore::let_go()
@@ -95,9 +104,8 @@ bool LsmStore::prepare_log()
     }
     Buffer buffer = logged_buffer(number);
     std::lock_guard guard(lock_);
-    if (std::any_of(buffers_->begin(), buffers_->end(),
-                    [&](const Buffer &b) { return b.log_number > number; }))
-        unlink(log_path(number).c_str()); // a writer was faster
+    if (number < newest_log_)
+        unlink(log_path(number).c_str()); // a writer was faster, and logs are used in order
     else
         ready_ = std::move(buffer);
     return true;
@@ -107,33 +115,18 @@ bool LsmStore::prepare_log()
 bool LsmStore::move_step()
 {
     Buffer from, to;
-    {
-        std::lock_guard guard(lock_);
-        if (options_.memtables != Memtables::immutable_persistent || broken_)
+    try {
+        if (!choose_move(from, to))
             return false;
-        auto below = std::find_if(buffers_->begin(), buffers_->end(),
-                                  [](const Buffer &b) { return b.persistent(); });
-        const bool takes = below != buffers_->end() && !below->sealed;
-        const auto index = below - buffers_->begin();
-        from = *(below - 1);
-        if (takes && (is_full(*below) || (draining_ && !from.sealed))) {
-            change_buffers(
-                [&](Buffers &buffers) { buffers[static_cast<size_t>(index)].sealed = true; });
-            want();
-            return true;
-        }
-        if (!from.sealed || (!takes && buffers_->end() - below > 1))
-            return false; // else the container gets too large
-        if (!takes) {
-            to.first = from.first;
-            to.table = container_->begin(to.first, 0);
-            change_buffers([&](Buffers &buffers) { buffers.insert(buffers.begin() + index, to); });
-        } else {
-            to = *below;
-        }
+        if (from.table)
+            move(from, *to.persistent());
+    } catch (const Error &error) {
+        if (error.code().value() != ENOSPC)
+            throw;
+        return make_way(from.log_number);
     }
-    from.log->sync(); // else a power failure could keep writes here and lose earlier ones there
-    move(from, *to.persistent());
+    if (!from.table)
+        return true;
     const uint64_t log = from.log_number;
     {
         std::lock_guard guard(lock_);
@@ -151,22 +144,88 @@ bool LsmStore::move_step()
     return true;
 }
 
-// Every step leaves a state from which the move can begin again: nodes that are there are passed over.
+// Choose a memtable, and the one below into which it moves; if there is none, begin it. No memtable: the one
+// below was full, and has been sealed.
+bool LsmStore::choose_move(Buffer &from, Buffer &to)
+{
+    std::lock_guard guard(lock_);
+    if (options_.memtables != Memtables::immutable_persistent || broken_)
+        return false;
+    const auto below = std::find_if(buffers_->begin(), buffers_->end(),
+                                    [](const Buffer &b) { return b.persistent(); });
+    const auto index = below - buffers_->begin();
+    const bool takes = below != buffers_->end() && !below->sealed;
+    const Buffer &next = *(below - 1);
+    if (takes && (is_full(*below) || (draining_ && !next.sealed))) {
+        change_buffers(
+            [&](Buffers &buffers) { buffers[static_cast<size_t>(index)].sealed = true; });
+        want();
+        return true;
+    }
+    if (!next.sealed || next.full || (!takes && buffers_->end() - below > 1))
+        return false; // the last: else the container gets too large
+    from = next;
+    if (takes) {
+        to = *below;
+        return true;
+    }
+    to.first = from.first;
+    to.last = to.first - 1;
+    to.table = container_->begin(to.first, 0);
+    change_buffers([&](Buffers &buffers) { buffers.insert(buffers.begin() + index, to); });
+    return true;
+}
+
+// The container has no room. Let the memtable there become a table, or if there is none, this one. False: it does
+// already.
+bool LsmStore::make_way(uint64_t log)
+{
+    std::lock_guard guard(lock_);
+    bool any = false;
+    change_buffers([&](Buffers &buffers) {
+        auto below = std::find_if(buffers.begin(), buffers.end(),
+                                  [](const Buffer &b) { return b.persistent(); });
+        if (below != buffers.end()) {
+            any = !std::exchange(below->sealed, true);
+            return;
+        }
+        for (Buffer &buffer : buffers)
+            if (buffer.log_number == log)
+                any = !std::exchange(buffer.full, true);
+    });
+    want();
+    return any;
+}
+
+// Every step leaves a state from which the move can begin again: nodes that are there are passed over. The log
+// is synced first. Else a power failure could keep writes here and lose earlier ones there.
 void LsmStore::move(const Buffer &from, PersistentMemtable &to)
 {
+    try {
+        from.log->sync();
+    } catch (...) {
+        std::lock_guard guard(lock_);
+        set_broken(std::current_exception());
+        throw;
+    }
     auto at = from.table->cursor();
     at->seek_to_first();
     while (at->valid()) {
         Container::Hold hold(to.container());
-        for (unsigned n = 0; n < move_at_once && at->valid(); n++, at->next()) {
-            Memtable::Node *node = to.make(at->key(), at->value());
-            if (!to.link(node))
-                to.release(node);
+        try {
+            for (unsigned n = 0; n < move_at_once && at->valid(); n++, at->next()) {
+                Memtable::Node *node = to.make(at->key(), at->value());
+                if (!to.link(node))
+                    to.release(node);
+            }
+        } catch (...) {
+            to.commit(to.last(), false); // readers may have seen what is linked
+            throw;
         }
-        to.commit(to.last());
+        to.commit(to.last(), false);
     }
     Container::Hold hold(to.container());
-    to.commit(from.last);
+    to.commit(from.last, false);
 }
 
 } // namespace lsm

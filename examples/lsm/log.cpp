@@ -64,9 +64,16 @@ void Log::append(std::string_view record)
 void Log::sync()
 {
     std::lock_guard guard(syncing_);
-    if (!is_synced_)
-        file_.sync();
-    is_synced_ = true;
+    if (failure_)
+        std::rethrow_exception(failure_);
+    try {
+        if (!is_synced_)
+            file_.sync();
+        is_synced_ = true;
+    } catch (...) {
+        failure_ = std::current_exception();
+        throw;
+    }
 }
 
 bool read_log(const std::string &path, const std::function<void(std::string_view)> &each)

@@ -11,6 +11,7 @@
 
 #include "lsm/file.hpp"
 
+#include <exception>
 #include <functional>
 #include <mutex>
 
@@ -23,12 +24,15 @@ class Log
     explicit Log(const std::string &path) : file_(path, File::Use::append) {}
 
     void append(std::string_view record); // if it fails, nothing of it is there
-    void sync();                          // thread-safe, but not beside append()
+    // What was appended survives a power failure. Thread-safe, but not beside append(). Once it has failed, it
+    // always fails: the kernel reports an error once only.
+    void sync();
 
   private:
     File file_;
     std::mutex syncing_;
     bool is_synced_ = false;
+    std::exception_ptr failure_;
 };
 
 // Call `each` with every record in order. Returns whether the last one ends the file: if not, a crash tore

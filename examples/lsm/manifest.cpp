@@ -31,7 +31,9 @@ std::string fresh_path(const std::string &path)
 
 Edit whole(const State &state)
 {
-    Edit edit{state.log, state.next_number, state.last_sequence, {}, {}};
+    Edit edit{
+        state.log, state.next_number, state.last_sequence, state.container_id, state.fast_id, {},
+        {}};
     for (unsigned n = 0; n < levels; n++)
         for (const auto &table : state.version.level(n))
             edit.added.emplace_back(n, table->info());
@@ -46,6 +48,8 @@ void State::apply(const Edit &edit, const Tables &opened)
     log = edit.log ? edit.log : log;
     next_number = edit.next_number ? edit.next_number : next_number;
     last_sequence = edit.last_sequence ? edit.last_sequence : last_sequence;
+    container_id = edit.container_id ? edit.container_id : container_id;
+    fast_id = edit.fast_id ? edit.fast_id : fast_id;
 }
 
 std::optional<State> read_manifest(const Places &places, BlockCache &cache)

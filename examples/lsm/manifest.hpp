@@ -13,6 +13,7 @@ struct State {
     Version version;
     uint64_t log = 0, next_number = 1;
     Sequence last_sequence = 0;
+    uint64_t container_id = 0, fast_id = 0;
     uint64_t manifest = 0; // number of the manifest that says so, if it takes more edits; else 0
 
     void apply(const Edit &edit, const Tables &opened);

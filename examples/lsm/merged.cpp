@@ -2,6 +2,8 @@
 // write has a sequence number of its own.
 #include "lsm/cursor.hpp"
 
+#include <utility>
+
 namespace lsm
 {
 namespace
@@ -18,6 +20,7 @@ class Merged : public Cursor
 
     void seek_to_first() override
     {
+        at_ = nullptr;
         for (auto &part : parts_)
             part->seek_to_first();
         choose(Direction::forward);
@@ -25,6 +28,7 @@ class Merged : public Cursor
 
     void seek_to_last() override
     {
+        at_ = nullptr;
         for (auto &part : parts_)
             part->seek_to_last();
         choose(Direction::backward);
@@ -32,35 +36,40 @@ class Merged : public Cursor
 
     void seek(std::string_view key) override
     {
+        at_ = nullptr;
         for (auto &part : parts_)
             part->seek(key);
         choose(Direction::forward);
     }
 
+    // If a part fails, this stands nowhere.
+    //
     // Forwards, all parts stand at their first pair that is not before this one.
     void next() override
     {
+        Cursor &at = *std::exchange(at_, nullptr);
         if (direction_ == Direction::backward)
             for (auto &part : parts_)
-                if (part.get() != at_) {
-                    part->seek(at_->key());
-                    if (part->valid() && compare(part->key(), at_->key()) == 0)
+                if (part.get() != &at) {
+                    part->seek(at.key());
+                    if (part->valid() && compare(part->key(), at.key()) == 0)
                         part->next();
                 }
-        at_->next();
+        at.next();
         choose(Direction::forward);
     }
 
     // Backwards, all parts stand at their last pair that is not behind this one.
     void prev() override
     {
+        Cursor &at = *std::exchange(at_, nullptr);
         if (direction_ == Direction::forward)
             for (auto &part : parts_)
-                if (part.get() != at_) {
-                    part->seek(at_->key());
+                if (part.get() != &at) {
+                    part->seek(at.key());
                     part->valid() ? part->prev() : part->seek_to_last();
                 }
-        at_->prev();
+        at.prev();
         choose(Direction::backward);
     }
 

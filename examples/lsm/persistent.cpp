@@ -14,11 +14,13 @@ struct Container::List {
     Memtable::Node *head;
     uint64_t bytes;
     Sequence first, last;
+    bool synced;
     List *older;
 };
 
 struct Container::Root {
     uint64_t id;
+    bool claimed;
     List *newest;
 };
 
@@ -101,8 +103,8 @@ Container::Container(const std::string &path, bool create, uint64_t initial_byte
     : path_(path), container_(opened(path, create, initial_bytes, max_bytes)),
       root_(container_.root<Root>())
 {
-    if (root_ && root_->newest && create)
-        throw Error(EEXIST, path + ": has the memtables of another store; choose another path");
+    if (root_ && root_->claimed && create)
+        throw Error(EEXIST, path + ": belongs to another store; choose another path");
     if (root_)
         return;
     if (!create)
@@ -110,7 +112,7 @@ Container::Container(const std::string &path, bool create, uint64_t initial_byte
     root_ = static_cast<Root *>(allocate_in(container_.get(), sizeof *root_));
     announce_stores(root_, sizeof *root_);
     std::random_device random;
-    *root_ = {uint64_t(random()) << 32 | random(), nullptr};
+    *root_ = {uint64_t(random()) << 32 | random(), false, nullptr};
     demand(pm_setroot(container_.get(), root_, sizeof *root_));
     commit();
 }
@@ -118,6 +120,16 @@ Container::Container(const std::string &path, bool create, uint64_t initial_byte
 uint64_t Container::id() const
 {
     return root_->id;
+}
+
+void Container::claim()
+{
+    if (root_->claimed)
+        return;
+    Hold hold(*this);
+    announce_stores(root_, sizeof *root_);
+    root_->claimed = true;
+    commit();
 }
 
 void Container::commit()
@@ -141,7 +153,7 @@ std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filt
         auto *list = static_cast<List *>(allocate_in(container_.get(), sizeof(List)));
         announce_stores(list, sizeof *list);
         announce_stores(&root_->newest, sizeof root_->newest);
-        *list = {Memtable::make_head(memory), 0, first, first - 1, root_->newest};
+        *list = {Memtable::make_head(memory), 0, first, first - 1, false, root_->newest};
         root_->newest = list;
         commit();
         return std::make_shared<PersistentMemtable>(*this, list, filter_bytes);
@@ -159,12 +171,6 @@ uint64_t Container::bytes_logged() const
     return stats.bytes_logged - stats.bytes_fresh;
 }
 
-bool Container::has_unneeded()
-{
-    std::lock_guard guard(unneeded_lock_);
-    return !unneeded_.empty();
-}
-
 bool Container::free_some()
 {
     Hold hold(*this);
@@ -175,23 +181,34 @@ bool Container::free_some()
             return false;
         list = unneeded_.back();
     }
+    try {
+        free_nodes(list);
+        commit();
+    } catch (...) {
+        pm_rollback(container_.get()); // nobody reads them
+        throw;
+    }
+    return true;
+}
+
+// Free the first nodes of a list; at its end, the list.
+void Container::free_nodes(List *list)
+{
     Nodes memory(container_.get(), 0);
     unsigned n = 0;
     while (n < free_at_once && Memtable::free_first(memory, list->head))
         n++;
-    if (n < free_at_once) {
-        List **to = &root_->newest;
-        while (*to != list)
-            to = &(*to)->older;
-        announce_stores(to, sizeof *to);
-        *to = list->older;
-        demand(pm_free(list->head));
-        demand(pm_free(list));
-        std::lock_guard guard(unneeded_lock_);
-        std::erase(unneeded_, list);
-    }
-    commit();
-    return true;
+    if (n == free_at_once)
+        return;
+    List **to = &root_->newest;
+    while (*to != list)
+        to = &(*to)->older;
+    announce_stores(to, sizeof *to);
+    *to = list->older;
+    demand(pm_free(list->head));
+    demand(pm_free(list));
+    std::lock_guard guard(unneeded_lock_);
+    std::erase(unneeded_, list);
 }
 
 PersistentMemtable::PersistentMemtable(Container &container, Container::List *list,
@@ -219,11 +236,24 @@ Sequence PersistentMemtable::last() const
     return list_->last;
 }
 
-void PersistentMemtable::commit(Sequence last)
+bool PersistentMemtable::synced() const
+{
+    return list_->synced;
+}
+
+void PersistentMemtable::drop()
+{
+    Container::Hold hold(container_);
+    commit(list_->first - 1, false);
+    set_unneeded();
+}
+
+void PersistentMemtable::commit(Sequence last, bool synced)
 {
     announce_stores(list_, sizeof *list_);
     list_->bytes = bytes();
     list_->last = last;
+    list_->synced |= synced;
     container_.commit();
 }
 

@@ -26,10 +26,12 @@ class PersistentMemtable;
 class Container
 {
   public:
-    // Open the container, or make it if `create`. It grows to `initial_bytes` ahead.
+    // Open the container, or make it if `create`: EEXIST if a store has claimed it. It grows to
+    // `initial_bytes` ahead.
     Container(const std::string &path, bool create, uint64_t initial_bytes, uint64_t max_bytes);
 
     uint64_t id() const; // random; of its creation
+    void claim();        // PLACES of a store names it now
 
     // The memtables that it had when it was opened, in any order.
     std::vector<std::shared_ptr<PersistentMemtable>> memtables();
@@ -39,8 +41,6 @@ class Container
 
     // Free some nodes of the lists that are not needed. False: there are none.
     bool free_some();
-    bool has_unneeded();
-
     uint64_t bytes_logged() const; // since the opening; values that go straight home are not logged
 
     // Hold the container. Threads take turns: a writer waits for one step of the background at most.
@@ -66,6 +66,7 @@ class Container
     class Nodes;
 
     void commit();
+    void free_nodes(List *list);
 
     std::mutex lock_, turn_; // who is to have lock_ next has turn_
     std::string path_;
@@ -85,11 +86,13 @@ class PersistentMemtable final : public Memtable
     Sequence first() const;
     Sequence last() const;
 
-    // Make what was linked since the last commit durable; the list is complete up to `last`. The caller
-    // holds the container. A failure leaves the transaction open.
-    void commit(Sequence last);
+    // Make what was linked since the last commit durable; the list is complete up to `last`. `synced`: a
+    // write asked for `sync`. The caller holds the container. A failure leaves the transaction open.
+    void commit(Sequence last, bool synced);
 
     void set_unneeded() { unneeded_ = true; } // tables have its contents
+    void drop();                              // nothing has them, and nobody shall find them again
+    bool synced() const;                      // a write asked for `sync`
 
   private:
     Container &container_;

@@ -46,7 +46,8 @@ class StoreIterator : public Iterator
     {
         if (backward_) {
             cursor_->valid() ? cursor_->next() : cursor_->seek_to_first();
-            skip_versions();
+            while (cursor_->valid() && user_key(cursor_->key()) <= key_) // perhaps written since
+                cursor_->next();
         } else {
             skip_key();
         }

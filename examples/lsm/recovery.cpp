@@ -58,6 +58,8 @@ std::unique_ptr<Store> Store::open(const std::string &directory, const Options &
            directory, "options.memtable_bytes and persistent_bytes must be at least 256 KiB");
     demand(options.table_bytes > 0 && options.level_bytes > 0 && options.block_bytes > 0, directory,
            "options.table_bytes, level_bytes and block_bytes must not be 0");
+    demand(options.block_bytes <= 64 << 20, directory,
+           "options.block_bytes must be at most 64 MiB");
     demand(options.bloom_bits <= 64, directory, "options.bloom_bits must be at most 64");
     demand(options.read_workers <= 64, directory, "options.read_workers must be at most 64");
     if (options.create)
@@ -111,12 +113,25 @@ void LsmStore::recover()
     next_number_ = std::max(next, state->next_number);
     last_sequence_ = state->last_sequence;
 
+    if (places_.container_id != state->container_id || places_.fast_id != state->fast_id)
+        check_places(*state);
     open_places();
     std::erase_if(logs, [&](uint64_t number) { return number < state->log; });
-    take(found_buffers(logs));
+    const bool any_dropped = take(found_buffers(logs));
     const uint64_t manifest = state->manifest ? state->manifest : next_number_++;
     state->next_number = next_number_;
+    Edit places;
+    places.container_id =
+        std::exchange(state->container_id, places_.container_id) ? 0 : places_.container_id;
+    places.fast_id = std::exchange(state->fast_id, places_.fast_id) ? 0 : places_.fast_id;
     manifest_ = std::make_unique<Manifest>(directory, manifest, *state);
+    bool unknown;
+    if (state->manifest && (places.container_id || places.fast_id))
+        manifest_->append(places, unknown);
+    if (container_)
+        container_->claim();
+    if (!places_.fast.empty())
+        places_.claim_fast();
     version_ = std::make_shared<const Version>(state->version);
     delete_files([&](std::string_view kind, uint64_t number) {
         if (kind == "manifest")
@@ -128,6 +143,20 @@ void LsmStore::recover()
         return std::none_of(all.begin(), all.end(),
                             [&](const auto &t) { return t->info().number == number; });
     });
+    if (any_dropped)
+        sync_directory(directory); // else a log could come back, whose numbers new writes have
+}
+
+// PLACES may be ahead of the manifest, by what the last opening was making when a crash ended it. Nothing is there
+// then. But it may not lack anything.
+void LsmStore::check_places(const State &state) const
+{
+    if ((state.container_id && places_.container_id != state.container_id) ||
+        (state.fast_id && places_.fast_id != state.fast_id))
+        throw Error(EBADMSG,
+                    places_.directory +
+                        "/PLACES: does not name the container or the fast directory that the "
+                        "manifest names; restore it from a backup");
 }
 
 void LsmStore::open_places()
@@ -153,6 +182,7 @@ void LsmStore::open_places()
     if (places_.fast.empty() && !options_.fast_directory.empty()) {
         make_directory(options_.fast_directory);
         places_.fast = absolute(options_.fast_directory);
+        places_.begin_fast();
     }
     if (places_ != before)
         places_.write();
@@ -165,15 +195,21 @@ Buffers LsmStore::found_buffers(const std::vector<uint64_t> &logs) const
 {
     Buffers found;
     if (container_)
-        for (const auto &table : container_->memtables())
-            found.push_back({table, nullptr, 0, table->first(), table->last(), true});
+        for (const auto &table : container_->memtables()) {
+            Buffer buffer;
+            buffer.table = table;
+            buffer.first = table->first();
+            buffer.last = table->last();
+            buffer.synced = table->synced();
+            buffer.sealed = true;
+            found.push_back(std::move(buffer));
+        }
     for (const uint64_t number : logs) {
-        Buffer buffer = {std::make_shared<Memtable>(options_.memtable_bytes / filter_share),
-                         std::make_shared<Log>(log_path(number)),
-                         number,
-                         0,
-                         0,
-                         true};
+        Buffer buffer;
+        buffer.table = std::make_shared<Memtable>(options_.memtable_bytes / filter_share);
+        buffer.log = std::make_shared<Log>(log_path(number));
+        buffer.log_number = number;
+        buffer.sealed = true;
         replay(buffer);
         found.push_back(std::move(buffer));
     }
@@ -195,12 +231,17 @@ void LsmStore::replay(Buffer &buffer) const
         if (buffer.first == 0)
             buffer.first = first;
         buffer.last = end - 1;
+        buffer.synced |= BatchAccess::is_synced(record);
     });
 }
 
-// Make memtables of what was found, as far as no write is missing between them. After a power failure the
-// last writes of a log may be missing, if none asked for `sync` since. Then all that came later goes, too.
-void LsmStore::take(Buffers found)
+// Make memtables of what was found, in the order of their writes, as far as no write is missing between them.
+// Returns whether there is more.
+//
+// After a power failure the last writes of a log may be missing, if none asked for `sync` since. Then all that came
+// later goes, too. But if a later write asked for `sync`, all before it was durable, and has been damaged. So it has
+// if no log is there that can have had the missing writes.
+bool LsmStore::take(Buffers found)
 {
     std::sort(found.begin(), found.end(), [](const Buffer &a, const Buffer &b) {
         return std::pair(a.last, a.first) < std::pair(b.last, b.first);
@@ -213,26 +254,29 @@ void LsmStore::take(Buffers found)
     Buffers taken; // from old to new
     bool has_gap = false;
     for (Buffer &buffer : found) {
-        const bool is_needed = buffer.last >= buffer.first && buffer.last > last_sequence_;
+        newest_log_ = std::max(newest_log_, buffer.log_number);
+        const bool is_empty = buffer.last < buffer.first || (buffer.log && buffer.table->empty());
+        const bool is_needed = !is_empty && buffer.last > last_sequence_;
         has_gap |= is_needed && buffer.first > last_sequence_ + 1;
         const bool was_in_log = (!taken.empty() && taken.back().log) ||
                                 empty_log < (buffer.log ? buffer.log_number : UINT64_MAX);
-        if (has_gap && !was_in_log)
+        if (has_gap && is_needed && (!was_in_log || buffer.synced))
             throw Error(EBADMSG, places_.directory + ": the log with the writes from number " +
                                      std::to_string(last_sequence_ + 1) +
-                                     " on is missing; restore it from a backup");
+                                     " on is missing or damaged; restore it from a backup");
         if (is_needed && !has_gap) {
             last_sequence_ = buffer.last;
             taken.push_back(std::move(buffer));
-        } else if (buffer.persistent()) {
-            buffer.persistent()->set_unneeded();
+        } else if (PersistentMemtable *persistent = buffer.persistent()) {
+            persistent->drop();
         }
     }
     buffers_ = std::make_shared<Buffers>(taken.rbegin(), taken.rend());
     go_on();
+    return has_gap;
 }
 
-// Which of the memtables that were found takes writes again?
+// Let one of the memtables that were found take writes again, or begin one.
 void LsmStore::go_on()
 {
     const auto unseal = [&](size_t index) {

@@ -29,11 +29,12 @@ namespace lsm
 
 // A memtable, and where its writes are durable: in its log, or in itself.
 struct Buffer {
-    std::shared_ptr<Memtable> table;
-    std::shared_ptr<Log> log; // NULL: the memtable is persistent
+    std::shared_ptr<Memtable> table{};
+    std::shared_ptr<Log> log{}; // NULL: the memtable is persistent
     uint64_t log_number = 0;
     Sequence first = 0;  // its oldest write
     Sequence last = 0;   // its newest write, if it is sealed
+    bool synced = false; // as it was found: it has a write that asked for `sync`
     bool sealed = false; // no more writes come
     bool full = false;   // the container had no room for it to grow
 
@@ -66,6 +67,7 @@ class LsmStore : public Store
 
   private:
     using Guard = std::unique_lock<std::mutex>;
+    enum Worker { flusher, merger, keeper };
     struct Writer;
     struct Pinned;
 
@@ -74,7 +76,8 @@ class LsmStore : public Store
     void open_places();
     Buffers found_buffers(const std::vector<uint64_t> &logs) const;
     void replay(Buffer &buffer) const;
-    void take(Buffers found);
+    void check_places(const State &state) const;
+    bool take(Buffers found);
     void go_on();
     void delete_files(const std::function<bool(std::string_view kind, uint64_t number)> &which);
 
@@ -83,29 +86,30 @@ class LsmStore : public Store
     void enqueue(Writer &writer);
     void write_group(Guard &guard, Writer &leader);
     void append_group(Guard &guard, Writer &leader, size_t &count);
-    bool may_give_way(const Error &error) const;
-    void give_way(Guard &guard);
+    bool goes_elsewhere(const Error &error);
     static void write_to_log(const Buffer &to, const std::vector<const Batch *> &group,
                              Sequence first, bool sync, bool &unknown);
     static void write_to_container(const Buffer &to, const std::vector<const Batch *> &group,
-                                   Sequence first, bool &unknown);
+                                   Sequence first, bool sync, bool &unknown);
     void turn_memtable(Guard &guard);
     void make_room(Guard &guard);
-    void wait_for_background(Guard &guard);
+    void wait_for_background(Guard &guard, std::initializer_list<Worker> whom);
+    void set_broken(std::exception_ptr error);
     void note_stall(std::chrono::steady_clock::time_point since);
 
     // buffers.cpp
     bool is_full(const Buffer &buffer) const;
     bool may_begin_buffer() const;
+    bool any_logged(size_t from) const;
     void begin_buffer();
-    bool may_get_room() const;
+    Buffer next_buffer();
     Buffer logged_buffer(uint64_t number) const;
     Buffer persistent_buffer();
     void change_buffers(const std::function<void(Buffers &)> &change);
     std::string log_path(uint64_t number) const;
 
     // background.cpp
-    template <class Step> void work(Step step);
+    template <class Step> void work(Worker worker, Step step);
     void begin_work();
     void end_work();
     bool merge_step();
@@ -120,6 +124,8 @@ class LsmStore : public Store
     bool prepare_log();
     bool let_go();
     bool move_step();
+    bool choose_move(Buffer &from, Buffer &to);
+    bool make_way(uint64_t log);
     void move(const Buffer &from, PersistentMemtable &to);
     TableInfo write_table(const Memtable &memtable, uint64_t number);
 
@@ -146,15 +152,16 @@ class LsmStore : public Store
     // writer would, if it was the last to use one.
     std::vector<Buffer> old_buffers_;
     Tables old_tables_;
-    uint64_t next_number_ = 1;
+    uint64_t next_number_ = 1, newest_log_ = 0; // of all files; of a log that took writes
+    bool container_full_ = false;
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;
     std::multiset<Sequence> snapshots_;
     std::array<std::string, levels> cursors_; // for next_compaction()
     std::optional<unsigned> whole_;           // compact() wants this level merged
-    unsigned draining_ = 0;      // calls of compact() that want all memtables in tables
-    std::exception_ptr trouble_; // the background's last attempt failed; it tries again
-    std::exception_ptr broken_;  // nobody knows what survives: no more writes
+    unsigned draining_ = 0; // calls of compact() that want all memtables in tables
+    std::array<std::exception_ptr, 3> troubles_; // a worker's last attempt failed; it tries again
+    std::exception_ptr broken_;                  // nobody knows what survives: no more writes
     bool stopping_ = false;
     uint64_t stalls_ = 0, longest_stall_us_ = 0, stalled_us_ = 0;
 

@@ -29,7 +29,7 @@ std::string compressed(std::string_view contents, Compression how)
 
 TableBuilder::TableBuilder(const Places &places, uint64_t number, bool fast, const Options &options)
     : options_(options), info_{number, 0, {}, {}, fast},
-      file_(table_path(places, info_), File::Use::append), filter_(options.bloom_bits)
+      file_(table_path(places, info_), File::Use::create), filter_(options.bloom_bits)
 {
 }
 

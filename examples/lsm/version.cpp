@@ -91,7 +91,9 @@ enum Field : uint64_t {
     last_sequence_field,
     added_field,
     removed_field,
-    added_fast_field
+    added_fast_field,
+    container_field,
+    fast_field
 };
 
 } // namespace
@@ -101,7 +103,9 @@ std::string Edit::text() const
     std::string text;
     for (auto [field, value] : {std::pair{log_field, log},
                                 {next_number_field, next_number},
-                                {last_sequence_field, last_sequence}})
+                                {last_sequence_field, last_sequence},
+                                {container_field, container_id},
+                                {fast_field, fast_id}})
         if (value) {
             put_varint(text, field);
             put_varint(text, value);
@@ -134,6 +138,12 @@ std::optional<Edit> Edit::of(std::string_view text)
             break;
         case last_sequence_field:
             edit.last_sequence = in.varint();
+            break;
+        case container_field:
+            edit.container_id = in.varint();
+            break;
+        case fast_field:
+            edit.fast_id = in.varint();
             break;
         case added_field:
         case added_fast_field: {

@@ -19,9 +19,10 @@ using Tables = std::vector<std::shared_ptr<Table>>;
 
 // A change of versions, as the manifest has it.
 struct Edit {
-    uint64_t log = 0;           // logs before this one are in tables; 0: as before
-    uint64_t next_number = 0;   // of files; 0: as before
-    Sequence last_sequence = 0; // 0: as before
+    uint64_t log = 0;                       // logs before this one are in tables; 0: as before
+    uint64_t next_number = 0;               // of files; 0: as before
+    Sequence last_sequence = 0;             // 0: as before
+    uint64_t container_id = 0, fast_id = 0; // as PLACES has them; 0: as before
     std::vector<std::pair<unsigned, TableInfo>> added; // with their levels
     std::vector<uint64_t> removed;                     // numbers
 

@@ -69,11 +69,9 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
     std::exception_ptr error;
     for (bool again = true; again;) {
         again = false;
+        error = nullptr;
+        count = 1;
         try {
-            if (error)
-                give_way(guard);
-            error = nullptr;
-            count = 1;
             make_room(guard);
             if (leader.batch)
                 append_group(guard, leader, count);
@@ -81,7 +79,7 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
                 turn_memtable(guard);
         } catch (const Error &failure) {
             error = std::current_exception();
-            again = may_give_way(failure);
+            again = goes_elsewhere(failure);
         } catch (...) {
             error = std::current_exception();
         }
@@ -99,22 +97,15 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
         writers_.front()->turn.notify_one();
 }
 
-// The container has no room for the first memtable to grow. May another memtable take the writes, or will
-// there be room?
-bool LsmStore::may_give_way(const Error &error) const
+// If the container has no room for the first memtable to grow, and another may take its place, take it for full.
+bool LsmStore::goes_elsewhere(const Error &error)
 {
     const Buffer &first = buffers_->front();
-    return error.code().value() == ENOSPC && first.persistent() && !first.full && !broken_ &&
-           options_.memtables == Memtables::mutable_persistent &&
-           (!first.table->empty() || may_get_room());
-}
-
-void LsmStore::give_way(Guard &guard)
-{
-    if (buffers_->front().table->empty())
-        wait_for_background(guard);
-    else
-        change_buffers([](Buffers &buffers) { buffers.front().full = true; });
+    if (error.code().value() != ENOSPC || !first.persistent() || first.full || broken_ ||
+        options_.memtables != Memtables::mutable_persistent)
+        return false;
+    change_buffers([](Buffers &buffers) { buffers.front().full = true; });
+    return true;
 }
 
 // Write the batches of the first `count` writers, which it counts.
@@ -141,20 +132,22 @@ void LsmStore::append_group(Guard &guard, Writer &leader, size_t &count)
     std::exception_ptr error;
     bool unknown = false;
     try {
+        unknown = leader.sync;
         if (leader.sync) // earlier writes may not survive a power failure yet
             for (const Buffer &buffer : *buffers)
                 if (buffer.log && buffer.sealed)
                     buffer.log->sync();
+        unknown = false;
         if (buffers->front().log)
             write_to_log(buffers->front(), group, first, leader.sync, unknown);
         else
-            write_to_container(buffers->front(), group, first, unknown);
+            write_to_container(buffers->front(), group, first, leader.sync, unknown);
     } catch (...) {
         error = std::current_exception();
     }
     guard.lock();
     if (error && unknown)
-        broken_ = error;
+        set_broken(error);
     if (error)
         std::rethrow_exception(error);
     last_sequence_ += writes;
@@ -167,7 +160,7 @@ void LsmStore::write_to_log(const Buffer &to, const std::vector<const Batch *> &
     Batch whole = *group[0];
     for (size_t i = 1; i < group.size(); i++)
         BatchAccess::append(whole, *group[i]);
-    BatchAccess::set_sequence(whole, first);
+    BatchAccess::set_sequence(whole, first, sync);
     to.log->append(BatchAccess::text(whole));
     unknown = true;
     if (sync)
@@ -181,7 +174,7 @@ void LsmStore::write_to_log(const Buffer &to, const std::vector<const Batch *> &
 
 // First make all nodes, which may find no room, and then link them.
 void LsmStore::write_to_container(const Buffer &to, const std::vector<const Batch *> &group,
-                                  Sequence first, bool &unknown)
+                                  Sequence first, bool sync, bool &unknown)
 {
     PersistentMemtable &table = *to.persistent();
     Container::Hold hold(table.container());
@@ -202,14 +195,14 @@ void LsmStore::write_to_container(const Buffer &to, const std::vector<const Batc
     unknown = true;
     for (Memtable::Node *node : made)
         table.link(node);
-    table.commit(next - 1);
+    table.commit(next - 1, sync);
     unknown = false;
 }
 
 void LsmStore::turn_memtable(Guard &guard)
 {
     while (!may_begin_buffer())
-        wait_for_background(guard);
+        wait_for_background(guard, {flusher, keeper});
     if (!buffers_->front().table->empty() && options_.memtables != Memtables::persistent_only)
         begin_buffer();
 }
@@ -217,7 +210,9 @@ void LsmStore::turn_memtable(Guard &guard)
 // Wait until the first memtable has room; perhaps begin a new one. The first writer of the queue calls it.
 void LsmStore::make_room(Guard &guard)
 {
-    bool may_slow = true;
+    // A memtable that is mutable and persistent is there so that no writer waits for tables.
+    bool may_slow = options_.memtables != Memtables::mutable_persistent &&
+                    options_.memtables != Memtables::persistent_only;
     for (;;) {
         if (broken_)
             std::rethrow_exception(broken_);
@@ -231,25 +226,23 @@ void LsmStore::make_room(Guard &guard)
             may_slow = false;
         } else if (!is_full(buffers_->front())) {
             return;
-        } else if (waiting >= level0_stop || !may_begin_buffer()) {
-            wait_for_background(guard);
+        } else if (waiting >= level0_stop) {
+            wait_for_background(guard, {merger});
+        } else if (!may_begin_buffer()) {
+            wait_for_background(guard, {flusher, keeper});
         } else {
-            try {
-                begin_buffer();
-            } catch (const Error &error) {
-                if (error.code().value() != ENOSPC || !may_get_room())
-                    throw;
-                wait_for_background(guard);
-            }
+            begin_buffer();
         }
     }
 }
 
-void LsmStore::wait_for_background(Guard &guard)
+// `whom`: the workers whose failure is the reason to wait no longer.
+void LsmStore::wait_for_background(Guard &guard, std::initializer_list<Worker> whom)
 {
-    if (trouble_)
-        std::rethrow_exception(trouble_);
-    auto before = steady_clock::now();
+    for (const Worker worker : whom)
+        if (troubles_[worker])
+            std::rethrow_exception(troubles_[worker]);
+    const auto before = steady_clock::now();
     changed_.wait(guard);
     note_stall(before);
 }

@@ -136,7 +136,7 @@ void run_list(const std::string &path)
         lsm::Container::Hold hold(container);
         for (const uint64_t end = std::min(i + nodes_a_step, nodes); i < end; i++)
             list->add(i + 1, lsm::Kind::value, number(i), std::string(i % 300, 'v'));
-        list->commit(i == nodes ? nodes : 0);
+        list->commit(i == nodes ? nodes : 0, false);
     }
     said(1);
     list->set_unneeded();
