@@ -2,8 +2,8 @@
 //
 //     dram                   log, log, ...: the next when the one before is in a table
 //     immutable_persistent   the same; and below them one in the container, into which they move
-//     mutable_persistent     one with a log; while it is written to a table, one in the container. If that has
-//                            no room, as `dram`
+//     mutable_persistent     one with a log; while it is written to a table, one in the container. If there
+//                            is no room, as `dram`
 //     persistent_only        one in the container, for ever
 #include "lsm/store.hpp"
 

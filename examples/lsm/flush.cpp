@@ -176,8 +176,8 @@ bool LsmStore::choose_move(Buffer &from, Buffer &to)
     return true;
 }
 
-// The container has no room. Let the memtable there become a table, or if there is none, this one. False: it does
-// already.
+// The container has no room. Let the memtable there become a table, or if there is none, this one. False: it
+// does already.
 bool LsmStore::make_way(uint64_t log)
 {
     std::lock_guard guard(lock_);
@@ -197,8 +197,8 @@ bool LsmStore::make_way(uint64_t log)
     return any;
 }
 
-// Every step leaves a state from which the move can begin again: nodes that are there are passed over. The log
-// is synced first. Else a power failure could keep writes here and lose earlier ones there.
+// Every step leaves a state from which the move can begin again: nodes that are there are passed over. The
+// log is synced first. Else a power failure could keep writes here and lose earlier ones there.
 void LsmStore::move(const Buffer &from, PersistentMemtable &to)
 {
     try {

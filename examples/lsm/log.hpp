@@ -24,8 +24,8 @@ class Log
     explicit Log(const std::string &path) : file_(path, File::Use::append) {}
 
     void append(std::string_view record); // if it fails, nothing of it is there
-    // What was appended survives a power failure. Thread-safe, but not beside append(). Once it has failed, it
-    // always fails: the kernel reports an error once only.
+    // What was appended survives a power failure. Thread-safe, but not beside append(). Once it has failed,
+    // it always fails: the kernel reports an error once only.
     void sync();
 
   private:

@@ -127,8 +127,8 @@ class Snapshot
 };
 
 // Pairs in order of their keys, as they were when the iterator was made. key() and value() need valid(),
-// and live until the iterator moves. If a move throws, for a block is damaged, the iterator is not valid, and a
-// seek to another key goes on. It must be gone before the store.
+// and live until the iterator moves. If a move throws, because a block is damaged, the iterator is not
+// valid, and a seek to another key goes on. It must be gone before the store.
 class Iterator
 {
   public:

@@ -5,9 +5,9 @@
 //     container ID PATH      the memtables in persistent memory
 //     fast ID PATH           tables of the upper levels
 //
-// The store finds them by this file. Whoever moves one of them changes the line. The numbers are random. The
-// container and the fast directory have them too, and so has the manifest. So nothing of another store is taken
-// for this one's, and a line that is missing is noticed.
+// The store finds them by this file. Whoever moves one of them changes the line. The numbers are random.
+// The container and the fast directory have them too, and so has the manifest. So nothing of another store
+// is taken for this one's, and a line that is missing is noticed.
 #ifndef EXAMPLES_LSM_PLACES_HPP
 #define EXAMPLES_LSM_PLACES_HPP
 

@@ -147,8 +147,8 @@ void LsmStore::recover()
         sync_directory(directory); // else a log could come back, whose numbers new writes have
 }
 
-// PLACES may be ahead of the manifest, by what the last opening was making when a crash ended it. Nothing is there
-// then. But it may not lack anything.
+// PLACES may be ahead of the manifest, by what the last opening was making when a crash ended it. Nothing is
+// there then. But PLACES may not lack anything.
 void LsmStore::check_places(const State &state) const
 {
     if ((state.container_id && places_.container_id != state.container_id) ||
@@ -238,9 +238,9 @@ void LsmStore::replay(Buffer &buffer) const
 // Make memtables of what was found, in the order of their writes, as far as no write is missing between them.
 // Returns whether there is more.
 //
-// After a power failure the last writes of a log may be missing, if none asked for `sync` since. Then all that came
-// later goes, too. But if a later write asked for `sync`, all before it was durable, and has been damaged. So it has
-// if no log is there that can have had the missing writes.
+// After a power failure the last writes of a log may be missing, if none asked for `sync` since. Then all
+// that came later goes, too. But if a later write asked for `sync`, everything before it was durable, and so
+// it has been damaged. The same is true if no log is there that can have had the missing writes.
 bool LsmStore::take(Buffers found)
 {
     std::sort(found.begin(), found.end(), [](const Buffer &a, const Buffer &b) {

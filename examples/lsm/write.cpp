@@ -97,7 +97,8 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
         writers_.front()->turn.notify_one();
 }
 
-// If the container has no room for the first memtable to grow, and another may take its place, take it for full.
+// If the container has no room for the first memtable to grow, and another may take its place: take it for
+// full.
 bool LsmStore::goes_elsewhere(const Error &error)
 {
     const Buffer &first = buffers_->front();
