@@ -220,6 +220,65 @@ TEST_CASE("a write with sync makes the log before durable, too")
     tables_wait = false;
 }
 
+TEST_CASE("an iterator that went back to a key does not show it again after one that was written since")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), tiny());
+    store->put("a", "1");
+    store->put("c", "3");
+    auto at = store->iterator();
+    at->seek_to_last();
+    REQUIRE(at->key() == "c");
+    store->put("b", "2");
+    at->next();
+    REQUIRE_FALSE(at->valid());
+    at->seek_to_last();
+    at->prev();
+    REQUIRE(at->key() == "a");
+}
+
+TEST_CASE("a file PLACES that lacks a line is an error, and so is a fast directory of another store")
+{
+    test::Directory directory;
+    const std::string path = directory / "s", places = path + "/PLACES", fast = directory / "fast";
+    lsm::Options options = tiny(Memtables::persistent_only);
+    options.fast_directory = fast;
+    options.fast_levels = 2;
+    lsm::Store::open(path, options)->put("key", "value", {.sync = true});
+    std::ifstream file(places);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (const std::string &damaged : {std::string(), text.substr(0, text.find("fast")), text.substr(text.find("fast"))}) {
+        std::ofstream(places) << damaged;
+        REQUIRE_THROWS_WITH(lsm::Store::open(path), Catch::Contains("PLACES"));
+    }
+    std::filesystem::remove(places);
+    REQUIRE_THROWS_WITH(lsm::Store::open(path), Catch::Contains("PLACES"));
+    std::ofstream(places) << text;
+    REQUIRE(lsm::Store::open(path)->get("key") == "value");
+
+    lsm::Options others = tiny();
+    others.fast_directory = fast;
+    others.fast_levels = 1;
+    REQUIRE_THROWS_WITH(lsm::Store::open(directory / "other", others), Catch::Contains("another store"));
+}
+
+TEST_CASE("with upper levels in another directory a store has what it had, also when that changes")
+{
+    test::Directory directory;
+    lsm::Options options = tiny(GENERATE(Memtables::dram, Memtables::mutable_persistent));
+    options.fast_directory = directory / "fast";
+    Model model;
+    for (const unsigned levels : {2U, 0U, 4U, 1U}) {
+        options.fast_levels = levels;
+        auto store = lsm::Store::open(directory / "s", options);
+        compare(*store, model);
+        churn(*store, model, levels, 3000);
+        compare(*store, model);
+    }
+    lsm::Store::open(directory / "s", options)->compact();
+    compare(*lsm::Store::open(directory / "s"), model);
+}
+
 // A power failure may lose the end of one log and keep the next one.
 TEST_CASE("writes behind one that was lost are gone, too; and a log that is missing is an error")
 {
@@ -250,6 +309,25 @@ TEST_CASE("writes behind one that was lost are gone, too; and a log that is miss
         store = lsm::Store::open(copy, tiny());
         for (uint64_t i = 0; i < writes; i++)
             REQUIRE(store->get("k" + std::to_string(i)).has_value() == (i + 1 < in_first));
+    }
+    SECTION("a write behind it asked for sync, so it was durable")
+    {
+        REQUIRE(writes > 0);
+        store = lsm::Store::open(path, tiny());
+        store.reset();
+        std::filesystem::remove_all(copy);
+        const std::string again = directory / "again";
+        store = lsm::Store::open(again, tiny());
+        tables_wait = true;
+        for (uint64_t i = 0; logs(again).size() < 2; i++)
+            store->put("k" + std::to_string(i), std::string(1000, 'v'));
+        store->put("synced", "", {.sync = true});
+        std::filesystem::copy(again, copy);
+        tables_wait = false;
+        store.reset();
+        const std::string damaged = logs(copy)[0];
+        std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) - 1);
+        REQUIRE_THROWS_WITH(lsm::Store::open(copy, tiny()), Catch::Contains("damaged"));
     }
     SECTION("a log is missing")
     {
