@@ -61,9 +61,9 @@ class LsmPlan
 
     std::vector<Plan::Command> of_case(const Case &c, const Contender &who) const
     {
-        Words words =
-            this->words(c, who, c.durability == "durable" ? "fillrandom" : "fillrandom,readrandom",
-                        all_bytes / c.value);
+        Words words = this->words(
+            c, who, c.durability == "durable" ? "fillrandom" : "fillrandom,wait,readrandom",
+            all_bytes / c.value);
         if (c.durability == "durable")
             add(words, {"--sync", "--duration", plan_.quick ? "1" : "3"});
         else
@@ -91,7 +91,8 @@ class LsmPlan
     std::vector<Plan::Command> ycsb(const Contender &who) const
     {
         const Case c = {"YCSB", "ext4", "both", 100};
-        Words words = this->words(c, who, "fillseq,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf", 1'000'000);
+        Words words =
+            this->words(c, who, "fillseq,wait,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf", 1'000'000);
         add(words, {"--threads", "2", "--read_duration", plan_.quick ? "1" : "3"});
         if (*who.memtables)
             add(words, {"--fast_directory", directories_.memory + "/fast", "--fast_levels", "2"});
@@ -103,7 +104,7 @@ class LsmPlan
     {
         const Contender who = {*count == '0' ? "alone" : "two workers", "lsm_bench", "dram"};
         Words words = this->words({"workers", "ext4", "both", 64 << 10}, who,
-                                  "fillrandom,readrandom", all_bytes / (64 << 10));
+                                  "fillrandom,wait,readrandom", all_bytes / (64 << 10));
         add(words, {"--bloom_bits", "0", "--read_workers", count, "--read_duration", "3"});
         return {{words, false}};
     }

@@ -14,6 +14,7 @@
  *     seekrandom            seek and read ten pairs
  *     deleterandom          deletions
  *     ycsba ... ycsbf       the mixes of YCSB, on the pairs of a fillseq
+ *     wait                  open the store, and wait until its background has nothing to do
  *     open                  open the store, and get one key: one operation
  *     die                   end by SIGKILL, for `open` in a further run
  */
@@ -73,6 +74,13 @@ uint64_t bytes_written()
         if (word == "wchar:")
             return bytes;
     return 0;
+}
+
+/* Return when this process has written nothing for a second. */
+void wait_for_background()
+{
+    for (uint64_t before = UINT64_MAX, now; (now = bytes_written()) != before; before = now)
+        std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
 float microseconds(steady_clock::time_point start)
@@ -285,8 +293,9 @@ std::vector<std::string> names_in(const std::string &list)
                                             "overwrite", "readrandom",   "readmissing",
                                             "readseq",   "seekrandom",   "readwhilewriting",
                                             "open",      "deleterandom", "die",
-                                            "ycsba",     "ycsbb",        "ycsbc",
-                                            "ycsbd",     "ycsbe",        "ycsbf"};
+                                            "wait",      "ycsba",        "ycsbb",
+                                            "ycsbc",     "ycsbd",        "ycsbe",
+                                            "ycsbf"};
     std::vector<std::string> names = CLI::detail::split(list, ',');
     for (const std::string &name : names)
         if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -345,7 +354,10 @@ int main(int count, char **values)
                 raise(SIGKILL); // the store is still open
             run.reset();
             run = std::make_unique<Run>(a, name);
-            print(a, run->measure());
+            if (name == "wait")
+                wait_for_background();
+            else
+                print(a, run->measure());
         }
     } catch (const std::exception &error) {
         fprintf(stderr, "%s\n", error.what());
