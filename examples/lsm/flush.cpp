@@ -1,7 +1,7 @@
 // What becomes of full memtables: a table of level 0, or part of a larger one in the container.
 //
 // The oldest goes first, so that tables of level 0 are in order. A memtable in the container that takes
-// others stays until it is full. It is always behind those that are to move there.
+// others stays until it is full.
 #include "lsm/store.hpp"
 
 #include <algorithm>
@@ -64,16 +64,32 @@ TableInfo LsmStore::write_table(const Memtable &memtable, uint64_t number)
     return info;
 }
 
+// On a full disk there may be no room for a log. Then all the more the rest must be done.
 bool LsmStore::keep_ready_step()
 {
-    if (prepare_log() || let_go() || move_step())
-        return true;
+    bool any = let_go();
+    std::exception_ptr error;
+    try {
+        any |= prepare_log();
+    } catch (...) {
+        error = std::current_exception();
+    }
+    any |= move_step() || free_step();
+    if (error && !any)
+        std::rethrow_exception(error);
+    return any;
+}
+
+bool LsmStore::free_step()
+{
     if (!container_ || !container_->free_some())
         return false;
     std::lock_guard guard(lock_);
     container_full_ = false;
     return true;
 }
+
+// Delete what nobody uses any more.
 
 bool LsmStore::let_go()
 {

@@ -44,7 +44,11 @@ struct Buffer {
     }
 };
 
-// From new to old: every write of one is newer than all of the next. The first takes the writes.
+// Invariants
+//   1. From new to old: every write of one is newer than all of the next. The first takes the writes.
+//   2. All but the first are sealed. There is one exception: the newest in the container, if memtables with a
+//      log move there. Only memtables with a log are before it.
+//   3. Only the last becomes a table. So level 0 gets tables in the order of their writes.
 using Buffers = std::vector<Buffer>;
 
 constexpr size_t filter_share = 64; // a byte of filter for so many of a memtable
@@ -123,6 +127,7 @@ class LsmStore : public Store
     bool keep_ready_step();
     bool prepare_log();
     bool let_go();
+    bool free_step();
     bool move_step();
     bool choose_move(Buffer &from, Buffer &to);
     bool make_way(uint64_t log);
