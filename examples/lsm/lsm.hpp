@@ -171,7 +171,7 @@ class Store
     // another name.
     virtual std::optional<std::string> property(std::string_view name) = 0;
 
-    // Read every block of every table. Throws Error for the first that is damaged.
+    // Read every block of every table, and check the container. Throws Error for the first that is damaged.
     virtual void check() = 0;
 };
 

@@ -163,6 +163,12 @@ std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filt
     }
 }
 
+void Container::check()
+{
+    Hold hold(*this);
+    demand(pm_check(container_.get()));
+}
+
 uint64_t Container::bytes_logged() const
 {
     struct pm_stats stats{};

@@ -41,6 +41,7 @@ class Container
 
     // Free some nodes of the lists that are not needed. False: there are none.
     bool free_some();
+    void check();                  // pm_check(); EBADMSG
     uint64_t bytes_logged() const; // since the opening; values that go straight home are not logged
 
     // Hold the container. Threads take turns: a writer waits for one step of the background at most.

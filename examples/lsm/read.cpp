@@ -187,6 +187,8 @@ void LsmStore::check()
     const Pinned p = pin(nullptr);
     for (const auto &table : p.version->all())
         table->check();
+    if (container_)
+        container_->check();
 }
 
 } // namespace lsm

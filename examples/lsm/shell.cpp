@@ -60,7 +60,8 @@ Status get(lsm::Store &store, const std::string &key)
 int main(int count, char **values)
 {
     CLI::App app("A log-structured merge store in a directory.");
-    std::string directory, memtables, container, key, from;
+    std::string directory, memtables, container, fast, key, from;
+    unsigned fast_levels = 0;
     std::optional<std::string> value, to;
     uint64_t limit = UINT64_MAX;
     bool whole = false;
@@ -69,6 +70,9 @@ int main(int count, char **values)
                    "where memtables lie from now on: dram, immutable, mutable or nosst")
         ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst"}));
     app.add_option("--container", container, "path of a new container, for memtables");
+    app.add_option("--fast-directory", fast, "where tables of upper levels go, from now on");
+    app.add_option("--fast-levels", fast_levels, "how many levels those are")
+        ->check(CLI::Range(0U, lsm::levels));
     app.require_subcommand(1);
     const auto command = [&](const char *name, const char *what) {
         return app.add_subcommand(name, what);
@@ -86,9 +90,12 @@ int main(int count, char **values)
     on_scan->add_option("FROM", from, "the first key");
     on_scan->add_option("TO", to, "the key behind the last");
     on_scan->add_option("--limit", limit, "print at most so many");
-    auto *on_stats = command("stats", "print for each level: number, tables, bytes");
+    auto *on_stats = command(
+        "stats",
+        "print for each level: number, tables, bytes; and for each memtable: where it is, bytes");
     auto *on_compact = command("compact", "merge everything into the lowest level");
-    auto *on_check = command("check", "read every table, and report what is damaged");
+    auto *on_check =
+        command("check", "read every table, check the container, and report what is damaged");
     std::ios::sync_with_stdio(true); // text::print_line() uses stdio
     try {
         app.parse(count, values);
@@ -101,6 +108,8 @@ int main(int count, char **values)
         options.create = on_put->parsed() || on_batch->parsed();
         options.memtables = lsm::memtables_of(memtables).value_or(lsm::Memtables::as_before);
         options.container = container;
+        options.fast_directory = fast;
+        options.fast_levels = fast_levels;
         auto store = lsm::Store::open(directory, options);
         Status status = done;
         if (on_get->parsed())
@@ -114,7 +123,7 @@ int main(int count, char **values)
         else if (on_scan->parsed())
             scan(*store, from, to, limit);
         else if (on_stats->parsed())
-            std::cout << *store->property("levels");
+            std::cout << *store->property("levels") << *store->property("memtables");
         else if (on_compact->parsed())
             store->compact();
         else if (on_check->parsed())

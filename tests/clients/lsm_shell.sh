@@ -56,6 +56,12 @@ status 0 "$lsm" "$b" compact
 prints 'value 4711' "$lsm" "$b" get key4711
 status 0 "$lsm" "$b" check
 prints $'0 0 0' head -1 <("$lsm" "$b" stats)
+status 0 "$lsm" --memtables nosst --container "$directory/pm" "$b" put new memory
+prints memory "$lsm" "$b" get new
+[[ $("$lsm" "$b" stats | tail -1) == container* ]] || fail "the memtable is not in the container"
+status 0 "$lsm" "$b" check
+status 0 "$lsm" --memtables dram --fast-directory "$directory/fast" --fast-levels 1 "$b" compact
+prints memory "$lsm" "$b" get new
 printf 'X' | dd of="$(ls "$b"/*.table)" conv=notrunc status=none
 status 3 "$lsm" "$b" check
 grep -q 'offset 0: a block of a table is damaged; restore' "$directory/err" || fail "damage is not named"
