@@ -35,14 +35,19 @@ int map_reserve_again(void *address, size_t size)
     return p == MAP_FAILED ? -errno : 0;
 }
 
-/* Zeroed memory of which little will be used. It is never locked, because locking fills it at once. This
- * holds even if the process locks everything it maps (mlockall(MCL_FUTURE)). */
+/* Open a mapping that was made without access. The kernel locks each new mapping of a process that has
+ * called mlockall(MCL_FUTURE). It fills a locked mapping at once when the mapping may be accessed. */
+static int unlock_and_open(void *p, size_t size)
+{
+    return munlock(p, size) == 0 ? mprotect(p, size, PROT_READ | PROT_WRITE) : -1;
+}
+
+/* Zeroed memory of which little will be used. It is never locked, because locking would fill it. */
 static void *map_sparse(void *address, size_t size, int flags)
 {
     void *p =
         mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-    if (p == MAP_FAILED ||
-        (munlock(p, size) == 0 && mprotect(p, size, PROT_READ | PROT_WRITE) == 0))
+    if (p == MAP_FAILED || unlock_and_open(p, size) == 0)
         return p;
     int error = errno;
     if (!(flags & MAP_FIXED)) /* reserved space stays reserved */
@@ -104,8 +109,7 @@ bool map_is_synchronous(int fd)
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous)
 {
-    /* A copy is opened when it is not locked any more: for locked memory that is private and writable the
-     * kernel copies all pages at once, and none is read through to the file. */
+    /* A locked copy would have private pages at once, and none would be read through to the file. */
     int protection = kind == MAP_VIEW_SHARED                       ? PROT_READ
                      : kind == MAP_VIEW_MEMORY || kind == MAP_COPY ? PROT_NONE
                                                                    : PROT_READ | PROT_WRITE;
@@ -113,8 +117,7 @@ int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t of
                 : synchronous    ? MAP_SHARED_VALIDATE | MAP_SYNC
                                  : MAP_SHARED;
     void *p = mmap(address, size, protection, flags | MAP_FIXED, fd, (off_t)offset);
-    if (p == MAP_FAILED || (kind == MAP_COPY && (munlock(p, size) != 0 ||
-                                                 mprotect(p, size, PROT_READ | PROT_WRITE) != 0)))
+    if (p == MAP_FAILED || (kind == MAP_COPY && unlock_and_open(p, size) != 0))
         return -errno;
     return madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
 }
