@@ -49,7 +49,9 @@ class LsmPlan
         if (c.cores == "one")
             words.insert(words.begin(), {"/usr/bin/taskset", "-c", "0"});
         add(words, {"--num", std::to_string(count), "--value_size", std::to_string(c.value)});
-        add(words, {"--benchmarks", benchmarks, "--column", who.column, "--samples", "lsm"});
+        if (!benchmarks.empty())
+            add(words, {"--benchmarks", benchmarks});
+        add(words, {"--column", who.column, "--samples", "lsm"});
         for (const std::string &label : {c.durability, c.tables, c.cores, size_name(c.value)})
             add(words, {"--samples", label});
         if (is_ours)
@@ -81,10 +83,6 @@ class LsmPlan
         words.insert(words.begin(), {"/bin/sh", "-c",
                                      R"("$0" "$@" --benchmarks fillrandom,die 2>/dev/null;
                                      exec "$0" "$@" --benchmarks open)"});
-        for (size_t i = 0; i + 1 < words.size(); i++) /* said anew in the script */
-            if (words[i] == "--benchmarks")
-                words.erase(words.begin() + static_cast<ptrdiff_t>(i),
-                            words.begin() + static_cast<ptrdiff_t>(i + 2));
         return {{words, false}};
     }
 

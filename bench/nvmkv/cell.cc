@@ -17,8 +17,8 @@
 #include "harness/clock.h"
 #include "harness/random.h"
 #include "harness/sample.h"
-#include "nvmkv/store.h"
 #include "harness/ycsb.h"
+#include "nvmkv/store.h"
 
 #include <CLI/CLI.hpp>
 #include <atomic>

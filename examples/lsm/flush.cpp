@@ -25,8 +25,7 @@ bool LsmStore::flush_step()
     {
         std::lock_guard guard(lock_);
         full = buffers_->back();
-        const bool none_persistent = std::none_of(buffers_->begin(), buffers_->end(),
-                                                  [](const Buffer &b) { return b.persistent(); });
+        const bool none_persistent = newest_persistent(*buffers_) == buffers_->end();
         const bool moves = full.log && !full.full &&
                            none_persistent && // else the last opening chose another way
                            options_.memtables == Memtables::immutable_persistent;
@@ -167,8 +166,7 @@ bool LsmStore::choose_move(Buffer &from, Buffer &to)
     std::lock_guard guard(lock_);
     if (options_.memtables != Memtables::immutable_persistent || broken_)
         return false;
-    const auto below = std::find_if(buffers_->begin(), buffers_->end(),
-                                    [](const Buffer &b) { return b.persistent(); });
+    const auto below = newest_persistent(*buffers_);
     const auto index = below - buffers_->begin();
     const bool takes = below != buffers_->end() && !below->sealed;
     const Buffer &next = *(below - 1);
@@ -199,8 +197,7 @@ bool LsmStore::make_way(uint64_t log)
     std::lock_guard guard(lock_);
     bool any = false;
     change_buffers([&](Buffers &buffers) {
-        auto below = std::find_if(buffers.begin(), buffers.end(),
-                                  [](const Buffer &b) { return b.persistent(); });
+        auto below = newest_persistent(buffers);
         if (below != buffers.end()) {
             any = !std::exchange(below->sealed, true);
             return;

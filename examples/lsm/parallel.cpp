@@ -10,8 +10,6 @@ namespace
 constexpr uint32_t try_every = 128; // searches
 constexpr double weight = 1.0 / 16; // of a search in the average
 
-} // namespace
-
 std::optional<Table::Found> first_found(const std::vector<const Table *> &tables,
                                         std::string_view user_key, Sequence sequence)
 {
@@ -20,6 +18,8 @@ std::optional<Table::Found> first_found(const std::vector<const Table *> &tables
             return found;
     return {};
 }
+
+} // namespace
 
 struct ParallelReader::Search {
     const std::vector<const Table *> &tables;

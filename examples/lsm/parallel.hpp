@@ -17,10 +17,6 @@
 namespace lsm
 {
 
-// The first of `tables`, which go from new to old, that has a version of the key.
-std::optional<Table::Found> first_found(const std::vector<const Table *> &tables,
-                                        std::string_view user_key, Sequence sequence);
-
 // Thread-safe.
 class ParallelReader
 {
@@ -28,7 +24,8 @@ class ParallelReader
     explicit ParallelReader(unsigned workers);
     ~ParallelReader();
 
-    // As first_found(), in the way that has been faster lately.
+    // What the first of `tables`, which go from new to old, has of the key. They are searched in the way that
+    // has been faster lately.
     std::optional<Table::Found> search(const std::vector<const Table *> &tables,
                                        std::string_view user_key, Sequence sequence);
 

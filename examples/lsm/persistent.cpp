@@ -100,8 +100,7 @@ class Container::Nodes : public Memory
 
 Container::Container(const std::string &path, bool create, uint64_t initial_bytes,
                      uint64_t max_bytes)
-    : path_(path), container_(opened(path, create, initial_bytes, max_bytes)),
-      root_(container_.root<Root>())
+    : container_(opened(path, create, initial_bytes, max_bytes)), root_(container_.root<Root>())
 {
     if (root_ && root_->claimed && create)
         throw Error(EEXIST, path + ": belongs to another store; choose another path");

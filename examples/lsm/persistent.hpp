@@ -2,7 +2,7 @@
 // (NoveLSM, Kannan et al., USENIX ATC 2018, sections 4.1 to 4.4.)
 //
 // The container has one transaction. Whoever changes a memtable holds the container from the first
-// change to the commit, and makes few changes: a hundred nodes at most, or one group of writes. Readers
+// change to the commit. Nobody makes more changes than a hundred nodes, or one group of writes. Readers
 // need nothing: a node that is not committed has a sequence number that nobody looks for yet.
 //
 // Invariants
@@ -70,7 +70,6 @@ class Container
     void free_nodes(List *list);
 
     std::mutex lock_, turn_; // who is to have lock_ next has turn_
-    std::string path_;
     pm::container container_;
     Root *root_;
     std::mutex unneeded_lock_;

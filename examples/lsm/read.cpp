@@ -131,9 +131,8 @@ std::optional<std::string> LsmStore::get(std::string_view key, const Snapshot *s
         if (auto found = buffer.table->get(key, p.sequence))
             return found->kind == Kind::value ? std::optional(std::string(found->value))
                                               : std::nullopt;
-    const auto tables = p.version->candidates(key);
-    auto found = parallel_ ? parallel_->search(tables, key, p.sequence)
-                           : first_found(tables, key, p.sequence);
+    auto found = parallel_ ? parallel_->search(p.version->candidates(key), key, p.sequence)
+                           : p.version->get(key, p.sequence);
     return found && found->kind == Kind::value ? std::optional(std::move(found->value))
                                                : std::nullopt;
 }

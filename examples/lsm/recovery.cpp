@@ -1,6 +1,6 @@
 // Opening: read the manifest, map the container, and read the logs. What is not in tables yet becomes the
-// memtables of the store, which are written in the background as usual. Then a new manifest begins. If it
-// fails, or a crash ends it, the old manifest and the old logs still count.
+// memtables of the store, which are written in the background as usual. If the manifest has got long, a new
+// one begins. If opening fails, or a crash ends it, the old manifest and the old logs still count.
 #include "lsm/store.hpp"
 
 #include <algorithm>
@@ -113,20 +113,20 @@ void LsmStore::recover()
     next_number_ = std::max(next, state->next_number);
     last_sequence_ = state->last_sequence;
 
-    if (places_.container_id != state->container_id || places_.fast_id != state->fast_id)
-        check_places(*state);
+    check_places(*state);
     open_places();
     std::erase_if(logs, [&](uint64_t number) { return number < state->log; });
     const bool any_dropped = take(found_buffers(logs));
     const uint64_t manifest = state->manifest ? state->manifest : next_number_++;
     state->next_number = next_number_;
+    const bool has_new_places =
+        state->container_id != places_.container_id || state->fast_id != places_.fast_id;
     Edit places;
-    places.container_id =
-        std::exchange(state->container_id, places_.container_id) ? 0 : places_.container_id;
-    places.fast_id = std::exchange(state->fast_id, places_.fast_id) ? 0 : places_.fast_id;
+    places.container_id = state->container_id = places_.container_id;
+    places.fast_id = state->fast_id = places_.fast_id;
     manifest_ = std::make_unique<Manifest>(directory, manifest, *state);
     bool unknown;
-    if (state->manifest && (places.container_id || places.fast_id))
+    if (state->manifest && has_new_places)
         manifest_->append(places, unknown);
     if (container_)
         container_->claim();
@@ -279,23 +279,18 @@ bool LsmStore::take(Buffers found)
 // Let one of the memtables that were found take writes again, or begin one.
 void LsmStore::go_on()
 {
-    const auto unseal = [&](size_t index) {
-        change_buffers([&](Buffers &buffers) { buffers[index].sealed = false; });
-    };
     const bool in_place = options_.memtables == Memtables::mutable_persistent ||
                           options_.memtables == Memtables::persistent_only;
+    const auto unseal = [](Buffers &buffers) { newest_persistent(buffers)->sealed = false; };
     if (in_place && !buffers_->empty() && buffers_->front().persistent() &&
         !is_full(buffers_->front()))
-        unseal(0);
+        change_buffers(unseal);
     else
         begin_buffer();
-    if (options_.memtables == Memtables::immutable_persistent)
-        for (size_t i = 1; i < buffers_->size(); i++)
-            if ((*buffers_)[i].persistent()) {
-                if (!is_full((*buffers_)[i]))
-                    unseal(i);
-                break;
-            }
+    const auto below = newest_persistent(*buffers_);
+    if (options_.memtables == Memtables::immutable_persistent && below != buffers_->end() &&
+        !is_full(*below))
+        change_buffers(unseal);
 }
 
 // What cannot be deleted now is tried again at the next opening.

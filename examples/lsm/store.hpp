@@ -17,6 +17,7 @@
 #include "lsm/parallel.hpp"
 #include "lsm/persistent.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -52,6 +53,13 @@ struct Buffer {
 using Buffers = std::vector<Buffer>;
 
 constexpr size_t filter_share = 64; // a byte of filter for so many of a memtable
+
+// The newest in the container, or the end.
+template <class AnyBuffers> auto newest_persistent(AnyBuffers &buffers)
+{
+    return std::find_if(buffers.begin(), buffers.end(),
+                        [](const Buffer &b) { return b.persistent() != nullptr; });
+}
 
 class LsmStore : public Store
 {

@@ -184,18 +184,37 @@ Version Version::after(const Edit &edit, const Tables &opened) const
     return next;
 }
 
-std::vector<const Table *> Version::candidates(std::string_view key) const
+// Call `visit` with each candidate, until it returns true.
+template <class Visit> void Version::visit_candidates(std::string_view key, Visit visit) const
 {
-    std::vector<const Table *> found;
     for (const auto &table : levels_[0])
-        if (may_have(*table, key))
-            found.push_back(table.get());
+        if (may_have(*table, key) && visit(*table))
+            return;
     const std::string newest = search_key(key, sequence_max);
     for (unsigned n = 1; n < levels; n++) {
         const size_t i = table_for(levels_[n], newest);
-        if (i < levels_[n].size() && may_have(*levels_[n][i], key))
-            found.push_back(levels_[n][i].get());
+        if (i < levels_[n].size() && may_have(*levels_[n][i], key) && visit(*levels_[n][i]))
+            return;
     }
+}
+
+std::optional<Table::Found> Version::get(std::string_view key, Sequence sequence) const
+{
+    std::optional<Table::Found> found;
+    visit_candidates(key, [&](const Table &table) {
+        found = table.get(key, sequence);
+        return found.has_value();
+    });
+    return found;
+}
+
+std::vector<const Table *> Version::candidates(std::string_view key) const
+{
+    std::vector<const Table *> found;
+    visit_candidates(key, [&](const Table &table) {
+        found.push_back(&table);
+        return false;
+    });
     return found;
 }
 

@@ -36,6 +36,8 @@ class Version
     // The version after an edit. `opened` has the tables that it adds.
     Version after(const Edit &edit, const Tables &opened) const;
 
+    std::optional<Table::Found> get(std::string_view user_key, Sequence sequence) const;
+
     // The tables that may have a version of the key, from new to old, as far as their ranges and filters
     // tell. They live as long as the version.
     std::vector<const Table *> candidates(std::string_view user_key) const;
@@ -49,6 +51,8 @@ class Version
     Tables overlapping(unsigned n, std::string_view smallest, std::string_view largest) const;
 
   private:
+    template <class Visit> void visit_candidates(std::string_view user_key, Visit visit) const;
+
     std::array<Tables, levels> levels_;
 };
 

@@ -6,10 +6,10 @@
 #include "lsm/lsm.hpp"
 #include "lsm/persistent.hpp"
 
+#include "promised.hpp"
+
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 
@@ -20,17 +20,6 @@ void said(size_t step)
 {
     printf("made %zu\n", step);
     fflush(stdout);
-}
-
-// The step that was printed last; -1: none, nothing is promised.
-long promised()
-{
-    std::ifstream output(getenv("LIBPM_CRASH_OUTPUT") ?: "");
-    std::string word;
-    long made = -1;
-    while (output >> word >> made)
-        ;
-    return made;
 }
 
 void demand(bool holds, const std::string &what)

@@ -1,6 +1,6 @@
-// The LSM store beside SIGKILL. A child writes, and dies just before its n-th event: a write to a file, a
-// sync, a change of a directory, or a commit of the container. So it dies in every phase: in a put, while a
-// memtable moves or becomes a table, while its nodes are freed, while tables are merged, while it opens.
+// The LSM store beside SIGKILL. A child writes, and dies just before its n-th event. An event is a write to a
+// file, a sync, a change of a directory, or a commit of the container. So the child dies in every phase: in a
+// put, a move of a memtable, a flush, the freeing of nodes, a merge, an opening.
 #include "clients/lsm_tiny.hpp"
 #include "common/process.hpp"
 #include "crash/spawn.hpp"

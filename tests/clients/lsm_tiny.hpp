@@ -1,5 +1,5 @@
-// What the tests of the LSM store share: stores whose memtables and tables are so small that all levels are in
-// use, and a map to compare a store with.
+// Shared by the tests of the LSM store: options for a store with tiny memtables and tables, which uses all
+// levels, and a map to compare a store with.
 #ifndef TESTS_CLIENTS_LSM_TINY_HPP
 #define TESTS_CLIENTS_LSM_TINY_HPP
 

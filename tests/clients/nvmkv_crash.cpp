@@ -6,10 +6,10 @@
 //                                     made, or in the middle of the next, as far as that may be?
 #include "nvmkv/nvmkv.hpp"
 
+#include "promised.hpp"
+
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 
@@ -160,17 +160,6 @@ Model read(Store &store)
             throw std::runtime_error("pool " + info.name + " is miscounted");
     }
     return model;
-}
-
-// The number that was printed last; -1: none, nothing is promised.
-long promised()
-{
-    std::ifstream output(getenv("LIBPM_CRASH_OUTPUT") ?: "");
-    std::string word;
-    long made = -1;
-    while (output >> word >> made)
-        ;
-    return made;
 }
 
 int check(const std::string &path, const std::string &which)
