@@ -206,12 +206,12 @@ struct NoteCompiling : RequiredPass<NoteCompiling> {
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
     {
         module.getOrInsertNamedMetadata(compiling_note);
-        forget_restrict(module);
-        forget_allocators(module);
         if (discover)
             note_discover(module);
         else /* with discovery, libstdc++ itself must call the program's instances of templates */
             name_copies(module);
+        forget_restrict(module);
+        forget_allocators(module);
         return PreservedAnalyses::none();
     }
 };

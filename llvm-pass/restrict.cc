@@ -6,8 +6,10 @@
  */
 #include "commits.h"
 
+#include "discover.h"
 #include "writes.h"
 
+#include <llvm/ADT/StringSwitch.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 
@@ -38,9 +40,21 @@ void forget_restrict(Module &module)
                 argument.removeAttr(Attribute::NoAlias);
 }
 
+/* Without --discover, the memory of these is never in a container. outside.cc proves it by their names. */
+static bool is_in_no_container(const Function &function)
+{
+    return !is_discovered(*function.getParent()) &&
+           StringSwitch<bool>(function.getName())
+               .Cases("malloc", "calloc", "aligned_alloc", "memalign", "valloc", true)
+               .Default(false);
+}
+
 void forget_allocators(Module &module)
 {
     for (Function &function : module) {
+        if (function.hasRetAttribute(Attribute::NoAlias) && function.isDeclaration() &&
+            !is_in_no_container(function))
+            function.addFnAttr(Attribute::NoBuiltin); /* else LTO infers it again, from the name */
         function.removeRetAttr(Attribute::NoAlias);
         for (Instruction &instruction : instructions(function))
             if (auto *call = dyn_cast<CallBase>(&instruction))

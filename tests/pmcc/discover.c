@@ -579,6 +579,20 @@ CASE(detaches_what_a_pointer_just_past_it_leads_to)
     assert(pm_close(c) == 0);
 }
 
+/* The optimiser, also at link time, knows malloc by its name. */
+CASE(takes_back_stores_to_what_malloc_returned)
+{
+    pm_container *c = fresh(0);
+    assert(pm_set_current(c) == 0);
+    long *stored = malloc(sizeof *stored);
+    *stored = 1;
+    assert(pm_commit(c) == 0);
+    *stored = 2;
+    assert(pm_rollback(c) == 0);
+    assert(*stored == 1);
+    assert(pm_close(c) == 0);
+}
+
 static void *commit_in_thread(void *expected)
 {
     if (expected)
