@@ -1,4 +1,4 @@
-// A batch has the form of the log from the beginning. A write copies it there.
+// A batch has the form of the log from the beginning.
 #include "lsm/batch.hpp"
 
 #include <cerrno>
@@ -18,6 +18,12 @@ void demand_length(const char *what, size_t length, size_t most)
                                 " bytes; at most " + std::to_string(most) + " are possible");
 }
 
+void demand_lengths(std::string_view key, std::string_view value)
+{
+    demand_length("a key", key.size(), key_max);
+    demand_length("a value", value.size(), value_max);
+}
+
 void add(std::string &text, uint32_t entries)
 {
     auto count = fixed_at<uint32_t>(text.data() + count_at) + entries;
@@ -28,8 +34,7 @@ void add(std::string &text, uint32_t entries)
 
 void Batch::put(std::string_view key, std::string_view value)
 {
-    demand_length("a key", key.size(), key_max);
-    demand_length("a value", value.size(), value_max);
+    demand_lengths(key, value);
     text_.push_back(static_cast<char>(Kind::value));
     put_string(text_, key);
     put_string(text_, value);
@@ -38,7 +43,7 @@ void Batch::put(std::string_view key, std::string_view value)
 
 void Batch::remove(std::string_view key)
 {
-    demand_length("a key", key.size(), key_max);
+    demand_lengths(key, {});
     text_.push_back(static_cast<char>(Kind::deletion));
     put_string(text_, key);
     add(text_, 1);
@@ -52,6 +57,30 @@ void Batch::clear()
 uint32_t Batch::count() const
 {
     return fixed_at<uint32_t>(text_.data() + count_at);
+}
+
+Entries::Entries(Kind kind, std::string_view key, std::string_view value)
+    : kind_(kind), key_(key), value_(value)
+{
+    demand_lengths(key, value);
+}
+
+void Entries::append_to(Batch &batch) const
+{
+    if (batch_)
+        BatchAccess::append(batch, *batch_);
+    else if (kind_ == Kind::value)
+        batch.put(key_, value_);
+    else
+        batch.remove(key_);
+}
+
+Sequence Entries::each(Sequence first, const EachEntry &each) const
+{
+    if (batch_)
+        return read_batch(BatchAccess::text(*batch_), first, each);
+    each(first, kind_, key_, value_);
+    return first + 1;
 }
 
 Sequence BatchAccess::sequence(std::string_view text)
@@ -77,9 +106,7 @@ void BatchAccess::append(Batch &to, const Batch &from)
     add(to.text_, from.count());
 }
 
-Sequence
-read_batch(std::string_view text, Sequence first,
-           const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each)
+Sequence read_batch(std::string_view text, Sequence first, const EachEntry &each)
 {
     Reader in{text};
     in.fixed<Sequence>();

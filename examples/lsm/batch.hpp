@@ -14,6 +14,27 @@
 namespace lsm
 {
 
+using EachEntry = std::function<void(Sequence, Kind, std::string_view key, std::string_view value)>;
+
+// What a write is to do: one entry, or those of a batch. It refers to what the caller has, so that a value
+// is copied once on its way to a container.
+class Entries
+{
+  public:
+    explicit Entries(const Batch &batch) : batch_(&batch) {}
+    Entries(Kind kind, std::string_view key, std::string_view value = {}); // EINVAL, as Batch
+
+    uint32_t count() const { return batch_ ? batch_->count() : 1; }
+    size_t bytes() const { return batch_ ? batch_->bytes() : key_.size() + value_.size(); }
+    void append_to(Batch &batch) const;
+    Sequence each(Sequence first, const EachEntry &each) const; // the number behind the last
+
+  private:
+    const Batch *batch_ = nullptr;
+    Kind kind_ = Kind::value;
+    std::string_view key_{}, value_{};
+};
+
 class BatchAccess
 {
   public:
@@ -26,9 +47,7 @@ class BatchAccess
 
 // Call `each` with every entry's sequence number, from `first` on, kind, key and value. Returns the number
 // behind the last; 0 if the bytes are no batch.
-Sequence
-read_batch(std::string_view text, Sequence first,
-           const std::function<void(Sequence, Kind, std::string_view, std::string_view)> &each);
+Sequence read_batch(std::string_view text, Sequence first, const EachEntry &each);
 
 } // namespace lsm
 

@@ -79,8 +79,15 @@ Memtable::Node *Memtable::first_from(std::string_view key, Node **before) const
     Node *node = head_;
     for (unsigned level = height_.load(std::memory_order_relaxed); level-- > 0;) {
         Node *next;
-        while ((next = node->after(level)) && compare(next->key(), key) < 0)
+        while ((next = node->after(level))) {
+            // If `next` is too far, the search goes on with this one. Both are seldom in the cache, and
+            // come at once.
+            if (level > 0)
+                __builtin_prefetch(node->after(level - 1));
+            if (compare(next->key(), key) >= 0)
+                break;
             node = next;
+        }
         if (before)
             before[level] = node;
         if (level == 0)

@@ -99,9 +99,9 @@ class LsmStore : public Store
     void write_group(Guard &guard, Writer &leader);
     void append_group(Guard &guard, Writer &leader, size_t &count);
     bool goes_elsewhere(const Error &error);
-    static void write_to_log(const Buffer &to, const std::vector<const Batch *> &group,
+    static void write_to_log(const Buffer &to, const std::vector<const Entries *> &group,
                              Sequence first, bool sync, bool &unknown);
-    static void write_to_container(const Buffer &to, const std::vector<const Batch *> &group,
+    static void write_to_container(const Buffer &to, const std::vector<const Entries *> &group,
                                    Sequence first, bool sync, bool &unknown);
     void turn_memtable(Guard &guard);
     void make_room(Guard &guard);

@@ -19,7 +19,7 @@ constexpr size_t level0_slow = 8, level0_stop = 12;
 } // namespace
 
 struct LsmStore::Writer {
-    const Batch *batch; // NULL: begin a new memtable instead
+    const Entries *entries; // NULL: begin a new memtable instead
     bool sync;
     bool done = false;
     std::exception_ptr error{};
@@ -28,21 +28,22 @@ struct LsmStore::Writer {
 
 void LsmStore::put(std::string_view key, std::string_view value, WriteOptions how)
 {
-    Batch batch;
-    batch.put(key, value);
-    write(batch, how);
+    const Entries one(Kind::value, key, value);
+    Writer writer{&one, how.sync};
+    enqueue(writer);
 }
 
 void LsmStore::remove(std::string_view key, WriteOptions how)
 {
-    Batch batch;
-    batch.remove(key);
-    write(batch, how);
+    const Entries one(Kind::deletion, key);
+    Writer writer{&one, how.sync};
+    enqueue(writer);
 }
 
 void LsmStore::write(const Batch &batch, WriteOptions how)
 {
-    Writer writer{&batch, how.sync};
+    const Entries all(batch);
+    Writer writer{&all, how.sync};
     enqueue(writer);
 }
 
@@ -73,7 +74,7 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
         count = 1;
         try {
             make_room(guard);
-            if (leader.batch)
+            if (leader.entries)
                 append_group(guard, leader, count);
             else
                 turn_memtable(guard);
@@ -109,19 +110,19 @@ bool LsmStore::goes_elsewhere(const Error &error)
     return true;
 }
 
-// Write the batches of the first `count` writers, which it counts.
+// Write the entries of the first `count` writers, which it counts.
 void LsmStore::append_group(Guard &guard, Writer &leader, size_t &count)
 {
-    std::vector<const Batch *> group = {leader.batch};
-    size_t bytes = leader.batch->bytes(), writes = leader.batch->count();
+    std::vector<const Entries *> group = {leader.entries};
+    size_t bytes = leader.entries->bytes(), writes = leader.entries->count();
     for (; count < writers_.size(); count++) {
         const Writer &next = *writers_[count];
-        if (!next.batch || (next.sync && !leader.sync) ||
-            bytes + next.batch->bytes() > group_bytes_max)
+        if (!next.entries || (next.sync && !leader.sync) ||
+            bytes + next.entries->bytes() > group_bytes_max)
             break;
-        group.push_back(next.batch);
-        bytes += next.batch->bytes();
-        writes += next.batch->count();
+        group.push_back(next.entries);
+        bytes += next.entries->bytes();
+        writes += next.entries->count();
     }
     if (last_sequence_ + writes > sequence_max)
         throw Error(EOVERFLOW,
@@ -155,12 +156,12 @@ void LsmStore::append_group(Guard &guard, Writer &leader, size_t &count)
 }
 
 // `unknown`: it failed, but may survive a crash.
-void LsmStore::write_to_log(const Buffer &to, const std::vector<const Batch *> &group,
+void LsmStore::write_to_log(const Buffer &to, const std::vector<const Entries *> &group,
                             Sequence first, bool sync, bool &unknown)
 {
-    Batch whole = *group[0];
-    for (size_t i = 1; i < group.size(); i++)
-        BatchAccess::append(whole, *group[i]);
+    Batch whole;
+    for (const Entries *entries : group)
+        entries->append_to(whole);
     BatchAccess::set_sequence(whole, first, sync);
     to.log->append(BatchAccess::text(whole));
     unknown = true;
@@ -174,7 +175,7 @@ void LsmStore::write_to_log(const Buffer &to, const std::vector<const Batch *> &
 }
 
 // First make all nodes, which may find no room, and then link them.
-void LsmStore::write_to_container(const Buffer &to, const std::vector<const Batch *> &group,
+void LsmStore::write_to_container(const Buffer &to, const std::vector<const Entries *> &group,
                                   Sequence first, bool sync, bool &unknown)
 {
     PersistentMemtable &table = *to.persistent();
@@ -182,12 +183,11 @@ void LsmStore::write_to_container(const Buffer &to, const std::vector<const Batc
     std::vector<Memtable::Node *> made;
     Sequence next = first;
     try {
-        for (const Batch *batch : group)
-            next = read_batch(
-                BatchAccess::text(*batch), next,
-                [&](Sequence sequence, Kind kind, std::string_view key, std::string_view value) {
-                    made.push_back(table.make(tagged(key, sequence, kind), value));
-                });
+        for (const Entries *entries : group)
+            next = entries->each(next, [&](Sequence sequence, Kind kind, std::string_view key,
+                                           std::string_view value) {
+                made.push_back(table.make(tagged(key, sequence, kind), value));
+            });
     } catch (...) {
         for (Memtable::Node *node : made)
             table.release(node);

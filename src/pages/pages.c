@@ -33,7 +33,7 @@ static uint64_t pages_max(const struct container *c)
 void pages_load(struct pages *pages, struct container *c)
 {
     uint64_t n = pages_max(c);
-    *pages = (struct pages){.c = c, .sequel = UINT32_MAX};
+    *pages = (struct pages){.c = c};
     pages->flags = tables_take(&c->tables, n);
     pages->heat = tables_take(&c->tables, n);
     pages->opened = tables_take(&c->tables, n * sizeof *pages->opened);
@@ -93,13 +93,26 @@ static uint32_t extent(const struct pages *pages, uint32_t page, uint32_t most)
     return n;
 }
 
-uint32_t pages_window(struct pages *pages, uint32_t page, uint32_t least, uint32_t most)
+/* The stream that `page` continues, or else the oldest one, for a new stream. */
+static struct page_stream *stream_of(struct pages *pages, uint32_t page, unsigned streams)
 {
-    uint64_t wanted = page == pages->sequel ? 2 * (uint64_t)pages->window : 1;
-    wanted = min_u64(max_u64(wanted, least), most);
-    pages->window = extent(pages, page, (uint32_t)wanted);
-    pages->sequel = page + pages->window;
-    return pages->window;
+    for (unsigned i = 0; i < streams; i++)
+        if (pages->streams[i].next == page)
+            return &pages->streams[i];
+    unsigned oldest = pages->oldest_stream;
+    pages->oldest_stream = (oldest + 1) % streams;
+    return &pages->streams[oldest];
+}
+
+struct page_window pages_window(struct pages *pages, uint32_t page, uint32_t least, uint32_t most,
+                                unsigned streams)
+{
+    struct page_stream *stream = stream_of(pages, page, streams);
+    bool runs_on = stream->next == page;
+    uint64_t wanted = min_u64(max_u64(runs_on ? 2 * (uint64_t)stream->window : 1, least), most);
+    uint32_t count = extent(pages, page, (uint32_t)wanted);
+    *stream = (struct page_stream){.next = page + count, .window = count};
+    return (struct page_window){.count = count, .runs_on = runs_on};
 }
 
 int pages_open(struct pages *pages, uint32_t first, uint32_t count)

@@ -61,6 +61,20 @@ struct page_entry {
     };
 };
 
+/* Stores that run on from page to page. */
+struct page_stream {
+    uint32_t next;   /* the page behind the last window */
+    uint32_t window; /* pages of the last window */
+};
+
+/* A program that fills several slabs in turn, as a list's nodes and their values, has as many streams. */
+#define PAGE_STREAMS 4
+
+struct page_window {
+    uint32_t count;
+    bool runs_on; /* it continues a stream */
+};
+
 struct pages {
     struct container *c;
     uint8_t *flags;            /* enum page_flag, one byte a page */
@@ -68,8 +82,8 @@ struct pages {
     struct page_entry *opened; /* room for every page */
     uint32_t count;            /* entries in `opened` */
     uint32_t hand;             /* where the next eviction begins */
-    uint32_t sequel;           /* a fault on this page continues a sequential run */
-    uint32_t window;           /* pages opened by the last fault of this run */
+    struct page_stream streams[PAGE_STREAMS];
+    uint32_t oldest_stream;    /* a new stream takes its place */
     uint64_t evicted;          /* pages closed early, by the map limit or the memory limit, ever */
     uint64_t private_count;    /* pages that are PRIVATE or TRANSLATED */
 };
@@ -119,9 +133,11 @@ static inline void pages_list_once(struct pages *pages, uint32_t page, bool anno
 /*
  * How many pages to open for a store to the closed page `page`. All of them are closed, of one kind, and
  * in the same segment. The result is `least`, and grows up to `most` while stores run on from page to
- * page.
+ * page. This is found in as many as `streams` places at once. With more of them, random stores seem to run
+ * on more often.
  */
-uint32_t pages_window(struct pages *pages, uint32_t page, uint32_t least, uint32_t most);
+struct page_window pages_window(struct pages *pages, uint32_t page, uint32_t least, uint32_t most,
+                                unsigned streams);
 
 /*
  * Make the view of [first, first + count) writable and set OPEN. If the kernel refuses another map, close

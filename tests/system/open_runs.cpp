@@ -3,6 +3,7 @@
 #include "common/fixture.hpp"
 
 #include <cstring>
+#include <sys/mman.h>
 
 namespace
 {
@@ -20,7 +21,17 @@ void store_everywhere(pm_container *c, char *object, int value)
     }
 }
 
+size_t pages_copied; // by the kernel, many in one call
+
 } // namespace
+
+extern "C" int __real_madvise(void *, size_t, int);
+extern "C" int __wrap_madvise(void *address, size_t bytes, int advice)
+{
+    if (advice == MADV_POPULATE_WRITE)
+        pages_copied += bytes / PAGE;
+    return __real_madvise(address, bytes, advice);
+}
 
 TEST_CASE("stores to scattered pages close no pages in the long run")
 {
@@ -56,5 +67,33 @@ TEST_CASE("stores to scattered pages close no pages in the long run")
     object = static_cast<char *>(pm_getroot(c.get()));
     REQUIRE(object[PAGE] == 5);
     for (size_t i = 0; i < RUNS; i++)
-        REQUIRE((object[2 * i * PAGE] == 3 && object[2 * i * PAGE + 7] == 3 && object[2 * i * PAGE + 8] == 0));
+        REQUIRE((object[2 * i * PAGE] == 3 && object[2 * i * PAGE + 7] == 3 &&
+                 object[2 * i * PAGE + 8] == 0));
+}
+
+TEST_CASE("stores that run on in two places cost few page faults")
+{
+    test::Directory directory;
+    pm_options how = test::options(PM_CREATE);
+    how.max_size = 1 << 30;
+    how.private_max = 1 << 30;
+    const test::Container c = test::open(directory / "c.pm", how);
+    auto *object = static_cast<char *>(pm_malloc(c.get(), BYTES));
+    REQUIRE(object);
+    REQUIRE_OK(pm_setroot(c.get(), object, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    const bool had_long_runs = GENERATE(false, true);
+    if (had_long_runs)
+        store_everywhere(c.get(), object, 1);
+
+    auto *elsewhere = static_cast<char *>(pm_malloc(c.get(), BYTES));
+    REQUIRE(elsewhere);
+    REQUIRE_OK(pm_commit(c.get()));
+    constexpr size_t PAGES = 4096;
+    char *const other = elsewhere + BYTES / 2;
+    pages_copied = 0;
+    for (size_t i = 0; i < PAGES; i++)
+        elsewhere[i * PAGE] = other[i * PAGE] = 1;
+    CHECK(pages_copied >= 2 * PAGES * 9 / 10);
+    REQUIRE_OK(pm_commit(c.get()));
 }

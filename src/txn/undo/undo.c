@@ -62,7 +62,7 @@ static int undo_open_page(struct txn *t, uint32_t page)
     uint32_t least = 1, most = t->reserved ? 1 : WINDOW_MAX;
     if (p->flags[page] & PAGE_FRESH && !t->concurrent)
         least = most = pages_per_segment(t->c); /* a fresh page costs no image and no fence */
-    uint32_t count = pages_window(p, page, least, most);
+    uint32_t count = pages_window(p, page, least, most, 1).count; /* each costs an image */
     int error = log_and_open(t, page, count);
     return error == 0 || count == 1 ? error : log_and_open(t, page, 1); /* one page may still fit */
 }
