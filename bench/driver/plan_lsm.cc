@@ -97,13 +97,21 @@ class LsmPlan
         return {{words, false}};
     }
 
-    /* Gets of 64 KB without filters, so that several tables may have a key. */
-    std::vector<Plan::Command> workers(const char *count) const
+    /* Gets of 64 KB without filters, so that several tables may have a key. All of one store, since merges leave
+     * each store with other tables. */
+    std::vector<Plan::Command> workers() const
     {
-        const Contender who = {*count == '0' ? "alone" : "two workers", "lsm_bench", "dram"};
-        Words words = this->words({"workers", "ext4", "both", 64 << 10}, who,
-                                  "fillrandom,wait,readrandom", all_bytes / (64 << 10));
-        add(words, {"--bloom_bits", "0", "--read_workers", count, "--read_duration", "3"});
+        const Contender who = {"fill", "lsm_bench", "dram"};
+        Words words =
+            this->words({"workers", "ext4", "both", 64 << 10}, who, "", all_bytes / (64 << 10));
+        add(words, {"--bloom_bits", "0", "--read_duration", "3"});
+        words.insert(words.begin(), {"/bin/sh", "-c",
+                                     R"("$0" "$@" --benchmarks fillrandom,wait >/dev/null 2>&1
+                                     read() { "$0" "$@" --use_existing_db --benchmarks readrandom; }
+                                     for i in 1 2 3; do
+                                         read "$@" --read_workers 0 --column alone
+                                         read "$@" --read_workers 2 --column "two workers"
+                                     done)"});
         return {{words, false}};
     }
 
@@ -152,7 +160,8 @@ std::vector<Plan::Command> lsm_commands(const Plan &plan, size_t repetition,
                 commands.push_back(command);
     constexpr Contender ycsb[] = {contenders[0], contenders[1], contenders[4]};
     in_turn(std::size(ycsb), [&](size_t i) { return lsm.ycsb(ycsb[i]); });
-    in_turn(2, [&](size_t i) { return lsm.workers(i == 0 ? "0" : "2"); });
+    for (const Plan::Command &command : lsm.workers())
+        commands.push_back(command);
     for (const char *memtables : {"dram", "mutable", "nosst"})
         for (const Plan::Command &command : lsm.parts(memtables))
             commands.push_back(command);

@@ -339,7 +339,7 @@ int main(int count, char **values)
                  "let `fill` workloads go on in the store that is there");
     app.add_flag("--json", a.json, "print a JSON object a line, and no table");
     app.add_option("--samples", a.samples, "table and row: print samples for the driver");
-    app.add_option("--column", a.column, "of the samples");
+    app.add_option("--column", a.column, "of the samples")->take_last();
     CLI11_PARSE(app, count, values);
 
     const std::vector<std::string> names = names_in(a.benchmarks);

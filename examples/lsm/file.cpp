@@ -66,7 +66,8 @@ File::File(const std::string &path, Use use) : path_(path)
 }
 
 File::File(File &&other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_)
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_),
+      written_back_(other.written_back_)
 {
 }
 
@@ -75,6 +76,7 @@ File &File::operator=(File &&other) noexcept
     std::swap(path_, other.path_);
     std::swap(fd_, other.fd_);
     std::swap(size_, other.size_);
+    std::swap(written_back_, other.written_back_);
     return *this;
 }
 
@@ -119,6 +121,14 @@ void File::append(std::string_view bytes)
         end += static_cast<uint64_t>(n);
     }
     size_ = end;
+}
+
+// An advice. Whatever fails here, sync() reports.
+void File::begin_write_back()
+{
+    sync_file_range(fd_, static_cast<off_t>(written_back_),
+                    static_cast<off_t>(size_ - written_back_), SYNC_FILE_RANGE_WRITE);
+    written_back_ = size_;
 }
 
 void File::cut(uint64_t size)

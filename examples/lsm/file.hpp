@@ -32,13 +32,14 @@ class File
     std::string read(uint64_t offset, size_t bytes) const; // EBADMSG if the file is shorter
     void append(std::string_view bytes); // if it fails, the file is as long as before
     void sync();                         // what was appended survives a power failure
+    void begin_write_back();             // of what was appended since the last call
 
   private:
     void cut(uint64_t size);
 
     std::string path_;
     int fd_ = -1;
-    uint64_t size_ = 0;
+    uint64_t size_ = 0, written_back_ = 0;
 };
 
 // Held while the store is open. EBUSY if somebody else holds it.

@@ -11,6 +11,8 @@ namespace lsm
 namespace
 {
 
+constexpr uint64_t write_back_bytes = 1 << 20;
+
 std::string compressed(std::string_view contents, Compression how)
 {
     std::string block;
@@ -72,6 +74,9 @@ BlockPlace TableBuilder::write(std::string_view contents)
     put_fixed(block, static_cast<uint32_t>(
                          XXH3_64bits_withSeed(block.data(), block.size(), place.offset)));
     file_.append(block);
+    // A table that goes to the disk all at once makes others wait, who append to a log.
+    if (file_.size() % write_back_bytes < block.size())
+        file_.begin_write_back();
     return place;
 }
 
