@@ -1,6 +1,7 @@
 #include "driver/plan.h"
 
 #include "driver/plan_lsm.h"
+#include "driver/plan_tiered.h"
 
 #include <algorithm>
 #include <cmath>
@@ -178,6 +179,8 @@ std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &
     }
     if (part == "lsm")
         return lsm_commands(*this, repetition, directories);
+    if (part == "tiered")
+        return tiered_commands(*this, repetition, directories);
     append_structures(commands, *this, repetition, directories.memory);
     append_micros(commands, *this, directories.memory);
     append_files(commands, *this, repetition, directories.file);

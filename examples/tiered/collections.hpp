@@ -1,0 +1,74 @@
+// Durable collections: the standard library's, with an allocator that allocates in the store. So their
+// iterators are those that every algorithm knows. A collection lies in the store, as a root (store::root) or
+// within another collection, and its changes belong to the store's transaction.
+//
+// Their form in the file is libstdc++'s. A store that was made with another library is refused.
+#ifndef EXAMPLES_TIERED_COLLECTIONS_HPP
+#define EXAMPLES_TIERED_COLLECTIONS_HPP
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tiered
+{
+
+struct store_root;
+
+/// The root of the store in which objects without a given one are made: of the one last opened, or of the
+/// innermost `use` of this thread.
+store_root *current_root();
+
+void *allocate_in(store_root *root, size_t bytes); // throws tiered::error: ENOSPC
+void release(void *memory) noexcept;
+
+template <class T> class allocator
+{
+  public:
+    using value_type = T;
+    using propagate_on_container_move_assignment = std::true_type;
+
+    allocator() : root_(current_root()) {}
+    explicit allocator(store_root *root) : root_(root) {}
+    template <class U> allocator(const allocator<U> &other) : root_(other.root()) {}
+
+    T *allocate(size_t count) { return static_cast<T *>(allocate_in(root_, count * sizeof(T))); }
+    void deallocate(T *memory, size_t) noexcept { release(memory); }
+
+    store_root *root() const { return root_; }
+    template <class U> bool operator==(const allocator<U> &other) const
+    {
+        return root_ == other.root();
+    }
+
+  private:
+    store_root *root_; // in the container, which lies at the same address in every run
+};
+
+using string = std::basic_string<char, std::char_traits<char>, allocator<char>>;
+
+/// So that strings of any kind can be looked up without a copy.
+struct text_hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
+template <class K> struct hash : std::hash<K> {
+};
+template <> struct hash<string> : text_hash {
+};
+
+template <class T> using vector = std::vector<T, allocator<T>>;
+template <class T> using list = std::list<T, allocator<T>>;
+template <class K, class T, class Less = std::less<>>
+using map = std::map<K, T, Less, allocator<std::pair<const K, T>>>;
+template <class K, class T, class Hash = hash<K>, class Equal = std::equal_to<>>
+using hash_map = std::unordered_map<K, T, Hash, Equal, allocator<std::pair<const K, T>>>;
+
+} // namespace tiered
+
+#endif

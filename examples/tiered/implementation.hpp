@@ -1,0 +1,139 @@
+// The inside of a store. What lies in the container comes first, then what this run has.
+#ifndef EXAMPLES_TIERED_IMPLEMENTATION_HPP
+#define EXAMPLES_TIERED_IMPLEMENTATION_HPP
+
+#include "tiered/store.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tiered
+{
+
+struct extent_state {
+    uint64_t live = 0;  // bytes of values to which slots lead
+    uint64_t total = 0; // bytes of all values that transactions have set
+};
+
+struct type_state {
+    string text; // schema::text()
+    records objects{};
+};
+
+struct name_state {
+    string kind; // the collection's C++ type
+    void *object;
+};
+
+struct store_root {
+    explicit store_root() : extents(in<uint64_t>()), types(in<int>()), names(in<int>()) {}
+
+    struct tier_state {
+        char name[32];
+        uint64_t used; // bytes of values
+    } tiers[tiers_max]{};
+    map<uint64_t, extent_state> extents; // by tier << 32 | extent
+    map<string, type_state> types;
+    map<string, name_state> names;
+
+    template <class T> allocator<T> in() { return allocator<T>(this); }
+};
+
+/// A copy of the value of a slot, which was `before` and has not changed since.
+struct prepared {
+    slot before;
+    uint8_t tier;
+    uint64_t place;               // unless the tier is pm
+    std::vector<std::byte> value; // if it is
+};
+
+class store::implementation
+{
+  public:
+    implementation(const std::filesystem::path &directory, const options &options);
+    ~implementation();
+
+    bool has(const void *address) const
+    {
+        return reinterpret_cast<uintptr_t>(address) - base < size;
+    }
+    void commit();
+    void rollback();
+    void set(slot &to, bytes value, const schema &type, unsigned field);
+    void drop(slot &old); // and make it empty
+    bool read(const slot &from, std::span<std::byte> value, const schema &type,
+              unsigned field) const;
+    type_state &state_of(const schema &type) const;
+    uint8_t tier_id(std::string_view name) const; // EINVAL: unknown
+    std::string usage_text(uint8_t tier) const;
+    void settle();
+    void backup(const std::filesystem::path &to);
+    void set_budget(uint8_t tier, uint64_t bytes);
+
+    const std::filesystem::path directory;
+    pm::container container;
+    uintptr_t base = 0, size = 0;
+    store_root *root = nullptr;
+    std::shared_ptr<tier> tiers[tiers_max];
+    uint64_t budgets[tiers_max];
+    mutable std::mutex lock; // of the slots, and of what follows
+
+  private:
+    struct location {
+        uint8_t tier;
+        uint64_t place;
+    };
+    // A value to be moved, as the background found it.
+    struct candidate {
+        slot *at;
+        slot before;
+        uint8_t tier;
+        std::vector<std::byte> value; // if it is in the container
+    };
+
+    void open_root();
+    void open_tiers(const options &options);
+    void check_types();
+    bool has_room(uint8_t tier, const slot &old, uint64_t bytes, bool may_move) const;
+    slot place(uint8_t tier, bytes value);
+    void replace(slot &to, const slot &made);
+    void count_live(uint8_t tier, uint64_t place, int64_t bytes, bool is_new);
+    void forget_prepared(slot *at);
+    void publish();
+    void discard_unneeded();
+
+    void set_pending(uint8_t from, uint8_t to, int64_t bytes);
+    bool is_sparse(uint64_t key, const extent_state &extent) const;
+    void look_for_work();
+    uint8_t target_of(const slot &at, const field &of) const; // tier_none: it may stay
+    bool find_candidates(std::vector<candidate> &found);
+    void prepare(candidate &one);
+    bool prepare_some();
+    void run_background();
+
+    std::unordered_map<const schema *, type_state *> types_;
+    std::vector<location> dropped_, set_; // of this transaction
+    std::set<uint64_t> emptied_;          // of this transaction: extents
+    std::set<uint64_t> unneeded_;         // extents to discard
+    unsigned backups_ = 0;                // nothing is discarded meanwhile
+
+    std::unordered_map<slot *, prepared> prepared_;
+    std::unordered_set<slot *> in_flight_; // candidates that nobody has changed since
+    uint64_t prepared_bytes_ = 0;
+    int64_t pending_[tiers_max]{}; // bytes that moves under way will add to a tier's use
+    std::mutex moving_;            // who has it may prepare moves
+    size_t cursor_type_ = 0;
+    void *cursor_ = nullptr;
+    uint64_t used_then_[tiers_max]{}; // when the last walk began
+    std::condition_variable changed_;
+    bool closing_ = false, has_work_ = false;
+    std::thread background_;
+};
+
+} // namespace tiered
+
+#endif

@@ -1,0 +1,258 @@
+// Promotion, demotion, and collecting. All three copy a value to another place in the background:
+//
+//     down      its tier uses more than 7/8 of the budget: to the field's next tier with room
+//     up        a better tier of the field uses less than 3/4 of its budget: to that tier
+//     together  less than half of its extent is live: to the same tier, so that the extent empties
+//
+// The thread walks over all records, some at a time under the lock. It copies values without the lock.
+#include "tiered/registry.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <xxhash.h>
+
+namespace tiered
+{
+namespace
+{
+
+constexpr size_t records_at_once = 1024;
+constexpr uint64_t prepared_bytes_max = 8 << 20; // what one commit publishes at most
+constexpr uint64_t sparse_extent_min = 1 << 20;  // smaller ones are not worth it
+
+uint64_t extent_key(const slot &at)
+{
+    return uint64_t(at.tier) << 32 | extent_of(at.where);
+}
+
+slot &slot_in(void *record, const field &of)
+{
+    return *reinterpret_cast<slot *>(static_cast<char *>(record) + of.offset);
+}
+
+} // namespace
+
+// A walk over all records is worth it if the use of a tier with a budget has changed by a sixteenth of it.
+// (Other reasons have set has_work_ already.)
+void store::implementation::look_for_work()
+{
+    for (uint8_t tier = tier_dram; tier < tiers_max; tier++) {
+        const uint64_t used = root->tiers[tier].used, then = used_then_[tier];
+        if (budgets[tier] != UINT64_MAX &&
+            std::max(used, then) - std::min(used, then) > budgets[tier] / 16)
+            has_work_ = true;
+    }
+    if (has_work_)
+        changed_.notify_all();
+}
+
+void store::implementation::set_budget(uint8_t tier, uint64_t bytes)
+{
+    std::lock_guard guard(lock);
+    budgets[tier] = bytes;
+    has_work_ = true;
+    changed_.notify_all();
+}
+
+// The slot changes, so copies of its value are void.
+void store::implementation::forget_prepared(slot *at)
+{
+    in_flight_.erase(at);
+    const auto found = prepared_.find(at);
+    if (found == prepared_.end())
+        return;
+    const prepared &one = found->second;
+    if (one.tier != tier_pm) {
+        tiers[one.tier]->free(one.place);
+        unneeded_.insert(uint64_t(one.tier) << 32 | extent_of(one.place));
+    }
+    set_pending(one.before.tier, one.tier, -int64_t(one.before.length));
+    prepared_bytes_ -= one.before.length;
+    prepared_.erase(found);
+}
+
+// Let all prepared moves take effect.
+void store::implementation::publish()
+{
+    while (!prepared_.empty()) {
+        const auto node = prepared_.extract(prepared_.begin());
+        slot &at = *node.key();
+        const prepared &one = node.mapped();
+        set_pending(one.before.tier, one.tier, -int64_t(one.before.length));
+        prepared_bytes_ -= one.before.length;
+        slot made = {one.place, XXH3_64bits(one.value.data(), one.value.size()), one.before.length,
+                     one.tier};
+        try {
+            if (one.tier == tier_pm)
+                made = place(tier_pm, one.value);
+        } catch (const error &) { // no room in the container: the value stays where it is
+            continue;
+        }
+        replace(at, made);
+        has_work_ = true; // there may be more than one commit publishes
+    }
+}
+
+void store::implementation::set_pending(uint8_t from, uint8_t to, int64_t bytes)
+{
+    pending_[from] -= bytes;
+    pending_[to] += bytes;
+}
+
+bool store::implementation::is_sparse(uint64_t key, const extent_state &extent) const
+{
+    return extent.total >= sparse_extent_min && extent.live < extent.total / 2 &&
+           tiers[key >> 32]->is_full(static_cast<uint32_t>(key));
+}
+
+uint8_t store::implementation::target_of(const slot &at, const field &of) const
+{
+    if (at.tier == tier_none || at.length == 0 || at.tier == tier_dram)
+        return tier_none;
+    bool is_below = false; // the tiers looked at are below the value's
+    const uint64_t budget = budgets[at.tier];
+    const bool is_full =
+        budget != UINT64_MAX &&
+        root->tiers[at.tier].used + uint64_t(pending_[at.tier]) > budget - budget / 8;
+    for (const std::string_view name : of.tiers) {
+        if (name.empty())
+            break;
+        const uint8_t tier = tier_id(name);
+        if (tier == at.tier) {
+            is_below = true;
+            continue;
+        }
+        const uint64_t room = budgets[tier],
+                       used = root->tiers[tier].used + uint64_t(pending_[tier]);
+        const uint64_t limit = room == UINT64_MAX ? UINT64_MAX
+                               : is_below         ? room - room / 8
+                                                  : room / 4 * 3;
+        if ((!is_below || is_full) && used + at.length <= limit)
+            return tier;
+    }
+    if (at.tier == tier_pm)
+        return tier_none;
+    const auto extent = root->extents.find(extent_key(at));
+    return is_sparse(extent->first, extent->second) ? at.tier : uint8_t(tier_none);
+}
+
+// Look at some records. False: all have been looked at, and the walk begins anew.
+bool store::implementation::find_candidates(std::vector<candidate> &found)
+{
+    const auto &types = schema::all();
+    std::lock_guard guard(lock);
+    if (cursor_type_ >= types.size()) {
+        cursor_type_ = 0;
+        cursor_ = nullptr;
+        return false;
+    }
+    const schema &type = *types[cursor_type_];
+    uint64_t bytes = prepared_bytes_;
+    cursor_ = state_of(type).objects.walk_from(cursor_, records_at_once, [&](void *record) {
+        for (const field &one : type.fields()) {
+            if (!one.in_slot)
+                continue;
+            slot &at = slot_in(record, one);
+            if (bytes >= prepared_bytes_max || prepared_.contains(&at))
+                continue;
+            const uint8_t tier = target_of(at, one);
+            if (tier == tier_none)
+                continue;
+            candidate next{&at, at, tier, {}};
+            if (at.tier == tier_pm) {
+                const auto *from = at.length <= slot_inline_max
+                                       ? reinterpret_cast<const std::byte *>(&at.where)
+                                       : reinterpret_cast<const std::byte *>(at.where);
+                next.value.assign(from, from + at.length);
+            }
+            bytes += at.length;
+            set_pending(at.tier, tier, at.length); // until prepare() has it, or has given it up
+            in_flight_.insert(&at);
+            found.push_back(std::move(next));
+        }
+    });
+    if (!cursor_)
+        cursor_type_++;
+    return true;
+}
+
+// Copy a value, without the lock. A value that cannot be read stays where it is, for its reader to hear of.
+void store::implementation::prepare(candidate &one)
+{
+    prepared made{one.before, one.tier, 0, std::move(one.value)};
+    bool is_copied = false;
+    try {
+        if (one.before.tier != tier_pm) {
+            made.value.resize(one.before.length);
+            is_copied = tiers[one.before.tier]->get(one.before.where, made.value) &&
+                        XXH3_64bits(made.value.data(), made.value.size()) == one.before.sum;
+        } else {
+            is_copied = true;
+        }
+        if (is_copied && one.tier != tier_pm)
+            made.place = tiers[one.tier]->set(made.value);
+    } catch (const error &) {
+        is_copied = false;
+    }
+    std::lock_guard guard(lock);
+    const bool is_same = in_flight_.erase(one.at) > 0;
+    if (!is_copied || !is_same) {
+        set_pending(one.before.tier, one.tier, -int64_t(one.before.length));
+        if (is_copied && one.tier != tier_pm) {
+            tiers[one.tier]->free(made.place);
+            unneeded_.insert(uint64_t(one.tier) << 32 | extent_of(made.place));
+        }
+        return;
+    }
+    prepared_bytes_ += one.before.length;
+    prepared_.emplace(one.at, std::move(made));
+}
+
+// Prepare some moves. False: a walk over all records has ended.
+bool store::implementation::prepare_some()
+{
+    std::vector<candidate> found;
+    const bool more = find_candidates(found);
+    for (candidate &one : found)
+        prepare(one);
+    return more;
+}
+
+void store::implementation::run_background()
+{
+    for (;;) {
+        {
+            std::unique_lock guard(lock);
+            changed_.wait(guard, [this] { return closing_ || has_work_; });
+            if (closing_)
+                return;
+            has_work_ = false;
+            for (uint8_t tier = tier_dram; tier < tiers_max; tier++)
+                used_then_[tier] = root->tiers[tier].used;
+        }
+        for (bool more = true; more;) {
+            std::lock_guard turn(moving_);
+            more = prepare_some();
+            std::lock_guard guard(lock);
+            more = more && !closing_ && prepared_bytes_ < prepared_bytes_max;
+        }
+    }
+}
+
+void store::implementation::settle()
+{
+    for (bool moves = true; moves;) {
+        {
+            std::lock_guard turn(moving_);
+            cursor_type_ = 0;
+            cursor_ = nullptr;
+            while (prepare_some())
+                ;
+            std::lock_guard guard(lock);
+            moves = !prepared_.empty();
+        }
+        commit();
+    }
+}
+
+} // namespace tiered

@@ -1,0 +1,126 @@
+#include "tiered/records.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace tiered
+{
+
+struct block {
+    block *next;
+    block *next_with_room; // valid if it has room
+    uint64_t record_bytes;
+    uint32_t capacity;
+    uint32_t used;
+    uint64_t bits[]; // then the records, aligned to 64
+
+    char *record(uint32_t i) { return reinterpret_cast<char *>(this) + start() + i * record_bytes; }
+    size_t start() const { return start(capacity); }
+    static size_t start(size_t capacity)
+    {
+        return (sizeof(block) + (capacity + 63) / 64 * sizeof(uint64_t) + 63) / 64 * 64;
+    }
+    uint32_t index(const void *record) const
+    {
+        const auto offset = reinterpret_cast<uintptr_t>(record) % block_bytes - start();
+        return static_cast<uint32_t>(offset / record_bytes);
+    }
+    bool has(uint32_t i) const { return bits[i / 64] >> i % 64 & 1; }
+    // The first record in use from `i` on; `capacity`: none.
+    uint32_t next_used(uint32_t i) const
+    {
+        while (i < capacity) {
+            const uint64_t rest = bits[i / 64] >> i % 64;
+            if (rest)
+                return i + static_cast<uint32_t>(std::countr_zero(rest));
+            i = (i / 64 + 1) * 64;
+        }
+        return capacity;
+    }
+    uint32_t first_free() const
+    {
+        for (uint32_t word = 0;; word++)
+            if (~bits[word])
+                return word * 64 + static_cast<uint32_t>(std::countr_one(bits[word]));
+    }
+};
+
+namespace
+{
+
+uint32_t capacity_of(size_t record_bytes)
+{
+    size_t capacity = (block_bytes - sizeof(block)) / record_bytes;
+    while (block::start(capacity) + capacity * record_bytes > block_bytes)
+        capacity--;
+    return static_cast<uint32_t>(capacity);
+}
+
+block *block_of(const void *record)
+{
+    return reinterpret_cast<block *>(reinterpret_cast<uintptr_t>(record) / block_bytes *
+                                     block_bytes);
+}
+
+} // namespace
+
+void *records::make(const std::function<void *()> &allocate)
+{
+    if (!with_room) {
+        const uint32_t capacity = capacity_of(record_bytes);
+        auto *made = static_cast<block *>(allocate());
+        *made = {first, nullptr, record_bytes, capacity, 0};
+        memset(made->bits, 0, block::start(capacity) - sizeof(block));
+        first = with_room = made;
+    }
+    block *in = with_room;
+    const uint32_t i = in->first_free();
+    in->bits[i / 64] |= uint64_t(1) << i % 64;
+    count++;
+    if (++in->used == in->capacity)
+        with_room = in->next_with_room;
+    return memset(in->record(i), 0, record_bytes);
+}
+
+void records::free(void *record)
+{
+    block *in = block_of(record);
+    const uint32_t i = in->index(record);
+    in->bits[i / 64] &= ~(uint64_t(1) << i % 64);
+    count--;
+    if (in->used-- == in->capacity) {
+        in->next_with_room = with_room;
+        with_room = in;
+    }
+}
+
+bool records::has(const void *record) const
+{
+    const block *in = first;
+    while (in && in != block_of(record))
+        in = in->next;
+    if (!in || reinterpret_cast<uintptr_t>(record) % block_bytes < in->start())
+        return false;
+    const uint32_t i = in->index(record);
+    return i < in->capacity && const_cast<block *>(in)->record(i) == record && in->has(i);
+}
+
+void *records::walk_from(void *at, size_t limit, const std::function<void(void *)> &each) const
+{
+    block *in = at ? block_of(at) : first;
+    uint32_t i = at ? in->index(at) : 0;
+    for (; in; in = in->next, i = 0)
+        for (i = in->next_used(i); i < in->capacity; i = in->next_used(i + 1)) {
+            if (limit-- == 0)
+                return in->record(i);
+            each(in->record(i));
+        }
+    return nullptr;
+}
+
+void records::walk(const std::function<void(void *)> &each) const
+{
+    walk_from(nullptr, SIZE_MAX, each);
+}
+
+} // namespace tiered

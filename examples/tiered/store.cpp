@@ -1,0 +1,282 @@
+// The interface of a store: opening, objects, roots.
+#include "tiered/registry.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+namespace tiered
+{
+namespace
+{
+
+namespace fs = std::filesystem;
+
+constexpr const char *layout = "tiered/1 libstdc++";
+constexpr const char *container_name = "container.pm", *values_name = "values";
+
+pm::container opened(const fs::path &directory, const options &options)
+{
+    std::error_code code;
+    if (options.create)
+        fs::create_directories(directory, code);
+    if (code)
+        throw error(code.value(),
+                    directory.string() + ": cannot make the store: " + code.message());
+    pm::options how;
+    how.flags = options.create ? PM_CREATE : 0;
+    how.tracker = options.tracker;
+    how.layout = layout;
+    how.max_size = options.max_size;
+    how.segment_size = block_bytes;
+    try {
+        return pm::container(
+            options.container.empty() ? directory / container_name : options.container, how);
+    } catch (const pm::error &failure) {
+        throw error(failure.code().value(), failure.what());
+    }
+}
+
+const std::string &demand_name(const std::string &name)
+{
+    if (name.empty() || name.size() >= sizeof store_root::tier_state::name)
+        throw error(EINVAL, "a tier has the name `" + name + "`; 1 to 31 characters are possible");
+    return name;
+}
+
+} // namespace
+
+store::implementation::implementation(const fs::path &directory, const options &options)
+    : directory(directory), container(opened(directory, options))
+{
+    std::fill(std::begin(budgets), std::end(budgets), UINT64_MAX);
+    struct pm_stats stats{};
+    stats.size = sizeof stats;
+    if (pm_stats(container.get(), &stats) != 0)
+        throw error(errno, pm_errormsg());
+    base = reinterpret_cast<uintptr_t>(stats.base);
+    size = options.max_size;
+    root = container.root<store_root>();
+    open_root();
+    open_tiers(options);
+    enter(this);
+    try {
+        check_types();
+        commit();
+        has_work_ = true;
+        background_ = std::thread([this] { run_background(); });
+    } catch (...) {
+        leave(this);
+        throw;
+    }
+}
+
+store::implementation::~implementation()
+{
+    {
+        std::lock_guard guard(lock);
+        closing_ = true;
+    }
+    changed_.notify_all();
+    background_.join();
+    leave(this);
+}
+
+// A crash may have come before the first commit.
+void store::implementation::open_root()
+{
+    if (root)
+        return;
+    void *memory = pm_malloc(container.get(), sizeof(store_root));
+    if (!memory)
+        throw error(errno, pm_errormsg());
+    root = new (memory) store_root();
+    container.set_root(root);
+    for (const auto &[id, name] :
+         {std::pair(tier_dram, "dram"), {tier_pm, "pm"}, {tier_disk, "disk"}})
+        strcpy(root->tiers[id].name, name);
+}
+
+void store::implementation::open_tiers(const options &options)
+{
+    tiers[tier_dram] = make_memory_tier();
+    tiers[tier_disk] = make_file_tier(directory / values_name);
+    for (const auto &[name, own] : options.tiers) {
+        uint8_t id = tier_first_of_user;
+        while (id < tiers_max && *root->tiers[id].name && demand_name(name) != root->tiers[id].name)
+            id++;
+        if (id == tiers_max)
+            throw error(EINVAL, directory.string() + ": no more than " +
+                                    std::to_string(tiers_max - tier_first_of_user) +
+                                    " tiers of the user's are possible");
+        strcpy(root->tiers[id].name, name.c_str());
+        tiers[id] = own;
+    }
+    for (const auto &[name, bytes] : options.budgets)
+        budgets[tier_id(name)] = bytes;
+    for (uint8_t id = tier_dram; id < tiers_max; id++) {
+        if (!tiers[id] && id != tier_pm && root->tiers[id].used > 0)
+            throw error(EINVAL, directory.string() + ": has values in the tier `" +
+                                    root->tiers[id].name + "`; give it in options::tiers");
+        std::set<uint32_t> extents;
+        for (auto at = root->extents.lower_bound(uint64_t(id) << 32);
+             at != root->extents.end() && at->first >> 32 == id; ++at)
+            extents.insert(static_cast<uint32_t>(at->first));
+        if (tiers[id])
+            tiers[id]->keep(extents);
+    }
+}
+
+void store::implementation::check_types()
+{
+    for (const schema *type : schema::all()) {
+        for (const field &one : type->fields())
+            for (const std::string_view tier : one.tiers)
+                if (one.in_slot && !tier.empty())
+                    tier_id(tier);
+        const string name(type->name(), root->in<char>());
+        auto found = root->types.find(name);
+        if (found == root->types.end()) {
+            found =
+                root->types.emplace(name, type_state{string(type->text(), root->in<char>())}).first;
+            found->second.objects.record_bytes = type->record_bytes();
+        }
+        const std::string difference = type->difference(found->second.text);
+        if (!difference.empty())
+            throw error(EMEDIUMTYPE, directory.string() + ": was written by another version of `" +
+                                         std::string(type->name()) + "`: " + difference +
+                                         "; open it with a program of that version, and copy the "
+                                         "objects to a new store");
+        types_[type] = &found->second;
+    }
+}
+
+type_state &store::implementation::state_of(const schema &type) const
+{
+    const auto found = types_.find(&type);
+    if (found == types_.end()) // its library was loaded later
+        throw error(EINVAL, directory.string() + ": was opened before the type `" +
+                                std::string(type.name()) + "` was loaded; open it again");
+    return *found->second;
+}
+
+uint8_t store::implementation::tier_id(std::string_view name) const
+{
+    for (uint8_t id = tier_dram; id < tiers_max; id++)
+        if (name == root->tiers[id].name && (tiers[id] || id == tier_pm))
+            return id;
+    throw error(EINVAL, directory.string() + ": the tier `" + std::string(name) +
+                            "` is unknown; give it in options::tiers");
+}
+
+store::store(const fs::path &directory, const options &options)
+    : all_(std::make_unique<implementation>(directory, options))
+{
+}
+
+store::~store() = default;
+
+const fs::path &store::directory() const
+{
+    return all_->directory;
+}
+
+void *store::make(const schema &type)
+{
+    std::lock_guard guard(all_->lock);
+    return all_->state_of(type).objects.make([&] {
+        void *memory = pm_aligned_alloc(all_->container.get(), block_bytes, block_bytes);
+        return memory ? memory : throw error(errno, pm_errormsg());
+    });
+}
+
+void store::destroy(const schema &type, void *record)
+{
+    std::lock_guard guard(all_->lock);
+    records &objects = all_->state_of(type).objects;
+    for (const field &one : type.fields())
+        if (one.in_slot)
+            all_->drop(*reinterpret_cast<slot *>(static_cast<char *>(record) + one.offset));
+    objects.free(record);
+}
+
+void store::walk(const schema &type, const std::function<void(void *)> &each) const
+{
+    all_->state_of(type).objects.walk(each);
+}
+
+void *store::find(const schema &type, uint64_t id) const
+{
+    const auto record = reinterpret_cast<void *>(id);
+    if (!all_->state_of(type).objects.has(record))
+        throw error(EINVAL, all_->directory.string() + ": no " + std::string(type.name()) +
+                                " has the id " + std::to_string(id));
+    return record;
+}
+
+void *store::root(const std::string &name, const char *kind, size_t bytes, make_root *make)
+{
+    store_root *in = all_->root;
+    std::lock_guard guard(all_->lock);
+    const string key(name, in->in<char>());
+    auto found = in->names.find(key);
+    if (found == in->names.end()) {
+        void *memory = allocate_in(in, bytes);
+        make(memory, in);
+        found = in->names.emplace(key, name_state{string(kind, in->in<char>()), memory}).first;
+    }
+    if (found->second.kind != kind)
+        throw error(EINVAL, all_->directory.string() + ": the root `" + name + "` is a " +
+                                found->second.kind.c_str() + ", not a " + kind);
+    return found->second.object;
+}
+
+void store::commit()
+{
+    all_->commit();
+}
+
+void store::rollback()
+{
+    all_->rollback();
+}
+
+usage store::usage_of(const std::string &tier) const
+{
+    std::lock_guard guard(all_->lock);
+    const uint8_t id = all_->tier_id(tier);
+    return {all_->root->tiers[id].used, all_->budgets[id]};
+}
+
+void store::set_budget(const std::string &tier, uint64_t bytes)
+{
+    all_->set_budget(all_->tier_id(tier), bytes);
+}
+
+void store::settle()
+{
+    all_->settle();
+}
+
+void store::backup(const fs::path &directory)
+{
+    all_->backup(directory);
+}
+
+void store::set(slot &to, bytes value, const schema &type, unsigned field)
+{
+    open_at(&to).set(to, value, type, field);
+}
+
+bool store::read(const slot &from, std::span<std::byte> value, const schema &type, unsigned field)
+{
+    return open_at(&from).read(from, value, type, field);
+}
+
+use::use(store &store) : before_(use_root(store.all_->root)) {}
+
+use::~use()
+{
+    use_root(before_);
+}
+
+} // namespace tiered

@@ -1,0 +1,296 @@
+// The transaction over container and tiers.
+//
+// Invariants
+//   1. A slot that a commit makes durable leads to a value that was synced before.
+//   2. extents[e].live is the number of bytes of values to which slots lead. It changes with the slots. An
+//      extent is discarded after the commit that made it 0 has returned, and not during a backup.
+//   3. The background changes nothing in the container. What it has prepared takes effect in commit(), where
+//      the slot is as it was.
+#include "tiered/registry.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+namespace tiered
+{
+namespace
+{
+
+uint64_t extent_key(uint8_t tier, uint64_t place)
+{
+    return uint64_t(tier) << 32 | extent_of(place);
+}
+
+std::string name_of(const schema &type, unsigned field, const void *at)
+{
+    const auto &one = type.fields()[field];
+    char id[24];
+    snprintf(id, sizeof id, "0x%zx", reinterpret_cast<uintptr_t>(at) - one.offset);
+    return std::string(type.name()) + " " + id + ", field `" + std::string(one.name) + "`";
+}
+
+void sync_directory(const std::filesystem::path &path)
+{
+    const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool done = fd >= 0 && fsync(fd) == 0;
+    const int number = errno;
+    if (fd >= 0)
+        close(fd);
+    if (!done)
+        throw error(number, path.string() + ": cannot sync the directory: " + strerror(number));
+}
+
+void commit_container(pm::container &container)
+{
+    try {
+        container.commit();
+    } catch (const pm::error &failure) {
+        throw error(failure.code().value(), failure.what());
+    }
+}
+
+} // namespace
+
+// Values that may go elsewhere leave an eighth of a budget to those that may not.
+bool store::implementation::has_room(uint8_t tier, const slot &old, uint64_t bytes,
+                                     bool may_move) const
+{
+    const uint64_t budget = budgets[tier], limit = may_move ? budget - budget / 8 : budget;
+    const uint64_t used = root->tiers[tier].used - (old.tier == tier ? old.length : 0);
+    return budget == UINT64_MAX || used + bytes <= limit;
+}
+
+// Store a value. No slot leads to it yet.
+slot store::implementation::place(uint8_t tier, bytes value)
+{
+    slot made;
+    made.tier = tier;
+    made.length = static_cast<uint32_t>(value.size());
+    if (tier == tier_pm && value.size() <= slot_inline_max) {
+        memcpy(&made.where, value.data(), value.size());
+    } else if (tier == tier_pm) {
+        void *memory = pm_malloc(container.get(), value.size());
+        if (!memory)
+            throw error(errno, pm_errormsg());
+        memcpy(memory, value.data(), value.size());
+        made.where = reinterpret_cast<uintptr_t>(memory);
+    } else {
+        made.where = tiers[tier]->set(value);
+        made.sum = XXH3_64bits(value.data(), value.size());
+    }
+    return made;
+}
+
+void store::implementation::count_live(uint8_t tier, uint64_t place, int64_t bytes, bool is_new)
+{
+    const uint64_t key = extent_key(tier, place);
+    extent_state &extent = root->extents[key];
+    extent.live += static_cast<uint64_t>(bytes);
+    extent.total += is_new ? static_cast<uint64_t>(bytes) : 0;
+    has_work_ |= is_sparse(key, extent);
+    if (extent.live == 0) {
+        root->extents.erase(key);
+        emptied_.insert(key);
+    }
+}
+
+// Let a slot lead to a value that place() has stored.
+void store::implementation::replace(slot &to, const slot &made)
+{
+    if (made.tier != tier_pm) {
+        count_live(made.tier, made.where, made.length, true);
+        set_.push_back({made.tier, made.where});
+    }
+    root->tiers[made.tier].used += made.length;
+    drop(to);
+    to = made;
+}
+
+void store::implementation::drop(slot &old)
+{
+    forget_prepared(&old);
+    if (old.tier == tier_none)
+        return;
+    root->tiers[old.tier].used -= old.length;
+    if (old.tier != tier_pm) {
+        dropped_.push_back({old.tier, old.where});
+        count_live(old.tier, old.where, -int64_t(old.length), false);
+    } else if (old.length > slot_inline_max) {
+        pm_free(reinterpret_cast<void *>(old.where));
+    }
+    old = {};
+}
+
+void store::implementation::set(slot &to, bytes value, const schema &type, unsigned field)
+{
+    const auto &of = type.fields()[field];
+    if (value.size() > UINT32_MAX)
+        throw error(EFBIG, name_of(type, field, &to) + ": a value has " +
+                               std::to_string(value.size()) +
+                               " bytes; at most 4294967295 are possible");
+    std::lock_guard guard(lock);
+    forget_prepared(&to);
+    std::string reasons;
+    for (size_t i = 0; i < of.tiers.size() && !of.tiers[i].empty(); i++) {
+        const uint8_t tier = value.empty() ? uint8_t(tier_pm) : tier_id(of.tiers[i]);
+        const bool may_move = i + 1 < of.tiers.size() && !of.tiers[i + 1].empty();
+        if (!has_room(tier, to, value.size(), may_move)) {
+            reasons += (reasons.empty() ? "" : "; ") + usage_text(tier);
+            continue;
+        }
+        if (tier == tier_pm && to.tier == tier_pm && to.length == value.size()) {
+            memcpy(value.size() > slot_inline_max ? reinterpret_cast<void *>(to.where) : &to.where,
+                   value.data(), value.size());
+            return;
+        }
+        slot made;
+        try {
+            made = place(tier, value);
+        } catch (const error &failure) {
+            if (failure.code().value() != ENOSPC)
+                throw error(failure.code().value(),
+                            name_of(type, field, &to) + ": " + failure.what());
+            reasons += (reasons.empty() ? "" : "; ") + std::string(failure.what());
+            continue;
+        }
+        replace(to, made);
+        return;
+    }
+    throw error(ENOSPC, name_of(type, field, &to) + ": no tier has room for " +
+                            std::to_string(value.size()) + " bytes (" + reasons +
+                            "); free objects, or raise a budget");
+}
+
+std::string store::implementation::usage_text(uint8_t tier) const
+{
+    return std::string(root->tiers[tier].name) + " has " + std::to_string(root->tiers[tier].used) +
+           " of " + std::to_string(budgets[tier]) + " bytes in use";
+}
+
+bool store::implementation::read(const slot &from, std::span<std::byte> value, const schema &type,
+                                 unsigned field) const
+{
+    try {
+        if (!tiers[from.tier]->get(from.where, value))
+            return false;
+        if (XXH3_64bits(value.data(), value.size()) != from.sum)
+            throw error(EBADMSG, tiers[from.tier]->name_of(from.where) +
+                                     ": the value is not the one that was stored");
+        return true;
+    } catch (const error &failure) {
+        throw error(failure.code().value(), name_of(type, field, &from) + ": " + failure.what() +
+                                                "; set the field again, or restore a backup");
+    }
+}
+
+void store::implementation::commit()
+{
+    std::lock_guard guard(lock);
+    publish();
+    for (const auto &one : tiers)
+        if (one)
+            one->sync();
+    commit_container(container);
+    for (const location &one : dropped_)
+        tiers[one.tier]->free(one.place);
+    dropped_.clear();
+    set_.clear();
+    unneeded_.merge(emptied_);
+    emptied_.clear();
+    discard_unneeded();
+    look_for_work();
+}
+
+void store::implementation::rollback()
+{
+    std::lock_guard guard(lock);
+    while (!prepared_.empty())
+        forget_prepared(prepared_.begin()->first);
+    in_flight_.clear();
+    cursor_ = nullptr; // its record may go
+    try {
+        container.rollback();
+    } catch (const pm::error &failure) {
+        throw error(failure.code().value(), failure.what());
+    }
+    for (const location &one : set_) {
+        tiers[one.tier]->free(one.place);
+        unneeded_.insert(extent_key(one.tier, one.place));
+    }
+    set_.clear();
+    dropped_.clear();
+    emptied_.clear();
+    discard_unneeded();
+}
+
+// A value that was prepared may lie in an extent to which no slot leads yet.
+void store::implementation::discard_unneeded()
+{
+    if (backups_ > 0)
+        return;
+    std::set<uint64_t> wanted;
+    for (const auto &[at, one] : prepared_)
+        wanted.insert(extent_key(one.tier, one.place));
+    for (auto at = unneeded_.begin(); at != unneeded_.end();) {
+        const uint64_t key = *at;
+        if (wanted.contains(key)) {
+            ++at;
+            continue;
+        }
+        try {
+            if (!root->extents.contains(key))
+                tiers[key >> 32]->discard(static_cast<uint32_t>(key));
+            at = unneeded_.erase(at);
+        } catch (const error &) { // the commit has succeeded, and the next opening tries again
+            ++at;
+        }
+    }
+}
+
+void store::implementation::backup(const std::filesystem::path &to)
+{
+    namespace fs = std::filesystem;
+    const fs::path unfinished = to.string() + ".new";
+    std::error_code code;
+    fs::create_directory(unfinished, code);
+    if (code || fs::exists(to))
+        throw error(code ? code.value() : EEXIST, to.string() + ": cannot make a backup there: " +
+                                                      (code ? code.message() : "it exists") +
+                                                      "; choose another path");
+    {
+        std::lock_guard guard(lock);
+        backups_++;
+    }
+    std::exception_ptr failure;
+    try {
+        container.copy(unfinished / "container.pm"); // first: no value of it is discarded now
+        for (uint8_t id = tier_dram; id < tiers_max; id++)
+            if (tiers[id])
+                tiers[id]->copy(unfinished / (id == tier_disk ? "values" : root->tiers[id].name));
+        sync_directory(unfinished);
+        fs::rename(unfinished, to);
+        sync_directory(fs::absolute(to).parent_path());
+    } catch (const pm::error &copying) {
+        failure = std::make_exception_ptr(error(copying.code().value(), copying.what()));
+    } catch (const fs::filesystem_error &copying) {
+        failure = std::make_exception_ptr(error(copying.code().value(), copying.what()));
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    {
+        std::lock_guard guard(lock);
+        backups_--;
+        discard_unneeded();
+    }
+    if (failure) {
+        fs::remove_all(unfinished, code);
+        std::rethrow_exception(failure);
+    }
+}
+
+} // namespace tiered

@@ -1,0 +1,105 @@
+// Where pm-tier places fields: the solver beside all placements there are.
+#include "placement.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+using namespace pm_tier;
+
+namespace
+{
+
+problem random_problem(unsigned seed)
+{
+    std::mt19937 random(seed);
+    const auto below = [&](unsigned end) { return double(random() % end); };
+    problem made;
+    made.objects = 1 + below(1000);
+    for (const char *name : {"dram", "pm", "disk"})
+        made.tiers.push_back({name, 1 + below(100), 1 + below(1000), below(10) / 10, below(10) / 5,
+                              below(3) / 10, random() % 3 ? made.objects * below(200) : 0});
+    for (unsigned f = 0; f < 2 + seed % 5; f++) {
+        field_use field{
+            "t", "f" + std::to_string(f), below(1000), below(100), 1 + below(100), below(1000), {}};
+        if (random() % 3 == 0)
+            field.tiers = {made.tiers[random() % 3].name};
+        made.fields.push_back(field);
+    }
+    return made;
+}
+
+// The least cost of all placements that have room; negative: there is none.
+double by_brute_force(const problem &all)
+{
+    double best = -1;
+    std::vector<size_t> tier_of(all.fields.size());
+    for (;;) {
+        double cost = 0;
+        std::vector<double> used(all.tiers.size());
+        bool is_possible = true;
+        for (size_t f = 0; f < tier_of.size(); f++) {
+            is_possible &= all.is_possible(f, tier_of[f]);
+            cost += all.cost_ns(f, tier_of[f]);
+            used[tier_of[f]] += all.bytes(f);
+        }
+        for (size_t t = 0; t < used.size(); t++)
+            is_possible &= all.tiers[t].capacity == 0 || used[t] <= all.tiers[t].capacity;
+        if (is_possible && (best < 0 || cost < best))
+            best = cost;
+        size_t f = 0;
+        while (f < tier_of.size() && ++tier_of[f] == all.tiers.size())
+            tier_of[f++] = 0;
+        if (f == tier_of.size())
+            return best;
+    }
+}
+
+} // namespace
+
+TEST_CASE("the solver finds what trying all placements finds")
+{
+    unsigned impossible = 0;
+    for (unsigned seed = 0; seed < 300; seed++) {
+        INFO(seed);
+        const problem all = random_problem(seed);
+        const double best = by_brute_force(all);
+        if (best < 0) {
+            impossible++;
+            REQUIRE_THROWS_AS(solve(all), failure);
+            continue;
+        }
+        const solution found = solve(all);
+        REQUIRE(found.cost_ns == Approx(best).margin(1e-6));
+    }
+    REQUIRE(impossible > 10);
+    REQUIRE(impossible < 200);
+}
+
+TEST_CASE("if there is no room, the shortage is said")
+{
+    problem all;
+    all.objects = 100;
+    all.tiers = {{"pm", 1, 1, 0, 0, 0, 1500}, {"disk", 100, 100, 1, 1, 0, 1000}};
+    all.fields = {{"person", "age", 10, 1, 4, 0, {"pm"}},
+                  {"person", "name", 10, 1, 20, 0, {"pm"}},
+                  {"person", "image", 10, 1, 10, 0, {"disk"}}};
+    try {
+        solve(all);
+        FAIL("there is no room");
+    } catch (const failure &error) {
+        INFO(error.what());
+        const std::string text = error.what();
+        REQUIRE(text.find("pm is short by 900 bytes") != std::string::npos);
+        REQUIRE(text.find("disk is short") == std::string::npos); // it fits exactly
+    }
+    all.tiers[0].capacity = 2400; // exactly
+    REQUIRE(solve(all).tier_of == std::vector<size_t>{0, 0, 1});
+    all.fields[1].tiers.clear(); // 400 bytes are for the age, so the name goes where it costs more
+    all.tiers[0].capacity = 2399;
+    all.tiers[1].capacity = 0;
+    const solution found = solve(all);
+    REQUIRE(found.tier_of == std::vector<size_t>{0, 1, 1});
+    REQUIRE(table(all, found).find("person.name") != std::string::npos);
+    REQUIRE(picture(all, found).find("</svg>") != std::string::npos);
+}

@@ -1,0 +1,516 @@
+// The tiered store: fields of every kind in every tier, transactions over all of them, and what happens when a
+// tier is full, or has lost a value.
+#include "common/fixture.hpp"
+
+#include "remote.hpp"
+#include "types.durable.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+using people::durable::person;
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+tiered::options with(const std::shared_ptr<Remote> &remote)
+{
+    tiered::options options;
+    options.max_size = 1 << 30;
+    options.tiers["remote"] = remote;
+    return options;
+}
+
+std::array<std::byte, 10000> image_of(unsigned seed)
+{
+    std::array<std::byte, 10000> image;
+    for (size_t i = 0; i < image.size(); i++)
+        image[i] = std::byte(i * 7 + seed);
+    return image;
+}
+
+size_t value_files(const std::string &store)
+{
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(store + "/values"), fs::directory_iterator()));
+}
+
+std::string one_file(const std::string &store)
+{
+    REQUIRE(value_files(store) == 1);
+    return fs::directory_iterator(store + "/values")->path();
+}
+
+template <class Call> std::string message_of(int number, Call call)
+{
+    try {
+        call();
+    } catch (const tiered::error &error) {
+        INFO(error.what());
+        CHECK(error.code().value() == number);
+        return error.what();
+    }
+    FAIL("no error");
+    return "";
+}
+
+bool says(const std::string &text, std::initializer_list<const char *> parts)
+{
+    return std::ranges::all_of(
+        parts, [&](const char *part) { return text.find(part) != std::string::npos; });
+}
+
+void fill(person p, int i, person boss)
+{
+    p.set_age(i);
+    p.set_eyes(people::colour::green);
+    p.set_marks(std::array<double, 12>{double(i), 2, 3});
+    p.set_image(image_of(unsigned(i)));
+    p.set_place("place " + std::to_string(i));
+    p.set_guess("guess " + std::to_string(i));
+    p.set_diary("diary " + std::to_string(i));
+    p.set_name(std::string(size_t(i), 'n'));
+    p.set_height(i / 2.0);
+    p.set_steps(std::vector<float>(size_t(i), 1.5F));
+    p.set_weights(std::array<float, 3>{1, 2, float(i)});
+    p.set_boss(boss);
+    p.home().set_number(i + 1);
+    p.home().set_street("street " + std::to_string(i));
+}
+
+void require_filled(person p, int i, person boss, bool has_guess)
+{
+    REQUIRE(p.age() == i);
+    REQUIRE(p.eyes() == people::colour::green);
+    REQUIRE(p.marks()[0] == i);
+    REQUIRE(std::ranges::equal(p.image(), image_of(unsigned(i))));
+    REQUIRE(p.place() == "place " + std::to_string(i));
+    REQUIRE(p.guess() == (has_guess ? "guess " + std::to_string(i) : ""));
+    REQUIRE(p.diary() == "diary " + std::to_string(i));
+    REQUIRE(p.name() == std::string(size_t(i), 'n'));
+    REQUIRE(p.height() == i / 2.0);
+    REQUIRE(std::ranges::equal(p.steps(), std::vector<float>(size_t(i), 1.5F)));
+    REQUIRE(p.weights()[2] == float(i));
+    REQUIRE(p.boss() == boss);
+    REQUIRE(p.home().number() == i + 1);
+    REQUIRE(p.home().street() == "street " + std::to_string(i));
+}
+
+} // namespace
+
+TEST_CASE("objects have what was set, in this run and in the next")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    uint64_t id = 0;
+    {
+        tiered::store store(directory / "s", with(remote));
+        auto &all = store.root<tiered::vector<person>>("all");
+        const person empty = store.make<person>();
+        REQUIRE(empty.age() == 0);
+        REQUIRE(empty.place().empty());
+        REQUIRE(empty.height() == 0);
+        REQUIRE(empty.image().size() == 10000);
+        REQUIRE(empty.image()[9999] == std::byte(0));
+        REQUIRE(!empty.boss());
+        for (int i = 0; i < 20; i++) {
+            all.push_back(store.make<person>());
+            fill(all.back(), i, all.front());
+            require_filled(all.back(), i, all.front(), true);
+        }
+        id = all[7].durable_id();
+        store.commit();
+        require_filled(all[19], 19, all[0], true);
+        REQUIRE(!all[3].place().is_copy()); // in persistent memory it is shown where it lies
+        REQUIRE(all[3].image().is_copy());
+    }
+    tiered::store store(directory / "s", with(remote));
+    auto &all = store.root<tiered::vector<person>>("all");
+    REQUIRE(all.size() == 20);
+    for (int i = 0; i < 20; i++)
+        require_filled(all[size_t(i)], i, all[0], false);
+    REQUIRE(store.find<person>(id) == all[7]);
+    message_of(EINVAL, [&] { store.find<person>(id + 8); });
+    message_of(EINVAL, [&] { store.root<tiered::list<person>>("all"); });
+    size_t count = 0;
+    store.for_each<person>([&](person) { count++; });
+    REQUIRE(count == 21);
+}
+
+TEST_CASE("what is not committed is gone, in all tiers")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    const bool dies = GENERATE(false, true); // else it rolls back
+    auto store = std::make_unique<tiered::store>(directory / "s", with(remote));
+    auto &all = store->root<tiered::vector<person>>("all");
+    all.push_back(store->make<person>());
+    fill(all[0], 5, all[0]);
+    store->commit();
+    const auto used = store->usage_of("pm").bytes;
+
+    fill(all[0], 9, person());
+    all.push_back(store->make<person>());
+    fill(all[1], 1, all[0]);
+    if (dies)
+        store.reset();
+    else
+        store->rollback();
+    if (dies)
+        store = std::make_unique<tiered::store>(directory / "s", with(remote));
+    auto &then = store->root<tiered::vector<person>>("all");
+    REQUIRE(then.size() == 1);
+    require_filled(then[0], 5, then[0], !dies);
+    REQUIRE(store->usage_of("pm").bytes == used);
+    REQUIRE(remote->values.size() == 1); // nothing is left of the other values
+    REQUIRE(value_files(directory / "s") == 1);
+
+    // The store goes on.
+    fill(then[0], 6, then[0]);
+    store->commit();
+    require_filled(then[0], 6, then[0], true);
+    REQUIRE(remote->values.size() == 1);
+    store->destroy(then[0]);
+    then.clear();
+    store->commit();
+    REQUIRE(store->usage_of("pm").bytes == 0);
+    REQUIRE(store->usage_of("disk").bytes == 0);
+    REQUIRE(value_files(directory / "s") == 0);
+    REQUIRE(remote->values.empty());
+}
+
+TEST_CASE("a field goes to the first of its tiers that has room; if none has, nothing changes")
+{
+    test::Directory directory;
+    tiered::options options = with(std::make_shared<Remote>());
+    options.budgets = {{"pm", 800}, {"disk", 1000}};
+    tiered::store store(directory / "s", options);
+    const person p = store.make<person>(), q = store.make<person>();
+    p.set_place(std::string(700, 'p')); // an eighth is left to fields that have no other tier
+    REQUIRE(!p.place().is_copy());
+    p.set_place(std::string(701, 'p'));
+    REQUIRE(p.place().is_copy());
+    REQUIRE(store.usage_of("pm").bytes == 0);
+    q.set_place(std::string(999 - 701, 'q'));
+    REQUIRE(!q.place().is_copy());
+    q.set_place(std::string(700, 'r'));
+    const std::string text = message_of(ENOSPC, [&] { q.set_name(std::string(900, 'n')); });
+    INFO(text);
+    CHECK(says(
+        text, {"people::person", "`name`", "pm has 700 of 800", "disk has 701 of 1000", "budget"}));
+    REQUIRE(q.name().empty());
+    REQUIRE(p.place() == std::string(701, 'p'));
+    message_of(ENOSPC, [&] { q.set_image(image_of(0)); });
+    q.set_name(std::string(299, 'n'));
+    message_of(ENOSPC, [&] { q.home().set_street("x"); });
+    store.commit();
+    REQUIRE(q.name() == std::string(299, 'n'));
+}
+
+TEST_CASE("values move down under pressure, and up when there is room")
+{
+    test::Directory directory;
+    tiered::options options = with(std::make_shared<Remote>());
+    auto store = std::make_unique<tiered::store>(directory / "s", options);
+    auto &all = store->root<tiered::vector<person>>("all");
+    for (int i = 0; i < 100; i++) {
+        all.push_back(store->make<person>());
+        all.back().set_place(std::string(1000, char('a' + i % 26)));
+        all.back().set_height(i);
+    }
+    store->commit();
+    const auto as_it_was = [&] {
+        for (size_t i = 0; i < 100; i++) {
+            REQUIRE(all[i].place() == std::string(1000, char('a' + i % 26)));
+            REQUIRE(all[i].height() == double(i));
+        }
+    };
+    REQUIRE(store->usage_of("disk").bytes == 0);
+    store->set_budget("pm", 16000);
+    store->settle();
+    REQUIRE(store->usage_of("pm").bytes <= 14000);
+    REQUIRE(store->usage_of("pm").bytes > 13000); // and not more than must
+    REQUIRE(store->usage_of("pm").bytes + store->usage_of("disk").bytes == 100800);
+    as_it_was();
+    store->set_budget("pm", UINT64_MAX);
+    store->settle();
+    REQUIRE(store->usage_of("disk").bytes == 0);
+    as_it_was();
+    REQUIRE(value_files(directory / "s") == 0);
+
+    // In the background, as commits go on.
+    store->set_budget("pm", 16000);
+    for (int i = 0; i < 1000 && store->usage_of("pm").bytes > 14000; i++) {
+        usleep(1000);
+        all[0].set_age(i);
+        store->commit();
+    }
+    REQUIRE(store->usage_of("pm").bytes <= 14000);
+    as_it_was();
+}
+
+TEST_CASE("a value that is set while it is being moved is the one that stays")
+{
+    test::Directory directory;
+    tiered::options options = with(std::make_shared<Remote>());
+    options.budgets["pm"] = 64 << 10;
+    tiered::store store(directory / "s", options);
+    auto &all = store.root<tiered::vector<person>>("all");
+    std::vector<std::string> expected(200);
+    for (size_t i = 0; i < expected.size(); i++)
+        all.push_back(store.make<person>());
+    for (unsigned step = 0; step < 3000; step++) {
+        const size_t i = step * 7919 % expected.size();
+        expected[i] = std::string(300 + step % 3, char('a' + step % 26));
+        all[i].set_place(expected[i]);
+        if (step % 10 == 0)
+            store.set_budget("pm", (16 << 10) + step * 7 % (80 << 10));
+        if (step % 3 == 0)
+            store.commit();
+        if (step % 97 == 0) {
+            store.commit();
+            all[i].set_place("gone");
+            store.rollback();
+        }
+        REQUIRE(all[step % expected.size()].place() == expected[step % expected.size()]);
+    }
+    store.settle();
+    for (size_t i = 0; i < expected.size(); i++)
+        REQUIRE(all[i].place() == expected[i]);
+}
+
+TEST_CASE("a file of values is deleted when nothing of it is needed, or little")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    tiered::store store(directory / "s", with(remote));
+    auto &all = store.root<tiered::vector<person>>("all");
+    for (unsigned i = 0; i < 10000; i++) { // 100 MB: more than a file
+        all.push_back(store.make<person>());
+        all.back().set_image(image_of(i));
+    }
+    store.commit();
+    REQUIRE(value_files(directory / "s") == 2);
+    for (size_t i = 0; i < 6600; i++)
+        if (i % 3 != 0) {
+            store.destroy(all[i]);
+            all[i] = person();
+        }
+    store.commit();
+    store.settle();
+    REQUIRE(value_files(directory / "s") == 1);
+    for (unsigned i = 0; i < 10000; i++)
+        if (all[i])
+            REQUIRE(std::ranges::equal(all[i].image(), image_of(i)));
+}
+
+TEST_CASE("damage is an error where it is read, and nowhere else")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    const std::string path = directory / "s";
+    {
+        tiered::store store(path, with(remote));
+        auto &all = store.root<tiered::vector<person>>("all");
+        for (int i = 0; i < 3; i++) {
+            all.push_back(store.make<person>());
+            fill(all.back(), i, person());
+        }
+        store.commit();
+    }
+    const std::string file = one_file(path);
+    const std::string how = GENERATE("missing", "cut", "changed");
+    if (how == "missing")
+        fs::remove(file);
+    if (how == "cut")
+        fs::resize_file(file, 9999);
+    if (how == "changed") {
+        std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+        bytes.seekp(100);
+        bytes.put('x');
+    }
+    tiered::store store(path, with(remote));
+    auto &all = store.root<tiered::vector<person>>("all");
+    const std::string text =
+        message_of(how == "missing" ? ENOENT : EBADMSG, [&] { all[0].image(); });
+    INFO(text);
+    CHECK(says(text, {"people::person 0x", "`image`", "00000001.values", "backup"}));
+    if (how == "changed") {
+        REQUIRE(std::ranges::equal(all[1].image(), image_of(1)));
+        REQUIRE(all[0].home().street() == "street 0");
+    }
+    REQUIRE(all[0].age() == 0);
+    REQUIRE(all[2].place() == "place 2");
+    all[0].set_image(image_of(77));
+    store.commit();
+    REQUIRE(std::ranges::equal(all[0].image(), image_of(77)));
+
+    remote->values.clear();
+    const std::string lost = message_of(EBADMSG, [&] { all[1].diary(); });
+    CHECK(says(lost, {"`diary`", "server"}));
+}
+
+TEST_CASE("files that a crash left behind are deleted, and those of others are not")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    {
+        tiered::store store(directory / "s", with(remote));
+        auto &all = store.root<tiered::vector<person>>("all");
+        all.push_back(store.make<person>());
+        fill(all[0], 1, person());
+        store.commit();
+    }
+    std::ofstream(directory / "s/values/00000002.values") << "left over";
+    std::ofstream(directory / "s/values/notes.txt") << "mine";
+    tiered::store store(directory / "s", with(remote));
+    REQUIRE(value_files(directory / "s") == 2);
+    REQUIRE(fs::exists(directory / "s/values/notes.txt"));
+    require_filled(store.root<tiered::vector<person>>("all")[0], 1, person(), false);
+}
+
+TEST_CASE("a store needs its tiers, and only one process has it")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    {
+        tiered::store store(directory / "s", with(remote));
+        store.make<person>().set_diary("dear diary");
+        store.commit();
+        const std::string text =
+            message_of(EBUSY, [&] { tiered::store(directory / "s", with(remote)); });
+        CHECK(says(text, {"container.pm"}));
+    }
+    tiered::options without;
+    without.max_size = 1 << 30;
+    const std::string text = message_of(EINVAL, [&] { tiered::store(directory / "s", without); });
+    CHECK(says(text, {"`remote`", "options::tiers"}));
+    without.create = false;
+    message_of(ENOENT, [&] { tiered::store(directory / "none", without); });
+    tiered::options unknown = with(remote);
+    unknown.budgets["tape"] = 1;
+    CHECK(says(message_of(EINVAL, [&] { tiered::store(directory / "s", unknown); }), {"`tape`"}));
+}
+
+TEST_CASE("collections work with the algorithms, and last")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    {
+        tiered::store store(directory / "s", with(remote));
+        auto &vector = store.root<tiered::vector<person>>("vector");
+        auto &list = store.root<tiered::list<person>>("list");
+        auto &by_name = store.root<tiered::map<tiered::string, person>>("by name");
+        auto &by_age = store.root<tiered::hash_map<int, person>>("by age");
+        for (int i = 0; i < 1000; i++) {
+            const person p = store.make<person>();
+            p.set_age(i * 37 % 1000);
+            vector.push_back(p);
+            list.push_front(p);
+            by_name.emplace("a rather long name " + std::to_string(i), p);
+            by_age.emplace(p.age(), p);
+        }
+        std::ranges::sort(vector, {}, &person::age);
+        list.sort([](person a, person b) { return a.age() < b.age(); });
+        store.commit();
+        vector.clear();
+        by_age.clear();
+        store.rollback();
+    }
+    tiered::store store(directory / "s", with(remote));
+    auto &vector = store.root<tiered::vector<person>>("vector");
+    auto &list = store.root<tiered::list<person>>("list");
+    REQUIRE(std::ranges::equal(vector, list));
+    REQUIRE(std::ranges::is_sorted(vector, {}, &person::age));
+    REQUIRE(std::ranges::count_if(vector, [](person p) { return p.age() < 10; }) == 10);
+    auto &by_name = store.root<tiered::map<tiered::string, person>>("by name");
+    REQUIRE(by_name.find("a rather long name 3")->second.age() == 111);
+    REQUIRE(by_name.size() == 1000);
+    auto &by_age = store.root<tiered::hash_map<int, person>>("by age");
+    REQUIRE(by_age.at(999) == vector.back());
+    const int sum =
+        std::accumulate(by_age.begin(), by_age.end(), 0,
+                        [](int before, const auto &one) { return before + one.second.age(); });
+    REQUIRE(sum == 999 * 500);
+}
+
+TEST_CASE("two stores are open at once")
+{
+    test::Directory directory;
+    tiered::store one(directory / "1", with(std::make_shared<Remote>()));
+    tiered::store two(directory / "2", with(std::make_shared<Remote>()));
+    auto &in_one = one.root<tiered::map<tiered::string, person>>("m");
+    auto &in_two = two.root<tiered::map<tiered::string, person>>("m");
+    const std::string key(100, 'k');
+    {
+        const tiered::use use(one);
+        in_one.emplace(key, one.make<person>());
+    }
+    in_two.emplace(key, two.make<person>());
+    in_one.begin()->second.set_place("one");
+    in_two.begin()->second.set_place("two");
+    in_one.begin()->second.set_image(image_of(1));
+    in_two.begin()->second.set_image(image_of(2));
+    one.commit();
+    two.rollback();
+    REQUIRE(in_one.begin()->second.place() == "one");
+    REQUIRE(std::ranges::equal(in_one.begin()->second.image(), image_of(1)));
+    REQUIRE(in_one.begin()->first == key.c_str());
+}
+
+TEST_CASE("a backup has the container and the values of one commit")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    {
+        tiered::store store(directory / "s", with(remote));
+        auto &all = store.root<tiered::vector<person>>("all");
+        for (int i = 0; i < 10; i++) {
+            all.push_back(store.make<person>());
+            fill(all.back(), i, person());
+        }
+        store.commit();
+        fill(all[3], 30, person()); // not committed
+        store.backup(directory / "copy");
+        message_of(EEXIST, [&] { store.backup(directory / "copy"); });
+        store.commit();
+        for (const person p : all)
+            store.destroy(p);
+        all.clear();
+        store.commit();
+        REQUIRE(value_files(directory / "s") == 0);
+    }
+    fs::remove_all(directory / "s");
+    // The server has no backup of its own.
+    tiered::store copy(directory / "copy", with(remote));
+    auto &all = copy.root<tiered::vector<person>>("all");
+    REQUIRE(all.size() == 10);
+    for (int i = 0; i < 10; i++) {
+        REQUIRE(all[size_t(i)].age() == i);
+        REQUIRE(std::ranges::equal(all[size_t(i)].image(), image_of(unsigned(i))));
+        REQUIRE(all[size_t(i)].home().street() == "street " + std::to_string(i));
+    }
+}
+
+TEST_CASE("a schema says what differs from another version")
+{
+    using tiered::field;
+    const std::vector<field> before = {{"age", "int", 0, false, {}},
+                                       {"name", "std::string", 8, true, {"pm"}},
+                                       {"old", "int", 40, false, {}}};
+    const std::vector<field> after = {{"age", "long", 0, false, {}},
+                                      {"name", "std::string", 8, false, {"pm"}},
+                                      {"young", "int", 40, false, {}}};
+    static const tiered::schema first("test::version", 48, before, nullptr);
+    REQUIRE(first.difference(first.text()).empty());
+    static const tiered::schema second("test::other_version", 48, after, nullptr);
+    const std::string text = second.difference(first.text());
+    INFO(text);
+    CHECK(
+        says(text, {"`age` was `int` and is `long`", "`name` was in the slot and is in the record",
+                    "`young` is new", "`old` is gone"}));
+}
