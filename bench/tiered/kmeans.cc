@@ -45,8 +45,10 @@ double run(const Job &job)
 {
     if (job.peer == "all-pm") {
         const tiered::store store(job.store(), job.options());
-        return bench::kmeans(
-            [&](auto each) { store.for_each<point>([&](point one) { each(one.coordinates()); }); });
+        return bench::kmeans([&](auto each) {
+            for (const point one : store.all<point>())
+                each(one.coordinates());
+        });
     }
     if (job.peer == "no-pm-capped")
         return bench::kmeans([&](auto each) {

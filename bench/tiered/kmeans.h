@@ -3,7 +3,6 @@
 
 #include "tiered/data.h"
 
-#include <limits>
 #include <span>
 
 namespace bench
@@ -11,40 +10,36 @@ namespace bench
 
 constexpr size_t clusters = 8, kmeans_iterations = 5;
 
-/** `for_each(f)` calls f(std::span<const double, dimensions>) for every point. Returns the sum of the squared
- * distances of the last pass. */
+class Kmeans
+{
+  public:
+    Kmeans();
+
+    /** A function of its own, so that all peers run the same instructions. */
+    [[gnu::noinline]] void add(std::span<const double, dimensions> point);
+
+    void end_pass();
+
+    /** The sum of the squared distances of the last pass. */
+    double error() const { return last_error_; }
+
+  private:
+    using Coordinates = std::array<std::array<double, clusters>, dimensions>;
+
+    Coordinates centres_, sums_{};
+    std::array<double, clusters> counts_{};
+    double error_ = 0, last_error_ = 0;
+};
+
+/** `for_each(f)` calls f(std::span<const double, dimensions>) for every point. */
 template <class ForEach> double kmeans(ForEach for_each)
 {
-    std::array<Point, clusters> centres;
-    for (size_t c = 0; c < clusters; c++)
-        centres[c].fill(double(c) + 0.5);
-    double error = 0;
+    Kmeans all;
     for (size_t i = 0; i < kmeans_iterations; i++) {
-        std::array<Point, clusters> sums{};
-        std::array<uint64_t, clusters> counts{};
-        error = 0;
-        for_each([&](std::span<const double, dimensions> point) {
-            size_t nearest = 0;
-            double least = std::numeric_limits<double>::infinity();
-            for (size_t c = 0; c < clusters; c++) {
-                double distance = 0;
-                for (size_t d = 0; d < dimensions; d++)
-                    distance += (point[d] - centres[c][d]) * (point[d] - centres[c][d]);
-                if (distance < least) {
-                    least = distance;
-                    nearest = c;
-                }
-            }
-            error += least;
-            counts[nearest]++;
-            for (size_t d = 0; d < dimensions; d++)
-                sums[nearest][d] += point[d];
-        });
-        for (size_t c = 0; c < clusters; c++)
-            for (size_t d = 0; d < dimensions && counts[c] > 0; d++)
-                centres[c][d] = sums[c][d] / double(counts[c]);
+        for_each([&](std::span<const double, dimensions> point) { all.add(point); });
+        all.end_pass();
     }
-    return error;
+    return all.error();
 }
 
 } // namespace bench

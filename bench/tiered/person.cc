@@ -86,11 +86,8 @@ template <class Type> void make_tiered(const Job &job)
 template <class Type> void scan_tiered(const Job &job)
 {
     const tiered::store store(store_of(job), options_of(job));
-    report(job, [&] {
-        size_t found = 0;
-        store.for_each<Type>([&](Type one) { found += one.age() == wanted_age; });
-        return found;
-    });
+    report(job,
+           [&] { return size_t(std::ranges::count(store.all<Type>(), wanted_age, &Type::age)); });
     // Bytes that the fields in persistent memory need, and what the container takes.
     bench::PersonSource source;
     uint64_t fields = 0;

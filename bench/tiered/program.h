@@ -105,8 +105,10 @@ void read_messages(const std::filesystem::path &path, Each each)
     in.SetCloseOnDelete(true);
     Message message;
     bool ended = false;
-    while (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&message, &in, &ended))
+    while (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&message, &in, &ended)) {
         each(message);
+        message.Clear(); // it merges
+    }
     if (!ended)
         throw std::runtime_error(path.string() + ": is damaged");
 }

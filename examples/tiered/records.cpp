@@ -1,49 +1,9 @@
 #include "tiered/records.hpp"
 
-#include <bit>
 #include <cstring>
 
 namespace tiered
 {
-
-struct block {
-    block *next;
-    block *next_with_room; // valid if it has room
-    uint64_t record_bytes;
-    uint32_t capacity;
-    uint32_t used;
-    uint64_t bits[]; // then the records, aligned to 64
-
-    char *record(uint32_t i) { return reinterpret_cast<char *>(this) + start() + i * record_bytes; }
-    size_t start() const { return start(capacity); }
-    static size_t start(size_t capacity)
-    {
-        return (sizeof(block) + (capacity + 63) / 64 * sizeof(uint64_t) + 63) / 64 * 64;
-    }
-    uint32_t index(const void *record) const
-    {
-        const auto offset = reinterpret_cast<uintptr_t>(record) % block_bytes - start();
-        return static_cast<uint32_t>(offset / record_bytes);
-    }
-    bool has(uint32_t i) const { return bits[i / 64] >> i % 64 & 1; }
-    // The first record in use from `i` on; `capacity`: none.
-    uint32_t next_used(uint32_t i) const
-    {
-        while (i < capacity) {
-            const uint64_t rest = bits[i / 64] >> i % 64;
-            if (rest)
-                return i + static_cast<uint32_t>(std::countr_zero(rest));
-            i = (i / 64 + 1) * 64;
-        }
-        return capacity;
-    }
-    uint32_t first_free() const
-    {
-        for (uint32_t word = 0;; word++)
-            if (~bits[word])
-                return word * 64 + static_cast<uint32_t>(std::countr_one(bits[word]));
-    }
-};
 
 namespace
 {
@@ -116,11 +76,6 @@ void *records::walk_from(void *at, size_t limit, const std::function<void(void *
             each(in->record(i));
         }
     return nullptr;
-}
-
-void records::walk(const std::function<void(void *)> &each) const
-{
-    walk_from(nullptr, SIZE_MAX, each);
 }
 
 } // namespace tiered

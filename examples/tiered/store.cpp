@@ -199,9 +199,9 @@ void store::destroy(const schema &type, void *record)
     objects.free(record);
 }
 
-void store::walk(const schema &type, const std::function<void(void *)> &each) const
+block *store::first_block(const schema &type) const
 {
-    all_->state_of(type).objects.walk(each);
+    return all_->state_of(type).objects.first;
 }
 
 void *store::find(const schema &type, uint64_t id) const

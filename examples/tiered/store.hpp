@@ -73,13 +73,8 @@ class store
     {
         destroy(T::durable_type(), object.durable_record());
     }
-    /// Call `each(T)` for every object of a type, in the order of their addresses within a block.
-    template <class T, class Each> void for_each(Each each) const
-    {
-        walk(T::durable_type(), [&](void *record) {
-            each(T(static_cast<typename T::durable_record_type *>(record)));
-        });
-    }
+    /// All objects of a type, in any order.
+    template <class T> objects<T> all() const { return objects<T>(first_block(T::durable_type())); }
     /// The object with an id that durable_id() returned in this run or an earlier one. EINVAL: none has it.
     template <class T> T find(uint64_t id) const
     {
@@ -127,7 +122,7 @@ class store
 
     void *make(const schema &type);
     void destroy(const schema &type, void *record);
-    void walk(const schema &type, const std::function<void(void *)> &each) const;
+    block *first_block(const schema &type) const;
     void *find(const schema &type, uint64_t id) const;
     void *root(const std::string &name, const char *kind, size_t bytes, make_root *make);
 

@@ -71,8 +71,8 @@ bool has_set(tiered::store &store, uint64_t made)
     uint64_t last[accounts]{};
     for (uint64_t step = 1; step <= made; step++)
         last[step % accounts] = step;
-    size_t count = 0;
-    store.for_each<Account>([&](Account) { count++; });
+    const auto objects = store.all<Account>();
+    const auto count = size_t(std::ranges::distance(objects));
     if (made == 0)
         return all.empty() && count == 0;
     for (size_t i = 0; i < accounts; i++)

@@ -136,8 +136,8 @@ TEST_CASE("objects have what was set, in this run and in the next")
     REQUIRE(store.find<person>(id) == all[7]);
     message_of(EINVAL, [&] { store.find<person>(id + 8); });
     message_of(EINVAL, [&] { store.root<tiered::list<person>>("all"); });
-    size_t count = 0;
-    store.for_each<person>([&](person) { count++; });
+    const auto objects = store.all<person>();
+    const auto count = size_t(std::ranges::distance(objects));
     REQUIRE(count == 21);
 }
 
