@@ -25,6 +25,7 @@ std::vector<Plan::Command> tiered_commands(const Plan &plan, size_t repetition,
     add("person", "make all-pm,make select-pm,make sqlite,make rocksdb",
         {"all-pm", "select-pm", "sqlite", "rocksdb"}, plan.quick ? 20'000 : 100'000,
         directories.memory);
+    add("disk", "", {"files", "rocksdb"}, 20'000, directories.memory);
     add("access", "", {"tiered"}, 0, directories.memory);
     add("access_profiled", "", {"tiered"}, 0, directories.memory);
     return commands;

@@ -34,6 +34,12 @@ std::vector<Table> tiered_tables()
          .labels = {"figure"},
          .peers = {all, select, "sqlite", "rocksdb"},
          .ratios = {{select, all}, {select, "sqlite"}, {select, "rocksdb"}}},
+        {.id = "tiered_disk",
+         .title = "What stands behind the tier disk",
+         .note = "20,000 values, a hundred of them with one sync; then reads in random order.",
+         .labels = {"value", "operation"},
+         .peers = {"files", "rocksdb"},
+         .ratios = {{"files", "rocksdb"}}},
         {.id = "tiered_access",
          .title = "Reading a field in persistent memory",
          .note = "Of objects in the order in which they were made. raw: a struct of the same "

@@ -29,9 +29,10 @@ void *records::make(const std::function<void *()> &allocate)
     if (!with_room) {
         const uint32_t capacity = capacity_of(record_bytes);
         auto *made = static_cast<block *>(allocate());
-        *made = {first, nullptr, record_bytes, capacity, 0};
+        *made = {nullptr, nullptr, record_bytes, capacity, 0};
         memset(made->bits, 0, block::start(capacity) - sizeof(block));
-        first = with_room = made;
+        (first ? last->next : first) = made;
+        last = with_room = made;
     }
     block *in = with_room;
     const uint32_t i = in->first_free();

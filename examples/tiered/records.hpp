@@ -111,7 +111,8 @@ template <class T> class objects
 struct records {
     uint64_t record_bytes = 0;
     uint64_t count = 0;
-    block *first = nullptr;     // all blocks
+    block *first = nullptr;     // all blocks, from old to new, as they lie in the file
+    block *last = nullptr;
     block *with_room = nullptr; // those with free records
 
     /// Make a zeroed record. `allocate` returns memory for a block, aligned.

@@ -203,10 +203,14 @@ int main(int argc, char **argv)
     command->add_option("--tiers", p.tiers, "what `pm-tier measure` has written")->required();
     command->add_option("--objects", p.objects, "how many there will be")
         ->check(CLI::PositiveNumber);
-    command->add_option("--capacity", p.capacities, "TIER=BYTES; else without a limit");
-    command->add_option("--loss", p.losses, "TIER=PROBABILITY that an access finds the field lost");
-    command->add_option("--recomputation", p.recomputations,
-                        "TYPE.FIELD=SECONDS to compute a lost field again; default 1");
+    command->add_option("--capacity", p.capacities, "TIER=BYTES; else without a limit")
+        ->allow_extra_args(false);
+    command->add_option("--loss", p.losses, "TIER=PROBABILITY that an access finds the field lost")
+        ->allow_extra_args(false);
+    command
+        ->add_option("--recomputation", p.recomputations,
+                     "TYPE.FIELD=SECONDS to compute a lost field again; default 1")
+        ->allow_extra_args(false);
     command->add_option("-o,--output", p.output)->capture_default_str();
     command->add_option("--picture", p.picture, "an SVG file");
     command->callback([&] { place(p); });
