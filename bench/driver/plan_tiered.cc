@@ -26,6 +26,9 @@ std::vector<Plan::Command> tiered_commands(const Plan &plan, size_t repetition,
         {"all-pm", "select-pm", "sqlite", "rocksdb"}, plan.quick ? 20'000 : 100'000,
         directories.memory);
     add("disk", "", {"files", "rocksdb"}, 20'000, directories.memory);
+    commands.push_back({{BENCH_SOURCES "/tiered/placement.sh", BENCH_PM_TIER, plan.programs,
+                         BENCH_SOURCES, directories.memory, directories.file},
+                        false});
     add("access", "", {"tiered"}, 0, directories.memory);
     add("access_profiled", "", {"tiered"}, 0, directories.memory);
     return commands;

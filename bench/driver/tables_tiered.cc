@@ -40,6 +40,13 @@ std::vector<Table> tiered_tables()
          .labels = {"value", "operation"},
          .peers = {"files", "rocksdb"},
          .ratios = {{"files", "rocksdb"}}},
+        {.id = "tiered_placement",
+         .title = "The placement that pm-tier finds",
+         .note = "Persons of four fields, in persistent memory or on disk; all placements were measured.",
+         .labels = {"placement"},
+         .peers = {"chosen", "best"},
+         .ratios = {{"chosen", "best"}},
+         .targets = {{{"chosen", "best"}, 1.05}}},
         {.id = "tiered_access",
          .title = "Reading a field in persistent memory",
          .note = "Of objects in the order in which they were made. raw: a struct of the same "

@@ -45,14 +45,6 @@ struct PM_DURABLE select_person {
     PM_TIER("disk") std::array<std::byte, 10000> image;
 };
 
-// For pm-tier to place.
-struct PM_DURABLE open_person {
-    int32_t age;
-    std::string name;
-    std::string place;
-    std::array<std::byte, 10000> image;
-};
-
 } // namespace bench
 
 #endif
