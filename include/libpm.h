@@ -542,6 +542,10 @@ PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
  * container that is PM_DISCOVER, or on the volatile heap. Use it for a pointer to something that cannot
  * be moved. In a container that is opened again, the field is NULL.
  *
+ * A commit stores NULL in the excluded fields of its container while it writes, and their values
+ * afterwards. So no other thread may read or store to such a field during a commit. pm_include() waits for
+ * the commit.
+ *
  * The field stays excluded when its object moves, and until its object is freed. pm_rollback() puts the
  * exclusion back where it was, even if the object has been freed or detached since. It sets the field
  * to its value at the last commit. A field in a container that was excluded since then stays excluded.

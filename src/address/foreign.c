@@ -1,6 +1,7 @@
 /*
  * Judges a pointer that leads out of the container. The first answer counts:
  *
+ *   0  A declared pointer that home would take for another one is an error.
  *   1  A pointer into a program or library stays, and the table of modules adopts the module. If the
  *      program refuses modules, the pointer is an error.
  *   2  With FOREIGN_IGNORE any other pointer is data.
@@ -13,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include "address/foreign.h"
+#include "address/translation.h"
 
 #include "base/error.h"
 
@@ -60,10 +62,26 @@ bool foreign_is_mapped(uint64_t value)
     return is_mapped;
 }
 
+/* In the file this address is one of the container itself, or of a module that lies elsewhere in this run. A
+ * word that is declared to be a pointer would mean that. */
+static int cannot_be_kept(const struct foreign *f, uint64_t offset, uint64_t value)
+{
+    char object[OBJECT_TEXT];
+    contents_describe(f->c, offset, " in ", object);
+    return pm__fail_at(f->c->path, offset, EINVAL,
+                       "the declared pointer %#" PRIx64
+                       "%s leads to an address that in the file is the container's own or a module's, "
+                       "so that it would lead there in the next run; store something else, or "
+                       "declare by pm_mark_data() that it is none",
+                       value, object);
+}
+
 /* Judge a pointer that leads out. It may stay: 1. The word is no pointer for the next run: 0. The pointer
  * is an error: -1 with a message. */
 static int check_value(const struct foreign *f, uint64_t offset, uint64_t value, bool declared)
 {
+    if (declared && f->translation && !translation_keeps(f->translation, value))
+        return cannot_be_kept(f, offset, value);
     int adopted = foreign_adopt(f, offset, value);
     if (adopted != 0 || f->policy == FOREIGN_IGNORE ||
         !(declared ? foreign_is_address(value) : foreign_is_mapped(value)))

@@ -16,9 +16,12 @@
 /* How a commit treats a pointer to other memory that is alive: enum pm_foreign_pointers. */
 enum foreign_pointers { FOREIGN_ERROR, FOREIGN_WARN, FOREIGN_IGNORE };
 
+struct translation;
+
 struct foreign {
     struct container *c;
     struct modules *modules;
+    const struct translation *translation; /* or NULL */
     enum foreign_pointers policy;
     bool refuse_modules; /* no pointer may lead into a program or library */
 };

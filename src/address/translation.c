@@ -37,6 +37,9 @@
 
 /* Memory is given back until 1/FORGET_SHARE below the limit, so that not every fault needs to do it. */
 #define FORGET_SHARE 8
+/* Memory is given back once in so many touches: one instruction may need several pages at once. (A gather of
+ * AVX-512 needs 32.) */
+#define PATIENCE 64
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ 22
@@ -196,8 +199,10 @@ static int make(struct translation *m, uint32_t first, uint32_t count)
 /* If too much memory is in use, give back the memory of pages that have only been read. */
 static void forget_some(struct translation *m)
 {
-    if (m->pages->private_count <= m->private_max)
+    m->patience -= m->patience > 0;
+    if (m->pages->private_count <= m->private_max || m->patience > 0)
         return;
+    m->patience = PATIENCE;
     uint64_t keep = m->private_max - m->private_max / FORGET_SHARE;
     uint32_t end = (uint32_t)(container_bytes(m->c) >> PM_PAGE_SHIFT);
     for (uint32_t left = end; left > 0 && m->pages->private_count > keep;) {

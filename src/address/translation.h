@@ -44,6 +44,7 @@ struct translation {
     char *stage;         /* room for STAGE_PAGES while they are made */
     uint64_t private_max; /* pages of the view that may have memory */
     uint32_t hand;       /* hand of the clock that gives memory back */
+    uint32_t patience;   /* touches until it may give memory back again */
 };
 
 /* For a container that is `translated`, recovered and mapped. `private_max` is in bytes. NULL with a
@@ -78,6 +79,12 @@ static inline uint64_t translate_to_home(const struct translation *m, uint64_t v
 {
     return value - m->view < m->c->max_size ? value - m->view + m->home
                                             : modules_to_home(m->modules, value);
+}
+
+/* False if home cannot have a pointer of this process: home means another place by the same address. */
+static inline bool translation_keeps(const struct translation *m, uint64_t value)
+{
+    return translate_to_view(m, translate_to_home(m, value)) == value;
 }
 
 #endif

@@ -10,8 +10,8 @@
 /* Up to this many bytes XXH3 uses no vectors. */
 #define SMALL_MAX 240
 
-/* libxxhash leaves data in the upper halves of the AVX registers. Then each SSE instruction of the program has
- * to keep them, and a loop in floating point took four times as long after a commit. */
+/* libxxhash leaves data in the upper halves of the AVX registers. Then each SSE instruction of the program
+ * has to keep them, and a loop in floating point took four times as long after a commit. */
 __attribute__((target("avx"))) static void clear_upper_halves(void)
 {
     _mm256_zeroupper();

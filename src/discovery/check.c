@@ -115,19 +115,22 @@ static int refuse(const struct discovery *d, const void *address)
                     in.dli_sname ? ", " : "", address);
 }
 
+int check_threads(const struct discovery *d)
+{
+    if (d->vouched || is_alone())
+        return 0;
+    return pm__fail(EINVAL,
+                    "%s: malloc'ed objects would move, and other threads "
+                    "may hold pointers to them; commit while there are none, or vouch with "
+                    "PM_VOUCHED that they do not",
+                    d->a->c->path);
+}
+
 int check_alone(const struct discovery *d, struct frame program, struct roots_range *stack)
 {
     const void *foreign;
     bool is_known = roots_stack(program, stack, &foreign);
-    if (d->vouched)
-        return 0;
-    if (!is_known)
+    if (!d->vouched && !is_known)
         return refuse(d, foreign);
-    if (!is_alone())
-        return pm__fail(EINVAL,
-                        "%s: malloc'ed objects would move, and other threads "
-                        "may hold pointers to them; commit while there are none, or vouch with "
-                        "PM_VOUCHED that they do not",
-                        d->a->c->path);
-    return 0;
+    return check_threads(d);
 }

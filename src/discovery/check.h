@@ -9,4 +9,7 @@
  * threads; or the program vouches. `*stack` gets this thread's stack. 0, or -1 with a message. */
 int check_alone(const struct discovery *d, struct frame program, struct roots_range *stack);
 
+/* The same for other threads only. */
+int check_threads(const struct discovery *d);
+
 #endif

@@ -6,6 +6,7 @@
  * the old value of each word that it changes outside of the copies. closure_undo() puts all of these back,
  * the last first, and frees the copies.
  */
+#include "discovery/check.h"
 #include "discovery/closure.h"
 
 #include "address/foreign.h"
@@ -88,6 +89,8 @@ static int refuse(const struct discovery *d, struct owner o, uint64_t value, con
 static int add(struct discovery *d, struct heap_object *object)
 {
     struct txn *t = d->a->t;
+    if (d->moves.count == 0 && check_threads(d) != 0) /* they would see the number in the first word */
+        return -1;
     struct move *m = vector_push(&d->moves, sizeof *m);
     if (!m)
         return no_memory(d);

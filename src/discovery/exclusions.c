@@ -14,12 +14,14 @@
 #include "discovery/heap.h"
 
 #include <errno.h>
+#include <sched.h>
 
 struct exclusion {
     uint64_t *field;  /* NULL: freed or included again, but a rollback may bring it back */
     uint64_t *before; /* where a rollback brings the field back */
     uint64_t value;   /* if in a container: the value at its last commit */
     uint64_t hidden;  /* the value while a commit hides it */
+    const struct container *hider; /* whose commit hides it now, or NULL */
 };
 
 _Atomic uint32_t exclusions_count;
@@ -43,6 +45,19 @@ static uint64_t find(const uint64_t *field, const uint64_t *before)
     uint64_t i = 0;
     while (i < list.count && (at(i)->field != field || (before && at(i)->before != before)))
         i++;
+    return i;
+}
+
+/* The same. If a commit hides the field, wait until it shows the field again. Called and left with the
+ * lock. */
+static uint64_t find_shown(const uint64_t *field)
+{
+    uint64_t i;
+    while ((i = find(field, NULL)) < list.count && at(i)->hider) {
+        lock_release(&exclusions_lock);
+        sched_yield();
+        lock_acquire(&exclusions_lock);
+    }
     return i;
 }
 
@@ -73,7 +88,7 @@ int exclusions_add(uint64_t *field)
 bool exclusions_remove(const uint64_t *field)
 {
     lock_acquire(&exclusions_lock);
-    uint64_t i = find(field, NULL);
+    uint64_t i = find_shown(field);
     bool was_there = i < list.count;
     if (was_there && heap_contains(at(i)->before))
         drop(i);
@@ -153,6 +168,7 @@ void exclusions_hide(struct txn *t)
     for (uint64_t i = 0; i < list.count; i++)
         if (container_holds(t->c, at(i)->field)) {
             at(i)->hidden = *at(i)->field;
+            at(i)->hider = t->c;
             if (at(i)->hidden)
                 store(t, at(i)->field, 0);
         }
@@ -193,13 +209,18 @@ void exclusions_restore(struct allocator *a)
 void exclusions_show(struct txn *t, bool is_committed)
 {
     lock_acquire(&exclusions_lock);
-    for (uint64_t i = 0; i < list.count; i++)
-        if (container_holds(t->c, at(i)->field)) {
-            if (is_committed)
-                at(i)->value = at(i)->hidden;
-            if (at(i)->hidden)
-                store(t, at(i)->field, at(i)->hidden);
-        }
+    for (uint64_t i = 0; i < list.count; i++) {
+        struct exclusion *e = at(i);
+        if (e->hider != t->c)
+            continue; /* excluded since */
+        e->hider = NULL;
+        if (!container_holds(t->c, e->field))
+            continue;
+        if (is_committed)
+            e->value = e->hidden;
+        if (e->hidden)
+            store(t, e->field, e->hidden);
+    }
     if (is_committed)
         settle(t->c);
     lock_release(&exclusions_lock);

@@ -127,6 +127,24 @@ static void announce_converted(void *p, size_t size, size_t got, size_t n)
         announce(p, (got < n ? got + 1 : n) * size);
 }
 
+/* Announce a text that ends within n bytes, or was cut off there. */
+static void announce_text(const char *p, size_t n)
+{
+    size_t length = in_arena(p) ? strnlen(p, n) : 0;
+    if (in_arena(p))
+        announce(p, length < n ? length + 1 : n);
+}
+
+/* Announce a time of `got` characters, with room for n. 0: it is empty, or n characters did not suffice, and
+ * may be anything. */
+static void announce_time(const void *p, size_t size, size_t got, size_t n)
+{
+    if (!in_arena(p) || n == 0)
+        return;
+    bool is_empty = size == 1 ? !*(const char *)p : !*(const wchar_t *)p;
+    announce(p, (got > 0 || is_empty ? got + 1 : n) * size);
+}
+
 /* Announce a path. It has room for PATH_MAX. If there is no such file, it holds the part of the path that
  * exists. */
 static void announce_path(char *p)

@@ -69,6 +69,7 @@ static int check_sums(struct txn *t)
 static int load_translation(struct txn *t, uint64_t private_max)
 {
     t->translation = translation_new(&t->pages, &t->modules, &t->map, private_max);
+    t->foreign.translation = t->translation;
     return t->translation ? 0 : -1;
 }
 
@@ -149,6 +150,7 @@ void txn_unload(struct txn *t)
     t->engine->unload(t);
     translation_unload(t->translation);
     t->translation = NULL;
+    t->foreign.translation = NULL;
     pointer_map_unload(&t->map);
 }
 

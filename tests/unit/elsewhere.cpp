@@ -252,6 +252,66 @@ TEST_CASE_METHOD(Fixture, "values beside a container's addresses, and one past i
     REQUIRE(words[5] == 0);
 }
 
+// In the file of a container that lies elsewhere, the original's address means the container itself.
+TEST_CASE_METHOD(Fixture, "a declared pointer to the container that has its own addresses is refused")
+{
+    pm_options how = movable();
+    how.foreign_pointers = PM_FOREIGN_IGNORE;
+    test::Container c = elsewhere(how);
+    auto *word = static_cast<uint64_t *>(pm_calloc(c.get(), 2, 8));
+    REQUIRE(word);
+    REQUIRE_OK(pm_mark_pointer(word));
+    REQUIRE_OK(pm_setroot(c.get(), word, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    const auto of_original = reinterpret_cast<uintptr_t>(pm_getroot(original.get()));
+    REQUIRE_OK(pm_dirty(word, 8));
+    *word = of_original;
+    if (test::mode() != "stores") { // there the compiled store makes the word data
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(errno == EINVAL);
+        CHECK(std::string(pm_errormsg()).find("pm_mark_data") != std::string::npos);
+        REQUIRE_OK(pm_mark_data(word, 8));
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_dirty(word, 16));
+    word[1] = 7;
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(*word == of_original);
+    c.reset();
+    c = elsewhere(how);
+    REQUIRE(*static_cast<uint64_t *>(pm_getroot(c.get())) == of_original);
+}
+
+// The transaction has changed more pages than may have copies, so pages that were only read are given back. One
+// load that needs two of them must get both.
+TEST_CASE_METHOD(Fixture, "a load across two pages ends, however little memory there may be")
+{
+    constexpr size_t bytes = 8 << 20, page = 4096;
+    pm_options how = movable();
+    how.private_max = 1 << 20;
+    original.reset();
+    original = test::open(path, movable());
+    auto *object = static_cast<char *>(pm_calloc(original.get(), 1, 2 * bytes));
+    REQUIRE(object);
+    REQUIRE_OK(pm_setroot(original.get(), object, 0));
+    REQUIRE_OK(pm_commit(original.get()));
+    take();
+    const test::Container c = elsewhere(how);
+    object = static_cast<char *>(pm_getroot(c.get()));
+    for (size_t i = 0; i < bytes; i += page) {
+        REQUIRE_OK(pm_dirty(object + i, 1));
+        object[i] = 1;
+    }
+    alarm(60);
+    for (size_t i = 2 * bytes - page; i > bytes; i -= page) {
+        uint64_t value = 1;
+        const auto *across = reinterpret_cast<const volatile char *>(object + i - 4);
+        __asm__ volatile("movq %1, %0" : "=r"(value) : "m"(*reinterpret_cast<const volatile uint64_t *>(across)));
+        REQUIRE(value == 0);
+    }
+    alarm(0);
+}
+
 TEST_CASE_METHOD(Fixture, "a reader elsewhere sees all of it, and may not store")
 {
     std::string before = test::read_file(copy);
