@@ -57,10 +57,7 @@ class store::implementation
     implementation(const std::filesystem::path &directory, const options &options);
     ~implementation();
 
-    bool has(const void *address) const
-    {
-        return reinterpret_cast<uintptr_t>(address) - base < size;
-    }
+    bool has(const void *address) const { return pm_contains(container.get(), address); }
     void commit();
     void rollback();
     void set(slot &to, bytes value, const schema &type, unsigned field);
@@ -76,7 +73,6 @@ class store::implementation
 
     const std::filesystem::path directory;
     pm::container container;
-    uintptr_t base = 0, size = 0;
     store_root *root = nullptr;
     std::shared_ptr<tier> tiers[tiers_max];
     uint64_t budgets[tiers_max];

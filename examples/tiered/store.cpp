@@ -49,12 +49,6 @@ store::implementation::implementation(const fs::path &directory, const options &
     : directory(directory), container(opened(directory, options))
 {
     std::fill(std::begin(budgets), std::end(budgets), UINT64_MAX);
-    struct pm_stats stats{};
-    stats.size = sizeof stats;
-    if (pm_stats(container.get(), &stats) != 0)
-        throw error(errno, pm_errormsg());
-    base = reinterpret_cast<uintptr_t>(stats.base);
-    size = options.max_size;
     root = container.root<store_root>();
     open_root();
     open_tiers(options);

@@ -1,21 +1,21 @@
 /*
  * Judges a pointer that leads out of the container. The first answer counts:
  *
- *   0  A declared pointer that home would take for another one is an error.
  *   1  A pointer into a program or library stays, and the table of modules adopts the module. If the
  *      program refuses modules, the pointer is an error.
- *   2  With FOREIGN_IGNORE any other pointer is data.
- *   3  A word that nobody declared is data, if nothing is mapped at the address. A declared word is data,
+ *   2  A declared pointer that home would take for another one is an error.
+ *   3  With FOREIGN_IGNORE any other pointer is data.
+ *   4  A word that nobody declared is data, if nothing is mapped at the address. A declared word is data,
  *      if its value is no address at all.
- *   4  The pointer is an error, or a warning.
+ *   5  The pointer is an error, or a warning.
  *
- * Step 1 asks the dynamic linker, and step 3 may cost a system call. foreign_check() skips NULL and pointers
+ * Step 1 asks the dynamic linker, and step 4 may cost a system call. foreign_check() skips NULL and pointers
  * into the container before step 1.
  */
 #define _GNU_SOURCE
 #include "address/foreign.h"
-#include "address/translation.h"
 
+#include "address/translation.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -80,9 +80,9 @@ static int cannot_be_kept(const struct foreign *f, uint64_t offset, uint64_t val
  * is an error: -1 with a message. */
 static int check_value(const struct foreign *f, uint64_t offset, uint64_t value, bool declared)
 {
-    if (declared && f->translation && !translation_keeps(f->translation, value))
-        return cannot_be_kept(f, offset, value);
     int adopted = foreign_adopt(f, offset, value);
+    if (adopted == 0 && declared && f->translation && !translation_keeps(f->translation, value))
+        return cannot_be_kept(f, offset, value);
     if (adopted != 0 || f->policy == FOREIGN_IGNORE ||
         !(declared ? foreign_is_address(value) : foreign_is_mapped(value)))
         return adopted;

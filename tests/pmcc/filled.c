@@ -32,7 +32,7 @@ struct field {
 
 enum { TIME, NO_TIME, WIDE_TIME, TRANSFORMED, WIDE_TRANSFORMED, HOST, MESSAGE, FIELDS };
 
-enum { PAIRS = 64 };
+enum { PAIRS = 64, REUSED = 8192 / sizeof(long) };
 
 struct root {
     struct field *fields[FIELDS];
@@ -40,6 +40,7 @@ struct root {
         void *pointer;
         long number;
     } pairs[PAIRS];
+    long *reused;
 };
 
 __attribute__((noinline)) static void set_pointers(struct root *root, long pairs)
@@ -83,6 +84,24 @@ static void fill(struct field *f, int which, size_t room)
     }
 }
 
+/* An object of pointers, copied page by page, is freed, and data takes its memory. What nobody has stored there
+ * since is no pointer. */
+static void reuse(pm_container *c, struct root *root)
+{
+    void **from = pm_malloc(c, REUSED * sizeof *from);
+    for (int i = 0; i < REUSED; i++)
+        from[i] = root;
+    assert(pm_commit(c) == 0);
+    void **pointers = pm_malloc(c, REUSED * sizeof *pointers);
+    volatile size_t bytes = REUSED * sizeof *pointers;
+    memcpy(pointers, from, bytes);
+    assert(pm_commit(c) == 0 && pm_free(pointers) == 0 && pm_commit(c) == 0);
+    root->reused = pm_malloc(c, bytes);
+    assert((void *)root->reused == (void *)pointers);
+    for (int i = 0; i < REUSED; i += 8)
+        root->reused[i] = 5;
+}
+
 int main(void)
 {
     char path[] = "/dev/shm/libpm-filled-XXXXXX", copy[sizeof path + 5];
@@ -106,6 +125,8 @@ int main(void)
     volatile long pairs = PAIRS;
     set_pointers(root, pairs);
     clear_numbers(root, pairs);
+    reuse(c, root);
+    const long *reused = root->reused;
     assert(pm_commit(c) == 0 && pm_copy(c, copy, NULL, NULL) == 0);
     pm_container *d = pm_open(copy, &options);
     assert(d);
@@ -117,6 +138,8 @@ int main(void)
         }
     for (int i = 0; i < PAIRS; i++)
         assert(root->pairs[i].pointer == root);
+    for (int i = 0; i < REUSED; i++)
+        assert(root->reused[i] == reused[i]);
     pm_close(d);
     pm_close(c);
     unlink(path);

@@ -441,7 +441,11 @@ TEST_CASE("collections work with the algorithms, and last")
 TEST_CASE("two stores are open at once")
 {
     test::Directory directory;
-    tiered::store one(directory / "1", with(std::make_shared<Remote>()));
+    tiered::options larger = with(std::make_shared<Remote>());
+    larger.max_size = UINT64_C(8) << 30; // what counts is the size that the container was made with
+    if (GENERATE(false, true))
+        tiered::store(directory / "1", with(std::make_shared<Remote>())).commit();
+    tiered::store one(directory / "1", larger);
     tiered::store two(directory / "2", with(std::make_shared<Remote>()));
     auto &in_one = one.root<tiered::map<tiered::string, person>>("m");
     auto &in_two = two.root<tiered::map<tiered::string, person>>("m");
