@@ -147,8 +147,13 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
         return false;
     }
     const schema &type = *types[cursor_type_];
+    const auto state = types_.find(&type);
+    if (state == types_.end()) { // its library was loaded after the store was opened
+        cursor_type_++;
+        return true;
+    }
     uint64_t bytes = prepared_bytes_;
-    cursor_ = state_of(type).objects.walk_from(cursor_, records_at_once, [&](void *record) {
+    cursor_ = state->second->objects.walk_from(cursor_, records_at_once, [&](void *record) {
         for (const field &one : type.fields()) {
             if (!one.in_slot)
                 continue;
