@@ -22,6 +22,16 @@ class error : public std::system_error
     std::runtime_error message_; // whose copies cannot fail
 };
 
+/// Call; failures of libpm and of the standard library become ours.
+template <class Call> auto as_error(Call call)
+{
+    try {
+        return call();
+    } catch (const std::system_error &failure) {
+        throw error(failure.code().value(), failure.what());
+    }
+}
+
 } // namespace tiered
 
 #endif

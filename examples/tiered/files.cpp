@@ -5,6 +5,7 @@
 //   1. A file is written from its beginning to its end, once. No byte of it changes afterwards.
 //   2. A new run begins a new file. What a crash left behind the last committed value is never overwritten,
 //      and goes with the file.
+#include "tiered/directory.hpp"
 #include "tiered/error.hpp"
 #include "tiered/tier.hpp"
 
@@ -24,8 +25,8 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t file_bytes_max = 64
-                                    << 20; // a new file begins behind this; a value may be longer
+// A new file begins behind this. A value may be longer.
+constexpr uint64_t file_bytes_max = 64 << 20;
 constexpr size_t open_files_max = 128;
 constexpr const char *suffix = ".values";
 
@@ -67,7 +68,6 @@ class file_tier : public tier
     void keep(const std::set<uint32_t> &extents) override
     {
         std::vector<uint32_t> left_over;
-        uint32_t last = extents.empty() ? 0 : *extents.rbegin();
         for (const fs::directory_entry &entry : fs::directory_iterator(directory_)) {
             const std::string name = entry.path().filename();
             uint32_t number = 0;
@@ -80,7 +80,7 @@ class file_tier : public tier
         }
         for (const uint32_t number : left_over)
             discard(number);
-        number_ = last;
+        number_ = extents.empty() ? 0 : *extents.rbegin();
     }
 
     uint64_t set(bytes value) override
@@ -175,9 +175,7 @@ class file_tier : public tier
             if (copied.fd() < 0 || fdatasync(copied.fd()) != 0)
                 fail(path, "cannot sync the copy of a value file", errno);
         }
-        const file made(to, O_RDONLY | O_DIRECTORY);
-        if (made.fd() < 0 || fsync(made.fd()) != 0)
-            fail(to, "cannot sync the copy of the values", errno);
+        sync_directory(to);
     }
 
     std::string name_of(uint64_t place) const override
@@ -247,6 +245,13 @@ class file_tier : public tier
 };
 
 } // namespace
+
+void sync_directory(const fs::path &path)
+{
+    const file directory(path, O_RDONLY | O_DIRECTORY);
+    if (directory.fd() < 0 || fsync(directory.fd()) != 0)
+        fail(path, "cannot sync the directory", errno);
+}
 
 std::shared_ptr<tier> make_file_tier(const fs::path &directory)
 {

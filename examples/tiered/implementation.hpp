@@ -43,11 +43,21 @@ struct store_root {
     template <class T> allocator<T> in() { return allocator<T>(this); }
 };
 
+inline uint64_t extent_key(uint8_t tier, uint64_t place)
+{
+    return uint64_t(tier) << 32 | extent_of(place);
+}
+
+/// Values that may go elsewhere leave an eighth of a budget to those that may not.
+constexpr uint64_t high_water(uint64_t budget)
+{
+    return budget - budget / 8;
+}
+
 /// A copy of the value of a slot, which was `before` and has not changed since.
 struct prepared {
     slot before;
-    uint8_t tier;
-    uint64_t place;               // unless the tier is pm
+    slot after;                   // where the copy is, unless its tier is pm
     std::vector<std::byte> value; // if it is
 };
 
@@ -57,6 +67,7 @@ class store::implementation
     implementation(const std::filesystem::path &directory, const options &options);
     ~implementation();
 
+    void *allocate(size_t bytes); // in the container; ENOSPC
     bool has(const void *address) const { return pm_contains(container.get(), address); }
     void commit();
     void rollback();
@@ -83,11 +94,11 @@ class store::implementation
         uint8_t tier;
         uint64_t place;
     };
-    // A value to be moved, as the background found it.
+    // A value to be moved to a tier, as the background found it.
     struct candidate {
         slot *at;
-        slot before;
         uint8_t tier;
+        slot before;
         std::vector<std::byte> value; // if it is in the container
     };
 
@@ -98,15 +109,17 @@ class store::implementation
     slot place(uint8_t tier, bytes value);
     void replace(slot &to, const slot &made);
     void count_live(uint8_t tier, uint64_t place, int64_t bytes, bool is_new);
+    void forget_copy(const slot &copy);
     void forget_prepared(slot *at);
     void publish();
     void discard_unneeded();
 
-    void set_pending(uint8_t from, uint8_t to, int64_t bytes);
+    void set_pending(const slot &from, uint8_t to, int sign);
     bool is_sparse(uint64_t key, const extent_state &extent) const;
     void look_for_work();
     uint8_t target_of(const slot &at, const field &of) const; // tier_none: it may stay
     bool find_candidates(std::vector<candidate> &found);
+    bool copy_value(candidate &one, slot &after);
     void prepare(candidate &one);
     bool prepare_some();
     void run_background();
@@ -119,6 +132,7 @@ class store::implementation
 
     std::unordered_map<slot *, prepared> prepared_;
     std::unordered_set<slot *> in_flight_; // candidates that nobody has changed since
+    size_t preparing_ = 0;                 // candidates; a copy of one may lie in any extent
     uint64_t prepared_bytes_ = 0;
     int64_t pending_[tiers_max]{}; // bytes that moves under way will add to a tier's use
     std::mutex moving_;            // who has it may prepare moves

@@ -20,11 +20,6 @@ constexpr size_t records_at_once = 1024;
 constexpr uint64_t prepared_bytes_max = 8 << 20; // what one commit publishes at most
 constexpr uint64_t sparse_extent_min = 1 << 20;  // smaller ones are not worth it
 
-uint64_t extent_key(const slot &at)
-{
-    return uint64_t(at.tier) << 32 | extent_of(at.where);
-}
-
 slot &slot_in(void *record, const field &of)
 {
     return *reinterpret_cast<slot *>(static_cast<char *>(record) + of.offset);
@@ -38,8 +33,7 @@ void store::implementation::look_for_work()
 {
     for (uint8_t tier = tier_dram; tier < tiers_max; tier++) {
         const uint64_t used = root->tiers[tier].used, then = used_then_[tier];
-        if (budgets[tier] != UINT64_MAX &&
-            std::max(used, then) - std::min(used, then) > budgets[tier] / 16)
+        if (std::max(used, then) - std::min(used, then) > budgets[tier] / 16)
             has_work_ = true;
     }
     if (has_work_)
@@ -54,6 +48,15 @@ void store::implementation::set_budget(uint8_t tier, uint64_t bytes)
     changed_.notify_all();
 }
 
+// No slot will lead to this copy.
+void store::implementation::forget_copy(const slot &copy)
+{
+    if (copy.tier == tier_pm) // commit() would have stored it there
+        return;
+    tiers[copy.tier]->free(copy.where);
+    unneeded_.insert(extent_key(copy.tier, copy.where));
+}
+
 // The slot changes, so copies of its value are void.
 void store::implementation::forget_prepared(slot *at)
 {
@@ -62,11 +65,8 @@ void store::implementation::forget_prepared(slot *at)
     if (found == prepared_.end())
         return;
     const prepared &one = found->second;
-    if (one.tier != tier_pm) {
-        tiers[one.tier]->free(one.place);
-        unneeded_.insert(uint64_t(one.tier) << 32 | extent_of(one.place));
-    }
-    set_pending(one.before.tier, one.tier, -int64_t(one.before.length));
+    forget_copy(one.after);
+    set_pending(one.before, one.after.tier, -1);
     prepared_bytes_ -= one.before.length;
     prepared_.erase(found);
 }
@@ -78,12 +78,11 @@ void store::implementation::publish()
         const auto node = prepared_.extract(prepared_.begin());
         slot &at = *node.key();
         const prepared &one = node.mapped();
-        set_pending(one.before.tier, one.tier, -int64_t(one.before.length));
+        set_pending(one.before, one.after.tier, -1);
         prepared_bytes_ -= one.before.length;
-        slot made = {one.place, XXH3_64bits(one.value.data(), one.value.size()), one.before.length,
-                     one.tier};
+        slot made = one.after;
         try {
-            if (one.tier == tier_pm)
+            if (made.tier == tier_pm)
                 made = place(tier_pm, one.value);
         } catch (const error &) { // no room in the container: the value stays where it is
             continue;
@@ -93,10 +92,10 @@ void store::implementation::publish()
     }
 }
 
-void store::implementation::set_pending(uint8_t from, uint8_t to, int64_t bytes)
+void store::implementation::set_pending(const slot &from, uint8_t to, int sign)
 {
-    pending_[from] -= bytes;
-    pending_[to] += bytes;
+    pending_[from.tier] -= sign * int64_t(from.length);
+    pending_[to] += sign * int64_t(from.length);
 }
 
 bool store::implementation::is_sparse(uint64_t key, const extent_state &extent) const
@@ -107,13 +106,13 @@ bool store::implementation::is_sparse(uint64_t key, const extent_state &extent) 
 
 uint8_t store::implementation::target_of(const slot &at, const field &of) const
 {
-    if (at.tier == tier_none || at.length == 0 || at.tier == tier_dram)
+    if (at.tier == tier_none || at.length == 0)
         return tier_none;
+    const auto used = [this](uint8_t tier) {
+        return root->tiers[tier].used + uint64_t(pending_[tier]);
+    };
+    const bool is_full = used(at.tier) > high_water(budgets[at.tier]);
     bool is_below = false; // the tiers looked at are below the value's
-    const uint64_t budget = budgets[at.tier];
-    const bool is_full =
-        budget != UINT64_MAX &&
-        root->tiers[at.tier].used + uint64_t(pending_[at.tier]) > budget - budget / 8;
     for (const std::string_view name : of.tiers) {
         if (name.empty())
             break;
@@ -122,17 +121,13 @@ uint8_t store::implementation::target_of(const slot &at, const field &of) const
             is_below = true;
             continue;
         }
-        const uint64_t room = budgets[tier],
-                       used = root->tiers[tier].used + uint64_t(pending_[tier]);
-        const uint64_t limit = room == UINT64_MAX ? UINT64_MAX
-                               : is_below         ? room - room / 8
-                                                  : room / 4 * 3;
-        if ((!is_below || is_full) && used + at.length <= limit)
+        const uint64_t limit = is_below ? high_water(budgets[tier]) : budgets[tier] / 4 * 3;
+        if ((!is_below || is_full) && used(tier) + at.length <= limit)
             return tier;
     }
     if (at.tier == tier_pm)
         return tier_none;
-    const auto extent = root->extents.find(extent_key(at));
+    const auto extent = root->extents.find(extent_key(at.tier, at.where));
     return is_sparse(extent->first, extent->second) ? at.tier : uint8_t(tier_none);
 }
 
@@ -148,7 +143,8 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
     }
     const schema &type = *types[cursor_type_];
     const auto state = types_.find(&type);
-    if (state == types_.end()) { // its library was loaded after the store was opened
+    // Its library may have been loaded after the store was opened.
+    if (state == types_.end() || std::ranges::none_of(type.fields(), &field::in_slot)) {
         cursor_type_++;
         return true;
     }
@@ -163,7 +159,7 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
             const uint8_t tier = target_of(at, one);
             if (tier == tier_none)
                 continue;
-            candidate next{&at, at, tier, {}};
+            candidate next{&at, tier, at, {}};
             if (at.tier == tier_pm) {
                 const auto *from = at.length <= slot_inline_max
                                        ? reinterpret_cast<const std::byte *>(&at.where)
@@ -171,8 +167,9 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
                 next.value.assign(from, from + at.length);
             }
             bytes += at.length;
-            set_pending(at.tier, tier, at.length); // until prepare() has it, or has given it up
+            set_pending(at, tier, 1); // until prepare() has given it up, or a commit has it
             in_flight_.insert(&at);
+            preparing_++;
             found.push_back(std::move(next));
         }
     });
@@ -181,36 +178,46 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
     return true;
 }
 
-// Copy a value, without the lock. A value that cannot be read stays where it is, for its reader to hear of.
+// Copy a value, without the lock. False: it cannot be read, or not be stored. Then it stays where it is, for its
+// reader to hear of.
+bool store::implementation::copy_value(candidate &one, slot &after)
+{
+    try {
+        const auto sum = [&] { return XXH3_64bits(one.value.data(), one.value.size()); };
+        after = {0, one.before.sum, one.before.length, one.tier};
+        if (one.before.tier == tier_pm) {
+            after.sum = sum();
+        } else {
+            one.value.resize(one.before.length);
+            if (!tiers[one.before.tier]->get(one.before.where, one.value) ||
+                sum() != one.before.sum)
+                return false;
+        }
+        if (one.tier != tier_pm)
+            after.where = tiers[one.tier]->set(one.value);
+        return true;
+    } catch (const error &) {
+        return false;
+    }
+}
+
 void store::implementation::prepare(candidate &one)
 {
-    prepared made{one.before, one.tier, 0, std::move(one.value)};
-    bool is_copied = false;
-    try {
-        if (one.before.tier != tier_pm) {
-            made.value.resize(one.before.length);
-            is_copied = tiers[one.before.tier]->get(one.before.where, made.value) &&
-                        XXH3_64bits(made.value.data(), made.value.size()) == one.before.sum;
-        } else {
-            is_copied = true;
-        }
-        if (is_copied && one.tier != tier_pm)
-            made.place = tiers[one.tier]->set(made.value);
-    } catch (const error &) {
-        is_copied = false;
-    }
+    slot after;
+    const bool is_copied = copy_value(one, after);
+    if (one.tier != tier_pm)
+        one.value = {};
     std::lock_guard guard(lock);
+    preparing_--;
     const bool is_same = in_flight_.erase(one.at) > 0;
-    if (!is_copied || !is_same) {
-        set_pending(one.before.tier, one.tier, -int64_t(one.before.length));
-        if (is_copied && one.tier != tier_pm) {
-            tiers[one.tier]->free(made.place);
-            unneeded_.insert(uint64_t(one.tier) << 32 | extent_of(made.place));
-        }
+    if (is_copied && is_same) {
+        prepared_bytes_ += one.before.length;
+        prepared_.emplace(one.at, prepared{one.before, after, std::move(one.value)});
         return;
     }
-    prepared_bytes_ += one.before.length;
-    prepared_.emplace(one.at, std::move(made));
+    set_pending(one.before, one.tier, -1);
+    if (is_copied)
+        forget_copy(after);
 }
 
 // Prepare some moves. False: a walk over all records has ended.

@@ -37,7 +37,6 @@ void *records::make(const std::function<void *()> &allocate)
     block *in = with_room;
     const uint32_t i = in->first_free();
     in->bits[i / 64] |= uint64_t(1) << i % 64;
-    count++;
     if (++in->used == in->capacity)
         with_room = in->next_with_room;
     return memset(in->record(i), 0, record_bytes);
@@ -48,7 +47,6 @@ void records::free(void *record)
     block *in = block_of(record);
     const uint32_t i = in->index(record);
     in->bits[i / 64] &= ~(uint64_t(1) << i % 64);
-    count--;
     if (in->used-- == in->capacity) {
         in->next_with_room = with_room;
         with_room = in;

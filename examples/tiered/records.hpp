@@ -110,8 +110,7 @@ template <class T> class objects
 /// Of one type, in the container.
 struct records {
     uint64_t record_bytes = 0;
-    uint64_t count = 0;
-    block *first = nullptr;     // all blocks, from old to new, as they lie in the file
+    block *first = nullptr; // all blocks, from old to new, as they lie in the file
     block *last = nullptr;
     block *with_room = nullptr; // those with free records
 

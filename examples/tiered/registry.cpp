@@ -70,10 +70,7 @@ store_root *current_root()
 
 void *allocate_in(store_root *root, size_t bytes)
 {
-    void *memory = pm_malloc(open_at(root).container.get(), bytes);
-    if (!memory)
-        throw error(errno, pm_errormsg());
-    return memory;
+    return open_at(root).allocate(bytes);
 }
 
 void release(void *memory) noexcept

@@ -28,12 +28,10 @@ pm::container opened(const fs::path &directory, const options &options)
     how.layout = layout;
     how.max_size = options.max_size;
     how.segment_size = block_bytes;
-    try {
+    return as_error([&] {
         return pm::container(
             options.container.empty() ? directory / container_name : options.container, how);
-    } catch (const pm::error &failure) {
-        throw error(failure.code().value(), failure.what());
-    }
+    });
 }
 
 const std::string &demand_name(const std::string &name)
@@ -75,15 +73,18 @@ store::implementation::~implementation()
     leave(this);
 }
 
+void *store::implementation::allocate(size_t bytes)
+{
+    void *memory = pm_malloc(container.get(), bytes);
+    return memory ? memory : throw error(errno, pm_errormsg());
+}
+
 // A crash may have come before the first commit.
 void store::implementation::open_root()
 {
     if (root)
         return;
-    void *memory = pm_malloc(container.get(), sizeof(store_root));
-    if (!memory)
-        throw error(errno, pm_errormsg());
-    root = new (memory) store_root();
+    root = new (allocate(sizeof(store_root))) store_root();
     container.set_root(root);
     for (const auto &[id, name] :
          {std::pair(tier_dram, "dram"), {tier_pm, "pm"}, {tier_disk, "disk"}})
@@ -214,7 +215,7 @@ void *store::root(const std::string &name, const char *kind, size_t bytes, make_
     const string key(name, in->in<char>());
     auto found = in->names.find(key);
     if (found == in->names.end()) {
-        void *memory = allocate_in(in, bytes);
+        void *memory = all_->allocate(bytes);
         make(memory, in);
         found = in->names.emplace(key, name_state{string(kind, in->in<char>()), memory}).first;
     }

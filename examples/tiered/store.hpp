@@ -76,6 +76,7 @@ class store
     /// All objects of a type, in any order.
     template <class T> objects<T> all() const { return objects<T>(first_block(T::durable_type())); }
     /// The object with an id that durable_id() returned in this run or an earlier one. EINVAL: none has it.
+    /// Linear in the megabytes of records of this type.
     template <class T> T find(uint64_t id) const
     {
         return T(static_cast<typename T::durable_record_type *>(find(T::durable_type(), id)));

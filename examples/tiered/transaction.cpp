@@ -6,25 +6,19 @@
 //      extent is discarded after the commit that made it 0 has returned, and not during a backup.
 //   3. The background changes nothing in the container. What it has prepared takes effect in commit(), where
 //      the slot is as it was.
+#include "tiered/directory.hpp"
 #include "tiered/registry.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 namespace tiered
 {
 namespace
 {
-
-uint64_t extent_key(uint8_t tier, uint64_t place)
-{
-    return uint64_t(tier) << 32 | extent_of(place);
-}
 
 std::string name_of(const schema &type, unsigned field, const void *at)
 {
@@ -34,35 +28,15 @@ std::string name_of(const schema &type, unsigned field, const void *at)
     return std::string(type.name()) + " " + id + ", field `" + std::string(one.name) + "`";
 }
 
-void sync_directory(const std::filesystem::path &path)
-{
-    const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool done = fd >= 0 && fsync(fd) == 0;
-    const int number = errno;
-    if (fd >= 0)
-        close(fd);
-    if (!done)
-        throw error(number, path.string() + ": cannot sync the directory: " + strerror(number));
-}
-
-void commit_container(pm::container &container)
-{
-    try {
-        container.commit();
-    } catch (const pm::error &failure) {
-        throw error(failure.code().value(), failure.what());
-    }
-}
-
 } // namespace
 
-// Values that may go elsewhere leave an eighth of a budget to those that may not.
 bool store::implementation::has_room(uint8_t tier, const slot &old, uint64_t bytes,
                                      bool may_move) const
 {
-    const uint64_t budget = budgets[tier], limit = may_move ? budget - budget / 8 : budget;
-    const uint64_t used = root->tiers[tier].used - (old.tier == tier ? old.length : 0);
-    return budget == UINT64_MAX || used + bytes <= limit;
+    const uint64_t own = old.tier == tier ? old.length : 0, used = root->tiers[tier].used - own;
+    if (bytes <= own) // also in a tier that is over its budget
+        return true;
+    return used + bytes <= (may_move ? high_water(budgets[tier]) : budgets[tier]);
 }
 
 // Store a value. No slot leads to it yet.
@@ -74,9 +48,7 @@ slot store::implementation::place(uint8_t tier, bytes value)
     if (tier == tier_pm && value.size() <= slot_inline_max) {
         memcpy(&made.where, value.data(), value.size());
     } else if (tier == tier_pm) {
-        void *memory = pm_malloc(container.get(), value.size());
-        if (!memory)
-            throw error(errno, pm_errormsg());
+        void *memory = allocate(value.size());
         memcpy(memory, value.data(), value.size());
         made.where = reinterpret_cast<uintptr_t>(memory);
     } else {
@@ -195,7 +167,7 @@ void store::implementation::commit()
     for (const auto &one : tiers)
         if (one)
             one->sync();
-    commit_container(container);
+    as_error([this] { container.commit(); });
     for (const location &one : dropped_)
         tiers[one.tier]->free(one.place);
     dropped_.clear();
@@ -213,11 +185,7 @@ void store::implementation::rollback()
         forget_prepared(prepared_.begin()->first);
     in_flight_.clear();
     cursor_ = nullptr; // its record may go
-    try {
-        container.rollback();
-    } catch (const pm::error &failure) {
-        throw error(failure.code().value(), failure.what());
-    }
+    as_error([this] { container.rollback(); });
     for (const location &one : set_) {
         tiers[one.tier]->free(one.place);
         unneeded_.insert(extent_key(one.tier, one.place));
@@ -228,14 +196,14 @@ void store::implementation::rollback()
     discard_unneeded();
 }
 
-// A value that was prepared may lie in an extent to which no slot leads yet.
+// A copy that is prepared, or being made, may lie in an extent to which no slot leads yet.
 void store::implementation::discard_unneeded()
 {
-    if (backups_ > 0)
+    if (backups_ > 0 || preparing_ > 0)
         return;
     std::set<uint64_t> wanted;
     for (const auto &[at, one] : prepared_)
-        wanted.insert(extent_key(one.tier, one.place));
+        wanted.insert(extent_key(one.after.tier, one.after.where));
     for (auto at = unneeded_.begin(); at != unneeded_.end();) {
         const uint64_t key = *at;
         if (wanted.contains(key)) {
@@ -257,39 +225,35 @@ void store::implementation::backup(const std::filesystem::path &to)
     namespace fs = std::filesystem;
     const fs::path unfinished = to.string() + ".new";
     std::error_code code;
-    fs::create_directory(unfinished, code);
-    if (code || fs::exists(to))
-        throw error(code ? code.value() : EEXIST, to.string() + ": cannot make a backup there: " +
-                                                      (code ? code.message() : "it exists") +
-                                                      "; choose another path");
+    if (fs::exists(to) || !fs::create_directory(unfinished, code))
+        throw error(code ? code.value() : EEXIST,
+                    to.string() + ": cannot make a backup there: " +
+                        (code ? code.message() : "it exists, or " + unfinished.string() + " does") +
+                        "; choose another path");
+    // Until this goes, no value of the copied container is discarded.
+    const std::shared_ptr<void> hold(nullptr, [this](void *) {
+        std::lock_guard guard(lock);
+        backups_--;
+        discard_unneeded();
+    });
     {
         std::lock_guard guard(lock);
         backups_++;
     }
-    std::exception_ptr failure;
     try {
-        container.copy(unfinished / "container.pm"); // first: no value of it is discarded now
-        for (uint8_t id = tier_dram; id < tiers_max; id++)
-            if (tiers[id])
-                tiers[id]->copy(unfinished / (id == tier_disk ? "values" : root->tiers[id].name));
-        sync_directory(unfinished);
-        fs::rename(unfinished, to);
-        sync_directory(fs::absolute(to).parent_path());
-    } catch (const pm::error &copying) {
-        failure = std::make_exception_ptr(error(copying.code().value(), copying.what()));
-    } catch (const fs::filesystem_error &copying) {
-        failure = std::make_exception_ptr(error(copying.code().value(), copying.what()));
+        as_error([&] {
+            container.copy(unfinished / "container.pm"); // before the values
+            for (uint8_t id = tier_dram; id < tiers_max; id++)
+                if (tiers[id])
+                    tiers[id]->copy(unfinished /
+                                    (id == tier_disk ? "values" : root->tiers[id].name));
+            sync_directory(unfinished);
+            fs::rename(unfinished, to);
+            sync_directory(fs::absolute(to).parent_path());
+        });
     } catch (...) {
-        failure = std::current_exception();
-    }
-    {
-        std::lock_guard guard(lock);
-        backups_--;
-        discard_unneeded();
-    }
-    if (failure) {
         fs::remove_all(unfinished, code);
-        std::rethrow_exception(failure);
+        throw;
     }
 }
 

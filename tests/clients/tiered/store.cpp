@@ -6,9 +6,11 @@
 #include "types.durable.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 using people::durable::person;
 
@@ -209,6 +211,15 @@ TEST_CASE("a field goes to the first of its tiers that has room; if none has, no
     message_of(ENOSPC, [&] { q.home().set_street("x"); });
     store.commit();
     REQUIRE(q.name() == std::string(299, 'n'));
+
+    store.set_budget("pm", 100); // less than is in use
+    message_of(ENOSPC, [&] { store.make<person>().set_name("x"); });
+    q.set_place("shorter");
+    p.set_place("");
+    p.home().set_street("");
+    store.commit();
+    REQUIRE(q.place() == "shorter");
+    REQUIRE(p.place().empty());
 }
 
 TEST_CASE("values move down under pressure, and up when there is room")
@@ -281,6 +292,84 @@ TEST_CASE("a value that is set while it is being moved is the one that stays")
     store.settle();
     for (size_t i = 0; i < expected.size(); i++)
         REQUIRE(all[i].place() == expected[i]);
+}
+
+namespace
+{
+
+// All values are in one extent, and the background waits when it has stored one.
+class OneExtent : public Remote
+{
+  public:
+    uint64_t set(tiered::bytes value) override
+    {
+        const uint64_t place = uint64_t(1) << 32 | next_++;
+        stored_[place].assign(value.begin(), value.end());
+        if (std::this_thread::get_id() != program_) {
+            has_copied = true;
+            while (waits)
+                std::this_thread::yield();
+        }
+        return place;
+    }
+    bool get(uint64_t place, std::span<std::byte> value) override
+    {
+        if (!stored_.contains(place))
+            throw tiered::error(EBADMSG, "the value is gone");
+        std::ranges::copy(stored_[place], value.begin());
+        return true;
+    }
+    void discard(uint32_t) override { stored_.clear(); }
+    bool is_full(uint32_t) const override { return false; }
+
+    std::atomic<bool> has_copied = false, waits = true;
+
+  private:
+    const std::thread::id program_ = std::this_thread::get_id();
+    uint32_t next_ = 0;
+    std::map<uint64_t, std::vector<std::byte>> stored_;
+};
+
+} // namespace
+
+TEST_CASE("an extent is not discarded while a copy that nobody knows yet lies there")
+{
+    using people::durable::note;
+    test::Directory directory;
+    const auto one = std::make_shared<OneExtent>();
+    tiered::store store(directory / "s", with(one));
+    const note moves = store.make<note>(), leaves = store.make<note>();
+    moves.set_text(std::string(5000, 't'));
+    leaves.set_other("other");
+    store.commit();
+    store.set_budget("pm", 1000);
+    while (!one->has_copied)
+        usleep(100);
+    leaves.set_other(""); // no slot leads to the extent any more
+    store.commit();
+    one->waits = false;
+    store.settle();
+    REQUIRE(store.usage_of("pm").bytes == 0);
+    REQUIRE(moves.text() == std::string(5000, 't'));
+}
+
+TEST_CASE("values move from memory to the disk, too")
+{
+    using people::durable::note;
+    test::Directory directory;
+    tiered::store store(directory / "s", with(std::make_shared<Remote>()));
+    const note one = store.make<note>();
+    one.set_draft(std::string(5000, 'd'));
+    store.commit();
+    REQUIRE(store.usage_of("dram").bytes == 5000);
+    store.set_budget("dram", 1000);
+    store.settle();
+    REQUIRE(store.usage_of("dram").bytes == 0);
+    REQUIRE(one.draft() == std::string(5000, 'd'));
+    store.set_budget("dram", UINT64_MAX);
+    store.settle();
+    REQUIRE(store.usage_of("disk").bytes == 0);
+    REQUIRE(one.draft() == std::string(5000, 'd'));
 }
 
 TEST_CASE("a file of values is deleted when nothing of it is needed, or little")
@@ -481,6 +570,7 @@ TEST_CASE("a backup has the container and the values of one commit")
         fill(all[3], 30, person()); // not committed
         store.backup(directory / "copy");
         message_of(EEXIST, [&] { store.backup(directory / "copy"); });
+        REQUIRE(!fs::exists(directory / "copy.new"));
         store.commit();
         for (const person p : all)
             store.destroy(p);

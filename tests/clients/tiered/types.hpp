@@ -36,6 +36,12 @@ struct PM_DURABLE person {
     address home;
 };
 
+struct PM_DURABLE note {
+    PM_TIER("pm", "remote") std::string text;
+    PM_TIER("remote") std::string other;
+    PM_TIER("dram", "disk") std::string draft;
+};
+
 } // namespace people
 
 // In the global namespace, for the crash tests.

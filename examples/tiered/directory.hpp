@@ -1,0 +1,15 @@
+// See files.cpp.
+#ifndef EXAMPLES_TIERED_DIRECTORY_HPP
+#define EXAMPLES_TIERED_DIRECTORY_HPP
+
+#include <filesystem>
+
+namespace tiered
+{
+
+/// What was made, renamed or deleted in a directory survives a power failure. Throws tiered::error.
+void sync_directory(const std::filesystem::path &path);
+
+} // namespace tiered
+
+#endif
