@@ -54,7 +54,7 @@ std::vector<Table> tiered_tables()
          .labels = {"what"},
          .peers = {"raw", "tiered", "profiled"},
          .ratios = {{"tiered", "raw"}, {"profiled", "tiered"}},
-         .targets = {{{"tiered", "raw"}, 1.1},
+         .targets = {{{"tiered", "raw"}, 1.1, false, {"read of a field"}},
                      {{"profiled", "tiered"}, 1.2, false, {"a point of k-means"}}}},
     };
 }

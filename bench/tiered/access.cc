@@ -30,8 +30,7 @@ template <class Each> double ns_of(size_t count, Each each)
 /* In turns, so that what the machine does meanwhile happens to both. */
 void run(const bench::Job &job)
 {
-    std::filesystem::remove_all(job.store());
-    tiered::store store(job.store(), job.options());
+    tiered::store store = job.open("access");
     std::vector<RawPerson> raw(objects);
     std::vector<bench::durable::select_person> durable;
     std::vector<const RawPerson *> pointers;

@@ -33,8 +33,8 @@ class PointSource
     std::mt19937_64 random_{1};
 };
 
-/* A graph: the in-degrees follow a power law (each node's targets are drawn by the square of a uniform number,
- * so that early nodes are popular), the features are uniform. */
+/* A graph. Features are uniform, and in-degrees follow a power law: the square of a uniform number draws each
+ * target, so that early nodes are popular. */
 constexpr size_t graph_nodes = 20'000, graph_degree = 5, features = 30, text_bytes = 2000;
 constexpr int feature_values = 10;
 

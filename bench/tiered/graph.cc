@@ -1,7 +1,7 @@
 /*
- * Graph search (George et al., section 4.2): find the nodes for which 1 to 5 features
- * have given values, and that have a neighbour for which the first of them has, too. NO-PM reads a file of
- * Protocol Buffers' messages and makes objects of them; ALL-PM and SELECT-PM open a store.
+ * Graph search (George et al., section 4.2). A query finds the nodes with given values of 1 to 5 features. Such a
+ * node must also have a neighbour with the given value of the first feature. NO-PM reads a file of Protocol
+ * Buffers' messages and makes objects of them. ALL-PM and SELECT-PM open a store.
  *
  *     PEER: make, no-pm, all-pm, select-pm
  */
@@ -84,16 +84,9 @@ void write(const Job &job)
     });
 }
 
-tiered::options options_of(const Job &job, const char *name)
-{
-    tiered::options options = job.options();
-    options.container = job.memory / name;
-    return options;
-}
-
 template <class Node> void make(const Job &job, const char *name)
 {
-    tiered::store store(job.file / name, options_of(job, name));
+    tiered::store store = job.open(name);
     auto &all = store.root<tiered::vector<Node>>("nodes");
     bench::GraphSource source;
     bench::make_objects(store, job.count, [&] {
@@ -109,7 +102,7 @@ template <class Node> void make(const Job &job, const char *name)
 template <class Node> void run(const Job &job, const char *name)
 {
     const uint64_t begin = bench::now_ns();
-    tiered::store store(job.file / name, options_of(job, name));
+    tiered::store store = job.open(name);
     search_all(job, store.root<tiered::vector<Node>>("nodes"), begin);
 }
 

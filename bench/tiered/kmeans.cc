@@ -1,7 +1,7 @@
 /*
- * k-means (George et al., section 4.1), with all memory that it wants, or with a limit that is less than the data. NO-PM reads a file of Protocol Buffers' messages
- * and makes objects of them, at the beginning; `no-pm-capped` at each pass, because memory does not hold the
- * objects. ALL-PM opens a store.
+ * k-means (George et al., section 4.1), once with enough memory, and once with less than the data take. NO-PM
+ * reads a file of Protocol Buffers' messages and makes objects of them. With too little memory it does so in
+ * each pass (`no-pm-capped`). ALL-PM opens a store.
  *
  *     PEER: make, no-pm, no-pm-capped, all-pm
  */
@@ -29,7 +29,7 @@ void make(const Job &job)
         message.mutable_coordinates()->Add(next.begin(), next.end());
     });
     bench::PointSource again;
-    tiered::store store(job.store(), job.options());
+    tiered::store store = job.open("points");
     bench::make_objects(store, job.count,
                         [&] { store.make<point>().set_coordinates(again.next()); });
 }
@@ -44,7 +44,7 @@ bench::Point point_of(const bench::stored::Point &message)
 double run(const Job &job)
 {
     if (job.peer == "all-pm") {
-        const tiered::store store(job.store(), job.options());
+        const tiered::store store = job.open("points");
         return bench::kmeans([&](auto each) {
             for (const point one : store.all<point>())
                 each(one.coordinates());

@@ -57,21 +57,9 @@ std::string name_of(const Job &job)
     return job.peer.substr(job.peer.rfind(' ') + 1);
 }
 
-std::filesystem::path store_of(const Job &job)
-{
-    return job.file / name_of(job);
-}
-
-tiered::options options_of(const Job &job)
-{
-    tiered::options options = job.options();
-    options.container = job.memory / name_of(job);
-    return options;
-}
-
 template <class Type> void make_tiered(const Job &job)
 {
-    tiered::store store(store_of(job), options_of(job));
+    tiered::store store = job.open(name_of(job));
     bench::PersonSource source;
     bench::make_objects(store, job.count, [&] {
         const bench::Person next = source.next();
@@ -85,7 +73,7 @@ template <class Type> void make_tiered(const Job &job)
 
 template <class Type> void scan_tiered(const Job &job)
 {
-    const tiered::store store(store_of(job), options_of(job));
+    const tiered::store store = job.open(name_of(job));
     report(job,
            [&] { return size_t(std::ranges::count(store.all<Type>(), wanted_age, &Type::age)); });
     // Bytes that the fields in persistent memory need, and what the container takes.
@@ -99,7 +87,7 @@ template <class Type> void scan_tiered(const Job &job)
     bench::emit({"person",
                  {"container"},
                  job.peer,
-                 double(std::filesystem::file_size(options_of(job).container)),
+                 double(std::filesystem::file_size(job.container(name_of(job)))),
                  "bytes"});
 }
 

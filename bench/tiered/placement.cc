@@ -1,7 +1,6 @@
 /*
- * One placement of a person's fields, of the sixteen that there are: it prints its number, the bytes that values
- * take in persistent memory, and the nanoseconds that the accesses take. Compiled once for each, and once to
- * count the accesses.
+ * Accesses to persons whose fields have one of the sixteen placements. It prints the placement's number, the bytes
+ * of values in persistent memory, and nanoseconds. Compiled once for each placement, and once to count accesses.
  *
  *     MEMORY-DIRECTORY FILE-DIRECTORY
  */

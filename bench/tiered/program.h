@@ -25,13 +25,16 @@ struct Job {
     size_t count;
 
     std::filesystem::path messages() const { return file / "messages"; }
-    tiered::options options() const
+    std::filesystem::path container(const std::string &store) const
+    {
+        return memory / (store + ".pm");
+    }
+    tiered::store open(const std::string &name) const
     {
         tiered::options options;
-        options.container = memory / "container.pm";
-        return options;
+        options.container = container(name);
+        return tiered::store(file / name, options);
     }
-    std::filesystem::path store() const { return file / "store"; }
 };
 
 inline uint64_t now_ns()

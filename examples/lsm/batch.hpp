@@ -16,8 +16,8 @@ namespace lsm
 
 using EachEntry = std::function<void(Sequence, Kind, std::string_view key, std::string_view value)>;
 
-// What a write is to do: one entry, or those of a batch. It refers to what the caller has, so that a value
-// is copied once on its way to a container.
+// The entries of a write: one, or all of a batch. Keys and values stay in the caller's memory. So a write
+// to a container copies each value once.
 class Entries
 {
   public:

@@ -19,8 +19,8 @@ namespace tiered
 
 struct store_root;
 
-/// The root of the store in which objects without a given one are made: of the one last opened, or of the
-/// innermost `use` of this thread.
+/// The store in which an allocator without a store allocates: the one of the innermost `use` of this thread,
+/// else the one last opened.
 store_root *current_root();
 
 void *allocate_in(store_root *root, size_t bytes); // throws tiered::error: ENOSPC

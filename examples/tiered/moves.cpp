@@ -178,8 +178,8 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
     return true;
 }
 
-// Copy a value, without the lock. False: it cannot be read, or not be stored. Then it stays where it is, for its
-// reader to hear of.
+// Copy a value, without the lock. False: it cannot be read, or not be stored. Then it stays where it is, for
+// its reader to hear of.
 bool store::implementation::copy_value(candidate &one, slot &after)
 {
     try {

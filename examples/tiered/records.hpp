@@ -1,5 +1,5 @@
-// Blocks of records, in the container. Records of one type lie close together, so that reading one field of
-// all objects reads little else; and they can be found without any collection.
+// Blocks of records, in the container. Records of one type lie close together. So a program that reads one
+// field of all objects reads little else, and finds all objects without a collection.
 //
 //     block: header | a bit for each record | records
 //

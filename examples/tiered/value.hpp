@@ -1,5 +1,5 @@
-// What a getter of a slot returns: the value where it is, if that is in memory, or a copy of its own. One in
-// the container is valid until the next commit or rollback, or until the field is set.
+// The result of a slot's getter. It shows a value in the container where the value lies, and is then valid
+// until the next commit or rollback, or until the field is set. It owns a copy of any other value.
 #ifndef EXAMPLES_TIERED_VALUE_HPP
 #define EXAMPLES_TIERED_VALUE_HPP
 

@@ -130,9 +130,10 @@ static void announce_converted(void *p, size_t size, size_t got, size_t n)
 /* Announce a text that ends within n bytes, or was cut off there. */
 static void announce_text(const char *p, size_t n)
 {
-    size_t length = in_arena(p) ? strnlen(p, n) : 0;
-    if (in_arena(p))
-        announce(p, length < n ? length + 1 : n);
+    if (!in_arena(p))
+        return;
+    size_t length = strnlen(p, n);
+    announce(p, length < n ? length + 1 : n);
 }
 
 /* Announce a time of `got` characters, with room for n. 0: it is empty, or n characters did not suffice, and

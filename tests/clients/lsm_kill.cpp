@@ -1,35 +1,15 @@
 // The LSM store beside SIGKILL. A child writes, and dies just before its n-th event. An event is a write to a
 // file, a sync, a change of a directory, or a commit of the container. So the child dies in every phase: in a
 // put, a move of a memtable, a flush, the freeing of nodes, a merge, an opening.
+#include "clients/dying.hpp"
 #include "clients/lsm_tiny.hpp"
 #include "common/process.hpp"
 #include "crash/spawn.hpp"
 
 #include <libpm.h>
 
-#include <atomic>
 #include <unistd.h>
 
-namespace
-{
-
-std::atomic<uint64_t> events_left{UINT64_MAX};
-
-void event()
-{
-    if (--events_left == 0)
-        kill(getpid(), SIGKILL);
-}
-
-} // namespace
-
-#define EVENT(result, name, parameters, arguments)                                                 \
-    extern "C" result __real_##name parameters;                                                    \
-    extern "C" result __wrap_##name parameters                                                     \
-    {                                                                                              \
-        event();                                                                                   \
-        return __real_##name arguments;                                                            \
-    }
 EVENT(ssize_t, pwrite, (int fd, const void *from, size_t bytes, off_t at), (fd, from, bytes, at))
 EVENT(int, fdatasync, (int fd), (fd))
 EVENT(int, rename, (const char *from, const char *to), (from, to))
@@ -85,8 +65,9 @@ TEST_CASE("after SIGKILL a store has every write that was acknowledged, and no g
     for (uint64_t round = 0; round < rounds(); round++) {
         const size_t mode = (first_mode + (changes ? random() : 0)) % all_modes.size();
         const uint64_t most = random() % 4 == 0 ? 60 : 3000; // often while it opens
-        test::Process child("writes_and_dies", {path, std::to_string(mode), std::to_string(acknowledged),
-                                                std::to_string(1 + random() % most)});
+        test::Process child("writes_and_dies",
+                            {path, std::to_string(mode), std::to_string(acknowledged),
+                             std::to_string(1 + random() % most)});
         for (std::string line; !(line = child.read_line()).empty();)
             acknowledged = std::stoull(line) + 1;
         const test::Ended ended = child.wait();

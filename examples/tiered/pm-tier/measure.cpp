@@ -52,8 +52,8 @@ class scratch
     fs::path path_;
 };
 
-// How to write `count` values of `length` bytes durably, and to read one. Reading returns something, so that it is
-// not optimised away.
+// How to write `count` values of `length` bytes durably, and to read one. Reading returns something, so that
+// it is not optimised away.
 struct subject {
     std::function<void(size_t count, size_t length)> write;
     std::function<void()> forget_caches;

@@ -1,5 +1,6 @@
 // The tiered store beside SIGKILL. A child changes accounts, and dies just before its n-th event: a write of a
 // value, a sync, a deletion of a file, a commit. So it dies within sets, moves between tiers, and openings.
+#include "clients/dying.hpp"
 #include "common/process.hpp"
 #include "crash/spawn.hpp"
 
@@ -7,32 +8,11 @@
 
 #include "remote.hpp"
 
-#include <atomic>
 #include <random>
 #include <unistd.h>
 
 using Account = durable::account;
 
-namespace
-{
-
-std::atomic<uint64_t> events_left{UINT64_MAX};
-
-void event()
-{
-    if (--events_left == 0)
-        kill(getpid(), SIGKILL);
-}
-
-} // namespace
-
-#define EVENT(result, name, parameters, arguments)                                                 \
-    extern "C" result __real_##name parameters;                                                    \
-    extern "C" result __wrap_##name parameters                                                     \
-    {                                                                                              \
-        event();                                                                                   \
-        return __real_##name arguments;                                                            \
-    }
 EVENT(ssize_t, pwrite, (int fd, const void *from, size_t bytes, off_t at), (fd, from, bytes, at))
 EVENT(int, fdatasync, (int fd), (fd))
 EVENT(int, unlink, (const char *path), (path))

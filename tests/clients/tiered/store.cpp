@@ -1,5 +1,5 @@
-// The tiered store: fields of every kind in every tier, transactions over all of them, and what happens when a
-// tier is full, or has lost a value.
+// The tiered store: fields of every kind in every tier, and transactions over all of them. Tiers get full, move
+// values, and lose values.
 #include "common/fixture.hpp"
 
 #include "remote.hpp"
