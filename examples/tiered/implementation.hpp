@@ -124,7 +124,8 @@ class store::implementation
     bool prepare_some();
     void run_background();
 
-    std::unordered_map<const schema *, type_state *> types_;
+    // Those that the program had when it opened the store; the list changes no more.
+    std::vector<std::pair<const schema *, type_state *>> types_;
     std::vector<location> dropped_, set_; // of this transaction
     std::set<uint64_t> emptied_;          // of this transaction: extents
     std::set<uint64_t> unneeded_;         // extents to discard

@@ -134,23 +134,20 @@ uint8_t store::implementation::target_of(const slot &at, const field &of) const
 // Look at some records. False: all have been looked at, and the walk begins anew.
 bool store::implementation::find_candidates(std::vector<candidate> &found)
 {
-    const auto &types = schema::all();
     std::lock_guard guard(lock);
-    if (cursor_type_ >= types.size()) {
+    if (cursor_type_ >= types_.size()) {
         cursor_type_ = 0;
         cursor_ = nullptr;
         return false;
     }
-    const schema &type = *types[cursor_type_];
-    const auto state = types_.find(&type);
-    // Its library may have been loaded after the store was opened.
-    if (state == types_.end() || std::ranges::none_of(type.fields(), &field::in_slot)) {
+    const auto &[type, state] = types_[cursor_type_];
+    if (std::ranges::none_of(type->fields(), &field::in_slot)) {
         cursor_type_++;
         return true;
     }
     uint64_t bytes = prepared_bytes_;
-    cursor_ = state->second->objects.walk_from(cursor_, records_at_once, [&](void *record) {
-        for (const field &one : type.fields()) {
+    cursor_ = state->objects.walk_from(cursor_, records_at_once, [&](void *record) {
+        for (const field &one : type->fields()) {
             if (!one.in_slot)
                 continue;
             slot &at = slot_in(record, one);

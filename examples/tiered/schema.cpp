@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <sstream>
 
 namespace tiered
@@ -9,10 +10,17 @@ namespace tiered
 namespace
 {
 
-std::vector<const schema *> &registry()
+// A library may be loaded, and enter its types, while another thread opens a store.
+struct type_list {
+    std::mutex lock;
+    std::vector<const schema *> schemas;
+};
+
+// Constructors of static objects use it, in any order.
+type_list &registry()
 {
-    static std::vector<const schema *> schemas;
-    return schemas;
+    static type_list types;
+    return types;
 }
 
 struct stored_field {
@@ -44,12 +52,14 @@ schema::schema(std::string_view name, size_t record_bytes, std::vector<field> fi
                access_counts *counts)
     : name_(name), record_bytes_(record_bytes), fields_(std::move(fields)), counts_(counts)
 {
-    registry().push_back(this);
+    std::lock_guard guard(registry().lock);
+    registry().schemas.push_back(this);
 }
 
-const std::vector<const schema *> &schema::all()
+std::vector<const schema *> schema::all()
 {
-    return registry();
+    std::lock_guard guard(registry().lock);
+    return registry().schemas;
 }
 
 std::string schema::text() const

@@ -46,7 +46,8 @@ class schema
     /// What differs, in words; empty if nothing does.
     std::string difference(std::string_view stored_text) const;
 
-    static const std::vector<const schema *> &all();
+    /// Those of libraries that are loaded later are not in it. Any thread may ask.
+    static std::vector<const schema *> all();
 
   private:
     const std::string_view name_;

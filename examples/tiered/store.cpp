@@ -1,6 +1,7 @@
 // The interface of a store: opening, objects, roots.
 #include "tiered/registry.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -141,13 +142,13 @@ void store::implementation::check_types()
                                          std::string(type->name()) + "`: " + difference +
                                          "; open it with a program of that version, and copy the "
                                          "objects to a new store");
-        types_[type] = &found->second;
+        types_.emplace_back(type, &found->second);
     }
 }
 
 type_state &store::implementation::state_of(const schema &type) const
 {
-    const auto found = types_.find(&type);
+    const auto found = std::ranges::find(types_, &type, [](const auto &one) { return one.first; });
     if (found == types_.end()) // its library was loaded later
         throw error(EINVAL, directory.string() + ": was opened before the type `" +
                                 std::string(type.name()) + "` was loaded; open it again");
