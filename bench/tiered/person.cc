@@ -71,24 +71,45 @@ template <class Type> void make_tiered(const Job &job)
     });
 }
 
-template <class Type> void scan_tiered(const Job &job)
+// What a C++ program has of a person in memory. No name and no place is too long to lie in its std::string.
+struct Plain {
+    int32_t age;
+    std::string name, place;
+};
+
+/** Bytes of persistent memory: of the values, of a plain struct, of all objects, of the container. */
+void report_memory(const Job &job, size_t image)
 {
-    const tiered::store store = job.open(name_of(job));
-    report(job,
-           [&] { return size_t(std::ranges::count(store.all<Type>(), wanted_age, &Type::age)); });
-    // Bytes that the fields in persistent memory need, and what the container takes.
+    const auto say = [&](const char *what, uint64_t bytes) {
+        bench::emit({"person_memory", {name_of(job)}, what, double(bytes), "bytes"});
+    };
     bench::PersonSource source;
-    uint64_t fields = 0;
+    uint64_t values = 0;
     for (size_t i = 0; i < job.count; i++) {
         const bench::Person next = source.next();
-        fields += sizeof next.age + next.name.size() + next.place.size();
+        values += sizeof next.age + next.name.size() + next.place.size() + image;
     }
-    bench::emit({"person", {"fields in persistent memory"}, job.peer, double(fields), "bytes"});
-    bench::emit({"person",
-                 {"container"},
-                 job.peer,
-                 double(std::filesystem::file_size(job.container(name_of(job)))),
-                 "bytes"});
+    say("values", values);
+    say("struct", job.count * (sizeof(Plain) + image));
+    const std::string path = job.container(name_of(job));
+    const pm::container container(path);
+    uint64_t objects = 0;
+    size_t bytes;
+    for (void *at = nullptr; (at = pm_next_object(container.get(), at, &bytes));)
+        objects += bytes;
+    say("objects", objects);
+    say("container", std::filesystem::file_size(path));
+}
+
+template <class Type> void scan_tiered(const Job &job, size_t image)
+{
+    {
+        const tiered::store store = job.open(name_of(job));
+        report(job, [&] {
+            return size_t(std::ranges::count(store.all<Type>(), wanted_age, &Type::age));
+        });
+    }
+    report_memory(job, image);
 }
 
 // ---- SQLite: the image in a table of its own
@@ -217,9 +238,10 @@ struct Peer {
 };
 
 constexpr Peer peers[] = {
-    {"all-pm", make_tiered<bench::durable::all_person>, scan_tiered<bench::durable::all_person>},
+    {"all-pm", make_tiered<bench::durable::all_person>,
+     [](const Job &job) { scan_tiered<bench::durable::all_person>(job, bench::image_bytes); }},
     {"select-pm", make_tiered<bench::durable::select_person>,
-     scan_tiered<bench::durable::select_person>},
+     [](const Job &job) { scan_tiered<bench::durable::select_person>(job, 0); }},
     {"sqlite", make_sqlite, scan_sqlite},
     {"rocksdb", make_rocksdb, scan_rocksdb},
 };

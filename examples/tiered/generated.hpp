@@ -14,7 +14,7 @@ template <class T> T get_scalar(const slot &from, const schema &type, unsigned f
 {
     T value{};
     if (from.tier == tier_pm) [[likely]]
-        memcpy(&value, &from.where, sizeof value);
+        memcpy(&value, from.value(), sizeof value);
     else if (from.tier != tier_none &&
              !store::read(from, std::as_writable_bytes(std::span(&value, 1)), type, field))
         value = {};
@@ -33,10 +33,7 @@ view<T> get_elements(const slot &from, const schema &type, unsigned field,
 {
     const size_t count = from.length / sizeof(T);
     if (from.tier == tier_pm) [[likely]] {
-        const void *at = from.length <= slot_inline_max
-                             ? &from.where
-                             : reinterpret_cast<const void *>(from.where);
-        return view<T>({static_cast<const T *>(at), count});
+        return view<T>({static_cast<const T *>(from.value()), count});
     }
     if (from.tier != tier_none) {
         auto copy = std::make_unique_for_overwrite<T[]>(count);

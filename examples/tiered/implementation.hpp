@@ -48,6 +48,8 @@ inline uint64_t extent_key(uint8_t tier, uint64_t place)
     return uint64_t(tier) << 32 | extent_of(place);
 }
 
+uint32_t sum_of(bytes value); // the low half of its XXH3
+
 /// Values that may go elsewhere leave an eighth of a budget to those that may not.
 constexpr uint64_t high_water(uint64_t budget)
 {
@@ -91,7 +93,7 @@ class store::implementation
 
   private:
     struct location {
-        uint8_t tier;
+        uint32_t tier;
         uint64_t place;
     };
     // A value to be moved to a tier, as the background found it.

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <xxhash.h>
 
 namespace tiered
 {
@@ -158,9 +157,7 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
                 continue;
             candidate next{&at, tier, at, {}};
             if (at.tier == tier_pm) {
-                const auto *from = at.length <= slot_inline_max
-                                       ? reinterpret_cast<const std::byte *>(&at.where)
-                                       : reinterpret_cast<const std::byte *>(at.where);
+                const auto *from = static_cast<const std::byte *>(at.value());
                 next.value.assign(from, from + at.length);
             }
             bytes += at.length;
@@ -180,14 +177,14 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
 bool store::implementation::copy_value(candidate &one, slot &after)
 {
     try {
-        const auto sum = [&] { return XXH3_64bits(one.value.data(), one.value.size()); };
-        after = {0, one.before.sum, one.before.length, one.tier};
+        after = one.before;
+        after.tier = one.tier;
         if (one.before.tier == tier_pm) {
-            after.sum = sum();
+            after.sum = sum_of(one.value);
         } else {
             one.value.resize(one.before.length);
             if (!tiers[one.before.tier]->get(one.before.where, one.value) ||
-                sum() != one.before.sum)
+                sum_of(one.value) != one.before.sum)
                 return false;
         }
         if (one.tier != tier_pm)

@@ -12,7 +12,7 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr const char *layout = "tiered/1 libstdc++";
+constexpr const char *layout = "tiered/2 libstdc++";
 constexpr const char *container_name = "container.pm", *values_name = "values";
 
 pm::container opened(const fs::path &directory, const options &options)

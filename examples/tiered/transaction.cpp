@@ -30,6 +30,11 @@ std::string name_of(const schema &type, unsigned field, const void *at)
 
 } // namespace
 
+uint32_t sum_of(bytes value)
+{
+    return static_cast<uint32_t>(XXH3_64bits(value.data(), value.size()));
+}
+
 bool store::implementation::has_room(uint8_t tier, const slot &old, uint64_t bytes,
                                      bool may_move) const
 {
@@ -46,14 +51,14 @@ slot store::implementation::place(uint8_t tier, bytes value)
     made.tier = tier;
     made.length = static_cast<uint32_t>(value.size());
     if (tier == tier_pm && value.size() <= slot_inline_max) {
-        memcpy(&made.where, value.data(), value.size());
+        memcpy(made.value(), value.data(), value.size());
     } else if (tier == tier_pm) {
         void *memory = allocate(value.size());
         memcpy(memory, value.data(), value.size());
         made.where = reinterpret_cast<uintptr_t>(memory);
     } else {
         made.where = tiers[tier]->set(value);
-        made.sum = XXH3_64bits(value.data(), value.size());
+        made.sum = sum_of(value);
     }
     return made;
 }
@@ -101,10 +106,11 @@ void store::implementation::drop(slot &old)
 void store::implementation::set(slot &to, bytes value, const schema &type, unsigned field)
 {
     const auto &of = type.fields()[field];
-    if (value.size() > UINT32_MAX)
+    if (value.size() > value_bytes_max)
         throw error(EFBIG, name_of(type, field, &to) + ": a value has " +
-                               std::to_string(value.size()) +
-                               " bytes; at most 4294967295 are possible");
+                               std::to_string(value.size()) + " bytes; at most " +
+                               std::to_string(value_bytes_max) +
+                               " are possible; divide it among several objects");
     std::lock_guard guard(lock);
     forget_prepared(&to);
     std::string reasons;
@@ -116,8 +122,7 @@ void store::implementation::set(slot &to, bytes value, const schema &type, unsig
             continue;
         }
         if (tier == tier_pm && to.tier == tier_pm && to.length == value.size()) {
-            memcpy(value.size() > slot_inline_max ? reinterpret_cast<void *>(to.where) : &to.where,
-                   value.data(), value.size());
+            memcpy(to.value(), value.data(), value.size());
             return;
         }
         slot made;
@@ -150,7 +155,7 @@ bool store::implementation::read(const slot &from, std::span<std::byte> value, c
     try {
         if (!tiers[from.tier]->get(from.where, value))
             return false;
-        if (XXH3_64bits(value.data(), value.size()) != from.sum)
+        if (sum_of(value) != from.sum)
             throw error(EBADMSG, tiers[from.tier]->name_of(from.where) +
                                      ": the value is not the one that was stored");
         return true;

@@ -143,6 +143,34 @@ TEST_CASE("objects have what was set, in this run and in the next")
     REQUIRE(count == 21);
 }
 
+TEST_CASE("a value may have any length up to its limit, whatever length it had")
+{
+    test::Directory directory;
+    tiered::store store(directory / "s", with(std::make_shared<Remote>()));
+    const auto one = store.make<people::durable::note>();
+    const auto text = [](size_t length) { return std::string(length, char('a' + length)); };
+    // Up to 12 bytes lie in the slot.
+    for (const size_t before : {0, 1, 11, 12, 13, 16, 17})
+        for (const size_t after : {0, 1, 11, 12, 13, 16, 17}) {
+            INFO(before << " to " << after);
+            one.set_text(text(before));
+            store.commit();
+            one.set_text(text(after));
+            REQUIRE(one.text() == text(after));
+            store.rollback();
+            REQUIRE(one.text() == text(before));
+            one.set_text(text(after));
+            store.commit();
+            REQUIRE(one.text() == text(after));
+        }
+    const std::string most(tiered::value_bytes_max, 'm');
+    one.set_other(most);
+    REQUIRE(one.other() == most);
+    const std::string message = message_of(EFBIG, [&] { one.set_other(most + "!"); });
+    CHECK(says(message, {"field `other`", "268435456 bytes", "268435455", "divide"}));
+    REQUIRE(one.other() == most);
+}
+
 TEST_CASE("what is not committed is gone, in all tiers")
 {
     test::Directory directory;
