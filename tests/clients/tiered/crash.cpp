@@ -2,29 +2,56 @@
 //
 //     tiered_crash FILE set        fields in the record and in slots are set, objects are made and destroyed
 //     tiered_crash FILE insert     collections grow, and lose elements
+//     tiered_crash FILE move       values leave the container, and come back, as its budget changes
 //     tiered_crash --check FILE CASE     does it have what it was said to have, or the next step?
-#include "remote.hpp"
 #include "types.durable.hpp"
 
 #include "clients/promised.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 
 using Account = durable::account;
+using Note = people::durable::note;
 
 namespace
 {
 
-constexpr uint64_t steps = 12, accounts = 3;
+constexpr uint64_t steps = 12, accounts = 3, notes = 5;
+
+std::string owner_of(uint64_t step)
+{
+    return step == 0 ? "" : std::to_string(step) + std::string(step * 97 % 500, 'o');
+}
+
+// A tier that need not store anything, as each value begins with the number of its step. So every state of
+// the container has the values that it wants.
+class Known : public tiered::tier
+{
+  public:
+    void keep(const std::set<uint32_t> &) override {}
+    uint64_t set(tiered::bytes value) override
+    {
+        return strtoull(reinterpret_cast<const char *>(value.data()), nullptr, 10);
+    }
+    bool get(uint64_t place, std::span<std::byte> value) override
+    {
+        memcpy(value.data(), owner_of(place).data(), value.size());
+        return true;
+    }
+    void discard(uint32_t) override {}
+    bool is_full(uint32_t) const override { return false; }
+    std::string name_of(uint64_t) const override { return "known"; }
+};
 
 tiered::options options_of(const std::string &path)
 {
     tiered::options options;
     options.container = path;
     options.max_size = 64 << 20;
-    options.tiers["remote"] = std::make_shared<Remote>();
+    options.tiers["remote"] = std::make_shared<Known>();
     return options;
 }
 
@@ -39,15 +66,11 @@ void said(uint64_t step)
     fflush(stdout);
 }
 
-std::string owner_of(uint64_t step)
-{
-    return step == 0 ? "" : std::to_string(step) + std::string(step * 97 % 500, 'o');
-}
-
 using Accounts = tiered::vector<Account>;
 using Names = tiered::map<tiered::string, uint64_t>;
 using Numbers = tiered::hash_map<uint64_t, tiered::string>;
 using List = tiered::list<uint64_t>;
+using Notes = tiered::vector<Note>;
 
 // ---- What one step does, and what a store has after some steps
 
@@ -118,6 +141,28 @@ bool has_inserted(tiered::store &store, uint64_t made)
            });
 }
 
+void move(tiered::store &store, uint64_t step)
+{
+    auto &all = store.root<Notes>("notes");
+    while (all.size() < notes)
+        all.push_back(store.make<Note>());
+    all[step % notes].set_text(owner_of(step));
+    store.set_budget("pm", step % 2 ? 300 : 1 << 20);
+}
+
+bool has_moved(tiered::store &store, uint64_t made)
+{
+    const auto &all = store.root<Notes>("notes");
+    for (uint64_t i = 0; i < all.size(); i++) {
+        uint64_t last = made;
+        while (last > 0 && last % notes != i)
+            last--;
+        if (all[i].text() != owner_of(last))
+            return false;
+    }
+    return all.size() == (made == 0 ? 0 : notes);
+}
+
 struct Case {
     void (*make)(tiered::store &, uint64_t);
     bool (*has)(tiered::store &, uint64_t);
@@ -125,7 +170,9 @@ struct Case {
 
 Case case_of(const std::string &name)
 {
-    return name == "set" ? Case{set, has_set} : Case{insert, has_inserted};
+    return name == "set"    ? Case{set, has_set}
+           : name == "move" ? Case{move, has_moved}
+                            : Case{insert, has_inserted};
 }
 
 void run(const std::string &path, Case one)
@@ -134,7 +181,7 @@ void run(const std::string &path, Case one)
     for (uint64_t step = 1; step <= steps; step++) {
         said(step - 1);
         one.make(store, step);
-        store.commit();
+        store.settle();
     }
     said(steps);
 }

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using people::durable::person;
 
@@ -618,7 +620,7 @@ TEST_CASE("a backup has the container and the values of one commit")
     }
 }
 
-TEST_CASE("a schema says what differs from another version")
+TEST_CASE("a store that another version of a type has written is refused, in words")
 {
     using tiered::field;
     const std::vector<field> before = {{"age", "int", 0, false, {}},
@@ -627,17 +629,28 @@ TEST_CASE("a schema says what differs from another version")
     const std::vector<field> after = {{"age", "long", 0, false, {}},
                                       {"name", "std::string", 8, false, {"pm"}},
                                       {"young", "int", 40, false, {}}};
-    // A store that is open already does not know these types, and goes on.
     test::Directory directory;
     tiered::options options = with(std::make_shared<Remote>());
     options.budgets["pm"] = 1 << 20;
+    const pid_t other = fork(); // a program that has the version before
+    if (other == 0) {
+        static const tiered::schema older("test::changing", 48, before, nullptr);
+        tiered::store(directory / "old", options).commit();
+        _exit(0);
+    }
+    int status = -1;
+    REQUIRE(waitpid(other, &status, 0) == other);
+    REQUIRE(status == 0);
+    // A store that is open already does not know the type, and goes on.
     tiered::store open(directory / "s", options);
-    static const tiered::schema first("test::version", 48, before, nullptr);
-    REQUIRE(first.difference(first.text()).empty());
-    static const tiered::schema second("test::other_version", 48, after, nullptr);
-    const std::string text = second.difference(first.text());
+    static const tiered::schema newer("test::changing", 48, after, nullptr);
+    REQUIRE(newer.difference(newer.text()).empty());
+    open.settle();
+    const std::string text =
+        message_of(EMEDIUMTYPE, [&] { tiered::store(directory / "old", options); });
     INFO(text);
     CHECK(
-        says(text, {"`age` was `int` and is `long`", "`name` was in the slot and is in the record",
-                    "`young` is new", "`old` is gone"}));
+        says(text, {"/old: was written by another version of `test::changing`",
+                    "`age` was `int` and is `long`", "`name` was in the slot and is in the record",
+                    "`young` is new", "`old` is gone", "open it with a program of that version"}));
 }
