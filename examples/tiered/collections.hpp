@@ -10,7 +10,10 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -30,7 +33,6 @@ template <class T> class allocator
 {
   public:
     using value_type = T;
-    using propagate_on_container_move_assignment = std::true_type;
 
     allocator() : root_(current_root()) {}
     explicit allocator(store_root *root) : root_(root) {}
@@ -38,6 +40,13 @@ template <class T> class allocator
 
     T *allocate(size_t count) { return static_cast<T *>(allocate_in(root_, count * sizeof(T))); }
     void deallocate(T *memory, size_t) noexcept { release(memory); }
+
+    /// Strings and collections within a collection are of its store, too.
+    template <class U, class... Arguments> void construct(U *at, Arguments &&...arguments)
+    {
+        std::uninitialized_construct_using_allocator(at, *this,
+                                                     std::forward<Arguments>(arguments)...);
+    }
 
     store_root *root() const { return root_; }
     template <class U> bool operator==(const allocator<U> &other) const
@@ -68,6 +77,16 @@ template <class K, class T, class Less = std::less<>>
 using map = std::map<K, T, Less, allocator<std::pair<const K, T>>>;
 template <class K, class T, class Hash = hash<K>, class Equal = std::equal_to<>>
 using hash_map = std::unordered_map<K, T, Hash, Equal, allocator<std::pair<const K, T>>>;
+
+/// False for what has no meaning in the next run: pointers, and collections that allocate elsewhere.
+template <class T> constexpr bool can_last = !std::is_pointer_v<T>;
+template <class A, class B>
+constexpr bool can_last<std::pair<A, B>> = can_last<std::remove_const_t<A>> && can_last<B>;
+template <class T>
+    requires requires { typename T::allocator_type; }
+constexpr bool can_last<T> =
+    can_last<typename T::value_type> &&
+    std::is_same_v<typename T::allocator_type, allocator<typename T::allocator_type::value_type>>;
 
 } // namespace tiered
 

@@ -107,8 +107,6 @@ class file_tier : public tier
     {
         const uint32_t number = extent_of(place);
         const file_ref from = opened(number);
-        if (from->fd() < 0)
-            fail(path_of(number), "cannot open the file of a value", ENOENT);
         const auto offset = static_cast<off_t>(static_cast<uint32_t>(place));
         for (size_t done = 0; done < value.size();) {
             const ssize_t n = pread(from->fd(), value.data() + done, value.size() - done,
@@ -171,9 +169,7 @@ class file_tier : public tier
                 continue;
             const fs::path path = to / entry.path().filename();
             fs::copy_file(entry.path(), path);
-            const file copied(path, O_RDONLY);
-            if (copied.fd() < 0 || fdatasync(copied.fd()) != 0)
-                fail(path, "cannot sync the copy of a value file", errno);
+            sync_file(path);
         }
         sync_directory(to);
     }
@@ -227,8 +223,9 @@ class file_tier : public tier
         if (readers_.size() >= open_files_max)
             readers_.clear();
         auto file_read = std::make_shared<file>(path_of(number), O_RDONLY);
-        if (file_read->fd() >= 0)
-            readers_.emplace(number, file_read);
+        if (file_read->fd() < 0)
+            fail(path_of(number), "cannot open the file of a value", errno);
+        readers_.emplace(number, file_read);
         return file_read;
     }
 
@@ -251,6 +248,13 @@ void sync_directory(const fs::path &path)
     const file directory(path, O_RDONLY | O_DIRECTORY);
     if (directory.fd() < 0 || fsync(directory.fd()) != 0)
         fail(path, "cannot sync the directory", errno);
+}
+
+void sync_file(const fs::path &path)
+{
+    const file written(path, O_RDONLY);
+    if (written.fd() < 0 || fdatasync(written.fd()) != 0)
+        fail(path, "cannot sync the file", errno);
 }
 
 std::shared_ptr<tier> make_file_tier(const fs::path &directory)

@@ -34,8 +34,10 @@ struct store_root {
 
     struct tier_state {
         char name[32];
-        uint64_t used; // bytes of values
+        uint64_t used;     // bytes of values
+        uint64_t lost_end; // of a volatile tier: values of extents below went with their process
     } tiers[tiers_max]{};
+    uint64_t identity = 0;               // the directory of value files has the same
     map<uint64_t, extent_state> extents; // by tier << 32 | extent
     map<string, type_state> types;
     map<string, name_state> names;
@@ -71,13 +73,15 @@ class store::implementation
 
     void *allocate(size_t bytes); // in the container; ENOSPC
     bool has(const void *address) const { return pm_contains(container.get(), address); }
-    void commit();
+    size_t commit(); // returns how many values have moved
     void rollback();
     void set(slot &to, bytes value, const schema &type, unsigned field);
-    void drop(slot &old); // and make it empty
+    void drop(slot &old) { pm_free(forget_value(old)); } // and make it empty
     bool read(const slot &from, std::span<std::byte> value, const schema &type,
               unsigned field) const;
     type_state &state_of(const schema &type) const;
+    void demand_record(const void *record,
+                       const schema &type) const; // EINVAL: it is none of this type
     uint8_t tier_id(std::string_view name) const; // EINVAL: unknown
     std::string usage_text(uint8_t tier) const;
     void settle();
@@ -96,8 +100,9 @@ class store::implementation
         uint32_t tier;
         uint64_t place;
     };
-    // A value to be moved to a tier, as the background found it.
+    // A value to be moved to a tier, as it was found.
     struct candidate {
+        candidate(slot &at, uint8_t tier);
         slot *at;
         uint8_t tier;
         slot before;
@@ -105,21 +110,37 @@ class store::implementation
     };
 
     void open_root();
+    void check_directory(const std::filesystem::path &container_path);
     void open_tiers(const options &options);
+    std::set<uint32_t> extents_to_keep(uint8_t tier);
     void check_types();
     bool has_room(uint8_t tier, const slot &old, uint64_t bytes, bool may_move) const;
     slot place(uint8_t tier, bytes value);
-    void replace(slot &to, const slot &made);
+    void *replace(slot &to, const slot &made);
     void count_live(uint8_t tier, uint64_t place, int64_t bytes, bool is_new);
+    bool is_lost(const slot &at) const
+    {
+        return extent_of(at.where) < root->tiers[at.tier].lost_end;
+    }
+    void *install(slot &to, const slot &made);
+    void *forget_value(slot &from);
+    void free_values();
     void forget_copy(const slot &copy);
     void forget_prepared(slot *at);
-    void publish();
+    size_t publish(); // returns how many values have moved
     void discard_unneeded();
 
     void set_pending(const slot &from, uint8_t to, int sign);
     bool is_sparse(uint64_t key, const extent_state &extent) const;
     void look_for_work();
-    uint8_t target_of(const slot &at, const field &of) const; // tier_none: it may stay
+    uint64_t use_to_be(uint8_t tier) const
+    {
+        return root->tiers[tier].used + uint64_t(pending_[tier]);
+    }
+    uint8_t target_of(const slot &at, const field &of,
+                      bool is_full) const; // tier_none: it may stay
+    bool make_room(uint8_t tier, uint64_t bytes);
+    void move_now(slot &at, const field &of);
     bool find_candidates(std::vector<candidate> &found);
     bool copy_value(candidate &one, slot &after);
     void prepare(candidate &one);
@@ -129,9 +150,11 @@ class store::implementation
     // Those that the program had when it opened the store; the list changes no more.
     std::vector<std::pair<const schema *, type_state *>> types_;
     std::vector<location> dropped_, set_; // of this transaction
-    std::set<uint64_t> emptied_;          // of this transaction: extents
-    std::set<uint64_t> unneeded_;         // extents to discard
-    unsigned backups_ = 0;                // nothing is discarded meanwhile
+    std::vector<location> to_free_;       // of transactions before, and not during a backup
+    std::vector<void *> moved_out_; // of the container in this transaction; a getter may show it
+    std::set<uint64_t> emptied_;    // of this transaction: extents
+    std::set<uint64_t> unneeded_;   // extents to discard
+    unsigned backups_ = 0;          // nothing is discarded meanwhile
 
     std::unordered_map<slot *, prepared> prepared_;
     std::unordered_set<slot *> in_flight_; // candidates that nobody has changed since

@@ -51,6 +51,8 @@ class memory_tier : public tier
 
     bool is_full(uint32_t) const override { return false; } // nothing to gain
 
+    bool is_volatile() const override { return true; }
+
     std::string name_of(uint64_t) const override { return "memory"; }
 
   private:

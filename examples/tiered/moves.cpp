@@ -52,7 +52,7 @@ void store::implementation::forget_copy(const slot &copy)
 {
     if (copy.tier == tier_pm) // commit() would have stored it there
         return;
-    tiers[copy.tier]->free(copy.where);
+    to_free_.push_back({copy.tier, copy.where});
     unneeded_.insert(extent_key(copy.tier, copy.where));
 }
 
@@ -71,8 +71,45 @@ void store::implementation::forget_prepared(slot *at)
 }
 
 // Let all prepared moves take effect.
-void store::implementation::publish()
+// Let values that may lie elsewhere leave `tier` in this transaction, until `bytes` more have room. A getter
+// may show one of them, so its memory goes with the commit.
+bool store::implementation::make_room(uint8_t tier, uint64_t bytes)
 {
+    const uint64_t budget = budgets[tier];
+    const auto has_room = [&](uint64_t spare) {
+        return root->tiers[tier].used + bytes + spare <= budget;
+    };
+    const uint64_t spare = budget / 16; // so that not each value needs a walk
+    for (const auto &[type, state] : types_)
+        for (void *at = state->objects.walk_from(nullptr, 0, {}); at && !has_room(spare);)
+            at = state->objects.walk_from(at, records_at_once, [&, &type = type](void *record) {
+                for (const field &one : type->fields())
+                    if (one.in_slot && slot_in(record, one).tier == tier && !has_room(spare))
+                        move_now(slot_in(record, one), one);
+            });
+    return has_room(0);
+}
+
+void store::implementation::move_now(slot &at, const field &of)
+{
+    const uint8_t tier = target_of(at, of, true);
+    if (tier == tier_none || tier == at.tier)
+        return;
+    candidate one(at, tier);
+    slot made;
+    if (!copy_value(one, made))
+        return;
+    try {
+        moved_out_.push_back(install(at, tier == tier_pm ? place(tier, one.value) : made));
+    } catch (const error &) { // no room there: it stays
+    }
+}
+
+size_t store::implementation::publish()
+{
+    for (void *memory : std::exchange(moved_out_, {}))
+        pm_free(memory);
+    size_t moved = 0;
     while (!prepared_.empty()) {
         const auto node = prepared_.extract(prepared_.begin());
         slot &at = *node.key();
@@ -83,12 +120,14 @@ void store::implementation::publish()
         try {
             if (made.tier == tier_pm)
                 made = place(tier_pm, one.value);
+            pm_free(install(at, made));
         } catch (const error &) { // no room in the container: the value stays where it is
             continue;
         }
-        replace(at, made);
+        moved++;
         has_work_ = true; // there may be more than one commit publishes
     }
+    return moved;
 }
 
 void store::implementation::set_pending(const slot &from, uint8_t to, int sign)
@@ -103,14 +142,11 @@ bool store::implementation::is_sparse(uint64_t key, const extent_state &extent) 
            tiers[key >> 32]->is_full(static_cast<uint32_t>(key));
 }
 
-uint8_t store::implementation::target_of(const slot &at, const field &of) const
+// `is_full`: the value must leave its tier, if another has room.
+uint8_t store::implementation::target_of(const slot &at, const field &of, bool is_full) const
 {
-    if (at.tier == tier_none || at.length == 0)
+    if (at.tier == tier_none || at.length == 0 || is_lost(at))
         return tier_none;
-    const auto used = [this](uint8_t tier) {
-        return root->tiers[tier].used + uint64_t(pending_[tier]);
-    };
-    const bool is_full = used(at.tier) > high_water(budgets[at.tier]);
     bool is_below = false; // the tiers looked at are below the value's
     for (const std::string_view name : of.tiers) {
         if (name.empty())
@@ -121,7 +157,7 @@ uint8_t store::implementation::target_of(const slot &at, const field &of) const
             continue;
         }
         const uint64_t limit = is_below ? high_water(budgets[tier]) : budgets[tier] / 4 * 3;
-        if ((!is_below || is_full) && used(tier) + at.length <= limit)
+        if ((!is_below || is_full) && use_to_be(tier) + at.length <= limit)
             return tier;
     }
     if (at.tier == tier_pm)
@@ -152,14 +188,11 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
             slot &at = slot_in(record, one);
             if (bytes >= prepared_bytes_max || prepared_.contains(&at))
                 continue;
-            const uint8_t tier = target_of(at, one);
+            const uint8_t tier =
+                target_of(at, one, use_to_be(at.tier) > high_water(budgets[at.tier]));
             if (tier == tier_none)
                 continue;
-            candidate next{&at, tier, at, {}};
-            if (at.tier == tier_pm) {
-                const auto *from = static_cast<const std::byte *>(at.value());
-                next.value.assign(from, from + at.length);
-            }
+            candidate next(at, tier);
             bytes += at.length;
             set_pending(at, tier, 1); // until prepare() has given it up, or a commit has it
             in_flight_.insert(&at);
@@ -172,6 +205,15 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
     return true;
 }
 
+store::implementation::candidate::candidate(slot &at, uint8_t tier)
+    : at(&at), tier(tier), before(at)
+{
+    if (at.tier != tier_pm)
+        return;
+    const auto *from = static_cast<const std::byte *>(at.value());
+    value.assign(from, from + at.length);
+}
+
 // Copy a value, without the lock. False: it cannot be read, or not be stored. Then it stays where it is, for
 // its reader to hear of.
 bool store::implementation::copy_value(candidate &one, slot &after)
@@ -179,6 +221,7 @@ bool store::implementation::copy_value(candidate &one, slot &after)
     try {
         after = one.before;
         after.tier = one.tier;
+        after.where = 0;
         if (one.before.tier == tier_pm) {
             after.sum = sum_of(one.value);
         } else {
@@ -190,7 +233,7 @@ bool store::implementation::copy_value(candidate &one, slot &after)
         if (one.tier != tier_pm)
             after.where = tiers[one.tier]->set(one.value);
         return true;
-    } catch (const error &) {
+    } catch (const std::exception &) {
         return false;
     }
 }
@@ -247,18 +290,13 @@ void store::implementation::run_background()
 
 void store::implementation::settle()
 {
-    for (bool moves = true; moves;) {
-        {
-            std::lock_guard turn(moving_);
-            cursor_type_ = 0;
-            cursor_ = nullptr;
-            while (prepare_some())
-                ;
-            std::lock_guard guard(lock);
-            moves = !prepared_.empty();
-        }
-        commit();
-    }
+    do {
+        std::lock_guard turn(moving_);
+        cursor_type_ = 0;
+        cursor_ = nullptr;
+        while (prepare_some())
+            ;
+    } while (commit() > 0);
 }
 
 } // namespace tiered

@@ -28,4 +28,11 @@ template <class Record> class object
 
 } // namespace tiered
 
+/// So that objects can be keys of hash tables.
+template <class T>
+    requires requires { typename T::durable_record_type; }
+struct std::hash<T> {
+    size_t operator()(const T &object) const { return object.durable_id(); }
+};
+
 #endif

@@ -29,14 +29,14 @@ void *records::make(const std::function<void *()> &allocate)
     if (!with_room) {
         const uint32_t capacity = capacity_of(record_bytes);
         auto *made = static_cast<block *>(allocate());
-        *made = {nullptr, nullptr, record_bytes, capacity, 0};
-        memset(made->bits, 0, block::start(capacity) - sizeof(block));
+        *made = {nullptr, nullptr, this, record_bytes, capacity, 0};
+        memset(made->bits(), 0, block::start(capacity) - sizeof(block));
         (first ? last->next : first) = made;
         last = with_room = made;
     }
     block *in = with_room;
     const uint32_t i = in->first_free();
-    in->bits[i / 64] |= uint64_t(1) << i % 64;
+    in->bits()[i / 64] |= uint64_t(1) << i % 64;
     if (++in->used == in->capacity)
         with_room = in->next_with_room;
     return memset(in->record(i), 0, record_bytes);
@@ -46,7 +46,7 @@ void records::free(void *record)
 {
     block *in = block_of(record);
     const uint32_t i = in->index(record);
-    in->bits[i / 64] &= ~(uint64_t(1) << i % 64);
+    in->bits()[i / 64] &= ~(uint64_t(1) << i % 64);
     if (in->used-- == in->capacity) {
         in->next_with_room = with_room;
         with_room = in;
@@ -55,13 +55,11 @@ void records::free(void *record)
 
 bool records::has(const void *record) const
 {
-    const block *in = first;
-    while (in && in != block_of(record))
-        in = in->next;
-    if (!in || reinterpret_cast<uintptr_t>(record) % block_bytes < in->start())
+    block *in = block_of(record);
+    if (in->of != this || reinterpret_cast<uintptr_t>(record) % block_bytes < in->start())
         return false;
     const uint32_t i = in->index(record);
-    return i < in->capacity && const_cast<block *>(in)->record(i) == record && in->has(i);
+    return i < in->capacity && in->record(i) == record && in->has(i);
 }
 
 void *records::walk_from(void *at, size_t limit, const std::function<void(void *)> &each) const

@@ -17,14 +17,21 @@ namespace tiered
 
 constexpr size_t block_bytes = 256 << 10;
 
+struct records;
+
 struct block {
     block *next;
     block *next_with_room; // valid if it has room
+    const records *of;
     uint64_t record_bytes;
     uint32_t capacity;
     uint32_t used;
-    uint64_t bits[]; // then the records, aligned to 64
 
+    uint64_t *bits()
+    {
+        return reinterpret_cast<uint64_t *>(this + 1);
+    } // records follow, aligned to 64
+    const uint64_t *bits() const { return reinterpret_cast<const uint64_t *>(this + 1); }
     char *record(uint32_t i) { return reinterpret_cast<char *>(this) + start() + i * record_bytes; }
     size_t start() const { return start(capacity); }
     static size_t start(size_t capacity)
@@ -36,12 +43,12 @@ struct block {
         const auto offset = reinterpret_cast<uintptr_t>(record) % block_bytes - start();
         return static_cast<uint32_t>(offset / record_bytes);
     }
-    bool has(uint32_t i) const { return bits[i / 64] >> i % 64 & 1; }
+    bool has(uint32_t i) const { return bits()[i / 64] >> i % 64 & 1; }
     // The first record in use from `i` on; `capacity`: none.
     uint32_t next_used(uint32_t i) const
     {
         while (i < capacity) {
-            const uint64_t rest = bits[i / 64] >> i % 64;
+            const uint64_t rest = bits()[i / 64] >> i % 64;
             if (rest)
                 return i + static_cast<uint32_t>(std::countr_zero(rest));
             i = (i / 64 + 1) * 64;
@@ -51,8 +58,8 @@ struct block {
     uint32_t first_free() const
     {
         for (uint32_t word = 0;; word++)
-            if (~bits[word])
-                return word * 64 + static_cast<uint32_t>(std::countr_one(bits[word]));
+            if (~bits()[word])
+                return word * 64 + static_cast<uint32_t>(std::countr_one(bits()[word]));
     }
 };
 
@@ -117,7 +124,7 @@ struct records {
     /// Make a zeroed record. `allocate` returns memory for a block, aligned.
     void *make(const std::function<void *()> &allocate);
     void free(void *record);
-    bool has(const void *record) const; // false also for addresses of other memory in the container
+    bool has(const void *record) const; // an address in the container
     /// Go on from `at` (NULL: the beginning) for `limit` records. Returns the next, or NULL at the end.
     void *walk_from(void *at, size_t limit, const std::function<void(void *)> &each) const;
 };

@@ -1,9 +1,13 @@
 // The interface of a store: opening, objects, roots.
+#include "tiered/directory.hpp"
 #include "tiered/registry.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <cxxabi.h>
+#include <fstream>
+#include <random>
 
 namespace tiered
 {
@@ -13,7 +17,8 @@ namespace
 namespace fs = std::filesystem;
 
 constexpr const char *layout = "tiered/2 libstdc++";
-constexpr const char *container_name = "container.pm", *values_name = "values";
+constexpr const char *container_name = "container.pm", *values_name = "values",
+                     *identity_name = "identity";
 
 pm::container opened(const fs::path &directory, const options &options)
 {
@@ -35,11 +40,27 @@ pm::container opened(const fs::path &directory, const options &options)
     });
 }
 
-const std::string &demand_name(const std::string &name)
+void demand_name(const std::string &name)
 {
     if (name.empty() || name.size() >= sizeof store_root::tier_state::name)
         throw error(EINVAL, "a tier has the name `" + name + "`; 1 to 31 characters are possible");
-    return name;
+    if (name == "dram" || name == "pm" || name == "disk")
+        throw error(EINVAL, "a tier of the program's own has the name `" + name +
+                                "`, which the store's own has; choose another");
+}
+
+std::string in_words(const std::string &type)
+{
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void *)> words(
+        abi::__cxa_demangle(type.c_str(), nullptr, nullptr, &status), std::free);
+    return status == 0 ? words.get() : type;
+}
+
+bool has_files(const fs::path &directory)
+{
+    std::error_code none; // no directory, no files
+    return fs::directory_iterator(directory, none) != fs::directory_iterator();
 }
 
 } // namespace
@@ -50,6 +71,7 @@ store::implementation::implementation(const fs::path &directory, const options &
     std::fill(std::begin(budgets), std::end(budgets), UINT64_MAX);
     root = container.root<store_root>();
     open_root();
+    check_directory(options.container.empty() ? directory / container_name : options.container);
     open_tiers(options);
     enter(this);
     try {
@@ -87,9 +109,32 @@ void store::implementation::open_root()
         return;
     root = new (allocate(sizeof(store_root))) store_root();
     container.set_root(root);
+    std::random_device random;
+    root->identity = uint64_t(random()) << 32 | random();
     for (const auto &[id, name] :
          {std::pair(tier_dram, "dram"), {tier_pm, "pm"}, {tier_disk, "disk"}})
         strcpy(root->tiers[id].name, name);
+}
+
+// Whatever value the container does not know will be deleted. So a container and a directory have the same
+// identity, or one of them has no values yet.
+void store::implementation::check_directory(const fs::path &container_path)
+{
+    const fs::path path = directory / identity_name;
+    uint64_t found = 0;
+    if (std::ifstream in(path); in >> found && found == root->identity)
+        return;
+    const auto ours = root->extents.lower_bound(uint64_t(tier_disk) << 32);
+    if (has_files(directory / values_name) ||
+        (ours != root->extents.end() && ours->first >> 32 == tier_disk))
+        throw error(EINVAL, container_path.string() + ": is not the container of the values in " +
+                                directory.string() + " (" + path.string() +
+                                " says so); give the right one in options::container, or copy both "
+                                "from a backup");
+    if (!(std::ofstream(path) << root->identity << '\n').flush())
+        throw error(errno, path.string() + ": cannot be written; is there room, and may you?");
+    sync_file(path);
+    sync_directory(directory);
 }
 
 void store::implementation::open_tiers(const options &options)
@@ -97,8 +142,9 @@ void store::implementation::open_tiers(const options &options)
     tiers[tier_dram] = make_memory_tier();
     tiers[tier_disk] = make_file_tier(directory / values_name);
     for (const auto &[name, own] : options.tiers) {
+        demand_name(name);
         uint8_t id = tier_first_of_user;
-        while (id < tiers_max && *root->tiers[id].name && demand_name(name) != root->tiers[id].name)
+        while (id < tiers_max && *root->tiers[id].name && name != root->tiers[id].name)
             id++;
         if (id == tiers_max)
             throw error(EINVAL, directory.string() + ": no more than " +
@@ -113,13 +159,28 @@ void store::implementation::open_tiers(const options &options)
         if (!tiers[id] && id != tier_pm && root->tiers[id].used > 0)
             throw error(EINVAL, directory.string() + ": has values in the tier `" +
                                     root->tiers[id].name + "`; give it in options::tiers");
-        std::set<uint32_t> extents;
-        for (auto at = root->extents.lower_bound(uint64_t(id) << 32);
-             at != root->extents.end() && at->first >> 32 == id; ++at)
-            extents.insert(static_cast<uint32_t>(at->first));
         if (tiers[id])
-            tiers[id]->keep(extents);
+            tiers[id]->keep(extents_to_keep(id));
     }
+}
+
+// Values of a volatile tier went with the process that had them. Their slots stay, and keep their places.
+std::set<uint32_t> store::implementation::extents_to_keep(uint8_t tier)
+{
+    std::set<uint32_t> extents;
+    const auto first = root->extents.lower_bound(uint64_t(tier) << 32);
+    auto end = first;
+    for (; end != root->extents.end() && end->first >> 32 == tier; ++end)
+        extents.insert(static_cast<uint32_t>(end->first));
+    if (!tiers[tier]->is_volatile())
+        return extents;
+    store_root::tier_state &state = root->tiers[tier];
+    root->extents.erase(first, end);
+    state.used = 0;
+    if (!extents.empty())
+        state.lost_end = *extents.rbegin() + uint64_t(1);
+    return state.lost_end > 0 ? std::set{static_cast<uint32_t>(state.lost_end - 1)}
+                              : std::set<uint32_t>{};
 }
 
 void store::implementation::check_types()
@@ -153,6 +214,16 @@ type_state &store::implementation::state_of(const schema &type) const
         throw error(EINVAL, directory.string() + ": was opened before the type `" +
                                 std::string(type.name()) + "` was loaded; open it again");
     return *found->second;
+}
+
+void store::implementation::demand_record(const void *record, const schema &type) const
+{
+    if (!has(record) || !state_of(type).objects.has(record))
+        throw error(EINVAL, directory.string() + ": no " + std::string(type.name()) +
+                                " has the id " +
+                                std::to_string(reinterpret_cast<uintptr_t>(record)) +
+                                "; it was destroyed, is a field of another object, or of another "
+                                "store");
 }
 
 uint8_t store::implementation::tier_id(std::string_view name) const
@@ -189,6 +260,7 @@ void store::destroy(const schema &type, void *record)
 {
     std::lock_guard guard(all_->lock);
     records &objects = all_->state_of(type).objects;
+    all_->demand_record(record, type);
     for (const field &one : type.fields())
         if (one.in_slot)
             all_->drop(*reinterpret_cast<slot *>(static_cast<char *>(record) + one.offset));
@@ -203,9 +275,7 @@ block *store::first_block(const schema &type) const
 void *store::find(const schema &type, uint64_t id) const
 {
     const auto record = reinterpret_cast<void *>(id);
-    if (!all_->state_of(type).objects.has(record))
-        throw error(EINVAL, all_->directory.string() + ": no " + std::string(type.name()) +
-                                " has the id " + std::to_string(id));
+    all_->demand_record(record, type);
     return record;
 }
 
@@ -222,7 +292,7 @@ void *store::root(const std::string &name, const char *kind, size_t bytes, make_
     }
     if (found->second.kind != kind)
         throw error(EINVAL, all_->directory.string() + ": the root `" + name + "` is a " +
-                                found->second.kind.c_str() + ", not a " + kind);
+                                in_words(found->second.kind.c_str()) + ", not a " + in_words(kind));
     return found->second.object;
 }
 
@@ -255,7 +325,7 @@ void store::settle()
 
 void store::backup(const fs::path &directory)
 {
-    all_->backup(directory);
+    all_->backup(directory.has_filename() ? directory : directory.parent_path());
 }
 
 void store::set(slot &to, bytes value, const schema &type, unsigned field)

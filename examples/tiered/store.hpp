@@ -49,7 +49,7 @@ struct options {
 };
 
 struct usage {
-    uint64_t bytes;  // of values in this tier
+    uint64_t bytes;  // of values in this tier; fields that lie in records do not count
     uint64_t budget; // UINT64_MAX: no limit
 };
 
@@ -68,7 +68,8 @@ class store
     {
         return T(static_cast<typename T::durable_record_type *>(make(T::durable_type())));
     }
-    /// Free an object and its values. Nobody else may refer to it.
+    /// Free an object and its values. No field and no collection may refer to it any more. EINVAL: it is
+    /// not an object of this store, or is a field of another one. Constant time.
     template <class T> void destroy(T object)
     {
         destroy(T::durable_type(), object.durable_record());
@@ -76,35 +77,45 @@ class store
     /// All objects of a type, in any order.
     template <class T> objects<T> all() const { return objects<T>(first_block(T::durable_type())); }
     /// The object with an id that durable_id() returned in this run or an earlier one. EINVAL: none has it.
-    /// Linear in the megabytes of records of this type.
+    /// Constant time.
     template <class T> T find(uint64_t id) const
     {
         return T(static_cast<typename T::durable_record_type *>(find(T::durable_type(), id)));
     }
 
-    /// The collection of this name; an empty one at first. EINVAL: it was made as something else.
+    /// The collection of this name; an empty one at first. ENOSPC. EINVAL: it was made as something else.
+    /// The reference is valid until the store is closed, unless the transaction that made it is rolled back.
     template <class C> C &root(const std::string &name)
     {
+        static_assert(can_last<C>,
+                      "a collection in a store can have values, durable types, and strings and "
+                      "collections of namespace tiered; no pointers, and nothing with "
+                      "another allocator");
         return *static_cast<C *>(
             root(name, typeid(C).name(), sizeof(C),
                  [](void *at, store_root *in) { new (at) C(typename C::allocator_type(in)); }));
     }
 
     /// Make everything since the last commit durable. After a failure the transaction is as it was: commit
-    /// again, or roll back.
+    /// again, or roll back. EIO: a value cannot be written. ENOSPC: the container's log has no room.
     void commit();
+    /// Undo everything since the last commit. References to what was made since are invalid.
     void rollback();
 
+    /// EINVAL: no tier has this name.
     usage usage_of(const std::string &tier) const;
-    /// Change a budget. Values move in the background, or at settle().
+    /// Change a budget. Values move in the background, or at settle(). EINVAL: no tier has this name.
     void set_budget(const std::string &tier, uint64_t bytes);
-    /// Commit, and move values until every tier has what it should have.
+    /// Commit, and move values until every tier has what it should have, or has no room for it. The errors
+    /// of commit().
     void settle();
 
-    /// Copy the last commit, container and values together, to a new directory. Commits may go on.
+    /// Copy the last commit, container and values together, to a new directory. Commits may go on. EEXIST,
+    /// ENOSPC. After a failure nothing of the copy is left. Linear in all bytes.
     void backup(const std::filesystem::path &directory);
 
-    /// Write what getters and setters have counted to a file, for `pm-tier place`.
+    /// Write what getters and setters have counted to a file, for `pm-tier place`. All of a program must be
+    /// compiled with TIERED_PROFILE, or nothing of it.
     static void write_profile(const std::filesystem::path &path);
 
     const std::filesystem::path &directory() const;

@@ -43,6 +43,9 @@ class tier
 
     virtual void sync() {}
 
+    /// True if values go with the process. keep() then needs the last extent only, as slots still name it.
+    virtual bool is_volatile() const { return false; }
+
     /// No reference leads to this value any more. (After a crash this call may be missing.)
     virtual void free(uint64_t place) { (void)place; }
 

@@ -28,6 +28,14 @@ std::string name_of(const schema &type, unsigned field, const void *at)
     return std::string(type.name()) + " " + id + ", field `" + std::string(one.name) + "`";
 }
 
+// A tier of the user's may throw anything.
+int number_of(const std::exception &failure)
+{
+    const auto *known = dynamic_cast<const std::system_error *>(&failure);
+    const int number = known ? known->code().value() : EIO;
+    return number == EFBIG || number == EDQUOT ? ENOSPC : number; // other tiers may have room
+}
+
 } // namespace
 
 uint32_t sum_of(bytes value)
@@ -38,7 +46,8 @@ uint32_t sum_of(bytes value)
 bool store::implementation::has_room(uint8_t tier, const slot &old, uint64_t bytes,
                                      bool may_move) const
 {
-    const uint64_t own = old.tier == tier ? old.length : 0, used = root->tiers[tier].used - own;
+    const uint64_t own = old.tier == tier && !is_lost(old) ? old.length : 0,
+                   used = root->tiers[tier].used - own;
     if (bytes <= own) // also in a tier that is over its budget
         return true;
     return used + bytes <= (may_move ? high_water(budgets[tier]) : budgets[tier]);
@@ -76,31 +85,44 @@ void store::implementation::count_live(uint8_t tier, uint64_t place, int64_t byt
     }
 }
 
-// Let a slot lead to a value that place() has stored.
-void store::implementation::replace(slot &to, const slot &made)
+// Let a slot lead to a value that place() has stored. Returns the memory of the one before, if the container
+// had it.
+void *store::implementation::replace(slot &to, const slot &made)
 {
     if (made.tier != tier_pm) {
-        count_live(made.tier, made.where, made.length, true);
+        count_live(made.tier, made.where, made.length, true); // ENOSPC; nothing else fails
         set_.push_back({made.tier, made.where});
     }
     root->tiers[made.tier].used += made.length;
-    drop(to);
+    void *memory = forget_value(to);
     to = made;
+    return memory;
 }
 
-void store::implementation::drop(slot &old)
+// The same; if that is not possible, the value goes again.
+void *store::implementation::install(slot &to, const slot &made)
 {
-    forget_prepared(&old);
-    if (old.tier == tier_none)
-        return;
-    root->tiers[old.tier].used -= old.length;
-    if (old.tier != tier_pm) {
-        dropped_.push_back({old.tier, old.where});
-        count_live(old.tier, old.where, -int64_t(old.length), false);
-    } else if (old.length > slot_inline_max) {
-        pm_free(reinterpret_cast<void *>(old.where));
+    try {
+        return replace(to, made);
+    } catch (const error &) {
+        forget_copy(made);
+        throw;
     }
-    old = {};
+}
+
+// Make a slot empty. Returns its value's memory in the container, if it has some.
+void *store::implementation::forget_value(slot &from)
+{
+    forget_prepared(&from);
+    const slot old = std::exchange(from, {});
+    if (old.tier == tier_none || is_lost(old))
+        return nullptr;
+    root->tiers[old.tier].used -= old.length;
+    if (old.tier == tier_pm)
+        return old.length > slot_inline_max ? old.value() : nullptr;
+    dropped_.push_back({old.tier, old.where});
+    count_live(old.tier, old.where, -int64_t(old.length), false);
+    return nullptr;
 }
 
 void store::implementation::set(slot &to, bytes value, const schema &type, unsigned field)
@@ -117,7 +139,8 @@ void store::implementation::set(slot &to, bytes value, const schema &type, unsig
     for (size_t i = 0; i < of.tiers.size() && !of.tiers[i].empty(); i++) {
         const uint8_t tier = value.empty() ? uint8_t(tier_pm) : tier_id(of.tiers[i]);
         const bool may_move = i + 1 < of.tiers.size() && !of.tiers[i + 1].empty();
-        if (!has_room(tier, to, value.size(), may_move)) {
+        if (!has_room(tier, to, value.size(), may_move) &&
+            (may_move || !make_room(tier, value.size()))) {
             reasons += (reasons.empty() ? "" : "; ") + usage_text(tier);
             continue;
         }
@@ -125,18 +148,15 @@ void store::implementation::set(slot &to, bytes value, const schema &type, unsig
             memcpy(to.value(), value.data(), value.size());
             return;
         }
-        slot made;
         try {
-            made = place(tier, value);
-        } catch (const error &failure) {
-            if (failure.code().value() != ENOSPC)
-                throw error(failure.code().value(),
-                            name_of(type, field, &to) + ": " + failure.what());
+            pm_free(install(to, place(tier, value)));
+            return;
+        } catch (const std::exception &failure) {
+            const int number = number_of(failure);
+            if (number != ENOSPC)
+                throw error(number, name_of(type, field, &to) + ": " + failure.what());
             reasons += (reasons.empty() ? "" : "; ") + std::string(failure.what());
-            continue;
         }
-        replace(to, made);
-        return;
     }
     throw error(ENOSPC, name_of(type, field, &to) + ": no tier has room for " +
                             std::to_string(value.size()) + " bytes (" + reasons +
@@ -159,28 +179,41 @@ bool store::implementation::read(const slot &from, std::span<std::byte> value, c
             throw error(EBADMSG, tiers[from.tier]->name_of(from.where) +
                                      ": the value is not the one that was stored");
         return true;
-    } catch (const error &failure) {
-        throw error(failure.code().value(), name_of(type, field, &from) + ": " + failure.what() +
-                                                "; set the field again, or restore a backup");
+    } catch (const std::exception &failure) {
+        const int number = number_of(failure);
+        const bool is_damaged = number == EBADMSG || number == ENOENT;
+        throw error(number, name_of(type, field, &from) + ": " + failure.what() +
+                                (is_damaged ? "; set the field again, or restore a backup"
+                                            : "; the value may still be there: read it again"));
     }
 }
 
-void store::implementation::commit()
+size_t store::implementation::commit()
 {
     std::lock_guard guard(lock);
-    publish();
+    const size_t moved = publish();
     for (const auto &one : tiers)
         if (one)
             one->sync();
     as_error([this] { container.commit(); });
-    for (const location &one : dropped_)
-        tiers[one.tier]->free(one.place);
+    to_free_.insert(to_free_.end(), dropped_.begin(), dropped_.end());
     dropped_.clear();
     set_.clear();
     unneeded_.merge(emptied_);
     emptied_.clear();
     discard_unneeded();
     look_for_work();
+    return moved;
+}
+
+// Nothing leads to these values any more. If a tier cannot free one, it goes with its extent.
+void store::implementation::free_values()
+{
+    for (const location &one : std::exchange(to_free_, {}))
+        try {
+            tiers[one.tier]->free(one.place);
+        } catch (const std::exception &) {
+        }
 }
 
 void store::implementation::rollback()
@@ -192,11 +225,12 @@ void store::implementation::rollback()
     cursor_ = nullptr; // its record may go
     as_error([this] { container.rollback(); });
     for (const location &one : set_) {
-        tiers[one.tier]->free(one.place);
+        to_free_.push_back(one);
         unneeded_.insert(extent_key(one.tier, one.place));
     }
     set_.clear();
     dropped_.clear();
+    moved_out_.clear();
     emptied_.clear();
     discard_unneeded();
 }
@@ -204,7 +238,10 @@ void store::implementation::rollback()
 // A copy that is prepared, or being made, may lie in an extent to which no slot leads yet.
 void store::implementation::discard_unneeded()
 {
-    if (backups_ > 0 || preparing_ > 0)
+    if (backups_ > 0)
+        return;
+    free_values();
+    if (preparing_ > 0)
         return;
     std::set<uint64_t> wanted;
     for (const auto &[at, one] : prepared_)
@@ -219,7 +256,8 @@ void store::implementation::discard_unneeded()
             if (!root->extents.contains(key))
                 tiers[key >> 32]->discard(static_cast<uint32_t>(key));
             at = unneeded_.erase(at);
-        } catch (const error &) { // the commit has succeeded, and the next opening tries again
+        } catch (
+            const std::exception &) { // the commit has succeeded, and the next opening tries again
             ++at;
         }
     }
@@ -252,6 +290,8 @@ void store::implementation::backup(const std::filesystem::path &to)
                 if (tiers[id])
                     tiers[id]->copy(unfinished /
                                     (id == tier_disk ? "values" : root->tiers[id].name));
+            fs::copy_file(directory / "identity", unfinished / "identity");
+            sync_file(unfinished / "identity");
             sync_directory(unfinished);
             fs::rename(unfinished, to);
             sync_directory(fs::absolute(to).parent_path());

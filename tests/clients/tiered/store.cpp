@@ -1,6 +1,7 @@
 // The tiered store: fields of every kind in every tier, and transactions over all of them. Tiers get full, move
 // values, and lose values.
 #include "common/fixture.hpp"
+#include "common/process.hpp"
 
 #include "remote.hpp"
 #include "types.durable.hpp"
@@ -10,9 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <sys/wait.h>
+#include <sys/resource.h>
 #include <thread>
-#include <unistd.h>
+#include <unordered_set>
 
 using people::durable::person;
 
@@ -473,6 +474,34 @@ TEST_CASE("damage is an error where it is read, and nowhere else")
     CHECK(says(lost, {"`diary`", "server"}));
 }
 
+TEST_CASE("who has no file descriptor left has not lost a value")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    uint64_t id = 0;
+    {
+        tiered::store store(directory / "s", with(remote));
+        id = store.make<person>().durable_id();
+        store.find<person>(id).set_image(image_of(3));
+        store.commit();
+    }
+    tiered::store store(directory / "s", with(remote));
+    const person one = store.find<person>(id);
+    rlimit before{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{3, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    std::string text;
+    try {
+        one.image();
+    } catch (const tiered::error &error) {
+        text = error.what();
+    }
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(says(text, {"field `image`", "Too many open files", "read it again"}));
+    REQUIRE(std::ranges::equal(one.image(), image_of(3)));
+}
+
 TEST_CASE("files that a crash left behind are deleted, and those of others are not")
 {
     test::Directory directory;
@@ -620,37 +649,294 @@ TEST_CASE("a backup has the container and the values of one commit")
     }
 }
 
+// A type whose fields change from one version of the program to the next.
+const std::vector<tiered::field> fields_before = {{"age", "int", 0, false, {}},
+                                                  {"name", "std::string", 8, true, {"pm"}},
+                                                  {"old", "int", 40, false, {}}};
+const std::vector<tiered::field> fields_after = {{"age", "long", 0, false, {}},
+                                                 {"name", "std::string", 8, false, {"pm"}},
+                                                 {"young", "int", 40, false, {}}};
+
+CHILD_PROCESS(has_version_before)
+{
+    static const tiered::schema type("test::changing", 48, fields_before, nullptr);
+    tiered::store(arguments[0], with(std::make_shared<Remote>())).commit();
+}
+
 TEST_CASE("a store that another version of a type has written is refused, in words")
 {
-    using tiered::field;
-    const std::vector<field> before = {{"age", "int", 0, false, {}},
-                                       {"name", "std::string", 8, true, {"pm"}},
-                                       {"old", "int", 40, false, {}}};
-    const std::vector<field> after = {{"age", "long", 0, false, {}},
-                                      {"name", "std::string", 8, false, {"pm"}},
-                                      {"young", "int", 40, false, {}}};
     test::Directory directory;
-    tiered::options options = with(std::make_shared<Remote>());
-    options.budgets["pm"] = 1 << 20;
-    const pid_t other = fork(); // a program that has the version before
-    if (other == 0) {
-        static const tiered::schema older("test::changing", 48, before, nullptr);
-        tiered::store(directory / "old", options).commit();
-        _exit(0);
-    }
-    int status = -1;
-    REQUIRE(waitpid(other, &status, 0) == other);
-    REQUIRE(status == 0);
+    const auto remote = std::make_shared<Remote>();
+    REQUIRE(test::Process("has_version_before", {directory / "old"}).wait().status == 0);
     // A store that is open already does not know the type, and goes on.
+    tiered::options options = with(remote);
+    options.budgets["pm"] = 1 << 20;
     tiered::store open(directory / "s", options);
-    static const tiered::schema newer("test::changing", 48, after, nullptr);
-    REQUIRE(newer.difference(newer.text()).empty());
+    static const tiered::schema type("test::changing", 48, fields_after, nullptr);
+    REQUIRE(type.difference(type.text()).empty());
     open.settle();
     const std::string text =
-        message_of(EMEDIUMTYPE, [&] { tiered::store(directory / "old", options); });
+        message_of(EMEDIUMTYPE, [&] { tiered::store(directory / "old", with(remote)); });
     INFO(text);
     CHECK(
         says(text, {"/old: was written by another version of `test::changing`",
                     "`age` was `int` and is `long`", "`name` was in the slot and is in the record",
                     "`young` is new", "`old` is gone", "open it with a program of that version"}));
+}
+
+TEST_CASE("a container opens with its own values only")
+{
+    test::Directory directory;
+    tiered::options elsewhere = with(std::make_shared<Remote>());
+    elsewhere.container = directory / "elsewhere.pm";
+    const auto open = [&](const char *name, const tiered::options &options) {
+        return std::make_unique<tiered::store>(directory / name, options);
+    };
+    const auto here = with(std::make_shared<Remote>());
+    uint64_t id = 0;
+    {
+        const auto store = open("s", elsewhere);
+        id = store->make<person>().durable_id();
+        store->find<person>(id).set_image(image_of(1));
+        store->commit();
+    }
+    open("other", here)->commit();
+    // Without the option, with the container of another store, and with another directory.
+    const std::string text = message_of(EINVAL, [&] { open("s", here); });
+    CHECK(says(text, {"/s/container.pm", "/s (", "options::container"}));
+    fs::copy_file(directory / "other/container.pm", directory / "s/container.pm",
+                  fs::copy_options::overwrite_existing);
+    message_of(EINVAL, [&] { open("s", here); });
+    message_of(EINVAL, [&] { open("third", elsewhere); });
+    REQUIRE(value_files(directory / "s") == 1);
+    REQUIRE(std::ranges::equal(open("s", elsewhere)->find<person>(id).image(), image_of(1)));
+}
+
+TEST_CASE("only an object of the store is destroyed, and once")
+{
+    test::Directory directory;
+    tiered::store store(directory / "s", with(std::make_shared<Remote>())),
+        other(directory / "t", with(std::make_shared<Remote>()));
+    const person one = store.make<person>(), another = store.make<person>();
+    one.set_age(7);
+    message_of(EINVAL, [&] { store.destroy(one.home()); });
+    message_of(EINVAL, [&] { other.destroy(one); });
+    message_of(EINVAL, [&] { store.destroy(person()); });
+    store.destroy(another);
+    const std::string text = message_of(EINVAL, [&] { store.destroy(another); });
+    CHECK(says(text, {"/s: no people::person has the id", "destroyed"}));
+    REQUIRE(one.age() == 7);
+    REQUIRE(std::ranges::distance(store.all<person>()) == 1);
+    const std::unordered_set<person> set{one, one};
+    REQUIRE(set.size() == 1);
+}
+
+TEST_CASE("a tier's name is its own")
+{
+    test::Directory directory;
+    for (const std::string name : {"", "pm", "disk", "dram"}) {
+        auto options = with(std::make_shared<Remote>());
+        options.tiers[name] = std::make_shared<Remote>();
+        message_of(EINVAL, [&] { tiered::store(directory / "s", options); });
+    }
+    auto options = with(std::make_shared<Remote>());
+    options.tiers[std::string(32, 'a')] = std::make_shared<Remote>();
+    message_of(EINVAL, [&] { tiered::store(directory / "s", options); });
+    options.tiers.erase(std::string(32, 'a'));
+    options.tiers[std::string(31, 'a')] = std::make_shared<Remote>();
+    REQUIRE(tiered::store(directory / "s", options).usage_of(std::string(31, 'a')).bytes == 0);
+}
+
+// A tier that fails in every way a user's may.
+class Failing : public Remote
+{
+  public:
+    uint64_t set(tiered::bytes value) override
+    {
+        if (throws)
+            throw std::runtime_error("the server is down");
+        return Remote::set(value);
+    }
+    void free(uint64_t place) override
+    {
+        freed.push_back(place);
+        if (throws)
+            throw std::runtime_error("the server does not free");
+    }
+    std::vector<uint64_t> freed;
+    std::atomic<bool> throws = false;
+};
+
+TEST_CASE("a tier that throws costs what it was asked for, and nothing else")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Failing>();
+    auto options = with(remote);
+    options.budgets["pm"] = 1000;
+    tiered::store store(directory / "s", options);
+    const auto one = store.make<people::durable::note>();
+    one.set_other("old");
+    store.commit();
+    one.set_other("new");
+    remote->throws = true;
+    store.commit();
+    REQUIRE(remote->freed.size() == 1);
+    store.rollback();
+    REQUIRE(one.other() == "new");
+    const std::string text = message_of(EIO, [&] { one.set_other("newer"); });
+    CHECK(says(text, {"field `other`", "the server is down"}));
+    REQUIRE(one.other() == "new");
+    // In the background nobody hears of it, and the value stays.
+    one.set_text(std::string(800, 't'));
+    store.set_budget("pm", 100);
+    store.settle();
+    REQUIRE(one.text() == std::string(800, 't'));
+    REQUIRE(store.usage_of("pm").bytes == 800);
+    remote->throws = false;
+    store.set_budget("pm", 101);
+    store.settle();
+    REQUIRE(store.usage_of("pm").bytes == 0);
+    REQUIRE(one.text() == std::string(800, 't'));
+}
+
+TEST_CASE("nothing is freed while a backup copies it")
+{
+    test::Directory directory;
+    class Slow : public Failing
+    {
+      public:
+        void copy(const fs::path &) override { during(); }
+        std::function<void()> during;
+    };
+    const auto remote = std::make_shared<Slow>();
+    tiered::store store(directory / "s", with(remote));
+    const auto one = store.make<people::durable::note>();
+    one.set_other("old");
+    store.commit();
+    remote->during = [&] {
+        one.set_other("new");
+        store.commit();
+        REQUIRE(remote->freed.empty());
+    };
+    store.backup(directory / "b/");
+    REQUIRE(fs::exists(directory / "b/container.pm"));
+    REQUIRE(remote->freed.size() == 1);
+    REQUIRE(one.other() == "new");
+}
+
+TEST_CASE("settle() ends if the container has no room for what should move up")
+{
+    test::Directory directory;
+    auto options = with(std::make_shared<Remote>());
+    options.max_size = 16 << 20;
+    options.budgets["pm"] = 0;
+    tiered::store store(directory / "s", options);
+    for (int i = 0; i < 300; i++)
+        store.make<person>().set_place(std::string(100'000, char('a' + i % 26)));
+    store.commit();
+    store.set_budget("pm", UINT64_MAX);
+    store.settle();
+    REQUIRE(store.usage_of("pm").bytes > 1 << 20);
+    REQUIRE(store.usage_of("disk").bytes > 1 << 20);
+    int i = 0;
+    for (const person one : store.all<person>())
+        REQUIRE(one.place() == std::string(100'000, char('a' + i++ % 26)));
+}
+
+TEST_CASE("a field without a choice gets the room of those that have one, at once")
+{
+    test::Directory directory;
+    auto options = with(std::make_shared<Remote>());
+    options.budgets["pm"] = 100'000;
+    tiered::store store(directory / "s", options);
+    std::vector<person> all;
+    for (int i = 0; i < 100; i++) {
+        all.push_back(store.make<person>());
+        all.back().set_place(std::string(875, char('a' + i % 26)));
+    }
+    store.commit();
+    REQUIRE(store.usage_of("pm").bytes == 87'500);
+    const std::string_view shown = all[0].place();
+    const auto fill = [&] {
+        for (int i = 0; i < 100; i++)
+            all[size_t(i)].set_motto(std::string(900, char('A' + i % 26)));
+    };
+    fill();
+    REQUIRE(shown == std::string(875, 'a')); // until the commit
+    for (const bool commits : {false, true}) {
+        if (commits) {
+            fill();
+            store.commit();
+        } else {
+            store.rollback();
+        }
+        for (int i = 0; i < 100; i++) {
+            REQUIRE(all[size_t(i)].place() == std::string(875, char('a' + i % 26)));
+            REQUIRE(all[size_t(i)].motto() ==
+                    (commits ? std::string(900, char('A' + i % 26)) : ""));
+        }
+    }
+    REQUIRE(store.usage_of("pm").bytes <= 100'000);
+}
+
+TEST_CASE("what was in memory takes none of its budget in the next run")
+{
+    test::Directory directory;
+    auto options = with(std::make_shared<Remote>());
+    options.budgets["dram"] = 100;
+    uint64_t id = 0;
+    for (int run = 0; run < 3; run++) {
+        tiered::store store(directory / "s", options);
+        REQUIRE(store.usage_of("dram").bytes == 0);
+        if (run > 0)
+            REQUIRE(store.find<person>(id).guess().empty());
+        const person one = store.make<person>();
+        one.set_guess(std::string(90, char('0' + run)));
+        if (run == 2)
+            store.find<person>(id).set_guess("0123456789");
+        REQUIRE(store.usage_of("dram").bytes == (run == 2 ? 100 : 90));
+        store.commit();
+        REQUIRE(one.guess() == std::string(90, char('0' + run)));
+        id = one.durable_id();
+    }
+}
+
+TEST_CASE("collections stay in the store of the collection that they are in")
+{
+    test::Directory directory;
+    const auto remote = std::make_shared<Remote>();
+    const std::string text(100, 'x');
+    {
+        tiered::store first(directory / "a", with(remote)), second(directory / "b", with(remote));
+        auto &strings = first.root<tiered::vector<tiered::string>>("strings");
+        strings.emplace_back(text);
+        strings.push_back(
+            second.root<tiered::vector<tiered::string>>("strings").emplace_back(text));
+        strings[1] = tiered::string(text + "y"); // made in `second`
+        first.root<tiered::vector<tiered::vector<int>>>("numbers").resize(3);
+        first.root<tiered::vector<tiered::vector<int>>>("numbers")[2].push_back(7);
+        first
+            .root<tiered::map<tiered::string, tiered::list<tiered::string>>>(
+                "map")[tiered::string(text)]
+            .emplace_back(text);
+        first.root<tiered::hash_map<int, tiered::string>>("hash")[1] = text;
+        first.commit();
+        second.commit();
+    }
+    tiered::store first(directory / "a", with(remote));
+    const auto &strings = first.root<tiered::vector<tiered::string>>("strings");
+    REQUIRE(strings[0] == text.c_str());
+    REQUIRE(strings[1] == (text + "y").c_str());
+    REQUIRE(first.root<tiered::vector<tiered::vector<int>>>("numbers")[2][0] == 7);
+    const auto &map = first.root<tiered::map<tiered::string, tiered::list<tiered::string>>>("map");
+    REQUIRE(map.begin()->first == text.c_str());
+    REQUIRE(map.begin()->second.front() == text.c_str());
+    REQUIRE(first.root<tiered::hash_map<int, tiered::string>>("hash").at(1) == text.c_str());
+    STATIC_REQUIRE(tiered::can_last<tiered::map<tiered::string, tiered::vector<int>>>);
+    STATIC_REQUIRE(tiered::can_last<tiered::vector<person>>);
+    STATIC_REQUIRE(!tiered::can_last<tiered::vector<std::string>>);
+    STATIC_REQUIRE(!tiered::can_last<tiered::map<int, int *>>);
+    const std::string message =
+        message_of(EINVAL, [&] { first.root<tiered::list<int>>("strings"); });
+    CHECK(says(message, {"is a std::vector<", "list<int"}));
 }

@@ -26,6 +26,7 @@ struct PM_DURABLE person {
     PM_TIER("pm") std::array<double, 12> marks;
     PM_TIER("disk") std::array<std::byte, 10000> image;
     PM_TIER("pm", "disk") std::string place;
+    PM_TIER("pm") std::string motto;
     PM_TIER("dram") std::string guess;
     PM_TIER("remote") std::string diary;
     std::string name;
