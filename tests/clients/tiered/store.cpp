@@ -2,6 +2,7 @@
 // values, and lose values.
 #include "common/fixture.hpp"
 #include "common/process.hpp"
+#include "crash/spawn.hpp"
 
 #include "remote.hpp"
 #include "types.durable.hpp"
@@ -426,6 +427,60 @@ TEST_CASE("a file of values is deleted when nothing of it is needed, or little")
     for (unsigned i = 0; i < 10000; i++)
         if (all[i])
             REQUIRE(std::ranges::equal(all[i].image(), image_of(i)));
+}
+
+// LIBPM_OBJECTS: how many.
+TEST_CASE("many objects have their values on the disk", "[many]")
+{
+    const uint64_t count = crash::from_environment("LIBPM_OBJECTS", 100'000);
+    const auto statement = [](uint64_t i) { return std::to_string(i * 0x9e3779b97f4a7c15) + "."; };
+    test::Directory directory("/var/tmp"); // not in memory
+    auto options = with(std::make_shared<Remote>());
+    options.max_size = UINT64_C(8) << 30;
+    const auto require_all = [&](tiered::store &store, auto is_there) {
+        uint64_t i = 0;
+        for (const auto one : store.all<durable::account>()) {
+            while (!is_there(i))
+                i++;
+            if (one.balance() != i || one.statement() != statement(i))
+                FAIL("object " << i << " has another balance or statement");
+            i++;
+        }
+        while (i < count && !is_there(i))
+            i++;
+        REQUIRE(i == count);
+    };
+    {
+        tiered::store store(directory / "s", options);
+        for (uint64_t i = 0; i < count; i++) {
+            const auto one = store.make<durable::account>();
+            one.set_balance(i);
+            one.set_statement(statement(i));
+            if (i % 10'000 == 0)
+                store.commit();
+        }
+        store.commit();
+    }
+    {
+        tiered::store store(directory / "s", options);
+        require_all(store, [](uint64_t) { return true; });
+        std::vector<durable::account> gone;
+        for (const auto one : store.all<durable::account>())
+            if (one.balance() % 4 != 0)
+                gone.push_back(one);
+        for (size_t i = 0; i < gone.size(); i++) {
+            store.destroy(gone[i]);
+            if (i % 10'000 == 0)
+                store.commit();
+        }
+        store.settle();
+    }
+    tiered::store store(directory / "s", options);
+    require_all(store, [](uint64_t i) { return i % 4 == 0; });
+    uint64_t bytes = 0;
+    for (const auto &file : fs::directory_iterator(directory / "s/values"))
+        bytes += file.file_size();
+    REQUIRE(bytes < 2 * store.usage_of("disk").bytes + (2 << 20));
 }
 
 TEST_CASE("damage is an error where it is read, and nowhere else")
