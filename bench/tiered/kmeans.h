@@ -24,9 +24,8 @@ class Kmeans
     double error() const { return last_error_; }
 
   private:
-    using Coordinates = std::array<std::array<double, clusters>, dimensions>;
-
-    Coordinates centres_, sums_{};
+    std::array<std::array<double, clusters>, dimensions> centres_;
+    std::array<Point, clusters> sums_{};
     std::array<double, clusters> counts_{};
     double error_ = 0, last_error_ = 0;
 };

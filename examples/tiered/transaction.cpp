@@ -60,7 +60,7 @@ slot store::implementation::place(uint8_t tier, bytes value)
     made.tier = tier;
     made.length = static_cast<uint32_t>(value.size());
     if (tier == tier_pm && value.size() <= slot_inline_max) {
-        memcpy(made.value(), value.data(), value.size());
+        std::ranges::copy(value, static_cast<std::byte *>(made.value()));
     } else if (tier == tier_pm) {
         void *memory = allocate(value.size());
         memcpy(memory, value.data(), value.size());
@@ -145,7 +145,7 @@ void store::implementation::set(slot &to, bytes value, const schema &type, unsig
             continue;
         }
         if (tier == tier_pm && to.tier == tier_pm && to.length == value.size()) {
-            memcpy(to.value(), value.data(), value.size());
+            std::ranges::copy(value, static_cast<std::byte *>(to.value()));
             return;
         }
         try {
