@@ -56,6 +56,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *context)
     list->adds = info->dlpi_adds;
     list->subs = info->dlpi_subs;
     struct loaded l = look(info);
+    list->is_cut |= l.id != 0 && list->count == LOADED_MAX;
     if (l.id != 0 && list->count < LOADED_MAX)
         list->module[list->count++] = l;
     return 0;
@@ -75,7 +76,38 @@ static void refresh(struct loaded_list *list)
     if (list->adds > 0 && dl_iterate_phdr(is_current, list) == 1)
         return;
     list->count = 0;
+    list->is_cut = false;
     dl_iterate_phdr(add, list);
+}
+
+/* What is looked for: a module that overlaps a range, or has an id. */
+struct search {
+    uint64_t start, size, id;
+    struct loaded found;
+};
+
+static bool fits(const struct search *s, const struct loaded *l)
+{
+    return s->id != 0 ? l->id == s->id : l->start < s->start + s->size && s->start < l->start + l->size;
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct search *s = context;
+    (void)size;
+    s->found = look(info);
+    return s->found.id != 0 && fits(s, &s->found) ? 1 : 0;
+}
+
+static const struct loaded *search(struct loaded_list *list, struct search s)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (fits(&s, &list->module[i]))
+            return &list->module[i];
+    if (!list->is_cut || dl_iterate_phdr(look_at, &s) == 0)
+        return NULL;
+    list->other = s.found;
+    return &list->other;
 }
 
 /* The dynamic linker lets the kernel place libraries, and the kernel places none below this address. The
@@ -86,19 +118,18 @@ const struct loaded *loaded_at(struct loaded_list *list, uint64_t address)
 {
     if (address >= LIBRARIES_BEGIN || list->adds == 0)
         refresh(list);
-    for (uint32_t i = 0; i < list->count; i++)
-        if (address - list->module[i].start < list->module[i].size)
-            return &list->module[i];
-    return NULL;
+    return search(list, (struct search){.start = address, .size = 1});
 }
 
 const struct loaded *loaded_with_id(struct loaded_list *list, uint64_t id)
 {
     refresh(list);
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->module[i].id == id)
-            return &list->module[i];
-    return NULL;
+    return search(list, (struct search){.id = id});
+}
+
+bool loaded_overlap(struct loaded_list *list, uint64_t start, uint64_t size)
+{
+    return search(list, (struct search){.start = start, .size = size}) != NULL;
 }
 
 uint64_t loaded_above(struct loaded_list *list)

@@ -123,20 +123,11 @@ void modules_give_up(struct modules *m, uint32_t module)
     m->module[module] = (struct module){.size = 0};
 }
 
-/* True if another module is loaded where home's pointers mean this one to be. */
-static bool is_overlaid(const struct modules *m, const struct module *k)
-{
-    for (uint32_t i = 0; i < m->list.count; i++)
-        if (overlap(k->home, k->size, m->list.module[i].start, m->list.module[i].size))
-            return true;
-    return false;
-}
-
-bool modules_are_displaced(const struct modules *m)
+bool modules_are_displaced(struct modules *m)
 {
     for (uint32_t i = 0; i < m->end; i++) {
         const struct module *k = &m->module[i];
-        if (k->loaded ? k->view != k->home : is_overlaid(m, k))
+        if (k->loaded ? k->view != k->home : loaded_overlap(&m->list, k->home, k->size))
             return true;
     }
     return false;

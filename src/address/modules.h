@@ -49,7 +49,7 @@ int modules_load(struct modules *m);
 
 /* True if a module is not where home's pointers mean it to be. Also true if another module is there,
  * because pointers into the two could not be told apart. */
-bool modules_are_displaced(const struct modules *m);
+bool modules_are_displaced(struct modules *m);
 
 /* Give up a module's place in the table, because no pointer leads into it. */
 void modules_give_up(struct modules *m, uint32_t module);

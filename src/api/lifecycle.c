@@ -202,7 +202,7 @@ static int demand_modules(const pm_container *c)
 
 /* Whether pages must be translated as they are touched, because a module lies elsewhere. This is known
  * only after recovery. */
-static bool must_be_translated(const pm_container *c)
+static bool must_be_translated(pm_container *c)
 {
     return modules_are_displaced(&c->txn.modules) && !c->container.translated;
 }

@@ -94,13 +94,16 @@ void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
 }
 
 /* Give the new object pointers where the old one has pointers. They are in the map at once, except for
- * pointers that only a commit maps. */
+ * pointers that only a commit maps. Of the last word there may be only a part, which is data. */
 static int copy_pointers(pm_container *c, void *to, const void *from, size_t bytes)
 {
     const char *base = c->container.base;
     uint64_t offset = (uint64_t)((char *)to - base);
     int result = pointers_copy(&c->allocator, offset, (uint64_t)((const char *)from - base), bytes);
-    track_copy_kinds(&c->txn, offset, from, bytes);
+    uint64_t whole = align_down(bytes, sizeof(void *));
+    track_copy_kinds(&c->txn, offset, from, whole);
+    if (whole < bytes)
+        track_set_kind(&c->txn, offset + whole, sizeof(void *), KIND_DATA);
     return result;
 }
 

@@ -103,6 +103,8 @@ int pm_mark_data(void *ptr, size_t bytes)
 {
     DEFER_CANCELLATION;
     if (heap_contains(ptr)) {
+        if (bytes > 0 && !cards_have(ptr, bytes))
+            return pm__fail(EINVAL, "%zu bytes at %p go beyond the heap of the program", bytes, ptr);
         cards_set_kind(ptr, bytes, KIND_DATA);
         return 0;
     }

@@ -48,7 +48,7 @@ void cards_mark(const void *address, size_t size)
         }
 }
 
-static bool is_within(const void *address, size_t size)
+bool cards_have(const void *address, size_t size)
 {
     return size > 0 && size <= VOLATILE_BASE + VOLATILE_SIZE - (uintptr_t)address;
 }
@@ -56,14 +56,14 @@ static bool is_within(const void *address, size_t size)
 void cards_set_kind(const void *address, size_t size, uint8_t kind)
 {
     uintptr_t first = align_down((uintptr_t)address, sizeof(uint64_t));
-    if (is_within(address, size))
+    if (cards_have(address, size))
         memset(kinds_of((void *)first), kind,
                divide_up((uintptr_t)address + size - first, sizeof(uint64_t)));
 }
 
 void cards_set_pieces(const void *address, size_t size)
 {
-    if (is_within(address, size))
+    if (cards_have(address, size))
         track_set_pieces(kinds_of((void *)VOLATILE_BASE), (uintptr_t)address - VOLATILE_BASE, size);
 }
 
@@ -73,7 +73,7 @@ void cards_copy_kinds(const void *address, const void *from, size_t size)
     const char *to = address, *end = to + size;
     char *low = (char *)align_up((uintptr_t)to, sizeof(uint64_t)),
          *high = (char *)align_down((uintptr_t)end, sizeof(uint64_t));
-    if (!is_within(address, size) || from == address)
+    if (!cards_have(address, size) || from == address)
         return;
     if (low < high)
         track_copy_kinds_out(kinds_of(low), (const char *)from + (low - to),

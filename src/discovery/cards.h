@@ -26,6 +26,9 @@ bool cards_start(void);
 /* Code is about to store to [address, address + size) of the heap. Thread-safe, signal-safe. */
 void cards_mark(const void *address, size_t size);
 
+/* True if a range that begins in the heap and is not empty ends there. */
+bool cards_have(const void *address, size_t size);
+
 /* Set the kind of the words of a range of the heap. */
 void cards_set_kind(const void *address, size_t size, uint8_t kind);
 

@@ -252,12 +252,21 @@ static void redirect_heap(struct detaching *s)
     }
 }
 
+/* Fields on the heap have been redirected with it, and no field of this container leads to what leaves it. */
+static void redirect_excluded(void *context, uint64_t *field)
+{
+    struct detaching *s = context;
+    if (!heap_contains(field) && !container_holds(s->a->c, field))
+        redirect_range(s, (struct roots_range){field, field + 1});
+}
+
 /* The registers of the program's functions are saved in this frame, and restored from here. */
 static __attribute__((noinline)) void redirect(struct detaching *s, struct roots_range stack)
 {
     __builtin_unwind_init();
     __asm__ volatile("mov %%rsp, %0" : "=r"(stack.first));
     redirect_heap(s);
+    exclusions_each(redirect_excluded, s);
     roots_variables(redirect_range, s);
     redirect_range(s, stack);
 }
@@ -270,6 +279,7 @@ static void free_originals(struct detaching *s)
             continue;
         char *from = s->a->c->base + m->start;
         exclusions_move(from, m->size, m->to);
+        exclusions_retarget(from, m->size, m->to);
         allocator_free(s->a, from);
     }
 }

@@ -22,6 +22,7 @@ struct exclusion {
     uint64_t value;   /* if in a container: the value at its last commit */
     uint64_t hidden;  /* the value while a commit hides it */
     const struct container *hider; /* whose commit hides it now, or NULL */
+    bool is_committed;             /* if in a container: its last commit has hidden it */
 };
 
 _Atomic uint32_t exclusions_count;
@@ -90,7 +91,7 @@ bool exclusions_remove(const uint64_t *field)
     lock_acquire(&exclusions_lock);
     uint64_t i = find_shown(field);
     bool was_there = i < list.count;
-    if (was_there && heap_contains(at(i)->before))
+    if (was_there && !at(i)->is_committed)
         drop(i);
     else if (was_there)
         at(i)->field = NULL; /* the next commit drops it, and a rollback brings it back */
@@ -131,6 +132,7 @@ static void settle(const struct container *c)
         if (!container_holds(c, e->field) && !container_holds(c, e->before))
             continue;
         e->before = e->field;
+        e->is_committed &= container_holds(c, e->field);
         if (!e->field)
             drop(i);
     }
@@ -186,6 +188,22 @@ void exclusions_follow(const struct container *c, const void *from, uint64_t byt
     lock_release(&exclusions_lock);
 }
 
+void exclusions_retarget(const void *from, uint64_t bytes, const void *to)
+{
+    uint64_t distance = (uint64_t)to - (uint64_t)from;
+    if (!exclusions_any())
+        return;
+    lock_acquire(&exclusions_lock);
+    for (uint64_t i = 0; i < list.count; i++) {
+        struct exclusion *e = at(i);
+        if (e->value - (uint64_t)from < bytes)
+            e->value += distance;
+        if (e->hider && e->hidden - (uint64_t)from < bytes)
+            e->hidden += distance;
+    }
+    lock_release(&exclusions_lock);
+}
+
 void exclusions_restore(struct allocator *a)
 {
     uint64_t start, size;
@@ -216,8 +234,10 @@ void exclusions_show(struct txn *t, bool is_committed)
         e->hider = NULL;
         if (!container_holds(t->c, e->field))
             continue;
-        if (is_committed)
+        if (is_committed) {
             e->value = e->hidden;
+            e->is_committed = true;
+        }
         if (e->hidden)
             store(t, e->field, e->hidden);
     }

@@ -803,6 +803,21 @@ TEST_CASE_METHOD(Fixture, "fields that are left out follow what moves for others
         REQUIRE_OK(pm_commit(d.get()));
         REQUIRE(owner->other == second);
     }
+    SECTION("of another, whose rollback then knows where it went")
+    {
+        test::Container d = test::open(directory / "d.pm", how());
+        push(root(d.get()), 0, nullptr);
+        REQUIRE_OK(pm_commit(d.get()));
+        Node *owner = root(d.get())->first;
+        REQUIRE_OK(pm_exclude(&owner->other));
+        put(owner->other, second);
+        REQUIRE_OK(pm_commit(d.get()));
+        REQUIRE(heap_contains(second));
+        REQUIRE_OK(pm_commit(c.get()));
+        second = r->first;
+        REQUIRE_OK(pm_rollback(d.get()));
+        REQUIRE(owner->other == second);
+    }
     SECTION("unless the commit fails; a rollback then knows what was committed")
     {
         REQUIRE_OK(pm_commit(c.get()));
@@ -855,6 +870,46 @@ TEST_CASE_METHOD(Fixture, "a rollback takes back that a field is included again"
     commit_without_check();
     REQUIRE(pm_contains(c.get(), r->first->other));
     REQUIRE(pm_include(&r->first->other) == -1);
+}
+
+TEST_CASE_METHOD(Fixture, "a field that is left out and taken in again in one transaction is as before")
+{
+    Node *n = push(r, 0, nullptr);
+    push(r, 0, n);
+    commit();
+    for (const bool rolls_back : {true, false}) {
+        REQUIRE_OK(pm_exclude(&r->first->other));
+        REQUIRE_OK(pm_include(&r->first->other));
+        if (rolls_back)
+            REQUIRE_OK(pm_rollback(c.get()));
+        put(r->commits, r->commits + 1);
+        commit();
+        reopen();
+        REQUIRE(r->first->other == r->first->next);
+        REQUIRE(exclusions_count == 0);
+    }
+}
+
+TEST_CASE_METHOD(Fixture, "fields of another container that are left out follow what leaves")
+{
+    push(r, 0, nullptr);
+    commit();
+    Node *n = r->first;
+    test::Container d = test::open(directory / "d.pm", how());
+    push(root(d.get()), 0, nullptr);
+    REQUIRE_OK(pm_commit(d.get()));
+    Node *owner = root(d.get())->first;
+    REQUIRE_OK(pm_exclude(&owner->other));
+    put(owner->other, n);
+    REQUIRE_OK(pm_commit(d.get()));
+    put(r->first, nullptr);
+    auto *left = static_cast<Node *>(pm_detach(n));
+    REQUIRE(left);
+    REQUIRE(owner->other == left);
+    REQUIRE_OK(pm_rollback(d.get()));
+    REQUIRE(owner->other == left);
+    d.reset();
+    pm__free(left);
 }
 
 TEST_CASE_METHOD(Fixture, "fields of objects that a rollback brings back are left out as before")
@@ -1051,6 +1106,8 @@ TEST_CASE_METHOD(Fixture, "a root that has been freed is named")
 
 TEST_CASE_METHOD(Fixture, "what cannot be left out")
 {
+    REQUIRE(pm_mark_data(holder, SIZE_MAX / 2) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"beyond the heap"}));
     REQUIRE(pm_exclude(nullptr) == -1);
     int local = 0;
     REQUIRE(pm_exclude(&local) == -1);

@@ -1,11 +1,13 @@
 // Pointers into programs and libraries. Each run has those at other addresses, which is why every run
 // here is a process of its own: the system's choice of addresses differs.
+#include "address/loaded.h"
 #include "base/marks.h"
 #include "common/fixture.hpp"
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "unit/mapped.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -191,7 +193,7 @@ std::vector<std::string> versions(const test::Directory &directory, int count)
     for (int version = 0; version < count; version++) {
         names.push_back(directory / ("v" + std::to_string(version) + ".so"));
         library[at + sizeof id] = (char)version;
-        library[at + sizeof id + 1] = 77;
+        library[at + sizeof id + 1] = (char)(77 + version / 256);
         test::write_file(names.back(), library);
     }
     return names;
@@ -381,6 +383,41 @@ TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, an
     }
     REQUIRE_CLEAN(test::run("takes_a_place", {path}));
     REQUIRE_CLEAN(test::run("finds_the_place", {path}));
+}
+
+// arguments: path, "make" or "use", the library with a pointer, all libraries
+CHILD_PROCESS(loads_many)
+{
+    Version wanted = nullptr;
+    for (size_t i = 3; i < arguments.size(); i++) {
+        Version one = load(arguments[i]);
+        wanted = arguments[i] == arguments[2] ? one : wanted;
+    }
+    test::Container c = test::open(arguments[0], may_move());
+    auto *slots = static_cast<Slot *>(pm_getroot(c.get()));
+    if (arguments[1] == "make") {
+        slots = static_cast<Slot *>(pm_malloc_typed(c.get(), PM_TYPE(Slot, version), 1));
+        CHILD_REQUIRE(slots && pm_setroot(c.get(), slots, 0) == 0);
+        slots[0].version = wanted;
+        CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    }
+    CHILD_REQUIRE(slots[0].version == wanted && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "pointers lead into any of more modules than the list of loaded ones has")
+{
+    std::vector<std::string> libraries = versions(directory, LOADED_MAX + 3);
+    for (const std::string &library : {libraries.front(), libraries.back()}) {
+        std::filesystem::remove(path);
+        for (const char *what : {"make", "use"}) {
+            INFO(what << ' ' << library);
+            std::vector<std::string> arguments = {path, what, library};
+            arguments.insert(arguments.end(), libraries.begin(), libraries.end());
+            REQUIRE_CLEAN(test::run("loads_many", arguments));
+            std::ranges::reverse(libraries); // the other way round next time
+        }
+    }
 }
 
 // arguments: path, whether the pointer into the first is "corrected" or left, another library

@@ -439,6 +439,29 @@ TEST_CASE("freeing a large object forgets what was stored there", "[stores]")
     }
 }
 
+TEST_CASE("a part of a word that an object keeps as it is made smaller is data", "[stores]")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    const int words = 16;
+    void **p = static_cast<void **>(pm_malloc(c.get(), words * sizeof *p));
+    for (int i = 0; i < words; i++)
+        p[i] = p;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(p));
+    REQUIRE_OK(pm_commit(c.get()));
+    // The same memory now holds text, and behind it numbers that look like pointers.
+    char *text = static_cast<char *>(pm_malloc(c.get(), words * sizeof *p));
+    REQUIRE(text == static_cast<void *>(p));
+    strcpy(text, "text");
+    REQUIRE_OK(pm_commit(c.get()));
+    const size_t bytes = static_cast<size_t>(GENERATE(range(41, 49)));
+    text = static_cast<char *>(pm_realloc(text, bytes));
+    REQUIRE(text != static_cast<void *>(p));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+}
+
 // The pass cannot tell what it is.
 [[gnu::noinline]] static void put_number(uint64_t *to, uint64_t number)
 {
