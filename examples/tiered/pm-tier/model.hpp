@@ -21,13 +21,14 @@ enum class kind { scalar, array, vector, string, handle, durable };
 struct member {
     std::string name;
     kind is;
-    std::string type; // canonical, as C++ spells it: of the field
+    std::string type; // for the schema: as clang spells it, and what an enum is made of
     std::string
-        element;      // of an array or a vector, or the type that a handle or a durable field has
-    size_t count = 0; // of an array
-    size_t bytes = 0; // of a scalar or an array
+        element; // for the classes: of the scalar or the elements; or a durable type's full name
+    size_t count = 0;               // of an array
+    size_t bytes = 0;               // of a scalar or an array
+    size_t align = 1;               // of the same
     std::vector<std::string> tiers; // empty: left to the profile
-    std::string where;              // file:line, for messages
+    std::string where;              // file:line and name, for messages
 };
 
 struct durable {
@@ -35,6 +36,7 @@ struct durable {
     std::string name;
     std::string header; // another one that declares it, which the input includes; else empty
     std::vector<member> members;
+    std::string where; // file:line and name, for messages
 
     std::string full_name() const { return scope.empty() ? name : scope + "::" + name; }
 };
