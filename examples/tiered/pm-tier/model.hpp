@@ -53,7 +53,7 @@ struct input {
 /// All annotated types of a header and of those that it includes, in their order.
 std::vector<durable> read_header(const input &from);
 
-/// The text of the header with the durable classes. Throws failure if the placement names what is not there.
+/// The text of the header with the durable classes.
 std::string write_classes(const std::string &header, const std::vector<durable> &types,
                           const placement &placed);
 

@@ -65,8 +65,9 @@ std::string table(const problem &problem, const solution &solution)
         for (size_t f = 0; f < problem.fields.size(); f++)
             used += solution.tier_of[f] == t ? problem.bytes(f) : 0;
         text += print("%s: %.0f bytes", problem.tiers[t].name.c_str(), used);
-        text +=
-            problem.tiers[t].capacity > 0 ? print(" of %.0f\n", problem.tiers[t].capacity) : "\n";
+        text += std::isinf(problem.tiers[t].capacity)
+                    ? "\n"
+                    : print(" of %.0f\n", problem.tiers[t].capacity);
     }
     return text + "All accesses together: " + time_text(solution.cost_ns) + "\n";
 }

@@ -1,7 +1,6 @@
 #include "placement.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <coin/Cbc_C_Interface.h>
 #include <memory>
 
@@ -33,7 +32,7 @@ class program
             add_row(columns, std::vector<double>(tiers, 1), 'E', 1);
         }
         for (size_t t = 0; t < tiers; t++) {
-            if (problem.tiers[t].capacity == 0)
+            if (std::isinf(problem.tiers[t].capacity))
                 continue;
             std::vector<int> columns;
             std::vector<double> factors;
@@ -71,10 +70,8 @@ class program
     std::unique_ptr<void, void (*)(void *)> model_;
 };
 
-[[noreturn]] void explain_shortage(const problem &problem)
+void demand_tiers(const problem &problem)
 {
-    program missing(problem, true);
-    std::string text;
     for (size_t f = 0; f < problem.fields.size(); f++) {
         bool any = false;
         for (size_t t = 0; t < problem.tiers.size(); t++)
@@ -83,6 +80,12 @@ class program
             throw failure("field " + problem.fields[f].type + "." + problem.fields[f].name +
                           " may be in no tier that was measured; measure its tiers");
     }
+}
+
+[[noreturn]] void explain_shortage(const problem &problem)
+{
+    program missing(problem, true);
+    std::string text;
     if (missing.solve())
         for (size_t t = 0; t < problem.tiers.size(); t++) {
             const double bytes = missing.value(problem.fields.size() * problem.tiers.size() + t);
@@ -113,10 +116,13 @@ double problem::cost_ns(size_t field, size_t tier) const
 
 solution solve(const problem &problem)
 {
+    demand_tiers(problem);
+    solution found{{}, 0};
+    if (problem.fields.empty()) // CBC prints its log if no variable is an integer
+        return found;
     program placing(problem, false);
     if (!placing.solve())
         explain_shortage(problem);
-    solution found{{}, 0};
     for (size_t f = 0; f < problem.fields.size(); f++) {
         size_t tier = 0;
         while (placing.value(f * problem.tiers.size() + tier) < 0.5)

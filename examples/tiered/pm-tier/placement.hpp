@@ -11,7 +11,7 @@
 
 #include "model.hpp"
 
-#include <cstdint>
+#include <cmath>
 
 namespace pm_tier
 {
@@ -26,10 +26,10 @@ struct field_use {
 
 struct tier_cost {
     std::string name;
-    double read_ns, write_ns;                   // of an access
-    double read_ns_per_byte, write_ns_per_byte; // and for each byte
+    double read_ns = 0, write_ns = 0;                   // of an access
+    double read_ns_per_byte = 0, write_ns_per_byte = 0; // and for each byte
     double loss_probability = 0;
-    double capacity = 0; // bytes; 0: no limit
+    double capacity = INFINITY; // bytes
 };
 
 struct problem {

@@ -227,14 +227,6 @@ class writer
         for (const durable &type : types)
             if (type.header.empty())
                 mine_.push_back(type);
-        for (const auto &[name, fields] : placed) {
-            const auto type = std::ranges::find(types, name, &durable::full_name);
-            for (const auto &[field, tier] : fields)
-                if (type == types.end() ||
-                    std::ranges::find(type->members, field, &member::name) == type->members.end())
-                    throw failure("the placement has a field " + name + "." + field +
-                                  " that the header has not; make a new placement");
-        }
     }
 
     void write()
@@ -331,6 +323,8 @@ class writer
         if (!field.tiers.empty())
             return field.tiers;
         const auto of_type = placed_.find(type.full_name());
+        // A field that is placed in "pm" keeps its slot, and may leave for the disk. So a new placement needs
+        // no new layout, and existing stores open.
         if (of_type != placed_.end()) {
             const auto found = of_type->second.find(field.name);
             if (found != of_type->second.end() && found->second != "pm")

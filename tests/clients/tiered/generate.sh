@@ -1,7 +1,7 @@
 #!/bin/sh
 #
 # generate.sh PM_TIER INCLUDE: pm-tier refuses structs that it cannot make durable, and says why. The classes of
-# others compile.
+# others compile. Bad files and options are refused too.
 set -u
 pm_tier=$1 include=$2
 directory=$(mktemp -d)
@@ -217,15 +217,111 @@ echo '#include "large.durable.hpp"' >program.cpp
 ${CXX:-c++} -std=c++20 -fsyntax-only -I . -I "$include" -I "$include/../include" program.cpp 2>errors && failed=1
 says 'the record of large is longer than a block' 'write handles'
 
-# And a placement.
-printf '#include <tiered/annotate.hpp>\nnamespace a { struct PM_DURABLE thing { int age; double size; }; }\n' >thing.hpp
-echo '{"a::thing": {"weight": "pm"}}' >placement.json
-if "$pm_tier" generate thing.hpp --placement placement.json -- -I "$include" 2>errors || ! grep -q 'a::thing.weight' errors; then
-    echo "a placement of a field that is not there: $(cat errors)"
-    failed=1
-fi
-echo '{"a::thing": {"age": "disk"}}' >placement.json
+# Placements. A field that is placed in "pm" keeps its slot, and may leave for the disk.
+cat >thing.hpp <<'end'
+#include <tiered/annotate.hpp>
+#include <string>
+namespace a {
+struct PM_DURABLE thing {
+    int age;
+    double size;
+    PM_TIER("pm") char letter;
+    PM_TIER("disk") int tagged;
+    std::string name;
+    tiered::handle<thing> next;
+};
+}
+end
+# places PLACEMENT MESSAGE...: this file is an error.
+places() {
+    echo "$1" >placement.json
+    shift
+    if "$pm_tier" generate thing.hpp --placement placement.json -- -I "$include" 2>errors; then
+        echo "accepted: $(cat placement.json)"
+        failed=1
+    fi
+    says 'placement.json: ' "$@"
+}
+anew='make it anew with `pm-tier place`'
+places '{"a::thing": {"weight": "pm"}}' 'the field a::thing.weight, which the header has not' "$anew"
+places '{"a::thing": {"tagged": "pm"}}' 'a::thing.tagged, whose PM_TIER decides' "$anew"
+places '{"a::thing": {"next": "pm"}}' 'a::thing.next, which has no tier' "$anew"
+places '{"a::thing": {"age": "tape"}}' 'unknown tier "tape" for a::thing.age' 'dram, pm, disk' "$anew"
+places '{"a::thing": {"age": 3}}' 'unknown tier 3 for a::thing.age' "$anew"
+places '{"a::thing": 3}' 'no object of fields for the type a::thing' "$anew"
+places '{"a::thong": {}}' 'the type a::thong, which the header has not' "$anew"
+places '[]' 'is not an object' "$anew"
+places '{"a::thing":' 'is not JSON at byte' "$anew"
+places '' 'is not JSON' "$anew"
+echo '{"a::thing": {"age": "disk", "size": "pm"}}' >placement.json
 "$pm_tier" generate thing.hpp --placement placement.json -- -I "$include" || failed=1
-grep -q '"age", "int", offsetof(::a::durable::thing_record, age), true, {"disk"}' thing.durable.hpp ||
-    { echo "the placement has no effect"; failed=1; }
+for words in 'age", "int", offsetof(::a::durable::thing_record, age), true, {"disk"}' \
+    'size", "double", offsetof(::a::durable::thing_record, size), true, {"pm", "disk"}'; do
+    grep -qF "$words" thing.durable.hpp || { echo "the placement has no effect: no $words"; failed=1; }
+done
+
+# What place reads.
+tier() { printf '{"name": "%s", "read_ns": %s, "write_ns": 1, "read_ns_per_byte": 1, "write_ns_per_byte": 1}' "$1" "$2"; }
+field() { printf '{"name": "%s", "reads": %s, "writes": 1, "read_bytes": 40, "written_bytes": 20}' "$1" "$2"; }
+tiers="[$(tier dram 1), $(tier pm 10), $(tier disk 100)]"
+profile="[{\"type\": \"a::thing\", \"fields\": [$(field age 1), $(field size 1), $(field letter 1), $(field tagged 1), $(field name 2)]}]"
+echo "$tiers" >tiers.json
+echo "$profile" >profile.json
+place() {
+    "$pm_tier" place thing.hpp --tiers tiers.json --profile profile.json "$@" -- -I "$include" >output 2>errors
+}
+# refuses_place MESSAGE OPTION...: and prints nothing else.
+refuses_place() {
+    message=$1
+    shift
+    if place "$@" || [ -s output ]; then
+        echo "place $*: accepted, or printed:"
+        cat output
+        failed=1
+    fi
+    says "$message"
+}
+# refuses_file NAME TEXT MESSAGE...: instead of NAME.json.
+refuses_file() {
+    name=$1
+    mv "$name.json" right
+    echo "$2" >"$name.json"
+    shift 2
+    refuses_place "$name.json: "
+    says "$@"
+    mv right "$name.json"
+}
+measure='make it anew with `pm-tier measure`' again='run the program again, compiled with -DTIERED_PROFILE'
+refuses_file tiers '[]' 'is not an array of tiers' "$measure"
+refuses_file tiers '{}' 'is not an array of tiers' "$measure"
+refuses_file tiers '[3]' 'tier 0 has no "name"' "$measure"
+refuses_file tiers '[{"name": "pm"}]' 'tier "pm" has no "read_ns"' "$measure"
+refuses_file tiers "[$(tier pm -1)]" 'tier "pm" has no "read_ns", or not as a number from 0 on' "$measure"
+refuses_file tiers "[$(tier pm 1e999)]" 'too large' "$measure"
+refuses_file tiers "[$(tier pm '"3"')]" '"read_ns"' "$measure"
+refuses_file tiers "[$(tier pm '3, "loss_probability": 2')]" '"loss_probability", or not as a number from 0 to 1' "$measure"
+refuses_file tiers "[$(tier pm 3), $(tier pm 3)]" 'the tier "pm" twice' "$measure"
+refuses_file tiers '[' 'is not JSON at byte' "$measure"
+refuses_file profile '{}' 'is not an array of types' "$again"
+refuses_file profile '[{"fields": []}]' 'a type has no "type"' "$again"
+refuses_file profile '[{"type": "a::thing"}]' 'a::thing has no "fields"' "$again"
+refuses_file profile '[{"type": "a::thing", "fields": [{}]}]' 'a field of a::thing has no "name"' "$again"
+refuses_file profile '[{"type": "a::thing", "fields": [{"name": "age"}]}]' 'a::thing.age has no "reads"' "$again"
+refuses_file profile "[{\"type\": \"a::thing\", \"fields\": [$(field age -3)]}]" 'a::thing.age has no "reads", or not as a number from 0 on' "$again"
+refuses_file profile '[]' 'has no counts of a::thing.age' "$again"
+refuses_place '--capacity tape=3: `tape` is unknown; write one of dram, pm, disk' --capacity tape=3
+refuses_place '--loss tape=1: `tape` is unknown; write one of dram, pm, disk' --loss tape=1
+refuses_place '--recomputation a::thing.weight=1: `a::thing.weight` is unknown; write one of a::thing.age' --recomputation a::thing.weight=1
+for number in nan inf -1 1e999 x '' 3x; do
+    for option in '--capacity pm' '--loss pm' '--recomputation a::thing.age'; do
+        # shellcheck disable=SC2086
+        refuses_place "$option=$number: is not NAME=NUMBER; write a number from 0" $option=$number
+    done
+done
+refuses_place '--loss pm=1.1: is not NAME=NUMBER; write a number from 0 to 1' --loss pm=1.1
+for number in nan inf 0 -1; do
+    refuses_place '--objects ' --objects=$number
+done
+
+refuses_place 'pm is short by ' --capacity pm=0
 exit $failed

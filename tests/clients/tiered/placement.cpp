@@ -18,7 +18,7 @@ problem random_problem(unsigned seed)
     made.objects = 1 + below(1000);
     for (const char *name : {"dram", "pm", "disk"})
         made.tiers.push_back({name, 1 + below(100), 1 + below(1000), below(10) / 10, below(10) / 5,
-                              below(3) / 10, random() % 3 ? made.objects * below(200) : 0});
+                              below(3) / 10, random() % 3 ? made.objects * below(200) : INFINITY});
     for (unsigned f = 0; f < 2 + seed % 5; f++) {
         field_use field{
             "t", "f" + std::to_string(f), below(1000), below(100), 1 + below(100), below(1000), {}};
@@ -44,7 +44,7 @@ double by_brute_force(const problem &all)
             used[tier_of[f]] += all.bytes(f);
         }
         for (size_t t = 0; t < used.size(); t++)
-            is_possible &= all.tiers[t].capacity == 0 || used[t] <= all.tiers[t].capacity;
+            is_possible &= used[t] <= all.tiers[t].capacity;
         if (is_possible && (best < 0 || cost < best))
             best = cost;
         size_t f = 0;
@@ -97,7 +97,7 @@ TEST_CASE("if there is no room, the shortage is said")
     REQUIRE(solve(all).tier_of == std::vector<size_t>{0, 0, 1});
     all.fields[1].tiers.clear(); // 400 bytes are for the age, so the name goes where it costs more
     all.tiers[0].capacity = 2399;
-    all.tiers[1].capacity = 0;
+    all.tiers[1].capacity = INFINITY;
     const solution found = solve(all);
     REQUIRE(found.tier_of == std::vector<size_t>{0, 1, 1});
     REQUIRE(table(all, found).find("person.name") != std::string::npos);
