@@ -73,6 +73,7 @@ double bytes_of(const member &field, const field_counts &counts)
 void add_type(problem &to, const durable &type, const std::map<std::string, field_counts> &profile,
               const std::string &profile_path)
 {
+    to.record_bytes += double(record_bytes(type));
     for (const member &field : type.members) {
         if (field.is == kind::handle || field.is == kind::durable)
             continue;
@@ -83,7 +84,7 @@ void add_type(problem &to, const durable &type, const std::map<std::string, fiel
                           "; run the program again, compiled with -DTIERED_PROFILE");
         const field_counts &counts = found->second;
         to.fields.push_back({type.full_name(), field.name, counts.reads, counts.writes,
-                             bytes_of(field, counts), 1e9, field.tiers});
+                             bytes_of(field, counts), 1e9, field.tiers, is_in_record(field)});
     }
 }
 

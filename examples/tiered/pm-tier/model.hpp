@@ -63,6 +63,9 @@ std::string output_name(const std::string &header);
 /// True if the field lies in the record itself: short, and in pm only.
 bool is_in_record(const member &field);
 
+/// What an object takes in pm wherever its fields are. An embedded object is an object of its own.
+size_t record_bytes(const durable &type);
+
 } // namespace pm_tier
 
 #endif

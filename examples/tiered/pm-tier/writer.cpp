@@ -1,6 +1,8 @@
 // Writes the durable classes.
 #include "model.hpp"
 
+#include "tiered/slot.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -353,6 +355,24 @@ bool is_in_record(const member &field)
         return true;
     return field.tiers == std::vector<std::string>{"pm"} &&
            (field.is == kind::scalar || (field.is == kind::array && field.bytes <= in_record_max));
+}
+
+size_t record_bytes(const durable &type)
+{
+    const auto up = [](size_t bytes, size_t align) { return (bytes + align - 1) / align * align; };
+    size_t end = 0, most = 1;
+    for (const member &field : type.members) {
+        if (field.is == kind::durable)
+            continue;
+        size_t bytes = sizeof(tiered::slot), align = alignof(tiered::slot);
+        if (field.is == kind::handle)
+            bytes = align = sizeof(void *);
+        else if (is_in_record(field))
+            bytes = field.bytes, align = field.align;
+        end = up(end, align) + bytes;
+        most = std::max(most, align);
+    }
+    return up(end, most);
 }
 
 std::string write_classes(const std::string &header, const std::vector<durable> &types,

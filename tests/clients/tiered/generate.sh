@@ -323,5 +323,14 @@ for number in nan inf 0 -1; do
     refuses_place '--objects ' --objects=$number
 done
 
-refuses_place 'pm is short by ' --capacity pm=0
+# What place tells of memory: age, size, name and tagged have slots of 16 bytes, letter and next lie in the record.
+# The values of age and size fit in their slots. A name has 20 bytes, and takes 32 in pm.
+place --objects 10 --loss dram=1 || { cat errors; failed=1; }
+grep -qx 'records: 800 bytes of pm, 80 for each object' output && grep -qx 'pm: 1120 bytes' output || { cat output; failed=1; }
+place --objects 10 --loss dram=1 --capacity pm=1119 || { cat errors; failed=1; }
+grep -qx 'pm: 800 bytes of 1119' output || { cat output; failed=1; }
+refuses_place 'records alone take 800 bytes of pm: pm is short by 800 bytes' --objects 10 --capacity pm=0
+generates thing.hpp
+printf '#include "thing.durable.hpp"\nstatic_assert(sizeof(a::durable::thing_record) == 80);\n' >size.hpp
+compiles size.hpp
 exit $failed
