@@ -7,6 +7,9 @@
 //         std::string name;                          // left to the profile
 //         tiered::handle<person> boss;               // another object
 //     };
+//
+// PM_DURABLE is for structs and classes in a namespace, without base classes, virtual functions, initialisers
+// and unnamed members. pm-tier(1) lists the types of fields.
 #ifndef EXAMPLES_TIERED_ANNOTATE_HPP
 #define EXAMPLES_TIERED_ANNOTATE_HPP
 

@@ -16,6 +16,7 @@ namespace tiered
 {
 
 constexpr size_t block_bytes = 256 << 10;
+constexpr size_t record_bytes_max = block_bytes - 64; // beside the header of a block, and one bit
 
 struct records;
 
@@ -62,6 +63,8 @@ struct block {
                 return word * 64 + static_cast<uint32_t>(std::countr_one(bits()[word]));
     }
 };
+
+static_assert(sizeof(block) + sizeof(uint64_t) <= block_bytes - record_bytes_max);
 
 /// All objects of a type, which must not be made or destroyed meanwhile. A forward range.
 template <class T> class objects

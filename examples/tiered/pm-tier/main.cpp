@@ -1,6 +1,6 @@
 // pm-tier: durable classes from annotated structs, and where their fields belong.
+#include "inputs.hpp"
 #include "measure.hpp"
-#include "placement.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -25,33 +25,6 @@ void write_file(const std::string &path, const std::string &text)
         throw failure(path + ": cannot be written; is there room, and may you?");
 }
 
-json read_json(const std::string &path)
-{
-    std::ifstream in(path);
-    if (!in)
-        throw failure(path + ": cannot be read; is the path right?");
-    try {
-        return json::parse(in);
-    } catch (const json::exception &error) {
-        throw failure(path + ": is not what pm-tier writes: " + error.what() + "; make it anew");
-    }
-}
-
-// key=number
-std::map<std::string, double> numbers(const std::vector<std::string> &words, const char *option)
-{
-    std::map<std::string, double> found;
-    for (const std::string &word : words) {
-        const size_t at = word.find('=');
-        char *end = nullptr;
-        const double number = at == std::string::npos ? 0 : strtod(word.c_str() + at + 1, &end);
-        if (at == std::string::npos || end == word.c_str() + at + 1 || *end || number < 0)
-            throw failure(std::string(option) + " " + word + ": is not NAME=NUMBER");
-        found[word.substr(0, at)] = number;
-    }
-    return found;
-}
-
 struct generate_options {
     input from;
     std::string output, placement;
@@ -59,10 +32,11 @@ struct generate_options {
 
 void generate(generate_options &o)
 {
+    const std::vector<durable> types = read_header(o.from);
     placement placed;
     if (!o.placement.empty())
-        placed = read_json(o.placement).get<placement>();
-    const std::string text = write_classes(o.from.header, read_header(o.from), placed);
+        placed = read_placement(o.placement, types, o.from.tiers);
+    const std::string text = write_classes(o.from.header, types, placed);
     write_file(o.output.empty() ? output_name(o.from.header) : o.output, text);
 }
 
@@ -87,60 +61,63 @@ struct place_options {
 };
 
 // The bytes of a field's value: those of its type, or as the profile has seen them.
-double bytes_of(const member &field, const json &counts)
+double bytes_of(const member &field, const field_counts &counts)
 {
     if (field.is == kind::scalar || field.is == kind::array)
         return double(field.bytes);
-    const double writes = counts.value("writes", 0.0), reads = counts.value("reads", 0.0);
-    if (writes > 0)
-        return counts.value("written_bytes", 0.0) / writes;
-    return reads > 0 ? counts.value("read_bytes", 0.0) / reads : 0;
+    if (counts.writes > 0)
+        return counts.written_bytes / counts.writes;
+    return counts.reads > 0 ? counts.read_bytes / counts.reads : 0;
+}
+
+void add_type(problem &to, const durable &type, const std::map<std::string, field_counts> &profile,
+              const std::string &profile_path)
+{
+    to.record_bytes += double(record_bytes(type));
+    for (const member &field : type.members) {
+        if (field.is == kind::handle || field.is == kind::durable)
+            continue;
+        const std::string name = type.full_name() + "." + field.name;
+        const auto found = profile.find(name);
+        if (found == profile.end())
+            throw failure(profile_path + ": has no counts of " + name +
+                          "; run the program again, compiled with -DTIERED_PROFILE");
+        const field_counts &counts = found->second;
+        to.fields.push_back({type.full_name(), field.name, counts.reads, counts.writes,
+                             bytes_of(field, counts), 1e9, field.tiers, is_in_record(field)});
+    }
 }
 
 problem read_problem(const place_options &o)
 {
     problem made;
+    if (!std::isfinite(o.objects) || o.objects <= 0)
+        throw failure("--objects " + std::to_string(o.objects) +
+                      ": is not a number above 0; write how many objects there will be");
     made.objects = o.objects;
-    const auto capacities = numbers(o.capacities, "--capacity"),
-               losses = numbers(o.losses, "--loss"),
-               recomputations = numbers(o.recomputations, "--recomputation");
-    for (const json &one : read_json(o.tiers)) {
-        tier_cost tier{one.at("name"),
-                       one.at("read_ns"),
-                       one.at("write_ns"),
-                       one.at("read_ns_per_byte"),
-                       one.at("write_ns_per_byte"),
-                       one.value("loss_probability", 0.0),
-                       0};
-        if (const auto found = capacities.find(tier.name); found != capacities.end())
-            tier.capacity = found->second;
-        if (const auto found = losses.find(tier.name); found != losses.end())
-            tier.loss_probability = found->second;
-        made.tiers.push_back(tier);
+    made.tiers = read_tiers(o.tiers);
+    const auto profile = read_profile(o.profile);
+    for (const durable &type : read_header(o.from))
+        add_type(made, type, profile, o.profile);
+
+    std::vector<std::string> tiers, fields;
+    for (const tier_cost &tier : made.tiers)
+        tiers.push_back(tier.name);
+    for (const field_use &field : made.fields)
+        fields.push_back(field.type + "." + field.name);
+    const auto capacities = read_numbers(o.capacities, "--capacity", INFINITY, tiers),
+               losses = read_numbers(o.losses, "--loss", 1, tiers),
+               seconds = read_numbers(o.recomputations, "--recomputation", INFINITY, fields);
+    const auto set = [](double &to, const auto &numbers, const std::string &name, double unit) {
+        if (const auto found = numbers.find(name); found != numbers.end())
+            to = found->second * unit;
+    };
+    for (tier_cost &tier : made.tiers) {
+        set(tier.capacity, capacities, tier.name, 1);
+        set(tier.loss_probability, losses, tier.name, 1);
     }
-    const json profile = read_json(o.profile);
-    for (const durable &type : read_header(o.from)) {
-        for (const member &field : type.members) {
-            if (field.is == kind::handle || field.is == kind::durable)
-                continue;
-            json counts;
-            for (const json &of_type : profile)
-                for (const json &one : of_type.at("fields"))
-                    if (of_type.at("type") == type.full_name() && one.at("name") == field.name)
-                        counts = one;
-            if (counts.is_null())
-                throw failure(o.profile + ": has no counts of " + type.full_name() + "." +
-                              field.name +
-                              "; run the program again, compiled with -DTIERED_PROFILE");
-            field_use use{
-                type.full_name(),        field.name, counts.at("reads"), counts.at("writes"),
-                bytes_of(field, counts), 1e9,        field.tiers};
-            if (const auto found = recomputations.find(use.type + "." + use.name);
-                found != recomputations.end())
-                use.recomputation_ns = found->second * 1e9;
-            made.fields.push_back(use);
-        }
-    }
+    for (field_use &field : made.fields)
+        set(field.recomputation_ns, seconds, field.type + "." + field.name, 1e9);
     return made;
 }
 
@@ -201,8 +178,7 @@ int main(int argc, char **argv)
     command->add_option("--profile", p.profile, "counts of a build with -DTIERED_PROFILE")
         ->required();
     command->add_option("--tiers", p.tiers, "what `pm-tier measure` has written")->required();
-    command->add_option("--objects", p.objects, "how many there will be")
-        ->check(CLI::PositiveNumber);
+    command->add_option("--objects", p.objects, "how many there will be");
     command->add_option("--capacity", p.capacities, "TIER=BYTES; else without a limit")
         ->allow_extra_args(false);
     command->add_option("--loss", p.losses, "TIER=PROBABILITY that an access finds the field lost")

@@ -21,13 +21,14 @@ enum class kind { scalar, array, vector, string, handle, durable };
 struct member {
     std::string name;
     kind is;
-    std::string type; // canonical, as C++ spells it: of the field
+    std::string type; // for the schema: as clang spells it, and what an enum is made of
     std::string
-        element;      // of an array or a vector, or the type that a handle or a durable field has
-    size_t count = 0; // of an array
-    size_t bytes = 0; // of a scalar or an array
+        element; // for the classes: of the scalar or the elements; or a durable type's full name
+    size_t count = 0;               // of an array
+    size_t bytes = 0;               // of a scalar or an array
+    size_t align = 1;               // of the same
     std::vector<std::string> tiers; // empty: left to the profile
-    std::string where;              // file:line, for messages
+    std::string where;              // file:line and name, for messages
 };
 
 struct durable {
@@ -35,6 +36,7 @@ struct durable {
     std::string name;
     std::string header; // another one that declares it, which the input includes; else empty
     std::vector<member> members;
+    std::string where; // file:line and name, for messages
 
     std::string full_name() const { return scope.empty() ? name : scope + "::" + name; }
 };
@@ -51,7 +53,7 @@ struct input {
 /// All annotated types of a header and of those that it includes, in their order.
 std::vector<durable> read_header(const input &from);
 
-/// The text of the header with the durable classes. Throws failure if the placement names what is not there.
+/// The text of the header with the durable classes.
 std::string write_classes(const std::string &header, const std::vector<durable> &types,
                           const placement &placed);
 
@@ -60,6 +62,9 @@ std::string output_name(const std::string &header);
 
 /// True if the field lies in the record itself: short, and in pm only.
 bool is_in_record(const member &field);
+
+/// What an object takes in pm wherever its fields are. An embedded object is an object of its own.
+size_t record_bytes(const durable &type);
 
 } // namespace pm_tier
 

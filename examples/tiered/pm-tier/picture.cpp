@@ -60,13 +60,15 @@ std::string table(const problem &problem, const solution &solution)
                       problem.is_possible(f, t) ? time_text(problem.cost_ns(f, t)).c_str() : "-");
         text += "  " + problem.tiers[solution.tier_of[f]].name + "\n";
     }
+    text += print("records: %.0f bytes of pm, %.0f for each object\n",
+                  problem.objects * problem.record_bytes, problem.record_bytes);
     for (size_t t = 0; t < problem.tiers.size(); t++) {
-        double used = 0;
+        double used = problem.records(t);
         for (size_t f = 0; f < problem.fields.size(); f++)
-            used += solution.tier_of[f] == t ? problem.bytes(f) : 0;
+            used += solution.tier_of[f] == t ? problem.bytes(f, t) : 0;
+        const double capacity = problem.tiers[t].capacity;
         text += print("%s: %.0f bytes", problem.tiers[t].name.c_str(), used);
-        text +=
-            problem.tiers[t].capacity > 0 ? print(" of %.0f\n", problem.tiers[t].capacity) : "\n";
+        text += std::isinf(capacity) ? "\n" : print(" of %.0f\n", capacity);
     }
     return text + "All accesses together: " + time_text(solution.cost_ns) + "\n";
 }

@@ -1,7 +1,8 @@
 #include "placement.hpp"
 
+#include "tiered/slot.hpp"
+
 #include <algorithm>
-#include <cmath>
 #include <coin/Cbc_C_Interface.h>
 #include <memory>
 
@@ -33,19 +34,19 @@ class program
             add_row(columns, std::vector<double>(tiers, 1), 'E', 1);
         }
         for (size_t t = 0; t < tiers; t++) {
-            if (problem.tiers[t].capacity == 0)
+            if (std::isinf(problem.tiers[t].capacity))
                 continue;
             std::vector<int> columns;
             std::vector<double> factors;
             for (size_t f = 0; f < fields; f++) {
                 columns.push_back(static_cast<int>(f * tiers + t));
-                factors.push_back(problem.bytes(f));
+                factors.push_back(problem.bytes(f, t));
             }
             if (with_shortage) {
                 columns.push_back(static_cast<int>(fields * tiers + t));
                 factors.push_back(-1);
             }
-            add_row(columns, factors, 'L', problem.tiers[t].capacity);
+            add_row(columns, factors, 'L', problem.tiers[t].capacity - problem.records(t));
         }
     }
 
@@ -71,10 +72,8 @@ class program
     std::unique_ptr<void, void (*)(void *)> model_;
 };
 
-[[noreturn]] void explain_shortage(const problem &problem)
+void demand_tiers(const problem &problem)
 {
-    program missing(problem, true);
-    std::string text;
     for (size_t f = 0; f < problem.fields.size(); f++) {
         bool any = false;
         for (size_t t = 0; t < problem.tiers.size(); t++)
@@ -83,15 +82,36 @@ class program
             throw failure("field " + problem.fields[f].type + "." + problem.fields[f].name +
                           " may be in no tier that was measured; measure its tiers");
     }
+}
+
+// The bytes that each tier lacks, of the placement that lacks fewest.
+std::vector<double> shortages(const problem &problem)
+{
+    const size_t fields = problem.fields.size(), tiers = problem.tiers.size();
+    std::vector<double> bytes(tiers);
+    if (fields == 0) { // CBC prints its log if no variable is an integer
+        for (size_t t = 0; t < tiers; t++)
+            bytes[t] = std::max(0.0, problem.records(t) - problem.tiers[t].capacity);
+        return bytes;
+    }
+    program missing(problem, true);
     if (missing.solve())
-        for (size_t t = 0; t < problem.tiers.size(); t++) {
-            const double bytes = missing.value(problem.fields.size() * problem.tiers.size() + t);
-            if (bytes > 0.5)
-                text += (text.empty() ? "" : "; ") + problem.tiers[t].name + " is short by " +
-                        std::to_string(std::llround(bytes)) + " bytes";
-        }
+        for (size_t t = 0; t < tiers; t++)
+            bytes[t] = missing.value(fields * tiers + t);
+    return bytes;
+}
+
+[[noreturn]] void explain(const problem &problem, const std::vector<double> &shortages)
+{
+    std::string text;
+    for (size_t t = 0; t < problem.tiers.size(); t++)
+        if (const double bytes = std::ceil(shortages[t] - 0.001); bytes > 0) // CBC rounds
+            text += (text.empty() ? "" : "; ") + problem.tiers[t].name + " is short by " +
+                    std::to_string(std::llround(bytes)) + " bytes";
     throw failure("no placement has room for " + std::to_string(std::llround(problem.objects)) +
-                  " objects: " + text + "; raise a capacity, or give a field another tier");
+                  " objects, whose records alone take " +
+                  std::to_string(std::llround(problem.objects * problem.record_bytes)) +
+                  " bytes of pm: " + text + "; raise a capacity, or give a field another tier");
 }
 
 } // namespace
@@ -111,12 +131,34 @@ double problem::cost_ns(size_t field, size_t tier) const
            (f.reads + f.writes) * f.recomputation_ns * t.loss_probability;
 }
 
+double problem::bytes(size_t field, size_t tier) const
+{
+    const field_use &f = fields[field];
+    if (tiers[tier].name != "pm")
+        return f.bytes * objects;
+    if (f.is_in_record || f.bytes <= tiered::slot_inline_max)
+        return 0;
+    return std::ceil(f.bytes / 16) * 16 * objects; // an object of libpm
+}
+
+double problem::records(size_t tier) const
+{
+    return tiers[tier].name == "pm" ? record_bytes * objects : 0;
+}
+
 solution solve(const problem &problem)
 {
+    demand_tiers(problem);
+    solution found{{}, 0};
+    if (problem.fields.empty()) {
+        const std::vector<double> missing = shortages(problem);
+        if (std::ranges::any_of(missing, [](double bytes) { return bytes > 0; }))
+            explain(problem, missing);
+        return found;
+    }
     program placing(problem, false);
     if (!placing.solve())
-        explain_shortage(problem);
-    solution found{{}, 0};
+        explain(problem, shortages(problem));
     for (size_t f = 0; f < problem.fields.size(); f++) {
         size_t tier = 0;
         while (placing.value(f * problem.tiers.size() + tier) < 0.5)

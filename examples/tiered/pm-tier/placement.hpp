@@ -2,16 +2,19 @@
 //
 //     minimise    sum of x(f,t) * F(f) * (C(f,t) + R(f) * P(t))   over fields f and tiers t
 //     subject to  sum over t of x(f,t) = 1                        for each field
-//                 sum over f of x(f,t) * objects * bytes(f) <= capacity(t)
+//                 records(t) + sum over f of x(f,t) * bytes(f,t) <= capacity(t)
 //
 // F: accesses; C: nanoseconds of one access; R: nanoseconds to compute the field again; P: the probability
 // that the tier loses it.
+//
+// Every object has its record in pm, with a slot for each field that does not lie in the record itself. So
+// records(pm) is more than 0, and a value that its slot can hold takes no more bytes of pm.
 #ifndef EXAMPLES_TIERED_PM_TIER_PLACEMENT_HPP
 #define EXAMPLES_TIERED_PM_TIER_PLACEMENT_HPP
 
 #include "model.hpp"
 
-#include <cstdint>
+#include <cmath>
 
 namespace pm_tier
 {
@@ -22,24 +25,27 @@ struct field_use {
     double bytes; // of one value
     double recomputation_ns = 0;
     std::vector<std::string> tiers; // possible ones; empty: all
+    bool is_in_record = false;
 };
 
 struct tier_cost {
     std::string name;
-    double read_ns, write_ns;                   // of an access
-    double read_ns_per_byte, write_ns_per_byte; // and for each byte
+    double read_ns = 0, write_ns = 0;                   // of an access
+    double read_ns_per_byte = 0, write_ns_per_byte = 0; // and for each byte
     double loss_probability = 0;
-    double capacity = 0; // bytes; 0: no limit
+    double capacity = INFINITY; // bytes
 };
 
 struct problem {
     std::vector<field_use> fields;
     std::vector<tier_cost> tiers;
     double objects = 1;
+    double record_bytes = 0; // of one object of each type
 
     bool is_possible(size_t field, size_t tier) const;
     double cost_ns(size_t field, size_t tier) const; // of all accesses together
-    double bytes(size_t field) const { return fields[field].bytes * objects; }
+    double bytes(size_t field, size_t tier) const;   // of all values
+    double records(size_t tier) const;               // bytes of all records
 };
 
 struct solution {

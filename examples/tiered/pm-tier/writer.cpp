@@ -1,6 +1,8 @@
 // Writes the durable classes.
 #include "model.hpp"
 
+#include "tiered/slot.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -35,108 +37,74 @@ std::string class_of(const std::string &full_name)
                : "::" + full_name.substr(0, at) + "::durable" + full_name.substr(at);
 }
 
+std::string record_of(const std::string &full_name)
+{
+    return class_of(full_name) + "_record";
+}
+
 std::string record_type(const member &field)
 {
     if (field.is == kind::handle)
-        return class_of(field.element) + "_record *";
+        return record_of(field.element) + " *";
     if (field.is == kind::durable)
-        return class_of(field.element) + "_record ";
+        return record_of(field.element) + " ";
     if (!is_in_record(field))
-        return "tiered::slot ";
+        return "::tiered::slot ";
     return field.is == kind::array
-               ? "std::array<" + field.element + ", " + std::to_string(field.count) + "> "
-               : field.type + " ";
+               ? "::std::array<" + field.element + ", " + std::to_string(field.count) + "> "
+               : field.element + " ";
 }
 
-const char *const scalar_in_record = R"(
-    $(type) $(name)() const
-    {
-        tiered::count_read($(class)_counts[$(index)], sizeof($(type)));
-        return record_->$(name);
-    }
-    void set_$(name)($(type) value) const
-    {
-        tiered::count_write($(class)_counts[$(index)], sizeof value);
-        record_->$(name) = value;
-    }
-)";
+// The expressions of a getter and a setter. A type of the user may have any name, so all names begin with ::
+struct accessors {
+    const char *result, *read_bytes, *get;
+    const char *parameter, *written_bytes, *set; // NULL: there is no setter
+};
 
-const char *const array_in_record = R"(
-    std::span<const $(element), $(count)> $(name)() const
-    {
-        tiered::count_read($(class)_counts[$(index)], sizeof record_->$(name));
-        return record_->$(name);
-    }
-    void set_$(name)(std::span<const $(element), $(count)> value) const
-    {
-        tiered::count_write($(class)_counts[$(index)], value.size_bytes());
-        std::ranges::copy(value, record_->$(name).begin());
-    }
-)";
+constexpr accessors scalar_in_record = {"$(element)",       "sizeof($(element))",
+                                        "record_->$(name)", "$(element)",
+                                        "sizeof value",     "record_->$(name) = value"};
 
-const char *const scalar_in_slot = R"(
-    $(type) $(name)() const
-    {
-        tiered::count_read($(class)_counts[$(index)], sizeof($(type)));
-        return tiered::get_scalar<$(type)>(record_->$(name), durable_type(), $(index));
-    }
-    void set_$(name)($(type) value) const
-    {
-        tiered::count_write($(class)_counts[$(index)], sizeof value);
-        tiered::set_scalar(record_->$(name), value, durable_type(), $(index));
-    }
-)";
+constexpr accessors array_in_record = {"::std::span<const $(element), $(count)>",
+                                       "sizeof record_->$(name)",
+                                       "record_->$(name)",
+                                       "::std::span<const $(element), $(count)>",
+                                       "value.size_bytes()",
+                                       "::std::ranges::copy(value, record_->$(name).begin())"};
 
-const char *const elements_in_slot = R"(
-    tiered::view<$(element)> $(name)() const
-    {
-        tiered::count_read($(class)_counts[$(index)], record_->$(name).length);
-        return tiered::get_elements<$(element)>(record_->$(name), durable_type(), $(index), $(count));
-    }
-    void set_$(name)(std::span<const $(element)$(extent)> value) const
-    {
-        tiered::count_write($(class)_counts[$(index)], value.size_bytes());
-        tiered::set_elements<$(element)>(record_->$(name), value, durable_type(), $(index));
-    }
-)";
+constexpr accessors scalar_in_slot = {
+    "$(element)",
+    "sizeof($(element))",
+    "::tiered::get_scalar<$(element)>(record_->$(name), durable_type(), $(index))",
+    "$(element)",
+    "sizeof value",
+    "::tiered::set_scalar(record_->$(name), value, durable_type(), $(index))"};
 
-const char *const string_in_slot = R"(
-    tiered::text $(name)() const
-    {
-        tiered::count_read($(class)_counts[$(index)], record_->$(name).length);
-        return tiered::text(tiered::get_elements<char>(record_->$(name), durable_type(), $(index)));
-    }
-    void set_$(name)(std::string_view value) const
-    {
-        tiered::count_write($(class)_counts[$(index)], value.size());
-        tiered::set_elements<char>(record_->$(name), value, durable_type(), $(index));
-    }
-)";
+constexpr accessors elements_in_slot = {
+    "::tiered::view<$(element)>",
+    "record_->$(name).length",
+    "::tiered::get_elements<$(element)>(record_->$(name), durable_type(), $(index), $(count))",
+    "::std::span<const $(element)$(extent)>",
+    "value.size_bytes()",
+    "::tiered::set_elements<$(element)>(record_->$(name), value, durable_type(), $(index))"};
 
-const char *const handle_in_record = R"(
-    $(object) $(name)() const;
-    void set_$(name)($(object) value) const;
-)";
+constexpr accessors string_in_slot = {
+    "::tiered::text",
+    "record_->$(name).length",
+    "::tiered::text(::tiered::get_elements<char>(record_->$(name), durable_type(), $(index)))",
+    "::std::string_view",
+    "value.size()",
+    "::tiered::set_elements<char>(record_->$(name), value, durable_type(), $(index))"};
 
-const char *const handle_bodies = R"(
-inline $(object) $(class)::$(name)() const
-{
-    tiered::count_read($(class)_counts[$(index)], sizeof(void *));
-    return $(object)(record_->$(name));
-}
-inline void $(class)::set_$(name)($(object) value) const
-{
-    tiered::count_write($(class)_counts[$(index)], sizeof(void *));
-    record_->$(name) = value.durable_record();
-}
-)";
+constexpr accessors handle_in_record = {
+    "$(object)", "sizeof(void *)", "$(object)(record_->$(name))",
+    "$(object)", "sizeof(void *)", "record_->$(name) = value.durable_record()"};
 
-const char *const durable_in_record = R"(
-    /// It lives and dies with this object.
-    $(object) $(name)() const { return $(object)(&record_->$(name)); }
-)";
+constexpr accessors durable_in_record = {
+    "$(object)", "sizeof record_->$(name)", "$(object)(&record_->$(name))", nullptr, nullptr,
+    nullptr};
 
-const char *accessors_of(const member &field)
+const accessors &accessors_of(const member &field)
 {
     switch (field.is) {
     case kind::scalar:
@@ -150,109 +118,204 @@ const char *accessors_of(const member &field)
     case kind::handle:
         return handle_in_record;
     case kind::durable:
-        return durable_in_record;
+        break;
     }
-    return "";
+    return durable_in_record;
 }
 
 words words_of(const durable &type, const member &field, size_t index)
 {
-    const bool is_array = field.is == kind::array;
-    return {{"class", type.name},
+    const accessors &of = accessors_of(field);
+    const bool is_array = field.is == kind::array,
+               is_object = field.is == kind::handle || field.is == kind::durable;
+    return {{"result", of.result},
+            {"read_bytes", of.read_bytes},
+            {"get", of.get},
+            {"parameter", of.set ? of.parameter : ""},
+            {"written_bytes", of.set ? of.written_bytes : ""},
+            {"set", of.set ? of.set : ""},
+            {"class", type.name},
             {"name", field.name},
-            {"type", field.type},
             {"element", field.element},
-            {"object", field.element.empty() ? "" : class_of(field.element)},
+            {"object", is_object ? class_of(field.element) : ""},
             {"count", std::to_string(field.count)},
             {"extent", is_array ? ", " + std::to_string(field.count) : ""},
             {"index", std::to_string(index)}};
 }
+
+constexpr const char *getter = R"(
+    $(result) $(name)() const;
+)";
+
+constexpr const char *setter = R"(    void set_$(name)($(parameter) value) const;
+)";
+
+constexpr const char *getter_body = R"(
+inline $(result) $(class)::$(name)() const
+{
+    ::tiered::count_read(durable_counts[$(index)], $(read_bytes));
+    return $(get);
+}
+)";
+
+constexpr const char *setter_body = R"(inline void $(class)::set_$(name)($(parameter) value) const
+{
+    ::tiered::count_write(durable_counts[$(index)], $(written_bytes));
+    $(set);
+}
+)";
+
+constexpr const char *forward = R"(
+namespace $(namespace)
+{
+struct $(class)_record;
+class $(class);
+}
+)";
+
+constexpr const char *class_begin = R"(
+namespace $(namespace)
+{
+class $(class) : public ::tiered::object<$(record)>
+{
+  public:
+    using durable_record_type = $(record);
+    using ::tiered::object<$(record)>::object;
+    static const ::tiered::schema &durable_type() { return durable_schema; }
+)";
+
+constexpr const char *class_end = R"(
+  private:
+    static inline ::tiered::access_counts durable_counts[$(fields)];
+    static const ::tiered::schema durable_schema;
+};
+}
+)";
+
+constexpr const char *record_end = R"(};
+static_assert(sizeof($(class)_record) <= ::tiered::record_bytes_max,
+              "the record of $(type) is longer than a block: give fields another tier than "
+              "\"pm\" alone, and write handles for embedded objects");
+}
+)";
 
 std::string namespace_of(const durable &type)
 {
     return type.scope.empty() ? "durable" : type.scope + "::durable";
 }
 
+words words_of(const durable &type)
+{
+    return {{"namespace", namespace_of(type)},
+            {"class", type.name},
+            {"type", type.full_name()},
+            {"record", record_of(type.full_name())},
+            {"fields", std::to_string(type.members.size())}};
+}
+
+// Headers may include one another, and so do the generated ones. Each type must be complete where code needs
+// it, in any order of inclusion. So a generated header has
+//
+//     1. its classes, which need declarations of other types only
+//     2. its records, each behind the headers of the objects that it embeds
+//     3. the other headers, so that all classes are complete
+//     4. the bodies of getters and setters, which need all of this
 class writer
 {
   public:
-    writer(const std::vector<durable> &types, const placement &placed)
-        : types_(types), placed_(placed)
+    writer(const std::vector<durable> &types, const placement &placed, std::ostream &out)
+        : types_(types), placed_(placed), out_(out)
     {
         for (const durable &type : types)
             if (type.header.empty())
                 mine_.push_back(type);
-        for (const auto &[name, fields] : placed) {
-            const auto type = std::ranges::find(types, name, &durable::full_name);
-            for (const auto &[field, tier] : fields)
-                if (type == types.end() ||
-                    std::ranges::find(type->members, field, &member::name) == type->members.end())
-                    throw failure("the placement has a field " + name + "." + field +
-                                  " that the header has not; make a new placement");
-        }
     }
 
-    void write(std::ostream &out) const
+    void write()
     {
+        for (const durable &type : types_)
+            out_ << fill(forward, words_of(type));
         for (const durable &type : mine_)
-            out << "namespace " << namespace_of(type) << "\n{\nstruct " << type.name
-                << "_record;\nclass " << type.name << ";\n}\n";
+            write_class(type);
         for (const durable &type : mine_)
-            write_class(out, type);
+            write_record(type);
+        for (const durable &type : types_)
+            include(type);
         for (const durable &type : mine_)
-            write_bodies(out, type);
+            write_bodies(type);
     }
 
   private:
-    void write_class(std::ostream &out, const durable &type) const
+    const durable &embedded(const member &field) const
     {
-        out << "\nnamespace " << namespace_of(type) << "\n{\n\nstruct " << type.name
-            << "_record {\n";
-        for (const member &field : type.members)
-            out << "    " << record_type(field) << field.name << "{};\n";
-        out << "};\n\ninline tiered::access_counts " << type.name << "_counts["
-            << type.members.size() << "];\n\nclass " << type.name << " : public tiered::object<"
-            << type.name << "_record>\n{\n  public:\n    using durable_record_type = " << type.name
-            << "_record;\n    using object::object;\n    static const tiered::schema "
-               "&durable_type();\n";
-        for (size_t i = 0; i < type.members.size(); i++)
-            out << fill(accessors_of(type.members[i]), words_of(type, type.members[i], i));
-        out << "};\n\n}\n";
+        return *std::ranges::find(types_, field.element, &durable::full_name);
     }
 
-    void write_bodies(std::ostream &out, const durable &type) const
+    void include(const durable &type)
     {
-        out << "\nnamespace " << namespace_of(type) << "\n{\n\ninline const tiered::schema "
-            << type.name << "_schema(\n    \"" << type.full_name() << "\", sizeof(" << type.name
-            << "_record), {";
-        write_fields(out, type, type.name + "_record", "", "");
-        out << "\n    }, tiered::is_profiled ? " << type.name << "_counts : nullptr);\n\n"
-            << "inline const tiered::schema &" << type.name << "::durable_type()\n{\n    return "
-            << type.name << "_schema;\n}\n";
-        for (size_t i = 0; i < type.members.size(); i++)
-            if (type.members[i].is == kind::handle)
-                out << fill(handle_bodies, words_of(type, type.members[i], i));
-        out << "\n}\n";
+        if (!type.header.empty() && included_.insert(type.header).second)
+            out_ << "\n#include \"" << output_name(type.header) << "\"\n";
+    }
+
+    void write_class(const durable &type) const
+    {
+        out_ << fill(class_begin, words_of(type));
+        for (size_t i = 0; i < type.members.size(); i++) {
+            const member &field = type.members[i];
+            if (field.is == kind::durable)
+                out_ << "\n    /// It lives and dies with this object.";
+            out_ << fill(getter, words_of(type, field, i));
+            if (accessors_of(field).set)
+                out_ << fill(setter, words_of(type, field, i));
+        }
+        out_ << fill(class_end, words_of(type));
+    }
+
+    void write_record(const durable &type)
+    {
+        for (const member &field : type.members)
+            if (field.is == kind::durable)
+                include(embedded(field));
+        out_ << "\nnamespace " << namespace_of(type) << "\n{\nstruct " << type.name
+             << "_record {\n";
+        for (const member &field : type.members)
+            out_ << "    " << record_type(field) << field.name << "{};\n";
+        out_ << fill(record_end, words_of(type));
+    }
+
+    void write_bodies(const durable &type) const
+    {
+        const std::string record = record_of(type.full_name());
+        out_ << "\nnamespace " << namespace_of(type) << "\n{\n\ninline const ::tiered::schema "
+             << type.name << "::durable_schema(\n    \"" << type.full_name() << "\", sizeof("
+             << record << "), {";
+        write_fields(type, record, "", "");
+        out_ << "\n    }, ::tiered::is_profiled ? durable_counts : nullptr);\n";
+        for (size_t i = 0; i < type.members.size(); i++) {
+            out_ << fill(getter_body, words_of(type, type.members[i], i));
+            if (accessors_of(type.members[i]).set)
+                out_ << fill(setter_body, words_of(type, type.members[i], i));
+        }
+        out_ << "\n}\n";
     }
 
     // The fields of embedded objects come last, so that a field's index is its place in the struct.
-    void write_fields(std::ostream &out, const durable &type, const std::string &record,
-                      const std::string &path, const std::string &offset) const
+    void write_fields(const durable &type, const std::string &record, const std::string &path,
+                      const std::string &offset) const
     {
         for (const member &field : type.members) {
-            out << "\n        {\"" << path << field.name << "\", \"" << field.type << "\", "
-                << offset << "offsetof(" << record << ", " << field.name << "), "
-                << (is_in_record(field) ? "false" : "true") << ", {";
+            out_ << "\n        {\"" << path << field.name << "\", \"" << field.type << "\", "
+                 << offset << "offsetof(" << record << ", " << field.name << "), "
+                 << (is_in_record(field) ? "false" : "true") << ", {";
             const std::vector<std::string> tiers = tiers_of(type, field);
             for (size_t i = 0; i < tiers.size() && !is_in_record(field); i++)
-                out << (i > 0 ? ", " : "") << '"' << tiers[i] << '"';
-            out << "}},";
+                out_ << (i > 0 ? ", " : "") << '"' << tiers[i] << '"';
+            out_ << "}},";
         }
         for (const member &field : type.members) {
             if (field.is != kind::durable)
                 continue;
-            const auto inner = std::ranges::find(types_, field.element, &durable::full_name);
-            write_fields(out, *inner, class_of(field.element) + "_record", path + field.name + ".",
+            write_fields(embedded(field), record_of(field.element), path + field.name + ".",
                          offset + "offsetof(" + record + ", " + field.name + ") + ");
         }
     }
@@ -262,6 +325,8 @@ class writer
         if (!field.tiers.empty())
             return field.tiers;
         const auto of_type = placed_.find(type.full_name());
+        // A field that is placed in "pm" keeps its slot, and may leave for the disk. So a new placement needs
+        // no new layout, and existing stores open.
         if (of_type != placed_.end()) {
             const auto found = of_type->second.find(field.name);
             if (found != of_type->second.end() && found->second != "pm")
@@ -273,6 +338,8 @@ class writer
     const std::vector<durable> &types_; // with those of headers that this one includes
     std::vector<durable> mine_;
     const placement &placed_;
+    std::ostream &out_;
+    std::set<std::string> included_;
 };
 
 } // namespace
@@ -290,6 +357,24 @@ bool is_in_record(const member &field)
            (field.is == kind::scalar || (field.is == kind::array && field.bytes <= in_record_max));
 }
 
+size_t record_bytes(const durable &type)
+{
+    const auto up = [](size_t bytes, size_t align) { return (bytes + align - 1) / align * align; };
+    size_t end = 0, most = 1;
+    for (const member &field : type.members) {
+        if (field.is == kind::durable)
+            continue;
+        size_t bytes = sizeof(tiered::slot), align = alignof(tiered::slot);
+        if (field.is == kind::handle)
+            bytes = align = sizeof(void *);
+        else if (is_in_record(field))
+            bytes = field.bytes, align = field.align;
+        end = up(end, align) + bytes;
+        most = std::max(most, align);
+    }
+    return up(end, most);
+}
+
 std::string write_classes(const std::string &header, const std::vector<durable> &types,
                           const placement &placed)
 {
@@ -299,11 +384,7 @@ std::string write_classes(const std::string &header, const std::vector<durable> 
         << "#pragma once\n\n#include \"" << name << "\"\n\n"
         << "#include <algorithm>\n#include <array>\n#include <cstddef>\n#include "
            "<tiered/generated.hpp>\n\n";
-    std::set<std::string> included;
-    for (const durable &type : types)
-        if (!type.header.empty() && included.insert(type.header).second)
-            out << "#include \"" << output_name(type.header) << "\"\n";
-    writer(types, placed).write(out);
+    writer(types, placed, out).write();
     return out.str();
 }
 
