@@ -49,6 +49,15 @@ void set_elements(slot &to, std::span<const T> elements, const schema &type, uns
     store::set(to, std::as_bytes(elements), type, field);
 }
 
+/// EINVAL: the object is of another store than its holder.
+void demand_store(const void *holder, const void *object);
+
+template <class Record> Record *of_store(const void *holder, Record *object)
+{
+    demand_store(holder, object);
+    return object;
+}
+
 } // namespace tiered
 
 #endif

@@ -1,5 +1,6 @@
 // The stores that are open. A slot or a collection finds its store by its address.
 #include "tiered/registry.hpp"
+#include "tiered/generated.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -56,6 +57,15 @@ store::implementation &open_at(const void *address)
     throw error(EINVAL,
                 "an object or a collection is used that belongs to no open store; open its store "
                 "before, and close it after");
+}
+
+void demand_store(const void *holder, const void *object)
+{
+    const store::implementation &all = open_at(holder);
+    if (object && !all.has(object))
+        throw error(EINVAL, all.directory.string() +
+                                ": a field cannot refer to an object of another store; make one "
+                                "here, and copy the fields");
 }
 
 store_root *use_root(store_root *root)

@@ -24,11 +24,11 @@ std::string time_text(double ns)
 {
     const char *const units[] = {"ns", "us", "ms", "s"};
     unsigned unit = 0;
-    while (ns >= 1000 && unit < 3) {
+    while (ns >= 999.5 && unit < 3) { // which would be printed as 1e+03
         ns /= 1000;
         unit++;
     }
-    return print("%.3g %s", ns, units[unit]);
+    return ns >= 999.5 ? print("%.0f s", ns) : print("%.3g %s", ns, units[unit]);
 }
 
 std::string full_name(const field_use &field)

@@ -97,8 +97,12 @@ constexpr accessors string_in_slot = {
     "::tiered::set_elements<char>(record_->$(name), value, durable_type(), $(index))"};
 
 constexpr accessors handle_in_record = {
-    "$(object)", "sizeof(void *)", "$(object)(record_->$(name))",
-    "$(object)", "sizeof(void *)", "record_->$(name) = value.durable_record()"};
+    "$(object)",
+    "sizeof(void *)",
+    "$(object)(record_->$(name))",
+    "$(object)",
+    "sizeof(void *)",
+    "record_->$(name) = ::tiered::of_store(record_, value.durable_record())"};
 
 constexpr accessors durable_in_record = {
     "$(object)", "sizeof record_->$(name)", "$(object)(&record_->$(name))", nullptr, nullptr,

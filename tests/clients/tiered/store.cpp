@@ -776,6 +776,7 @@ TEST_CASE("only an object of the store is destroyed, and once")
     one.set_age(7);
     message_of(EINVAL, [&] { store.destroy(one.home()); });
     message_of(EINVAL, [&] { other.destroy(one); });
+    message_of(EINVAL, [&] { other.make<person>().set_boss(one); });
     message_of(EINVAL, [&] { store.destroy(person()); });
     store.destroy(another);
     const std::string text = message_of(EINVAL, [&] { store.destroy(another); });
