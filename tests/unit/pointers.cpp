@@ -351,6 +351,45 @@ TEST_CASE("without room for a map nothing is mapped, and a typed object is not l
     REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), p)});
 }
 
+// The range lies in three groups. The root's group has a map already. The free segment is enough for one of
+// the other two.
+TEST_CASE("a range whose second map has no room gives back its first map, and no older map",
+          "[faults]")
+{
+    constexpr size_t SEGMENT = 64 << 10, GROUP = MAP_GROUP_SEGMENTS * SEGMENT, MIB = 1 << 20;
+    test::Directory directory;
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    how.max_size = 16 * MIB;
+    test::Container c = test::open(directory / "c.pm", how);
+    auto *large = static_cast<char *>(pm_malloc(c.get(), 8 * MIB));
+    auto **root = static_cast<void **>(pm_calloc(c.get(), 4, sizeof(void *)));
+    REQUIRE((large && root));
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    *root = large;
+    REQUIRE_OK(pm_commit(c.get()));
+
+    REQUIRE_OK(pm_mark_pointer(root)); // the transaction's first map
+    std::vector<void *> fillers;
+    while (void *filler = pm_malloc(c.get(), SEGMENT))
+        fillers.push_back(filler);
+    REQUIRE_OK(pm_free(fillers.back())); // room for one more map
+    fillers.pop_back();
+    char *from = large + 3 * MIB;
+    const uint64_t first = offset_of(c.get(), from) / GROUP,
+                   last = (offset_of(c.get(), from) + 4 * MIB - 1) / GROUP;
+    REQUIRE(last - first == 2);
+    REQUIRE(offset_of(c.get(), root) / GROUP == last);
+    REQUIRE(pm_mark_pointers(from, 4 * MIB / sizeof(void *)) == -1);
+    require_failure(ENOSPC, "no room for a map of pointers");
+    REQUIRE(pm_next_pointer(root, root + 4) == root);
+
+    for (void *filler : fillers)
+        REQUIRE_OK(pm_free(filler));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(root, root + 4) == root);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("pm_check reports what is wrong with pointers and their map")
 {
     test::Directory directory;
