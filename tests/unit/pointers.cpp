@@ -478,6 +478,28 @@ TEST_CASE("freeing a large object forgets what was stored there", "[stores]")
     }
 }
 
+// For a range of 1 MiB or more, libpm gives whole pages of the kinds table back to the system. The last 128
+// bytes of this range share their page of the table with other words, so libpm clears their kinds one by one.
+TEST_CASE("data that replaces a pointer at the end of a large range is no pointer", "[stores]")
+{
+    constexpr size_t MIB = 1 << 20;
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto *object = static_cast<char *>(pm_malloc(c.get(), 2 * MIB));
+    REQUIRE(object);
+    REQUIRE_OK(pm_setroot(c.get(), object, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    auto *word = reinterpret_cast<void **>(object + MIB + 64);
+    *word = object;
+    REQUIRE_OK(pm_mark_pointer(word));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), word)});
+    memset(object, 0x41, MIB + 128);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 // The pass cannot tell what it is.
 [[gnu::noinline]] static void put_number(uint64_t *to, uint64_t number)
 {
