@@ -593,3 +593,38 @@ TEST_CASE("a commit that fails for a pointer leaves nothing behind, however ofte
     REQUIRE_OK(pm_rollback(c.get()));
     REQUIRE(large[LARGE - 1] == 'x');
 }
+
+// The failed commit gives empty slabs back to the container. The rollback must restore their bitmaps.
+TEST_CASE("a commit that fails for a pointer leaves the slabs that it gave back", "[faults]")
+{
+    constexpr size_t OBJECTS = 200, FREED = 60, BYTES = 1024;
+    test::Directory directory;
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    how.max_size = 16 << 20;
+    test::Container c = test::open(directory / "c.pm", how);
+    auto **root = static_cast<void **>(pm_calloc(c.get(), 1, sizeof(void *)));
+    REQUIRE(root);
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    REQUIRE_OK(pm_mark_pointer(root));
+    std::vector<char *> objects;
+    for (size_t i = 0; i < OBJECTS; i++) {
+        objects.push_back(static_cast<char *>(pm_malloc(c.get(), BYTES)));
+        REQUIRE(objects.back());
+        memset(objects.back(), (int)i, BYTES);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    for (size_t i = 0; i < FREED; i++)
+        REQUIRE_OK(pm_free(objects[i]));
+    int on_the_stack;
+    *root = &on_the_stack;
+    REQUIRE(pm_commit(c.get()) == -1);
+    require_failure(EINVAL, "leads out");
+    REQUIRE_OK(pm_rollback(c.get()));
+    for (size_t i = 0; i < OBJECTS; i++) {
+        CAPTURE(i);
+        REQUIRE(pm_usable_size(objects[i]) != 0);
+        REQUIRE(objects[i][BYTES - 1] == (char)i);
+    }
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE_OK(pm_free(objects[3]));
+}
