@@ -6,6 +6,7 @@
 #include "common/process.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 using test::page_word;
 
@@ -216,4 +217,70 @@ TEST_CASE_METHOD(Fixture, "what was freed stays whole until that is durable", "[
     REQUIRE_OK(pm_check(recovered.get()));
     bool freed = pm_malloc(recovered.get(), OBJECT) == object;
     REQUIRE((freed || (object[2048] == 'y' && std::count(object, object + 2048, 'x') == 2048)));
+}
+
+namespace
+{
+
+template <typename T> T at(const std::string &file, uint64_t offset)
+{
+    T found;
+    memcpy(&found, &file[offset], sizeof found);
+    return found;
+}
+
+// The newest record in the log's first segment: its epoch, and its offset in the file.
+struct Newest {
+    uint64_t epoch = 0, offset = 0;
+};
+
+Newest newest_record(const std::string &file)
+{
+    Newest newest;
+    uint64_t offset = log_segments(file, 64 << 10).at(0);
+    for (redo_part part = at<redo_part>(file, offset); part.epoch > newest.epoch;
+         part = at<redo_part>(file, offset)) {
+        newest = {part.epoch, offset};
+        offset += (sizeof part + part.bytes + LINE - 1) / LINE * LINE;
+    }
+    return newest;
+}
+
+} // namespace
+
+// pm_close() first makes home and the guard durable. Then it voids the log by the base epoch, in a second
+// round. After a crash between the two the log still counts. Only the guard has the epoch of its last record.
+TEST_CASE_METHOD(Fixture, "after a crash of pm_close, the guard tells that a record is damaged",
+                 "[redo]")
+{
+    constexpr uint64_t COMMITS = 5;
+    test::Container c = test::open_with_pages(path, 1, test::small());
+    for (uint64_t i = 1; i <= COMMITS; i++) {
+        page_word(c.get(), 0) = i;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    const Newest newest = newest_record(test::read_file(path));
+    REQUIRE(newest.epoch > 1);
+    std::string file; // at the first sync that makes the guard durable
+    std::function<void()> look = [&] {
+        file = test::read_file(path);
+        if (seal_payload(at<format_guard>(file, FORMAT_GUARD).epoch) < newest.epoch)
+            test::file_medium.during_sync = look;
+    };
+    test::file_medium.during_sync = look;
+    c.reset();
+    REQUIRE_FALSE(test::file_medium.during_sync);
+    const auto state = at<format_state>(file, FORMAT_STATE);
+    REQUIRE((seal_payload(state.base_epoch) & ~BASE_REDO) < newest.epoch);
+    REQUIRE(seal_payload(state.fenced_epoch) < newest.epoch);
+    REQUIRE(page_word(after(file, lost).get(), 0) == COMMITS);
+
+    file[newest.offset + sizeof(redo_part)] ^= 1;
+    test::write_file(lost, file);
+    const pm_options how = test::small(PM_ACCEPT_COPY);
+    REQUIRE_FALSE(test::Container(pm_open(lost.c_str(), &how)));
+    const std::string words = "epoch " + std::to_string(newest.epoch) +
+                              " was committed, but only " + std::to_string(newest.epoch - 1) +
+                              " can be restored";
+    REQUIRE(test::failed_with(EBADMSG, {words.c_str()}));
 }

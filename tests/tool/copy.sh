@@ -29,6 +29,18 @@ only() {
     done
 }
 
+# interrupt SIGNAL: send it to a copy of large.pm that has begun. Sets `status`.
+interrupt() {
+    "$pm" copy large.pm copy.pm >output 2>&1 &
+    # The copy has no name yet. A process that has ended has no link `exe`.
+    until find /proc/$!/fd -lname "$directory/* (deleted)" 2>/dev/null | grep -q .; do
+        [ -e /proc/$!/exe ] || break
+    done
+    kill -s "$1" $!
+    wait $!
+    status=$?
+}
+
 case $case in
 closed)
     "$family" family.pm || exit 1
@@ -94,6 +106,21 @@ full)
     only family.pm
     expect 2 copy family.pm no/such/directory/copy.pm
     says '^pm: family.pm: cannot copy it to no/such/directory/copy.pm: No such file'
+    ;;
+interrupted)
+    "$family" large.pm large || exit 1
+    for signal in TERM INT HUP; do
+        # On a busy machine the copy may end before the signal arrives. Then try again.
+        for _ in 1 2 3 4 5; do
+            rm -f copy.pm
+            interrupt $signal
+            [ $status -eq 0 ] || break
+        done
+        [ $status -eq 2 ] || fail "status $status after SIG$signal"
+        says '^pm: large.pm: copying it to copy.pm was stopped.*; nothing is left of the copy'
+        only large.pm
+    done
+    expect 0 check large.pm
     ;;
 usage)
     expect 2 copy

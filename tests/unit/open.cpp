@@ -86,6 +86,21 @@ TEST_CASE("the longest path, and a longer one")
     }
 }
 
+// The buffer has 1024 bytes: 1023 of text, and the zero byte.
+TEST_CASE("a message is cut to 1023 bytes, and still ends with the reason")
+{
+    std::string path = "/dev/shm";
+    while (path.size() < 2000)
+        path += "/.";
+    path += "/none/c.pm";
+    REQUIRE_FALSE(pm_open(path.c_str(), nullptr));
+    const int error = errno;
+    const std::string message = pm_errormsg();
+    REQUIRE(error == ENOENT);
+    REQUIRE(message.size() <= 1023);
+    REQUIRE_THAT(message, Catch::EndsWith(strerror(ENOENT)));
+}
+
 TEST_CASE("there is no such directory, or no such file")
 {
     test::Directory directory;

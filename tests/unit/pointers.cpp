@@ -351,6 +351,45 @@ TEST_CASE("without room for a map nothing is mapped, and a typed object is not l
     REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), p)});
 }
 
+// The range lies in three groups. The root's group has a map already. The free segment is enough for one of
+// the other two.
+TEST_CASE("a range whose second map has no room gives back its first map, and no older map",
+          "[faults]")
+{
+    constexpr size_t SEGMENT = 64 << 10, GROUP = MAP_GROUP_SEGMENTS * SEGMENT, MIB = 1 << 20;
+    test::Directory directory;
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    how.max_size = 16 * MIB;
+    test::Container c = test::open(directory / "c.pm", how);
+    auto *large = static_cast<char *>(pm_malloc(c.get(), 8 * MIB));
+    auto **root = static_cast<void **>(pm_calloc(c.get(), 4, sizeof(void *)));
+    REQUIRE((large && root));
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    *root = large;
+    REQUIRE_OK(pm_commit(c.get()));
+
+    REQUIRE_OK(pm_mark_pointer(root)); // the transaction's first map
+    std::vector<void *> fillers;
+    while (void *filler = pm_malloc(c.get(), SEGMENT))
+        fillers.push_back(filler);
+    REQUIRE_OK(pm_free(fillers.back())); // room for one more map
+    fillers.pop_back();
+    char *from = large + 3 * MIB;
+    const uint64_t first = offset_of(c.get(), from) / GROUP,
+                   last = (offset_of(c.get(), from) + 4 * MIB - 1) / GROUP;
+    REQUIRE(last - first == 2);
+    REQUIRE(offset_of(c.get(), root) / GROUP == last);
+    REQUIRE(pm_mark_pointers(from, 4 * MIB / sizeof(void *)) == -1);
+    require_failure(ENOSPC, "no room for a map of pointers");
+    REQUIRE(pm_next_pointer(root, root + 4) == root);
+
+    for (void *filler : fillers)
+        REQUIRE_OK(pm_free(filler));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(root, root + 4) == root);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("pm_check reports what is wrong with pointers and their map")
 {
     test::Directory directory;
@@ -462,6 +501,28 @@ TEST_CASE("a part of a word that an object keeps as it is made smaller is data",
     REQUIRE(mapped(c.get()).empty());
 }
 
+// For a range of 1 MiB or more, libpm gives whole pages of the kinds table back to the system. The last 128
+// bytes of this range share their page of the table with other words, so libpm clears their kinds one by one.
+TEST_CASE("data that replaces a pointer at the end of a large range is no pointer", "[stores]")
+{
+    constexpr size_t MIB = 1 << 20;
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto *object = static_cast<char *>(pm_malloc(c.get(), 2 * MIB));
+    REQUIRE(object);
+    REQUIRE_OK(pm_setroot(c.get(), object, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    auto *word = reinterpret_cast<void **>(object + MIB + 64);
+    *word = object;
+    REQUIRE_OK(pm_mark_pointer(word));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()) == Offsets{offset_of(c.get(), word)});
+    memset(object, 0x41, MIB + 128);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 // The pass cannot tell what it is.
 [[gnu::noinline]] static void put_number(uint64_t *to, uint64_t number)
 {
@@ -554,4 +615,39 @@ TEST_CASE("a commit that fails for a pointer leaves nothing behind, however ofte
     REQUIRE_OK(pm_check(c.get()));
     REQUIRE_OK(pm_rollback(c.get()));
     REQUIRE(large[LARGE - 1] == 'x');
+}
+
+// The failed commit gives empty slabs back to the container. The rollback must restore their bitmaps.
+TEST_CASE("a commit that fails for a pointer leaves the slabs that it gave back", "[faults]")
+{
+    constexpr size_t OBJECTS = 200, FREED = 60, BYTES = 1024;
+    test::Directory directory;
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    how.max_size = 16 << 20;
+    test::Container c = test::open(directory / "c.pm", how);
+    auto **root = static_cast<void **>(pm_calloc(c.get(), 1, sizeof(void *)));
+    REQUIRE(root);
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    REQUIRE_OK(pm_mark_pointer(root));
+    std::vector<char *> objects;
+    for (size_t i = 0; i < OBJECTS; i++) {
+        objects.push_back(static_cast<char *>(pm_malloc(c.get(), BYTES)));
+        REQUIRE(objects.back());
+        memset(objects.back(), (int)i, BYTES);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    for (size_t i = 0; i < FREED; i++)
+        REQUIRE_OK(pm_free(objects[i]));
+    int on_the_stack;
+    *root = &on_the_stack;
+    REQUIRE(pm_commit(c.get()) == -1);
+    require_failure(EINVAL, "leads out");
+    REQUIRE_OK(pm_rollback(c.get()));
+    for (size_t i = 0; i < OBJECTS; i++) {
+        CAPTURE(i);
+        REQUIRE(pm_usable_size(objects[i]) != 0);
+        REQUIRE(objects[i][BYTES - 1] == (char)i);
+    }
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE_OK(pm_free(objects[3]));
 }
