@@ -1,0 +1,753 @@
+/*
+ * The log engine: commit, asynchronous commits, reuse of chunks, recovery. The log is the home: a word's
+ * newest piece in it is the word. Rules are numbered as in docs/internals/log.md. README.md says what is
+ * abstracted, and how to run it.
+ *
+ * Two copies of everything: `c` is the cache, which the death of the process spares; `m` is the medium. What
+ * is written to the cache may reach the medium at once or not before a fence. That is decided where it is
+ * written: so a power failure is no more than c = m.
+ *
+ *   X   data
+ *   B   a bitmap: whether the object is live, and since which commit
+ *   O   the object's contents
+ *
+ * A record is one part or two, and a part is one slot of a chunk. It has pieces: for each word whether it is
+ * there, and its value, which is the number of the commit that stored it. With PMEM every commit is fenced at
+ * once. With ROT a record may rot in a container whose process died between commits. Recovery may then
+ * refuse it, and must if it would restore anything else.
+ */
+
+#ifndef COMMITS
+#define COMMITS 3 /* that may be begun */
+#endif
+#ifndef CRASHES
+#define CRASHES 2
+#endif
+#ifndef CHUNKS
+#define CHUNKS 3
+#endif
+#ifndef SLOTS
+#define SLOTS 2 /* in a chunk */
+#endif
+#ifdef PMEM
+#define ROUND_MAX 1
+#else
+#ifndef ROUND_MAX
+#define ROUND_MAX 2 /* commits that one fence makes durable, at most */
+#endif
+#endif
+#define ALL_SLOTS (CHUNKS * SLOTS)
+
+#define X     0
+#define B     1
+#define O     2
+#define WORDS 3
+
+#define NOWHERE 31
+
+/* A part. `fenced`: an epoch that was durable when it was written. */
+#define EPOCH(part)      ((part) & 15)
+#define FENCED(part)     ((part) >> 4 & 15)
+#define GENERATION(part) ((part) >> 8 & 63)
+#define TWO              (1 << 14)
+#define SECOND           (1 << 15)
+#define HAS(part, w)     ((part) >> (16 + 4 * (w)) & 1)
+#define VALUE(part, w)   ((part) >> (17 + 4 * (w)) & 7)
+#define PIECE(w, v)      (1 << (16 + 4 * (w)) | (v) << (17 + 4 * (w)))
+
+/* A chunk's header, one word: its generation, and how many records it has for certain. 0: void. */
+#define HEAD(generation, end) ((generation) | (end) << 6)
+#define HEAD_GENERATION(head) ((head) & 63)
+#define END(head)             ((head) >> 6)
+
+/* The base, one word. L4: generations contain the incarnation, which is durable before its first record. */
+#define BASE(incarnation, certain) ((incarnation) | (certain) << 4)
+#define INCARNATION(base)          ((base) & 15)
+#define CERTAIN(base)              ((base) >> 4)
+#define FIRST_GENERATION(inc)      ((inc) * 8)
+
+/* ---- what the crash leaves, and what it does not ---------------------------------------------- */
+
+int c_slot[ALL_SLOTS], m_slot[ALL_SLOTS];
+short c_head[CHUNKS], m_head[CHUNKS];
+byte c_base, m_base;
+
+byte epoch, durable;
+byte generation;         /* the last one of this incarnation */
+byte use[CHUNKS];        /* FREE, USED or VOIDED */
+byte position[CHUNKS];   /* the next slot */
+byte certain_to[CHUNKS]; /* slots below it are fenced */
+bool waits[CHUNKS];      /* emptied by a commit that is not fenced */
+byte current;            /* the chunk in which the next part goes, or NOWHERE */
+byte place[WORDS];       /* the slot of each word's newest piece, or NOWHERE */
+
+#define FREE   0
+#define USED   1
+#define VOIDED 2 /* free after the next fence */
+
+/* The states that a crash may lead to: of the last commit known to be durable, and of all since. */
+short states[COMMITS + 2];
+byte state_count;
+
+byte commits, crashes;
+bool rotten;
+
+/* What a commit is about to do. */
+byte n[WORDS];
+bool changes[WORDS];
+byte parts;
+int part[2];
+byte where[2];
+
+/* What recovery found. */
+byte valid[CHUNKS], found, certain;
+byte newest[WORDS], value[WORDS], at[WORDS];
+bool refuses;
+
+/* Scratch, zero between steps. */
+byte i, j, k, u, e, w;
+bool ok;
+int record;
+
+#define CLEAR_SCRATCH i = 0; j = 0; k = 0; u = 0; e = 0; w = 0; ok = false; record = 0
+
+#define NOW(w)         (place[w] == NOWHERE -> 0 : VALUE(c_slot[place[w]], w))
+#define STATE(x, b, o) ((x) | (b) << 3 | ((b) != 0 -> (o) : 0) << 6)
+
+/* What the medium has matters, and is different in different runs, only while a crash may come. */
+#define MAY_CRASH  (crashes < CRASHES)
+#define CRASH_HERE if :: MAY_CRASH -> goto crash :: true fi
+
+/* ---- the medium ------------------------------------------------------------------------------- */
+
+/* A record is several lines or sectors, so it may also be torn. */
+inline write_slot(s, what)
+{
+    c_slot[s] = what;
+    if
+    :: true
+    :: MAY_CRASH -> m_slot[s] = c_slot[s]
+    :: MAY_CRASH -> m_slot[s] = 0
+    fi
+}
+
+inline write_head(ch, what)
+{
+    c_head[ch] = what;
+    if :: MAY_CRASH -> m_head[ch] = c_head[ch] :: true fi
+}
+
+inline write_base(what)
+{
+    c_base = what;
+    if :: MAY_CRASH -> m_base = c_base :: true fi
+}
+
+inline fence_medium()
+{
+    for (i : 0 .. ALL_SLOTS - 1) { m_slot[i] = c_slot[i] }
+    for (i : 0 .. CHUNKS - 1) { m_head[i] = c_head[i] }
+    m_base = c_base; i = 0
+}
+
+/* ---- fences, and what they allow -------------------------------------------------------------- */
+
+inline fenced() /* all that was written is durable */
+{
+    for (i : 0 .. CHUNKS - 1) {
+        waits[i] = false;
+        if :: use[i] == VOIDED -> use[i] = FREE; position[i] = 0 :: else fi;
+        certain_to[i] = position[i]
+    }
+    i = 0
+}
+
+/* All commits so far are durable. */
+inline fence()
+{
+    d_step {
+#ifndef MUTANT_NO_FENCE
+        fence_medium();
+#endif
+        fenced();
+        durable = epoch - 1;
+        printf("fence: durable up to %d\n", durable);
+        states[0] = states[state_count - 1];
+        for (i : 1 .. COMMITS + 1) { states[i] = 0 }
+        state_count = 1;
+        i = 0
+    }
+}
+
+#ifdef MUTANT_NOTE_UNFENCED
+#define NOTED_TO(ch) position[ch]
+#else
+#define NOTED_TO(ch) certain_to[ch]
+#endif
+
+/* L9: the newest epoch that a fenced note outside of the chunk says is durable; in e. */
+inline noted_outside(ch)
+{
+    e = (m_base == c_base -> CERTAIN(c_base) : 0);
+    for (i : 0 .. CHUNKS - 1) {
+        for (j : 0 .. SLOTS - 1) {
+            if
+            :: i != ch && use[i] == USED && j < NOTED_TO(i) && FENCED(c_slot[i * SLOTS + j]) > e ->
+                e = FENCED(c_slot[i * SLOTS + j])
+            :: else
+            fi
+        }
+    }
+    i = 0; j = 0
+}
+
+/* L8, L9: whether the chunk may be void; in ok. */
+inline may_be_void(ch)
+{
+    ok = (use[ch] == USED && ch != current && place[X] / SLOTS != ch && place[B] / SLOTS != ch &&
+          place[O] / SLOTS != ch);
+#ifndef MUTANT_REUSE_UNFENCED
+    ok = ok && !waits[ch];
+#endif
+#ifndef MUTANT_REUSE_UNNOTED
+    if
+    :: ok ->
+        noted_outside(ch);
+        for (i : 0 .. SLOTS - 1) {
+            record = c_slot[ch * SLOTS + i];
+            if
+            :: i < position[ch] && EPOCH(record) > e -> ok = false
+            :: else
+            fi
+        }
+        lacks_note = lacks_note || !ok
+    :: else
+    fi;
+#endif
+    i = 0; e = 0; record = 0
+}
+
+inline make_void(ch)
+{
+    printf("chunk %d is void\n", ch);
+    write_head(ch, 0);
+    certain_to[ch] = 0;
+#ifdef MUTANT_VOID_UNFENCED
+    use[ch] = FREE; position[ch] = 0
+#else
+    use[ch] = VOIDED
+#endif
+}
+
+/* ---- commit ----------------------------------------------------------------------------------- */
+
+inline forget_transaction()
+{
+    d_step {
+        for (i : 0 .. WORDS - 1) { n[i] = 0; changes[i] = false }
+        i = 0; parts = 0; part[0] = 0; part[1] = 0; where[0] = 0; where[1] = 0
+    }
+}
+
+#define CAN_TAKE(ch) (use[ch] == FREE || use[ch] == USED && position[ch] < SLOTS)
+
+inline count_room() /* in k */
+{
+    d_step {
+        for (i : 0 .. CHUNKS - 1) { if :: use[i] != VOIDED -> k = k + SLOTS - position[i] :: else fi }
+        i = 0
+    }
+}
+
+/* A slot for a part; the header of a chunk that is taken is written. */
+inline take_slot(p)
+{
+    if
+    :: current == NOWHERE ->
+        if
+        :: CAN_TAKE(0) -> current = 0
+        :: CAN_TAKE(1) -> current = 1
+#if CHUNKS > 2
+        :: CAN_TAKE(2) -> current = 2
+#endif
+        fi;
+        if
+        :: use[current] == FREE ->
+            generation++;
+            write_head(current, HEAD(generation, 0));
+            use[current] = USED
+        :: else
+        fi
+    :: else
+    fi;
+    where[p] = current * SLOTS + position[current];
+    position[current]++;
+    if :: position[current] == SLOTS -> current = NOWHERE :: else fi
+}
+
+inline write_part(p)
+{
+    part[p] = part[p] | HEAD_GENERATION(c_head[where[p] / SLOTS]) << 8;
+    printf("slot %d: part %d of record %d, fenced %d\n", where[p], p + 1, EPOCH(part[p]), FENCED(part[p]));
+    write_slot(where[p], part[p])
+}
+
+/* What this empties is needed until the commit is fenced. */
+inline move_word(x, to)
+{
+#ifndef PMEM
+    if :: place[x] != NOWHERE -> waits[place[x] / SLOTS] = true :: else fi;
+#endif
+    place[x] = to
+}
+
+/* The map: where each word is from now on. */
+inline install()
+{
+    for (w : 0 .. WORDS - 1) {
+        if
+        :: HAS(part[0], w) -> move_word(w, where[0])
+        :: !HAS(part[0], w) && HAS(part[1], w) -> move_word(w, where[1])
+        :: else
+        fi
+    }
+    if :: place[O] != NOWHERE && NOW(B) == 0 -> move_word(O, NOWHERE) :: else fi;
+    w = 0
+}
+
+/* ---- recovery --------------------------------------------------------------------------------- */
+
+/* Each chunk from its start (L3). */
+inline read_chunks()
+{
+    certain = CERTAIN(c_base);
+    for (j : 0 .. CHUNKS - 1) {
+#ifdef MUTANT_GENERATION_LARGEST
+        if :: HEAD_GENERATION(c_head[j]) > generation -> generation = HEAD_GENERATION(c_head[j]) :: else fi;
+#endif
+        ok = (c_head[j] != 0);
+        valid[j] = 0;
+        for (i : 0 .. SLOTS - 1) {
+            record = c_slot[j * SLOTS + i];
+            ok = ok && record != 0;
+#ifndef MUTANT_NO_GENERATION
+            ok = ok && (i < END(c_head[j]) || GENERATION(record) == HEAD_GENERATION(c_head[j]));
+#endif
+            if
+            :: ok ->
+                valid[j]++;
+                if :: FENCED(record) > certain -> certain = FENCED(record) :: else fi
+            :: else
+            fi
+        }
+#ifndef MUTANT_NO_END
+        if :: c_head[j] != 0 && valid[j] < END(c_head[j]) -> refuses = true :: else fi
+#endif
+    }
+    CLEAR_SCRATCH
+}
+
+/* Whether the record of epoch e is whole; in ok. */
+inline find_record()
+{
+    k = 0; /* bit 0: the first part; bit 1: the second; bit 2: there are two */
+    for (j : 0 .. CHUNKS - 1) {
+        for (i : 0 .. SLOTS - 1) {
+            record = c_slot[j * SLOTS + i];
+            if
+            :: i < valid[j] && EPOCH(record) == e ->
+                k = k | (record & SECOND -> 2 : 1) | (record & TWO -> 4 : 0)
+            :: else
+            fi
+        }
+    }
+    ok = (k == 1 || k == 7)
+}
+
+/* L2: up to `certain` there may be gaps; above it only an unbroken run of whole records counts. */
+inline find_end()
+{
+    found = certain;
+#ifdef MUTANT_GAP
+    for (e : 1 .. 15) { find_record(); if :: ok && e > found -> found = e :: else fi }
+#else
+    do
+    :: true ->
+        e = found + 1;
+        find_record();
+        if :: ok -> found++ :: else -> break fi
+    od;
+#endif
+    /* What is cut off never counts again, with all that lies behind it. */
+    for (j : 0 .. CHUNKS - 1) {
+        ok = true;
+        for (i : 0 .. SLOTS - 1) {
+            if
+            :: i < valid[j] && ok && EPOCH(c_slot[j * SLOTS + i]) > found -> ok = false; valid[j] = i
+            :: else
+            fi
+        }
+    }
+    CLEAR_SCRATCH
+}
+
+/* The newest piece of each word wins. */
+inline find_words()
+{
+    for (w : 0 .. WORDS - 1) { at[w] = NOWHERE; newest[w] = 0; value[w] = 0 }
+    for (j : 0 .. CHUNKS - 1) {
+        for (i : 0 .. SLOTS - 1) {
+            record = c_slot[j * SLOTS + i];
+            for (w : 0 .. WORDS - 1) {
+                if
+                :: i < valid[j] && HAS(record, w) && EPOCH(record) > newest[w] ->
+                    newest[w] = EPOCH(record);
+                    value[w] = VALUE(record, w);
+                    at[w] = j * SLOTS + i
+                :: else
+                fi
+            }
+        }
+    }
+    if :: value[B] == 0 -> at[O] = NOWHERE :: else fi;
+    CLEAR_SCRATCH
+}
+
+inline check()
+{
+    ok = false;
+    for (i : 0 .. COMMITS + 1) {
+        if :: i < state_count && states[i] == STATE(value[X], value[B], value[O]) -> ok = true :: else fi;
+    }
+    printf("recovered: epoch %d, certain %d, x %d b %d o %d\n", found, certain, value[X], value[B], value[O]);
+    assert(ok);
+    CLEAR_SCRATCH
+}
+
+inline forget_recovery()
+{
+    for (i : 0 .. WORDS - 1) { at[i] = 0; newest[i] = 0; value[i] = 0 }
+    for (i : 0 .. CHUNKS - 1) { valid[i] = 0 }
+    i = 0; found = 0; certain = 0; refuses = false
+}
+
+inline open_container()
+{
+    for (i : 0 .. COMMITS + 1) { states[i] = 0 }
+    states[0] = STATE(value[X], value[B], value[O]); state_count = 1;
+    for (i : 0 .. WORDS - 1) { place[i] = at[i] }
+    for (i : 0 .. CHUNKS - 1) {
+        position[i] = valid[i]; certain_to[i] = valid[i];
+        use[i] = (valid[i] > 0 -> USED : FREE);
+        /* Behind what is valid nothing counts any more, and a void chunk has nothing. */
+        waits[i] = false
+    }
+    epoch = found + 1; durable = found; current = NOWHERE;
+#ifdef MUTANT_GENERATION_LARGEST
+    generation = 0;
+    for (i : 0 .. CHUNKS - 1) {
+        if :: HEAD_GENERATION(c_head[i]) > generation -> generation = HEAD_GENERATION(c_head[i]) :: else fi
+    }
+#else
+    generation = FIRST_GENERATION(INCARNATION(c_base));
+#endif
+    CLEAR_SCRATCH
+}
+
+/* ---- the container's life --------------------------------------------------------------------- */
+
+#define forget_mask() mask = 0; lacks_note = false
+#define VOIDED_ANY (use[0] == VOIDED || use[1] == VOIDED || use[CHUNKS - 1] == VOIDED)
+
+/* The chunks that may be void: in `mask`. Whether one lacks only a note: in `lacks_note`. */
+inline find_void()
+{
+    for (k : 0 .. CHUNKS - 1) {
+        may_be_void(k);
+        if :: ok -> mask = mask | 1 << k :: else fi
+    }
+    k = 0; ok = false
+}
+
+#ifdef ROT
+/* L13: what is fenced is in the header as well. Never waited for. */
+inline note_ends()
+{
+#ifndef MUTANT_NO_END
+    do
+    :: k < CHUNKS ->
+        if
+        :: use[k] == USED && END(c_head[k]) < certain_to[k] ->
+            write_head(k, HEAD(HEAD_GENERATION(c_head[k]), certain_to[k]))
+        :: else
+        fi;
+        k++
+    :: else -> break
+    od;
+    k = 0
+#else
+    skip
+#endif
+}
+
+/* One record, of those that this run may still read. */
+inline rot()
+{
+    rotten = true;
+    do
+    :: u < ALL_SLOTS - 1 -> u++
+    :: use[u / SLOTS] == USED && u % SLOTS < position[u / SLOTS] && c_slot[u] != 0 -> break
+    :: u == ALL_SLOTS - 1 -> u = NOWHERE; break
+    od;
+    if
+    :: u != NOWHERE -> printf("SLOT %d ROTS\n", u); c_slot[u] = 0; m_slot[u] = 0
+    :: else
+    fi;
+    u = 0
+}
+#else
+#define note_ends() skip
+#endif
+
+/* The process dies within a record. */
+inline write_half(p)
+{
+    printf("slot %d: half a part\n", where[p]);
+    c_slot[where[p]] = 0;
+    if :: true :: m_slot[where[p]] = 0 fi
+}
+
+#if defined(MUTANT_SAME_GENERATION)
+#define SEALED_AS(ch) HEAD_GENERATION(c_head[ch])
+#elif defined(MUTANT_GENERATION_LARGEST)
+#define SEALED_AS(ch) (generation + 1)
+#else
+#define SEALED_AS(ch) FIRST_GENERATION(INCARNATION(c_base) + 1)
+#endif
+
+#ifdef MUTANT_BASE_JUMP
+#define CERTAIN_THEN (found + 4)
+#else
+#define CERTAIN_THEN found
+#endif
+
+active proctype container()
+{
+    byte mask;
+    bool lacks_note, at_rest;
+#ifdef MUTANT_LATE_ROOM
+    bool late;
+#endif
+
+    d_step {
+        c_base = BASE(1, 0); m_base = c_base;
+#ifndef MUTANT_GENERATION_LARGEST
+        generation = FIRST_GENERATION(1);
+#endif
+        epoch = 1; current = NOWHERE; state_count = 1;
+        for (i : 0 .. WORDS - 1) { place[i] = NOWHERE }
+        i = 0
+    }
+
+running:
+    atomic {
+        d_step { find_void() };
+        if
+        :: commits < COMMITS -> forget_mask()
+        :: durable < epoch - 1 || VOIDED_ANY -> forget_mask(); fence(); note_ends(); goto running
+        :: mask & 1 -> forget_mask(); make_void(0); goto running
+        :: mask & 2 -> forget_mask(); make_void(1); goto running
+#if CHUNKS > 2
+        :: mask & 4 -> forget_mask(); make_void(2); goto running
+#endif
+        :: lacks_note && CERTAIN(c_base) < durable ->
+            forget_mask();
+            printf("the base notes %d\n", durable);
+            write_base(BASE(INCARNATION(c_base), durable));
+            goto running
+        :: MAY_CRASH -> forget_mask(); at_rest = true; goto crash
+        fi
+    }
+
+    /* What the transaction changes. */
+    atomic {
+        commits++;
+        for (i : 0 .. WORDS - 1) { n[i] = NOW(i) }
+        i = 0;
+        if
+        :: n[X] = commits; changes[X] = true
+        :: n[B] == 0 -> /* L11: memory that was freed is clear when it is taken */
+            n[B] = commits; changes[B] = true;
+            if :: n[O] = 0 :: n[O] = commits fi;
+#ifdef MUTANT_NO_CLEAR
+            changes[O] = (n[O] != 0)
+#else
+            changes[O] = true
+#endif
+        :: n[B] != 0 -> n[O] = commits; changes[O] = true
+        :: n[B] != 0 -> n[B] = 0; changes[B] = true
+        fi;
+        if
+        :: true
+        :: !changes[X] -> n[X] = commits; changes[X] = true
+        fi;
+        parts = 1;
+        if
+        :: true
+        :: changes[X] && (changes[B] || changes[O]) || changes[B] && changes[O] -> parts = 2
+        fi
+    }
+
+    /* L12: room for all parts is there before the first byte is written. */
+    atomic {
+        count_room();
+        if
+#ifdef MUTANT_LATE_ROOM
+        :: k == 0 -> k = 0; forget_transaction(); goto running
+        :: k > 0
+#else
+        :: k < parts -> k = 0; forget_transaction(); goto running
+        :: k >= parts
+#endif
+        fi;
+#ifdef MUTANT_LATE_ROOM
+        late = (k < parts);
+#endif
+        k = 0
+    }
+#ifndef PMEM
+    if :: epoch - 1 - durable >= ROUND_MAX -> fence(); atomic { note_ends() } :: else fi;
+#endif
+    atomic {
+        d_step {
+            part[0] = epoch | (parts == 2 -> TWO : 0);
+#ifdef MUTANT_FENCED_OWN
+            part[0] = part[0] | epoch << 4;
+#else
+            part[0] = part[0] | durable << 4;
+#endif
+            part[1] = (parts == 2 -> part[0] | SECOND : 0);
+            for (w : 0 .. WORDS - 1) {
+                if
+                :: changes[w] && parts == 2 && ok -> part[1] = part[1] | PIECE(w, n[w])
+                :: changes[w] && !(parts == 2 && ok) -> part[0] = part[0] | PIECE(w, n[w]); ok = true
+                :: else
+                fi
+            }
+            w = 0; ok = false;
+            states[state_count] = STATE(n[X], n[B], n[O]); state_count++;
+            printf("commit %d: x %d b %d o %d\n", epoch, n[X], n[B], n[O])
+        };
+        take_slot(0);
+        if
+#ifdef MUTANT_LATE_ROOM
+        :: parts == 2 && !late -> take_slot(1)
+#else
+        :: parts == 2 -> take_slot(1)
+#endif
+        :: else
+        fi
+    }
+    CRASH_HERE;
+    atomic { write_part(0) };
+    if :: atomic { MAY_CRASH -> write_half(0); goto crash } :: true fi;
+#ifdef MUTANT_LATE_ROOM
+    if
+    :: d_step { late -> late = false; state_count--; states[state_count] = 0 }; forget_transaction(); goto running
+    :: !late
+    fi;
+#endif
+    if
+    :: parts == 2 ->
+        CRASH_HERE;
+        atomic { write_part(1) };
+        if :: atomic { MAY_CRASH -> write_half(1); goto crash } :: true fi
+    :: else
+    fi;
+    CRASH_HERE;
+    atomic {
+#ifdef PMEM
+        d_step {
+#ifndef MUTANT_NO_FENCE
+            fence_medium();
+#endif
+            fenced(); /* L1 */
+            durable = epoch;
+            states[0] = states[1]; states[1] = 0; state_count = 1
+        };
+        note_ends();
+#endif
+        d_step { install(); epoch++ };
+        forget_transaction()
+    }
+    goto running;
+
+crash:
+    atomic {
+        forget_transaction();
+        d_step {
+            crashes++;
+            forget_recovery();
+            for (i : 0 .. WORDS - 1) { place[i] = 0 }
+            for (i : 0 .. CHUNKS - 1) { waits[i] = false; certain_to[i] = 0 }
+            epoch = 0; durable = 0; generation = 0; current = 0;
+            CLEAR_SCRATCH
+        }
+        if
+        :: d_step { true -> /* the power fails */
+               printf("POWER FAILURE\n");
+               for (i : 0 .. ALL_SLOTS - 1) { c_slot[i] = m_slot[i] }
+               for (i : 0 .. CHUNKS - 1) { c_head[i] = m_head[i] }
+               c_base = m_base; i = 0 }
+        :: printf("PROCESS DIES\n")
+#ifdef ROT
+        :: at_rest && !rotten -> printf("PROCESS DIES\n"); rot()
+#endif
+        fi;
+        d_step {
+            at_rest = false;
+            for (i : 0 .. CHUNKS - 1) { position[i] = 0; use[i] = 0 }
+            i = 0
+        }
+    }
+    atomic {
+        d_step { read_chunks() };
+        if
+        :: refuses -> printf("refused\n"); assert(rotten); goto done
+        :: !refuses
+        fi;
+        d_step { find_end(); find_words(); check() }
+    }
+    if :: MAY_CRASH :: !MAY_CRASH -> goto done fi;
+#ifndef MUTANT_RELY_UNDURABLE
+    d_step { fence_medium() }; /* L7 */
+    CRASH_HERE;
+#endif
+    /* L5: what is valid is sealed, and everything behind it void. */
+#ifndef MUTANT_NO_SEAL
+    do
+    :: atomic { j < CHUNKS ->
+           if
+           :: c_head[j] == 0
+           :: c_head[j] != 0 && valid[j] == 0 -> write_head(j, 0)
+           :: c_head[j] != 0 && valid[j] != 0 -> write_head(j, HEAD(SEALED_AS(j), valid[j]))
+           fi;
+           j++ }
+       CRASH_HERE
+    :: j == CHUNKS -> break
+    od;
+    j = 0;
+#endif
+#ifndef MUTANT_NO_BASE
+    atomic { write_base(BASE(INCARNATION(c_base) + 1, CERTAIN_THEN)) };
+    CRASH_HERE;
+#endif
+#ifndef MUTANT_SEAL_UNFENCED
+    d_step { fence_medium() };
+#endif
+    d_step { open_container(); forget_recovery() }
+    goto running;
+
+done:
+    skip
+}
