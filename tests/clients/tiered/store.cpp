@@ -106,7 +106,16 @@ void require_filled(person p, int i, person boss, bool has_guess)
     REQUIRE(p.home().street() == "street " + std::to_string(i));
 }
 
+std::atomic<unsigned> syncs; // of files of values, as containers in memory need none
+
 } // namespace
+
+extern "C" int __real_fdatasync(int fd);
+extern "C" int __wrap_fdatasync(int fd)
+{
+    syncs++;
+    return __real_fdatasync(fd);
+}
 
 TEST_CASE("objects have what was set, in this run and in the next")
 {
@@ -173,6 +182,28 @@ TEST_CASE("a value may have any length up to its limit, whatever length it had")
     const std::string message = message_of(EFBIG, [&] { one.set_other(most + "!"); });
     CHECK(says(message, {"field `other`", "268435456 bytes", "268435455", "divide"}));
     REQUIRE(one.other() == most);
+}
+
+TEST_CASE("a transaction syncs its values once, however many there are")
+{
+    test::Directory directory;
+    tiered::store store(directory / "s", with(std::make_shared<Remote>()));
+    for (const int count : {1, 2, 50}) {
+        store.commit();
+        const unsigned before = syncs;
+        for (int i = 0; i < count; i++) {
+            const person one = store.make<person>();
+            one.set_image(image_of(unsigned(i)));
+            one.home().set_street("street");
+        }
+        REQUIRE(syncs == before);
+        store.commit();
+        REQUIRE(syncs == before + 1);
+    }
+    const unsigned before = syncs;
+    store.make<person>().set_age(1); // lies in the record
+    store.commit();
+    REQUIRE(syncs == before);
 }
 
 TEST_CASE("what is not committed is gone, in all tiers")
