@@ -59,7 +59,8 @@ class file_tier : public tier
     explicit file_tier(const fs::path &directory) : directory_(directory)
     {
         std::error_code code;
-        fs::create_directories(directory, code);
+        if (fs::create_directories(directory, code))
+            sync_directory(directory.parent_path());
         directory_file_ = std::make_shared<file>(directory, O_RDONLY | O_DIRECTORY);
         if (code || directory_file_->fd() < 0)
             fail(directory, "cannot make the directory of values", code ? code.value() : errno);
@@ -75,7 +76,9 @@ class file_tier : public tier
             if (parsed.ec != std::errc() ||
                 parsed.ptr != name.data() + name.size() - strlen(suffix) || !name.ends_with(suffix))
                 continue; // not ours
-            if (!extents.contains(number))
+            if (extents.contains(number))
+                full_[number] = entry.file_size();
+            else
                 left_over.push_back(number);
         }
         for (const uint32_t number : left_over)
@@ -149,16 +152,20 @@ class file_tier : public tier
     {
         std::lock_guard guard(lock_);
         readers_.erase(extent);
+        full_.erase(extent);
         if (unlink(path_of(extent).c_str()) != 0 && errno != ENOENT)
             fail(path_of(extent), "cannot delete a file that is not needed", errno);
-        if (extent == number_)
+        if (extent == number_) {
             retire();
+            full_.erase(extent);
+        }
     }
 
-    bool is_full(uint32_t extent) const override
+    uint64_t full_bytes(uint32_t extent) const override
     {
         std::lock_guard guard(lock_);
-        return extent != number_ || !current_;
+        const auto found = full_.find(extent);
+        return found != full_.end() ? found->second : 0;
     }
 
     void copy(const fs::path &to) override
@@ -193,6 +200,8 @@ class file_tier : public tier
     {
         if (current_ && !is_synced_)
             filled_.push_back(current_);
+        if (current_)
+            full_[number_] = end_;
         current_.reset();
     }
 
@@ -237,7 +246,8 @@ class file_tier : public tier
     uint64_t end_ = 0;
     std::vector<file_ref> filled_; // and not synced
     bool is_synced_ = true, is_new_ = false;
-    int broken_ = 0; // errno of a sync that failed
+    int broken_ = 0;                    // errno of a sync that failed
+    std::map<uint32_t, uint64_t> full_; // bytes of files that get no more values
     std::map<uint32_t, file_ref> readers_;
 };
 

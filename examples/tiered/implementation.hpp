@@ -4,6 +4,7 @@
 
 #include "tiered/store.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -13,11 +14,6 @@
 
 namespace tiered
 {
-
-struct extent_state {
-    uint64_t live = 0;  // bytes of values to which slots lead
-    uint64_t total = 0; // bytes of all values that transactions have set
-};
 
 struct type_state {
     string text; // schema::text()
@@ -37,8 +33,8 @@ struct store_root {
         uint64_t used;     // bytes of values
         uint64_t lost_end; // of a volatile tier: values of extents below went with their process
     } tiers[tiers_max]{};
-    uint64_t identity = 0;               // the directory of value files has the same
-    map<uint64_t, extent_state> extents; // by tier << 32 | extent
+    uint64_t identity = 0;           // the directory of value files has the same
+    map<uint64_t, uint64_t> extents; // by tier << 32 | extent: bytes of values to which slots lead
     map<string, type_state> types;
     map<string, name_state> names;
 
@@ -48,6 +44,18 @@ struct store_root {
 inline uint64_t extent_key(uint8_t tier, uint64_t place)
 {
     return uint64_t(tier) << 32 | extent_of(place);
+}
+
+/// A short value in the container needs no room, and never moves.
+constexpr bool lies_in_slot(uint32_t tier, size_t length)
+{
+    return tier == tier_pm && length <= slot_inline_max;
+}
+
+/// What a value counts for in the use of a tier.
+constexpr uint64_t bytes_in(uint32_t tier, size_t length)
+{
+    return lies_in_slot(tier, length) ? 0 : length;
 }
 
 uint32_t sum_of(bytes value); // the low half of its XXH3
@@ -116,8 +124,15 @@ class store::implementation
     void check_types();
     bool has_room(uint8_t tier, const slot &old, uint64_t bytes, bool may_move) const;
     slot place(uint8_t tier, bytes value);
+    // By how much a new value makes the use of a tier grow.
+    uint64_t growth(uint8_t tier, const slot &old, size_t length) const
+    {
+        const uint64_t bytes = bytes_in(tier, length);
+        const bool counts = old.tier == tier && !is_lost(old);
+        return bytes - std::min(bytes, counts ? bytes_in(tier, old.length) : 0);
+    }
     void *replace(slot &to, const slot &made);
-    void count_live(uint8_t tier, uint64_t place, int64_t bytes, bool is_new);
+    void count_live(uint8_t tier, uint64_t place, int64_t bytes);
     bool is_lost(const slot &at) const
     {
         return extent_of(at.where) < root->tiers[at.tier].lost_end;
@@ -131,12 +146,9 @@ class store::implementation
     void discard_unneeded();
 
     void set_pending(const slot &from, uint8_t to, int sign);
-    bool is_sparse(uint64_t key, const extent_state &extent) const;
+    bool is_sparse(uint64_t key, uint64_t live) const;
     void look_for_work();
-    uint64_t use_to_be(uint8_t tier) const
-    {
-        return root->tiers[tier].used + uint64_t(pending_[tier]);
-    }
+    uint64_t use_to_be(uint8_t tier) const;
     uint8_t target_of(const slot &at, const field &of,
                       bool is_full) const; // tier_none: it may stay
     bool make_room(uint8_t tier, uint64_t bytes);
@@ -145,6 +157,7 @@ class store::implementation
     bool copy_value(candidate &one, slot &after);
     void prepare(candidate &one);
     bool prepare_some();
+    bool has_enough();
     void run_background();
 
     // Those that the program had when it opened the store; the list changes no more.

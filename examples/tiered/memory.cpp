@@ -49,7 +49,7 @@ class memory_tier : public tier
 
     void discard(uint32_t) override {} // free() has done it
 
-    bool is_full(uint32_t) const override { return false; } // nothing to gain
+    uint64_t full_bytes(uint32_t) const override { return 0; } // free() has done it
 
     bool is_volatile() const override { return true; }
 

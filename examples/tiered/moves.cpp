@@ -70,7 +70,6 @@ void store::implementation::forget_prepared(slot *at)
     prepared_.erase(found);
 }
 
-// Let all prepared moves take effect.
 // Let values that may lie elsewhere leave `tier` in this transaction, until `bytes` more have room. A getter
 // may show one of them, so its memory goes with the commit.
 bool store::implementation::make_room(uint8_t tier, uint64_t bytes)
@@ -105,6 +104,7 @@ void store::implementation::move_now(slot &at, const field &of)
     }
 }
 
+// Let all prepared moves take effect.
 size_t store::implementation::publish()
 {
     for (void *memory : std::exchange(moved_out_, {}))
@@ -132,20 +132,26 @@ size_t store::implementation::publish()
 
 void store::implementation::set_pending(const slot &from, uint8_t to, int sign)
 {
-    pending_[from.tier] -= sign * int64_t(from.length);
-    pending_[to] += sign * int64_t(from.length);
+    pending_[from.tier] -= sign * int64_t(bytes_in(from.tier, from.length));
+    pending_[to] += sign * int64_t(bytes_in(to, from.length));
 }
 
-bool store::implementation::is_sparse(uint64_t key, const extent_state &extent) const
+bool store::implementation::is_sparse(uint64_t key, uint64_t live) const
 {
-    return extent.total >= sparse_extent_min && extent.live < extent.total / 2 &&
-           tiers[key >> 32]->is_full(static_cast<uint32_t>(key));
+    const uint64_t bytes = tiers[key >> 32]->full_bytes(static_cast<uint32_t>(key));
+    return bytes >= sparse_extent_min && live < bytes / 2;
+}
+
+// What may yet come back counts as little as what is on its way.
+uint64_t store::implementation::use_to_be(uint8_t tier) const
+{
+    return uint64_t(std::max<int64_t>(0, int64_t(root->tiers[tier].used) + pending_[tier]));
 }
 
 // `is_full`: the value must leave its tier, if another has room.
 uint8_t store::implementation::target_of(const slot &at, const field &of, bool is_full) const
 {
-    if (at.tier == tier_none || at.length == 0 || is_lost(at))
+    if (at.tier == tier_none || at.length == 0 || is_lost(at) || lies_in_slot(at.tier, at.length))
         return tier_none;
     bool is_below = false; // the tiers looked at are below the value's
     for (const std::string_view name : of.tiers) {
@@ -157,7 +163,7 @@ uint8_t store::implementation::target_of(const slot &at, const field &of, bool i
             continue;
         }
         const uint64_t limit = is_below ? high_water(budgets[tier]) : budgets[tier] / 4 * 3;
-        if ((!is_below || is_full) && use_to_be(tier) + at.length <= limit)
+        if ((!is_below || is_full) && use_to_be(tier) + bytes_in(tier, at.length) <= limit)
             return tier;
     }
     if (at.tier == tier_pm)
@@ -267,6 +273,13 @@ bool store::implementation::prepare_some()
     return more;
 }
 
+// For one commit; or the store is being closed.
+bool store::implementation::has_enough()
+{
+    std::lock_guard guard(lock);
+    return closing_ || prepared_bytes_ >= prepared_bytes_max;
+}
+
 void store::implementation::run_background()
 {
     for (;;) {
@@ -281,22 +294,30 @@ void store::implementation::run_background()
         }
         for (bool more = true; more;) {
             std::lock_guard turn(moving_);
-            more = prepare_some();
-            std::lock_guard guard(lock);
-            more = more && !closing_ && prepared_bytes_ < prepared_bytes_max;
+            more = prepare_some() && !has_enough();
         }
     }
 }
 
 void store::implementation::settle()
 {
+    size_t moved = 0;
     do {
-        std::lock_guard turn(moving_);
-        cursor_type_ = 0;
-        cursor_ = nullptr;
-        while (prepare_some())
-            ;
-    } while (commit() > 0);
+        moved = 0;
+        {
+            std::lock_guard turn(moving_);
+            cursor_type_ = 0;
+            cursor_ = nullptr;
+        }
+        for (bool more = true; more;) {
+            {
+                std::lock_guard turn(moving_);
+                while ((more = prepare_some()) && !has_enough())
+                    ;
+            }
+            moved += commit();
+        }
+    } while (moved > 0);
 }
 
 } // namespace tiered

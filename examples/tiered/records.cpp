@@ -1,6 +1,7 @@
 #include "tiered/records.hpp"
 
 #include <cstring>
+#include <libpm.h>
 
 namespace tiered
 {
@@ -56,7 +57,8 @@ void records::free(void *record)
 bool records::has(const void *record) const
 {
     block *in = block_of(record);
-    if (in->of != this || reinterpret_cast<uintptr_t>(record) % block_bytes < in->start())
+    if (pm_usable_size(in) != block_bytes || in->of != this ||
+        reinterpret_cast<uintptr_t>(record) % block_bytes < in->start())
         return false;
     const uint32_t i = in->index(record);
     return i < in->capacity && in->record(i) == record && in->has(i);

@@ -16,15 +16,15 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr const char *layout = "tiered/2 libstdc++";
+constexpr const char *layout = "tiered/3 libstdc++";
 constexpr const char *container_name = "container.pm", *values_name = "values",
                      *identity_name = "identity";
 
 pm::container opened(const fs::path &directory, const options &options)
 {
     std::error_code code;
-    if (options.create)
-        fs::create_directories(directory, code);
+    if (options.create && fs::create_directories(directory, code))
+        sync_directory(fs::absolute(directory / "..").lexically_normal());
     if (code)
         throw error(code.value(),
                     directory.string() + ": cannot make the store: " + code.message());
@@ -44,9 +44,11 @@ void demand_name(const std::string &name)
 {
     if (name.empty() || name.size() >= sizeof store_root::tier_state::name)
         throw error(EINVAL, "a tier has the name `" + name + "`; 1 to 31 characters are possible");
-    if (name == "dram" || name == "pm" || name == "disk")
-        throw error(EINVAL, "a tier of the program's own has the name `" + name +
-                                "`, which the store's own has; choose another");
+    for (const char *taken : {"dram", "pm", "disk", container_name, values_name, identity_name})
+        if (name == taken || name.find('/') != std::string::npos)
+            throw error(EINVAL, "a tier of the program's own has the name `" + name +
+                                    "`, which a backup needs for something else, or with a slash; "
+                                    "choose another");
 }
 
 std::string in_words(const std::string &type)
@@ -110,14 +112,15 @@ void store::implementation::open_root()
     root = new (allocate(sizeof(store_root))) store_root();
     container.set_root(root);
     std::random_device random;
-    root->identity = uint64_t(random()) << 32 | random();
+    root->identity = uint64_t(random()) << 32 | random() | 1;
     for (const auto &[id, name] :
          {std::pair(tier_dram, "dram"), {tier_pm, "pm"}, {tier_disk, "disk"}})
         strcpy(root->tiers[id].name, name);
+    as_error([this] { container.commit(); });
 }
 
 // Whatever value the container does not know will be deleted. So a container and a directory have the same
-// identity, or one of them has no values yet.
+// identity. The container's is durable first: if the directory has none, it has no values either.
 void store::implementation::check_directory(const fs::path &container_path)
 {
     const fs::path path = directory / identity_name;
@@ -125,15 +128,19 @@ void store::implementation::check_directory(const fs::path &container_path)
     if (std::ifstream in(path); in >> found && found == root->identity)
         return;
     const auto ours = root->extents.lower_bound(uint64_t(tier_disk) << 32);
-    if (has_files(directory / values_name) ||
+    if (found != 0 || has_files(directory / values_name) ||
         (ours != root->extents.end() && ours->first >> 32 == tier_disk))
         throw error(EINVAL, container_path.string() + ": is not the container of the values in " +
-                                directory.string() + " (" + path.string() +
-                                " says so); give the right one in options::container, or copy both "
+                                directory.string() + ", as " + path.string() +
+                                " is of another or missing; give the right container in "
+                                "options::container, or copy container.pm, values and identity "
                                 "from a backup");
-    if (!(std::ofstream(path) << root->identity << '\n').flush())
-        throw error(errno, path.string() + ": cannot be written; is there room, and may you?");
-    sync_file(path);
+    const fs::path unfinished = path.string() + ".new";
+    if (!(std::ofstream(unfinished) << root->identity << '\n').flush())
+        throw error(errno,
+                    unfinished.string() + ": cannot be written; is there room, and may you?");
+    sync_file(unfinished);
+    as_error([&] { fs::rename(unfinished, path); });
     sync_directory(directory);
 }
 

@@ -24,7 +24,8 @@ constexpr uint32_t extent_of(uint64_t place)
     return static_cast<uint32_t>(place >> 32);
 }
 
-/// Functions throw tiered::error. The background calls set() and get() while the program calls others.
+/// Functions may throw; tiered::error is best. Several threads call them at once: the program's, the store's
+/// own, and the one that makes a backup.
 class tier
 {
   public:
@@ -52,8 +53,9 @@ class tier
     /// No reference leads to any value of this extent any more.
     virtual void discard(uint32_t extent) = 0;
 
-    /// True if no more values come to this extent. Only then it is worth emptying it.
-    virtual bool is_full(uint32_t extent) const = 0;
+    /// The bytes that an extent takes, if no more values come to it; else 0. When less than half of them are
+    /// wanted, the others move away, so that it empties.
+    virtual uint64_t full_bytes(uint32_t extent) const = 0;
 
     /// Add a copy of all values to a backup, durably. No extent is discarded meanwhile.
     virtual void copy(const std::filesystem::path &directory) { (void)directory; }

@@ -2,7 +2,7 @@
 //
 // Invariants
 //   1. A slot that a commit makes durable leads to a value that was synced before.
-//   2. extents[e].live is the number of bytes of values to which slots lead. It changes with the slots. An
+//   2. extents[e] is the number of bytes of values to which slots lead. It changes with the slots. An
 //      extent is discarded after the commit that made it 0 has returned, and not during a backup.
 //   3. The background changes nothing in the container. What it has prepared takes effect in commit(), where
 //      the slot is as it was.
@@ -46,11 +46,9 @@ uint32_t sum_of(bytes value)
 bool store::implementation::has_room(uint8_t tier, const slot &old, uint64_t bytes,
                                      bool may_move) const
 {
-    const uint64_t own = old.tier == tier && !is_lost(old) ? old.length : 0,
-                   used = root->tiers[tier].used - own;
-    if (bytes <= own) // also in a tier that is over its budget
-        return true;
-    return used + bytes <= (may_move ? high_water(budgets[tier]) : budgets[tier]);
+    const uint64_t more = growth(tier, old, bytes);
+    return more == 0 || // also in a tier that is over its budget
+           root->tiers[tier].used + more <= (may_move ? high_water(budgets[tier]) : budgets[tier]);
 }
 
 // Store a value. No slot leads to it yet.
@@ -72,14 +70,13 @@ slot store::implementation::place(uint8_t tier, bytes value)
     return made;
 }
 
-void store::implementation::count_live(uint8_t tier, uint64_t place, int64_t bytes, bool is_new)
+void store::implementation::count_live(uint8_t tier, uint64_t place, int64_t bytes)
 {
     const uint64_t key = extent_key(tier, place);
-    extent_state &extent = root->extents[key];
-    extent.live += static_cast<uint64_t>(bytes);
-    extent.total += is_new ? static_cast<uint64_t>(bytes) : 0;
+    uint64_t &extent = root->extents[key];
+    extent += static_cast<uint64_t>(bytes);
     has_work_ |= is_sparse(key, extent);
-    if (extent.live == 0) {
+    if (extent == 0) {
         root->extents.erase(key);
         emptied_.insert(key);
     }
@@ -90,10 +87,10 @@ void store::implementation::count_live(uint8_t tier, uint64_t place, int64_t byt
 void *store::implementation::replace(slot &to, const slot &made)
 {
     if (made.tier != tier_pm) {
-        count_live(made.tier, made.where, made.length, true); // ENOSPC; nothing else fails
+        count_live(made.tier, made.where, made.length); // ENOSPC; nothing else fails
         set_.push_back({made.tier, made.where});
     }
-    root->tiers[made.tier].used += made.length;
+    root->tiers[made.tier].used += bytes_in(made.tier, made.length);
     void *memory = forget_value(to);
     to = made;
     return memory;
@@ -117,11 +114,11 @@ void *store::implementation::forget_value(slot &from)
     const slot old = std::exchange(from, {});
     if (old.tier == tier_none || is_lost(old))
         return nullptr;
-    root->tiers[old.tier].used -= old.length;
+    root->tiers[old.tier].used -= bytes_in(old.tier, old.length);
     if (old.tier == tier_pm)
         return old.length > slot_inline_max ? old.value() : nullptr;
     dropped_.push_back({old.tier, old.where});
-    count_live(old.tier, old.where, -int64_t(old.length), false);
+    count_live(old.tier, old.where, -int64_t(old.length));
     return nullptr;
 }
 
@@ -140,7 +137,7 @@ void store::implementation::set(slot &to, bytes value, const schema &type, unsig
         const uint8_t tier = value.empty() ? uint8_t(tier_pm) : tier_id(of.tiers[i]);
         const bool may_move = i + 1 < of.tiers.size() && !of.tiers[i + 1].empty();
         if (!has_room(tier, to, value.size(), may_move) &&
-            (may_move || !make_room(tier, value.size()))) {
+            (may_move || !make_room(tier, growth(tier, to, value.size())))) {
             reasons += (reasons.empty() ? "" : "; ") + usage_text(tier);
             continue;
         }
@@ -172,6 +169,8 @@ std::string store::implementation::usage_text(uint8_t tier) const
 bool store::implementation::read(const slot &from, std::span<std::byte> value, const schema &type,
                                  unsigned field) const
 {
+    if (is_lost(from))
+        return false;
     try {
         if (!tiers[from.tier]->get(from.where, value))
             return false;
@@ -235,7 +234,8 @@ void store::implementation::rollback()
     discard_unneeded();
 }
 
-// A copy that is prepared, or being made, may lie in an extent to which no slot leads yet.
+// A copy that is prepared, or being made, may lie in an extent to which no slot leads yet. What the open
+// transaction has emptied may be needed after a rollback.
 void store::implementation::discard_unneeded()
 {
     if (backups_ > 0)
@@ -243,7 +243,7 @@ void store::implementation::discard_unneeded()
     free_values();
     if (preparing_ > 0)
         return;
-    std::set<uint64_t> wanted;
+    std::set<uint64_t> wanted = emptied_;
     for (const auto &[at, one] : prepared_)
         wanted.insert(extent_key(one.after.tier, one.after.where));
     for (auto at = unneeded_.begin(); at != unneeded_.end();) {
@@ -267,6 +267,7 @@ void store::implementation::backup(const std::filesystem::path &to)
 {
     namespace fs = std::filesystem;
     const fs::path unfinished = to.string() + ".new";
+    bool is_renamed = false;
     std::error_code code;
     if (fs::exists(to) || !fs::create_directory(unfinished, code))
         throw error(code ? code.value() : EEXIST,
@@ -294,10 +295,11 @@ void store::implementation::backup(const std::filesystem::path &to)
             sync_file(unfinished / "identity");
             sync_directory(unfinished);
             fs::rename(unfinished, to);
+            is_renamed = true;
             sync_directory(fs::absolute(to).parent_path());
         });
     } catch (...) {
-        fs::remove_all(unfinished, code);
+        fs::remove_all(is_renamed ? to : unfinished, code);
         throw;
     }
 }

@@ -42,7 +42,7 @@ class Known : public tiered::tier
         return true;
     }
     void discard(uint32_t) override {}
-    bool is_full(uint32_t) const override { return false; }
+    uint64_t full_bytes(uint32_t) const override { return 0; }
     std::string name_of(uint64_t) const override { return "known"; }
 };
 

@@ -39,7 +39,7 @@ class Remote : public tiered::tier
         std::lock_guard guard(lock_);
         values.erase(extent);
     }
-    bool is_full(uint32_t) const override { return true; }
+    uint64_t full_bytes(uint32_t) const override { return 0; }
     std::string name_of(uint64_t place) const override
     {
         return "remote value " + std::to_string(tiered::extent_of(place));
