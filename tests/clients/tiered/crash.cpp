@@ -55,9 +55,12 @@ tiered::options options_of(const std::string &path)
     return options;
 }
 
+// New for each run, and for each state of a container. It needs no files, as no value is on the disk.
 std::string directory_of(const std::string &path)
 {
-    return std::filesystem::absolute(path).string() + ".store";
+    const std::string directory = std::filesystem::absolute(path).string() + ".store";
+    std::filesystem::remove_all(directory);
+    return directory;
 }
 
 void said(uint64_t step)
