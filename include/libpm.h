@@ -547,8 +547,9 @@ PM_EXPORT int pm_mark_data(void *ptr, size_t bytes);
  * the commit.
  *
  * The field stays excluded when its object moves, and until its object is freed. pm_rollback() puts the
- * exclusion back where it was, even if the object has been freed or detached since. It sets the field
- * to its value at the last commit. A field in a container that was excluded since then stays excluded.
+ * exclusion back where it was, even if the object has been freed or detached since, unless another
+ * container has committed the detached object meanwhile. It sets the field to its value at the last
+ * commit. A field in a container that was excluded since then stays excluded.
  *
  * EINVAL if `field` is in neither place or not aligned to 8; for pm_include() also if it is not
  * excluded. ENOMEM. Each call is linear in the excluded fields, and so is each commit. Thread-safe.

@@ -304,6 +304,7 @@ void allocator_undo_locked(struct allocator *a, struct allocator_call call)
 void allocator_undo_call(struct allocator *a, struct allocator_call call)
 {
     lock_acquire(&a->lock);
+    call.maps_made = a->t->map.made; /* what is there now is another thread's: see allocator.h */
     allocator_undo_locked(a, call);
     lock_release(&a->lock);
 }

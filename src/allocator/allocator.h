@@ -63,9 +63,10 @@ struct slab {
  * A call that fails has changed nothing. It begins with allocator_begin_call(). Then it may allocate
  * objects, and make maps of pointers. If it fails, it frees its objects and calls allocator_undo_call().
  * This gives back three things: new slabs without an object, maps made since the call began, and the
- * growth of the file. Nobody else may have used these maps; so the lock is held from the first one on.
+ * growth of the file. Nobody else may have used these maps; so the lock is held from the first one on, until
+ * allocator_undo_locked().
  *
- * allocator_undo_call() locks. errno stays.
+ * allocator_undo_call() locks, for a caller that has made no maps, or has given them back. errno stays.
  */
 struct allocator_call {
     struct txn_call txn;

@@ -133,6 +133,7 @@ void *pm_realloc(void *ptr, size_t size)
     size_t old = allocator_usable(&c->allocator, ptr);
     if (old == 0)
         return NULL;
+    size = max_u64(size, 1);
     if (size <= old && size > old / 2)
         return ptr; /* the room that a smaller object would save is not worth a copy */
     struct allocator_call call = allocator_begin_call(&c->allocator);
@@ -157,11 +158,9 @@ int pm_free(void *ptr)
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return -1;
-    size_t size = exclusions_any() ? allocator_usable(&c->allocator, ptr) : 0;
-    if (allocator_free(&c->allocator, ptr) != 0)
-        return -1;
-    exclusions_move(ptr, size, NULL);
-    return 0;
+    if (exclusions_any()) /* before another thread may have the memory */
+        exclusions_move(ptr, allocator_usable(&c->allocator, ptr), NULL);
+    return allocator_free(&c->allocator, ptr);
 }
 
 size_t pm_usable_size(const void *ptr)

@@ -309,7 +309,7 @@ void closure_release(struct discovery *d)
 {
     for (uint64_t i = 0; i < d->moves.count; i++) {
         const struct move *m = move_at(d, i);
-        exclusions_retarget(m->from.start, m->from.size, m->to);
+        exclusions_retarget(container_of(d), m->from.start, m->from.size, m->to);
         references_forget(&m->from);
         heap_set_moves(&m->from, false);
         heap_free(m->from.start);

@@ -11,6 +11,7 @@
 #include "discovery/cards.h"
 #include "discovery/check.h"
 #include "discovery/exclusions.h"
+#include "discovery/references.h"
 #include "discovery/heap.h"
 
 #include <errno.h>
@@ -246,7 +247,7 @@ static void redirect_heap(struct detaching *s)
             uint64_t *word = (uint64_t *)object.start + i;
             if (kinds[i] & KIND_MAY_POINT && container_holds(s->a->c, (void *)*word)) {
                 redirect_range(s, (struct roots_range){word, word + 1});
-                cards_mark(word, sizeof *word);
+                references_renew(word, sizeof *word);
             }
         }
     }
@@ -279,7 +280,7 @@ static void free_originals(struct detaching *s)
             continue;
         char *from = s->a->c->base + m->start;
         exclusions_move(from, m->size, m->to);
-        exclusions_retarget(from, m->size, m->to);
+        exclusions_retarget(s->a->c, from, m->size, m->to);
         allocator_free(s->a, from);
     }
 }

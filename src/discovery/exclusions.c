@@ -23,6 +23,7 @@ struct exclusion {
     uint64_t hidden;  /* the value while a commit hides it */
     const struct container *hider; /* whose commit hides it now, or NULL */
     bool is_committed;             /* if in a container: its last commit has hidden it */
+    bool is_freed_beside;          /* freed beside that commit, so in the next transaction */
 };
 
 _Atomic uint32_t exclusions_count;
@@ -131,6 +132,10 @@ static void settle(const struct container *c)
         struct exclusion *e = at(i);
         if (!container_holds(c, e->field) && !container_holds(c, e->before))
             continue;
+        if (e->is_freed_beside) {
+            e->is_freed_beside = false;
+            continue;
+        }
         e->before = e->field;
         e->is_committed &= container_holds(c, e->field);
         if (!e->field)
@@ -188,7 +193,7 @@ void exclusions_follow(const struct container *c, const void *from, uint64_t byt
     lock_release(&exclusions_lock);
 }
 
-void exclusions_retarget(const void *from, uint64_t bytes, const void *to)
+void exclusions_retarget(const struct container *c, const void *from, uint64_t bytes, const void *to)
 {
     uint64_t distance = (uint64_t)to - (uint64_t)from;
     if (!exclusions_any())
@@ -196,7 +201,7 @@ void exclusions_retarget(const void *from, uint64_t bytes, const void *to)
     lock_acquire(&exclusions_lock);
     for (uint64_t i = 0; i < list.count; i++) {
         struct exclusion *e = at(i);
-        if (e->value - (uint64_t)from < bytes)
+        if (e->value - (uint64_t)from < bytes && !container_holds(c, e->before))
             e->value += distance;
         if (e->hider && e->hidden - (uint64_t)from < bytes)
             e->hidden += distance;
@@ -237,6 +242,7 @@ void exclusions_show(struct txn *t, bool is_committed)
         if (is_committed) {
             e->value = e->hidden;
             e->is_committed = true;
+            e->is_freed_beside = !e->field;
         }
         if (e->hidden)
             store(t, e->field, e->hidden);

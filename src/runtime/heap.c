@@ -136,7 +136,9 @@ void *pm__realloc(void *p, size_t size)
     size_t bytes = min_u64(heap_size(p, "realloc()"), size);
     void *moved = pm__malloc(size);
     if (moved) {
-        announce_copy(moved, p, bytes);
+        size_t whole = align_down(bytes, sizeof(void *)); /* a part of a word is data */
+        announce_copy(moved, p, whole);
+        announce((char *)moved + whole, bytes - whole);
         memcpy(moved, p, bytes);
         exclusions_move(p, bytes, moved);
         pm__free(p);

@@ -8,6 +8,7 @@
 #include "track/strays.h"
 
 #include "address/foreign.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/maps.h"
 
@@ -118,6 +119,7 @@ static void scan_private(struct scan *s)
 
 void strays_warn(struct txn *t)
 {
+    UNCANCELLED; /* the caller holds a lock, and printing is a cancellation point */
     struct scan s = {.t = t};
     int error = errno;
     if (t->engine->in_place)

@@ -281,6 +281,15 @@ TEST_CASE_METHOD(Fixture, "the root stays the root when realloc moves it")
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE_METHOD(Fixture, "realloc to nothing keeps one byte")
+{
+    auto *p = static_cast<char *>(pm_malloc(c.get(), 64));
+    *p = 'x';
+    p = static_cast<char *>(pm_realloc(p, 0));
+    REQUIRE(p);
+    REQUIRE(*p == 'x');
+}
+
 TEST_CASE_METHOD(Fixture, "realloc keeps the contents")
 {
     std::string text = "a story that goes on and on";

@@ -1271,6 +1271,59 @@ TEST_CASE_METHOD(Fixture, "what leaves, and comes back, is led to from the heap 
     REQUIRE(holder->node == r->first->next);
 }
 
+TEST_CASE_METHOD(Fixture, "what leaves, and comes back, is led to by a word that led to it before it came")
+{
+    Node *n = make(9, 3, nullptr);
+    put(holder->node, n);
+    push(r, 0, nullptr);
+    commit(); // has looked at the heap, and remembers the word
+    push(r, 0, n);
+    commit_without_check();
+    REQUIRE(holder->node == r->first->other);
+    put(r->first->other, nullptr);
+    put(r->first->inside, nullptr);
+    auto *out = static_cast<Node *>(pm_detach(holder->node));
+    INFO(pm_errormsg());
+    REQUIRE(out);
+    REQUIRE(holder->node == out);
+    put(r->first->other, out);
+    commit_without_check();
+    REQUIRE(pm_contains(c.get(), r->first->other));
+    REQUIRE(holder->node == r->first->other);
+}
+
+TEST_CASE_METHOD(Fixture, "a rollback of what left leaves a field that is left out as it was")
+{
+    push(r, 3, nullptr);
+    push(r, 0, nullptr);
+    commit();
+    Node *n = r->first->next;
+    REQUIRE_OK(pm_exclude(&r->first->other));
+    put(r->first->other, n);
+    commit_without_check();
+    put(r->first->next, nullptr);
+    put(r->first->other, nullptr);
+    void *out = pm_detach(n);
+    INFO(pm_errormsg());
+    REQUIRE(out);
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(pm_contains(c.get(), r->first->next)); // `n` leads to what left
+    REQUIRE(r->first->other == r->first->next);
+    pm__free(out);
+}
+
+TEST_CASE_METHOD(Fixture, "a part of a word that realloc() keeps is data")
+{
+    auto **words = static_cast<Node **>(pm__calloc(2, sizeof(Node *)));
+    Node *n = make(9, 0, nullptr);
+    put(words[1], n);
+    put(r->first, static_cast<Node *>(pm__realloc(words, 14)));
+    commit_without_check();
+    REQUIRE(pm_contains(c.get(), r->first));
+    put(r->first, nullptr);
+    pm__free(n);
+}
+
 TEST_CASE_METHOD(Fixture, "what leaves may lead to the root, which stays")
 {
     Node *n = push(r, 1, nullptr);
