@@ -395,7 +395,7 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
         wanted = room;
     uint64_t from = container_bytes(c);
     int error = append(c, from, (uint64_t)wanted << c->segment_shift);
-    if ((error == -ENOSPC || error == -EDQUOT) && wanted > count) {
+    if ((error == -ENOSPC || error == -EDQUOT || error == -EFBIG) && wanted > count) {
         wanted = count;
         error = append(c, from, (uint64_t)wanted << c->segment_shift);
     }

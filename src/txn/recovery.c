@@ -111,8 +111,14 @@ void void_log_in(const struct txn *t, struct format_state *state, uint64_t base)
 int publish_base_epoch(struct txn *t, uint64_t base)
 {
     struct format_state *state = home_state(t->c);
+    uint64_t old_base = state->base_epoch, old_images = state->fenced_images;
     void_log_in(t, state, base);
-    return medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
+    int error = medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
+    if (error != 0) { /* the log still counts, and a page that is written later must not say otherwise */
+        __atomic_store_n(&state->base_epoch, old_base, __ATOMIC_RELAXED);
+        __atomic_store_n(&state->fenced_images, old_images, __ATOMIC_RELAXED);
+    }
+    return error;
 }
 
 int raise_base_epoch(struct txn *t, uint64_t newest)

@@ -1,7 +1,9 @@
 // A commit whose writes fail changes nothing about the log's space, however often it fails, and wherever.
 // Every container here is on an ordinary file.
 #include "common/file_medium.hpp"
+#include "common/format.hpp"
 #include "common/process.hpp"
+#include "unit/page_state.h"
 
 #include <cerrno>
 
@@ -51,7 +53,7 @@ bool commit_failing_at(pm_container *c, uint64_t at)
 
 // Let each write of the commit fail in turn, so often that the log has no room for all attempts, and then
 // let it succeed. The first attempt makes the log large enough; no other attempt changes its size.
-uint64_t commit_after_failures(pm_container *c, uint64_t value)
+uint64_t commit_after_failures(const std::string &path, pm_container *c, uint64_t value)
 {
     uint64_t failures = 0;
     if (commit_failing_at(c, 1))
@@ -64,6 +66,7 @@ uint64_t commit_after_failures(pm_container *c, uint64_t value)
             done = commit_failing_at(c, at);
             if (!done) {
                 REQUIRE(space_of(c) == before);
+                REQUIRE(base_epoch_in_memory(c) == test::read_word(path, FORMAT_STATE));
                 REQUIRE_OK(pm_check(c));
             }
         }
@@ -89,7 +92,7 @@ TEST_CASE("commits that fail leave the log as large as it is", "[redo]")
         for (int commits = 0; commits < 12; commits++) {
             CAPTURE(pages, commits);
             store(c.get(), ++value, pages, 64);
-            failures += commit_after_failures(c.get(), value);
+            failures += commit_after_failures(path, c.get(), value);
         }
     REQUIRE(failures > 100);
     REQUIRE(space_of(c.get()).log < most.log);

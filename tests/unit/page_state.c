@@ -48,3 +48,8 @@ uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times)
         track_mark(&c->txn, line, MARK_AHEAD);
     return c->txn.tracker.count;
 }
+
+uint64_t base_epoch_in_memory(const pm_container *c)
+{
+    return home_state(&c->container)->base_epoch;
+}

@@ -1,4 +1,5 @@
-/* The states of a container's pages, made to contradict each other; and marks as threads make them. */
+/* The states of a container's pages, made to contradict each other; marks as threads make them; and a word
+ * that only the library sees. */
 #ifndef TESTS_UNIT_PAGE_STATE_H
 #define TESTS_UNIT_PAGE_STATE_H
 
@@ -27,6 +28,9 @@ uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times);
 
 /* As a mark that a signal's handler has left by a jump: noted, and the line not marked. */
 void leave_mark(pm_container *c, const void *p);
+
+/* In the library's copy of the file. */
+uint64_t base_epoch_in_memory(const pm_container *c);
 
 #ifdef __cplusplus
 }
