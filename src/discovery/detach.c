@@ -11,8 +11,8 @@
 #include "discovery/cards.h"
 #include "discovery/check.h"
 #include "discovery/exclusions.h"
-#include "discovery/references.h"
 #include "discovery/heap.h"
+#include "discovery/references.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -237,14 +237,12 @@ void exclusions_show(struct txn *t, bool is_committed)
         if (e->hider != t->c)
             continue; /* excluded since */
         e->hider = NULL;
-        if (!container_holds(t->c, e->field))
-            continue;
         if (is_committed) {
             e->value = e->hidden;
             e->is_committed = true;
             e->is_freed_beside = !e->field;
         }
-        if (e->hidden)
+        if (container_holds(t->c, e->field) && e->hidden)
             store(t, e->field, e->hidden);
     }
     if (is_committed)

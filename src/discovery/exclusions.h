@@ -42,9 +42,9 @@ void exclusions_show(struct txn *t, bool is_committed);
  * and nobody else uses it. Fields, and their hidden values, follow. */
 void exclusions_follow(const struct container *c, const void *from, uint64_t bytes, const void *to);
 
-/* A commit of `c`, or a detachment from it, has moved [from, from + bytes) to `to`. What a rollback of
- * another container brings back into a field leads there, and so does what its commit hides. A rollback
- * of `c` brings back the object as well. */
+/* A commit of `c`, or a detachment from it, has moved the object at [from, from + bytes) to `to`. Fields of
+ * other containers may hide a pointer to it, or get one back by a rollback. Both follow the object. A
+ * rollback of `c` brings the object itself back, so its own fields keep the old pointer. */
 void exclusions_retarget(const struct container *c, const void *from, uint64_t bytes, const void *to);
 
 /* After a rollback: give the fields in a container the place and value of its last commit. If the object

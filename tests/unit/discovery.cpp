@@ -1,6 +1,7 @@
 // Closures at commit: what moves, what is redirected, what cannot be and changes nothing.
 #include "common/format.hpp"
 #include "unit/discovered.hpp"
+#include "unit/page_state.h"
 
 #include <atomic>
 
@@ -77,6 +78,16 @@ struct Fixture {
         c = test::open(path, how());
         r = root(c.get());
         check(c.get());
+    }
+    // A node of another container, whose `other` is left out.
+    Node *make_owner(test::Container &d) const
+    {
+        d = test::open(directory / "d.pm", how());
+        push(root(d.get()), 0, nullptr);
+        REQUIRE_OK(pm_commit(d.get()));
+        Node *owner = root(d.get())->first;
+        REQUIRE_OK(pm_exclude(&owner->other));
+        return owner;
     }
     // Repeat what lacks memory, with one call more granted each time, until it has enough; what must
     // hold after each failure is looked at.
@@ -805,11 +816,8 @@ TEST_CASE_METHOD(Fixture, "fields that are left out follow what moves for others
     }
     SECTION("of another, whose rollback then knows where it went")
     {
-        test::Container d = test::open(directory / "d.pm", how());
-        push(root(d.get()), 0, nullptr);
-        REQUIRE_OK(pm_commit(d.get()));
-        Node *owner = root(d.get())->first;
-        REQUIRE_OK(pm_exclude(&owner->other));
+        test::Container d;
+        Node *owner = make_owner(d);
         put(owner->other, second);
         REQUIRE_OK(pm_commit(d.get()));
         REQUIRE(heap_contains(second));
@@ -895,11 +903,8 @@ TEST_CASE_METHOD(Fixture, "fields of another container that are left out follow 
     push(r, 0, nullptr);
     commit();
     Node *n = r->first;
-    test::Container d = test::open(directory / "d.pm", how());
-    push(root(d.get()), 0, nullptr);
-    REQUIRE_OK(pm_commit(d.get()));
-    Node *owner = root(d.get())->first;
-    REQUIRE_OK(pm_exclude(&owner->other));
+    test::Container d;
+    Node *owner = make_owner(d);
     put(owner->other, n);
     REQUIRE_OK(pm_commit(d.get()));
     put(r->first, nullptr);
@@ -925,6 +930,10 @@ TEST_CASE_METHOD(Fixture, "fields of objects that a rollback brings back are lef
     SECTION("freed")
     {
         REQUIRE_OK(pm_free(n));
+    }
+    SECTION("freed beside a commit, so in the next transaction")
+    {
+        free_beside_commit(c.get(), n);
     }
     SECTION("moved, and then freed")
     {

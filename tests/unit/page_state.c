@@ -1,6 +1,7 @@
 #include "page_state.h"
 
 #include "api/api.h"
+#include "discovery/exclusions.h"
 
 static uint8_t flags_before;
 static uint32_t count_before;
@@ -47,6 +48,13 @@ uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times)
     for (uint64_t i = 0; i < times; i++)
         track_mark(&c->txn, line, MARK_AHEAD);
     return c->txn.tracker.count;
+}
+
+void free_beside_commit(pm_container *c, void *object)
+{
+    exclusions_hide(&c->txn);
+    pm_free(object);
+    exclusions_show(&c->txn, true);
 }
 
 uint64_t base_epoch_in_memory(const pm_container *c)
