@@ -36,8 +36,10 @@ std::vector<Table> tiered_tables()
          .ratios = {{select, all}, {select, "sqlite"}, {select, "rocksdb"}}},
         {.id = "person_memory",
          .title = "Persistent memory of the persons",
-         .note = "Fields in persistent memory: the values alone, the fields of a plain C++ struct, all "
-                 "objects in the container, and its file, with log and free segments.",
+         .note = "Bytes of the fields in persistent memory. values: the values alone. struct: a "
+                 "plain C++ "
+                 "struct of them. objects: all objects in the container. container: its file, with "
+                 "log and free segments.",
          .labels = {"placement"},
          .peers = {"values", "struct", "objects", "container"},
          .ratios = {{"objects", "struct"}, {"container", "struct"}, {"objects", "values"}},
@@ -50,7 +52,8 @@ std::vector<Table> tiered_tables()
          .ratios = {{"files", "rocksdb"}}},
         {.id = "tiered_placement",
          .title = "The placement that pm-tier finds",
-         .note = "Persons of four fields, in persistent memory or on disk; all placements were measured.",
+         .note = "Persons of four fields, in persistent memory or on disk; all placements were "
+                 "measured.",
          .labels = {"placement"},
          .peers = {"chosen", "best"},
          .ratios = {{"chosen", "best"}},

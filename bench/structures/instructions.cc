@@ -5,7 +5,7 @@
  *     bench_instructions DIRECTORY [STRUCTURE]     for instance: bench_instructions /dev/shm hashmap
  *
  * The peer is that of the program: the structures of examples/ on libpm, redo and marks in compiled code.
- * Instructions of the kernel, and of its vdso, do not count.
+ * Instructions of the kernel do not count. Those of its vdso do, and some 40 of the calls that stop the child.
  */
 #include "structures/keys.h"
 #include "structures/peer.h"
@@ -18,13 +18,13 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 
 size_t peer_log_bytes;

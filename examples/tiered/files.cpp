@@ -151,14 +151,12 @@ class file_tier : public tier
     void discard(uint32_t extent) override
     {
         std::lock_guard guard(lock_);
+        if (extent == number_)
+            retire();
         readers_.erase(extent);
         full_.erase(extent);
         if (unlink(path_of(extent).c_str()) != 0 && errno != ENOENT)
             fail(path_of(extent), "cannot delete a file that is not needed", errno);
-        if (extent == number_) {
-            retire();
-            full_.erase(extent);
-        }
     }
 
     uint64_t full_bytes(uint32_t extent) const override

@@ -15,6 +15,10 @@
 namespace tiered
 {
 
+/// What is in the directory of a store, and of a backup.
+constexpr const char *container_name = "container.pm", *values_name = "values",
+                     *identity_name = "identity";
+
 struct type_state {
     string text; // schema::text()
     records objects{};

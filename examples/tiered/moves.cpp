@@ -4,7 +4,8 @@
 //     up        a better tier of the field uses less than 3/4 of its budget: to that tier
 //     together  less than half of its extent is live: to the same tier, so that the extent empties
 //
-// The thread walks over all records, some at a time under the lock. It copies values without the lock.
+// The thread walks over all records, some at a time under the lock. It copies values without the lock. Only
+// where a field without a choice needs room, values go down at once: make_room().
 #include "tiered/registry.hpp"
 
 #include <algorithm>
@@ -22,6 +23,11 @@ constexpr uint64_t sparse_extent_min = 1 << 20;  // smaller ones are not worth i
 slot &slot_in(void *record, const field &of)
 {
     return *reinterpret_cast<slot *>(static_cast<char *>(record) + of.offset);
+}
+
+bool has_slots(const schema &type)
+{
+    return std::ranges::any_of(type.fields(), &field::in_slot);
 }
 
 } // namespace
@@ -80,7 +86,8 @@ bool store::implementation::make_room(uint8_t tier, uint64_t bytes)
     };
     const uint64_t spare = budget / 16; // so that not each value needs a walk
     for (const auto &[type, state] : types_)
-        for (void *at = state->objects.walk_from(nullptr, 0, {}); at && !has_room(spare);)
+        for (void *at = has_slots(*type) ? state->objects.walk_from(nullptr, 0, {}) : nullptr;
+             at && !has_room(spare);)
             at = state->objects.walk_from(at, records_at_once, [&, &type = type](void *record) {
                 for (const field &one : type->fields())
                     if (one.in_slot && slot_in(record, one).tier == tier && !has_room(spare))
@@ -142,7 +149,7 @@ bool store::implementation::is_sparse(uint64_t key, uint64_t live) const
     return bytes >= sparse_extent_min && live < bytes / 2;
 }
 
-// What may yet come back counts as little as what is on its way.
+// What is on its way out may have left already, by the program's own hand, before the move is given up.
 uint64_t store::implementation::use_to_be(uint8_t tier) const
 {
     return uint64_t(std::max<int64_t>(0, int64_t(root->tiers[tier].used) + pending_[tier]));
@@ -182,7 +189,7 @@ bool store::implementation::find_candidates(std::vector<candidate> &found)
         return false;
     }
     const auto &[type, state] = types_[cursor_type_];
-    if (std::ranges::none_of(type->fields(), &field::in_slot)) {
+    if (!has_slots(*type)) {
         cursor_type_++;
         return true;
     }

@@ -17,8 +17,6 @@ namespace
 namespace fs = std::filesystem;
 
 constexpr const char *layout = "tiered/3 libstdc++";
-constexpr const char *container_name = "container.pm", *values_name = "values",
-                     *identity_name = "identity";
 
 pm::container opened(const fs::path &directory, const options &options)
 {

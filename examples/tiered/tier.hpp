@@ -53,8 +53,8 @@ class tier
     /// No reference leads to any value of this extent any more.
     virtual void discard(uint32_t extent) = 0;
 
-    /// The bytes that an extent takes, if no more values come to it; else 0. When less than half of them are
-    /// wanted, the others move away, so that it empties.
+    /// The bytes that an extent takes, if no more values come to it; else 0. When references lead to less
+    /// than half of these bytes, the store moves those values elsewhere, and discards the extent.
     virtual uint64_t full_bytes(uint32_t extent) const = 0;
 
     /// Add a copy of all values to a backup, durably. No extent is discarded meanwhile.

@@ -57,7 +57,7 @@ slot store::implementation::place(uint8_t tier, bytes value)
     slot made;
     made.tier = tier;
     made.length = static_cast<uint32_t>(value.size());
-    if (tier == tier_pm && value.size() <= slot_inline_max) {
+    if (lies_in_slot(tier, value.size())) {
         std::ranges::copy(value, static_cast<std::byte *>(made.value()));
     } else if (tier == tier_pm) {
         void *memory = allocate(value.size());
@@ -116,7 +116,7 @@ void *store::implementation::forget_value(slot &from)
         return nullptr;
     root->tiers[old.tier].used -= bytes_in(old.tier, old.length);
     if (old.tier == tier_pm)
-        return old.length > slot_inline_max ? old.value() : nullptr;
+        return lies_in_slot(old.tier, old.length) ? nullptr : old.value();
     dropped_.push_back({old.tier, old.where});
     count_live(old.tier, old.where, -int64_t(old.length));
     return nullptr;
@@ -286,13 +286,13 @@ void store::implementation::backup(const std::filesystem::path &to)
     }
     try {
         as_error([&] {
-            container.copy(unfinished / "container.pm"); // before the values
+            container.copy(unfinished / container_name); // before the values
             for (uint8_t id = tier_dram; id < tiers_max; id++)
                 if (tiers[id])
                     tiers[id]->copy(unfinished /
-                                    (id == tier_disk ? "values" : root->tiers[id].name));
-            fs::copy_file(directory / "identity", unfinished / "identity");
-            sync_file(unfinished / "identity");
+                                    (id == tier_disk ? values_name : root->tiers[id].name));
+            fs::copy_file(directory / identity_name, unfinished / identity_name);
+            sync_file(unfinished / identity_name);
             sync_directory(unfinished);
             fs::rename(unfinished, to);
             is_renamed = true;

@@ -845,7 +845,8 @@ TEST_CASE("only an object of the store is destroyed, and once")
 TEST_CASE("a tier's name is its own")
 {
     test::Directory directory;
-    for (const std::string name : {"", "pm", "disk", "dram"}) {
+    for (const std::string name :
+         {"", "pm", "disk", "dram", "values", "identity", "container.pm", "../remote"}) {
         auto options = with(std::make_shared<Remote>());
         options.tiers[name] = std::make_shared<Remote>();
         message_of(EINVAL, [&] { tiered::store(directory / "s", options); });
@@ -910,15 +911,17 @@ TEST_CASE("a tier that throws costs what it was asked for, and nothing else")
     REQUIRE(one.text() == std::string(800, 't'));
 }
 
+// A tier whose copy for a backup takes as long as something else.
+class Slow : public Failing
+{
+  public:
+    void copy(const fs::path &) override { during(); }
+    std::function<void()> during;
+};
+
 TEST_CASE("nothing is freed while a backup copies it")
 {
     test::Directory directory;
-    class Slow : public Failing
-    {
-      public:
-        void copy(const fs::path &) override { during(); }
-        std::function<void()> during;
-    };
     const auto remote = std::make_shared<Slow>();
     tiered::store store(directory / "s", with(remote));
     const auto one = store.make<people::durable::note>();
@@ -938,12 +941,6 @@ TEST_CASE("nothing is freed while a backup copies it")
 TEST_CASE("a backup that ends in a transaction deletes nothing that a rollback wants")
 {
     test::Directory directory;
-    class Slow : public Remote
-    {
-      public:
-        void copy(const fs::path &) override { during(); }
-        std::function<void()> during;
-    };
     const auto remote = std::make_shared<Slow>();
     tiered::store store(directory / "s", with(remote));
     const person one = store.make<person>();
