@@ -116,7 +116,7 @@ void *store::implementation::forget_value(slot &from)
         return nullptr;
     root->tiers[old.tier].used -= bytes_in(old.tier, old.length);
     if (old.tier == tier_pm)
-        return lies_in_slot(old.tier, old.length) ? nullptr : old.value();
+        return lies_in_slot(old.tier, old.length) ? nullptr : reinterpret_cast<void *>(old.where);
     dropped_.push_back({old.tier, old.where});
     count_live(old.tier, old.where, -int64_t(old.length));
     return nullptr;
