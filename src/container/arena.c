@@ -122,7 +122,8 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
     return NULL;
 }
 
-/* Owns the slots of the volatile heap: it holds nothing, and no transaction is above it. */
+/* Owns slots that no container may take, as those of the volatile heap. It holds nothing, and no transaction
+ * is above it. */
 static struct container nobody = {.fd = -1, .view_fd = -1};
 
 bool arena_take_volatile(void)
@@ -200,11 +201,10 @@ void arena_give_back(uint64_t base, uint64_t size)
     /* The next owner of the slots has marked nothing. If this fails, the addresses are not used again. */
     void *marks = mark_of((void *)base);
     void *kinds = kinds_of((void *)base);
-    if (map_clear_table(marks, size >> MARKS_LINE_SHIFT) != 0 ||
-        map_clear_table(kinds, size >> KINDS_WORD_SHIFT) != 0)
-        return;
+    bool cleared = map_clear_table(marks, size >> MARKS_LINE_SHIFT) == 0 &&
+                   map_clear_table(kinds, size >> KINDS_WORD_SHIFT) == 0;
     pthread_mutex_lock(&arena_lock);
-    set_slots(slot_of(base), slot_count(size), NULL);
+    set_slots(slot_of(base), slot_count(size), cleared ? NULL : &nobody);
     pthread_mutex_unlock(&arena_lock);
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "container/descriptor.h"
-#include "container/file_lock.h"
 #include "container/header.h"
 #include "container/new_file.h"
 #include "container/place.h"
@@ -91,7 +90,7 @@ int container_create(const char *path, const struct container_options *options)
     int error = fill_file(file.fd, &header, &state, options->initial_size);
     if (error != 0)
         pm__fail_system(-error, "%s: cannot create", path);
-    if (error == 0 && file_lock(file.fd, path, false) == 0 && new_file_publish(&file, path) == 0)
+    if (error == 0 && new_file_publish(&file, path) == 0)
         return file.fd;
     new_file_discard(&file);
     return -1;

@@ -3,8 +3,8 @@
  *
  *   1  new_file_open() makes it by O_TMPFILE, or with a temporary name.
  *   2  The caller fills it, and makes the contents durable.
- *   3  new_file_publish() links it to its path, or renames it. RENAME_NOREPLACE replaces no file. Where
- *      the file system lacks this flag, a second link does the same.
+ *   3  new_file_publish() locks it, and links it to its path, or renames it. RENAME_NOREPLACE replaces no
+ *      file. Where the file system lacks this flag, a second link does the same.
  *   4  directory_sync() makes the name durable.
  */
 #define _GNU_SOURCE
@@ -136,14 +136,21 @@ int new_file_open(struct new_file *file, const char *path, mode_t mode)
     return file->fd < 0 ? -1 : 0;
 }
 
+/* The lock comes before the name: so nobody has opened the file if its name cannot be made durable. */
 int new_file_publish(struct new_file *file, const char *path)
 {
-    int error = publish(file, path);
-    if (error != 0)
-        return pm__fail_system(-error, "%s: cannot create", path);
-    strcpy(file->name, path); /* nobody else can have opened it if it is locked */
+    if (file_lock(file->fd, path, false) != 0)
+        return -1;
     int directory = directory_open(path);
-    return directory < 0 ? -1 : directory_sync(path, directory);
+    if (directory < 0)
+        return -1;
+    int error = publish(file, path);
+    if (error != 0) {
+        close(directory);
+        return pm__fail_system(-error, "%s: cannot create", path);
+    }
+    strcpy(file->name, path);
+    return directory_sync(path, directory);
 }
 
 void new_file_discard(struct new_file *file)

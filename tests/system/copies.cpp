@@ -26,6 +26,7 @@ namespace
 std::vector<std::string> steps; // that make a file durable and name it
 bool reflinks;                  // the file system shares blocks
 unsigned reflinked;
+std::function<int()> sync_directory; // in place of fsync(2), if there is one
 
 } // namespace
 
@@ -38,8 +39,9 @@ int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_fsync(int fd)
 {
     struct stat st;
-    steps.push_back(fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? "directory" : "file");
-    return __real_fsync(fd);
+    const bool is_directory = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    steps.push_back(is_directory ? "directory" : "file");
+    return is_directory && sync_directory ? sync_directory() : __real_fsync(fd);
 }
 
 int __wrap_linkat(int fd, const char *from, int to_fd, const char *to, int flags)
@@ -130,7 +132,8 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE_METHOD(Fixture, "a copy has the last commit, is durable before it has a name, and is whole")
+TEST_CASE_METHOD(Fixture,
+                 "a copy has the last commit, is durable before it has a name, and is whole")
 {
     linked::push(c.get()); // not committed
     steps.clear();
@@ -203,7 +206,8 @@ TEST_CASE_METHOD(Fixture, "the callback may allocate, store, commit and roll bac
     }
 }
 
-TEST_CASE_METHOD(Fixture, "a run of lines that ends just behind a page's start is in a copy to its end")
+TEST_CASE_METHOD(Fixture,
+                 "a run of lines that ends just behind a page's start is in a copy to its end")
 {
     constexpr size_t PAGE = 4096, LINE = 64;
     char *large = static_cast<char *>(allocate(LARGE, 1));
@@ -351,6 +355,23 @@ TEST_CASE_METHOD(Fixture, "no file is replaced, and what is wrong is named")
     require_nothing_left(3 + 1 - 1); // the link leads nowhere
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "nobody can open a copy whose name is not durable, and which may go again")
+{
+    sync_directory = [&] {
+        pm_options options = test::options();
+        REQUIRE(pm_open(to.c_str(), &options) == nullptr);
+        REQUIRE(failed_with(EBUSY, {to.c_str()}));
+        errno = EIO;
+        return -1;
+    };
+    const int result = copy(c.get(), to);
+    sync_directory = nullptr;
+    REQUIRE(result == -1);
+    REQUIRE(failed_with(EIO, {to.c_str()}));
+    require_nothing_left();
+}
+
 TEST_CASE_METHOD(Fixture, "a copy has the permissions of its original")
 {
     mode_t before = umask(022);
@@ -437,7 +458,8 @@ TEST_CASE("read-only containers are copied, those too whose writer had died")
     }
 }
 
-TEST_CASE_METHOD(Fixture, "a container that is open at other addresses is copied as it is on the medium")
+TEST_CASE_METHOD(Fixture,
+                 "a container that is open at other addresses is copied as it is on the medium")
 {
     std::string moved = directory / "moved.pm";
     REQUIRE_OK(copy(c.get(), moved));

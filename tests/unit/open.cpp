@@ -22,6 +22,14 @@ extern "C" {
 extern uintptr_t arena_base;
 bool arena_take(uint64_t base, uint64_t size, struct container *owner);
 void arena_give_back(uint64_t base, uint64_t size);
+struct container *arena_find(const void *address);
+
+bool tables_can_be_cleared = true;
+int __real_map_clear_table(void *address, size_t size);
+int __wrap_map_clear_table(void *address, size_t size)
+{
+    return tables_can_be_cleared ? __real_map_clear_table(address, size) : -ENOMEM;
+}
 }
 
 namespace
@@ -401,10 +409,10 @@ TEST_CASE("a file that others may write to is refused on request")
     for (mode_t mode : {0660, 0602, 0666, 0620}) {
         REQUIRE(chmod(path.c_str(), mode) == 0);
         REQUIRE(pm_open(path.c_str(), &options) == nullptr);
-        REQUIRE(failed_with(EPERM, {path.c_str(), ("mode 0" + std::to_string(mode / 64) +
-                                                   std::to_string(mode / 8 % 8) +
-                                                   std::to_string(mode % 8))
-                                                      .c_str(),
+        REQUIRE(failed_with(EPERM, {path.c_str(),
+                                    ("mode 0" + std::to_string(mode / 64) +
+                                     std::to_string(mode / 8 % 8) + std::to_string(mode % 8))
+                                        .c_str(),
                                     "others than its owner", "chmod go-w"}));
         REQUIRE(test::read_file(path) == before);
     }
@@ -711,6 +719,24 @@ TEST_CASE("nothing is created when the arena has no room, nor opened where anoth
     full.reset();
     REQUIRE(test::open(path, test::options()));
     REQUIRE(test::open(other, options));
+}
+
+TEST_CASE("addresses whose marks cannot be cleared are used by no later container, and belong to "
+          "no closed one")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    void *const p = pm_malloc(c.get(), 100);
+    const container *const closed = arena_find(p);
+    tables_can_be_cleared = false;
+    c.reset();
+    tables_can_be_cleared = true;
+    CHECK(arena_find(p) != closed);
+    c = test::open(directory / "c.pm", test::options());
+    void *const q = pm_malloc(c.get(), 100);
+    REQUIRE(q);
+    CHECK((uintptr_t)q >> 30 != (uintptr_t)p >> 30);
+    arena_give_back((uintptr_t)p >> 30 << 30, UINT64_C(1) << 30);
 }
 
 // arguments: path, limit
