@@ -44,7 +44,7 @@ struct medium {
     const struct medium_ops *ops;
     struct medium_counts counts;
     int fd;
-    char *home;
+    char *file; /* where it is mapped */
     struct write_queue *queue; /* of medium_file only */
     int failed; /* of medium_file: -errno of the first sync that failed, 0 if none has. Every later
                    sync fails too, because the kernel reports an error only once. Atomic */
@@ -94,7 +94,7 @@ int medium_sync_length(struct medium *medium);
 
 /*
  * Turn an ordinary file's medium into medium_file. Home must be mapped privately, at
- * `medium->home`, up to `max_size`. Its tables are taken from `tables`, which must outlive it. -errno
+ * `medium->file`, up to `max_size`. Its tables are taken from `tables`, which must outlive it. -errno
  */
 int queue_create(struct medium *medium, struct tables *tables, uint64_t max_size);
 void queue_destroy(struct medium *medium);

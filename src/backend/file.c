@@ -57,7 +57,7 @@ struct write_queue {
 
 static uint64_t page_of(const struct medium *medium, const void *address)
 {
-    return (uint64_t)((const char *)address - medium->home) >> PM_PAGE_SHIFT;
+    return (uint64_t)((const char *)address - medium->file) >> PM_PAGE_SHIFT;
 }
 
 static uint64_t last_page(const struct medium *medium, const void *address, size_t size)
@@ -103,14 +103,14 @@ static void file_write_back(struct medium *medium, const void *address, size_t s
 static int file_publish(struct medium *medium, const void *address, size_t size)
 {
     queue_touch(medium, address, size);
-    return write_file(medium, address, size, (uint64_t)((const char *)address - medium->home));
+    return write_file(medium, address, size, (uint64_t)((const char *)address - medium->file));
 }
 
 /* Write the file's new bytes to the private copies in the range too, where there are any. */
 static void update_copies(struct medium *medium, char *to, const char *from, size_t size)
 {
     while (size > 0) {
-        size_t n = min_u64(size, PM_PAGE - (uint64_t)(to - medium->home) % PM_PAGE);
+        size_t n = min_u64(size, PM_PAGE - (uint64_t)(to - medium->file) % PM_PAGE);
         if (medium->queue->states[page_of(medium, to)] & COPIED)
             memcpy(to, from, n);
         to += n;
@@ -122,7 +122,7 @@ static void update_copies(struct medium *medium, char *to, const char *from, siz
 static int file_copy(struct medium *medium, void *to, const void *from, size_t size)
 {
     update_copies(medium, to, from, size);
-    return write_file(medium, from, size, (uint64_t)((char *)to - medium->home));
+    return write_file(medium, from, size, (uint64_t)((char *)to - medium->file));
 }
 
 /*
@@ -220,7 +220,7 @@ int64_t queue_write(struct medium *medium, uint64_t pages, uint64_t durable)
         if (n == 0)
             break;
         uint64_t offset = q->queue[q->head].page << PM_PAGE_SHIFT;
-        error = write_file(medium, medium->home + offset, n << PM_PAGE_SHIFT, offset);
+        error = write_file(medium, medium->file + offset, n << PM_PAGE_SHIFT, offset);
         if (error != 0)
             break;
         for (uint64_t i = 0; i < n; i++)

@@ -39,6 +39,7 @@ struct txn;
 struct container {
     char *base; /* the view */
     char *home;
+    char *file; /* the file as it is: home, but under the log engine */
     char *shadow;
     uint64_t max_size;     /* bytes reserved */
     uint64_t segment_size; /* bytes */
@@ -241,14 +242,15 @@ static inline uint64_t *shadow_word(const struct container *c, uint64_t offset)
     return (uint64_t *)(c->shadow + offset);
 }
 
-static inline struct format_state *home_state(const struct container *c)
+/* The state page and its guard: words that are changed in place. */
+static inline struct format_state *file_state(const struct container *c)
 {
-    return (struct format_state *)(c->home + FORMAT_STATE);
+    return (struct format_state *)(c->file + FORMAT_STATE);
 }
 
-static inline struct format_guard *home_guard(const struct container *c)
+static inline struct format_guard *file_guard(const struct container *c)
 {
-    return (struct format_guard *)(c->home + FORMAT_GUARD);
+    return (struct format_guard *)(c->file + FORMAT_GUARD);
 }
 
 /* The segment table: as committed (home), and as the open transaction has it (shadow). */

@@ -253,7 +253,8 @@ static int map_home(struct container *c, const struct container_options *options
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     c->medium.fd = c->readonly ? -1 : c->fd;
-    c->medium.home = c->home;
+    c->file = c->home;
+    c->medium.file = c->file;
     c->medium.ops = c->readonly ? &medium_cache /* a private copy: nothing to make durable */
                                 : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
     if (!c->medium.ops)

@@ -144,7 +144,7 @@ static int check_maps(const struct container *c)
 static int relocate(struct txn *t)
 {
     struct container *c = t->c;
-    struct format_state *state = home_state(c);
+    struct format_state *state = file_state(c);
     uint64_t to = c->pointers_target;
     if (check_maps(c) != 0 || sums_check_rest(t) != 0)
         return -1;
@@ -156,7 +156,7 @@ static int relocate(struct txn *t)
     if (error == 0)
         error = publish(c, &state->base, to);
     if (error == 0)
-        error = publish(c, &home_guard(c)->base, to);
+        error = publish(c, &file_guard(c)->base, to);
     if (error == 0)
         error = publish(c, &state->target, 0);
     if (error != 0)
@@ -187,9 +187,9 @@ int pointers_relocate(struct txn *t)
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)
         return 0;
     /* Again, even if another opening has said so: V2. */
-    int error = publish(c, &home_state(c)->movable, MOVABLE_ONCE);
+    int error = publish(c, &file_state(c)->movable, MOVABLE_ONCE);
     if (error == 0)
-        error = publish(c, &home_guard(c)->movable, MOVABLE_ONCE);
+        error = publish(c, &file_guard(c)->movable, MOVABLE_ONCE);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot note that it may no longer be moved", c->path);
     c->movable = MOVABLE_ONCE;

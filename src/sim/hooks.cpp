@@ -35,7 +35,7 @@ Device::File *recorded(int fd)
 void written_back(const medium *m, const void *address, size_t size)
 {
     if (Device::File *f = recorded(m->fd))
-        Device::current()->written_back(*f, (uint64_t)((const char *)address - m->home), size);
+        Device::current()->written_back(*f, (uint64_t)((const char *)address - m->file), size);
 }
 
 void write_back(medium *m, const void *address, size_t size)

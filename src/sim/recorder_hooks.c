@@ -17,7 +17,7 @@
 
 static void event(const struct medium *m, enum stream_event event, const void *address, size_t size)
 {
-    recorder_event(m->fd, event, (uint64_t)((const char *)address - m->home), size);
+    recorder_event(m->fd, event, (uint64_t)((const char *)address - m->file), size);
 }
 
 static void write_back(struct medium *m, const void *address, size_t size)

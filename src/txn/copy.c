@@ -210,10 +210,10 @@ static void take_state(struct job *j)
 {
     struct txn *t = j->t;
     j->bytes = container_bytes(t->c);
-    j->state = *home_state(t->c);
+    j->state = *file_state(t->c);
     j->state.mark = MARK_CLOSED;
     void_log_in(t, &j->state, t->epoch + 4);
-    j->guard = *home_guard(t->c);
+    j->guard = *file_guard(t->c);
     if (t->c->header.version == FORMAT_VERSION) {
         j->state.sums = sums_word(t->sums);
         j->guard.epoch = seal(t->epoch - 1);
@@ -272,7 +272,7 @@ static int write_taken(struct job *j)
 }
 
 /* Let the file system share the blocks, if it can, and if home has the same contents as the file. */
-static bool clone(struct job *j)
+static bool share_blocks(struct job *j)
 {
     const struct txn *t = j->t;
     bool same = t->c->readonly && !t->recovery.recovered && t->c->pointers_moved == 0;
@@ -286,7 +286,7 @@ static int copy(struct job *j)
 {
     uint32_t room = 2 * FEW;
     unsigned passes = 0;
-    if (!clone(j) && (allocate(j, container_bytes(j->t->c)) != 0 || copy_all(j) != 0))
+    if (!share_blocks(j) && (allocate(j, container_bytes(j->t->c)) != 0 || copy_all(j) != 0))
         return -1;
     for (;;) {
         struct page_set *changed;

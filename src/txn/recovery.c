@@ -42,8 +42,8 @@ bool recovery_word_is_valid(const struct txn *t, uint64_t offset)
 
 int recovery_check_state(const struct txn *t)
 {
-    const struct format_state *state = home_state(t->c);
-    const struct format_guard *guard = home_guard(t->c);
+    const struct format_state *state = file_state(t->c);
+    const struct format_guard *guard = file_guard(t->c);
     uint64_t base = seal_payload(state->base_epoch) & ~BASE_REDO;
     const uint64_t *damaged = NULL;
     bool guarded = t->c->header.version == FORMAT_VERSION;
@@ -68,9 +68,9 @@ int recovery_check_state(const struct txn *t)
 
 int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
 {
-    uint64_t fenced = seal_payload(home_state(t->c)->fenced_epoch);
+    uint64_t fenced = seal_payload(file_state(t->c)->fenced_epoch);
     if (t->c->header.version == FORMAT_VERSION)
-        fenced = max_u64(fenced, seal_payload(home_guard(t->c)->epoch));
+        fenced = max_u64(fenced, seal_payload(file_guard(t->c)->epoch));
     if (fenced <= epoch)
         return 0;
     return pm__fail_at(t->c->path, where, EBADMSG,
@@ -110,7 +110,7 @@ void void_log_in(const struct txn *t, struct format_state *state, uint64_t base)
 
 int publish_base_epoch(struct txn *t, uint64_t base)
 {
-    struct format_state *state = home_state(t->c);
+    struct format_state *state = file_state(t->c);
     uint64_t old_base = state->base_epoch, old_images = state->fenced_images;
     void_log_in(t, state, base);
     int error = medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
@@ -133,13 +133,13 @@ int raise_base_epoch(struct txn *t, uint64_t newest)
 
 void set_file_mark(struct txn *t, uint64_t mark)
 {
-    __atomic_store_n(&home_state(t->c)->mark, mark, __ATOMIC_RELAXED);
+    __atomic_store_n(&file_state(t->c)->mark, mark, __ATOMIC_RELAXED);
 }
 
 int publish_file_mark(struct txn *t, uint64_t mark)
 {
     set_file_mark(t, mark);
-    int error = medium_publish(&t->c->medium, &home_state(t->c)->mark, sizeof mark);
+    int error = medium_publish(&t->c->medium, &file_state(t->c)->mark, sizeof mark);
     return error == 0 ? medium_fence(&t->c->medium) : error;
 }
 
@@ -172,7 +172,7 @@ int recover(struct txn *t)
     clock_gettime(CLOCK_MONOTONIC, &from);
     if (recovery_check_state(t) != 0)
         return -1;
-    const struct format_state *state = home_state(t->c);
+    const struct format_state *state = file_state(t->c);
     uint64_t word = seal_payload(state->base_epoch);
     t->sums = sums_of_word(state->sums);
     struct recovered found;

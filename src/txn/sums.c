@@ -126,14 +126,14 @@ int sums_publish(struct txn *t, uint64_t durable)
 {
     if (t->c->header.version < FORMAT_VERSION)
         return 0;
-    int error = store(t, &home_state(t->c)->sums, sums_word(t->sums));
-    return error == 0 ? store(t, &home_guard(t->c)->epoch, seal(durable)) : error;
+    int error = store(t, &file_state(t->c)->sums, sums_word(t->sums));
+    return error == 0 ? store(t, &file_guard(t->c)->epoch, seal(durable)) : error;
 }
 
 int sums_upgrade(struct txn *t)
 {
-    struct format_state *state = home_state(t->c);
-    struct format_guard *guard = home_guard(t->c);
+    struct format_state *state = file_state(t->c);
+    struct format_guard *guard = file_guard(t->c);
     t->sums = sums_of_home(t);
     int error = store(t, &state->sums, sums_word(t->sums));
     if (error == 0)

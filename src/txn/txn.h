@@ -23,6 +23,8 @@
 #include "container/container.h"
 #include "pages/tracker.h"
 #include "txn/log.h"
+#include "txn/rounds.h"
+#include "txn/view/view.h"
 #include "words/pointer_map.h"
 
 struct copy;
@@ -134,6 +136,8 @@ struct txn {
     struct modules modules;
     struct log log;
     struct pages pages;
+    struct view view;     /* of engines that do not work in place */
+    struct rounds rounds; /* likewise */
     uint32_t free_hint;      /* no segment below it is free */
     struct page_note *notes; /* room for every page */
     uint64_t note_count;
@@ -207,7 +211,7 @@ static inline bool txn_page_is_fresh(const struct txn *t, uint32_t page)
 /* The commit of `epoch` is fenced: store this fact for recovery. */
 static inline void txn_note_fenced(struct txn *t, uint64_t epoch)
 {
-    __atomic_store_n(&home_state(t->c)->fenced_epoch, seal(epoch), __ATOMIC_RELAXED);
+    __atomic_store_n(&file_state(t->c)->fenced_epoch, seal(epoch), __ATOMIC_RELAXED);
 }
 
 /* Under undo: mark pages as fresh that hold nothing according to the committed bitmap. They open without

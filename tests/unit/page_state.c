@@ -59,5 +59,5 @@ void free_beside_commit(pm_container *c, void *object)
 
 uint64_t base_epoch_in_memory(const pm_container *c)
 {
-    return home_state(&c->container)->base_epoch;
+    return file_state(&c->container)->base_epoch;
 }

@@ -27,7 +27,7 @@ class Queue
         void *home =
             mmap(nullptr, pages * PM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, medium_.fd, 0);
         REQUIRE((medium_.fd >= 0 && home != MAP_FAILED));
-        medium_.home = static_cast<char *>(home);
+        medium_.file = static_cast<char *>(home);
         REQUIRE(tables_open(&tables_, 64 * pages + 4 * PM_PAGE) == 0);
         REQUIRE(queue_create(&medium_, &tables_, pages * PM_PAGE) == 0);
         behind_ = static_cast<const char *>(tables_take(&tables_, PM_PAGE));
@@ -37,7 +37,7 @@ class Queue
     {
         queue_destroy(&medium_);
         tables_close(&tables_);
-        munmap(medium_.home, pages_ * PM_PAGE);
+        munmap(medium_.file, pages_ * PM_PAGE);
         close(medium_.fd);
     }
     Queue(const Queue &) = delete;
@@ -45,7 +45,7 @@ class Queue
     // A commit changes the page.
     void change(uint64_t page)
     {
-        char *at = medium_.home + page * PM_PAGE;
+        char *at = medium_.file + page * PM_PAGE;
         *reinterpret_cast<uint64_t *>(at) = in_home_[page] = epoch_;
         medium_write_back(&medium_, at, sizeof(uint64_t));
         if (std::find(queued_.begin(), queued_.end(), page) == queued_.end())
@@ -56,7 +56,7 @@ class Queue
     // A commit copies to what was free, and so to the file.
     void copy(uint64_t page)
     {
-        char *at = medium_.home + page * PM_PAGE;
+        char *at = medium_.file + page * PM_PAGE;
         in_file_[page] = in_home_[page] = epoch_;
         REQUIRE(medium_copy(&medium_, at, &epoch_, sizeof epoch_) == 0);
         REQUIRE(*reinterpret_cast<uint64_t *>(at) == epoch_);

@@ -6,7 +6,7 @@
  *   2  Make room in the log.
  *   3  Write fresh lines straight home, and the record to the log.
  *   4  While the record is on its way, clear the marks, and note which words home will get.
- *   5  Fence, on pmem. On a file redo_wait() does so later, for several commits at once.
+ *   5  Fence, on pmem. On a file rounds_wait() does so later, for several commits at once.
  *   6  Bring the words and the lines home, the lines past the cache. Close cold pages.
  *   7  The next commit writes the words back, and its fence waits for them.
  *
@@ -26,20 +26,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* At most HOT_MAX pages stay open and listed across a commit, and at most 1/HOT_SHARE of `private_max`. */
-#define HOT_MAX   1024
-#define HOT_SHARE 4
-/* Bytes of the tables of changes that stay in memory between commits. */
-#define CHANGES_KEPT (64 * PM_PAGE)
-
-static bool entry_stays_open(const struct page_entry *entry)
-{
-    return entry->fate != PAGE_CLOSES;
-}
-
 static int write_fresh(struct txn *t)
 {
-    const struct changes *ch = &redo_of(t)->changes;
+    const struct changes *ch = &t->view.changes;
     int error = 0;
     for (uint64_t i = 0; i < ch->fresh_count && error == 0; i++) {
         uint64_t offset = ch->fresh[i].offset, bytes = ch->fresh[i].bytes;
@@ -59,7 +48,7 @@ struct words {
 
 static struct words collect_words(struct txn *t)
 {
-    struct words w = {.clears = redo_of(t)->changes.clears,
+    struct words w = {.clears = redo_of(t)->clears,
                       .words = (struct record_word *)t->record};
     w.counts = journal_collect(&t->journal, w.clears, w.words);
     return w;
@@ -67,7 +56,7 @@ static struct words collect_words(struct txn *t)
 
 static uint64_t stream_bytes(const struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &redo_of(t)->changes;
+    const struct changes *ch = &t->view.changes;
     return redo_stream_bytes(w->counts.clears, w->counts.words, ch->fresh_count, ch->run_count,
                              ch->lines);
 }
@@ -97,10 +86,10 @@ static inline void carry_home(struct txn *t, uint64_t run)
 
 static int write_record(struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &redo_of(t)->changes;
+    const struct changes *ch = &t->view.changes;
     struct redo_part head = {
         .epoch = t->epoch,
-        .fenced = atomic_load(&redo_of(t)->durable),
+        .fenced = atomic_load(&t->rounds.durable),
         .total = stream_bytes(t, w),
         .previous = sums_word(w->sums),
         .clears = (uint32_t)w->counts.clears,
@@ -143,14 +132,6 @@ static inline void note_unwritten(struct redo *r, const struct words *w)
             note(r, w->words[i].offset, sizeof w->words[i].value);
 }
 
-/* Give back memory that a large transaction needed. */
-static void trim(const void *table, uint64_t bytes)
-{
-    if (bytes > CHANGES_KEPT)
-        madvise((char *)table + CHANGES_KEPT, align_up(bytes - CHANGES_KEPT, PM_PAGE),
-                MADV_DONTNEED);
-}
-
 /* True if the next round can write back the words of this commit. A file queues its pages at once. */
 static bool written_back_later(const struct txn *t, const struct words *w)
 {
@@ -166,13 +147,13 @@ static void leave_transaction(struct txn *t, const struct words *w)
         note_unwritten(r, w);
     journal_finish(&t->journal);
     tracker_clear(&t->tracker, &t->pages);
-    trim(t->tracker.marked, marked * sizeof *t->tracker.marked);
+    view_trim_table(t->tracker.marked, marked * sizeof *t->tracker.marked);
 }
 
 /* Bring the record's words and lines home. The record is written; on pmem it is also durable. */
 static void apply(struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &redo_of(t)->changes;
+    const struct changes *ch = &t->view.changes;
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
     t->sums = w->sums;
     for (uint64_t i = 0; i < ch->run_count; i++)
@@ -182,41 +163,9 @@ static void apply(struct txn *t, const struct words *w)
         journal_write_back(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
 }
 
-void redo_cool_pages(struct txn *t)
-{
-    struct pages *p = &t->pages;
-    if (p->count == 0)
-        return;
-    uint32_t hot = 0, kept = 0, peak = p->count;
-    uint64_t most = min_u64(HOT_MAX, redo_of(t)->private_max / HOT_SHARE);
-    for (uint32_t i = 0; i < p->count; i++) {
-        struct page_entry *e = &p->opened[i];
-        bool may = p->flags[e->page] & PAGE_OPEN && segments_page_is_data(t, e->page);
-        if (may && t->tracker.stores && e->announced) {
-            e->fate = PAGE_STAYS_OPEN;
-        } else {
-            bool stays =
-                pages_stay_hot(p, e->page, e->changed) && may && !t->concurrent && hot < most;
-            e->fate = stays ? PAGE_STAYS_LISTED : PAGE_CLOSES;
-            hot += stays;
-        }
-    }
-    bool closed = pages_close_sorted(p, p->opened, p->count, entry_stays_open) == 0;
-    for (uint32_t i = 0; i < peak; i++) {
-        bool refused =
-            !closed && p->opened[i].fate == PAGE_CLOSES && p->flags[p->opened[i].page] & PAGE_OPEN;
-        if (p->opened[i].fate == PAGE_STAYS_LISTED || refused)
-            p->opened[kept++] = p->opened[i];
-        else
-            page_clear(p, p->opened[i].page, PAGE_LISTED);
-    }
-    p->count = kept;
-    pages_trim(p, peak);
-}
-
 static void note_for_copy(struct txn *t, const struct words *w)
 {
-    const struct changes *ch = &redo_of(t)->changes;
+    const struct changes *ch = &t->view.changes;
     copy_note_words(t, w->clears, w->counts.clears, w->words, w->counts.words);
     for (uint64_t i = 0; i < ch->run_count; i++)
         copy_note(t, run_line(ch->runs[i]) * PM_LINE, run_count(ch->runs[i]) * PM_LINE);
@@ -233,19 +182,18 @@ static void finish(struct txn *t, const struct words *w)
     segments_close_freed(t, w->words, w->counts.words);
     if (t->translation)
         translation_note(t->translation, w->words, w->counts.words);
-    redo_cool_pages(t);
-    trim(r->changes.runs, r->changes.run_count * sizeof *r->changes.runs);
-    trim(r->changes.fresh, r->changes.fresh_count * sizeof *r->changes.fresh);
-    trim(w->clears, w->counts.clears * sizeof *w->clears);
-    trim(w->words, w->counts.words * sizeof *w->words);
-    if (r->changes.fresh_count > 0)
+    view_cool_pages(t);
+    view_trim(t);
+    view_trim_table(w->clears, w->counts.clears * sizeof *w->clears);
+    view_trim_table(w->words, w->counts.words * sizeof *w->words);
+    if (t->view.changes.fresh_count > 0)
         r->newest_fresh = t->epoch;
     count(&t->epoch);
     count(&t->commits);
     if (redo_on_file(t))
         queue_set_epoch(&t->c->medium, t->epoch);
-    redo_merge_maps(t);
-    redo_evict(t);
+    view_merge_maps(t);
+    view_evict(t);
 }
 
 static int cannot_write(struct txn *t, uint64_t bytes, int error)
@@ -257,32 +205,32 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
         "cannot write a commit record of %" PRIu64 " bytes (commit again, or roll back)", bytes);
 }
 
-/* On pmem fence; on a file redo_wait() does so later. After this a crash leaves the state that the log
+/* On pmem fence; on a file rounds_wait() does so later. After this a crash leaves the state that the log
  * describes. */
 static void seal_record(struct txn *t)
 {
     struct redo *r = redo_of(t);
     if (!redo_on_file(t)) {
         (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
-        atomic_store_explicit(&r->reusable, t->epoch - 1, memory_order_relaxed);
-        atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
+        atomic_store_explicit(&t->rounds.reusable, t->epoch - 1, memory_order_relaxed);
+        atomic_store_explicit(&t->rounds.durable, t->epoch, memory_order_release);
         txn_note_fenced(t, t->epoch); /* pmem only: on a file home is a copy in memory */
     }
-    atomic_store_explicit(&r->proved, r->log.head.fenced, memory_order_release);
-    atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
+    atomic_store_explicit(&t->rounds.proved, r->log.head.fenced, memory_order_release);
+    atomic_store_explicit(&t->rounds.committed, t->epoch, memory_order_release);
 }
 
 int redo_commit(struct txn *t)
 {
     struct redo *r = redo_of(t);
-    const struct changes *ch = &r->changes;
-    redo_collect(t);
+    const struct changes *ch = &t->view.changes;
+    view_collect(t);
     struct words w = collect_words(t);
     uint64_t total = stream_bytes(t, &w);
     if (total == 0) {
         tracker_clear(&t->tracker, &t->pages);
-        redo_cool_pages(t);
-        redo_evict(t);
+        view_cool_pages(t);
+        view_evict(t);
         return 0;
     }
 
@@ -290,9 +238,9 @@ int redo_commit(struct txn *t)
     uint64_t most = total + log_segments(&t->log) * sizeof(struct record_word);
     int error = redo_log_reserve(t, most);
     if (error == 0) /* R9: fresh ranges may be live in the last durable state. R11 */
-        error = redo_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);
+        error = rounds_sync(t, ch->fresh_count > 0 ? t->epoch - 1 : r->newest_fresh);
     if (error == 0 && t->epoch > ROUND_MAX) /* R13 */
-        error = redo_sync(t, t->epoch - ROUND_MAX);
+        error = rounds_sync(t, t->epoch - ROUND_MAX);
     if (error != 0)
         return cannot_write(t, total, error);
     if (redo_log_shrink(t, most) > 0)

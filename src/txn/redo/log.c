@@ -69,7 +69,7 @@ static uint32_t log_segment(const struct txn *t, uint32_t i)
 static bool is_void(const struct txn *t, uint32_t segment)
 {
     const struct redo *r = redo_of(t);
-    return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&r->reusable);
+    return segment != r->log.segment && r->log.newest[segment] <= atomic_load(&t->rounds.reusable);
 }
 
 /* There is a void segment: redo_log_reserve() has made sure of it. */
@@ -144,7 +144,7 @@ static int write_zeros(struct txn *t, uint32_t segment)
 
 static int claim(struct txn *t)
 {
-    int error = redo_sync(t, atomic_load(&redo_of(t)->committed)); /* G3 */
+    int error = rounds_sync(t, atomic_load(&t->rounds.committed)); /* G3 */
     if (error == 0)
         error = segments_claim_log(t, 1);
     if (error != 0)
@@ -158,21 +158,21 @@ static int claim(struct txn *t)
 int redo_log_drain(struct txn *t)
 {
     struct redo *r = redo_of(t);
-    uint64_t committed = atomic_load(&r->committed);
-    int error = redo_sync(t, committed);
+    uint64_t committed = atomic_load(&t->rounds.committed);
+    int error = rounds_sync(t, committed);
     int64_t written = error == 0 ? queue_write(&t->c->medium, UINT64_MAX, committed) : 0;
     if (error != 0 || written < 0)
         return error != 0 ? error : (int)written;
     error = sums_publish(t, committed);
     if (error == 0)
-        error = redo_fence(t);
+        error = rounds_fence(t);
     if (error == 0)
         error = publish_base_epoch(t, committed);
     if (error != 0)
         return error;
-    atomic_store(&r->proved, committed);
+    atomic_store(&t->rounds.proved, committed);
     r->log.end = 0;
-    return redo_fence(t);
+    return rounds_fence(t);
 }
 
 /* Make room for all segments first: the record does not fit into only some of them. */
@@ -352,6 +352,6 @@ int redo_log_trickle(struct txn *t)
     if (2 * used <= file_segments(t) || r->log.since_write < TRICKLE_BYTES)
         return 0;
     r->log.since_write = 0;
-    int64_t written = queue_write(&t->c->medium, TRICKLE_PAGES, atomic_load(&r->durable));
+    int64_t written = queue_write(&t->c->medium, TRICKLE_PAGES, atomic_load(&t->rounds.durable));
     return written < 0 ? (int)written : 0;
 }

@@ -15,28 +15,23 @@
  *
  * The rules (docs/internals/redo.md) and where they are kept:
  *
- *  R1  home is written by commit only; what is fresh                      commit.c, changes.c
+ *  R1  home is written by commit only; what is fresh                      commit.c, ../view/changes.c
  *  R2  when a record holds                                                recovery.c
  *  R3  replay newest first, each word once, only an unbroken run          recovery.c
  *  R4  log is reused when its lines are home and fenced by a later round  log.c
  *  R5  what is relied on is made durable first; base epoch                recovery.c, ../recovery.c
  *  R6  on a file: sectors for lines, fdatasync for the fence              ../../backend/file.c
- *  R7  a fresh line counts though it equals home                          changes.c
+ *  R7  a fresh line counts though it equals home                          ../view/changes.c
  *  R8  replay begins with the segment table                               recovery.c
  *  R9  log is claimed, fresh ranges are written, when all is durable      log.c, commit.c
  * R10  a record's parts are chained                                       log.c, recovery.c
  * R11  a record follows one with fresh ranges when that is durable        commit.c
- * R12  log is reused when it is recorded that its epochs are durable      round.c, log.c
+ * R12  log is reused when it is recorded that its epochs are durable      ../rounds.c, log.c
  * R13  a round has a bounded number of records, and the base is above all recovery.c, commit.c
- * R14  a queued page is cleared when all is durable                      private.c
+ * R14  a queued page is cleared when all is durable                      ../view/pages.c
  * R15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
  *
- * Invariants
- *  I1  Outside marked lines and LISTED pages the view equals home. (Under `faults` free space that a
- *      transaction stored to may differ: a commit does not look at lines without an object.) In a
- *      translated container this holds for TRANSLATED pages, in the sense of translation.h.
- *  I2  A page of the view that is not PRIVATE is read through to the file, and equals home. In a translated
- *      container the page may be memory of the view instead.
+ * The private view is in txn/view/.
  */
 #ifndef PM_TXN_REDO_REDO_H
 #define PM_TXN_REDO_REDO_H
@@ -45,19 +40,7 @@
 #include "txn/txn.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <string.h>
-
-/* The changes that a commit has found. The tables have room for every line of the container, or for every
- * segment. */
-struct changes {
-    uint64_t *runs; /* redo_run() values: runs of lines to log */
-    uint64_t run_count;
-    uint64_t lines; /* lines in all runs */
-    struct redo_fresh *fresh;
-    uint64_t fresh_count;
-    struct record_clear *clears; /* at most one for each segment */
-};
 
 struct range {
     uint64_t offset, bytes;
@@ -86,28 +69,12 @@ struct redo_log {
 };
 
 struct redo {
-    struct changes changes;
+    struct record_clear *clears; /* a commit's; room for one a segment */
     /* Words of home that the last commit stored and did not write back, if there were not too many. */
     struct range unwritten[UNWRITTEN_MAX];
     uint32_t unwritten_count;
     struct redo_log log;
-    uint64_t private_max;  /* pages of the view that may have a private copy */
-    uint32_t hand;         /* hand of the clock that evicts private copies */
-    uint32_t opens;        /* runs of pages opened since the maps were last merged */
-    uint32_t run;          /* pages that one mark opens at least */
     uint64_t newest_fresh; /* epoch of the newest record with fresh ranges */
-
-    /* Durability. Written under the page lock, or by the one thread that leads a round. */
-    _Atomic uint64_t committed; /* newest epoch whose record is written */
-    _Atomic uint64_t durable;   /* newest epoch that no crash undoes */
-    _Atomic uint64_t proved;    /* newest epoch that a record, or the base epoch, calls durable */
-    _Atomic uint64_t reusable;  /* newest epoch whose log is no longer needed */
-    pthread_mutex_t sync_lock;  /* guards the following members */
-    pthread_cond_t synced;
-    _Atomic bool syncing;
-    _Atomic uint32_t arrived; /* threads that wait for the next round; counted under the lock */
-    uint32_t company;         /* threads that the next round may expect */
-    uint64_t round_ns;        /* duration of the last round */
 };
 
 /* The engine's state of a container that it has open. */
@@ -127,52 +94,8 @@ static inline bool redo_on_file(const struct txn *t)
     return t->c->medium.queue;
 }
 
-/* ---- round.c --------------------------------------------------------------------------------- */
-
-/* Wait until the record of `epoch` is durable; on pmem it already is. 0, or -errno, which is sticky. Any
- * thread may call it, with the page lock or without. */
-int redo_sync(struct txn *t, uint64_t epoch);
-
-/* On a file: run one more round, whatever is durable already. */
-int redo_fence(struct txn *t);
-
-/* wait() of struct engine. */
-int redo_wait(struct txn *t, uint64_t epoch);
-
-/* ---- rollback.c ------------------------------------------------------------------------------ */
-
-/* reserve() and rollback() of struct engine. */
+/* reserve() of struct engine. */
 int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
-int redo_rollback(struct txn *t);
-
-/* ---- private.c: pages of the private view ------------------------------------------------------- */
-
-/* Open `page` for a store, and perhaps pages after it. `compare`: list all these pages, because nobody
- * marks the stores to them. Otherwise a page after it may be open without a copy, until it is marked itself:
- * it can be open already. Page lock. [handler] -errno */
-int redo_open(struct txn *t, uint32_t page, bool compare);
-
-/* Open a range of the view, so that redo_restore() can write to it. -errno */
-int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes);
-
-/* Copy home's contents to a range of the view. Opens closed pages. -errno */
-int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes);
-
-/* Pages of segments taken for data: make their view equal to home. Page lock. -errno */
-int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header);
-
-/* If marks have opened too many runs of pages for the kernel's maps, close them all. The view must have
- * no uncommitted changes. Page lock. */
-void redo_merge_maps(struct txn *t);
-
-/* Give private copies back until `private_max` holds. The view must have no uncommitted changes. Page
- * lock. */
-void redo_evict(struct txn *t);
-
-/* ---- changes.c ------------------------------------------------------------------------------- */
-
-/* Fill in `changes`, except `clears`. The caller holds the page lock and the allocator's lock. */
-void redo_collect(struct txn *t);
 
 /* ---- log.c ----------------------------------------------------------------------------------- */
 
@@ -243,11 +166,6 @@ uint64_t redo_part_sum(const struct container *c, const struct redo_part *part, 
 /* ---- commit.c -------------------------------------------------------------------------------- */
 
 int redo_commit(struct txn *t);
-
-/* Close listed pages, except hot pages, which stay listed, and pages whose stores marks tell of. If the
- * kernel refuses to close a page, the page stays listed too, so that no store to it is missed. The list
- * must be sorted, and its entries must say what has changed. */
-void redo_cool_pages(struct txn *t);
 
 /* Write back the words of home that the last commit left in the cache only. */
 void redo_write_back(struct txn *t);

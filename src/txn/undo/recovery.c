@@ -142,7 +142,7 @@ static bool read_image(const struct txn *t, uint64_t epoch, uint32_t slot, struc
 /* The number of slots in the half of `epoch` that are known to have been fenced in that epoch. */
 static uint32_t fenced_slots(const struct txn *t, uint64_t epoch)
 {
-    uint64_t word = home_state(t->c)->fenced_images;
+    uint64_t word = file_state(t->c)->fenced_images;
     uint64_t slots = seal_payload(word) & ((UINT64_C(1) << FENCED_SLOT_BITS) - 1);
     return word == fenced_images(epoch, slots) ? (uint32_t)slots : 0;
 }

@@ -38,7 +38,7 @@ int undo_recover(struct txn *t, uint64_t base, struct recovered *found);
 static inline void undo_note_images(struct txn *t)
 {
     uint64_t word = fenced_images(t->epoch, t->log.half[t->epoch % 2].next);
-    __atomic_store_n(&home_state(t->c)->fenced_images, word, __ATOMIC_RELAXED);
+    __atomic_store_n(&file_state(t->c)->fenced_images, word, __ATOMIC_RELAXED);
 }
 
 #endif

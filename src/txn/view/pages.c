@@ -7,7 +7,7 @@
  * the clock's hand clears it.
  */
 #define _GNU_SOURCE
-#include "txn/redo/redo.h"
+#include "txn/txn.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,9 +27,22 @@
 #define EVICT_SHARE_FILE 8
 #define EVICT_SHARE_PMEM 64
 
+/* At most HOT_MAX pages stay open and listed across a commit, and at most 1/HOT_SHARE of `private_max`. */
+#define HOT_MAX   1024
+#define HOT_SHARE 4
+
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
 #endif
+
+void view_load(struct txn *t, uint64_t private_max)
+{
+    struct tables *tables = &t->c->tables;
+    struct changes *ch = &t->view.changes;
+    t->view = (struct view){.private_max = private_max >> PM_PAGE_SHIFT, .run = 1};
+    ch->runs = tables_take(tables, tracker_marks_max(t->c) * sizeof *ch->runs);
+    ch->fresh = tables_take(tables, tracker_marks_max(t->c) * sizeof *ch->fresh);
+}
 
 static char *view(const struct txn *t, uint32_t page)
 {
@@ -55,11 +68,14 @@ static int make_if_translated(struct txn *t, uint32_t page)
  * segment's end. */
 static uint32_t run_from(const struct txn *t, uint32_t page)
 {
-    uint32_t run = min_u64(redo_of(t)->run, pages_per_segment(t->c));
+    uint32_t run = min_u64(t->view.run, pages_per_segment(t->c));
     return run - page % run;
 }
 
-int redo_open(struct txn *t, uint32_t page, bool compare)
+/* Open `page` for a store, and perhaps pages after it. `compare`: list all these pages, because nobody
+ * marks the stores to them. Otherwise a page after it may be open without a copy, until it is marked itself:
+ * it can be open already. */
+static int view_open(struct txn *t, uint32_t page, bool compare)
 {
     if (t->pages.flags[page] & PAGE_OPEN) {
         set_private(t, page);
@@ -73,7 +89,7 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
     struct page_window window = pages_window(
         &t->pages, page, least, max_u64(least, WINDOW_MAX), compare ? 1 : PAGE_STREAMS);
     error = pages_open(&t->pages, page, window.count);
-    redo_of(t)->opens++;
+    t->view.opens++;
     /* Stores to the rest of a run may never come, so that these pages have no copies yet. They do come if
      * they have come to the last page of the run before. */
     bool goes_on = window.runs_on && page_has(&t->pages, page - 1, PAGE_PRIVATE | PAGE_TRANSLATED);
@@ -90,7 +106,45 @@ int redo_open(struct txn *t, uint32_t page, bool compare)
     return error;
 }
 
-int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
+int view_open_page(struct txn *t, uint32_t page)
+{
+    return view_open(t, page, true);
+}
+
+int view_open_marked(struct txn *t, uint32_t page)
+{
+    return view_open(t, page, false);
+}
+
+static bool all_open(struct txn *t, uint32_t first, uint32_t last)
+{
+    while (first <= last && page_has(&t->pages, first, PAGE_OPEN))
+        first++;
+    return first > last;
+}
+
+static int open_all(struct txn *t, uint32_t first, uint32_t last)
+{
+    int error = 0;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    for (uint32_t page = first; page <= last && error == 0; page++)
+        if (!(t->pages.flags[page] & PAGE_OPEN))
+            error = view_open(t, page, !t->tracker.stores);
+    lock_release_masked(&t->lock, &saved);
+    return error;
+}
+
+/* If all pages are open, do not take the lock. Its two system calls would be most of the cost where
+ * stores are announced by hand. */
+int view_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
+    return all_open(t, first, last) ? 0 : open_all(t, first, last);
+}
+
+int view_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
     uint32_t last = (uint32_t)((offset + bytes - 1) >> PM_PAGE_SHIFT);
@@ -106,9 +160,9 @@ int redo_open_range(struct txn *t, uint64_t offset, uint64_t bytes)
     return 0;
 }
 
-int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
+int view_restore(struct txn *t, uint64_t offset, uint64_t bytes)
 {
-    int error = redo_open_range(t, offset, bytes);
+    int error = view_open_range(t, offset, bytes);
     if (error == 0 && t->translation)
         translation_restore(t->translation, offset, bytes);
     else if (error == 0)
@@ -116,14 +170,14 @@ int redo_restore(struct txn *t, uint64_t offset, uint64_t bytes)
     return error;
 }
 
-int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
+int view_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
     struct medium *medium = &t->c->medium;
     /* R14: the bitmap of a new slab is cleared in home at once, and may reach the file with a queued
      * page. None of these pages is open. */
     for (uint32_t page = first; medium->queue && page < first + header; page++)
         if (queue_holds(medium, page_home(&t->pages, page))) {
-            int error = redo_sync(t, atomic_load(&redo_of(t)->committed));
+            int error = rounds_sync(t, atomic_load(&t->rounds.committed));
             if (error != 0)
                 return error;
             break;
@@ -143,7 +197,7 @@ int redo_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
         /* Home may be newer than the file here. Copy home's contents to the view instead of reading the
          * file. */
         if ((copied && !dropped) || (queued && !t->translation)) {
-            int error = redo_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
+            int error = view_restore(t, (uint64_t)page << PM_PAGE_SHIFT, PM_PAGE);
             if (error == 0)
                 error = pages_close(&t->pages, page, 1);
             if (error != 0)
@@ -165,7 +219,7 @@ static bool evictable(struct txn *t, uint32_t page)
         t->pages.heat[page] = 0;
         return false;
     }
-    return !redo_on_file(t) || !queue_holds(&t->c->medium, page_home(&t->pages, page));
+    return !t->c->medium.queue || !queue_holds(&t->c->medium, page_home(&t->pages, page));
 }
 
 /* Make the view read these pages through to the file again. */
@@ -188,49 +242,86 @@ static int evict_run(struct txn *t, uint32_t first, uint32_t count)
         t->translation ? translation_forget(t->translation, first, count) : drop(t, first, count);
     if (error != 0)
         return error;
-    if (redo_on_file(t))
+    if (t->c->medium.queue)
         queue_forget(&t->c->medium, page_home(&t->pages, first), (size_t)count << PM_PAGE_SHIFT);
     t->pages.evicted += count;
     return 0;
 }
 
-void redo_merge_maps(struct txn *t)
+static bool entry_stays_open(const struct page_entry *entry)
 {
-    if (redo_of(t)->opens < OPENS_MAX)
+    return entry->fate != PAGE_CLOSES;
+}
+
+void view_cool_pages(struct txn *t)
+{
+    struct pages *p = &t->pages;
+    if (p->count == 0)
+        return;
+    uint32_t hot = 0, kept = 0, peak = p->count;
+    uint64_t most = min_u64(HOT_MAX, t->view.private_max / HOT_SHARE);
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct page_entry *e = &p->opened[i];
+        bool may = p->flags[e->page] & PAGE_OPEN && segments_page_is_data(t, e->page);
+        if (may && t->tracker.stores && e->announced) {
+            e->fate = PAGE_STAYS_OPEN;
+        } else {
+            bool stays =
+                pages_stay_hot(p, e->page, e->changed) && may && !t->concurrent && hot < most;
+            e->fate = stays ? PAGE_STAYS_LISTED : PAGE_CLOSES;
+            hot += stays;
+        }
+    }
+    bool closed = pages_close_sorted(p, p->opened, p->count, entry_stays_open) == 0;
+    for (uint32_t i = 0; i < peak; i++) {
+        bool refused =
+            !closed && p->opened[i].fate == PAGE_CLOSES && p->flags[p->opened[i].page] & PAGE_OPEN;
+        if (p->opened[i].fate == PAGE_STAYS_LISTED || refused)
+            p->opened[kept++] = p->opened[i];
+        else
+            page_clear(p, p->opened[i].page, PAGE_LISTED);
+    }
+    p->count = kept;
+    pages_trim(p, peak);
+}
+
+void view_merge_maps(struct txn *t)
+{
+    if (t->view.opens < OPENS_MAX)
         return;
     while (pages_evict(&t->pages) > 0)
         ;
-    redo_of(t)->opens = 0;
-    if (redo_of(t)->run < RUN_MAX)
-        redo_of(t)->run *= WIDER;
+    t->view.opens = 0;
+    if (t->view.run < RUN_MAX)
+        t->view.run *= WIDER;
 }
 
-void redo_evict(struct txn *t)
+void view_evict(struct txn *t)
 {
-    struct redo *r = redo_of(t);
-    if (t->pages.private_count <= r->private_max)
+    struct view *v = &t->view;
+    if (t->pages.private_count <= v->private_max)
         return;
     /* A page that is not in the file must stay in memory, and a page that is not durable must not go to
      * the file. If the sync or the write fails, the next commit meets the same error and reports it. */
-    uint64_t committed = atomic_load(&r->committed);
-    if (redo_on_file(t) &&
-        (redo_sync(t, committed) != 0 || queue_write(&t->c->medium, UINT64_MAX, committed) < 0))
+    uint64_t committed = atomic_load(&t->rounds.committed);
+    if (t->c->medium.queue &&
+        (rounds_sync(t, committed) != 0 || queue_write(&t->c->medium, UINT64_MAX, committed) < 0))
         return;
     /* One page of the table of marks covers 256 KiB of data, and little of it may be in use. */
     tracker_trim(&t->tracker, t->c);
-    uint64_t share = redo_on_file(t) ? EVICT_SHARE_FILE : EVICT_SHARE_PMEM;
-    uint64_t keep = r->private_max - r->private_max / share;
+    uint64_t share = t->c->medium.queue ? EVICT_SHARE_FILE : EVICT_SHARE_PMEM;
+    uint64_t keep = v->private_max - v->private_max / share;
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
     uint64_t budget = 2 * (uint64_t)end; /* in the first round the hand only clears heat */
     while (t->pages.private_count > keep && budget > 0) {
-        uint32_t page = r->hand < end ? r->hand : 0, run = 0;
+        uint32_t page = v->hand < end ? v->hand : 0, run = 0;
         while (page + run < end && run < budget && t->pages.private_count - run > keep &&
                evictable(t, page + run))
             run++;
         if (run > 0 && evict_run(t, page, run) != 0)
             return;
         uint32_t step = run > 0 ? run : 1;
-        r->hand = page + step;
+        v->hand = page + step;
         budget -= step;
     }
 }

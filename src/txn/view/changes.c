@@ -16,12 +16,16 @@
  * free space, and after a mere process crash they may be in the cache only. If the program repeats that
  * commit, the contents are equal and still not durable.
  */
-#include "txn/redo/redo.h"
+#include "txn/txn.h"
 
 #include "base/checksum.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* Bytes of the tables of changes that stay in memory between commits. */
+#define CHANGES_KEPT (64 * PM_PAGE)
 
 /* From this many marked lines on, commit sorts them. It then does not use their images, and lists pages
  * with many marked lines as whole pages. On a file sorting pays early, because whole fresh pages need no
@@ -60,10 +64,10 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
 
 static void add_live(struct txn *t, uint64_t line, bool before)
 {
-    if (before || redo_on_file(t) || t->translation)
-        add_logged(&redo_of(t)->changes, line);
+    if (before || t->view.logs_fresh)
+        add_logged(&t->view.changes, line);
     else
-        add_fresh(&redo_of(t)->changes, line, 1);
+        add_fresh(&t->view.changes, line, 1);
 }
 
 /* `image` is the line's image (T2), or NULL. */
@@ -75,7 +79,7 @@ static void collect_line(struct txn *t, uint64_t line, const line_image *image)
     if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
         add_live(t, line, live & LIVE_BEFORE);
     else if (differs && t->tracker.stores)
-        (void)redo_restore(t, line * PM_LINE,
+        (void)view_restore(t, line * PM_LINE,
                            PM_LINE); /* a failure does no harm: the line is nobody's */
 }
 
@@ -99,9 +103,9 @@ static bool collect_page(struct txn *t, uint32_t page)
     uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = differing_lines(t, first);
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
-    if (redo_on_file(t) && !t->translation && live.before == 0 &&
+    if (t->c->medium.queue && !t->translation && live.before == 0 &&
         (uint64_t)__builtin_popcountll(changed) >= DENSE_MIN) {
-        add_fresh(&redo_of(t)->changes, first, PM_PAGE_LINES);
+        add_fresh(&t->view.changes, first, PM_PAGE_LINES);
         return true;
     }
     for (uint64_t left = changed; left; left &= left - 1) {
@@ -109,7 +113,7 @@ static bool collect_page(struct txn *t, uint32_t page)
         add_live(t, first + i, live.before >> i & 1);
     }
     for (uint64_t left = t->tracker.stores ? differing & ~live.after : 0; left; left &= left - 1)
-        (void)redo_restore(t, (first + (uint32_t)__builtin_ctzll(left)) * PM_LINE, PM_LINE);
+        (void)view_restore(t, (first + (uint32_t)__builtin_ctzll(left)) * PM_LINE, PM_LINE);
     return (differing | fresh) != 0;
 }
 
@@ -140,13 +144,13 @@ static void condense(struct txn *t)
     }
 }
 
-void redo_collect(struct txn *t)
+void view_collect(struct txn *t)
 {
     const struct tracker *k = &t->tracker;
-    struct changes *ch = &redo_of(t)->changes;
+    struct changes *ch = &t->view.changes;
     struct pages *p = &t->pages;
     ch->run_count = ch->lines = ch->fresh_count = 0;
-    bool many = k->count >= (redo_on_file(t) ? SORT_MIN_FILE : SORT_MIN);
+    bool many = k->count >= (t->c->medium.queue ? SORT_MIN_FILE : SORT_MIN);
     if (many)
         condense(t);
     pages_sort(p);
@@ -158,4 +162,18 @@ void redo_collect(struct txn *t)
             collect_line(t, k->marked[i], many || !k->imaged[i] ? NULL : &k->images[i]);
     for (uint64_t i = 0; i < ch->fresh_count; i++)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);
+}
+
+void view_trim_table(const void *table, uint64_t bytes)
+{
+    if (bytes > CHANGES_KEPT)
+        madvise((char *)(uintptr_t)table + CHANGES_KEPT, align_up(bytes - CHANGES_KEPT, PM_PAGE),
+                MADV_DONTNEED);
+}
+
+void view_trim(struct txn *t)
+{
+    const struct changes *ch = &t->view.changes;
+    view_trim_table(ch->runs, ch->run_count * sizeof *ch->runs);
+    view_trim_table(ch->fresh, ch->fresh_count * sizeof *ch->fresh);
 }

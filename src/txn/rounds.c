@@ -6,7 +6,7 @@
  * Group commit: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", SIGMOD 1984.
  */
 #define _GNU_SOURCE
-#include "txn/redo/redo.h"
+#include "txn/txn.h"
 
 #include "base/cancel.h"
 #include "base/error.h"
@@ -25,6 +25,22 @@ enum round {
     ROUND_AGAIN,  /* at least one round, whatever is durable already */
 };
 
+void rounds_open(struct rounds *r, uint64_t durable)
+{
+    *r = (struct rounds){.committed = durable,
+                         .durable = durable,
+                         .proved = durable,
+                         .reusable = durable,
+                         .sync_lock = PTHREAD_MUTEX_INITIALIZER,
+                         .synced = PTHREAD_COND_INITIALIZER};
+}
+
+void rounds_close(struct rounds *r)
+{
+    pthread_mutex_destroy(&r->sync_lock);
+    pthread_cond_destroy(&r->synced);
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec t;
@@ -34,7 +50,7 @@ static uint64_t now_ns(void)
 
 /* Spin without the sync lock until `is_so()` is false or `ns` nanoseconds have passed. Sleeping and
  * waking would take longer than the expected wait. The caller holds the sync lock. */
-static void stay_awake(struct redo *r, bool (*is_so)(const struct redo *r), uint64_t ns)
+static void stay_awake(struct rounds *r, bool (*is_so)(const struct rounds *r), uint64_t ns)
 {
     uint64_t until = now_ns() + ns;
     pthread_mutex_unlock(&r->sync_lock);
@@ -43,19 +59,19 @@ static void stay_awake(struct redo *r, bool (*is_so)(const struct redo *r), uint
     pthread_mutex_lock(&r->sync_lock);
 }
 
-static bool lacks_company(const struct redo *r)
+static bool lacks_company(const struct rounds *r)
 {
     return atomic_load(&r->arrived) < r->company;
 }
 
-static bool is_syncing(const struct redo *r)
+static bool is_syncing(const struct rounds *r)
 {
     return atomic_load(&r->syncing);
 }
 
 /* Wait while another thread leads a round. If rounds are short, spin. Then followers return as soon as
  * their leader does, and in time for the next round. */
-static void follow(struct redo *r)
+static void follow(struct rounds *r)
 {
     UNCANCELLED;
     if (r->round_ns <= SHORT_ROUND_NS)
@@ -75,7 +91,7 @@ static void follow(struct redo *r)
  */
 static int lead(struct txn *t, enum round round)
 {
-    struct redo *r = redo_of(t);
+    struct rounds *r = &t->rounds;
     r->syncing = true;
     if (round == ROUND_SHARED && lacks_company(r))
         stay_awake(r, lacks_company, min_u64(r->round_ns / 2, SHORT_ROUND_NS));
@@ -84,7 +100,9 @@ static int lead(struct txn *t, enum round round)
     uint64_t started = now_ns();
     uint64_t committed = atomic_load(&r->committed);
     /* R12: epochs up to it are home, and a record that this round makes durable calls them durable. */
-    uint64_t reusable = min_u64(queue_floor(&t->c->medium), atomic_load(&r->proved));
+    uint64_t reusable = atomic_load(&r->proved);
+    if (t->c->medium.queue)
+        reusable = min_u64(reusable, queue_floor(&t->c->medium));
     int error = medium_fence(&t->c->medium);
     pthread_mutex_lock(&r->sync_lock);
     r->syncing = false;
@@ -100,7 +118,7 @@ static int lead(struct txn *t, enum round round)
 
 static int sync_until(struct txn *t, uint64_t epoch, enum round round)
 {
-    struct redo *r = redo_of(t);
+    struct rounds *r = &t->rounds;
     int error = 0;
     pthread_mutex_lock(&r->sync_lock);
     atomic_fetch_add(&r->arrived, 1);
@@ -119,22 +137,22 @@ static int sync_until(struct txn *t, uint64_t epoch, enum round round)
 
 static bool is_durable(const struct txn *t, uint64_t epoch)
 {
-    return atomic_load_explicit(&redo_of(t)->durable, memory_order_acquire) >= epoch;
+    return atomic_load_explicit(&t->rounds.durable, memory_order_acquire) >= epoch;
 }
 
-int redo_sync(struct txn *t, uint64_t epoch)
+int rounds_sync(struct txn *t, uint64_t epoch)
 {
     return is_durable(t, epoch) ? 0 : sync_until(t, epoch, ROUND_NOW);
 }
 
-int redo_fence(struct txn *t)
+int rounds_fence(struct txn *t)
 {
     return sync_until(t, 0, ROUND_AGAIN);
 }
 
-int redo_wait(struct txn *t, uint64_t epoch)
+int rounds_wait(struct txn *t, uint64_t epoch)
 {
-    if (epoch > atomic_load(&redo_of(t)->committed))
+    if (epoch > atomic_load(&t->rounds.committed))
         return pm__fail(EINVAL, "%s: the ticket is of no commit of this container", t->c->path);
     bool done = is_durable(t, epoch) || sync_until(t, epoch, ROUND_SHARED) == 0;
     return done ? 0 : txn_check_medium(t);
