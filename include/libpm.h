@@ -146,6 +146,8 @@ enum pm_engine {
     PM_ENGINE_AUTO = 0, /* redo on an ordinary file or with PM_TRACKER_STORES, else undo */
     PM_ENGINE_UNDO = 1, /* in place, with page pre-images logged at the first store to a page */
     PM_ENGINE_REDO = 2, /* in a private copy; commit logs the cache lines that changed */
+    PM_ENGINE_LOG = 3,  /* as redo, but the log is the only copy on the medium; chosen when the container is
+                           created, and for ever */
 };
 
 /** How libpm learns to which memory the program stored. */

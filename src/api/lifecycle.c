@@ -74,7 +74,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         return bad_option(path, "PM_RELOCATE needs PM_MOVABLE");
     if (o->flags & PM_RELOCATE && o->flags & PM_READONLY)
         return bad_option(path, "PM_READONLY excludes PM_RELOCATE");
-    if ((unsigned)o->engine > PM_ENGINE_REDO)
+    if ((unsigned)o->engine > PM_ENGINE_LOG)
         return bad_option(path, "options.engine is none that this libpm has");
     if ((unsigned)o->tracker > PM_TRACKER_STORES)
         return bad_option(path, "options.tracker is none that this libpm has");
@@ -103,6 +103,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .relocate = o->flags & PM_RELOCATE,
         .accept_copy = o->flags & PM_ACCEPT_COPY,
         .path_error = o->flags & PM_PATH_ERROR,
+        .log = o->engine == PM_ENGINE_LOG,
         .layout = o->layout,
         .mode = o->mode ? o->mode : 0666,
         .check_owner = o->check_owner,
@@ -134,6 +135,17 @@ static_assert((int)PM_FOREIGN_WARN == (int)FOREIGN_WARN &&
                   (int)PM_FOREIGN_IGNORE == (int)FOREIGN_IGNORE,
               "one enum for programs, one for the layers below");
 
+/* A container belongs to the log engine for ever, or never. */
+static int other_engine(const struct container *c)
+{
+    return pm__fail(ENOTSUP,
+                    c->is_log ? "%s: a container of the log engine; open it with PM_ENGINE_LOG, or with "
+                                "PM_ENGINE_AUTO"
+                              : "%s: not a container of the log engine; open it with another engine, or "
+                                "with PM_ENGINE_AUTO",
+                    c->path);
+}
+
 /* Choose the engine by the options and by the medium that was found. */
 static int choose_engine(const pm_container *c, const struct pm_options *o, struct txn_options *out)
 {
@@ -144,7 +156,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
     bool undo = asked && !in->translated; /* home has other pointers than the view */
     const char *audit = secure_getenv("LIBPM_AUDIT");
     *out = (struct txn_options){
-        .engine = undo || in->readonly ? &engine_undo : &engine_redo,
+        .engine = in->is_log ? &engine_log : undo || in->readonly ? &engine_undo : &engine_redo,
         .concurrent = o->concurrent_stores,
         .stores = o->tracker == PM_TRACKER_STORES,
         .foreign = (enum foreign_pointers)o->foreign_pointers,
@@ -153,7 +165,9 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
         .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
         .recovered = pointers_relocate,
     };
-    if (!undo || in->readonly || in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER)
+    if (in->is_log != (o->engine == PM_ENGINE_LOG) && o->engine != PM_ENGINE_AUTO)
+        return other_engine(in);
+    if (in->is_log || !undo || in->readonly || in->medium.ops->power_safe || o->flags & PM_UNSAFE_POWER)
         return 0;
     return pm__fail(ENOTSUP,
                     "%s: on an ordinary file the undo engine survives a crash of the process but "
@@ -218,6 +232,8 @@ static int open_tables(struct container *c, const struct engine *engine)
 {
     uint64_t base = UINT64_C(9) << 20;
     uint64_t pages = engine->in_place ? c->max_size / 8 : c->max_size / 4 * 3;
+    if (c->is_log) /* the map of lines; and 36 bytes for each chunk that the file may ever have */
+        pages += c->max_size / PM_LINE * sizeof(uint32_t) + LOG_FILE_MAX / c->chunk_size * 40;
     int error = tables_open(&c->tables, base + pages);
     if (error != 0)
         return pm__fail_system(-error, "%s: no address space for its tables", c->path);
@@ -231,7 +247,7 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         return -1;
     struct txn_options how;
     if (choose_engine(c, options, &how) == 0 && open_tables(&c->container, how.engine) == 0 &&
-        (how.engine->in_place || container_make_private(&c->container) == 0) &&
+        (how.engine->in_place || opening->readonly || container_make_private(&c->container) == 0) &&
         txn_open(&c->txn, &c->container, &how) == 0) {
         bool allocator = allocator_open(&c->allocator, &c->txn) == 0;
         if (allocator)

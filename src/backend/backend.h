@@ -11,6 +11,7 @@
 #ifndef PM_BACKEND_H
 #define PM_BACKEND_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,7 +47,8 @@ struct medium {
     int fd;
     char *file; /* where it is mapped */
     struct write_queue *queue; /* of medium_file only */
-    int failed; /* of medium_file: -errno of the first sync that failed, 0 if none has. Every later
+    pthread_mutex_t syncing; /* held for an fdatasync(2) */
+    int failed; /* of a file: -errno of the first sync that failed, 0 if none has. Every later
                    sync fails too, because the kernel reports an error only once. Atomic */
 };
 
@@ -58,6 +60,7 @@ static inline int medium_failed(const struct medium *medium)
 extern const struct medium_ops medium_pmem; /* cache-line write-back and sfence, by libpmem */
 extern const struct medium_ops
     medium_file; /* private home, write(2), write-back queue, fdatasync */
+extern const struct medium_ops medium_append; /* write(2) and fdatasync: the log engine's file */
 extern const struct medium_ops medium_cache; /* page cache: stores survive the process only */
 
 /* The medium of `fd`, mapped shared at `home`: medium_pmem, or medium_cache for an ordinary file.
@@ -186,6 +189,10 @@ void map_populate(const struct medium *medium, void *address, size_t size);
 
 /* Write all `size` bytes, even if signals interrupt. -errno: some bytes may be there. [handler] */
 int file_write(int fd, const void *from, size_t size, uint64_t offset);
+
+/* fdatasync(2) of a medium's file, as its fence(). One thread syncs at a time, and after a sync that failed none
+ * does any more: the kernel reports an error of write-back to one sync only. -errno */
+int medium_sync_file(struct medium *medium);
 
 /* fsync(2), even if signals interrupt. -errno [handler] */
 int file_sync(int fd);

@@ -25,7 +25,6 @@
 #include "base/cancel.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +51,6 @@ struct write_queue {
     struct queue_entry *queue; /* [head, tail) */
     uint64_t head, tail;
     _Atomic uint64_t floor;
-    pthread_mutex_t syncing; /* held for an fdatasync(2) */
 };
 
 static uint64_t page_of(const struct medium *medium, const void *address)
@@ -125,30 +123,10 @@ static int file_copy(struct medium *medium, void *to, const void *from, size_t s
     return write_file(medium, from, size, (uint64_t)((char *)to - medium->file));
 }
 
-/*
- * The kernel reports an error of write-back to one sync only. So one thread syncs at a time, and after a
- * sync that failed, no thread syncs any more. Otherwise the sync of a growing file might get the error,
- * and the next sync, a commit's, would succeed.
- */
-static int file_fence(struct medium *medium)
-{
-    UNCANCELLED;
-    struct write_queue *q = medium->queue;
-    pthread_mutex_lock(&q->syncing);
-    int error = medium->failed;
-    if (error == 0) {
-        count(&medium->counts.fences);
-        error = TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
-        __atomic_store_n(&medium->failed, error, __ATOMIC_RELEASE);
-    }
-    pthread_mutex_unlock(&q->syncing);
-    return error;
-}
-
 static int file_settle(struct medium *medium)
 {
     int64_t written = queue_write(medium, UINT64_MAX, UINT64_MAX);
-    return written < 0 ? (int)written : file_fence(medium);
+    return written < 0 ? (int)written : medium_sync_file(medium);
 }
 
 const struct medium_ops medium_file = {
@@ -157,9 +135,9 @@ const struct medium_ops medium_file = {
     .write_back = file_write_back,
     .publish = file_publish,
     .copy = file_copy,
-    .fence = file_fence,
+    .fence = medium_sync_file,
     .settle = file_settle,
-    .sync_length = file_fence, /* fdatasync(2) makes the length durable too */
+    .sync_length = medium_sync_file, /* fdatasync(2) makes the length durable too */
 };
 
 int queue_create(struct medium *medium, struct tables *tables, uint64_t max_size)
@@ -171,8 +149,7 @@ int queue_create(struct medium *medium, struct tables *tables, uint64_t max_size
     *q = (struct write_queue){.pages_max = n,
                               .states = tables_take(tables, n),
                               .changed = tables_take(tables, n * sizeof *q->changed),
-                              .queue = tables_take(tables, n * sizeof *q->queue),
-                              .syncing = PTHREAD_MUTEX_INITIALIZER};
+                              .queue = tables_take(tables, n * sizeof *q->queue)};
     medium->queue = q;
     medium->ops = &medium_file;
     return 0;
@@ -183,7 +160,6 @@ void queue_destroy(struct medium *medium)
     struct write_queue *q = medium->queue;
     if (!q)
         return;
-    pthread_mutex_destroy(&q->syncing);
     free(q);
     medium->queue = NULL;
 }

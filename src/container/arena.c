@@ -124,7 +124,7 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
 
 /* Owns slots that no container may take, as those of the volatile heap. It holds nothing, and no transaction
  * is above it. */
-static struct container nobody = {.fd = -1, .view_fd = -1};
+static struct container nobody = {.fd = -1, .view_fd = -1, .home_fd = -1};
 
 bool arena_take_volatile(void)
 {
@@ -225,6 +225,8 @@ void arena_abandon(void)
             close(c->fd);
             if (c->view_fd >= 0)
                 close(c->view_fd);
+            if (c->home_fd != c->fd)
+                close(c->home_fd);
         }
         previous = c;
         if (c != &nobody)

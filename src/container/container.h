@@ -10,6 +10,9 @@
  *   shadow        elsewhere, private: journaled words as the open transaction has them. Unchanged
  *                 words are read through to home for free, and only changed pages cost memory
  *
+ * Under the log engine the file has no home. Home is memory, made at open from what the log says, and view and
+ * shadow are private copies of it.
+ *
  * Under the redo engine the view is a private copy. The program stores to the copy, and a commit carries
  * the changes home. On an ordinary file home is private too, see backend/file.c. A read-only container
  * has one private copy for all three. If a container lies at other addresses than its pointers mean, and
@@ -26,7 +29,7 @@
 
 #include "backend/backend.h"
 #include "base/marks.h"
-#include "container/format.h"
+#include "container/format_log.h"
 #include "container/name.h"
 #include "container/sums.h"
 
@@ -56,6 +59,10 @@ struct container {
     uint64_t seed;            /* of every checksum in this container */
     uint64_t mark_open;       /* the state page's mark of a writer of this very file */
     int fd;
+    int home_fd; /* what home, shadow and view are mapped from: fd, or under the log engine memory */
+    bool is_log; /* a container of the log engine (container/format_log.h) */
+    uint64_t chunk_size; /* of a log container; bytes */
+    uint32_t chunks;     /* in its file, the first included */
     bool readonly;
     enum movable movable;
     bool vouched; /* the program says that all pointers it stores are in the map */
@@ -82,6 +89,7 @@ struct container_options {
     bool create, exclusive, readonly;
     bool movable;       /* the program vouches that all pointers it stores are in the map */
     bool relocate;      /* home's pointers are to mean the addresses where the container will lie */
+    bool log;           /* a new file is for the log engine */
     bool translated;    /* the view has other addresses than home's pointers mean in any case */
     bool accept_copy;   /* accept a copy of a container that somebody had open */
     bool path_error;    /* if the file is no longer at its path: fail instead of warning */
@@ -126,6 +134,12 @@ int container_damaged(const struct container *c, uint64_t offset, const char *wh
  * negative errno: -ENOSPC when max_size or the disk is exhausted. The caller serialises. [handler]
  */
 int container_grow(struct container *c, uint32_t count, uint32_t wanted);
+
+/* Recovery of a log container: give home memory for `count` more segments. -errno */
+int container_grow_home(struct container *c, uint32_t count);
+
+/* The same for the chunks of a log container's file. Page lock. -errno: the file is as long as before */
+int container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
 
 static inline uint32_t pages_per_segment(const struct container *c)
 {

@@ -27,7 +27,7 @@ static int fill_header(struct format_header *h, const char *path,
     h->meta_segments = (uint32_t)format_meta_segments(h->segment_size, h->max_size);
     if (options->layout)
         strncpy(h->layout, options->layout, sizeof h->layout - 1);
-    header_seal(h);
+    header_seal(h, options->log ? FORMAT_VERSION_LOG : FORMAT_VERSION);
     return 0;
 }
 
@@ -54,13 +54,26 @@ static int fill_state(struct format_state *state, const char *path, const struct
     return 0;
 }
 
-/* An empty container: metadata segments, one segment for each half of the log, and free segments. */
-static int fill_file(int fd, const struct format_header *h, const struct format_state *state,
-                     uint64_t initial_size)
+/* The segment table: metadata, and one segment for each half of the log. */
+static int fill_table(int fd, const struct format_header *h)
 {
-    uint32_t used = h->meta_segments + 2;
+    int error = 0;
+    for (uint32_t i = 0; i < h->meta_segments + 2 && error == 0; i++) {
+        uint64_t word = i < h->meta_segments ? segment_word(SEGMENT_META, 0)
+                                             : segment_log_word(i - h->meta_segments, 0);
+        error = file_write(fd, &word, sizeof word, FORMAT_TABLE + i * sizeof word);
+    }
+    return error;
+}
+
+/* An empty container. In the log engine's there is only the first chunk, and void ones. */
+static int fill_file(int fd, const struct format_header *h, const struct format_state *state,
+                     const struct container_options *options)
+{
+    uint64_t least = options->log ? log_chunk_size(h->segment_size)
+                                  : (h->meta_segments + 2) * h->segment_size;
     struct format_guard guard = {state->base_epoch, state->base, state->movable};
-    int error = file_allocate(fd, 0, max_u64(used * h->segment_size, initial_size));
+    int error = file_allocate(fd, 0, max_u64(least, options->initial_size));
     if (error == 0)
         error = header_write(fd, h, FORMAT_HEADER_A);
     if (error == 0)
@@ -69,11 +82,8 @@ static int fill_file(int fd, const struct format_header *h, const struct format_
         error = file_write(fd, state, sizeof *state, FORMAT_STATE);
     if (error == 0)
         error = file_write(fd, &guard, sizeof guard, FORMAT_GUARD);
-    for (uint32_t i = 0; i < used && error == 0; i++) {
-        uint64_t word = i < h->meta_segments ? segment_word(SEGMENT_META, 0)
-                                             : segment_log_word(i - h->meta_segments, 0);
-        error = file_write(fd, &word, sizeof word, FORMAT_TABLE + i * sizeof word);
-    }
+    if (error == 0 && !options->log)
+        error = fill_table(fd, h);
     return error == 0 ? file_sync(fd) : error;
 }
 
@@ -87,7 +97,7 @@ int container_create(const char *path, const struct container_options *options)
     struct new_file file;
     if (new_file_open(&file, path, options->mode) != 0)
         return pm__fail_system(errno, "%s: cannot create", path);
-    int error = fill_file(file.fd, &header, &state, options->initial_size);
+    int error = fill_file(file.fd, &header, &state, options);
     if (error != 0)
         pm__fail_system(-error, "%s: cannot create", path);
     if (error == 0 && new_file_publish(&file, path) == 0)

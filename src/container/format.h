@@ -34,6 +34,7 @@
 
 #define FORMAT_MAGIC           "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
 #define FORMAT_VERSION         3u
+#define FORMAT_VERSION_LOG     4u /* a container of the log engine */
 #define FORMAT_VERSION_OLDEST  2u /* without sums and guard; the first open for writing adds them */
 
 #define FORMAT_SEGMENT_MIN     (UINT64_C(64) << 10)
@@ -65,7 +66,8 @@ struct format_state {
     uint64_t fenced_epoch;  /* sealed; see below */
     uint64_t fenced_images; /* sealed; undo: fenced_images() */
     uint64_t mark;          /* sealed; see below */
-    uint64_t unused[4];
+    uint64_t incarnation; /* sealed; log engine: number of openings for writing (L4) */
+    uint64_t unused[3];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */
     uint64_t unused_too[6];

@@ -21,10 +21,10 @@ static uint64_t header_checksum(const struct format_header *header)
     return checksum(header, offsetof(struct format_header, checksum), header->version);
 }
 
-void header_seal(struct format_header *header)
+void header_seal(struct format_header *header, uint32_t version)
 {
     memcpy(header->magic, FORMAT_MAGIC, sizeof header->magic);
-    header->version = FORMAT_VERSION;
+    header->version = version;
     header->page_size = PM_PAGE;
     header->header_bytes = sizeof *header;
     header->checksum = header_checksum(header);
@@ -49,7 +49,7 @@ static enum verdict judge(const struct format_header *h)
         return NO_MAGIC;
     bool whole = h->checksum == header_checksum(h);
     /* Another version may keep its checksum elsewhere; its number alone must tell. */
-    if (h->version < FORMAT_VERSION_OLDEST || h->version > FORMAT_VERSION)
+    if (h->version < FORMAT_VERSION_OLDEST || h->version > FORMAT_VERSION_LOG)
         return OTHER_VERSION;
     if (!whole)
         return DAMAGED;
@@ -89,7 +89,7 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
             return pm__fail(ENOTSUP,
                             "%s: offset 8: a container of format version %u, this library reads "
                             "versions %u to %u; use the libpm that wrote it",
-                            path, copies[i].version, FORMAT_VERSION_OLDEST, FORMAT_VERSION);
+                            path, copies[i].version, FORMAT_VERSION_OLDEST, FORMAT_VERSION_LOG);
         if (verdicts[i] == OTHER_PAGE_SIZE)
             return pm__fail(ENOTSUP, "%s: offset 12: made for pages of %u bytes, not %" PRIu64,
                             path, copies[i].page_size, PM_PAGE);
@@ -104,7 +104,7 @@ int header_read(int fd, const char *path, struct format_header *header, uint64_t
 int container_upgrade(struct container *c)
 {
     static const uint64_t offsets[2] = {FORMAT_HEADER_A, FORMAT_HEADER_B};
-    header_seal(&c->header);
+    header_seal(&c->header, FORMAT_VERSION);
     int error = 0;
     for (int i = 0; i < 2 && error == 0; i++) {
         error = header_write(c->fd, &c->header, offsets[i]);

@@ -5,7 +5,7 @@
 #include "container/container.h"
 
 /* Fill in magic, version and checksum. */
-void header_seal(struct format_header *header);
+void header_seal(struct format_header *header, uint32_t version);
 
 /*
  * Read the header of the file open at `fd` from a whole copy. `*damaged` is the offset of the other copy

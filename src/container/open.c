@@ -99,7 +99,7 @@ static int check_owner(const struct container *c, const struct stat *st)
 static int fill_holes(struct container *c, const struct stat *st, uint64_t holes_max)
 {
     enum { BLOCK = 512 };
-    uint64_t size = min_u64((uint64_t)st->st_size, c->header.max_size);
+    uint64_t size = min_u64((uint64_t)st->st_size, c->is_log ? LOG_FILE_MAX : c->header.max_size);
     uint64_t present = (uint64_t)st->st_blocks * BLOCK, behind = (uint64_t)st->st_size - size;
     present -= min_u64(present, behind); /* counts as if all bytes behind were there */
     if (present >= size)
@@ -134,7 +134,9 @@ static int check_file(struct container *c, const struct container_options *optio
     if (identity_check(c, options->accept_copy) != 0)
         return -1;
     const struct format_header *h = &c->header;
-    uint64_t least = (h->meta_segments + 2) * h->segment_size;
+    c->is_log = h->version == FORMAT_VERSION_LOG;
+    uint64_t least = c->is_log ? log_chunk_size(h->segment_size)
+                               : (h->meta_segments + 2) * h->segment_size;
     if ((uint64_t)st.st_size < least)
         return pm__fail_at(c->path, st.st_size, EBADMSG,
                            "truncated, a container of this shape has at least %" PRIu64
@@ -166,7 +168,9 @@ static int check_file(struct container *c, const struct container_options *optio
     c->granularity = h->granularity;
     c->meta_segments = h->meta_segments;
     c->seed = h->id[0] ^ h->id[1];
-    uint64_t segments = (uint64_t)st.st_size / h->segment_size;
+    c->chunk_size = log_chunk_size(h->segment_size);
+    c->chunks = (uint32_t)(min_u64((uint64_t)st.st_size, LOG_FILE_MAX) / c->chunk_size);
+    uint64_t segments = c->is_log ? h->meta_segments : (uint64_t)st.st_size / h->segment_size;
     atomic_store(&c->segments, (uint32_t)min_u64(segments, c->segments_max));
     return place_read(c);
 }
@@ -179,7 +183,7 @@ static int check_file(struct container *c, const struct container_options *optio
  */
 static int map_private(struct container *c, char *address)
 {
-    int error = map_file(MAP_COPY, address, c->max_size, c->fd, 0, false);
+    int error = map_file(MAP_COPY, address, c->max_size, c->home_fd, 0, false);
     if (error == 0) {
         *(volatile char *)address = *(volatile char *)address;
         error = mprotect(address, c->max_size, PROT_NONE) == 0 ? 0 : -errno;
@@ -197,13 +201,14 @@ static int map_home_from(struct container *c, uint64_t offset, uint64_t size)
 {
     return c->medium.queue
                ? unveil(c->home, offset, size, PROT_READ | PROT_WRITE)
-               : map_file(MAP_HOME_SHARED, c->home + offset, size, c->fd, offset, c->synchronous);
+               : map_file(MAP_HOME_SHARED, c->home + offset, size, c->home_fd, offset,
+                          c->synchronous && !c->is_log);
 }
 
 /* Map the file's bytes from `offset` on into shadow and view. [handler] */
 static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t size)
 {
-    int error = map_file(MAP_COPY, c->shadow + offset, size, c->fd, offset, false);
+    int error = map_file(MAP_COPY, c->shadow + offset, size, c->home_fd, offset, false);
     if (error == 0 && !c->translated)
         error = c->private_view ? unveil(c->base, offset, size, PROT_READ)
                                 : map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset,
@@ -211,13 +216,12 @@ static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t si
     return error;
 }
 
-static char *reserve(struct container *c)
+static char *reserve(struct container *c, uint64_t size)
 {
-    void *p = map_reserve(NULL, c->max_size);
+    void *p = map_reserve(NULL, size);
     if (p != MAP_FAILED)
         return p;
-    pm__fail_system(ENOMEM, "%s: cannot reserve %" PRIu64 " bytes of address space", c->path,
-                    c->max_size);
+    pm__fail_system(ENOMEM, "%s: cannot reserve %" PRIu64 " bytes of address space", c->path, size);
     return NULL;
 }
 
@@ -232,6 +236,46 @@ static int make_length_durable(struct container *c)
     return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot make its length durable", c->path);
 }
 
+/* Give home memory up to its `to`-th byte, from `from` on. [handler] -errno */
+static int make_memory(struct container *c, uint64_t from, uint64_t to)
+{
+    if (TEMP_FAILURE_RETRY(ftruncate(c->home_fd, (off_t)to)) != 0)
+        return -errno;
+    return map_file(MAP_HOME_SHARED, c->home + from, to - from, c->home_fd, from, false);
+}
+
+/* Home is memory, and nothing is in it but the words that a new container has. The file is mapped besides. */
+static int map_log(struct container *c)
+{
+    uint64_t bytes = c->chunks * c->chunk_size;
+    if (!(c->home = reserve(c, c->max_size)) ||
+        !(c->shadow = c->readonly ? c->home : reserve(c, c->max_size)) ||
+        !(c->file = reserve(c, LOG_FILE_MAX)))
+        return -1;
+    c->private_view = true;
+    c->home_fd = descriptor_of_its_own(memfd_create("libpm home", MFD_CLOEXEC));
+    int error = c->home_fd < 0 ? -errno : make_memory(c, 0, container_bytes(c));
+    if (error == 0)
+        error = map_file(c->readonly ? MAP_COPY : MAP_HOME_SHARED, c->file, bytes, c->fd, 0, c->synchronous);
+    for (uint32_t i = 0; i < c->meta_segments && error == 0; i++)
+        home_table(c)[i] = segment_word(SEGMENT_META, 0);
+    return error;
+}
+
+static int map_one_for_all(struct container *c)
+{
+    enum map_kind kind = c->readonly ? MAP_COPY : MAP_HOME_SHARED;
+    if (c->readonly) {
+        c->home = c->shadow = c->translated ? reserve(c, c->max_size) : c->base;
+        if (!c->home)
+            return -1;
+    } else if (!(c->home = reserve(c, c->max_size)) || !(c->shadow = reserve(c, c->max_size))) {
+        return -1;
+    }
+    c->file = c->home;
+    return map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
+}
+
 static int map_home(struct container *c, const struct container_options *options)
 {
     if (place_take(c, options) != 0)
@@ -240,23 +284,18 @@ static int map_home(struct container *c, const struct container_options *options
     int error = map_reserve_again(c->base, c->max_size);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
-    if (c->readonly) {
-        c->home = c->shadow = c->translated ? reserve(c) : c->base;
-        if (!c->home)
-            return -1;
-    } else if (!(c->home = reserve(c)) || !(c->shadow = reserve(c))) {
-        return -1;
-    }
+    c->home_fd = c->fd;
     c->synchronous = !c->readonly && map_is_synchronous(c->fd);
-    enum map_kind kind = c->readonly ? MAP_COPY : MAP_HOME_SHARED;
-    error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
+    error = c->is_log ? map_log(c) : map_one_for_all(c);
+    if (error == -1)
+        return -1;
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     c->medium.fd = c->readonly ? -1 : c->fd;
-    c->file = c->home;
     c->medium.file = c->file;
+    uint64_t bytes = c->is_log ? c->chunks * c->chunk_size : container_bytes(c);
     c->medium.ops = c->readonly ? &medium_cache /* a private copy: nothing to make durable */
-                                : medium_of(c->fd, c->home, container_bytes(c), c->synchronous);
+                                : medium_of(c->fd, c->file, bytes, c->synchronous);
     if (!c->medium.ops)
         return pm__fail_system(errno, "%s: cannot tell what file system it is on", c->path);
     return make_length_durable(c);
@@ -266,7 +305,9 @@ int container_make_private(struct container *c)
 {
     int error = 0;
     c->private_view = true;
-    if (!c->medium.ops->power_safe) {
+    if (!c->medium.ops->power_safe && c->is_log) {
+        c->medium.ops = &medium_append;
+    } else if (!c->medium.ops->power_safe) {
         error = map_private(c, c->home);
         if (error == 0)
             error = queue_create(&c->medium, &c->tables, c->max_size);
@@ -281,9 +322,11 @@ int container_make_private(struct container *c)
 int container_open(struct container *c, const char *path, const struct container_options *options)
 {
     *c = (struct container){.fd = -1,
+                            .home_fd = -1,
                             .view_fd = -1,
                             .readonly = options->readonly,
                             .vouched = options->movable,
+                            .medium.syncing = PTHREAD_MUTEX_INITIALIZER,
                             .path = strdup(path)};
     if (!c->path)
         return pm__fail_system(ENOMEM, "%s: no memory to open it", path);
@@ -294,7 +337,7 @@ int container_open(struct container *c, const char *path, const struct container
         errno = error;
         return -1;
     }
-    if (c->created && options->initial_size)
+    if (c->created && options->initial_size && !c->is_log)
         map_populate(&c->medium, c->home, container_bytes(c)); /* as for each part by which it grows */
     return 0;
 }
@@ -326,10 +369,12 @@ int container_map_rest(struct container *c)
             "%s: cannot map: its pointers mean other addresses, so its view is a file in "
             "memory, of up to %" PRIu64 " bytes",
             c->path, container_bytes(c));
-    int error = c->translated ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
+    int error = c->translated ? map_memory(c) : c->private_view && !c->readonly ? map_private(c, c->base) : 0;
     if (error == 0 && !c->readonly)
         error = map_shadow_and_view(c, 0, container_bytes(c));
     else if (error == 0 && !c->translated)
+        error = c->is_log ? map_private(c, c->base) : 0;
+    if (error == 0 && c->readonly && !c->translated)
         error = unveil(c->base, 0, container_bytes(c), PROT_READ);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
@@ -351,6 +396,8 @@ void container_close(struct container *c)
         map_reserve_again(c->base, c->max_size);
         arena_give_back((uintptr_t)c->base, c->max_size);
     }
+    if (c->file && c->file != c->home)
+        munmap(c->file, LOG_FILE_MAX);
     if (c->home && c->home != c->base)
         munmap(c->home, c->max_size);
     if (c->shadow && c->shadow != c->home)
@@ -359,18 +406,24 @@ void container_close(struct container *c)
     tables_close(&c->tables);
     if (c->view_fd >= 0)
         close(c->view_fd);
+    if (c->home_fd >= 0 && c->home_fd != c->fd)
+        close(c->home_fd);
     if (c->fd >= 0) {
         file_unlock(c->fd);
         close(c->fd);
     }
     free(c->name.path);
     free(c->path);
-    *c = (struct container){.fd = -1, .view_fd = -1};
+    *c = (struct container){.fd = -1, .home_fd = -1, .view_fd = -1};
 }
 
 /* Add `size` bytes to the file, which ends at `from`, and map them. On failure they are gone. */
 static int append(struct container *c, uint64_t from, uint64_t size)
 {
+    if (c->is_log) {
+        int error = make_memory(c, from, from + size);
+        return error == 0 ? map_shadow_and_view(c, from, size) : error;
+    }
     int error = file_allocate(c->fd, from, from + size);
     if (error != 0)
         return error;
@@ -402,8 +455,50 @@ int container_grow(struct container *c, uint32_t count, uint32_t wanted)
     }
     if (error != 0)
         return error;
-    map_populate(&c->medium, c->home + from, (uint64_t)wanted << c->segment_shift);
+    if (!c->is_log)
+        map_populate(&c->medium, c->home + from, (uint64_t)wanted << c->segment_shift);
     atomic_store_explicit(&c->segments, segments + wanted, memory_order_release);
+    atomic_store_explicit(&c->name.due, true, memory_order_relaxed);
+    return (int)wanted;
+}
+
+int container_grow_home(struct container *c, uint32_t count)
+{
+    uint32_t segments = atomic_load(&c->segments);
+    uint64_t from = container_bytes(c), size = (uint64_t)count << c->segment_shift;
+    int error = make_memory(c, from, from + size);
+    if (error == 0)
+        atomic_store(&c->segments, segments + count);
+    return error;
+}
+
+/* Add chunks at the file's end, and map them. On failure they are gone. */
+static int append_chunks(struct container *c, uint32_t count)
+{
+    uint64_t from = c->chunks * c->chunk_size, size = count * c->chunk_size;
+    int error = from + size <= LOG_FILE_MAX ? file_allocate(c->fd, from, from + size) : -EFBIG;
+    if (error != 0)
+        return error;
+    error = medium_sync_length(&c->medium);
+    if (error == 0)
+        error = map_file(MAP_HOME_SHARED, c->file + from, size, c->fd, from, c->synchronous);
+    if (error != 0)
+        (void)file_give_back(c->fd, from);
+    else
+        map_populate(&c->medium, c->file + from, size);
+    return error;
+}
+
+int container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
+{
+    int error = append_chunks(c, wanted);
+    if ((error == -ENOSPC || error == -EDQUOT || error == -EFBIG) && wanted > count) {
+        wanted = count;
+        error = append_chunks(c, wanted);
+    }
+    if (error != 0)
+        return error;
+    c->chunks += wanted;
     atomic_store_explicit(&c->name.due, true, memory_order_relaxed);
     return (int)wanted;
 }

@@ -38,6 +38,7 @@ int container_shrink(struct container *c, uint32_t segments)
         error = unmap_all(c, from, size);
     }
     if (error == 0) /* may be left from an earlier failure */
-        error = file_give_back(c->fd, from);
-    return error == 0 ? medium_sync_length(&c->medium) : error;
+        error = file_give_back(c->home_fd, from);
+    return error == 0 && !c->is_log ? medium_sync_length(&c->medium)
+                                  : error;
 }

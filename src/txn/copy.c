@@ -214,7 +214,7 @@ static void take_state(struct job *j)
     j->state.mark = MARK_CLOSED;
     void_log_in(t, &j->state, t->epoch + 4);
     j->guard = *file_guard(t->c);
-    if (t->c->header.version == FORMAT_VERSION) {
+    if (t->c->header.version >= FORMAT_VERSION) {
         j->state.sums = sums_word(t->sums);
         j->guard.epoch = seal(t->epoch - 1);
     }

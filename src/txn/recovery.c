@@ -16,6 +16,7 @@
 #include "txn/recovery.h"
 
 #include "base/error.h"
+#include "txn/log/log.h"
 #include "txn/sums.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ int recovery_check_state(const struct txn *t)
     const struct format_guard *guard = file_guard(t->c);
     uint64_t base = seal_payload(state->base_epoch) & ~BASE_REDO;
     const uint64_t *damaged = NULL;
-    bool guarded = t->c->header.version == FORMAT_VERSION;
+    bool guarded = t->c->header.version >= FORMAT_VERSION;
     if (!seal_is_valid(state->base_epoch) || base == 0 || base > EPOCH_MAX)
         damaged = &state->base_epoch;
     else if (!seal_is_valid(state->fenced_epoch))
@@ -62,14 +63,14 @@ int recovery_check_state(const struct txn *t)
                                  "the word that says who has the file open is damaged");
     if (!damaged)
         return 0;
-    uint64_t offset = (uint64_t)((const char *)damaged - t->c->home);
+    uint64_t offset = (uint64_t)((const char *)damaged - t->c->file);
     return container_damaged(t->c, offset, "a word about epochs is damaged");
 }
 
 int recovery_check_fenced(const struct txn *t, uint64_t epoch, uint64_t where)
 {
     uint64_t fenced = seal_payload(file_state(t->c)->fenced_epoch);
-    if (t->c->header.version == FORMAT_VERSION)
+    if (t->c->header.version >= FORMAT_VERSION)
         fenced = max_u64(fenced, seal_payload(file_guard(t->c)->epoch));
     if (fenced <= epoch)
         return 0;
@@ -113,7 +114,7 @@ int publish_base_epoch(struct txn *t, uint64_t base)
     struct format_state *state = file_state(t->c);
     uint64_t old_base = state->base_epoch, old_images = state->fenced_images;
     void_log_in(t, state, base);
-    int error = medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
+    int error = medium_publish(&t->c->medium, state, offsetof(struct format_state, incarnation));
     if (error != 0) { /* the log still counts, and a page that is written later must not say otherwise */
         __atomic_store_n(&state->base_epoch, old_base, __ATOMIC_RELAXED);
         __atomic_store_n(&state->fenced_images, old_images, __ATOMIC_RELAXED);
@@ -166,10 +167,8 @@ static const struct engine *engine_of_log(uint64_t word)
     return engines[i];
 }
 
-int recover(struct txn *t)
+static int recover_home(struct txn *t)
 {
-    struct timespec from, to;
-    clock_gettime(CLOCK_MONOTONIC, &from);
     if (recovery_check_state(t) != 0)
         return -1;
     const struct format_state *state = file_state(t->c);
@@ -193,6 +192,15 @@ int recover(struct txn *t)
     }
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot write what recovery restored", t->c->path);
+    return 0;
+}
+
+int recover(struct txn *t)
+{
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    if ((t->c->is_log ? log_recover(t) : recover_home(t)) != 0)
+        return -1;
     clock_gettime(CLOCK_MONOTONIC, &to);
     if (t->recovery.recovered)
         t->recovery.ns =

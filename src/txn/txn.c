@@ -35,7 +35,7 @@ static uint64_t record_bytes(const struct container *c)
 
 static int load_log(struct txn *t)
 {
-    if (log_load(&t->log) == 0)
+    if (t->c->is_log || log_load(&t->log) == 0)
         return 0;
     return container_damaged(t->c, FORMAT_TABLE, "a half of the log is missing");
 }
@@ -61,7 +61,7 @@ static int load_tables(struct txn *t)
  * to compare. */
 static int check_sums(struct txn *t)
 {
-    if (t->c->header.version == FORMAT_VERSION)
+    if (t->c->header.version >= FORMAT_VERSION)
         return sums_check_fixed(t);
     return t->c->readonly ? 0 : sums_upgrade(t);
 }
@@ -114,20 +114,25 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     return -1;
 }
 
+int txn_end_home(struct txn *t)
+{
+    int error = sums_publish(t, t->epoch - 1);
+    if (error == 0)
+        error = medium_settle(&t->c->medium);
+    if (error == 0) {
+        set_file_mark(t, MARK_CLOSED);
+        error = raise_base_epoch(t, t->epoch);
+    }
+    return error;
+}
+
 int txn_close(struct txn *t)
 {
     int error = 0, result = t->engine->close(t);
-    if (result == 0 && (t->commits > 0 || t->pages.count > 0)) {
-        error = sums_publish(t, t->epoch - 1);
-        if (error == 0)
-            error = medium_settle(&t->c->medium);
-        if (error == 0) {
-            set_file_mark(t, MARK_CLOSED);
-            error = raise_base_epoch(t, t->epoch);
-        }
-    } else if (result == 0) {
+    if (result == 0 && (t->commits > 0 || t->pages.count > 0))
+        error = t->engine->end(t);
+    else if (result == 0)
         error = publish_file_mark(t, MARK_CLOSED);
-    }
     if (error != 0)
         result = pm__fail_system(-error, "%s: cannot write back, which the next pm_open() will do",
                                  t->c->path);

@@ -1,13 +1,14 @@
 /*
  * Transactions, as the allocator and the api see them. There is one per container, implicit, numbered by
- * its epoch. Two engines make transactions atomic:
+ * its epoch. Three engines make transactions atomic:
  *
  *   undo/   the view is home; a page's contents at the start of the epoch are in the log before the
  *           page can be stored to
  *   redo/   the view is a private copy; commit logs the lines that changed and only then lets them
  *           go home
+ *   log/    the view is a private copy; commit logs the lines that changed, and the log is their home
  *
- * Both end a transaction with one record in one round, and both put the journaled words into this record.
+ * All end a transaction with one record in one round, and both put the journaled words into this record.
  * What they share is in this folder: the log, who owns a segment, recovery, copies. Journaled words, page
  * states and addresses have folders of their own below.
  *
@@ -60,13 +61,14 @@ struct engine {
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
     int (*close)(struct txn *t); /* write home what only the log has; 0: nothing to recover */
+    int (*end)(struct txn *t);   /* after close: say in the file that nobody has it open. -errno */
     /* As close, then void the log and go on. No open page may have an image. -errno: nothing is void. */
     int (*drain)(struct txn *t);
     void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
 };
 
 /* To add an engine name it here, in recovery.c, and in api/lifecycle.c. */
-extern const struct engine engine_undo, engine_redo;
+extern const struct engine engine_undo, engine_redo, engine_log;
 
 /* The questions of a commit to the allocator, whose lock is held. */
 enum liveness { LIVE_BEFORE = 1, LIVE_AFTER = 2 }; /* at the last commit; at this one */
@@ -155,6 +157,9 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
 /* Bring home what only the log has, and raise the base epoch. Then nothing is left to recover. The open
  * transaction must have been rolled back. If the medium fails, -1, and the next open must recover. */
 int txn_close(struct txn *t);
+
+/* end() of the engines that have a home in the file. */
+int txn_end_home(struct txn *t);
 
 /*
  * Void the log as txn_close() does, but go on. Then cut the file off behind the last segment in use.

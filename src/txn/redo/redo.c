@@ -90,6 +90,7 @@ const struct engine engine_redo = {
     .wait = rounds_wait,
     .rollback = view_rollback,
     .close = redo_close,
+    .end = txn_end_home,
     .drain = redo_drain,
     .restart = redo_restart,
 };

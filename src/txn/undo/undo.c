@@ -249,5 +249,6 @@ const struct engine engine_undo = {
     .wait = undo_wait,
     .rollback = undo_rollback,
     .close = undo_close,
+    .end = txn_end_home,
     .drain = undo_drain,
 };

@@ -1,0 +1,172 @@
+/*
+ * Which chunk is filled, and which is free again.
+ *
+ *          taken                 its last live piece            void, and fenced
+ *   FREE ----------> current, full ----------------> emptied ------------------> voided ---> FREE
+ *                                   has a newer one              L8, L9               L10
+ *
+ * A chunk is voided when `reusable` has passed both its newest epoch and the epoch that emptied it. Then a later
+ * fence has passed (L8), and a record that is durable calls these epochs durable. This record is newer than all
+ * in the chunk, so it is in another one (L9).
+ */
+#include "txn/log/log.h"
+
+#include "base/error.h"
+#include "txn/copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The file grows by an eighth at once, but at most by this many bytes. */
+#define GROWTH_BYTES_MAX (UINT64_C(2) << 20)
+
+int log_tables_open(struct txn *t)
+{
+    struct log_engine *k = calloc(1, sizeof *k);
+    if (!k)
+        return -ENOMEM;
+    t->own = k;
+    struct tables *tables = &t->c->tables;
+    uint64_t chunks = LOG_FILE_MAX / t->c->chunk_size;
+    k->map = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->map);
+    k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
+    struct chunk_list *const lists[] = {&k->free, &k->emptied, &k->voided};
+    for (int i = 0; i < 3; i++)
+        lists[i]->items = tables_take(tables, chunks * sizeof *lists[i]->items);
+    k->clears = tables_take(tables, t->c->segments_max * sizeof *k->clears);
+    k->stage = aligned_alloc(PM_LINE, LOG_PART_LINES * PM_LINE);
+    return k->stage ? 0 : -ENOMEM;
+}
+
+void log_tables_close(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    if (!k)
+        return;
+    free(k->stage);
+    vector_free(&k->plan);
+    vector_free(&k->metadata);
+    free(k);
+    t->own = NULL;
+}
+
+static void push(struct chunk_list *list, uint32_t chunk)
+{
+    list->items[list->count++] = chunk;
+}
+
+void log_chunks_found(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    for (uint32_t i = t->c->chunks; i-- > 1;)
+        if (k->chunks[i].end == 0)
+            push(&k->free, i);
+        else if (k->chunks[i].live == 0 && i != k->current)
+            push(&k->emptied, i);
+    k->known = t->c->chunks;
+}
+
+void log_move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t lines = chunk_lines(t), before = k->map[line];
+    k->map[line] = place;
+    k->chunks[place / lines].live++;
+    if (before == 0)
+        return;
+    struct chunk *old = &k->chunks[before / lines];
+    if (--old->live > 0)
+        return;
+    old->emptied = epoch;
+    if (before / lines != k->current)
+        push(&k->emptied, before / lines);
+}
+
+static int write_word(struct txn *t, uint32_t chunk, uint64_t word)
+{
+    char *at = at_place(t, place_in(t, chunk, 0));
+    if (t->copy)
+        copy_note(t, (uint64_t)(at - t->c->file), sizeof word);
+    return medium_copy(&t->c->medium, at, &(struct log_chunk){.word = word}, sizeof(struct log_chunk));
+}
+
+/* A fence has passed since these became void. */
+static void free_voided(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t durable = atomic_load(&t->rounds.durable);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < k->voided.count; i++) {
+        uint32_t chunk = k->voided.items[i];
+        if (k->chunks[chunk].emptied <= durable)
+            push(&k->free, chunk);
+        else
+            k->voided.items[kept++] = chunk;
+    }
+    k->voided.count = kept;
+}
+
+int log_void_chunks(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t reusable = atomic_load(&t->rounds.reusable);
+    uint32_t kept = 0;
+    int error = 0;
+    free_voided(t);
+    for (uint32_t i = 0; i < k->emptied.count; i++) {
+        uint32_t chunk = k->emptied.items[i];
+        struct chunk *h = &k->chunks[chunk];
+        if (error == 0 && max_u64(h->newest, h->emptied) <= reusable)
+            error = write_word(t, chunk, 0);
+        else
+            error = error != 0 ? error : 1; /* not yet */
+        if (error == 0) {
+            *h = (struct chunk){.emptied = t->epoch};
+            push(&k->voided, chunk);
+        } else {
+            k->emptied.items[kept++] = chunk;
+        }
+        error = error == 1 ? 0 : error;
+    }
+    k->emptied.count = kept;
+    return error;
+}
+
+/* Add `count` chunks to the file, or more at once because more will be needed. */
+static int grow(struct txn *t, uint64_t count)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t step = min_u64(t->c->chunks / 8, GROWTH_BYTES_MAX / t->c->chunk_size);
+    int grown = container_grow_chunks(t->c, (uint32_t)count, (uint32_t)max_u64(step, count));
+    if (grown < 0)
+        return grown;
+    for (uint32_t i = t->c->chunks; i-- > k->known;)
+        push(&k->free, i);
+    k->known = t->c->chunks;
+    return 0;
+}
+
+/* A run of one line may take a line of the table of runs for itself, where a part begins. */
+int log_make_room(struct txn *t, uint64_t lines)
+{
+    uint64_t in_chunk = chunk_lines(t) - 1 - 2 * divide_up(chunk_lines(t), LOG_PART_LINES);
+    uint64_t chunks = 1 + divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
+    uint32_t free = log_engine_of(t)->free.count;
+    if (chunks > LOG_FILE_MAX / t->c->chunk_size)
+        return -EFBIG;
+    return chunks > free ? grow(t, chunks - free) : 0;
+}
+
+int log_take_chunk(struct txn *t, uint32_t *chunk)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = k->free.count > 0 ? 0 : grow(t, 1);
+    if (error == 0)
+        *chunk = k->free.items[--k->free.count];
+    return error;
+}
+
+void log_untake_chunk(struct txn *t, uint32_t chunk)
+{
+    push(&log_engine_of(t)->free, chunk);
+}

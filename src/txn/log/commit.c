@@ -1,0 +1,176 @@
+/*
+ * Commit of the log engine. Each step that can fail comes before the first change.
+ *
+ *   1  Find what has changed: lines of data, and lines of metadata.
+ *   2  Void chunks that nobody needs, and plan the record.
+ *   3  Write the record.
+ *   4  While it is on its way, clear the marks.
+ *   5  Fence, on pmem. On a file rounds_wait() does so later, for several commits at once.
+ *   6  Bring the map and home up to date. Close cold pages.
+ */
+#include "txn/log/log.h"
+
+#include "base/error.h"
+#include "txn/sums.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+/* The journaled words of a commit. */
+struct words {
+    struct record_clear *clears;
+    struct record_word *words; /* in the transaction's buffer */
+    struct journal_counts counts;
+};
+
+static int add_line(struct log_engine *k, uint64_t line)
+{
+    uint64_t *last = k->metadata.count > 0 ? (uint64_t *)k->metadata.items + k->metadata.count - 1 : NULL;
+    uint64_t next = last ? run_line(*last) + run_count(*last) : 0;
+    if (last && line + 1 == next)
+        return 0;
+    k->metadata_lines++;
+    if (last && line == next && run_count(*last) < RUN_LINES_MAX) {
+        *last = redo_run(run_line(*last), run_count(*last) + 1);
+        return 0;
+    }
+    uint64_t *run = vector_push(&k->metadata, sizeof *run);
+    if (!run)
+        return -ENOMEM;
+    *run = redo_run(line, 1);
+    return 0;
+}
+
+/* Whether the words of [offset, end) are all zero, as they are after a clear. */
+static bool is_clear(const struct txn *t, uint64_t offset, uint64_t end)
+{
+    uint64_t any = 0;
+    for (; offset < end; offset += sizeof any)
+        any |= *shadow_word(t->c, offset);
+    return any == 0;
+}
+
+/* L11: lines of new metadata that stay clear, of which the log may have pieces of an earlier owner. Lines with
+ * words are among the words. */
+static int add_cleared(struct txn *t, const struct record_clear *clear)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    uint64_t end = clear->offset + clear->bytes;
+    for (uint64_t at = clear->offset; at < end && error == 0; at += PM_LINE)
+        if (k->map[at / PM_LINE] != 0 && is_clear(t, at, min_u64(at + PM_LINE, end)))
+            error = add_line(k, at / PM_LINE);
+    return error;
+}
+
+static int collect_metadata(struct txn *t, struct words *w)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    *w = (struct words){.clears = k->clears, .words = (struct record_word *)t->record};
+    w->counts = journal_collect(&t->journal, w->clears, w->words);
+    k->metadata.count = k->metadata_lines = 0;
+    for (uint64_t i = 0; i < w->counts.clears && error == 0; i++)
+        error = add_cleared(t, &w->clears[i]);
+    for (uint64_t i = 0; i < w->counts.words && error == 0; i++)
+        error = add_line(k, w->words[i].offset / PM_LINE);
+    return error;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------- */
+
+/* The record is written and on its way to the medium. Meanwhile do the work that need not wait for it. */
+static void leave_transaction(struct txn *t)
+{
+    uint64_t marked = t->tracker.count;
+    journal_finish(&t->journal);
+    tracker_clear(&t->tracker, &t->pages);
+    view_trim_table(t->tracker.marked, marked * sizeof *t->tracker.marked);
+}
+
+/* On pmem fence; on a file rounds_wait() does so later (L1). */
+static void seal_record(struct txn *t)
+{
+    struct rounds *r = &t->rounds;
+    uint64_t fenced = atomic_load_explicit(&r->durable, memory_order_relaxed); /* as the record says */
+    if (!log_on_file(t)) {
+        (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
+        atomic_store_explicit(&r->reusable, fenced, memory_order_relaxed);
+        atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
+        txn_note_fenced(t, t->epoch);
+    }
+    atomic_store_explicit(&r->proved, fenced, memory_order_release);
+    atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
+}
+
+static void carry_home(struct txn *t, uint64_t run)
+{
+    _Alignas(PM_LINE) char image[PM_LINE];
+    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
+        memcpy(t->c->home + line * PM_LINE, line_in_home_form(t, line, image), PM_LINE);
+}
+
+static void finish(struct txn *t, const struct words *w, const struct record_runs *runs, struct sums sums)
+{
+    log_install(t, runs);
+    journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
+    t->sums = sums;
+    for (uint64_t i = 0; i < runs->data_count; i++)
+        carry_home(t, runs->data[i]);
+    t->lines_logged += t->view.changes.lines + log_engine_of(t)->metadata_lines;
+    segments_close_freed(t, w->words, w->counts.words);
+    if (t->translation)
+        translation_note(t->translation, w->words, w->counts.words);
+    view_cool_pages(t);
+    view_trim(t);
+    view_trim_table(w->clears, w->counts.clears * sizeof *w->clears);
+    view_trim_table(w->words, w->counts.words * sizeof *w->words);
+    count(&t->epoch);
+    count(&t->commits);
+    view_merge_maps(t);
+    view_evict(t);
+}
+
+static int cannot_write(struct txn *t, uint64_t lines, int error)
+{
+    if (txn_check_medium(t) != 0)
+        return -1;
+    return container_fail_at(t->c, t->c->chunks * t->c->chunk_size, -error,
+                             "cannot write a commit record of %" PRIu64
+                             " bytes (commit again, or roll back)",
+                             lines * PM_LINE);
+}
+
+int log_commit(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    const struct changes *ch = &t->view.changes;
+    struct words w;
+    view_collect(t);
+    int error = collect_metadata(t, &w);
+    uint64_t lines = ch->lines + k->metadata_lines;
+    if (error == 0 && lines == 0) {
+        journal_finish(&t->journal);
+        tracker_clear(&t->tracker, &t->pages);
+        view_cool_pages(t);
+        view_evict(t);
+        return 0;
+    }
+    struct record_runs runs = {ch->runs, k->metadata.items, ch->run_count, k->metadata.count};
+    struct sums sums = sums_after(t, w.words, w.counts.words);
+    if (error == 0)
+        error = log_void_chunks(t);
+    if (error == 0)
+        error = log_plan(t, &runs);
+    if (error == 0)
+        error = log_write(t, &runs, sums);
+    if (error != 0)
+        return cannot_write(t, lines, error);
+    leave_transaction(t);
+    seal_record(t);
+    finish(t, &w, &runs, sums);
+    return 0;
+}

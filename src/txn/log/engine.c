@@ -1,0 +1,75 @@
+/* The log engine: what it does besides commit and recovery. */
+#include "txn/log/log.h"
+
+#include "base/error.h"
+#include "txn/recovery.h"
+#include "txn/sums.h"
+
+#include <errno.h>
+
+static int log_engine_load(struct txn *t, const struct txn_options *options)
+{
+    if (t->c->readonly)
+        return 0;
+    view_load(t, options->private_max);
+    t->view.logs_fresh = true;
+    rounds_open(&t->rounds, t->epoch - 1);
+    return 0;
+}
+
+static void log_engine_unload(struct txn *t)
+{
+    rounds_close(&t->rounds);
+    log_tables_close(t);
+}
+
+/* Room in the file for all that the transaction stored to so far, for `pages` more pages, and for their journaled
+ * words, each on a line of its own. Pages that are listed count whole. */
+static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
+{
+    (void)extra_pages; /* these pages are marked or listed, and counted as such */
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;
+    uint64_t words = journal_count(&t->journal).words + extra_words;
+    if (t->tracker.kinds) /* words of the pointer map: at most one a line, and they cover seven lines each */
+        words += t->tracker.count + (pages + t->pages.count) * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
+    int error = log_make_room(t, data + words);
+    lock_release_masked(&t->lock, &saved);
+    return error;
+}
+
+static int log_engine_close(struct txn *t)
+{
+    (void)rounds_sync(t, t->epoch - 1);
+    return txn_check_medium(t); /* the medium may have failed with more than the awaited records */
+}
+
+/* L6: the base says what the last commit was, and no more. */
+static int log_engine_end(struct txn *t)
+{
+    uint64_t last = t->epoch - 1;
+    int error = sums_publish(t, last);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    if (error == 0)
+        error = log_publish_state(t, last, MARK_CLOSED);
+    return error == 0 ? medium_fence(&t->c->medium) : error;
+}
+
+const struct engine engine_log = {
+    .name = "log",
+    .in_place = false,
+    .load = log_engine_load,
+    .unload = log_engine_unload,
+    .adopt = view_adopt,
+    .open_page = view_open_page,
+    .open_marked = view_open_marked,
+    .dirty = view_dirty,
+    .reserve = log_engine_reserve,
+    .commit = log_commit,
+    .wait = rounds_wait,
+    .rollback = view_rollback,
+    .close = log_engine_close,
+    .end = log_engine_end,
+};

@@ -1,0 +1,162 @@
+/*
+ * The log engine: the log is the home (Hu et al., "Log-Structured Non-Volatile Main Memory", USENIX ATC 2017).
+ * A commit appends one record with the lines that have changed, and nothing else is written. The map says
+ * where in the file each line has its newest piece. The program loads and stores in virtual memory: the view
+ * is a private copy of home, as under redo, and home is memory that is filled from the log at open.
+ *
+ *   txn_open --> recovery --> EPOCH e OPEN --- commit: record e ----> map and home changed;
+ *                  |           ^    |          pmem: one fence        e becomes e + 1
+ *                  |           |    |          file: no wait here
+ *                  |           +----+ rollback: home's lines back
+ *                  +-- seals, base
+ *
+ * Journaled words are logged as the lines that they are on, as data is.
+ *
+ * The rules (docs/internals/log.md) and where they are kept:
+ *
+ *  L1  a commit is durable after a fence that follows its record           commit.c, ../rounds.c
+ *  L2  up to `certain` gaps are legal, above it only a run of whole records recovery.c
+ *  L3  from a chunk's end on only the header's generation counts           recovery.c
+ *  L4  generations are of one incarnation                                  recovery.c
+ *  L5  before the first record chunks are sealed                           recovery.c
+ *  L6  the base's epoch is the restored one                                recovery.c, engine.c
+ *  L7  what is relied on is made durable first                             recovery.c
+ *  L8, L9, L10  when a chunk is void, and when it is filled again          chunks.c
+ * L11  new metadata is logged where the log may have older pieces          commit.c
+ * L12  there is room for all parts before the first byte                   record.c
+ * L13  a record says what the whole map is                                 record.c, recovery.c
+ */
+#ifndef PM_TXN_LOG_LOG_H
+#define PM_TXN_LOG_LOG_H
+
+#include "base/vector.h"
+#include "txn/txn.h"
+
+/* What is known of a chunk of the file. */
+struct chunk {
+    uint64_t newest;  /* newest epoch of a part in it */
+    uint64_t emptied; /* epoch of the commit that took its last piece, or that voided it */
+    uint32_t live;    /* lines whose newest piece is in it */
+    uint32_t end;     /* lines in use, the header included; 0: it is void */
+};
+
+/* Numbers of chunks. */
+struct chunk_list {
+    uint32_t *items;
+    uint32_t count;
+};
+
+/* A part that is about to be written: where it goes, and what of the record's runs it has. */
+struct planned_part {
+    uint32_t chunk, line; /* in the chunk */
+    uint64_t first_run, skip; /* the first run, and how many of its lines earlier parts have */
+    uint32_t runs, lines;
+};
+
+struct log_engine {
+    uint32_t *map; /* for each line of the container: the line of the file with its newest piece, or 0 */
+    uint64_t map_sum;
+    struct chunk *chunks;      /* of the file */
+    struct chunk_list free;    /* void, and a fence has passed since */
+    struct chunk_list emptied; /* without a live piece, but not void yet */
+    struct chunk_list voided;  /* void, but not fenced yet */
+    uint32_t current;          /* the chunk in which the next part goes; 0: none */
+    uint32_t known;            /* chunks of the file that have been seen */
+    uint64_t generation;
+    char *stage;        /* a part while it is built */
+    struct vector plan; /* struct planned_part */
+    /* Lines of metadata that a commit logs: redo_run() values, and their number. */
+    struct vector metadata;
+    uint64_t metadata_lines;
+    struct record_clear *clears; /* a commit's; room for one a segment */
+};
+
+static inline struct log_engine *log_engine_of(const struct txn *t)
+{
+    return t->own;
+}
+
+static inline uint32_t chunk_lines(const struct txn *t)
+{
+    return (uint32_t)(t->c->chunk_size / PM_LINE);
+}
+
+/* Whether a commit waits for a file. */
+static inline bool log_on_file(const struct txn *t)
+{
+    return t->c->medium.ops == &medium_append;
+}
+
+/* The line of the file that is `line` lines behind the beginning of a chunk. */
+static inline uint32_t place_in(const struct txn *t, uint32_t chunk, uint32_t line)
+{
+    return chunk * chunk_lines(t) + line;
+}
+
+static inline char *at_place(const struct txn *t, uint64_t place)
+{
+    return t->c->file + place * PM_LINE;
+}
+
+/* ---- chunks.c -------------------------------------------------------------------------------- */
+
+/* Make the tables, for recovery to fill. -errno */
+int log_tables_open(struct txn *t);
+void log_tables_close(struct txn *t);
+
+/* After recovery: put each chunk on the list where it belongs. */
+void log_chunks_found(struct txn *t);
+
+/* A line's newest piece is at `place` from now on, as commit `epoch` says. */
+void log_move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch);
+
+/* Void the chunks that nobody needs (L8, L9). The next fence makes them free (L10). -errno */
+int log_void_chunks(struct txn *t);
+
+/* Have free chunks for `lines` lines of records. -errno: the file is as long as before */
+int log_make_room(struct txn *t, uint64_t lines);
+
+/* Take a free chunk; the file grows if there is none. Its header is not written yet. 0 on success, -errno */
+int log_take_chunk(struct txn *t, uint32_t *chunk);
+
+/* Give back a chunk that was taken and not used. */
+void log_untake_chunk(struct txn *t, uint32_t chunk);
+
+/* ---- record.c -------------------------------------------------------------------------------- */
+
+/* The runs of a record: of the view, in home's form, and of the shadow. */
+struct record_runs {
+    const uint64_t *data, *metadata; /* redo_run() values */
+    uint64_t data_count, metadata_count;
+};
+
+static inline uint64_t record_run(const struct record_runs *r, uint64_t i)
+{
+    return i < r->data_count ? r->data[i] : r->metadata[i - r->data_count];
+}
+
+/* Plan where the parts go, with room for all of them (L12). -errno: nothing has changed */
+int log_plan(struct txn *t, const struct record_runs *runs);
+
+/* Write the planned record. -errno: nothing of it counts, and the next record goes to the same place. */
+int log_write(struct txn *t, const struct record_runs *runs, struct sums sums);
+
+/* The record is the newest: its lines are where it says. */
+void log_install(struct txn *t, const struct record_runs *runs);
+
+/* Checksum of a part that stands at `place`. */
+uint64_t log_part_sum(const struct container *c, const struct log_part *part, uint64_t place);
+
+/* ---- commit.c, recovery.c -------------------------------------------------------------------- */
+
+int log_commit(struct txn *t);
+
+/* Bring home to the state of the last commit that holds. Then, unless it is read-only, seal the chunks. It
+ * sets the epoch to begin with. -1 with a message. */
+int log_recover(struct txn *t);
+
+/* Say in the state page what the last commit is, and whether a writer has the file open. The next fence makes it
+ * durable. -errno */
+int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark);
+
+#endif

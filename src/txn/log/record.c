@@ -1,0 +1,236 @@
+/*
+ * Records. First a record is planned: where each part goes, and which lines it has. Then it is written, part by
+ * part, and when it counts it is installed in the map. A part fills what is left of its chunk, or LOG_PART_LINES.
+ * The next part goes behind it, or to a free chunk.
+ */
+#include "txn/log/log.h"
+
+#include "base/checksum.h"
+#include "txn/copy.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Header, one line of runs, one line of contents. */
+#define PART_LINES_MIN 3
+
+static struct planned_part *planned(const struct log_engine *k, uint64_t i)
+{
+    return (struct planned_part *)k->plan.items + i;
+}
+
+/* ---- planning -------------------------------------------------------------------------------- */
+
+/* How far the plan has come in the record's runs. */
+struct cursor {
+    uint64_t run, skip;
+};
+
+/* Fill a part with up to `room` lines, header included. */
+static void fill_part(struct planned_part *part, const struct record_runs *runs, struct cursor *at,
+                      uint64_t room)
+{
+    uint64_t count = runs->data_count + runs->metadata_count;
+    part->first_run = at->run;
+    part->skip = at->skip;
+    while (at->run < count && log_part_head(part->runs + 1) + part->lines < room) {
+        uint64_t left = run_count(record_run(runs, at->run)) - at->skip;
+        uint64_t n = min_u64(left, room - log_part_head(part->runs + 1) - part->lines);
+        part->runs++;
+        part->lines += (uint32_t)n;
+        at->skip += n;
+        if (n == left)
+            *at = (struct cursor){at->run + 1, 0};
+    }
+}
+
+/* Chunks that the plan has taken go back. */
+static void abandon(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = 0; i < k->plan.count; i++)
+        if (planned(k, i)->line == 1)
+            log_untake_chunk(t, planned(k, i)->chunk);
+    k->plan.count = 0;
+}
+
+int log_plan(struct txn *t, const struct record_runs *runs)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t lines = chunk_lines(t), chunk = k->current;
+    uint32_t end = chunk == 0 ? lines : k->chunks[chunk].end;
+    struct cursor at = {0, 0};
+    k->plan.count = 0;
+    while (at.run < runs->data_count + runs->metadata_count) {
+        int error = 0;
+        if (lines - end < PART_LINES_MIN) {
+            error = log_take_chunk(t, &chunk);
+            end = 1;
+        }
+        struct planned_part *part = error == 0 ? vector_push(&k->plan, sizeof *part) : NULL;
+        if (!part) {
+            if (error == 0 && end == 1)
+                log_untake_chunk(t, chunk);
+            abandon(t);
+            return error != 0 ? error : -ENOMEM;
+        }
+        *part = (struct planned_part){.chunk = chunk, .line = end};
+        fill_part(part, runs, &at, min_u64(lines - end, LOG_PART_LINES));
+        end += (uint32_t)log_part_head(part->runs) + part->lines;
+    }
+    return 0;
+}
+
+/* ---- lines of a part ------------------------------------------------------------------------- */
+
+/* The runs of a part, one after the other: lines [line, line + count) of the container. */
+struct piece {
+    uint64_t line, count;
+    bool is_data;
+};
+
+static struct piece piece_of(const struct planned_part *part, const struct record_runs *runs, uint32_t i,
+                             uint64_t left)
+{
+    uint64_t run = record_run(runs, part->first_run + i), skip = i == 0 ? part->skip : 0;
+    return (struct piece){.line = run_line(run) + skip,
+                          .count = min_u64(run_count(run) - skip, left),
+                          .is_data = part->first_run + i < runs->data_count};
+}
+
+static uint32_t first_place(const struct txn *t, const struct planned_part *part)
+{
+    return place_in(t, part->chunk, part->line) + (uint32_t)log_part_head(part->runs);
+}
+
+/* The sum over the map when the record counts. */
+static uint64_t map_sum_after(const struct txn *t, const struct record_runs *runs)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t sum = k->map_sum, seed = t->c->seed;
+    for (uint64_t i = 0; i < k->plan.count; i++) {
+        const struct planned_part *part = planned(k, i);
+        uint32_t place = first_place(t, part);
+        uint64_t left = part->lines;
+        for (uint32_t r = 0; r < part->runs; r++) {
+            struct piece p = piece_of(part, runs, r, left);
+            left -= p.count;
+            for (uint64_t line = p.line; line < p.line + p.count; line++)
+                sum += log_map_term(seed, line, place++) - log_map_term(seed, line, k->map[line]);
+        }
+    }
+    return sum;
+}
+
+void log_install(struct txn *t, const struct record_runs *runs)
+{
+    struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = 0; i < k->plan.count; i++) {
+        const struct planned_part *part = planned(k, i);
+        struct chunk *chunk = &k->chunks[part->chunk];
+        uint32_t place = first_place(t, part), before = k->current;
+        uint64_t left = part->lines;
+        k->current = part->chunk;
+        chunk->newest = t->epoch;
+        chunk->end = place - place_in(t, part->chunk, 0) + part->lines;
+        if (before != 0 && before != k->current && k->chunks[before].live == 0)
+            k->emptied.items[k->emptied.count++] = before;
+        for (uint32_t r = 0; r < part->runs; r++) {
+            struct piece p = piece_of(part, runs, r, left);
+            left -= p.count;
+            for (uint64_t line = p.line; line < p.line + p.count; line++)
+                log_move_line(t, line, place++, t->epoch);
+        }
+    }
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+uint64_t log_part_sum(const struct container *c, const struct log_part *part, uint64_t place)
+{
+    uint64_t lines = log_part_head(part->runs) + part->lines;
+    return checksum_mix(checksum(part, lines * PM_LINE, 0), c->seed, place);
+}
+
+/* Build a part in the stage. Reads lines of the view; why this is no race: see tests/tsan.supp. */
+static struct log_part *build(struct txn *t, const struct planned_part *part, const struct record_runs *runs,
+                              const struct log_part *head)
+{
+    struct log_part *out = (struct log_part *)log_engine_of(t)->stage;
+    uint64_t *table = (uint64_t *)(out + 1);
+    char *to = (char *)out + log_part_head(part->runs) * PM_LINE;
+    uint64_t left = part->lines;
+    _Alignas(PM_LINE) char image[PM_LINE];
+    *out = *head;
+    memset(to - PM_LINE, 0, PM_LINE); /* behind the last run */
+    for (uint32_t r = 0; r < part->runs; r++) {
+        struct piece p = piece_of(part, runs, r, left);
+        left -= p.count;
+        table[r] = redo_run(p.line, p.count);
+        for (uint64_t line = p.line; line < p.line + p.count; line++, to += PM_LINE)
+            memcpy(to, p.is_data ? line_in_home_form(t, line, image) : t->c->shadow + line * PM_LINE, PM_LINE);
+    }
+    return out;
+}
+
+static int write_part(struct txn *t, const struct planned_part *part, const struct record_runs *runs,
+                      struct log_part *head)
+{
+    struct medium *medium = &t->c->medium;
+    uint32_t place = place_in(t, part->chunk, part->line);
+    if (part->line == 1) {
+        struct log_chunk chunk = {.word = log_chunk_word(log_engine_of(t)->generation, 1)};
+        int error = medium_copy(medium, at_place(t, place - 1), &chunk, sizeof chunk);
+        if (error != 0)
+            return error;
+    }
+    head->runs = (uint16_t)part->runs;
+    head->lines = part->lines;
+    struct log_part *built = build(t, part, runs, head);
+    built->checksum = log_part_sum(t->c, built, place);
+    uint64_t bytes = (log_part_head(part->runs) + part->lines) * PM_LINE;
+    if (t->copy)
+        copy_note(t, (uint64_t)(place - (part->line == 1)) * PM_LINE, bytes + PM_LINE);
+    return medium_copy(medium, at_place(t, place), built, bytes);
+}
+
+/* A write has failed: no part may join the next record, which has the same epoch. If that fails too, the medium
+ * is given up. */
+static void erase(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    static const struct log_part nothing;
+    int error = 0;
+    for (uint64_t i = 0; i < k->plan.count && error == 0; i++)
+        error = medium_copy(&t->c->medium, at_place(t, place_in(t, planned(k, i)->chunk, planned(k, i)->line)),
+                            &nothing, sizeof nothing);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    if (error != 0)
+        __atomic_store_n(&t->c->medium.failed, error, __ATOMIC_RELEASE);
+}
+
+int log_write(struct txn *t, const struct record_runs *runs, struct sums sums)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t map_sum = map_sum_after(t, runs);
+    struct log_part head = {.epoch = t->epoch,
+                            .fenced = atomic_load(&t->rounds.durable),
+                            .map = map_sum,
+                            .sums = sums_word(sums),
+                            .generation = (uint32_t)k->generation,
+                            .base = log_base(t->c->pointers_base)};
+    int error = 0;
+    for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
+        head.number = (uint32_t)i;
+        head.is_last = i + 1 == k->plan.count;
+        error = write_part(t, planned(k, i), runs, &head);
+    }
+    if (error == 0) {
+        k->map_sum = map_sum;
+        return 0;
+    }
+    erase(t);
+    abandon(t);
+    return error;
+}

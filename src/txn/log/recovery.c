@@ -1,0 +1,367 @@
+/*
+ * Recovery of a log container, in the steps of docs/internals/log.md:
+ *
+ *   1  Walk each chunk that is not void, from its beginning.
+ *   2  Find the newest record that holds, E.
+ *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, and compare the sum
+ *      over the map with the one that E's record has (L13).
+ *   4  (writers) Take the next incarnation, and make durable what was read. A fence.
+ *   5  Seal the chunks. The base becomes E. A fence.
+ *
+ * Interrupted anywhere, it begins anew. Nothing read from the file is used before its checksum and its range were
+ * checked.
+ */
+#include "txn/log/log.h"
+
+#include "base/error.h"
+#include "txn/recovery.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct found_part {
+    const struct log_part *part;
+    uint32_t place;
+};
+
+struct log_reader {
+    struct txn *t;
+    struct vector parts; /* struct found_part, sorted by epoch and number */
+    uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
+    uint64_t certain, newest;
+    uint32_t incarnation; /* the largest seen */
+};
+
+static const struct found_part *found(const struct log_reader *r, uint64_t i)
+{
+    return (const struct found_part *)r->parts.items + i;
+}
+
+static int no_memory(const struct txn *t)
+{
+    return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
+}
+
+static int damaged(const struct txn *t, uint64_t place, const char *what)
+{
+    return container_damaged(t->c, place * PM_LINE, what);
+}
+
+/* ---- step 1 ---------------------------------------------------------------------------------- */
+
+/* Whether a part names lines that a part may have, as many as it says. The headers and the words that are changed
+ * in place are none of them. */
+static bool runs_are_valid(const struct container *c, const struct log_part *part)
+{
+    const uint64_t *runs = (const uint64_t *)(part + 1);
+    uint64_t lines = 0, first = (FORMAT_STATE + PM_LINE) / PM_LINE;
+    for (uint32_t i = 0; i < part->runs; i++) {
+        if (run_line(runs[i]) < first || run_line(runs[i]) + run_count(runs[i]) > c->max_size / PM_LINE)
+            return false;
+        lines += run_count(runs[i]);
+    }
+    return lines == part->lines;
+}
+
+/* Lines of a valid part at `place`, in a chunk with `room` lines left; 0: there is none. */
+static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
+{
+    const struct log_part *part = (const struct log_part *)at_place(t, place);
+    if (room < 2 || part->lines > LOG_PART_LINES || part->runs == 0)
+        return 0;
+    uint64_t lines = log_part_head(part->runs) + part->lines;
+    struct log_part head = *part;
+    if (lines > room || lines > LOG_PART_LINES)
+        return 0;
+    /* Summed with its checksum field zero: in the stage, for the file may be read-only. */
+    struct log_part *copy = (struct log_part *)log_engine_of(t)->stage;
+    memcpy(copy, part, lines * PM_LINE);
+    copy->checksum = 0;
+    return head.checksum == log_part_sum(t->c, copy, place) && head.epoch > 0 && head.epoch <= EPOCH_MAX &&
+                   head.fenced < head.epoch && runs_are_valid(t->c, part)
+               ? lines
+               : 0;
+}
+
+static int walk(struct log_reader *r, uint32_t chunk)
+{
+    const struct txn *t = r->t;
+    uint32_t first = place_in(t, chunk, 0), lines = chunk_lines(t), at = 1;
+    uint64_t word = ((const struct log_chunk *)at_place(t, first))->word;
+    if (word == 0)
+        return 0;
+    if (!seal_is_valid(word) || log_chunk_end(word) > lines || log_chunk_end(word) == 0)
+        return damaged(t, first, "the header of a chunk of the log is damaged");
+    uint32_t generation = log_chunk_generation(word), number = 0;
+    uint64_t epoch = 0, n;
+    r->incarnation = (uint32_t)max_u64(r->incarnation, generation);
+    for (; at < lines && (n = part_lines(t, first + at, lines - at)) > 0; at += (uint32_t)n) {
+        const struct log_part *part = (const struct log_part *)at_place(t, first + at);
+        bool follows = part->epoch > epoch || (part->epoch == epoch && part->number > number);
+        if (!follows || (at >= log_chunk_end(word) && part->generation != generation)) /* L3 */
+            break;
+        epoch = part->epoch;
+        number = part->number;
+        r->certain = max_u64(r->certain, part->fenced); /* L2 */
+        struct found_part *f = vector_push(&r->parts, sizeof *f);
+        if (!f)
+            return no_memory(t);
+        *f = (struct found_part){part, first + at};
+    }
+    if (at < log_chunk_end(word))
+        return damaged(t, first + at, "a commit record is damaged");
+    r->ends[chunk] = at;
+    return 0;
+}
+
+/* ---- step 2 ---------------------------------------------------------------------------------- */
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct log_part *x = ((const struct found_part *)a)->part, *y = ((const struct found_part *)b)->part;
+    if (x->epoch != y->epoch)
+        return x->epoch < y->epoch ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Whether the record whose parts begin at the i-th is whole. */
+static bool is_whole(const struct log_reader *r, uint64_t i)
+{
+    for (uint32_t number = 0; i < r->parts.count; i++, number++) {
+        if (found(r, i)->part->number != number)
+            return false;
+        if (found(r, i)->part->is_last)
+            return true;
+    }
+    return false;
+}
+
+/* L2: above `certain` epochs count while each is whole. */
+static void find_newest(struct log_reader *r)
+{
+    uint64_t i = 0;
+    if (r->parts.count > 0)
+        qsort(r->parts.items, r->parts.count, sizeof(struct found_part), compare_parts);
+    r->newest = r->certain;
+    while (i < r->parts.count && found(r, i)->part->epoch <= r->newest)
+        i++;
+    while (i < r->parts.count && found(r, i)->part->epoch == r->newest + 1 && is_whole(r, i)) {
+        r->newest++;
+        while (i < r->parts.count && found(r, i)->part->epoch == r->newest)
+            i++;
+    }
+}
+
+/* ---- step 3 ---------------------------------------------------------------------------------- */
+
+static void cut_chunks(struct log_reader *r)
+{
+    for (uint64_t i = r->parts.count; i-- > 0 && found(r, i)->part->epoch > r->newest;) {
+        uint32_t place = found(r, i)->place, lines = chunk_lines(r->t);
+        r->ends[place / lines] = (uint32_t)min_u64(r->ends[place / lines], place % lines);
+        r->parts.count = i;
+    }
+}
+
+/* Called for each line of a part, with the piece's place. */
+typedef void line_visitor(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch);
+
+static void for_each_line(struct txn *t, const struct found_part *f, line_visitor *visit)
+{
+    const uint64_t *runs = (const uint64_t *)(f->part + 1);
+    uint32_t place = f->place + (uint32_t)log_part_head(f->part->runs);
+    for (uint32_t i = 0; i < f->part->runs; i++)
+        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--)
+            visit(t, line++, place++, f->part->epoch);
+}
+
+static void take_if_newest(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
+{
+    struct log_engine *k = log_engine_of(t);
+    (void)epoch;
+    if (k->map[line] != place)
+        return;
+    memcpy(t->c->home + line * PM_LINE, at_place(t, place), PM_LINE);
+    k->map_sum += log_map_term(t->c->seed, line, place);
+}
+
+static void note_segment(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
+{
+    (void)place, (void)epoch;
+    uint32_t *segments = &log_engine_of(t)->known; /* nobody uses it yet */
+    *segments = (uint32_t)max_u64(*segments, (line * PM_LINE >> t->c->segment_shift) + 1);
+}
+
+static int grow_home(struct txn *t, uint32_t segments)
+{
+    uint32_t before = atomic_load(&t->c->segments);
+    int error = segments > before ? container_grow_home(t->c, segments - before) : 0;
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: no memory for its contents", t->c->path);
+}
+
+/* Give home memory for all lines that have a piece. */
+static int make_home(struct log_reader *r)
+{
+    for (uint64_t i = 0; i < r->parts.count; i++)
+        for_each_line(r->t, found(r, i), note_segment);
+    return grow_home(r->t, log_engine_of(r->t)->known);
+}
+
+/* And for all segments that are in use: some may have no line that anybody stored to. */
+static int complete_home(struct txn *t)
+{
+    uint32_t end = t->c->segments_max;
+    while (home_table(t->c)[end - 1] == 0)
+        end--;
+    return grow_home(t, end);
+}
+
+static int build_home(struct log_reader *r)
+{
+    struct txn *t = r->t;
+    struct log_engine *k = log_engine_of(t);
+    if (make_home(r) != 0)
+        return -1;
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        k->chunks[i].end = r->ends[i];
+    for (uint64_t i = 0; i < r->parts.count; i++) {
+        k->chunks[found(r, i)->place / chunk_lines(t)].newest = found(r, i)->part->epoch;
+        for_each_line(t, found(r, i), log_move_line);
+    }
+    k->emptied.count = 0; /* log_chunks_found() makes the list */
+    for (uint64_t i = 0; i < r->parts.count; i++)
+        for_each_line(t, found(r, i), take_if_newest);
+    if (complete_home(t) != 0)
+        return -1;
+    const struct found_part *last = r->parts.count > 0 ? found(r, r->parts.count - 1) : NULL;
+    uint64_t where = last ? last->place * (uint64_t)PM_LINE : FORMAT_STATE;
+    if (recovery_check_fenced(t, r->newest, where) != 0)
+        return -1;
+    if (!last)
+        return 0;
+    if (last->part->epoch != r->newest || last->part->map != k->map_sum)
+        return pm__fail_at(t->c->path, where, EBADMSG,
+                           "the log lacks pieces that the commit of epoch %" PRIu64
+                           " counts on: the medium has lost a part of it, or has an old copy; restore "
+                           "the file from a backup",
+                           r->newest);
+    t->c->pointers_base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
+    return recovery_take_sums(t, last->part->sums, r->newest, where);
+}
+
+/* ---- steps 4 and 5 --------------------------------------------------------------------------- */
+
+static int publish(struct txn *t, uint64_t *word, uint64_t payload)
+{
+    __atomic_store_n(word, seal(payload), __ATOMIC_RELAXED);
+    return medium_publish(&t->c->medium, word, sizeof *word);
+}
+
+int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark)
+{
+    struct format_state *state = file_state(t->c);
+    __atomic_store_n(&state->mark, mark, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->base_epoch, seal(epoch), __ATOMIC_RELAXED);
+    return medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
+}
+
+/* After the mere death of a process the records may be in the cache only (L7). */
+static int make_durable(struct log_reader *r)
+{
+    struct txn *t = r->t;
+    int error = publish(t, &file_state(t->c)->incarnation, r->incarnation);
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        if (r->ends[i] > 0)
+            medium_write_back(&t->c->medium, at_place(t, place_in(t, i, 0)), r->ends[i] * PM_LINE);
+    return error == 0 ? medium_fence(&t->c->medium) : error;
+}
+
+/* The chunk that the next record goes on with: the one with the most room. */
+static uint32_t choose_current(const struct log_reader *r)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < r->t->c->chunks; i++)
+        if (r->ends[i] > 1 && (best == 0 || r->ends[i] < r->ends[best]))
+            best = i;
+    return best;
+}
+
+static int seal_chunks(struct log_reader *r)
+{
+    struct txn *t = r->t;
+    int error = 0;
+    for (uint32_t i = 1; i < t->c->chunks && error == 0; i++) {
+        struct log_chunk *chunk = (struct log_chunk *)at_place(t, place_in(t, i, 0));
+        uint64_t word = r->ends[i] > 1 ? log_chunk_word(r->incarnation, r->ends[i]) : 0;
+        if (chunk->word == word)
+            continue;
+        error = medium_copy(&t->c->medium, chunk, &(struct log_chunk){.word = word}, sizeof *chunk);
+    }
+    if (error == 0)
+        error = log_publish_state(t, r->newest, t->c->mark_open);
+    return error == 0 ? medium_fence(&t->c->medium) : error;
+}
+
+static int begin_incarnation(struct log_reader *r)
+{
+    struct txn *t = r->t;
+    struct log_engine *k = log_engine_of(t);
+    r->incarnation = (uint32_t)max_u64(r->incarnation, seal_payload(file_state(t->c)->incarnation)) + 1;
+    int error = make_durable(r);
+    if (error == 0)
+        error = seal_chunks(r);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot seal its log", t->c->path);
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        k->chunks[i].end = r->ends[i] > 1 ? r->ends[i] : 0;
+    k->generation = r->incarnation;
+    k->current = choose_current(r);
+    log_chunks_found(t);
+    return 0;
+}
+
+/* ---- from beginning to end ------------------------------------------------------------------- */
+
+static int read_chunks(struct log_reader *r)
+{
+    for (uint32_t i = 1; i < r->t->c->chunks; i++)
+        if (walk(r, i) != 0)
+            return -1;
+    return 0;
+}
+
+static int recover_from(struct log_reader *r)
+{
+    struct txn *t = r->t;
+    const struct format_state *state = file_state(t->c);
+    if (recovery_check_state(t) != 0)
+        return -1;
+    if (!seal_is_valid(state->incarnation) || seal_payload(state->incarnation) > UINT32_MAX)
+        return container_damaged(t->c, FORMAT_STATE + offsetof(struct format_state, incarnation),
+                                 "the number of its openings is damaged");
+    t->sums = sums_of_word(state->sums);
+    r->certain = seal_payload(state->base_epoch);
+    if (read_chunks(r) != 0)
+        return -1;
+    find_newest(r);
+    cut_chunks(r);
+    t->recovery.recovered = state->mark != MARK_CLOSED;
+    t->epoch = r->newest + 1;
+    if (build_home(r) != 0)
+        return -1;
+    return t->c->readonly ? 0 : begin_incarnation(r);
+}
+
+int log_recover(struct txn *t)
+{
+    struct log_reader r = {.t = t, .ends = calloc(t->c->chunks, sizeof *r.ends)};
+    int error = log_tables_open(t);
+    int result = r.ends && error == 0 ? recover_from(&r) : no_memory(t);
+    error = errno;
+    free(r.ends);
+    vector_free(&r.parts);
+    errno = error;
+    return result;
+}
