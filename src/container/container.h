@@ -62,7 +62,7 @@ struct container {
     int home_fd; /* what home, shadow and view are mapped from: fd, or under the log engine memory */
     bool is_log; /* a container of the log engine (container/format_log.h) */
     uint64_t chunk_size; /* of a log container; bytes */
-    uint32_t chunks;     /* in its file, the first included */
+    _Atomic uint32_t chunks; /* in its file, the first included */
     bool readonly;
     enum movable movable;
     bool vouched; /* the program says that all pointers it stores are in the map */
@@ -244,6 +244,19 @@ static inline bool container_is_led_into(const struct container *c, uint64_t val
 static inline uint64_t container_bytes(const struct container *c)
 {
     return (uint64_t)atomic_load_explicit(&c->segments, memory_order_acquire) << c->segment_shift;
+}
+
+/* Bytes of the file in use. */
+static inline uint64_t container_file_bytes(const struct container *c)
+{
+    return c->is_log ? atomic_load_explicit(&c->chunks, memory_order_acquire) * c->chunk_size
+                     : container_bytes(c);
+}
+
+/* The most bytes that the file may ever have. */
+static inline uint64_t container_file_max(const struct container *c)
+{
+    return c->is_log ? LOG_FILE_MAX : c->max_size;
 }
 
 static inline uint64_t *home_word(const struct container *c, uint64_t offset)

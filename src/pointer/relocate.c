@@ -16,6 +16,9 @@
  *       process `target` and relocated words may be in the cache only, and the power may fail next. So an
  *       opening that goes on publishes `target` again, and writes back all mapped words.
  *
+ * A log container has no words to change in place. There step 2 is one commit record, which also says what
+ * address the pointers mean.
+ *
  * So the next opening goes on where this one was interrupted, however often. By then the new addresses
  * may be taken, too. Then the opening completes this relocation (home can be read from anywhere) and
  * makes another.
@@ -23,6 +26,7 @@
 #include "pointer/relocate.h"
 
 #include "base/error.h"
+#include "base/vector.h"
 #include "container/contents.h"
 #include "txn/sums.h"
 
@@ -50,10 +54,28 @@ static uint64_t mapped_words(const struct container *c, uint64_t map, uint64_t o
     return seal_payload(map) & contents_words(&committed, offset);
 }
 
-/* Move the words that one word of the map names, at `offset` and behind. */
-static bool relocate_few(struct container *c, uint64_t map, uint64_t offset, void *unused)
+/* What a relocation has changed in home, if it is the engine's business: redo_run() values. */
+struct moved {
+    struct vector runs;
+    bool no_memory;
+};
+
+/* Make the words of [first, end) durable by the next round, or by the engine. */
+static void note_moved(struct container *c, struct moved *moved, uint64_t first, uint64_t end)
 {
-    (void)unused;
+    if (!moved) {
+        medium_write_back(&c->medium, home_word(c, first), end - first);
+        return;
+    }
+    uint64_t line = first / PM_LINE, *run = vector_push(&moved->runs, sizeof *run);
+    if (run)
+        *run = redo_run(line, divide_up(end, PM_LINE) - line);
+    moved->no_memory |= !run;
+}
+
+/* Move the words that one word of the map names, at `offset` and behind. */
+static bool relocate_few(struct container *c, uint64_t map, uint64_t offset, void *moved)
+{
     uint64_t from = c->pointers_base, to = c->pointers_target;
     uint64_t first = UINT64_MAX, end = 0;
     for (uint64_t left = mapped_words(c, map, offset); left; left &= left - 1) {
@@ -68,7 +90,7 @@ static bool relocate_few(struct container *c, uint64_t map, uint64_t offset, voi
         end = at + sizeof *word;
     }
     if (end > 0)
-        medium_write_back(&c->medium, home_word(c, first), end - first);
+        note_moved(c, moved, first, end);
     return false;
 }
 
@@ -139,6 +161,24 @@ static int check_maps(const struct container *c)
     return result;
 }
 
+static int move_words(struct txn *t, uint64_t to)
+{
+    struct container *c = t->c;
+    struct moved moved = {.no_memory = false};
+    if (!t->engine->rebase) {
+        visit_maps(c, relocate_few, NULL);
+        return medium_settle(&c->medium);
+    }
+    int error = 0;
+    if (c->pointers_base != to) { /* or a process has died after it had done this */
+        visit_maps(c, relocate_few, &moved);
+        error = moved.no_memory ? -ENOMEM
+                                : t->engine->rebase(t, moved.runs.items, moved.runs.count, to);
+    }
+    vector_free(&moved.runs);
+    return error;
+}
+
 /* Relocate to `pointers_target`; an interrupted relocation may have done a part before. Pointers that the
  * map has lost would stay behind, so check the map's sum first. */
 static int relocate(struct txn *t)
@@ -151,8 +191,7 @@ static int relocate(struct txn *t)
     int error = publish(c, &state->target, to);
     if (error != 0)
         return cannot_relocate(c, error);
-    visit_maps(c, relocate_few, NULL);
-    error = medium_settle(&c->medium);
+    error = move_words(t, to);
     if (error == 0)
         error = publish(c, &state->base, to);
     if (error == 0)

@@ -85,7 +85,7 @@ static int cannot(const struct job *j, int error)
 
 static int tell(const struct job *j, uint64_t done)
 {
-    uint64_t total = container_bytes(j->t->c);
+    uint64_t total = container_file_bytes(j->t->c);
     if (!j->progress || j->progress(j->context, min_u64(done, total), total) == 0)
         return 0;
     return pm__fail(ECANCELED,
@@ -106,12 +106,15 @@ static int allocate(struct job *j, uint64_t bytes)
  * page that it changes. */
 static int copy_range(struct job *j, uint64_t offset, uint64_t bytes)
 {
-    int error = file_write(j->file.fd, j->t->c->home + offset, bytes, offset);
+    int error = file_write(j->file.fd, j->t->c->file + offset, bytes, offset);
     return error == 0 ? 0 : cannot(j, error);
 }
 
+/* A chunk of the log is wanted whole. A void one costs no more than its blocks. */
 static bool is_wanted(const struct container *c, uint64_t segment)
 {
+    if (c->is_log)
+        return true;
     enum segment_kind kind = segment_kind(table_word(home_table(c), segment));
     return kind != SEGMENT_FREE && kind != SEGMENT_LOG;
 }
@@ -120,7 +123,7 @@ static bool is_wanted(const struct container *c, uint64_t segment)
 static int copy_all(struct job *j)
 {
     const struct container *c = j->t->c;
-    uint64_t end = container_bytes(c);
+    uint64_t end = container_file_bytes(c);
     for (uint64_t at = 0, n; at < end; at += n) {
         n = min_u64(CHUNK, c->segment_size - at % c->segment_size);
         if (is_wanted(c, at >> c->segment_shift) && copy_range(j, at, n) != 0)
@@ -198,7 +201,8 @@ static void take_pages(struct job *j)
 {
     const struct txn *t = j->t;
     for (uint32_t i = 0; i < t->copy->changed->count; i++)
-        take_page(j, t->copy->changed->pages[i], page_home(&t->pages, t->copy->changed->pages[i]));
+        take_page(j, t->copy->changed->pages[i],
+                  t->c->file + ((uint64_t)t->copy->changed->pages[i] << PM_PAGE_SHIFT));
     for (uint32_t i = 0; i < t->pages.count && t->engine->in_place; i++) {
         const struct page_entry *entry = &t->pages.opened[i];
         if (entry->slot != SLOT_NONE)
@@ -209,10 +213,13 @@ static void take_pages(struct job *j)
 static void take_state(struct job *j)
 {
     struct txn *t = j->t;
-    j->bytes = container_bytes(t->c);
+    j->bytes = container_file_bytes(t->c);
     j->state = *file_state(t->c);
     j->state.mark = MARK_CLOSED;
-    void_log_in(t, &j->state, t->epoch + 4);
+    if (t->c->is_log) /* all that it has is durable when the copy is */
+        j->state.base_epoch = seal(t->epoch - 1);
+    else
+        void_log_in(t, &j->state, t->epoch + 4);
     j->guard = *file_guard(t->c);
     if (t->c->header.version >= FORMAT_VERSION) {
         j->state.sums = sums_word(t->sums);
@@ -278,7 +285,7 @@ static bool share_blocks(struct job *j)
     bool same = t->c->readonly && !t->recovery.recovered && t->c->pointers_moved == 0;
     if (!same || ioctl(j->file.fd, FICLONE, t->c->fd) != 0)
         return false;
-    j->allocated = container_bytes(t->c);
+    j->allocated = container_file_bytes(t->c);
     return true;
 }
 
@@ -286,7 +293,7 @@ static int copy(struct job *j)
 {
     uint32_t room = 2 * FEW;
     unsigned passes = 0;
-    if (!share_blocks(j) && (allocate(j, container_bytes(j->t->c)) != 0 || copy_all(j) != 0))
+    if (!share_blocks(j) && (allocate(j, container_file_bytes(j->t->c)) != 0 || copy_all(j) != 0))
         return -1;
     for (;;) {
         struct page_set *changed;
@@ -297,7 +304,7 @@ static int copy(struct job *j)
         if (!changed)
             continue;
         passes++;
-        if (allocate(j, container_bytes(j->t->c)) != 0 ||
+        if (allocate(j, container_file_bytes(j->t->c)) != 0 ||
             copy_set(j, changed, passes == PASSES_MAX) != 0)
             return -1;
     }
@@ -368,7 +375,7 @@ static int make(struct job *j)
 
 int txn_copy(struct txn *t, const char *path, copy_progress *progress, void *context)
 {
-    uint64_t pages = t->c->max_size >> PM_PAGE_SHIFT;
+    uint64_t pages = container_file_max(t->c) >> PM_PAGE_SHIFT;
     uint64_t bits = align_up(divide_up(pages, 64) * sizeof(uint64_t), PM_PAGE);
     uint64_t numbers = align_up(pages * sizeof(uint32_t), PM_PAGE);
     struct tables tables;

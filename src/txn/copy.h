@@ -32,14 +32,14 @@
 
 /* A set of pages, in the order of their first change. */
 struct page_set {
-    uint64_t *bits;  /* one bit for each page of the container's maximal size */
+    uint64_t *bits;  /* one bit for each page that the file may ever have */
     uint32_t *pages; /* room for all pages */
     uint32_t count;
 };
 
 /* The part of a copy job that a commit needs to know. Guarded by the page lock. */
 struct copy {
-    struct page_set *changed; /* pages of home changed since a pass last took the set */
+    struct page_set *changed; /* pages of the file changed since a pass last took the set */
 };
 
 /* Called with the bytes copied so far, `done` of `total`. If it returns another value than 0, the copy
@@ -56,7 +56,7 @@ int txn_refuse_beside_copy(const struct txn *t);
  * is no file. */
 int txn_copy(struct txn *t, const char *path, copy_progress *progress, void *context);
 
-/* Note that a commit has changed this range of home. */
+/* Note that a commit changes this range of the file. */
 void copy_note(struct txn *t, uint64_t offset, uint64_t bytes);
 
 /* Note that a commit has applied a record's words and clears to home. */

@@ -159,18 +159,35 @@ int log_commit(struct txn *t)
         view_evict(t);
         return 0;
     }
-    struct record_runs runs = {ch->runs, k->metadata.items, ch->run_count, k->metadata.count};
+    struct record_runs runs = {ch->runs, k->metadata.items, ch->run_count, k->metadata.count,
+                               t->c->shadow};
     struct sums sums = sums_after(t, w.words, w.counts.words);
     if (error == 0)
         error = log_void_chunks(t);
     if (error == 0)
         error = log_plan(t, &runs);
     if (error == 0)
-        error = log_write(t, &runs, sums);
+        error = log_write(t, &runs, sums, t->c->pointers_base);
     if (error != 0)
         return cannot_write(t, lines, error);
     leave_transaction(t);
     seal_record(t);
     finish(t, &w, &runs, sums);
+    return 0;
+}
+
+int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base)
+{
+    uint64_t root = redo_run(t->root.offset / PM_LINE, 1); /* a record has at least one line */
+    struct record_runs record = {NULL, count > 0 ? runs : &root, 0, max_u64(count, 1), t->c->home};
+    int error = log_plan(t, &record);
+    if (error == 0)
+        error = log_write(t, &record, t->sums, base);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    if (error != 0)
+        return error;
+    log_install(t, &record);
+    t->epoch++;
     return 0;
 }

@@ -70,6 +70,7 @@ const struct engine engine_log = {
     .commit = log_commit,
     .wait = rounds_wait,
     .rollback = view_rollback,
+    .rebase = log_rebase,
     .close = log_engine_close,
     .end = log_engine_end,
 };

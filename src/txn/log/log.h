@@ -124,10 +124,11 @@ void log_untake_chunk(struct txn *t, uint32_t chunk);
 
 /* ---- record.c -------------------------------------------------------------------------------- */
 
-/* The runs of a record: of the view, in home's form, and of the shadow. */
+/* The runs of a record, redo_run() values: of the view, in home's form; and of the shadow, or of home. */
 struct record_runs {
-    const uint64_t *data, *metadata; /* redo_run() values */
+    const uint64_t *data, *metadata;
     uint64_t data_count, metadata_count;
+    const char *metadata_from;
 };
 
 static inline uint64_t record_run(const struct record_runs *r, uint64_t i)
@@ -139,7 +140,7 @@ static inline uint64_t record_run(const struct record_runs *r, uint64_t i)
 int log_plan(struct txn *t, const struct record_runs *runs);
 
 /* Write the planned record. -errno: nothing of it counts, and the next record goes to the same place. */
-int log_write(struct txn *t, const struct record_runs *runs, struct sums sums);
+int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base);
 
 /* The record is the newest: its lines are where it says. */
 void log_install(struct txn *t, const struct record_runs *runs);
@@ -150,6 +151,7 @@ uint64_t log_part_sum(const struct container *c, const struct log_part *part, ui
 /* ---- commit.c, recovery.c -------------------------------------------------------------------- */
 
 int log_commit(struct txn *t);
+int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base);
 
 /* Bring home to the state of the last commit that holds. Then, unless it is read-only, seal the chunks. It
  * sets the epoch to begin with. -1 with a message. */

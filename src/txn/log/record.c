@@ -168,7 +168,7 @@ static struct log_part *build(struct txn *t, const struct planned_part *part, co
         left -= p.count;
         table[r] = redo_run(p.line, p.count);
         for (uint64_t line = p.line; line < p.line + p.count; line++, to += PM_LINE)
-            memcpy(to, p.is_data ? line_in_home_form(t, line, image) : t->c->shadow + line * PM_LINE, PM_LINE);
+            memcpy(to, p.is_data ? line_in_home_form(t, line, image) : runs->metadata_from + line * PM_LINE, PM_LINE);
     }
     return out;
 }
@@ -201,16 +201,19 @@ static void erase(struct txn *t)
     struct log_engine *k = log_engine_of(t);
     static const struct log_part nothing;
     int error = 0;
-    for (uint64_t i = 0; i < k->plan.count && error == 0; i++)
-        error = medium_copy(&t->c->medium, at_place(t, place_in(t, planned(k, i)->chunk, planned(k, i)->line)),
-                            &nothing, sizeof nothing);
+    for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
+        uint64_t place = place_in(t, planned(k, i)->chunk, planned(k, i)->line);
+        if (t->copy)
+            copy_note(t, place * PM_LINE, sizeof nothing);
+        error = medium_copy(&t->c->medium, at_place(t, place), &nothing, sizeof nothing);
+    }
     if (error == 0)
         error = medium_fence(&t->c->medium);
     if (error != 0)
         __atomic_store_n(&t->c->medium.failed, error, __ATOMIC_RELEASE);
 }
 
-int log_write(struct txn *t, const struct record_runs *runs, struct sums sums)
+int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t map_sum = map_sum_after(t, runs);
@@ -219,7 +222,7 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums)
                             .map = map_sum,
                             .sums = sums_word(sums),
                             .generation = (uint32_t)k->generation,
-                            .base = log_base(t->c->pointers_base)};
+                            .base = log_base(base)};
     int error = 0;
     for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
         head.number = (uint32_t)i;

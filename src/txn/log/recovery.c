@@ -247,7 +247,10 @@ static int build_home(struct log_reader *r)
                            " counts on: the medium has lost a part of it, or has an old copy; restore "
                            "the file from a backup",
                            r->newest);
-    t->c->pointers_base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
+    uint64_t base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
+    if (base != t->c->pointers_base && base != t->c->pointers_target)
+        return damaged(t, last->place, "the last commit record is for other addresses than the state page");
+    t->c->pointers_base = base;
     return recovery_take_sums(t, last->part->sums, r->newest, where);
 }
 
