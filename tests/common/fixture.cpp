@@ -44,7 +44,7 @@ pm_options small(unsigned flags)
 
 bool concurrently()
 {
-    return mode() == "stores" ? false : GENERATE(false, true);
+    return stores() ? false : GENERATE(false, true);
 }
 
 Container open(const std::string &path, const pm_options &options)

@@ -1,7 +1,7 @@
 // The one translation unit with Catch2's main: a run of the tests, or one child process of them.
 //
-// Some test cases are for some modes only. Their tags: [undo], [redo] (whichever the tracker),
-// [stores], [faults] (whichever the engine). And [disk]: they mount a file system. Where this user may not,
+// Some test cases are for some modes only. Their tags: [undo], [redo], [log] (whichever the tracker), [home] (undo
+// and redo), [private] (redo and log), [stores], [faults] (whichever the engine). And [disk]: they mount a file system. Where this user may not,
 // they are left out, by name, and the status is SKIPPED if nothing else failed.
 #define CATCH_CONFIG_RUNNER
 #include "common/mounting.hpp"
@@ -17,12 +17,27 @@ static bool has_tag(const Catch::TestCase &test, const std::string &tag)
     return std::count(test.lcaseTags.begin(), test.lcaseTags.end(), tag) > 0;
 }
 
-// Leave out what mounts, if that is not allowed: how many of the test cases without tags `a` and `b`.
-static size_t skip_disks(std::string &chosen, const std::string &a, const std::string &b)
+static std::vector<std::string> tags_of_other_modes()
+{
+    std::vector<std::string> tags = {test::stores() ? "faults" : "stores"};
+    for (const char *engine : {"undo", "redo", "log"})
+        if (engine != test::engine())
+            tags.push_back(engine);
+    if (test::engine() == "log")
+        tags.push_back("home");
+    if (test::engine() == "undo")
+        tags.push_back("private");
+    return tags;
+}
+
+// Leave out what mounts, if that is not allowed: how many of the test cases without these tags.
+static size_t skip_disks(std::string &chosen, const std::vector<std::string> &tags)
 {
     std::vector<std::string> names;
     for (const Catch::TestCase &test : Catch::getRegistryHub().getTestCaseRegistry().getAllTests())
-        if (has_tag(test, "disk") && !has_tag(test, a) && !has_tag(test, b))
+        if (has_tag(test, "disk") && std::none_of(tags.begin(), tags.end(), [&](const std::string &tag) {
+                return has_tag(test, tag);
+            }))
             names.push_back(test.name);
     if (names.empty() || test::may_mount())
         return 0;
@@ -54,10 +69,10 @@ int main(int argc, char **argv)
     std::vector<std::string> &chosen = session.configData().testsOrTags;
     size_t skipped = 0;
     if (status == 0 && chosen.empty()) {
-        const std::string a = test::mode() == "undo" ? "redo" : "undo";
-        const std::string b = test::mode() == "stores" ? "faults" : "stores";
-        chosen.push_back("~[" + a + "]~[" + b + "]");
-        skipped = skip_disks(chosen.back(), a, b);
+        chosen.emplace_back();
+        for (const std::string &tag : tags_of_other_modes())
+            chosen.back() += "~[" + tag + "]";
+        skipped = skip_disks(chosen.back(), tags_of_other_modes());
     }
     if (status == 0)
         status = session.run();

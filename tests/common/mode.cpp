@@ -11,16 +11,31 @@ std::string mode()
     return mode ? mode : "undo";
 }
 
-bool is_log()
+std::string engine_of(const std::string &mode)
 {
-    const char *engine = getenv("LIBPM_TEST_ENGINE");
-    return engine && std::string(engine) == "log";
+    return mode == "undo" ? "undo" : mode.find("log") == 0 ? "log" : "redo";
 }
 
-void set_mode(pm_options &options)
+bool stores_in(const std::string &mode)
 {
-    options.engine = mode() == "undo" ? PM_ENGINE_UNDO : is_log() ? PM_ENGINE_LOG : PM_ENGINE_REDO;
-    options.tracker = mode() == "stores" ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
+    return mode == "stores" || mode == "log.stores";
+}
+
+std::string engine()
+{
+    return engine_of(mode());
+}
+
+bool stores()
+{
+    return stores_in(mode());
+}
+
+void set_mode(pm_options &options, const std::string &mode)
+{
+    const std::string engine = engine_of(mode);
+    options.engine = engine == "undo" ? PM_ENGINE_UNDO : engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
+    options.tracker = stores_in(mode) ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
 }
 
 } // namespace test

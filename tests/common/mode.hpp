@@ -9,13 +9,13 @@
 namespace test
 {
 
-// "undo", "redo" (both with faults), or "stores" (redo, in a program compiled with pmcc). From the
-// environment, LIBPM_TEST_MODE; undo if it has none.
+// "undo", "redo", "log" (all with faults), or "stores" (redo) and "log.stores", in a program compiled with pmcc.
+// From the environment, LIBPM_TEST_MODE; undo if it has none.
 std::string mode();
-// Whether the log engine stands in for redo, in modes redo and stores. From the environment, LIBPM_TEST_ENGINE.
-bool is_log();
 
-void set_mode(pm_options &options);
+std::string engine(); // of the mode
+bool stores();        // the mode's tracker is `stores`
+void set_mode(pm_options &options, const std::string &mode = test::mode());
 
 } // namespace test
 

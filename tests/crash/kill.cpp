@@ -39,7 +39,7 @@ std::string judge(const std::string &path, const Campaign &campaign, crash::Mode
     if (!c)
         return std::string("it does not open: ") + pm_errormsg();
     struct pm_stats stats = test::stats(c.get());
-    if (std::string(stats.engine) != (test::mode() == "undo" ? "undo" : "redo"))
+    if (stats.engine != test::engine())
         return "it is opened by the other engine";
     verdict.recoveries += stats.recovered;
     verdict.pages += stats.recovered_pages;

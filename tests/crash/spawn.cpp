@@ -84,7 +84,7 @@ Outcome run_and_kill(const std::vector<std::string> &arguments, uint64_t commits
 
 std::string suffix()
 {
-    return test::mode() == "stores" ? "_stores" : "";
+    return test::stores() ? "_stores" : "";
 }
 
 uint64_t from_environment(const char *name, uint64_t otherwise)

@@ -15,7 +15,7 @@ constexpr unsigned CONTAINERS_MAX = 1u << (32 - sim::UNIT_BITS);
 // What every command may have.
 void add_common(CLI::App &app, Setup &s)
 {
-    app.add_option("--mode", s.mode)->check(CLI::IsMember({"undo", "redo", "stores"}));
+    app.add_option("--mode", s.mode)->check(CLI::IsMember({"undo", "redo", "stores", "log", "log.stores"}));
     app.add_option("--seed", s.seed)->check(CLI::NonNegativeNumber);
 }
 

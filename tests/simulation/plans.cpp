@@ -15,7 +15,7 @@ constexpr uint64_t ALL = UINT64_MAX;
 constexpr sim::Kind PMEM = sim::Kind::PMEM, FILE_ = sim::Kind::FILE;
 
 struct Line {
-    const char *modes; // one letter each: undo, redo, stores
+    const char *modes; // one letter each: undo, redo, stores. The log engine does what redo does
     sim::Kind medium;
     const char *structure, *profile;
     sim::Plan plan; // transactions, seeds, nested, depth
@@ -25,7 +25,7 @@ struct Line {
     bool moved = false, elsewhere = false, compacted = false, discovered = false;
 };
 
-constexpr const char *modes[] = {"undo", "redo", "stores"};
+constexpr const char *modes[] = {"undo", "redo", "stores", "log", "log.stores"};
 
 const Line lines[] = {
     // Every event, and every event of each recovery.
@@ -98,6 +98,11 @@ bool takes_long(const Line &l)
 
 } // namespace
 
+static char letter(const std::string &mode)
+{
+    return mode == "log" ? 'r' : mode == "log.stores" ? 's' : mode[0];
+}
+
 uint64_t states_demanded(const std::string &mode)
 {
     return mode == "undo" ? 110000 : mode == "redo" ? 50000 : 45000;
@@ -109,7 +114,7 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
         throw std::invalid_argument("no plan called " + name);
     std::vector<Run> runs;
     for (const Line &l : lines) {
-        if (std::string(l.modes).find(mode[0]) == std::string::npos)
+        if (std::string(l.modes).find(letter(mode)) == std::string::npos)
             continue;
         sim::Plan plan = l.plan;
         if (name == "quick") {

@@ -1,5 +1,7 @@
 #include "simulation/subject.hpp"
 
+#include "common/mode.hpp"
+
 #include "sim/random.hpp"
 #include "sim/threads.hpp"
 #include "simulation/reach.hpp"
@@ -38,8 +40,7 @@ Program::Program(const Setup &setup) : setup_(setup)
 {
     options_.size = sizeof options_;
     options_.flags = PM_CREATE;
-    options_.engine = setup.mode == "undo" ? PM_ENGINE_UNDO : PM_ENGINE_REDO;
-    options_.tracker = setup.mode == "stores" ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
+    test::set_mode(options_, setup.mode);
     options_.segment_size = 64 << 10; // boundaries are near, files small
     options_.max_size = 4 << 20;
     options_.concurrent_stores = setup.concurrent;

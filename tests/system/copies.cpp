@@ -98,7 +98,7 @@ struct Fixture {
 
     Fixture()
     {
-        linked::recorded = test::mode() == "stores";
+        linked::recorded = test::stores();
         linked::build(c.get(), 1000);
         REQUIRE_OK(pm_commit(c.get()));
     }
@@ -410,7 +410,7 @@ TEST_CASE_METHOD(Fixture, "on a full disk nothing is left")
 
 CHILD_PROCESS(leaves_a_transaction_open)
 {
-    linked::recorded = test::mode() == "stores";
+    linked::recorded = test::stores();
     pm_options how = Fixture::movable(PM_CREATE);
     pm_container *c = pm_open(arguments[0].c_str(), &how);
     CHILD_REQUIRE(c);

@@ -17,7 +17,7 @@ pm_options how(const std::string &engine, bool create = false)
     pm_options o = test::small(PM_UNSAFE_POWER | (create ? (unsigned)PM_CREATE : 0u));
     o.engine = engine == "undo" ? PM_ENGINE_UNDO : PM_ENGINE_REDO;
     o.tracker = PM_TRACKER_FAULTS;
-    if (engine == "redo" && test::mode() == "stores")
+    if (engine == "redo" && test::stores())
         o.tracker = PM_TRACKER_STORES;
     return o;
 }

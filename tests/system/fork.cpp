@@ -129,7 +129,7 @@ CHILD_PROCESS(creates_one)
 CHILD_PROCESS(forks_while_busy)
 {
     pm_options how = test::small();
-    how.concurrent_stores = test::mode() != "stores";
+    how.concurrent_stores = !test::stores();
     test::Container c = test::open_with_pages(arguments[0], 64, how);
     pm_container *raw = c.get();
     static std::atomic<bool> stop{false};

@@ -56,7 +56,7 @@ CHILD_PROCESS(writes_at_random)
         (std::to_string(most >> 10) + " KiB, " + std::to_string(most_pages) + " pages").c_str());
     CHILD_REQUIRE(test::stats(c).pages_evicted > 10000);
     CHILD_REQUIRE(most_pages * 4096 <= LIMIT);
-    if (test::mode() == "stores") // where each private page may have a page of marks
+    if (test::stores()) // where each private page may have a page of marks
         own += LIMIT;
     CHILD_REQUIRE(most < LIMIT + LIMIT / 2 + own);
     for (uint64_t page = 0; page < pages; page++)

@@ -14,7 +14,7 @@ namespace
 
 pm_options how()
 {
-    web::recorded = test::mode() == "stores";
+    web::recorded = test::stores();
     return test::small(PM_CREATE | PM_MOVABLE | (test::mode() == "undo" ? PM_UNSAFE_POWER : 0));
 }
 

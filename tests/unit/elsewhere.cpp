@@ -36,7 +36,7 @@ struct Fixture {
 
     Fixture()
     {
-        linked::recorded = test::mode() == "stores";
+        linked::recorded = test::stores();
         original = test::open(path, movable(PM_CREATE));
         linked::build(original.get(), 1000);
         REQUIRE_OK(pm_commit(original.get()));
@@ -266,7 +266,7 @@ TEST_CASE_METHOD(Fixture, "a declared pointer to the container that has its own 
     const auto of_original = reinterpret_cast<uintptr_t>(pm_getroot(original.get()));
     REQUIRE_OK(pm_dirty(word, 8));
     *word = of_original;
-    if (test::mode() != "stores") { // there the compiled store makes the word data
+    if (!test::stores()) { // there the compiled store makes the word data
         REQUIRE(pm_commit(c.get()) == -1);
         REQUIRE(errno == EINVAL);
         CHECK(std::string(pm_errormsg()).find("pm_mark_data") != std::string::npos);

@@ -170,7 +170,7 @@ TEST_CASE("random operations agree with a model")
     SECTION("small segments") {}
     SECTION("small segments, concurrent stores")
     {
-        options.concurrent_stores = test::mode() != "stores";
+        options.concurrent_stores = !test::stores();
     }
     SECTION("the largest granularity")
     {

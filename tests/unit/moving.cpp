@@ -29,7 +29,7 @@ struct Fixture {
 
     Fixture()
     {
-        linked::recorded = test::mode() == "stores";
+        linked::recorded = test::stores();
         test::Container c = test::open(path, movable(PM_CREATE));
         linked::build(c.get(), 1000);
         REQUIRE(pm_commit(c.get()) == 0);

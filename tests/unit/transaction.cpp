@@ -153,7 +153,7 @@ TEST_CASE_METHOD(Fixture, "errno survives a store")
     word(60) = 1;
     int after = errno;
     REQUIRE(after == 77);
-    REQUIRE(stats().faults == (test::mode() == "stores" ? 0 : 1));
+    REQUIRE(stats().faults == (test::stores() ? 0 : 1));
 }
 
 TEST_CASE_METHOD(Fixture, "a store across two pages, and stores of all widths")
@@ -177,7 +177,7 @@ TEST_CASE_METHOD(Fixture, "a store across two pages, and stores of all widths")
 TEST_CASE_METHOD(Fixture, "pm_dirty opens pages without a signal")
 {
     char *bytes = static_cast<char *>(pm_getroot(c.get()));
-    bool undo = test::mode() == "undo", faults = test::mode() != "stores";
+    bool undo = test::mode() == "undo", faults = !test::stores();
     uint64_t rounds = stats().rounds;
     REQUIRE_OK(pm_dirty(bytes + 10 * 4096 + 4095, 4096 * 20 + 2));
     struct pm_stats after = stats();
@@ -307,11 +307,11 @@ TEST_CASE_METHOD(Fixture, "pm_stats counts")
     REQUIRE((s.segments_data + s.segments_log + s.segments_free + 1) * 65536 == s.file_bytes);
     REQUIRE(std::string(s.medium) == "pmem");
     REQUIRE(std::string(s.engine) == (test::mode() == "undo" ? "undo" : "redo"));
-    REQUIRE(std::string(s.tracker) == (test::mode() == "stores" ? "stores" : "faults"));
+    REQUIRE(std::string(s.tracker) == (test::stores() ? "stores" : "faults"));
     REQUIRE(s.power_safe);
     word(0) = 1;
     REQUIRE(stats().epoch == s.epoch);
-    REQUIRE(stats().pages_open == (test::mode() != "stores"));
+    REQUIRE(stats().pages_open == (!test::stores()));
     commit();
     REQUIRE(stats().epoch == s.epoch + 1);
     REQUIRE(stats().commits == 1);

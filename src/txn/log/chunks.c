@@ -45,6 +45,7 @@ void log_tables_close(struct txn *t)
         return;
     free(k->stage);
     vector_free(&k->plan);
+    vector_free(&k->stale);
     vector_free(&k->metadata);
     free(k);
     t->own = NULL;

@@ -64,7 +64,8 @@ struct log_engine {
     uint32_t known;            /* chunks of the file that have been seen */
     uint64_t generation;
     char *stage;        /* a part while it is built */
-    struct vector plan; /* struct planned_part */
+    struct vector plan;  /* struct planned_part */
+    struct vector stale; /* likewise: parts of a record that could not be written */
     /* Lines of metadata that a commit logs: redo_run() values, and their number. */
     struct vector metadata;
     uint64_t metadata_lines;

@@ -194,23 +194,36 @@ static int write_part(struct txn *t, const struct planned_part *part, const stru
     return medium_copy(medium, at_place(t, place), built, bytes);
 }
 
-/* A write has failed: no part may join the next record, which has the same epoch. If that fails too, the medium
- * is given up. */
-static void erase(struct txn *t)
+/* A write has failed. Parts that it has left must not join the next record, which has the same epoch. So the next
+ * record erases them first. */
+static int note_stale(struct log_engine *k)
+{
+    for (uint64_t i = 0; i < k->plan.count; i++) {
+        struct planned_part *part = vector_push(&k->stale, sizeof *part);
+        if (!part)
+            return -ENOMEM;
+        *part = *planned(k, i);
+    }
+    return 0;
+}
+
+static int erase_stale(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     static const struct log_part nothing;
     int error = 0;
-    for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
-        uint64_t place = place_in(t, planned(k, i)->chunk, planned(k, i)->line);
+    for (uint64_t i = 0; i < k->stale.count && error == 0; i++) {
+        const struct planned_part *part = (struct planned_part *)k->stale.items + i;
+        uint64_t place = place_in(t, part->chunk, part->line);
         if (t->copy)
             copy_note(t, place * PM_LINE, sizeof nothing);
         error = medium_copy(&t->c->medium, at_place(t, place), &nothing, sizeof nothing);
     }
     if (error == 0)
         error = medium_fence(&t->c->medium);
-    if (error != 0)
-        __atomic_store_n(&t->c->medium.failed, error, __ATOMIC_RELEASE);
+    if (error == 0)
+        k->stale.count = 0;
+    return error;
 }
 
 int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base)
@@ -223,7 +236,8 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, u
                             .sums = sums_word(sums),
                             .generation = (uint32_t)k->generation,
                             .base = log_base(base)};
-    int error = 0;
+    int error = k->stale.count > 0 ? erase_stale(t) : 0;
+    bool begun = error == 0;
     for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
         head.number = (uint32_t)i;
         head.is_last = i + 1 == k->plan.count;
@@ -233,7 +247,8 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, u
         k->map_sum = map_sum;
         return 0;
     }
-    erase(t);
+    if (begun && note_stale(k) != 0) /* no memory to remember them: give the medium up */
+        __atomic_store_n(&t->c->medium.failed, error, __ATOMIC_RELEASE);
     abandon(t);
     return error;
 }
