@@ -62,7 +62,7 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .bytes_fresh = t->bytes_fresh,
         .pages_private = t->pages.private_count,
         .pages_open = t->pages.count,
-        .file_bytes = container_bytes(&c->container),
+        .file_bytes = container_file_bytes(&c->container),
         .recovery_ns = t->recovery.ns,
         .recovered_pages = t->recovery.pages,
         .pointers_moved = c->container.pointers_moved,

@@ -306,7 +306,7 @@ TEST_CASE_METHOD(Fixture, "pm_stats counts")
     REQUIRE(s.segments_data == PAGES / 16 + 1);
     REQUIRE((s.segments_data + s.segments_log + s.segments_free + 1) * 65536 == s.file_bytes);
     REQUIRE(std::string(s.medium) == "pmem");
-    REQUIRE(std::string(s.engine) == (test::mode() == "undo" ? "undo" : "redo"));
+    REQUIRE(std::string(s.engine) == test::engine());
     REQUIRE(std::string(s.tracker) == (test::stores() ? "stores" : "faults"));
     REQUIRE(s.power_safe);
     word(0) = 1;

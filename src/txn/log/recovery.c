@@ -129,8 +129,9 @@ static int compare_parts(const void *a, const void *b)
 /* Whether the record whose parts begin at the i-th is whole. */
 static bool is_whole(const struct log_reader *r, uint64_t i)
 {
+    uint64_t epoch = found(r, i)->part->epoch;
     for (uint32_t number = 0; i < r->parts.count; i++, number++) {
-        if (found(r, i)->part->number != number)
+        if (found(r, i)->part->epoch != epoch || found(r, i)->part->number != number)
             return false;
         if (found(r, i)->part->is_last)
             return true;
