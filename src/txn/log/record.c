@@ -189,8 +189,9 @@ static int write_part(struct txn *t, const struct planned_part *part, const stru
     struct log_part *built = build(t, part, runs, head);
     built->checksum = log_part_sum(t->c, built, place);
     uint64_t bytes = (log_part_head(part->runs) + part->lines) * PM_LINE;
+    uint32_t header = part->line == 1; /* the chunk's is written too */
     if (t->copy)
-        copy_note(t, (uint64_t)(place - (part->line == 1)) * PM_LINE, bytes + PM_LINE);
+        copy_note(t, (uint64_t)(place - header) * PM_LINE, bytes + header * PM_LINE);
     return medium_copy(medium, at_place(t, place), built, bytes);
 }
 
