@@ -17,7 +17,7 @@ static struct pm_space measure(pm_container *c)
     lock_release(&c->allocator.lock);
     struct pm_space space = {.object_bytes = o.object_bytes,
                              .data_bytes = o.segments << c->container.segment_shift,
-                             .file_bytes = container_bytes(&c->container)};
+                             .file_bytes = container_file_bytes(&c->container)};
     if (space.data_bytes > 0)
         space.fragmentation = 1 - (double)space.object_bytes / (double)space.data_bytes;
     return space;

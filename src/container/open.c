@@ -244,7 +244,7 @@ static int make_memory(struct container *c, uint64_t from, uint64_t to)
     return map_file(MAP_HOME_SHARED, c->home + from, to - from, c->home_fd, from, false);
 }
 
-/* Home is memory, and nothing is in it but the words that a new container has. The file is mapped besides. */
+/* Log containers: home is memory, and nothing is in it but the words that a new container has. The file is mapped besides. */
 static int map_log(struct container *c)
 {
     uint64_t bytes = c->chunks * c->chunk_size;
@@ -255,11 +255,14 @@ static int map_log(struct container *c)
     c->private_view = true;
     c->home_fd = descriptor_of_its_own(memfd_create("libpm home", MFD_CLOEXEC));
     int error = c->home_fd < 0 ? -errno : make_memory(c, 0, container_bytes(c));
-    if (error == 0)
-        error = map_file(c->readonly ? MAP_COPY : MAP_HOME_SHARED, c->file, bytes, c->fd, 0, c->synchronous);
-    for (uint32_t i = 0; i < c->meta_segments && error == 0; i++)
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot map room in memory for its contents", c->path);
+    error = map_file(c->readonly ? MAP_COPY : MAP_HOME_SHARED, c->file, bytes, c->fd, 0, c->synchronous);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot map", c->path);
+    for (uint32_t i = 0; i < c->meta_segments; i++)
         home_table(c)[i] = segment_word(SEGMENT_META, 0);
-    return error;
+    return 0;
 }
 
 static int map_one_for_all(struct container *c)
@@ -273,7 +276,8 @@ static int map_one_for_all(struct container *c)
         return -1;
     }
     c->file = c->home;
-    return map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
+    int error = map_file(kind, c->home, container_bytes(c), c->fd, 0, c->synchronous);
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot map", c->path);
 }
 
 static int map_home(struct container *c, const struct container_options *options)
@@ -286,11 +290,8 @@ static int map_home(struct container *c, const struct container_options *options
         return pm__fail_system(-error, "%s: cannot map", c->path);
     c->home_fd = c->fd;
     c->synchronous = !c->readonly && map_is_synchronous(c->fd);
-    error = c->is_log ? map_log(c) : map_one_for_all(c);
-    if (error == -1)
+    if ((c->is_log ? map_log(c) : map_one_for_all(c)) != 0)
         return -1;
-    if (error != 0)
-        return pm__fail_system(-error, "%s: cannot map", c->path);
     c->medium.fd = c->readonly ? -1 : c->fd;
     c->medium.file = c->file;
     uint64_t bytes = c->is_log ? c->chunks * c->chunk_size : container_bytes(c);

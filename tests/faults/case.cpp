@@ -65,8 +65,19 @@ namespace
 {
 
 // Objects in a closed file, as its segment table and bitmaps have them.
+uint64_t objects_of(pm_container *c)
+{
+    uint64_t count = 0;
+    for (const void *p = nullptr; (p = pm_next_object(c, p, nullptr));)
+        count++;
+    return count;
+}
+
+// As the file says, without the library's help; where its log is the home, with it.
 uint64_t objects_in(const std::string &path)
 {
+    if (test::engine() == "log")
+        return objects_of(test::open(path, test::options(PM_READONLY)).get());
     std::string bytes = test::read_file(path);
     const auto *header = reinterpret_cast<const format_header *>(bytes.data());
     const auto *table = reinterpret_cast<const uint64_t *>(bytes.data() + FORMAT_TABLE);

@@ -10,6 +10,7 @@ extern "C" {
 #include <cerrno>
 #include <filesystem>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using test::failed_with;
@@ -50,6 +51,13 @@ int __wrap_madvise(void *address, size_t size, int advice)
     return -1;
 }
 
+// Memory has no name in a directory.
+static bool is_memory(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
 void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
 {
     if (machine.no_memory && (uintptr_t)address >= MARKS_TABLE) {
@@ -62,7 +70,7 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd,
         errno = ENODEV;
         return MAP_FAILED;
     }
-    machine.asynchronous += fd >= 0 && flags & MAP_SHARED && !(flags & MAP_SYNC);
+    machine.asynchronous += fd >= 0 && !is_memory(fd) && flags & MAP_SHARED && !(flags & MAP_SYNC);
     if (machine.dax)
         flags &= ~MAP_SYNC;
     return __real_mmap(address, size, protection, flags, fd, offset);

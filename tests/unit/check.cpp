@@ -80,7 +80,7 @@ uint64_t with_bits(uint64_t word, uint64_t bits)
 
 } // namespace
 
-TEST_CASE_METHOD(Fixture, "pm_check finds words of the state that no seal fits")
+TEST_CASE_METHOD(Fixture, "pm_check finds words of the state that no seal fits", "[home]")
 {
     requires_word(FORMAT_STATE, 1, "a word about epochs is damaged");
     requires_word(FORMAT_MARK, 1, "who has the file open is damaged");
@@ -89,20 +89,20 @@ TEST_CASE_METHOD(Fixture, "pm_check finds words of the state that no seal fits")
     requires_word(table_word(segment_of(SEGMENT_SLAB)), 1, "is damaged");
 }
 
-TEST_CASE_METHOD(Fixture, "pm_check finds a root that is no object, or a smaller one")
+TEST_CASE_METHOD(Fixture, "pm_check finds a root that is no object, or a smaller one", "[home]")
 {
     uint64_t offset = seal_payload(test::read_word(path, ROOT_OFFSET));
     requires_word(ROOT_OFFSET, seal(offset + 16), "the root is no object");
     requires_word(ROOT_SIZE, seal(pm_usable_size(root) + 1), "larger than its object");
 }
 
-TEST_CASE_METHOD(Fixture, "pm_check finds a segment of the log that the log does not have")
+TEST_CASE_METHOD(Fixture, "pm_check finds a segment of the log that the log does not have", "[home]")
 {
     requires_word(table_word(segment_of(SEGMENT_FREE)), segment_log_word(1, 7),
                   "the log's segments are not those of the table");
 }
 
-TEST_CASE_METHOD(Fixture, "pm_check finds words that changed outside any transaction")
+TEST_CASE_METHOD(Fixture, "pm_check finds words that changed outside any transaction", "[home]")
 {
     uint64_t slab = segment_of(SEGMENT_SLAB), bitmap = slab << 16;
     // So that table and bitmap have copies in the shadow.
@@ -114,7 +114,7 @@ TEST_CASE_METHOD(Fixture, "pm_check finds words that changed outside any transac
                   "a bitmap has changed outside any transaction");
 }
 
-TEST_CASE_METHOD(Fixture, "pm_check finds slots beyond a slab, and room that nobody would find")
+TEST_CASE_METHOD(Fixture, "pm_check finds slots beyond a slab, and room that nobody would find", "[home]")
 {
     uint64_t slab = segment_of(SEGMENT_SLAB), bitmap = slab << 16;
     size_t size = pm_usable_size(root);
@@ -145,7 +145,7 @@ TEST_CASE_METHOD(Fixture, "pm_check finds an object on a page that would not be 
 }
 
 // Nothing but a bug does that.
-TEST_CASE_METHOD(Fixture, "pm_check finds states of pages that contradict each other")
+TEST_CASE_METHOD(Fixture, "pm_check finds states of pages that contradict each other", "[home]")
 {
     const uint32_t page = (uint32_t)segment_of(SEGMENT_SLAB) * 16 + 1;
     for (enum contradiction what : {LOGGED_BUT_NOT_LISTED, OPEN_WITHOUT_REASON,
@@ -167,7 +167,7 @@ TEST_CASE_METHOD(Fixture, "pm_check finds headers that were exchanged or destroy
     format_header header;
     memcpy(&header, whole.data(), sizeof header);
     strcpy(header.layout, "another");
-    header.checksum = checksum(&header, offsetof(format_header, checksum), FORMAT_VERSION);
+    header.checksum = checksum(&header, offsetof(format_header, checksum), header.version);
     for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B})
         test::patch_file(path, copy, &header, sizeof header);
     REQUIRE(pm_check(c.get()) == -1);

@@ -69,7 +69,7 @@ void require_goes_on(pm_container *c, uint64_t cells)
 
 } // namespace
 
-TEST_CASE("what is left moves together, and the file becomes smaller")
+TEST_CASE("what is left moves together, and the file becomes smaller", "[home]")
 {
     uint64_t nth = GENERATE(1, 2, 4, 10, 1000);
     test::Directory directory(nth == 10 ? any_parent() : "/dev/shm");
@@ -144,7 +144,7 @@ TEST_CASE("a container that lies elsewhere than its pointers mean")
         test::Container c = test::open(path, how()), copy = test::open(other, how());
         struct pm_compacted done = compact(copy.get());
         REQUIRE(done.segments_freed > 0);
-        REQUIRE(done.after.file_bytes < done.before.file_bytes);
+        REQUIRE((done.after.file_bytes < done.before.file_bytes || test::engine() == "log"));
         web::check(c.get());
         require_goes_on(copy.get(), 1000); /* the file grows again */
     }
@@ -226,7 +226,7 @@ TEST_CASE("what was not committed is, before anything moves")
     REQUIRE(web::root(c.get())->cells == cells);
 }
 
-TEST_CASE("nothing to move")
+TEST_CASE("nothing to move", "[home]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";

@@ -23,7 +23,7 @@ CHILD_PROCESS(leaves_much_to_recover)
     _exit(0);
 }
 
-TEST_CASE("a root at the end of the file is refused, and one in the last word is none")
+TEST_CASE("a root at the end of the file is refused, and one in the last word is none", "[home]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";
@@ -76,7 +76,7 @@ void look_at(const std::string &path)
 
 } // namespace
 
-TEST_CASE("bits flipped at random in a crashed container")
+TEST_CASE("bits flipped at random in a crashed container", "[home]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm", copy = directory / "copy.pm";
@@ -120,7 +120,7 @@ TEST_CASE("bits flipped at random in a crashed container")
     }
 }
 
-TEST_CASE("a slot whose bit is damaged is not given out")
+TEST_CASE("a slot whose bit is damaged is not given out", "[home]")
 {
     constexpr uint64_t SEGMENT = 64 << 10, SIZE = 64, LOST = 3;
     test::Directory directory;

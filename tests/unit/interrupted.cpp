@@ -235,7 +235,7 @@ TEST_CASE("a kill at each step of a recovery")
     }
     SECTION("of a torn commit")
     {
-        test::Ended ended = test::run("commits_and_dies", {path, "20", "commit"});
+        test::Ended ended = test::run("commits_and_dies", {path, test::engine() == "log" ? "1" : "20", "commit"});
         REQUIRE(test::exited(ended.status, 42));
         uint64_t state;
         {

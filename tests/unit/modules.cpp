@@ -589,7 +589,7 @@ TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules opens no
     REQUIRE(test::run("refuses_modules", arguments).output == "open\n");
 }
 
-TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules opens no file with one that is not noted")
+TEST_CASE_METHOD(Fixture, "a program that refuses pointers into modules opens no file with one that is not noted", "[home]")
 {
     uint64_t offset;
     {
@@ -645,7 +645,7 @@ TEST_CASE_METHOD(Fixture, "what becomes of foreign memory says nothing of module
     REQUIRE_OK(pm_check(c.get())); // which knows the module
 }
 
-TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
+TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused", "[home]")
 {
     make("");
     use();
@@ -672,7 +672,7 @@ TEST_CASE_METHOD(Fixture, "a damaged table of modules is refused")
     REQUIRE(test::failed_with(EBADMSG, {"table of modules"}));
 }
 
-TEST_CASE_METHOD(Fixture, "modules may adjoin each other, and not share an address")
+TEST_CASE_METHOD(Fixture, "modules may adjoin each other, and not share an address", "[home]")
 {
     make("");
     use();

@@ -182,7 +182,7 @@ TEST_CASE_METHOD(Fixture, "only a container that every writer vouched for is mov
     linked::require(test::open(third, how).get(), 1000);
 }
 
-TEST_CASE_METHOD(Fixture, "a mapped word where no objects are is left alone")
+TEST_CASE_METHOD(Fixture, "a mapped word where no objects are is left alone", "[home]")
 {
     constexpr uint64_t UNUSED = 40000; // behind the segment table
     uint64_t end = std::filesystem::file_size(copy);
@@ -202,7 +202,7 @@ TEST_CASE_METHOD(Fixture, "a mapped word where no objects are is left alone")
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("where there is no object"));
 }
 
-TEST_CASE_METHOD(Fixture, "a damaged pointer map stops a move before it begins")
+TEST_CASE_METHOD(Fixture, "a damaged pointer map stops a move before it begins", "[home]")
 {
     test::flip_bit(copy, (map_segment() << 16) + GENERATE(0, 65535), 5);
     test::Container a = test::open(path, movable());
@@ -215,7 +215,7 @@ TEST_CASE_METHOD(Fixture, "a damaged pointer map stops a move before it begins")
     linked::require(test::open(copy, movable()).get(), 1000); // at its own addresses
 }
 
-TEST_CASE_METHOD(Fixture, "a pointer map that has lost a sector stops a move before it begins")
+TEST_CASE_METHOD(Fixture, "a pointer map that has lost a sector stops a move before it begins", "[home]")
 {
     constexpr size_t SECTOR = 512;
     const uint64_t map = map_segment() << 16;

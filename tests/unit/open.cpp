@@ -198,7 +198,7 @@ TEST_CASE("a container of another version")
     // In one copy it is damage, and mended.
     test::patch_file(path, FORMAT_HEADER_A + field, &version, sizeof version);
     test::open(path, test::options());
-    REQUIRE((uint32_t)test::read_word(path, FORMAT_HEADER_A + field) == FORMAT_VERSION);
+    REQUIRE(test::read_word(path, FORMAT_HEADER_A + field) == test::read_word(path, FORMAT_HEADER_B + field));
 
     test::patch_file(path, FORMAT_HEADER_A + field, &version, sizeof version);
     test::patch_file(path, FORMAT_HEADER_B + field, &version, sizeof version);
@@ -216,7 +216,7 @@ TEST_CASE("a container for another page size")
     std::string bytes = test::read_file(path);
     memcpy(&header, bytes.data(), sizeof header);
     header.page_size = 16384;
-    header.checksum = checksum(&header, offsetof(format_header, checksum), FORMAT_VERSION);
+    header.checksum = checksum(&header, offsetof(format_header, checksum), header.version);
     test::patch_file(path, FORMAT_HEADER_A, &header, sizeof header);
     test::patch_file(path, FORMAT_HEADER_B, &header, sizeof header);
     require_refused(path, ENOTSUP);
@@ -224,7 +224,7 @@ TEST_CASE("a container for another page size")
     REQUIRE(failed_with(ENOTSUP, {"16384"}));
 }
 
-TEST_CASE("truncated")
+TEST_CASE("truncated", "[home]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm", copy = directory / "copy.pm";
@@ -291,7 +291,7 @@ class FullArena
     ~FullArena() { arena_give_back(arena_base, ARENA_SIZE); }
 };
 
-TEST_CASE("the holes of a sparse copy are filled, for a store into one may meet a full disk")
+TEST_CASE("the holes of a sparse copy are filled, for a store into one may meet a full disk", "[home]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";
@@ -516,11 +516,13 @@ TEST_CASE("options out of range")
     test::Container c = test::open(path, least);
     REQUIRE(pm_malloc(c.get(), 1000));
     REQUIRE_OK(pm_commit(c.get()));
-    REQUIRE_FALSE(pm_malloc(c.get(), 64 << 10));
-    REQUIRE(failed_with(ENOSPC));
+    // The log engine's container has its log beside them.
+    REQUIRE((pm_malloc(c.get(), 64 << 10) != nullptr) == (test::engine() == "log"));
+    if (test::engine() != "log")
+        REQUIRE(failed_with(ENOSPC));
 }
 
-TEST_CASE("a new file has its initial size, and objects fill it before it grows")
+TEST_CASE("a new file has its initial size, and objects fill it before it grows", "[home]")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";

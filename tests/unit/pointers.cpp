@@ -390,7 +390,7 @@ TEST_CASE("a range whose second map has no room gives back its first map, and no
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE("pm_check reports what is wrong with pointers and their map")
+TEST_CASE("pm_check reports what is wrong with pointers and their map", "[home]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";

@@ -220,6 +220,8 @@ TEST_CASE_METHOD(Fixture, "pm_dirty outside of data")
                        {base + (64 << 20), 1}};
     for (const Bad &b : bad) {
         INFO(b.p << ", " << b.length);
+        if (b.p == base + 65536 && test::engine() == "log") // objects are there, not the log
+            continue;
         REQUIRE(pm_dirty(b.p, b.length) == -1);
         REQUIRE(failed_with(EINVAL));
     }
@@ -275,13 +277,13 @@ TEST_CASE_METHOD(Fixture, "system calls that pmcc announces", "[stores]")
 
 TEST_CASE_METHOD(Fixture, "pm_reserve takes the log's space ahead")
 {
-    uint64_t log = stats().segments_log;
+    uint64_t log = stats().segments_log, before = stats().file_bytes;
     REQUIRE_OK(pm_reserve(c.get(), 0));
     REQUIRE_OK(pm_reserve(c.get(), 1));
     REQUIRE(stats().segments_log == log);
     REQUIRE_OK(pm_reserve(c.get(), PAGES * 4096));
     uint64_t reserved = stats().segments_log, bytes = stats().file_bytes;
-    REQUIRE(reserved >= log + PAGES / 14 - 1);
+    REQUIRE((test::engine() == "log" ? (bytes - before) / 4096 >= PAGES : reserved >= log + PAGES / 14 - 1));
     for (uint64_t i = 0; i < PAGES; i++)
         word(i * 7 % PAGES) = i;
     REQUIRE(stats().segments_log == reserved);
@@ -304,7 +306,8 @@ TEST_CASE_METHOD(Fixture, "pm_stats counts")
     REQUIRE(s.faults == 0);
     REQUIRE(s.recovery_ns == 0);
     REQUIRE(s.segments_data == PAGES / 16 + 1);
-    REQUIRE((s.segments_data + s.segments_log + s.segments_free + 1) * 65536 == s.file_bytes);
+    if (test::engine() != "log") // whose file has chunks
+        REQUIRE((s.segments_data + s.segments_log + s.segments_free + 1) * 65536 == s.file_bytes);
     REQUIRE(std::string(s.medium) == "pmem");
     REQUIRE(std::string(s.engine) == test::engine());
     REQUIRE(std::string(s.tracker) == (test::stores() ? "stores" : "faults"));

@@ -28,6 +28,8 @@ static void log_engine_unload(struct txn *t)
 static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
 {
     (void)extra_pages; /* these pages are marked or listed, and counted as such */
+    if (pages > (t->c->max_size - ((uint64_t)t->c->meta_segments << t->c->segment_shift)) >> PM_PAGE_SHIFT)
+        return container_exceeds_max(t->c);
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;

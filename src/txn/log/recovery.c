@@ -178,6 +178,17 @@ static void for_each_line(struct txn *t, const struct found_part *f, line_visito
             visit(t, line++, place++, f->part->epoch);
 }
 
+/* For the report: pages that what was committed since the base has touched, each run by itself. */
+static uint64_t pages_in(const struct log_part *part)
+{
+    const uint64_t *runs = (const uint64_t *)(part + 1);
+    uint64_t pages = 0;
+    for (uint32_t i = 0; i < part->runs; i++)
+        pages += (run_line(runs[i]) + run_count(runs[i]) - 1) / PM_PAGE_LINES -
+                 run_line(runs[i]) / PM_PAGE_LINES + 1;
+    return pages;
+}
+
 static void take_if_newest(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
@@ -199,7 +210,7 @@ static int grow_home(struct txn *t, uint32_t segments)
 {
     uint32_t before = atomic_load(&t->c->segments);
     int error = segments > before ? container_grow_home(t->c, segments - before) : 0;
-    return error == 0 ? 0 : pm__fail_system(-error, "%s: no memory for its contents", t->c->path);
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot map room in memory for its contents", t->c->path);
 }
 
 /* Give home memory for all lines that have a piece. */
@@ -230,6 +241,8 @@ static int build_home(struct log_reader *r)
     for (uint64_t i = 0; i < r->parts.count; i++) {
         k->chunks[found(r, i)->place / chunk_lines(t)].newest = found(r, i)->part->epoch;
         for_each_line(t, found(r, i), log_move_line);
+        if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
+            t->recovery.pages += pages_in(found(r, i)->part);
     }
     k->emptied.count = 0; /* log_chunks_found() makes the list */
     for (uint64_t i = 0; i < r->parts.count; i++)
@@ -317,7 +330,7 @@ static int begin_incarnation(struct log_reader *r)
     if (error == 0)
         error = seal_chunks(r);
     if (error != 0)
-        return pm__fail_system(-error, "%s: cannot seal its log", t->c->path);
+        return pm__fail_system(-error, "%s: cannot write the seals of its log", t->c->path);
     for (uint32_t i = 1; i < t->c->chunks; i++)
         k->chunks[i].end = r->ends[i] > 1 ? r->ends[i] : 0;
     k->generation = r->incarnation;
