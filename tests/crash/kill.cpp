@@ -135,7 +135,7 @@ TEST_CASE("and on an ordinary file", "[crash]")
     require_no_violation(campaign);
 }
 
-TEST_CASE("commits that nobody waited for may be lost, but the last ones only", "[crash][redo]")
+TEST_CASE("commits that nobody waited for may be lost, but the last ones only", "[crash][private]")
 {
     Campaign campaign;
     campaign.structure = "rbtree";
@@ -148,7 +148,7 @@ TEST_CASE("commits that nobody waited for may be lost, but the last ones only", 
     require_no_violation(campaign);
 }
 
-TEST_CASE("this suite notices commits without a record", "[crash][redo]")
+TEST_CASE("this suite notices commits without a record", "[crash][private]")
 {
     Campaign campaign;
     campaign.structure = GENERATE("rbtree", "hashmap");

@@ -177,17 +177,17 @@ TEST_CASE("so they do at the end of commits", "[crash]")
     require_no_violation(pmem_coarse, "rbtree");
 }
 
-TEST_CASE("so they do when records run over several segments", "[crash][redo]")
+TEST_CASE("so they do when records run over several segments", "[crash][private]")
 {
     require_no_violation(pmem_large, "btree");
 }
 
-TEST_CASE("so they do on an ordinary file", "[crash][redo]")
+TEST_CASE("so they do on an ordinary file", "[crash][private]")
 {
     require_no_violation(file, GENERATE("rbtree", "btree", "hashmap"));
 }
 
-TEST_CASE("and so does what was waited for", "[crash][redo]")
+TEST_CASE("and so does what was waited for", "[crash][private]")
 {
     require_no_violation(file_async, "skiplist");
     require_no_violation(file_tight, "btree");
@@ -198,7 +198,7 @@ TEST_CASE("this suite notices commits that do not fence", "[crash]")
     REQUIRE(notices(pmem, WORKER_NO_FENCE));
 }
 
-TEST_CASE("this suite notices commits that do not wait for the file", "[crash][redo]")
+TEST_CASE("this suite notices commits that do not wait for the file", "[crash][private]")
 {
     REQUIRE(notices(file, WORKER_NO_SYNC));
 }

@@ -9,7 +9,7 @@
 
 using test::page_word;
 
-TEST_CASE("pages that are evicted hold nothing that is not durable", "[redo]")
+TEST_CASE("pages that are evicted hold nothing that is not durable", "[private]")
 {
     constexpr uint64_t PAGES = 600, COMMITS = 60, CHANGED = 20, PAGE = 4096;
     test::Directory directory;

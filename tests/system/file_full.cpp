@@ -41,7 +41,7 @@ bool holds(pm_container *c, uint64_t value)
 
 } // namespace
 
-TEST_CASE("a commit that finds the disk full can be tried again", "[redo][disk]")
+TEST_CASE("a commit that finds the disk full can be tried again", "[private][disk]")
 {
     test::Disk disk(64 * MiB);
     std::string path = disk / "c.pm";

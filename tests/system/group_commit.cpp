@@ -22,7 +22,7 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE_METHOD(Fixture, "several commits wait for one fdatasync", "[redo]")
+TEST_CASE_METHOD(Fixture, "several commits wait for one fdatasync", "[private]")
 {
     uint64_t before = syncs();
     pm_ticket tickets[20];
@@ -47,7 +47,7 @@ TEST_CASE_METHOD(Fixture, "several commits wait for one fdatasync", "[redo]")
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE_METHOD(Fixture, "a round has a bounded number of records, even if nobody waits", "[redo]")
+TEST_CASE_METHOD(Fixture, "a round has a bounded number of records, even if nobody waits", "[private]")
 {
     test::Container large = test::open_with_pages(directory / "large.pm", 100, test::options(PM_CREATE));
     const uint64_t before = syncs(), bound = 1024; // ROUND_MAX: R13
@@ -60,7 +60,7 @@ TEST_CASE_METHOD(Fixture, "a round has a bounded number of records, even if nobo
 }
 
 TEST_CASE_METHOD(Fixture, "a commit is one fdatasync, and a transaction that reads is none",
-                 "[redo]")
+                 "[private]")
 {
     for (uint64_t i = 0; i < 10; i++) {
         uint64_t before = syncs();
@@ -108,7 +108,7 @@ CHILD_PROCESS(two_threads_commit)
     _exit(0);
 }
 
-TEST_CASE_METHOD(Fixture, "two threads need fewer fdatasyncs than commits", "[redo]")
+TEST_CASE_METHOD(Fixture, "two threads need fewer fdatasyncs than commits", "[private]")
 {
     c.reset();
     uint64_t commits = 2000, most = 4020; // where a sync is over before the other comes
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(Fixture, "two threads need fewer fdatasyncs than commits", "[re
 }
 
 TEST_CASE_METHOD(Fixture, "a kill amid two threads' waits loses nothing that was waited for",
-                 "[redo]")
+                 "[private]")
 {
     c.reset();
     for (int kill = 0; kill < 10; kill++) {

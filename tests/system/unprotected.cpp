@@ -165,7 +165,7 @@ TEST_CASE("a rollback cannot close a page that is free again", "[undo]")
     require_rollback_fails(c, path, refuses.to_close, ENOMEM);
 }
 
-TEST_CASE("a rollback cannot open a page to restore it", "[redo]")
+TEST_CASE("a rollback cannot open a page to restore it", "[private]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";
@@ -177,7 +177,7 @@ TEST_CASE("a rollback cannot open a page to restore it", "[redo]")
     require_rollback_fails(c, path, refuses.to_open, EACCES);
 }
 
-TEST_CASE("memory that is locked, and cannot be opened to show what is there", "[redo]")
+TEST_CASE("memory that is locked, and cannot be opened to show what is there", "[private]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";

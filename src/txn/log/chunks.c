@@ -45,6 +45,7 @@ void log_tables_close(struct txn *t)
         return;
     free(k->stage);
     vector_free(&k->plan);
+    vector_free(&k->moved);
     vector_free(&k->stale);
     vector_free(&k->metadata);
     free(k);
@@ -67,20 +68,15 @@ void log_chunks_found(struct txn *t)
     k->known = t->c->chunks;
 }
 
-void log_move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
+void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t lines = chunk_lines(t), before = k->map[line];
-    k->map[line] = place;
-    k->chunks[place / lines].live++;
-    if (before == 0)
+    uint32_t chunk = place / chunk_lines(t);
+    if (place == 0 || --k->chunks[chunk].live > 0)
         return;
-    struct chunk *old = &k->chunks[before / lines];
-    if (--old->live > 0)
-        return;
-    old->emptied = epoch;
-    if (before / lines != k->current)
-        push(&k->emptied, before / lines);
+    k->chunks[chunk].emptied = epoch;
+    if (chunk != k->current)
+        push(&k->emptied, chunk);
 }
 
 static int write_word(struct txn *t, uint32_t chunk, uint64_t word)

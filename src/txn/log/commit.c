@@ -115,7 +115,7 @@ static void carry_home(struct txn *t, uint64_t run)
 
 static void finish(struct txn *t, const struct words *w, const struct record_runs *runs, struct sums sums)
 {
-    log_install(t, runs);
+    log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
     t->sums = sums;
     for (uint64_t i = 0; i < runs->data_count; i++)
@@ -187,7 +187,7 @@ int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t bas
         error = medium_fence(&t->c->medium);
     if (error != 0)
         return error;
-    log_install(t, &record);
+    log_install(t);
     t->epoch++;
     return 0;
 }

@@ -53,6 +53,12 @@ struct planned_part {
     uint32_t runs, lines;
 };
 
+/* A line that the record being written moves, and where it was. */
+struct moved_line {
+    uint64_t line;
+    uint32_t from;
+};
+
 struct log_engine {
     uint32_t *map; /* for each line of the container: the line of the file with its newest piece, or 0 */
     uint64_t map_sum;
@@ -65,6 +71,7 @@ struct log_engine {
     uint64_t generation;
     char *stage;        /* a part while it is built */
     struct vector plan;  /* struct planned_part */
+    struct vector moved; /* struct moved_line: the lines of the plan, in its order */
     struct vector stale; /* likewise: parts of a record that could not be written */
     /* Lines of metadata that a commit logs: redo_run() values, and their number. */
     struct vector metadata;
@@ -108,8 +115,8 @@ void log_tables_close(struct txn *t);
 /* After recovery: put each chunk on the list where it belongs. */
 void log_chunks_found(struct txn *t);
 
-/* A line's newest piece is at `place` from now on, as commit `epoch` says. */
-void log_move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch);
+/* No line has its newest piece at `place` any more, as commit `epoch` says. 0: none had. */
+void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch);
 
 /* Void the chunks that nobody needs (L8, L9). The next fence makes them free (L10). -errno */
 int log_void_chunks(struct txn *t);
@@ -140,11 +147,12 @@ static inline uint64_t record_run(const struct record_runs *r, uint64_t i)
 /* Plan where the parts go, with room for all of them (L12). -errno: nothing has changed */
 int log_plan(struct txn *t, const struct record_runs *runs);
 
-/* Write the planned record. -errno: nothing of it counts, and the next record goes to the same place. */
+/* Write the planned record, and bring the map up to date. -errno: nothing of it counts, the map is as it was, and
+ * the next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base);
 
-/* The record is the newest: its lines are where it says. */
-void log_install(struct txn *t, const struct record_runs *runs);
+/* The record counts: count its lines where they are now, and no more where they were. */
+void log_install(struct txn *t);
 
 /* Checksum of a part that stands at `place`. */
 uint64_t log_part_sum(const struct container *c, const struct log_part *part, uint64_t place);

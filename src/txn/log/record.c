@@ -103,44 +103,74 @@ static uint32_t first_place(const struct txn *t, const struct planned_part *part
     return place_in(t, part->chunk, part->line) + (uint32_t)log_part_head(part->runs);
 }
 
-/* The sum over the map when the record counts. */
-static uint64_t map_sum_after(const struct txn *t, const struct record_runs *runs)
+/* Called for each line of the planned record, in its order. -errno ends the walk. */
+typedef int line_visitor(struct txn *t, uint64_t line, uint32_t place);
+
+static int for_each_line(struct txn *t, const struct planned_part *part, const struct record_runs *runs,
+                         line_visitor *visit)
 {
-    const struct log_engine *k = log_engine_of(t);
-    uint64_t sum = k->map_sum, seed = t->c->seed;
-    for (uint64_t i = 0; i < k->plan.count; i++) {
-        const struct planned_part *part = planned(k, i);
-        uint32_t place = first_place(t, part);
-        uint64_t left = part->lines;
-        for (uint32_t r = 0; r < part->runs; r++) {
-            struct piece p = piece_of(part, runs, r, left);
-            left -= p.count;
-            for (uint64_t line = p.line; line < p.line + p.count; line++)
-                sum += log_map_term(seed, line, place++) - log_map_term(seed, line, k->map[line]);
-        }
+    uint32_t place = first_place(t, part);
+    uint64_t left = part->lines;
+    int error = 0;
+    for (uint32_t r = 0; r < part->runs; r++) {
+        struct piece p = piece_of(part, runs, r, left);
+        left -= p.count;
+        for (uint64_t line = p.line; line < p.line + p.count && error == 0; line++)
+            error = visit(t, line, place++);
     }
-    return sum;
+    return error;
 }
 
-void log_install(struct txn *t, const struct record_runs *runs)
+/* The map is ahead of the medium from here on. A line may come twice: two threads may have marked it. */
+static int enter_line(struct txn *t, uint64_t line, uint32_t place)
 {
     struct log_engine *k = log_engine_of(t);
+    struct moved_line *moved = vector_push(&k->moved, sizeof *moved);
+    if (!moved)
+        return -ENOMEM;
+    *moved = (struct moved_line){.line = line, .from = k->map[line]};
+    k->map_sum += log_map_term(t->c->seed, line, place) - log_map_term(t->c->seed, line, moved->from);
+    k->map[line] = place;
+    return 0;
+}
+
+static int enter_lines(struct txn *t, const struct record_runs *runs)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    k->moved.count = 0;
+    for (uint64_t i = 0; i < k->plan.count && error == 0; i++)
+        error = for_each_line(t, planned(k, i), runs, enter_line);
+    return error;
+}
+
+/* The record does not count: the map goes back. */
+static void leave_lines(struct txn *t, uint64_t map_sum)
+{
+    struct log_engine *k = log_engine_of(t);
+    while (k->moved.count > 0) {
+        const struct moved_line *moved = (struct moved_line *)k->moved.items + --k->moved.count;
+        k->map[moved->line] = moved->from;
+    }
+    k->map_sum = map_sum;
+}
+
+void log_install(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    const struct moved_line *moved = k->moved.items;
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
         struct chunk *chunk = &k->chunks[part->chunk];
-        uint32_t place = first_place(t, part), before = k->current;
-        uint64_t left = part->lines;
+        uint32_t before = k->current;
         k->current = part->chunk;
         chunk->newest = t->epoch;
-        chunk->end = place - place_in(t, part->chunk, 0) + part->lines;
+        chunk->end = part->line + (uint32_t)log_part_head(part->runs) + part->lines;
         if (before != 0 && before != k->current && k->chunks[before].live == 0)
             k->emptied.items[k->emptied.count++] = before;
-        for (uint32_t r = 0; r < part->runs; r++) {
-            struct piece p = piece_of(part, runs, r, left);
-            left -= p.count;
-            for (uint64_t line = p.line; line < p.line + p.count; line++)
-                log_move_line(t, line, place++, t->epoch);
-        }
+        chunk->live += part->lines;
+        for (uint32_t n = 0; n < part->lines; n++, moved++)
+            log_leave_place(t, moved->from, t->epoch);
     }
 }
 
@@ -230,24 +260,25 @@ static int erase_stale(struct txn *t)
 int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base)
 {
     struct log_engine *k = log_engine_of(t);
-    uint64_t map_sum = map_sum_after(t, runs);
+    uint64_t map_sum = k->map_sum;
+    int error = enter_lines(t, runs);
     struct log_part head = {.epoch = t->epoch,
                             .fenced = atomic_load(&t->rounds.durable),
-                            .map = map_sum,
+                            .map = k->map_sum,
                             .sums = sums_word(sums),
                             .generation = (uint32_t)k->generation,
                             .base = log_base(base)};
-    int error = k->stale.count > 0 ? erase_stale(t) : 0;
+    if (error == 0 && k->stale.count > 0)
+        error = erase_stale(t);
     bool begun = error == 0;
     for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
         head.number = (uint32_t)i;
         head.is_last = i + 1 == k->plan.count;
         error = write_part(t, planned(k, i), runs, &head);
     }
-    if (error == 0) {
-        k->map_sum = map_sum;
+    if (error == 0)
         return 0;
-    }
+    leave_lines(t, map_sum);
     if (begun && note_stale(k) != 0) /* no memory to remember them: give the medium up */
         __atomic_store_n(&t->c->medium.failed, error, __ATOMIC_RELEASE);
     abandon(t);

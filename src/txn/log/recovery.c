@@ -189,6 +189,14 @@ static uint64_t pages_in(const struct log_part *part)
     return pages;
 }
 
+static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
+{
+    struct log_engine *k = log_engine_of(t);
+    log_leave_place(t, k->map[line], epoch);
+    k->map[line] = place;
+    k->chunks[place / chunk_lines(t)].live++;
+}
+
 static void take_if_newest(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
@@ -240,7 +248,7 @@ static int build_home(struct log_reader *r)
         k->chunks[i].end = r->ends[i];
     for (uint64_t i = 0; i < r->parts.count; i++) {
         k->chunks[found(r, i)->place / chunk_lines(t)].newest = found(r, i)->part->epoch;
-        for_each_line(t, found(r, i), log_move_line);
+        for_each_line(t, found(r, i), move_line);
         if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
