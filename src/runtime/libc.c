@@ -329,6 +329,9 @@ static void announce_message(struct msghdr *m, const struct msghdr *room, ssize_
     announce_vector(m->msg_iov, (int)m->msg_iovlen, got);
 }
 
+/* Announce what a thread has stored to an object that it no longer owns (wrapped.def, "Locks"). */
+#define announce_left(p) announce_lines(p, sizeof *(p))
+
 #define WRAP(result, name, parameters, arguments, type, announcement)                              \
     EXPORT result pm__##name parameters;                                                           \
     EXPORT result pm__##name parameters                                                            \
