@@ -84,7 +84,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                       .tracker = {.stores = stores, .kinds = kinds, .audit = options->audit},
                       .audit_pointers = audit,
                       .looks = audit || (c->vouched && !kinds),
-                      .modules = {.c = c, .journal = &t->journal},
+                      .modules = {.c = c, .journal = &t->journal, .page_lock = &t->lock},
                       .foreign = {.c = c,
                                   .modules = &t->modules,
                                   .policy = options->foreign,
@@ -215,5 +215,7 @@ int txn_rollback(struct txn *t)
     int result = t->engine->rollback(t);
     if (result == 0)
         txn_find_maps(t);
-    return result == 0 && adopted ? modules_load(&t->modules) : result;
+    if (result == 0 && adopted)
+        modules_roll_back(&t->modules);
+    return result;
 }

@@ -385,6 +385,66 @@ TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, an
     REQUIRE_CLEAN(test::run("finds_the_place", {path}));
 }
 
+// arguments: path, "needed" or "unneeded"
+CHILD_PROCESS(has_a_module)
+{
+    test::Container c = test::open(arguments[0], may_move());
+    auto *slots = static_cast<Slot *>(pm_malloc_typed(c.get(), PM_TYPE(Slot, version), 4));
+    CHILD_REQUIRE(slots && pm_setroot(c.get(), slots, 0) == 0);
+    for (size_t i = 0; i < 4; i++)
+        slots[i].version = nullptr;
+    slots[0].version = load(MODULE_1);
+    if (arguments[1] == "needed")
+        slots[1].version = twice; // the program lies elsewhere next time
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    if (arguments[1] == "unneeded")
+        slots[0].version = nullptr;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+// arguments: path, "needed" or "unneeded". The module comes after the container, and a rollback drops one.
+CHILD_PROCESS(rolls_a_module_back)
+{
+    const bool is_needed = arguments[1] == "needed";
+    int local = 0;
+    pm_options how = may_move();
+    how.module_pointers = is_needed ? PM_MODULES_MISSING_OK : PM_MODULES_KEEP;
+    test::Container c = test::open(arguments[0], how);
+    auto *slots = static_cast<Slot *>(pm_getroot(c.get()));
+    CHILD_REQUIRE(!slots[2].version); // so the page has the addresses of this run
+    Version late = load(MODULE_1), adopted = is_needed ? load(MODULE_2) : late;
+    slots[2].version = adopted;
+    slots[3].version = reinterpret_cast<Version>(&local);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EINVAL);
+    CHILD_REQUIRE(strstr(pm_errormsg(), "leads out of the container"));
+    CHILD_REQUIRE(pm_rollback(c.get()) == 0 && !slots[2].version);
+    slots[2].version = late; // in the line of the old pointer
+    CHILD_REQUIRE(pm_commit(c.get()) == 0 && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+// arguments: path, the same
+CHILD_PROCESS(has_the_module_still)
+{
+    Version there = load(MODULE_1);
+    test::Container c = test::open(arguments[0], may_move());
+    const auto *slots = static_cast<const Slot *>(pm_getroot(c.get()));
+    CHILD_REQUIRE(slots[0].version == (arguments[1] == "needed" ? there : nullptr));
+    CHILD_REQUIRE(slots[2].version == there && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "a rollback that drops a module leaves all others where they were")
+{
+    const char *how = GENERATE("unneeded", "needed");
+    INFO(how);
+    for (const char *child : {"has_a_module", "rolls_a_module_back", "has_the_module_still"}) {
+        INFO(child);
+        REQUIRE_CLEAN(test::run(child, {path, how}));
+    }
+}
+
 // arguments: path, "make" or "use", the library with a pointer, all libraries
 CHILD_PROCESS(loads_many)
 {
