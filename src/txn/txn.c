@@ -98,8 +98,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
             (!c->translated || load_translation(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             txn_find_maps(t);
-            c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
-            if (!untouched) {                             /* accesses are served from now on */
+            if (!untouched) { /* accesses are served from now on */
                 c->serve = txn_fault;
                 c->upper = t;
             }

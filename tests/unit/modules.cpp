@@ -385,7 +385,7 @@ TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, an
     REQUIRE_CLEAN(test::run("finds_the_place", {path}));
 }
 
-// arguments: path, "needed" or "unneeded"
+// arguments: path, "needed", "needed alone" or "unneeded"
 CHILD_PROCESS(has_a_module)
 {
     test::Container c = test::open(arguments[0], may_move());
@@ -401,6 +401,39 @@ CHILD_PROCESS(has_a_module)
         slots[0].version = nullptr;
     CHILD_REQUIRE(pm_commit(c.get()) == 0);
     _exit(0);
+}
+
+// arguments: path, a library that is loaded or nothing, flags, module_pointers, errno or 0
+CHILD_PROCESS(opens_or_fails)
+{
+    if (!arguments[1].empty())
+        load(arguments[1]);
+    pm_options how = test::small((unsigned)std::stoul(arguments[2]));
+    how.module_pointers = (enum pm_module_pointers)std::stoi(arguments[3]);
+    test::Container c(pm_open(arguments[0].c_str(), &how));
+    CHILD_REQUIRE(c ? arguments[4] == "0" : std::to_string(errno) == arguments[4]);
+    if (c)
+        test::say(test::stats(c.get()).movable ? "movable" : "not movable");
+    c.reset();
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "an opening that fails leaves the container movable")
+{
+    REQUIRE_CLEAN(test::run("has_a_module", {path, GENERATE("needed", "needed alone")}));
+    const auto open = [&](const char *library, unsigned flags, int modules, int error) {
+        test::Ended ended =
+            test::run("opens_or_fails", {path, library, std::to_string(flags),
+                                         std::to_string(modules), std::to_string(error)});
+        INFO(ended.errors);
+        REQUIRE(test::exited(ended.status));
+        return ended.output;
+    };
+    open("", 0, PM_MODULES_KEEP, ENOEXEC);
+    open(MODULE_1, 0, PM_MODULES_REFUSE, EPERM);
+    REQUIRE(open(MODULE_1, PM_MOVABLE, PM_MODULES_KEEP, 0) == "movable\n");
+    REQUIRE(open(MODULE_1, 0, PM_MODULES_KEEP, 0) == "not movable\n");
+    REQUIRE(open(MODULE_1, PM_MOVABLE, PM_MODULES_KEEP, 0) == "not movable\n");
 }
 
 // arguments: path, "needed" or "unneeded". The module comes after the container, and a rollback drops one.
