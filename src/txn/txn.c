@@ -212,9 +212,22 @@ int txn_rollback(struct txn *t)
 {
     bool adopted = t->modules.region.low < t->modules.region.high;
     int result = t->engine->rollback(t);
+    t->rollback_failed = result != 0;
     if (result == 0)
         txn_find_maps(t);
     if (result == 0 && adopted)
         modules_roll_back(&t->modules);
     return result;
+}
+
+int txn_check_rollback(const struct txn *t)
+{
+    if (!t->rollback_failed)
+        return 0;
+    return pm__fail(
+        ENOTRECOVERABLE,
+        "%s: the last rollback failed, perhaps half-way, so nothing is committed now; call "
+        "pm_rollback() again, or close the container and open it again: either brings back the "
+        "last commit",
+        t->c->path);
 }
