@@ -392,6 +392,9 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  *     EIO      the medium failed: the container is read-only from then on. Close and open it again
  *     EPERM    another SIGSEGV handler has replaced ours, and ours cannot be put back
  *     ESTALE   PM_PATH_ERROR: it is no longer the file at its path; nothing has been committed
+ *     ENOTRECOVERABLE
+ *              pm_rollback(), pm_clear() or pm_compact() failed before, and could not restore the last
+ *              commit. Call pm_rollback() again, or close and open the container
  *     EROFS    a read-only container
  *
  * With `concurrent_stores` other threads may store meanwhile. A store during the commit waits, and
@@ -425,7 +428,9 @@ PM_EXPORT pm_ticket pm_commit_async(pm_container *c);
 PM_EXPORT int pm_wait(pm_ticket ticket);
 
 /**
- * Undo everything since the last commit. Pointers to objects allocated since then become invalid.
+ * Undo everything since the last commit. Pointers to objects allocated since then become invalid. If the
+ * kernel does not let libpm open or close a page, pm_rollback() fails, and the page may not be restored
+ * yet. Then pm_commit() fails until another call has succeeded. pm_close() forgets the transaction, too.
  * Linear in the pages to which the program stored, and in the segments. The next allocation of a size
  * looks for room anew, past every full slab.
  */

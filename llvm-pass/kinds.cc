@@ -102,6 +102,7 @@ class Search
     MaybeOrigin of_operation(Operator &operation, unsigned depth);
     MaybeOrigin of_half(Operator &operation, unsigned depth);
     MaybeOrigin of_narrow(Operator &operation, unsigned depth);
+    Origin of_lanes(iterator_range<User::op_iterator> operands, unsigned depth);
     Origin of_arithmetic(Operator &operation, unsigned depth);
     MaybeOrigin of_alternatives(iterator_range<User::op_iterator> values, unsigned depth);
     Origin of_scaling(Operator &operation, unsigned depth);
@@ -337,12 +338,21 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
     }
 }
 
+/* Whether an intrinsic is an instruction of one kind of processor. Such instructions compute, permute, blend
+ * and load, and the pass does not know which of these. */
+bool is_of_processor(const IntrinsicInst *call)
+{
+    return call && Function::isTargetIntrinsic(call->getIntrinsicID());
+}
+
 /* Whether a value is the result of arithmetic, fabs() included. Results of functions and loads are not. */
 bool is_computed(const Operator &operation)
 {
     auto *instruction = dyn_cast<Instruction>(&operation);
-    bool is_call = isa<CallBase>(&operation) && !isa<IntrinsicInst>(&operation);
-    return !is_call && !(instruction && instruction->mayReadFromMemory());
+    auto *intrinsic = dyn_cast<IntrinsicInst>(&operation);
+    bool is_call = isa<CallBase>(&operation) && (!intrinsic || is_of_processor(intrinsic));
+    return !is_call && !isa<ExtractValueInst>(operation) &&
+           !(instruction && instruction->mayReadFromMemory());
 }
 
 MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
@@ -471,20 +481,38 @@ MaybeOrigin Search::of_narrow(Operator &operation, unsigned depth)
         if (depth == 0) /* copied as it is, whatever its type */
             return Origin{Origin::Loaded, &cast<LoadInst>(operation)};
         return of_load(cast<LoadInst>(operation));
+    case Instruction::And: // these choose between lanes, too
+    case Instruction::Or:
+    case Instruction::Xor:
+        return of_lanes(operation.operands(), depth);
     default:
         auto *call = dyn_cast<IntrinsicInst>(&operation);
-        bool loads = call && (call->getIntrinsicID() == Intrinsic::masked_load ||
-                              call->getIntrinsicID() == Intrinsic::masked_expandload);
-        return loads ? of_load(*call) : Origin{Origin::Data};
+        if (call && call->mayReadFromMemory())
+            return of_load(*call);
+        if (is_of_processor(call))
+            return of_lanes(call->args(), depth);
+        return is_computed(operation) ? Origin{Origin::Data} : Origin{Origin::ByValue};
     }
+}
+
+/* The origin of lanes that come from any of the operands. */
+Origin Search::of_lanes(iterator_range<User::op_iterator> operands, unsigned depth)
+{
+    bool may_lead = any_of(operands, [&](Value *operand) {
+        return operand->getType()->isVectorTy() && may_point(operand, depth + 1);
+    });
+    return {may_lead ? Origin::ByValue : Origin::Data};
 }
 
 MaybeOrigin Search::look(Value *value, unsigned depth)
 {
     Type *type = value->getType(), *scalar = type->getScalarType();
     auto *operation = dyn_cast<Operator>(value);
-    if (operation && is_narrow(type) && depth <= depth_limit)
-        return of_narrow(*operation, depth);
+    if (is_narrow(type) && (operation || !isa<Constant>(value)))
+        return operation && depth <= depth_limit ? of_narrow(*operation, depth)
+                                                 : Origin{Origin::ByValue};
+    if (type->isX86_MMXTy())
+        return Origin{Origin::ByValue};
     if (operation && type->isIntegerTy(32) && depth <= depth_limit)
         return of_half(*operation, depth);
     bool is_word = scalar->isPointerTy() || scalar->isDoubleTy() ||
@@ -513,8 +541,7 @@ Origin origin_of(Value *value)
 {
     Origin origin = Search().of(value);
     /* libpm can tell the kinds of loaded words only if as many words are stored as were loaded. */
-    if (origin.load &&
-        words_of(origin.load->getType()) != words_of(value->getType()))
+    if (origin.load && words_of(origin.load->getType()) != words_of(value->getType()))
         return {Origin::ByValue};
     return origin;
 }
@@ -568,8 +595,8 @@ Origin::Kind kind_of_type(const Type *type)
     const Type *scalar = type->getScalarType();
     if (scalar->isPointerTy())
         return Origin::Pointer;
-    return scalar->isIntegerTy() && scalar->getIntegerBitWidth() >= 64 ? Origin::ByValue
-                                                                       : Origin::Data;
+    bool is_word = scalar->isIntegerTy() && scalar->getIntegerBitWidth() >= 64;
+    return is_word || is_narrow(type) ? Origin::ByValue : Origin::Data;
 }
 
 } // namespace pmcc

@@ -13,6 +13,9 @@
  *     a loaded pointer whose type strict aliasing does not know                      as the loaded word
  *     arguments, results, loaded doubles, other changes of a pointer                 by its value
  *     shifts, quotients and small multiples of what may be part of a pointer         by its value
+ *     vectors of narrower lanes that are copied, passed or returned; what bitwise
+ *     operations and instructions of the processor make of them; doubles that such
+ *     instructions yield                                                             by its value
  *     mixtures of the above                                                          by its value
  *     numbers of less than 8 bytes, put together by shifts and bitwise operations,
  *     if each may be a piece of a pointer                                            Pieced

@@ -2,7 +2,7 @@
  * The table of modules. modules_load() checks each entry's seals, its range, and L1, and then looks for the
  * module in this process. modules_adopt() adds a module, which takes an entry of the table. Entries are
  * journaled words. So an entry becomes durable with the commit that found the first pointer, and a rollback
- * removes it.
+ * removes it: modules_roll_back().
  *
  * A `translated` container gives a module that is not loaded an address that no processor takes. So its
  * pointers stay apart from all others. There are at most 30 entries, and each search looks at all of them.
@@ -117,6 +117,30 @@ int modules_load(struct modules *m)
     return 0;
 }
 
+/* Change entry `i`, while the handler may be reading it. */
+static void set(struct modules *m, uint32_t i, struct module module)
+{
+    sigset_t saved;
+    lock_acquire_masked(m->page_lock, &saved);
+    m->module[i] = module;
+    m->end = (uint32_t)max_u64(m->end, i + 1);
+    lock_release_masked(m->page_lock, &saved);
+}
+
+static bool is_committed(const struct modules *m, uint32_t i)
+{
+    const struct format_module *e = entry(m, i);
+    const struct module *k = &m->module[i];
+    return k->id == seal_payload(e->id) && k->home == seal_payload(e->base);
+}
+
+void modules_roll_back(struct modules *m)
+{
+    for (uint32_t i = 0; i < m->end; i++)
+        if (m->module[i].size > 0 && !is_committed(m, i))
+            set(m, i, (struct module){.size = 0});
+}
+
 void modules_give_up(struct modules *m, uint32_t module)
 {
     m->unused[module] = m->module[module].id;
@@ -215,9 +239,9 @@ static void record(struct modules *m, uint32_t at, uint64_t home, uint64_t value
         if (m->unused[i] && m->module[i].size == 0)
             put_entry(m, i, &(struct format_module){.id = 0});
     put_entry(m, at, &e);
-    m->module[at] = (struct module){
-        .id = l->id, .home = home, .size = l->size, .view = l->start, .loaded = true};
-    m->end = (uint32_t)max_u64(m->end, at + 1);
+    set(m, at,
+        (struct module){
+            .id = l->id, .home = home, .size = l->size, .view = l->start, .loaded = true});
 }
 
 /* True if the table has this module, and it is still where the table found it. */

@@ -13,11 +13,14 @@
  *  L1  No two modules of the table have home addresses in common.
  *  L2  In a container that is not `translated`, loaded modules lie where home says. In a `translated`
  *      container pointers into a module that is not loaded are addresses that nothing can have.
+ *  L3  Where a module lies is decided once: when the container is opened, or when the module is adopted. A
+ *      module that the program loads later is adopted anew, even if the table has it.
  */
 #ifndef PM_ADDRESS_MODULES_H
 #define PM_ADDRESS_MODULES_H
 
 #include "address/loaded.h"
+#include "base/lock.h"
 #include "words/journal.h"
 
 struct module {
@@ -32,6 +35,9 @@ struct modules {
     struct container *c;
     struct journal *journal; /* of `region` */
     struct journal_region region;
+    /* The fault handler reads `module` and `end` under this lock. After pm_open() they change only under
+     * this lock and the journal's. */
+    struct lock *page_lock;
     struct module module[FORMAT_MODULES_MAX];
     uint32_t end;   /* end of the entries in use */
     uint64_t above; /* in this process all modules, loaded or not, lie above this */
@@ -46,6 +52,11 @@ struct modules {
 /* Read the table as the last commit left it, and find its modules in this process. If the table is
  * damaged, -1 with a message. */
 int modules_load(struct modules *m);
+
+/* The open transaction has been rolled back. Forget the modules that it adopted. All others stay where they
+ * were when the container was opened, because the view's pointers mean these addresses. The caller holds
+ * the journal's lock. */
+void modules_roll_back(struct modules *m);
 
 /* True if a module is not where home's pointers mean it to be. Also true if another module is there,
  * because pointers into the two could not be told apart. */

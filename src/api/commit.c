@@ -8,6 +8,7 @@
  *    discovery_redirect       lead all pointers to the copies
  *    exclusions_hide          excluded fields hold NULL for a while
  *      allocator_begin_commit   which pages live or die?                           allocator/
+ *      txn_check_rollback       no rollback has stopped half-way                   txn/
  *      track_map_pointers       which words are pointers?                          track/
  *      track_check_pointers     does a pointer lead out?
  *        txn_begin_commit         stores wait from here on                         txn/
@@ -67,7 +68,9 @@ static int commit_stores(struct txn *t)
 int api_commit_transaction(pm_container *c, uint64_t *epoch)
 {
     allocator_begin_commit(&c->allocator);
-    int result = track_map_pointers(&c->txn);
+    int result = txn_check_rollback(&c->txn);
+    if (result == 0)
+        result = track_map_pointers(&c->txn);
     if (result == 0)
         result = track_check_pointers(&c->txn);
     if (result == 0)

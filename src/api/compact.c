@@ -105,6 +105,7 @@ static int compact_hiding(struct follower *f, struct pm_compacted *done)
 ROOTS_ENTRY int pm_compact(pm_container *c, pm_moved *moved, void *context,
                            struct pm_compacted *result)
 {
+    DEFER_CANCELLATION;
     UNCANCELLED; /* `moved` may have a cancellation point */
     if (api_enter_writing(c) != 0 || check(c, result) != 0 || api_commit(c, roots_caller()) != 0)
         return -1;

@@ -7,7 +7,8 @@
  *   3  txn_open() recovers, and maps the rest.
  *   4  allocator_open() builds the lists of slabs. Then the table of modules is judged: a module that is
  *      missing or refused may fail the opening.
- *   5  discovery_open() follows, if the program asked for it.
+ *   5  pointers_note_immovable() comes last, because it is for good.
+ *   6  discovery_open() follows, if the program asked for it. It cannot fail.
  *
  * Only step 3 tells whether a module lies elsewhere than the pointers mean. Then all layers are closed
  * again, and the container is opened as a translated one.
@@ -221,6 +222,19 @@ static bool must_be_translated(pm_container *c)
     return modules_are_displaced(&c->txn.modules) && !c->container.translated;
 }
 
+/* All layers are open. Judge the modules, and make final what is to be final. */
+static int finish(pm_container *c, const struct pm_options *options)
+{
+    give_up_modules(c);
+    if (refuse_modules(c) != 0)
+        return -1;
+    if (must_be_translated(c))
+        return 0; /* it will be opened again, which may fail */
+    if (options->module_pointers != PM_MODULES_MISSING_OK && demand_modules(c) != 0)
+        return -1;
+    return pointers_note_immovable(&c->container);
+}
+
 /*
  * Reserve space for the tables of all layers:
  *  - for each page redo needs some 2.8 KiB, most of it for the lines, and undo 0.3 KiB
@@ -250,11 +264,8 @@ static int open_layers(pm_container *c, const char *path, const struct pm_option
         (how.engine->in_place || opening->readonly || container_make_private(&c->container) == 0) &&
         txn_open(&c->txn, &c->container, &how) == 0) {
         bool allocator = allocator_open(&c->allocator, &c->txn) == 0;
-        if (allocator)
-            give_up_modules(c);
-        bool missing_ok = options->module_pointers == PM_MODULES_MISSING_OK;
-        if (allocator && refuse_modules(c) == 0 &&
-            (must_be_translated(c) || missing_ok || demand_modules(c) == 0)) {
+        if (allocator && finish(c, options) == 0) {
+            c->container.medium.counts = (struct medium_counts){0}; /* statistics begin here */
             if (options->flags & PM_DISCOVER)
                 discovery_open(&c->discovery, &c->allocator, options->flags & PM_VOUCHED,
                                options->freed_pointers == PM_FREED_ERROR);

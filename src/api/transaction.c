@@ -18,6 +18,16 @@ int pm_rollback(pm_container *c)
     return 0;
 }
 
+/* Under `stores` the caller holds the allocator's lock. Otherwise another thread's commit might clear the
+ * list of marks between a line's entry and its byte (T1). No later store to the line would be seen. */
+static int announce(pm_container *c, uint64_t offset, uint64_t bytes)
+{
+    int error = track_dirty(&c->txn, offset, bytes);
+    if (error == 0)
+        track_mark_foreign(&c->txn, offset, bytes);
+    return error;
+}
+
 int pm_dirty(const void *ptr, size_t len)
 {
     DEFER_CANCELLATION;
@@ -36,12 +46,16 @@ int pm_dirty(const void *ptr, size_t len)
         if (!segments_page_is_data(&c->txn, page))
             return pm__fail_at(c->container.path, (uint64_t)page << PM_PAGE_SHIFT, EINVAL,
                                "not in an allocated object");
-    int error = track_dirty(&c->txn, offset, len);
-    if (error != 0)
-        return container_fail_at(&c->container, offset, -error,
-                                 "cannot log or open %u pages for stores", last - first + 1);
-    track_mark_foreign(&c->txn, offset, len);
-    return 0;
+    bool marks = c->txn.tracker.stores;
+    if (marks)
+        lock_acquire(&c->allocator.lock);
+    int error = announce(c, offset, len);
+    if (marks)
+        lock_release(&c->allocator.lock);
+    return error == 0
+               ? 0
+               : container_fail_at(&c->container, offset, -error,
+                                   "cannot log or open %u pages for stores", last - first + 1);
 }
 
 int pm_setroot(pm_container *c, void *ptr, size_t size)

@@ -8,7 +8,8 @@
  * neither a descriptor nor a mapping is left. */
 int file_lock(int fd, const char *path, bool readonly);
 
-/* At close: if munmap(2) failed to remove a mapping, the mapping would keep the lock. */
+/* At close: a mapping that munmap(2) failed to remove would keep the lock, and so would the descriptor of a
+ * child of fork(2). */
 void file_unlock(int fd);
 
 /* Whether `path` still names the file open at `fd`: it may have been deleted before the lock. */

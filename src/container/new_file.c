@@ -153,11 +153,17 @@ int new_file_publish(struct new_file *file, const char *path)
     return directory_sync(path, directory);
 }
 
+void new_file_close(struct new_file *file)
+{
+    file_unlock(file->fd);
+    close(file->fd);
+}
+
 void new_file_discard(struct new_file *file)
 {
     int error = errno;
     if (file->name[0])
         unlink(file->name);
-    close(file->fd);
+    new_file_close(file);
     errno = error;
 }

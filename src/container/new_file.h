@@ -27,6 +27,10 @@ int new_file_open(struct new_file *file, const char *path, mode_t mode);
  */
 int new_file_publish(struct new_file *file, const char *path);
 
+/* Close the descriptor of a published file, and drop its lock. A child of fork(2) may still have the
+ * descriptor, and would keep the lock. */
+void new_file_close(struct new_file *file);
+
 /* Close the descriptor of a file that has not been published, and remove it. errno stays. */
 void new_file_discard(struct new_file *file);
 

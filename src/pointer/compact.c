@@ -186,12 +186,13 @@ static int prepare(struct step *s, uint32_t most)
     return result;
 }
 
-/* -1 with errno as it was. */
+/* -1 with errno as it was. If the rollback fails, -1 with its errno and message, and no commit succeeds
+ * until a rollback does. */
 static int undo(struct allocator *a)
 {
     int error = errno;
-    (void)allocator_rollback(a); /* if the medium failed, nothing more will be committed */
-    errno = error;
+    if (allocator_rollback(a) == 0)
+        errno = error;
     return -1;
 }
 
@@ -235,9 +236,11 @@ static uint64_t bytes_moved(const struct step *s)
     return bytes;
 }
 
-/* Void the log, and cut the file off where it can end. */
+/* Void the log, and cut the file off where it can end. Not if a step could not be undone: errno stays. */
 static int shrink(struct allocator *a)
 {
+    if (a->t->rollback_failed)
+        return -1;
     lock_acquire(&a->lock);
     int result = txn_shrink(a->t);
     lock_release(&a->lock);

@@ -46,7 +46,8 @@ struct compact_report {
 /*
  * Compact a container of which all pointers are mapped. Nothing has changed since the last commit, and it
  * is durable. Nobody else uses the container. `*report` says what has been done, even if the call fails
- * with -1 and a message. After a failure the open transaction is empty.
+ * with -1 and a message. After a failure the open transaction is empty. If it is
+ * not, because the rollback failed too, nobody can commit it: txn_check_rollback().
  */
 int pointers_compact(struct allocator *a, const struct compact_caller *caller,
                      struct compact_report *report);

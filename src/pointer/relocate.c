@@ -223,6 +223,11 @@ int pointers_relocate(struct txn *t)
         if (relocate(t) != 0)
             return -1;
     }
+    return 0;
+}
+
+int pointers_note_immovable(struct container *c)
+{
     if (c->movable == MOVABLE_NEVER || c->vouched || c->readonly)
         return 0;
     /* Again, even if another opening has said so: V2. */

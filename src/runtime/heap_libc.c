@@ -10,6 +10,7 @@
 #include "runtime/announce.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -103,35 +104,54 @@ EXPORT int pm__asprintf(char **result, const char *format, ...)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Make room for at least two more characters. The line may be anyone's memory. */
-static bool grow(char **line, size_t *size)
+/* A line that is being read. The line may be anyone's memory. */
+struct reading {
+    char **line;
+    size_t *size;
+    FILE *file;
+    size_t stored; /* bytes of the line */
+};
+
+/* Make room for at least two more characters. The old memory may stay in use, or be freed: so what was
+ * stored there is announced first. */
+static bool grow(struct reading *r)
 {
-    size_t bytes = *line && *size >= LINE_ROOM / 2 ? 2 * *size : LINE_ROOM;
-    char *p = pm__realloc(*line, bytes);
+    announce(*r->line, r->stored);
+    size_t bytes = *r->line && *r->size >= LINE_ROOM / 2 ? 2 * *r->size : LINE_ROOM;
+    char *p = pm__realloc(*r->line, bytes);
     if (!p)
         return false;
-    set_pointer(line, p);
-    announce_object(size);
-    *size = bytes;
+    set_pointer(r->line, p);
+    announce_object(r->size);
+    *r->size = bytes;
     return true;
 }
 
-/* The number of characters; -1 at the end of input, or without memory. */
-static ssize_t read_until(char **line, size_t *size, int end, FILE *file)
+/* The number of characters; -1 at the end of input, or without memory. Like glibc, it leaves the line alone
+ * if there is no more input. */
+static ssize_t read_until(struct reading *r, int end)
 {
-    size_t used = 0;
-    if ((!*line || *size < 2) && !grow(line, size))
+    if ((!*r->line || *r->size == 0) && !grow(r))
         return -1;
-    for (int c; (c = getc_unlocked(file)) != EOF;) {
-        if (used + 2 > *size && !grow(line, size))
+    for (int c; (c = getc_unlocked(r->file)) != EOF;) {
+        if (r->stored + 2 > *r->size && !grow(r))
             return -1;
-        (*line)[used++] = (char)c;
+        (*r->line)[r->stored++] = (char)c;
         if (c == end)
             break;
     }
-    (*line)[used] = 0;
-    announce(*line, used + 1);
-    return used ? (ssize_t)used : -1;
+    if (r->stored == 0)
+        return -1;
+    (*r->line)[r->stored++] = 0;
+    return (ssize_t)r->stored - 1;
+}
+
+/* This also runs if reading waits, and the thread is cancelled. */
+static void end_reading(void *reading)
+{
+    struct reading *r = reading;
+    announce(*r->line, r->stored);
+    funlockfile(r->file);
 }
 
 EXPORT ssize_t pm__getdelim(char **line, size_t *size, int end, FILE *file)
@@ -140,9 +160,12 @@ EXPORT ssize_t pm__getdelim(char **line, size_t *size, int end, FILE *file)
         errno = EINVAL;
         return -1;
     }
+    struct reading r = {line, size, file, 0};
+    ssize_t length;
     flockfile(file);
-    ssize_t length = read_until(line, size, end, file);
-    funlockfile(file);
+    pthread_cleanup_push(end_reading, &r);
+    length = read_until(&r, end);
+    pthread_cleanup_pop(true);
     return length;
 }
 

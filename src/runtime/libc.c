@@ -14,6 +14,7 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/filter.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -193,7 +194,8 @@ static void announce_elements(void *array, size_t n, size_t size)
     const size_t step = sizeof(uint64_t);
     if (!in_arena(array) || n == 0 || size == 0)
         return;
-    if ((uintptr_t)array % step || size % step) { /* no pointers, or pointers that the map cannot hold */
+    if ((uintptr_t)array % step ||
+        size % step) { /* no pointers, or pointers that the map cannot hold */
         announce(array, n * size);
         return;
     }
@@ -265,11 +267,33 @@ static void announce_vector(const struct iovec *v, int n, ssize_t got)
         announce_got(v[i].iov_base, v[i].iov_len, got);
 }
 
-static void announce_address(void *from, socklen_t *length)
+/*
+ * Lengths that go both ways. Before the call `*length` is the room. After it, `*length` is the length of the
+ * whole answer, although the kernel stores only what there is room for. So the caller keeps the room.
+ * A length has units of `unit` bytes.
+ */
+static size_t announce_room(void *p, socklen_t *length, size_t unit)
 {
     announce_object(length);
-    if (from && length)
-        announce(from, *length);
+    size_t room = p && length && *length <= INT_MAX ? *length * unit : 0;
+    announce_lines(p, room);
+    return room;
+}
+
+/* A call that failed has stored no answer. */
+static void announce_answer(void *p, size_t room, socklen_t *length, size_t unit, int64_t result)
+{
+    if (result < 0)
+        return;
+    announce_object(length);
+    if (room)
+        announce_got(p, room, (ssize_t)(*length * unit));
+}
+
+/* The length of a packet filter is a number of instructions. The length of other options is in bytes. */
+static size_t option_unit(int level, int name)
+{
+    return level == SOL_SOCKET && name == SO_GET_FILTER ? sizeof(struct sock_filter) : 1;
 }
 
 /* The kernel stores as many bits as the call asks for, in whole words. */
@@ -281,14 +305,32 @@ static void announce_sets(int n, fd_set *r, fd_set *w, fd_set *e)
     announce(e, bytes);
 }
 
-static void announce_message(struct msghdr *m)
+/* Returns the message as it is before the call, with its rooms. */
+static struct msghdr announce_message_room(struct msghdr *m)
 {
     announce_object(&m->msg_namelen);
     announce_object(&m->msg_controllen);
     announce_object(&m->msg_flags);
-    announce(m->msg_name, m->msg_namelen);
-    announce(m->msg_control, m->msg_controllen);
+    announce_lines(m->msg_name, m->msg_name ? m->msg_namelen : 0);
+    announce_lines(m->msg_control, m->msg_control ? m->msg_controllen : 0);
+    announce_vector_lines(m->msg_iov, (int)m->msg_iovlen);
+    return *m;
 }
+
+static void announce_message(struct msghdr *m, const struct msghdr *room, ssize_t got)
+{
+    if (got < 0)
+        return;
+    announce_object(&m->msg_namelen);
+    announce_object(&m->msg_controllen);
+    announce_object(&m->msg_flags);
+    announce_got(m->msg_name, room->msg_namelen, m->msg_namelen);
+    announce_got(m->msg_control, room->msg_controllen, (ssize_t)m->msg_controllen);
+    announce_vector(m->msg_iov, (int)m->msg_iovlen, got);
+}
+
+/* Announce what a thread has stored to an object that it no longer owns (wrapped.def, "Locks"). */
+#define announce_left(p) announce_lines(p, sizeof *(p))
 
 #define WRAP(result, name, parameters, arguments, type, announcement)                              \
     EXPORT result pm__##name parameters;                                                           \

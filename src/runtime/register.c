@@ -5,8 +5,6 @@
  */
 #include "runtime/heap.h"
 
-#include <stdlib.h>
-
 /* The linker defines these names for the sections. Weak, because there may be no such section. */
 #define TABLE_END extern __attribute__((weak, visibility("hidden")))
 TABLE_END const struct pm__global __start_pm_globals[], __stop_pm_globals[];
@@ -24,8 +22,9 @@ __attribute__((
     visibility("hidden"))) extern const char pm__registered__link_with_libpm_discover_or_use_pmcc;
 const char pm__registered__link_with_libpm_discover_or_use_pmcc = 0;
 
-/* This reference makes the linker take interpose.c too. */
-__attribute__((used)) static void (*const interposed)(void *) = free;
+/* This reference makes the linker take interpose.c too, even if a library has a free() of its own. */
+extern __attribute__((visibility("hidden"))) const char pm__interposed;
+__attribute__((used)) static const char *const interposed = &pm__interposed;
 
 /* 101: before the program's constructors and after its destructors, because these may allocate and
  * commit. */

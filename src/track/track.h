@@ -25,7 +25,10 @@ enum mark_time {
     MARK_WHENEVER, /* some perhaps before the mark, in this transaction */
 };
 
-/* Mark a line of the file as stored to. Thread-safe, signal-safe. */
+/* Mark a line of the file as stored to. Thread-safe, signal-safe. But no commit, rollback or clear of the
+ * container may run meanwhile, for it clears the list of marks. Compiled code has the program's word. Where
+ * the program may commit in another thread, the caller holds the allocator's lock: pm_dirty() and its kin.
+ * The same is true of all functions here and in kinds.c. */
 void track_mark(struct txn *t, uint64_t line, enum mark_time when);
 
 /* Mark all lines of a range. */

@@ -21,7 +21,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define CHUNK      (UINT64_C(1) << 20) /* bytes from one call of `progress` to the next */
 #define FEW        256u                /* the pause begins when at most this many pages changed, */
@@ -366,7 +365,7 @@ static int make(struct job *j)
     if (open_file(j) != 0)
         return -1;
     if (copy(j) == 0 && tell(j, UINT64_MAX) == 0 && new_file_publish(&j->file, j->path) == 0) {
-        close(j->file.fd);
+        new_file_close(&j->file);
         return 0;
     }
     new_file_discard(&j->file);

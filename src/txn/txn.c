@@ -84,7 +84,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
                       .tracker = {.stores = stores, .kinds = kinds, .audit = options->audit},
                       .audit_pointers = audit,
                       .looks = audit || (c->vouched && !kinds),
-                      .modules = {.c = c, .journal = &t->journal},
+                      .modules = {.c = c, .journal = &t->journal, .page_lock = &t->lock},
                       .foreign = {.c = c,
                                   .modules = &t->modules,
                                   .policy = options->foreign,
@@ -98,8 +98,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
             (!c->translated || load_translation(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             txn_find_maps(t);
-            c->medium.counts = (struct medium_counts){0}; /* statistics begin when open returns */
-            if (!untouched) {                             /* accesses are served from now on */
+            if (!untouched) { /* accesses are served from now on */
                 c->serve = txn_fault;
                 c->upper = t;
             }
@@ -218,7 +217,22 @@ int txn_rollback(struct txn *t)
 {
     bool adopted = t->modules.region.low < t->modules.region.high;
     int result = t->engine->rollback(t);
+    t->rollback_failed = result != 0;
     if (result == 0)
         txn_find_maps(t);
-    return result == 0 && adopted ? modules_load(&t->modules) : result;
+    if (result == 0 && adopted)
+        modules_roll_back(&t->modules);
+    return result;
+}
+
+int txn_check_rollback(const struct txn *t)
+{
+    if (!t->rollback_failed)
+        return 0;
+    return pm__fail(
+        ENOTRECOVERABLE,
+        "%s: the last rollback failed, perhaps half-way, so nothing is committed now; call "
+        "pm_rollback() again, or close the container and open it again: either brings back the "
+        "last commit",
+        t->c->path);
 }

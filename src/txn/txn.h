@@ -131,6 +131,7 @@ struct txn {
     uint64_t epoch;   /* of the open transaction */
     bool reserved;    /* txn_reserve() counted pages: until commit, log no page without a store */
     bool concurrent;  /* threads may store during commit */
+    bool rollback_failed; /* perhaps half-way: no commit until a rollback succeeds */
     bool audit_pointers; /* a commit warns of words that may be pointers out of the container */
     bool looks;          /* a commit looks at the pointers of changed pages, for either reason */
     struct tracker tracker;
@@ -274,7 +275,12 @@ int txn_wait(struct txn *t, uint64_t epoch);
 /* 0, or -1 with EIO: the medium failed, and nothing more may be written. */
 int txn_check_medium(struct txn *t);
 
+/* -1 with a message: a part of the view may have been restored. Another call goes on. */
 int txn_rollback(struct txn *t);
+
+/* 0, or -1 with ENOTRECOVERABLE: the last rollback failed, so the transaction must not be committed. The
+ * allocator's lock is held. */
+int txn_check_rollback(const struct txn *t);
 
 /* Open the pages of [offset, offset + bytes) of the file for stores. -errno: no page was opened. */
 int txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);

@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -20,6 +23,7 @@
 #define ROOM 256
 
 int __xpg_strerror_r(int, char *, size_t);
+ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
 
 struct field {
     union {
@@ -30,7 +34,25 @@ struct field {
     char rest[ROOM];
 };
 
-enum { TIME, NO_TIME, WIDE_TIME, TRANSFORMED, WIDE_TRANSFORMED, HOST, MESSAGE, FIELDS };
+enum {
+    TIME,
+    NO_TIME,
+    WIDE_TIME,
+    TRANSFORMED,
+    WIDE_TRANSFORMED,
+    HOST,
+    MESSAGE,
+    EVENTS,
+    OPTION,
+    CONTROL,
+    TEXTS
+};
+
+/* Functions that store an address. They have room for a part of a long one, or more room than a short one
+ * takes. */
+enum { ACCEPT, ACCEPT4, RECVFROM, RECVFROM_CHK, RECVMSG, SOCKNAME, PEERNAME, WAYS };
+
+enum { FIELDS = TEXTS + 2 * WAYS };
 
 enum { PAIRS = 64, REUSED = 8192 / sizeof(long) };
 
@@ -53,6 +75,106 @@ __attribute__((noinline)) static void clear_numbers(struct root *root, long pair
 {
     for (long i = 0; i < pairs; i++)
         root->pairs[i].number = 0;
+}
+
+static void wait_for_event(struct epoll_event *events, int room)
+{
+    int ends[2], set = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLOUT};
+    assert(pipe(ends) == 0 && epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &event) == 0);
+    assert(epoll_wait(set, events, room, 0) == 1 && events[0].events == EPOLLOUT);
+    close(ends[0]);
+    close(ends[1]);
+    close(set);
+}
+
+static void get_type(char *to, socklen_t room)
+{
+    int s = socket(AF_UNIX, SOCK_DGRAM, 0);
+    assert(getsockopt(s, SOL_SOCKET, SO_TYPE, to, &room) == 0 && room == sizeof(int));
+    close(s);
+}
+
+static void get_descriptor(char *to, size_t room)
+{
+    int ends[2];
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    char byte = 'x';
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    assert(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0);
+    memcpy(CMSG_DATA(&control.head), ends, sizeof(int));
+    assert(sendmsg(ends[0], &message, 0) == 1);
+    message.msg_control = to;
+    message.msg_controllen = room;
+    assert(recvmsg(ends[1], &message, 0) == 1 && message.msg_controllen == sizeof control);
+    close(*(int *)CMSG_DATA((struct cmsghdr *)to));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A socket with a name of so many bytes. */
+static int named(int type, socklen_t bytes, struct sockaddr_un *name)
+{
+    static char count;
+    *name = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memset(name->sun_path + 1, 'n', sizeof name->sun_path - 1);
+    sprintf(name->sun_path + 1, "%d.%d", ++count, getpid());
+    int s = socket(AF_UNIX, type, 0);
+    assert(s >= 0 && bind(s, (struct sockaddr *)name, bytes) == 0);
+    return s;
+}
+
+static void get_address(struct field *f, int way, int is_short, size_t room)
+{
+    const socklen_t whole = is_short ? 24 : sizeof(struct sockaddr_un),
+                    part = is_short ? (socklen_t)room : 32;
+    struct sockaddr *to = (struct sockaddr *)f->text;
+    struct sockaddr_un name, other;
+    int type = way == ACCEPT || way == ACCEPT4 || way == PEERNAME ? SOCK_STREAM : SOCK_DGRAM;
+    int from = named(type, whole, &name), at = named(type, whole, &other), peer = -1;
+    if (type == SOCK_STREAM)
+        assert(listen(at, 1) == 0);
+    assert(connect(from, (struct sockaddr *)&other, whole) == 0 && send(from, "x", 1, 0) == 1);
+    char byte;
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {
+        .msg_name = to, .msg_namelen = part, .msg_iov = &piece, .msg_iovlen = 1};
+    socklen_t length = part;
+    switch (way) {
+    case ACCEPT:
+        peer = accept(at, to, &length);
+        break;
+    case ACCEPT4:
+        peer = accept4(at, to, &length, 0);
+        break;
+    case RECVFROM:
+        assert(recvfrom(at, &byte, 1, 0, to, &length) == 1);
+        break;
+    case RECVFROM_CHK:
+        assert(__recvfrom_chk(at, &byte, 1, 1, 0, to, &length) == 1);
+        break;
+    case RECVMSG:
+        assert(recvmsg(at, &message, 0) == 1);
+        length = message.msg_namelen;
+        break;
+    case SOCKNAME:
+        assert(getsockname(from, to, &length) == 0);
+        break;
+    case PEERNAME:
+        assert(getpeername(from, to, &length) == 0);
+        break;
+    }
+    assert(length == whole && memcmp(f->text, way == PEERNAME ? &other : &name, 24) == 0);
+    close(peer);
+    close(from);
+    close(at);
 }
 
 static void fill(struct field *f, int which, size_t room)
@@ -81,6 +203,17 @@ static void fill(struct field *f, int which, size_t room)
     case MESSAGE:
         assert(__xpg_strerror_r(1, f->text, room) == 0);
         break;
+    case EVENTS:
+        wait_for_event((struct epoll_event *)f->text, (int)(room / sizeof(struct epoll_event)));
+        break;
+    case OPTION:
+        get_type(f->text, (socklen_t)room);
+        break;
+    case CONTROL:
+        get_descriptor(f->text, room);
+        break;
+    default:
+        get_address(f, (which - TEXTS) % WAYS, which - TEXTS >= WAYS, room);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct use *uses;
 
@@ -108,6 +109,80 @@ static void test_announcements(void)
     pm__free(line);
 }
 
+/* At once at the end of input: as libc's getline(), with a line, without one, and with too little room. */
+static void test_end_of_input(void)
+{
+    char *line = pm__malloc(10), *no_line = NULL, *byte = pm__malloc(1);
+    size_t size = 10, no_size = 0, one = 1;
+    strcpy(line, "last\n");
+    *byte = 'x';
+    FILE *file = fopen("/dev/null", "r");
+    forget_calls();
+    assert(pm__getline(&line, &size, file) == -1 && feof(file));
+    assert(size == 10 && strcmp(line, "last\n") == 0 && !is_announced(line, 1, false));
+    assert(pm__getline(&byte, &one, file) == -1 && one == 1 && *byte == 'x');
+    assert(pm__getline(&no_line, &no_size, file) == -1 && no_line && no_size > 0);
+    fclose(file);
+    pm__free(line);
+    pm__free(no_line);
+    pm__free(byte);
+}
+
+/* There is memory for the first characters only. They are announced, where they are. */
+static void test_no_memory_for_more(void)
+{
+    char text[200], *line = pm__malloc(50), *short_line = line;
+    size_t size = 50;
+    memset(text, 'x', sizeof text);
+    FILE *file = fmemopen(text, sizeof text, "r");
+    forget_calls();
+    fail_after(0);
+    assert(pm__getline(&line, &size, file) == -1 && line == short_line && size == 50);
+    assert(is_announced(line, 49, false) && line[48] == 'x');
+    rewind(file);
+    fail_after(1);
+    forget_calls();
+    assert(pm__getline(&line, &size, file) == -1 && line != short_line);
+    assert(is_announced(short_line, 49, false) && is_announced(line, size - 1, false));
+    fail_after(1000);
+    fclose(file);
+    pm__free(line);
+}
+
+struct waiting {
+    FILE *file;
+    char *line;
+    size_t size;
+};
+
+static void *read_line(void *argument)
+{
+    struct waiting *w = argument;
+    pm__getline(&w->line, &w->size, w->file);
+    return NULL;
+}
+
+/* A thread that waits for the rest of a line is cancelled. Others can use the file then. */
+static void test_cancelled(void)
+{
+    int ends[2];
+    assert(pipe(ends) == 0 && write(ends[1], "part", 4) == 4);
+    struct waiting w = {fdopen(ends[0], "r"), pm__malloc(100), 100};
+    pthread_t thread;
+    void *result;
+    forget_calls();
+    assert(pthread_create(&thread, NULL, read_line, &w) == 0);
+    for (volatile char *line = w.line; memcmp((char *)line, "part", 4) != 0;)
+        usleep(1000);
+    assert(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0);
+    assert(result == PTHREAD_CANCELED);
+    assert(ftrylockfile(w.file) == 0);
+    assert(is_announced(w.line, 4, false));
+    fclose(w.file);
+    close(ends[1]);
+    pm__free(w.line);
+}
+
 static void test_no_memory(void)
 {
     char *line = NULL, *text = NULL;
@@ -165,7 +240,10 @@ int main(void)
     test_foreign_code();
     test_libc();
     test_announcements();
+    test_end_of_input();
     test_no_memory();
+    test_no_memory_for_more();
+    test_cancelled();
     test_threads();
     return failures != 0;
 }

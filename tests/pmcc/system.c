@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -213,6 +214,23 @@ SUBJECT_MORE(uses_addresses)
     close(peer);
     close(server);
     close(client);
+}
+
+/* The length of a filter is a number of instructions. */
+SUBJECT_MORE(uses_filters)
+{
+    enum { INSTRUCTIONS = 40 };
+    struct sock_filter filter[INSTRUCTIONS];
+    for (int i = 0; i < INSTRUCTIONS; i++)
+        filter[i] = (struct sock_filter)BPF_STMT(BPF_RET, (unsigned)n + i);
+    struct sock_fprog program = {INSTRUCTIONS, filter};
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    require(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0);
+    socklen_t *told = (socklen_t *)(m + 1000);
+    *told = INSTRUCTIONS;
+    commit();
+    require(getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, m, told) == 0 && *told == INSTRUCTIONS);
+    close(fd);
 }
 
 SUBJECT_MORE(uses_addresses_of_messages)

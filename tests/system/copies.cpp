@@ -7,6 +7,7 @@
 #include "unit/mapped.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <filesystem>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -370,6 +372,22 @@ TEST_CASE_METHOD(Fixture,
     REQUIRE(result == -1);
     REQUIRE(failed_with(EIO, {to.c_str()}));
     require_nothing_left();
+}
+
+TEST_CASE_METHOD(Fixture, "a child that was forked during a copy does not keep it locked")
+{
+    pid_t child = -1;
+    REQUIRE_OK(copy(c.get(), to, [&](uint64_t, uint64_t) {
+        if (child < 0 && (child = fork()) == 0) {
+            alarm(60);
+            pause();
+        }
+        return true;
+    }));
+    REQUIRE(child > 0);
+    linked::require(open_copy().get(), 1000);
+    REQUIRE(kill(child, SIGKILL) == 0);
+    REQUIRE(waitpid(child, nullptr, 0) == child);
 }
 
 TEST_CASE_METHOD(Fixture, "a copy has the permissions of its original")

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 using test::page_word;
 
@@ -18,6 +19,8 @@ static struct {
     bool to_drop;      // private pages, as if they were locked in memory
 } refuses;
 
+static int lets_open = -1; // so many times more, if that is limited
+
 extern "C" {
 
 int __real_mprotect(void *address, size_t size, int protection);
@@ -28,6 +31,8 @@ int __wrap_mprotect(void *address, size_t size, int protection)
     bool opens = protection == (PROT_READ | PROT_WRITE), once = opens && refuses.to_open_once;
     bool closes = protection == PROT_READ && size % SEGMENT != 0;
     refuses.to_open_once &= !once;
+    once |= opens && lets_open == 0; // closes all others
+    lets_open -= opens && lets_open > 0;
     errno = once || closes ? ENOMEM : EACCES;
     if (once || (opens && refuses.to_open) || (closes && refuses.to_close))
         return -1;
@@ -137,6 +142,8 @@ static void require_rollback_fails(test::Container &c, const std::string &path, 
     refusal = true;
     REQUIRE(pm_rollback(c.get()) == -1);
     REQUIRE(test::failed_with(error, {path.c_str(), "a page"}));
+    REQUIRE(pm_commit(c.get()) == -1); // of what is half restored
+    REQUIRE(test::failed_with(ENOTRECOVERABLE, {path.c_str(), "pm_rollback() again"}));
     if (GENERATE(false, true)) {
         REQUIRE(pm_close(c.release()) == -1);
         REQUIRE(test::failed_with(error, {path.c_str()}));
@@ -175,6 +182,55 @@ TEST_CASE("a rollback cannot open a page to restore it", "[private]")
     page_word(c.get(), 20) = 1; // for which all others are closed
     REQUIRE(test::stats(c.get()).pages_evicted >= 10);
     require_rollback_fails(c, path, refuses.to_open, EACCES);
+}
+
+TEST_CASE("a compaction that can be neither finished nor undone is not committed", "[private]")
+{
+    struct Node {
+        Node *next;
+        uint64_t number, filling[500];
+    };
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
+    std::vector<Node *> gaps;
+    for (uint64_t i = 0; i < 160; i++) {
+        auto *node = static_cast<Node *>(pm_malloc_typed(c.get(), PM_TYPE(Node, next), 1));
+        REQUIRE(node);
+        node->number = i;
+        if (i % 4) {
+            gaps.push_back(node);
+        } else {
+            node->next = static_cast<Node *>(pm_getroot(c.get()));
+            REQUIRE_OK(pm_setroot(c.get(), node, 0));
+        }
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    for (Node *node : gaps)
+        REQUIRE_OK(pm_free(node));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset(); // so that all pages are closed
+    c = test::open(path, test::options(PM_MOVABLE));
+    lets_open = GENERATE(3, 5, 7);
+    const int compacted = pm_compact(c.get(), nullptr, nullptr, nullptr), error = errno;
+    lets_open = -1;
+    REQUIRE((compacted == -1 && error == ENOMEM));
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains(path) && Catch::Contains("a page to restore it"));
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(test::failed_with(ENOTRECOVERABLE, {path.c_str()}));
+    if (GENERATE(false, true)) {
+        REQUIRE_OK(pm_rollback(c.get()));
+    } else {
+        c.reset();
+        c = test::open(path, test::options(PM_MOVABLE));
+    }
+    REQUIRE_OK(pm_check(c.get()));
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    REQUIRE_OK(pm_check(c.get()));
+    uint64_t expected = 160;
+    for (auto *node = static_cast<Node *>(pm_getroot(c.get())); node; node = node->next)
+        REQUIRE(node->number == (expected -= 4));
+    REQUIRE(expected == 0);
 }
 
 TEST_CASE("memory that is locked, and cannot be opened to show what is there", "[private]")

@@ -1,11 +1,15 @@
 // What libpm itself stores into a new object belongs to the transaction that it was announced in, also
-// where another thread commits meanwhile.
+// where another thread commits meanwhile. A line that pm_dirty() marks meanwhile is in the list of marks.
+#include "base/marks.h"
 #include "common/fixture.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <sys/mman.h>
 #include <thread>
 #include <utility>
 
@@ -120,4 +124,56 @@ TEST_CASE("what is copied while another thread commits is there after the next c
     c.reset();
     c = test::open(path, test::small());
     REQUIRE(are_all(pm_getroot(c.get()), 7));
+}
+
+namespace
+{
+
+constexpr size_t PAGE = 4096;
+char *guarded;                // a page of the marks table that may only be read
+std::atomic<bool> announcing; // a thread is about to set a mark there
+
+void let_commit(int)
+{
+    if (!guarded || mprotect(std::exchange(guarded, nullptr), PAGE, PROT_READ | PROT_WRITE) != 0)
+        abort();
+    announcing = true;
+    while (!waits && !committed)
+        std::this_thread::yield();
+}
+
+} // namespace
+
+TEST_CASE("a store is committed that is announced between the steps of another thread's commit")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    struct sigaction ours = {}, before;
+    ours.sa_handler = let_commit;
+    REQUIRE(sigaction(SIGSEGV, &ours, &before) == 0);
+    test::Container c = container(path, 7); // passes on what is no container's
+    auto *root = static_cast<char *>(pm_getroot(c.get()));
+    int result = -1;
+    waits = committed = announcing = false;
+    std::thread thread([&] {
+        commits = true;
+        while (!announcing)
+            std::this_thread::yield();
+        result = pm_commit(c.get());
+        committed = true;
+    });
+    guarded = reinterpret_cast<char *>((uintptr_t)mark_of(root) & ~(PAGE - 1));
+    const bool is_guarded = mprotect(guarded, PAGE, PROT_READ) == 0;
+    const int announced = pm_dirty(root, 1);
+    announcing = true;
+    thread.join();
+    REQUIRE((is_guarded && !guarded && announced == 0 && result == 0));
+    memset(root, 9, bytes);
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, test::small());
+    REQUIRE(are_all(pm_getroot(c.get()), 9));
+    REQUIRE_OK(pm_check(c.get()));
+    c.reset();
+    REQUIRE(sigaction(SIGSEGV, &before, nullptr) == 0);
 }

@@ -385,6 +385,99 @@ TEST_CASE_METHOD(Fixture, "the table holds as many modules as it has entries, an
     REQUIRE_CLEAN(test::run("finds_the_place", {path}));
 }
 
+// arguments: path, "needed", "needed alone" or "unneeded"
+CHILD_PROCESS(has_a_module)
+{
+    test::Container c = test::open(arguments[0], may_move());
+    auto *slots = static_cast<Slot *>(pm_malloc_typed(c.get(), PM_TYPE(Slot, version), 4));
+    CHILD_REQUIRE(slots && pm_setroot(c.get(), slots, 0) == 0);
+    for (size_t i = 0; i < 4; i++)
+        slots[i].version = nullptr;
+    slots[0].version = load(MODULE_1);
+    if (arguments[1] == "needed")
+        slots[1].version = twice; // the program lies elsewhere next time
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    if (arguments[1] == "unneeded")
+        slots[0].version = nullptr;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    _exit(0);
+}
+
+// arguments: path, a library that is loaded or nothing, flags, module_pointers, errno or 0
+CHILD_PROCESS(opens_or_fails)
+{
+    if (!arguments[1].empty())
+        load(arguments[1]);
+    pm_options how = test::small((unsigned)std::stoul(arguments[2]));
+    how.module_pointers = (enum pm_module_pointers)std::stoi(arguments[3]);
+    test::Container c(pm_open(arguments[0].c_str(), &how));
+    CHILD_REQUIRE(c ? arguments[4] == "0" : std::to_string(errno) == arguments[4]);
+    if (c)
+        test::say(test::stats(c.get()).movable ? "movable" : "not movable");
+    c.reset();
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "an opening that fails leaves the container movable")
+{
+    REQUIRE_CLEAN(test::run("has_a_module", {path, GENERATE("needed", "needed alone")}));
+    const auto open = [&](const char *library, unsigned flags, int modules, int error) {
+        test::Ended ended =
+            test::run("opens_or_fails", {path, library, std::to_string(flags),
+                                         std::to_string(modules), std::to_string(error)});
+        INFO(ended.errors);
+        REQUIRE(test::exited(ended.status));
+        return ended.output;
+    };
+    open("", 0, PM_MODULES_KEEP, ENOEXEC);
+    open(MODULE_1, 0, PM_MODULES_REFUSE, EPERM);
+    REQUIRE(open(MODULE_1, PM_MOVABLE, PM_MODULES_KEEP, 0) == "movable\n");
+    REQUIRE(open(MODULE_1, 0, PM_MODULES_KEEP, 0) == "not movable\n");
+    REQUIRE(open(MODULE_1, PM_MOVABLE, PM_MODULES_KEEP, 0) == "not movable\n");
+}
+
+// arguments: path, "needed" or "unneeded". The module comes after the container, and a rollback drops one.
+CHILD_PROCESS(rolls_a_module_back)
+{
+    const bool is_needed = arguments[1] == "needed";
+    int local = 0;
+    pm_options how = may_move();
+    how.module_pointers = is_needed ? PM_MODULES_MISSING_OK : PM_MODULES_KEEP;
+    test::Container c = test::open(arguments[0], how);
+    auto *slots = static_cast<Slot *>(pm_getroot(c.get()));
+    CHILD_REQUIRE(!slots[2].version); // so the page has the addresses of this run
+    Version late = load(MODULE_1), adopted = is_needed ? load(MODULE_2) : late;
+    slots[2].version = adopted;
+    slots[3].version = reinterpret_cast<Version>(&local);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EINVAL);
+    CHILD_REQUIRE(strstr(pm_errormsg(), "leads out of the container"));
+    CHILD_REQUIRE(pm_rollback(c.get()) == 0 && !slots[2].version);
+    slots[2].version = late; // in the line of the old pointer
+    CHILD_REQUIRE(pm_commit(c.get()) == 0 && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+// arguments: path, the same
+CHILD_PROCESS(has_the_module_still)
+{
+    Version there = load(MODULE_1);
+    test::Container c = test::open(arguments[0], may_move());
+    const auto *slots = static_cast<const Slot *>(pm_getroot(c.get()));
+    CHILD_REQUIRE(slots[0].version == (arguments[1] == "needed" ? there : nullptr));
+    CHILD_REQUIRE(slots[2].version == there && pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE_METHOD(Fixture, "a rollback that drops a module leaves all others where they were")
+{
+    const char *how = GENERATE("unneeded", "needed");
+    INFO(how);
+    for (const char *child : {"has_a_module", "rolls_a_module_back", "has_the_module_still"}) {
+        INFO(child);
+        REQUIRE_CLEAN(test::run(child, {path, how}));
+    }
+}
+
 // arguments: path, "make" or "use", the library with a pointer, all libraries
 CHILD_PROCESS(loads_many)
 {
