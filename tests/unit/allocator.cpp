@@ -512,8 +512,9 @@ TEST_CASE_METHOD(Fixture, "objects in the last slots, up to the container's very
     check();
     char *base = reinterpret_cast<char *>((uintptr_t)objects[0] & ~((uintptr_t{1} << 30) - 1));
     uint64_t max = test::stats(c.get()).file_bytes;
-    REQUIRE(max == (size == 16 ? 4u << 20 : 64u << 20));
-    if (size == 65536 || size == 4096 || size == 16)
+    if (test::engine() != "log") // whose file has chunks
+        REQUIRE(max == (size == 16 ? 4u << 20 : 64u << 20));
+    if (test::engine() != "log" && (size == 65536 || size == 4096 || size == 16))
         REQUIRE((uintptr_t)*std::max_element(objects.begin(), objects.end()) + size ==
                 (uintptr_t)base + max);
     reopen();

@@ -297,9 +297,12 @@ static int make_durable(struct log_reader *r)
 {
     struct txn *t = r->t;
     int error = publish(t, &file_state(t->c)->incarnation, r->incarnation);
-    for (uint32_t i = 1; i < t->c->chunks; i++)
-        if (r->ends[i] > 0)
-            medium_write_back(&t->c->medium, at_place(t, place_in(t, i, 0)), r->ends[i] * PM_LINE);
+    for (uint32_t i = 1; i < t->c->chunks; i++) {
+        const struct log_chunk *chunk = (const struct log_chunk *)at_place(t, place_in(t, i, 0));
+        bool sealed = log_chunk_end(chunk->word) == r->ends[i];
+        if (r->ends[i] > 0 && !sealed)
+            medium_write_back(&t->c->medium, chunk, r->ends[i] * PM_LINE);
+    }
     return error == 0 ? medium_fence(&t->c->medium) : error;
 }
 
@@ -313,13 +316,24 @@ static uint32_t choose_current(const struct log_reader *r)
     return best;
 }
 
+/* The word that a chunk's header needs. A chunk that is sealed where it ends can stay so, unless it is filled
+ * further. */
+static uint64_t seal_of(const struct log_reader *r, uint32_t chunk, uint64_t word)
+{
+    uint32_t end = r->ends[chunk];
+    if (end <= 1)
+        return 0;
+    bool stays = log_chunk_end(word) == end && chunk != log_engine_of(r->t)->current;
+    return stays ? word : log_chunk_word(r->incarnation, end);
+}
+
 static int seal_chunks(struct log_reader *r)
 {
     struct txn *t = r->t;
     int error = 0;
     for (uint32_t i = 1; i < t->c->chunks && error == 0; i++) {
         struct log_chunk *chunk = (struct log_chunk *)at_place(t, place_in(t, i, 0));
-        uint64_t word = r->ends[i] > 1 ? log_chunk_word(r->incarnation, r->ends[i]) : 0;
+        uint64_t word = seal_of(r, i, chunk->word);
         if (chunk->word == word)
             continue;
         error = medium_copy(&t->c->medium, chunk, &(struct log_chunk){.word = word}, sizeof *chunk);
@@ -334,6 +348,7 @@ static int begin_incarnation(struct log_reader *r)
     struct txn *t = r->t;
     struct log_engine *k = log_engine_of(t);
     r->incarnation = (uint32_t)max_u64(r->incarnation, seal_payload(file_state(t->c)->incarnation)) + 1;
+    k->current = choose_current(r);
     int error = make_durable(r);
     if (error == 0)
         error = seal_chunks(r);
@@ -342,7 +357,6 @@ static int begin_incarnation(struct log_reader *r)
     for (uint32_t i = 1; i < t->c->chunks; i++)
         k->chunks[i].end = r->ends[i] > 1 ? r->ends[i] : 0;
     k->generation = r->incarnation;
-    k->current = choose_current(r);
     log_chunks_found(t);
     return 0;
 }
