@@ -9,7 +9,7 @@
 
 using test::page_word;
 
-TEST_CASE("pages that are evicted hold nothing that is not durable", "[private]")
+TEST_CASE("pages that are evicted hold nothing that is not durable", "[redo]")
 {
     constexpr uint64_t PAGES = 600, COMMITS = 60, CHANGED = 20, PAGE = 4096;
     test::Directory directory;

@@ -66,7 +66,7 @@ CHILD_PROCESS(writes_at_random)
     _exit(0);
 }
 
-TEST_CASE("random writes to 4 GiB keep private memory under its limit", "[private]")
+TEST_CASE("random writes to 4 GiB keep private memory under its limit", "[redo]")
 {
     // The file system of an ordinary file must have the room; so less there.
     bool file = GENERATE(false, true);
@@ -105,7 +105,7 @@ CHILD_PROCESS(writes_with_defaults)
     _exit(0);
 }
 
-TEST_CASE("private memory has a limit that nobody set", "[private]")
+TEST_CASE("private memory has a limit that nobody set", "[redo]")
 {
     test::Directory directory;
     REQUIRE_CLEAN(test::run("writes_with_defaults", {directory / "c.pm"}));
@@ -129,7 +129,7 @@ CHILD_PROCESS(dirties_every_page)
     _exit(0);
 }
 
-TEST_CASE("a transaction that dirties every page of 1 GiB", "[private]")
+TEST_CASE("a transaction that dirties every page of 1 GiB", "[redo]")
 {
     const uint64_t pages = UINT64_C(1) << 18;
     test::Directory directory;
@@ -163,7 +163,7 @@ CHILD_PROCESS(changes_nothing)
     _exit(0);
 }
 
-TEST_CASE("what was rolled back, or stored as it was, keeps no private memory", "[private]")
+TEST_CASE("what was rolled back, or stored as it was, keeps no private memory", "[redo]")
 {
     test::Directory directory;
     REQUIRE_CLEAN(test::run("changes_nothing", {directory / "c.pm", std::to_string(1 << 16)}));

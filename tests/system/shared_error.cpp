@@ -50,7 +50,7 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE_METHOD(Fixture, "a file that grows while a commit is waited for gets its error", "[private]")
+TEST_CASE_METHOD(Fixture, "a file that grows while a commit is waited for gets its error", "[redo]")
 {
     pm_ticket ticket = store(1);
     fail_next_sync();
@@ -66,7 +66,7 @@ TEST_CASE_METHOD(Fixture, "a file that grows while a commit is waited for gets i
 }
 
 TEST_CASE_METHOD(Fixture, "a commit that is waited for while the file grows gets its error",
-                 "[private]")
+                 "[redo]")
 {
     pm_ticket ticket = store(1);
     fail_next_sync();
@@ -81,7 +81,7 @@ TEST_CASE_METHOD(Fixture, "a commit that is waited for while the file grows gets
     REQUIRE(test::file_medium.syncs == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "an error of a round is that of all its commits", "[private]")
+TEST_CASE_METHOD(Fixture, "an error of a round is that of all its commits", "[redo]")
 {
     pm_ticket ticket = store(1);
     fail_next_sync();

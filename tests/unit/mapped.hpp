@@ -24,7 +24,10 @@ inline uint64_t offset_of(pm_container *c, const void *p)
 inline Offsets mapped(pm_container *c)
 {
     Offsets all;
-    const char *base = base_of(c), *end = base + (engine() == "log" ? UINT64_C(64) << 20 : stats(c).file_bytes), *at = base;
+    const char *base = base_of(c), *at = base, *end = base;
+    size_t size;
+    for (const void *p = nullptr; (p = pm_next_object(c, p, &size));)
+        end = static_cast<const char *>(p) + size;
     for (void **p; (p = pm_next_pointer(at, end)); at = reinterpret_cast<const char *>(p + 1))
         all.insert((uint64_t)(reinterpret_cast<const char *>(p) - base));
     return all;
