@@ -148,7 +148,7 @@ TEST_CASE("commits that nobody waited for may be lost, but the last ones only", 
     require_no_violation(campaign);
 }
 
-TEST_CASE("this suite notices commits without a record", "[crash][private]")
+TEST_CASE("this suite notices commits without a record", "[crash][redo]")
 {
     Campaign campaign;
     campaign.structure = GENERATE("rbtree", "hashmap");

@@ -204,7 +204,7 @@ static uint64_t commits_until_drained(pm_container *c)
     }
 }
 
-TEST_CASE_METHOD(Fixture, "the first fdatasync of draining the log fails", "[private]")
+TEST_CASE_METHOD(Fixture, "the first fdatasync of draining the log fails", "[redo]")
 {
     uint64_t before = commits_until_drained(c.get());
     REQUIRE(before > 0);
@@ -224,7 +224,7 @@ TEST_CASE_METHOD(Fixture, "the first fdatasync of draining the log fails", "[pri
     REQUIRE(value_of(c.get()) == before);
 }
 
-TEST_CASE_METHOD(Fixture, "fdatasync fails in an allocation", "[private]")
+TEST_CASE_METHOD(Fixture, "fdatasync fails in an allocation", "[redo]")
 {
     void *object = pm_malloc(c.get(), 64 << 10);
     REQUIRE(object);
@@ -252,7 +252,7 @@ TEST_CASE_METHOD(Fixture, "fdatasync fails in an allocation", "[private]")
     reopen_after_error();
 }
 
-TEST_CASE_METHOD(Fixture, "a commit that fails gives back nothing yet, and then all", "[private]")
+TEST_CASE_METHOD(Fixture, "a commit that fails gives back nothing yet, and then all", "[redo]")
 {
     constexpr size_t SIZE = 5000; // a dozen to a slab
     std::vector<void *> objects;
@@ -274,7 +274,7 @@ TEST_CASE_METHOD(Fixture, "a commit that fails gives back nothing yet, and then 
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE("a commit that fails does not make the log smaller", "[private]")
+TEST_CASE("a commit that fails does not make the log smaller", "[redo]")
 {
     test::Directory directory;
     std::string path = directory / "c.pm";
