@@ -146,8 +146,8 @@ enum pm_engine {
     PM_ENGINE_AUTO = 0, /* redo on an ordinary file or with PM_TRACKER_STORES, else undo */
     PM_ENGINE_UNDO = 1, /* in place, with page pre-images logged at the first store to a page */
     PM_ENGINE_REDO = 2, /* in a private copy; commit logs the cache lines that changed */
-    PM_ENGINE_LOG = 3,  /* as redo, but the log is the only copy on the medium; chosen when the container is
-                           created, and for ever */
+    PM_ENGINE_LOG = 3,  /* as redo, but the log is the only copy on the medium. Chosen when the container is
+                           created, and for ever: ENOTSUP with another engine. Young: see guide/engines.md */
 };
 
 /** How libpm learns to which memory the program stored. */
@@ -223,7 +223,7 @@ enum pm_module_pointers {
 struct pm_options {
     size_t size;             /* sizeof(struct pm_options); EINVAL if libpm knows no struct of this size */
     unsigned flags;          /* enum pm_flags */
-    enum pm_engine engine;   /* PM_ENGINE_AUTO; may differ each time the container is opened */
+    enum pm_engine engine;   /* PM_ENGINE_AUTO; undo and redo may take turns */
     enum pm_tracker tracker; /* PM_TRACKER_FAULTS */
     enum pm_foreign_pointers foreign_pointers; /* PM_FOREIGN_ERROR */
     enum pm_freed_pointers freed_pointers;     /* PM_FREED_DATA */
