@@ -190,8 +190,8 @@ void map_populate(const struct medium *medium, void *address, size_t size);
 /* Write all `size` bytes, even if signals interrupt. -errno: some bytes may be there. [handler] */
 int file_write(int fd, const void *from, size_t size, uint64_t offset);
 
-/* fdatasync(2) of a medium's file, as its fence(). One thread syncs at a time, and after a sync that failed none
- * does any more: the kernel reports an error of write-back to one sync only. -errno */
+/* fdatasync(2) of a medium's file, as its fence(). One thread syncs at a time, and after a sync that failed
+ * none does any more: the kernel reports an error of write-back to one sync only. -errno */
 int medium_sync_file(struct medium *medium);
 
 /* fsync(2), even if signals interrupt. -errno [handler] */

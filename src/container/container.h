@@ -1,6 +1,6 @@
 /*
- * A container: one file, its place in the arena, and its mappings. This layer opens, creates, locks,
- * grows and closes. It knows the format but not transactions.
+ * A container: one file, its place in the arena, and its mappings. This layer opens, creates, locks, grows
+ * and closes. It knows the format but not transactions.
  *
  * A writable container is mapped three times, each at max_size bytes of reserved space:
  *
@@ -10,13 +10,13 @@
  *   shadow        elsewhere, private: journaled words as the open transaction has them. Unchanged
  *                 words are read through to home for free, and only changed pages cost memory
  *
- * Under the log engine the file has no home. Home is memory, made at open from what the log says, and view and
- * shadow are private copies of it.
+ * Under the log engine the file has no home. Home is memory, made at open from what the log says, and view
+ * and shadow are private copies of it.
  *
  * Under the redo engine the view is a private copy. The program stores to the copy, and a commit carries
- * the changes home. On an ordinary file home is private too, see backend/file.c. A read-only container
- * has one private copy for all three. If a container lies at other addresses than its pointers mean, and
- * is not relocated, its view is memory of its own (address/translation.h).
+ * the changes home. On an ordinary file home is private too, see backend/file.c. A read-only container has
+ * one private copy for all three. If a container lies at other addresses than its pointers mean, and is not
+ * relocated, its view is memory of its own (address/translation.h).
  *
  * Invariants
  *  C1  All mapped pieces have blocks: [0, segments * segment_size) of the file is allocated.

@@ -1,6 +1,6 @@
 /*
- * The bytes of a container of the log engine. The log is the home: what a commit appends stays where it is, and
- * for each line the newest piece counts (docs/internals/log.md, whose rules L1 ... are meant below).
+ * The bytes of a container of the log engine. The log is the home: what a commit appends stays where it is,
+ * and for each line the newest piece counts (docs/internals/log.md, whose rules L1 ... are meant below).
  *
  *     chunk 0          header copy A | header copy B, guard | state page, as in format.h
  *     any other chunk  a line for its header | part | part | ... of commit records
@@ -61,11 +61,12 @@ static_assert(LOG_END_BITS + 32 == SEAL_BITS, "a word is full");
  * chunk parts have ascending epochs, and ascending numbers of an epoch.
  */
 struct log_part {
-    uint64_t checksum; /* of the part with this field zero, mixed with its place and the container's seed */
+    uint64_t
+        checksum; /* of the part with this field zero, mixed with its place and the container's seed */
     uint64_t epoch;
-    uint64_t fenced;     /* when the record was written, everything up to this epoch was durable (L2) */
-    uint64_t map;        /* log_map_term() of all lines after this commit, added up */
-    uint64_t sums;       /* sums_word() after this commit */
+    uint64_t fenced; /* when the record was written, everything up to this epoch was durable (L2) */
+    uint64_t map;    /* log_map_term() of all lines after this commit, added up */
+    uint64_t sums;   /* sums_word() after this commit */
     uint32_t generation; /* of its writer (L4) */
     uint32_t base;       /* log_base() of the address that the pointers mean after this commit */
     uint32_t number;

@@ -244,7 +244,8 @@ static int make_memory(struct container *c, uint64_t from, uint64_t to)
     return map_file(MAP_HOME_SHARED, c->home + from, to - from, c->home_fd, from, false);
 }
 
-/* Log containers: home is memory, and nothing is in it but the words that a new container has. The file is mapped besides. */
+/* Log containers: home is memory, and nothing is in it but the words that a new container has. The file is
+ * mapped besides. */
 static int map_log(struct container *c)
 {
     uint64_t bytes = c->chunks * c->chunk_size;

@@ -60,13 +60,13 @@ struct engine {
     int (*commit)(struct txn *t);
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
-    /* While it is opened: home has changed in these runs of lines (redo_run() values), and all its pointers mean
-     * `base` from now on. Make both durable at once. -errno. NULL: who changes home makes it durable */
+    /* While it is opened: home has changed in these runs of lines (redo_run() values), and all its pointers
+     * mean `base` from now on. Make both durable at once. -errno. NULL: who changes home makes it durable */
     int (*rebase)(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base);
     int (*close)(struct txn *t); /* write home what only the log has; 0: nothing to recover */
     int (*end)(struct txn *t);   /* after close: say in the file that nobody has it open. -errno */
-    /* As close, then void the log and go on. No open page may have an image. -errno: nothing is void. NULL: the
-     * log is home */
+    /* As close, then void the log and go on. No open page may have an image. -errno: nothing is void. NULL:
+     * the log is home */
     int (*drain)(struct txn *t);
     void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
 };

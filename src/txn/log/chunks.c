@@ -5,9 +5,9 @@
  *   FREE ----------> current, full ----------------> emptied ------------------> voided ---> FREE
  *                                   has a newer one              L8, L9               L10
  *
- * A chunk is voided when `reusable` has passed both its newest epoch and the epoch that emptied it. Then a later
- * fence has passed (L8), and a record that is durable calls these epochs durable. This record is newer than all
- * in the chunk, so it is in another one (L9).
+ * A chunk is voided when `reusable` has passed both its newest epoch and the epoch that emptied it. Then a
+ * later fence has passed (L8), and a record that is durable calls these epochs durable. This record is
+ * newer than all in the chunk, so it is in another one (L9).
  */
 #include "txn/log/log.h"
 
@@ -84,7 +84,8 @@ static int write_word(struct txn *t, uint32_t chunk, uint64_t word)
     char *at = at_place(t, place_in(t, chunk, 0));
     if (t->copy)
         copy_note(t, (uint64_t)(at - t->c->file), sizeof word);
-    return medium_copy(&t->c->medium, at, &(struct log_chunk){.word = word}, sizeof(struct log_chunk));
+    return medium_copy(&t->c->medium, at, &(struct log_chunk){.word = word},
+                       sizeof(struct log_chunk));
 }
 
 /* A fence has passed since these became void. */

@@ -28,7 +28,8 @@ struct words {
 
 static int add_line(struct log_engine *k, uint64_t line)
 {
-    uint64_t *last = k->metadata.count > 0 ? (uint64_t *)k->metadata.items + k->metadata.count - 1 : NULL;
+    uint64_t *last =
+        k->metadata.count > 0 ? (uint64_t *)k->metadata.items + k->metadata.count - 1 : NULL;
     uint64_t next = last ? run_line(*last) + run_count(*last) : 0;
     if (last && line + 1 == next)
         return 0;
@@ -53,8 +54,8 @@ static bool is_clear(const struct txn *t, uint64_t offset, uint64_t end)
     return any == 0;
 }
 
-/* L11: lines of new metadata that stay clear, of which the log may have pieces of an earlier owner. Lines with
- * words are among the words. */
+/* L11: lines of new metadata that stay clear, of which the log may have pieces of an earlier owner. Lines
+ * with words are among the words. */
 static int add_cleared(struct txn *t, const struct record_clear *clear)
 {
     struct log_engine *k = log_engine_of(t);
@@ -95,7 +96,8 @@ static void leave_transaction(struct txn *t)
 static void seal_record(struct txn *t)
 {
     struct rounds *r = &t->rounds;
-    uint64_t fenced = atomic_load_explicit(&r->durable, memory_order_relaxed); /* as the record says */
+    uint64_t fenced =
+        atomic_load_explicit(&r->durable, memory_order_relaxed); /* as the record says */
     if (!log_on_file(t)) {
         (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
         atomic_store_explicit(&r->reusable, fenced, memory_order_relaxed);
@@ -113,7 +115,8 @@ static void carry_home(struct txn *t, uint64_t run)
         memcpy(t->c->home + line * PM_LINE, line_in_home_form(t, line, image), PM_LINE);
 }
 
-static void finish(struct txn *t, const struct words *w, const struct record_runs *runs, struct sums sums)
+static void finish(struct txn *t, const struct words *w, const struct record_runs *runs,
+                   struct sums sums)
 {
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);

@@ -23,18 +23,21 @@ static void log_engine_unload(struct txn *t)
     log_tables_close(t);
 }
 
-/* Room in the file for all that the transaction stored to so far, for `pages` more pages, and for their journaled
- * words, each on a line of its own. Pages that are listed count whole. */
-static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words)
+/* Room in the file for all that the transaction stored to so far, for `pages` more pages, and for their
+ * journaled words, each on a line of its own. Pages that are listed count whole. */
+static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages,
+                              uint64_t extra_words)
 {
     (void)extra_pages; /* these pages are marked or listed, and counted as such */
-    if (pages > (t->c->max_size - ((uint64_t)t->c->meta_segments << t->c->segment_shift)) >> PM_PAGE_SHIFT)
+    if (pages > (t->c->max_size - ((uint64_t)t->c->meta_segments << t->c->segment_shift)) >>
+        PM_PAGE_SHIFT)
         return container_exceeds_max(t->c);
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
-    if (t->tracker.kinds) /* words of the pointer map: at most one a line, and they cover seven lines each */
+    if (t->tracker
+            .kinds) /* words of the pointer map: at most one a line, and they cover seven lines each */
         words += t->tracker.count + (pages + t->pages.count) * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
     int error = log_make_room(t, data + words);
     lock_release_masked(&t->lock, &saved);

@@ -1,8 +1,9 @@
 /*
- * The log engine: the log is the home (Hu et al., "Log-Structured Non-Volatile Main Memory", USENIX ATC 2017).
- * A commit appends one record with the lines that have changed, and nothing else is written. The map says
- * where in the file each line has its newest piece. The program loads and stores in virtual memory: the view
- * is a private copy of home, as under redo, and home is memory that is filled from the log at open.
+ * The log engine: the log is the home (Hu et al., "Log-Structured Non-Volatile Main Memory", USENIX ATC
+ * 2017). A commit appends one record with the lines that have changed, and nothing else is written. The map
+ * says where in the file each line has its newest piece. The program loads and stores in virtual memory:
+ * the view is a private copy of home, as under redo, and home is memory that is filled from the log at
+ * open.
  *
  *   txn_open --> recovery --> EPOCH e OPEN --- commit: record e ----> map and home changed;
  *                  |           ^    |          pmem: one fence        e becomes e + 1
@@ -48,7 +49,7 @@ struct chunk_list {
 
 /* A part that is about to be written: where it goes, and what of the record's runs it has. */
 struct planned_part {
-    uint32_t chunk, line; /* in the chunk */
+    uint32_t chunk, line;     /* in the chunk */
     uint64_t first_run, skip; /* the first run, and how many of its lines earlier parts have */
     uint32_t runs, lines;
 };
@@ -69,7 +70,7 @@ struct log_engine {
     uint32_t current;          /* the chunk in which the next part goes; 0: none */
     uint32_t known;            /* chunks of the file that have been seen */
     uint64_t generation;
-    char *stage;        /* a part while it is built */
+    char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
     struct vector moved; /* struct moved_line: the lines of the plan, in its order */
     struct vector stale; /* likewise: parts of a record that could not be written */
@@ -147,8 +148,8 @@ static inline uint64_t record_run(const struct record_runs *r, uint64_t i)
 /* Plan where the parts go, with room for all of them (L12). -errno: nothing has changed */
 int log_plan(struct txn *t, const struct record_runs *runs);
 
-/* Write the planned record, and bring the map up to date. -errno: nothing of it counts, the map is as it was, and
- * the next record goes to the same place. */
+/* Write the planned record, and bring the map up to date. -errno: nothing of it counts, the map is as it
+ * was, and the next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base);
 
 /* The record counts: count its lines where they are now, and no more where they were. */
@@ -166,8 +167,8 @@ int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t bas
  * sets the epoch to begin with. -1 with a message. */
 int log_recover(struct txn *t);
 
-/* Say in the state page what the last commit is, and whether a writer has the file open. The next fence makes it
- * durable. -errno */
+/* Say in the state page what the last commit is, and whether a writer has the file open. The next fence
+ * makes it durable. -errno */
 int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Records. First a record is planned: where each part goes, and which lines it has. Then it is written, part by
- * part, and when it counts it is installed in the map. A part fills what is left of its chunk, or LOG_PART_LINES.
- * The next part goes behind it, or to a free chunk.
+ * Records. First a record is planned: where each part goes, and which lines it has. Then it is written,
+ * part by part, and when it counts it is installed in the map. A part fills what is left of its chunk, or
+ * LOG_PART_LINES. The next part goes behind it, or to a free chunk.
  */
 #include "txn/log/log.h"
 
@@ -89,8 +89,8 @@ struct piece {
     bool is_data;
 };
 
-static struct piece piece_of(const struct planned_part *part, const struct record_runs *runs, uint32_t i,
-                             uint64_t left)
+static struct piece piece_of(const struct planned_part *part, const struct record_runs *runs,
+                             uint32_t i, uint64_t left)
 {
     uint64_t run = record_run(runs, part->first_run + i), skip = i == 0 ? part->skip : 0;
     return (struct piece){.line = run_line(run) + skip,
@@ -106,8 +106,8 @@ static uint32_t first_place(const struct txn *t, const struct planned_part *part
 /* Called for each line of the planned record, in its order. -errno ends the walk. */
 typedef int line_visitor(struct txn *t, uint64_t line, uint32_t place);
 
-static int for_each_line(struct txn *t, const struct planned_part *part, const struct record_runs *runs,
-                         line_visitor *visit)
+static int for_each_line(struct txn *t, const struct planned_part *part,
+                         const struct record_runs *runs, line_visitor *visit)
 {
     uint32_t place = first_place(t, part);
     uint64_t left = part->lines;
@@ -129,7 +129,8 @@ static int enter_line(struct txn *t, uint64_t line, uint32_t place)
     if (!moved)
         return -ENOMEM;
     *moved = (struct moved_line){.line = line, .from = k->map[line]};
-    k->map_sum += log_map_term(t->c->seed, line, place) - log_map_term(t->c->seed, line, moved->from);
+    k->map_sum +=
+        log_map_term(t->c->seed, line, place) - log_map_term(t->c->seed, line, moved->from);
     k->map[line] = place;
     return 0;
 }
@@ -183,8 +184,8 @@ uint64_t log_part_sum(const struct container *c, const struct log_part *part, ui
 }
 
 /* Build a part in the stage. Reads lines of the view; why this is no race: see tests/tsan.supp. */
-static struct log_part *build(struct txn *t, const struct planned_part *part, const struct record_runs *runs,
-                              const struct log_part *head)
+static struct log_part *build(struct txn *t, const struct planned_part *part,
+                              const struct record_runs *runs, const struct log_part *head)
 {
     struct log_part *out = (struct log_part *)log_engine_of(t)->stage;
     uint64_t *table = (uint64_t *)(out + 1);
@@ -198,13 +199,16 @@ static struct log_part *build(struct txn *t, const struct planned_part *part, co
         left -= p.count;
         table[r] = redo_run(p.line, p.count);
         for (uint64_t line = p.line; line < p.line + p.count; line++, to += PM_LINE)
-            memcpy(to, p.is_data ? line_in_home_form(t, line, image) : runs->metadata_from + line * PM_LINE, PM_LINE);
+            memcpy(to,
+                   p.is_data ? line_in_home_form(t, line, image)
+                             : runs->metadata_from + line * PM_LINE,
+                   PM_LINE);
     }
     return out;
 }
 
-static int write_part(struct txn *t, const struct planned_part *part, const struct record_runs *runs,
-                      struct log_part *head)
+static int write_part(struct txn *t, const struct planned_part *part,
+                      const struct record_runs *runs, struct log_part *head)
 {
     struct medium *medium = &t->c->medium;
     uint32_t place = place_in(t, part->chunk, part->line);
@@ -225,8 +229,8 @@ static int write_part(struct txn *t, const struct planned_part *part, const stru
     return medium_copy(medium, at_place(t, place), built, bytes);
 }
 
-/* A write has failed. Parts that it has left must not join the next record, which has the same epoch. So the next
- * record erases them first. */
+/* A write has failed. Parts that it has left must not join the next record, which has the same epoch. So
+ * the next record erases them first. */
 static int note_stale(struct log_engine *k)
 {
     for (uint64_t i = 0; i < k->plan.count; i++) {

@@ -3,13 +3,13 @@
  *
  *   1  Walk each chunk that is not void, from its beginning.
  *   2  Find the newest record that holds, E.
- *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, and compare the sum
- *      over the map with the one that E's record has (L13).
+ *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, and compare the
+ *      sum over the map with the one that E's record has (L13).
  *   4  (writers) Take the next incarnation, and make durable what was read. A fence.
  *   5  Seal the chunks. The base becomes E. A fence.
  *
- * Interrupted anywhere, it begins anew. Nothing read from the file is used before its checksum and its range were
- * checked.
+ * Interrupted anywhere, it begins anew. Nothing read from the file is used before its checksum and its
+ * range were checked.
  */
 #include "txn/log/log.h"
 
@@ -51,14 +51,15 @@ static int damaged(const struct txn *t, uint64_t place, const char *what)
 
 /* ---- step 1 ---------------------------------------------------------------------------------- */
 
-/* Whether a part names lines that a part may have, as many as it says. The headers and the words that are changed
- * in place are none of them. */
+/* Whether a part names lines that a part may have, as many as it says. The headers and the words that are
+ * changed in place are none of them. */
 static bool runs_are_valid(const struct container *c, const struct log_part *part)
 {
     const uint64_t *runs = (const uint64_t *)(part + 1);
     uint64_t lines = 0, first = (FORMAT_STATE + PM_LINE) / PM_LINE;
     for (uint32_t i = 0; i < part->runs; i++) {
-        if (run_line(runs[i]) < first || run_line(runs[i]) + run_count(runs[i]) > c->max_size / PM_LINE)
+        if (run_line(runs[i]) < first ||
+            run_line(runs[i]) + run_count(runs[i]) > c->max_size / PM_LINE)
             return false;
         lines += run_count(runs[i]);
     }
@@ -79,8 +80,8 @@ static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
     struct log_part *copy = (struct log_part *)log_engine_of(t)->stage;
     memcpy(copy, part, lines * PM_LINE);
     copy->checksum = 0;
-    return head.checksum == log_part_sum(t->c, copy, place) && head.epoch > 0 && head.epoch <= EPOCH_MAX &&
-                   head.fenced < head.epoch && runs_are_valid(t->c, part)
+    return head.checksum == log_part_sum(t->c, copy, place) && head.epoch > 0 &&
+                   head.epoch <= EPOCH_MAX && head.fenced < head.epoch && runs_are_valid(t->c, part)
                ? lines
                : 0;
 }
@@ -120,7 +121,8 @@ static int walk(struct log_reader *r, uint32_t chunk)
 
 static int compare_parts(const void *a, const void *b)
 {
-    const struct log_part *x = ((const struct found_part *)a)->part, *y = ((const struct found_part *)b)->part;
+    const struct log_part *x = ((const struct found_part *)a)->part,
+                          *y = ((const struct found_part *)b)->part;
     if (x->epoch != y->epoch)
         return x->epoch < y->epoch ? -1 : 1;
     return (x->number > y->number) - (x->number < y->number);
@@ -218,7 +220,9 @@ static int grow_home(struct txn *t, uint32_t segments)
 {
     uint32_t before = atomic_load(&t->c->segments);
     int error = segments > before ? container_grow_home(t->c, segments - before) : 0;
-    return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot map room in memory for its contents", t->c->path);
+    return error == 0 ? 0
+                      : pm__fail_system(-error, "%s: cannot map room in memory for its contents",
+                                        t->c->path);
 }
 
 /* Give home memory for all lines that have a piece. */
@@ -264,14 +268,16 @@ static int build_home(struct log_reader *r)
     if (!last)
         return 0;
     if (last->part->epoch != r->newest || last->part->map != k->map_sum)
-        return pm__fail_at(t->c->path, where, EBADMSG,
-                           "the log lacks pieces that the commit of epoch %" PRIu64
-                           " counts on: the medium has lost a part of it, or has an old copy; restore "
-                           "the file from a backup",
-                           r->newest);
+        return pm__fail_at(
+            t->c->path, where, EBADMSG,
+            "the log lacks pieces that the commit of epoch %" PRIu64
+            " counts on: the medium has lost a part of it, or has an old copy; restore "
+            "the file from a backup",
+            r->newest);
     uint64_t base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
     if (base != t->c->pointers_base && base != t->c->pointers_target)
-        return damaged(t, last->place, "the last commit record is for other addresses than the state page");
+        return damaged(t, last->place,
+                       "the last commit record is for other addresses than the state page");
     t->c->pointers_base = base;
     return recovery_take_sums(t, last->part->sums, r->newest, where);
 }
@@ -347,7 +353,8 @@ static int begin_incarnation(struct log_reader *r)
 {
     struct txn *t = r->t;
     struct log_engine *k = log_engine_of(t);
-    r->incarnation = (uint32_t)max_u64(r->incarnation, seal_payload(file_state(t->c)->incarnation)) + 1;
+    r->incarnation =
+        (uint32_t)max_u64(r->incarnation, seal_payload(file_state(t->c)->incarnation)) + 1;
     k->current = choose_current(r);
     int error = make_durable(r);
     if (error == 0)

@@ -1,5 +1,5 @@
-/* Rollback copies home's contents back to all that the open transaction stored to: listed pages as a whole, and
- * marked lines. */
+/* Rollback copies home's contents back to all that the open transaction stored to: listed pages as a whole,
+ * and marked lines. */
 #include "txn/txn.h"
 
 #include "base/error.h"
