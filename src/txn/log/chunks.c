@@ -45,7 +45,7 @@ void log_tables_close(struct txn *t)
         return;
     free(k->stage);
     vector_free(&k->plan);
-    vector_free(&k->moved);
+    free(k->moved);
     vector_free(&k->stale);
     vector_free(&k->metadata);
     free(k);
@@ -114,17 +114,15 @@ int log_void_chunks(struct txn *t)
     for (uint32_t i = 0; i < k->emptied.count; i++) {
         uint32_t chunk = k->emptied.items[i];
         struct chunk *h = &k->chunks[chunk];
-        if (error == 0 && max_u64(h->newest, h->emptied) <= reusable)
+        bool due = error == 0 && max_u64(h->newest, h->emptied) <= reusable;
+        if (due)
             error = write_word(t, chunk, 0);
-        else
-            error = error != 0 ? error : 1; /* not yet */
-        if (error == 0) {
+        if (due && error == 0) {
             *h = (struct chunk){.emptied = t->epoch};
             push(&k->voided, chunk);
         } else {
             k->emptied.items[kept++] = chunk;
         }
-        error = error == 1 ? 0 : error;
     }
     k->emptied.count = kept;
     return error;

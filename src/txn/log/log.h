@@ -72,7 +72,8 @@ struct log_engine {
     uint64_t generation;
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
-    struct vector moved; /* struct moved_line: the lines of the plan, in its order */
+    struct moved_line *moved; /* the lines of the plan, in its order; room for `moved_room` */
+    uint64_t moved_count, moved_room;
     struct vector stale; /* likewise: parts of a record that could not be written */
     /* Lines of metadata that a commit logs: redo_run() values, and their number. */
     struct vector metadata;

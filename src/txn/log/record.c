@@ -9,10 +9,13 @@
 #include "txn/copy.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Header, one line of runs, one line of contents. */
 #define PART_LINES_MIN 3
+/* Lines of a record for which memory is kept between commits. */
+#define MOVED_KEPT (UINT64_C(1) << 16)
 
 static struct planned_part *planned(const struct log_engine *k, uint64_t i)
 {
@@ -103,54 +106,56 @@ static uint32_t first_place(const struct txn *t, const struct planned_part *part
     return place_in(t, part->chunk, part->line) + (uint32_t)log_part_head(part->runs);
 }
 
-/* Called for each line of the planned record, in its order. -errno ends the walk. */
-typedef int line_visitor(struct txn *t, uint64_t line, uint32_t place);
-
-static int for_each_line(struct txn *t, const struct planned_part *part,
-                         const struct record_runs *runs, line_visitor *visit)
+/* Room for all lines of the plan. */
+static int make_moved(struct log_engine *k)
 {
-    uint32_t place = first_place(t, part);
-    uint64_t left = part->lines;
-    int error = 0;
-    for (uint32_t r = 0; r < part->runs; r++) {
-        struct piece p = piece_of(part, runs, r, left);
-        left -= p.count;
-        for (uint64_t line = p.line; line < p.line + p.count && error == 0; line++)
-            error = visit(t, line, place++);
-    }
-    return error;
-}
-
-/* The map is ahead of the medium from here on. A line may come twice: two threads may have marked it. */
-static int enter_line(struct txn *t, uint64_t line, uint32_t place)
-{
-    struct log_engine *k = log_engine_of(t);
-    struct moved_line *moved = vector_push(&k->moved, sizeof *moved);
+    uint64_t lines = 0;
+    for (uint64_t i = 0; i < k->plan.count; i++)
+        lines += planned(k, i)->lines;
+    if (lines <= k->moved_room)
+        return 0;
+    struct moved_line *moved = realloc(k->moved, lines * sizeof *moved);
     if (!moved)
         return -ENOMEM;
-    *moved = (struct moved_line){.line = line, .from = k->map[line]};
-    k->map_sum +=
-        log_map_term(t->c->seed, line, place) - log_map_term(t->c->seed, line, moved->from);
-    k->map[line] = place;
+    k->moved = moved;
+    k->moved_room = lines;
     return 0;
 }
 
+/* The map is ahead of the medium from here on. A line may come twice: two threads may have marked it. */
 static int enter_lines(struct txn *t, const struct record_runs *runs)
 {
     struct log_engine *k = log_engine_of(t);
-    int error = 0;
-    k->moved.count = 0;
-    for (uint64_t i = 0; i < k->plan.count && error == 0; i++)
-        error = for_each_line(t, planned(k, i), runs, enter_line);
-    return error;
+    uint64_t sum = k->map_sum, seed = t->c->seed;
+    k->moved_count = 0;
+    if (make_moved(k) != 0)
+        return -ENOMEM;
+    struct moved_line *moved = k->moved;
+    for (uint64_t i = 0; i < k->plan.count; i++) {
+        const struct planned_part *part = planned(k, i);
+        uint32_t place = first_place(t, part);
+        uint64_t left = part->lines;
+        for (uint32_t r = 0; r < part->runs; r++) {
+            struct piece p = piece_of(part, runs, r, left);
+            left -= p.count;
+            for (uint64_t line = p.line; line < p.line + p.count; line++, place++, moved++) {
+                *moved = (struct moved_line){.line = line, .from = k->map[line]};
+                sum += log_map_term(seed, line, place) - log_map_term(seed, line, moved->from);
+                k->map[line] = place;
+            }
+        }
+    }
+    k->moved_count = (uint64_t)(moved - k->moved);
+    k->map_sum = sum;
+    return 0;
 }
 
 /* The record does not count: the map goes back. */
 static void leave_lines(struct txn *t, uint64_t map_sum)
 {
     struct log_engine *k = log_engine_of(t);
-    while (k->moved.count > 0) {
-        const struct moved_line *moved = (struct moved_line *)k->moved.items + --k->moved.count;
+    while (k->moved_count > 0) {
+        const struct moved_line *moved = &k->moved[--k->moved_count];
         k->map[moved->line] = moved->from;
     }
     k->map_sum = map_sum;
@@ -159,7 +164,7 @@ static void leave_lines(struct txn *t, uint64_t map_sum)
 void log_install(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    const struct moved_line *moved = k->moved.items;
+    const struct moved_line *moved = k->moved;
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
         struct chunk *chunk = &k->chunks[part->chunk];
@@ -172,6 +177,11 @@ void log_install(struct txn *t)
         chunk->live += part->lines;
         for (uint32_t n = 0; n < part->lines; n++, moved++)
             log_leave_place(t, moved->from, t->epoch);
+    }
+    if (k->moved_room > MOVED_KEPT) {
+        free(k->moved);
+        k->moved = NULL;
+        k->moved_room = 0;
     }
 }
 
