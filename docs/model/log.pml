@@ -12,9 +12,12 @@
  *   O   the object's contents
  *
  * A record is one part or two, and a part is one slot of a chunk. It has pieces: for each word whether it is
- * there, and its value, which is the number of the commit that stored it. With PMEM every commit is fenced at
- * once. With ROT a record may rot in a container whose process died between commits. Recovery may then
- * refuse it, and must if it would restore anything else.
+ * there, and its value, which is the number of the commit that stored it. It also has the map: where each
+ * word's newest piece is after this commit. With PMEM every commit is fenced at once. With ROT a record or a
+ * chunk's header may be lost in a container whose process died between commits. Recovery may then refuse it,
+ * and must if it would restore anything else. With PLAIN there is only data, and
+ * parts are records. With FAIL a record of two parts may fail after the first. With LAX recovery does without
+ * three things that the code does and no rule needs: README.md says which.
  */
 
 #ifndef COMMITS
@@ -43,43 +46,46 @@
 #define O     2
 #define WORDS 3
 
-#define NOWHERE 31
+#define NOWHERE 7 /* fits into a map */
 
-/* A part. `fenced`: an epoch that was durable when it was written. */
+/* A part. `fenced`: an epoch that was durable when it was written. A piece is its value and one, or 0. */
 #define EPOCH(part)      ((part) & 15)
-#define FENCED(part)     ((part) >> 4 & 15)
-#define GENERATION(part) ((part) >> 8 & 63)
-#define TWO              (1 << 14)
-#define SECOND           (1 << 15)
-#define HAS(part, w)     ((part) >> (16 + 4 * (w)) & 1)
-#define VALUE(part, w)   ((part) >> (17 + 4 * (w)) & 7)
-#define PIECE(w, v)      (1 << (16 + 4 * (w)) | (v) << (17 + 4 * (w)))
+#define FENCED(part)     ((part) >> 4 & 7)
+#define GENERATION(part) ((part) >> 7 & 7)
+#define TWO              (1 << 10)
+#define SECOND           (1 << 11)
+#define HAS(part, w)     (((part) >> (12 + 3 * (w)) & 7) != 0)
+#define VALUE(part, w)   (((part) >> (12 + 3 * (w)) & 7) - 1)
+#define PIECE(w, v)      (((v) + 1) << (12 + 3 * (w)))
+#define MAP(part, w)     ((part) >> (21 + 3 * (w)) & 7)
+#define MAPPED(w, s)     ((s) << (21 + 3 * (w)))
 
-/* A chunk's header, one word: its generation, and how many records it has for certain. 0: void. */
-#define HEAD(generation, end) ((generation) | (end) << 6)
-#define HEAD_GENERATION(head) ((head) & 63)
-#define END(head)             ((head) >> 6)
+/* Parts of a chunk must ascend: by epoch, then by number. */
+#define RANK(part) (EPOCH(part) * 2 + ((part) & SECOND -> 1 : 0))
 
-/* The base, one word. L4: generations contain the incarnation, which is durable before its first record. */
-#define BASE(incarnation, certain) ((incarnation) | (certain) << 4)
-#define INCARNATION(base)          ((base) & 15)
-#define CERTAIN(base)              ((base) >> 4)
-#define FIRST_GENERATION(inc)      ((inc) * 8)
+/* A chunk's header, one word: its generation, and how many parts it has for certain. 0: void. */
+#define HEAD(generation, end) ((generation) | (end) << 3)
+#define HEAD_GENERATION(head) ((head) & 7)
+#define END(head)             ((head) >> 3)
 
 /* ---- what the crash leaves, and what it does not ---------------------------------------------- */
 
 int c_slot[ALL_SLOTS], m_slot[ALL_SLOTS];
 short c_head[CHUNKS], m_head[CHUNKS];
-byte c_base, m_base;
+byte c_base, m_base;               /* the base epoch */
+byte c_incarnation, m_incarnation; /* L4: the generation of all that is written now */
+#ifdef ROT
+byte c_note, m_note; /* the newest epoch that is noted as durable */
+#endif
 
 byte epoch, durable;
-byte generation;         /* the last one of this incarnation */
-byte use[CHUNKS];        /* FREE, USED or VOIDED */
-byte position[CHUNKS];   /* the next slot */
-byte certain_to[CHUNKS]; /* slots below it are fenced */
-bool waits[CHUNKS];      /* emptied by a commit that is not fenced */
-byte current;            /* the chunk in which the next part goes, or NOWHERE */
-byte place[WORDS];       /* the slot of each word's newest piece, or NOWHERE */
+byte proved, reusable; /* as in struct rounds */
+byte generation;       /* the incarnation of who writes */
+byte use[CHUNKS];      /* FREE, USED or VOIDED */
+byte position[CHUNKS]; /* the next slot */
+byte emptied[CHUNKS];  /* the commit that took its last piece */
+byte current;          /* the chunk in which the next part goes, or NOWHERE */
+byte place[WORDS];     /* the slot of each word's newest piece, or NOWHERE */
 
 #define FREE   0
 #define USED   1
@@ -91,6 +97,10 @@ byte state_count;
 
 byte commits, crashes;
 bool rotten;
+#ifdef FAIL
+bool failed;
+byte stale, before; /* L12: the slot of a part that a failed write has left; `current` before it */
+#endif
 
 /* What a commit is about to do. */
 byte n[WORDS];
@@ -100,7 +110,7 @@ int part[2];
 byte where[2];
 
 /* What recovery found. */
-byte valid[CHUNKS], found, certain;
+byte valid[CHUNKS], found, certain, incarnation;
 byte newest[WORDS], value[WORDS], at[WORDS];
 bool refuses;
 
@@ -143,11 +153,17 @@ inline write_base(what)
     if :: MAY_CRASH -> m_base = c_base :: true fi
 }
 
+inline write_incarnation(what)
+{
+    c_incarnation = what;
+    if :: MAY_CRASH -> m_incarnation = c_incarnation :: true fi
+}
+
 inline fence_medium()
 {
     for (i : 0 .. ALL_SLOTS - 1) { m_slot[i] = c_slot[i] }
     for (i : 0 .. CHUNKS - 1) { m_head[i] = c_head[i] }
-    m_base = c_base; i = 0
+    m_base = c_base; m_incarnation = c_incarnation; i = 0
 }
 
 /* ---- fences, and what they allow -------------------------------------------------------------- */
@@ -155,9 +171,7 @@ inline fence_medium()
 inline fenced() /* all that was written is durable */
 {
     for (i : 0 .. CHUNKS - 1) {
-        waits[i] = false;
-        if :: use[i] == VOIDED -> use[i] = FREE; position[i] = 0 :: else fi;
-        certain_to[i] = position[i]
+        if :: use[i] == VOIDED -> use[i] = FREE; position[i] = 0 :: else fi /* L10 */
     }
     i = 0
 }
@@ -171,6 +185,7 @@ inline fence()
 #endif
         fenced();
         durable = epoch - 1;
+        reusable = proved;
         printf("fence: durable up to %d\n", durable);
         states[0] = states[state_count - 1];
         for (i : 1 .. COMMITS + 1) { states[i] = 0 }
@@ -179,59 +194,36 @@ inline fence()
     }
 }
 
-#ifdef MUTANT_NOTE_UNFENCED
-#define NOTED_TO(ch) position[ch]
+/* Up to which epoch chunks are not needed: a record that is durable calls it durable (L9). */
+#if defined(MUTANT_REUSE_UNNOTED)
+#define NEEDLESS durable
+#elif defined(MUTANT_NOTE_UNFENCED)
+#define NEEDLESS proved
 #else
-#define NOTED_TO(ch) certain_to[ch]
+#define NEEDLESS reusable
 #endif
 
-/* L9: the newest epoch that a fenced note outside of the chunk says is durable; in e. */
-inline noted_outside(ch)
-{
-    e = (m_base == c_base -> CERTAIN(c_base) : 0);
-    for (i : 0 .. CHUNKS - 1) {
-        for (j : 0 .. SLOTS - 1) {
-            if
-            :: i != ch && use[i] == USED && j < NOTED_TO(i) && FENCED(c_slot[i * SLOTS + j]) > e ->
-                e = FENCED(c_slot[i * SLOTS + j])
-            :: else
-            fi
-        }
-    }
-    i = 0; j = 0
-}
-
-/* L8, L9: whether the chunk may be void; in ok. */
+/* L8, L9: whether the chunk may be void; in ok. A part has a piece that is live after its commit. So no epoch
+ * in the chunk is above the one that emptied it. */
 inline may_be_void(ch)
 {
     ok = (use[ch] == USED && ch != current && place[X] / SLOTS != ch && place[B] / SLOTS != ch &&
           place[O] / SLOTS != ch);
-#ifndef MUTANT_REUSE_UNFENCED
-    ok = ok && !waits[ch];
+#ifdef MUTANT_REUSE_UNFENCED
+    for (i : 0 .. SLOTS - 1) {
+        ok = ok && (i >= position[ch] || EPOCH(c_slot[ch * SLOTS + i]) <= NEEDLESS)
+    }
+    i = 0
+#else
+    ok = ok && emptied[ch] <= NEEDLESS
 #endif
-#ifndef MUTANT_REUSE_UNNOTED
-    if
-    :: ok ->
-        noted_outside(ch);
-        for (i : 0 .. SLOTS - 1) {
-            record = c_slot[ch * SLOTS + i];
-            if
-            :: i < position[ch] && EPOCH(record) > e -> ok = false
-            :: else
-            fi
-        }
-        lacks_note = lacks_note || !ok
-    :: else
-    fi;
-#endif
-    i = 0; e = 0; record = 0
 }
 
 inline make_void(ch)
 {
     printf("chunk %d is void\n", ch);
     write_head(ch, 0);
-    certain_to[ch] = 0;
+    emptied[ch] = 0;
 #ifdef MUTANT_VOID_UNFENCED
     use[ch] = FREE; position[ch] = 0
 #else
@@ -270,10 +262,12 @@ inline take_slot(p)
 #if CHUNKS > 2
         :: CAN_TAKE(2) -> current = 2
 #endif
+#if CHUNKS > 3
+        :: CAN_TAKE(3) -> current = 3
+#endif
         fi;
         if
         :: use[current] == FREE ->
-            generation++;
             write_head(current, HEAD(generation, 0));
             use[current] = USED
         :: else
@@ -285,25 +279,34 @@ inline take_slot(p)
     if :: position[current] == SLOTS -> current = NOWHERE :: else fi
 }
 
+#ifdef FAIL
+/* A chunk that was taken for a part is free again. Its header may stay as it is. */
+inline give_back(p)
+{
+    position[where[p] / SLOTS]--;
+    if :: position[where[p] / SLOTS] == 0 -> use[where[p] / SLOTS] = FREE :: else fi
+}
+#endif
+
 inline write_part(p)
 {
-    part[p] = part[p] | HEAD_GENERATION(c_head[where[p] / SLOTS]) << 8;
+    part[p] = part[p] | generation << 7;
     printf("slot %d: part %d of record %d, fenced %d\n", where[p], p + 1, EPOCH(part[p]), FENCED(part[p]));
     write_slot(where[p], part[p])
 }
 
-/* What this empties is needed until the commit is fenced. */
 inline move_word(x, to)
 {
-#ifndef PMEM
-    if :: place[x] != NOWHERE -> waits[place[x] / SLOTS] = true :: else fi;
-#endif
+    if :: place[x] != NOWHERE -> emptied[place[x] / SLOTS] = epoch :: else fi;
     place[x] = to
 }
+
+#define LIVE(ch) (place[X] / SLOTS == (ch) || place[B] / SLOTS == (ch) || place[O] / SLOTS == (ch))
 
 /* The map: where each word is from now on. */
 inline install()
 {
+    proved = FENCED(part[0]);
     for (w : 0 .. WORDS - 1) {
         if
         :: HAS(part[0], w) -> move_word(w, where[0])
@@ -311,8 +314,19 @@ inline install()
         :: else
         fi
     }
-    if :: place[O] != NOWHERE && NOW(B) == 0 -> move_word(O, NOWHERE) :: else fi;
-    w = 0
+    for (i : 0 .. CHUNKS - 1) { if :: LIVE(i) -> emptied[i] = 0 :: else fi } /* nobody asks */
+    w = 0; i = 0
+}
+
+/* L13: the map as it will be is in all parts of the record. */
+inline tell_map()
+{
+    for (w : 0 .. WORDS - 1) {
+        e = (HAS(part[0], w) -> where[0] : (HAS(part[1], w) -> where[1] : place[w]));
+        part[0] = part[0] | MAPPED(w, e);
+        if :: parts == 2 -> part[1] = part[1] | MAPPED(w, e) :: else fi
+    }
+    w = 0; e = 0
 }
 
 /* ---- recovery --------------------------------------------------------------------------------- */
@@ -320,27 +334,33 @@ inline install()
 /* Each chunk from its start (L3). */
 inline read_chunks()
 {
-    certain = CERTAIN(c_base);
-    for (j : 0 .. CHUNKS - 1) {
-#ifdef MUTANT_GENERATION_LARGEST
-        if :: HEAD_GENERATION(c_head[j]) > generation -> generation = HEAD_GENERATION(c_head[j]) :: else fi;
+    certain = c_base;
+#ifndef MUTANT_GENERATION_LARGEST
+    incarnation = c_incarnation;
 #endif
+    for (j : 0 .. CHUNKS - 1) {
+        if :: HEAD_GENERATION(c_head[j]) > incarnation -> incarnation = HEAD_GENERATION(c_head[j]) :: else fi;
         ok = (c_head[j] != 0);
         valid[j] = 0;
+        u = 0;
         for (i : 0 .. SLOTS - 1) {
             record = c_slot[j * SLOTS + i];
             ok = ok && record != 0;
 #ifndef MUTANT_NO_GENERATION
             ok = ok && (i < END(c_head[j]) || GENERATION(record) == HEAD_GENERATION(c_head[j]));
 #endif
+#ifndef LAX
+            ok = ok && RANK(record) > u;
+#endif
             if
             :: ok ->
                 valid[j]++;
+                u = RANK(record);
                 if :: FENCED(record) > certain -> certain = FENCED(record) :: else fi
             :: else
             fi
         }
-#ifndef MUTANT_NO_END
+#ifndef LAX
         if :: c_head[j] != 0 && valid[j] < END(c_head[j]) -> refuses = true :: else fi
 #endif
     }
@@ -409,7 +429,29 @@ inline find_words()
             }
         }
     }
-    if :: value[B] == 0 -> at[O] = NOWHERE :: else fi;
+    CLEAR_SCRATCH
+}
+
+/* L13: the newest record says what the map must be. A new container has none. */
+inline compare_map()
+{
+#ifndef MUTANT_NO_MAP
+    for (j : 0 .. CHUNKS - 1) {
+        for (i : 0 .. SLOTS - 1) {
+            record = c_slot[j * SLOTS + i];
+            if
+            :: i < valid[j] && EPOCH(record) == found ->
+                ok = true;
+                for (w : 0 .. WORDS - 1) { refuses = refuses || MAP(record, w) != at[w] }
+            :: else
+            fi
+        }
+    }
+    refuses = refuses || found > 0 && !ok;
+#endif
+#if defined(ROT) && !defined(MUTANT_NOT_NOTED)
+    refuses = refuses || found < c_note;
+#endif
     CLEAR_SCRATCH
 }
 
@@ -428,7 +470,7 @@ inline forget_recovery()
 {
     for (i : 0 .. WORDS - 1) { at[i] = 0; newest[i] = 0; value[i] = 0 }
     for (i : 0 .. CHUNKS - 1) { valid[i] = 0 }
-    i = 0; found = 0; certain = 0; refuses = false
+    i = 0; found = 0; certain = 0; incarnation = 0; refuses = false
 }
 
 inline open_container()
@@ -437,29 +479,21 @@ inline open_container()
     states[0] = STATE(value[X], value[B], value[O]); state_count = 1;
     for (i : 0 .. WORDS - 1) { place[i] = at[i] }
     for (i : 0 .. CHUNKS - 1) {
-        position[i] = valid[i]; certain_to[i] = valid[i];
-        use[i] = (valid[i] > 0 -> USED : FREE);
+        position[i] = valid[i];
+        use[i] = (valid[i] > 0 -> USED : FREE)
         /* Behind what is valid nothing counts any more, and a void chunk has nothing. */
-        waits[i] = false
     }
-    epoch = found + 1; durable = found; current = NOWHERE;
-#ifdef MUTANT_GENERATION_LARGEST
-    generation = 0;
-    for (i : 0 .. CHUNKS - 1) {
-        if :: HEAD_GENERATION(c_head[i]) > generation -> generation = HEAD_GENERATION(c_head[i]) :: else fi
-    }
-#else
-    generation = FIRST_GENERATION(INCARNATION(c_base));
-#endif
+    epoch = found + 1; durable = found; proved = found; reusable = found; current = NOWHERE;
+    generation = incarnation;
     CLEAR_SCRATCH
 }
 
 /* ---- the container's life --------------------------------------------------------------------- */
 
-#define forget_mask() mask = 0; lacks_note = false
-#define VOIDED_ANY (use[0] == VOIDED || use[1] == VOIDED || use[CHUNKS - 1] == VOIDED)
+#define forget_mask() mask = 0
+#define VOIDED_ANY (use[0] == VOIDED || use[1] == VOIDED || use[CHUNKS / 2] == VOIDED || use[CHUNKS - 1] == VOIDED)
 
-/* The chunks that may be void: in `mask`. Whether one lacks only a note: in `lacks_note`. */
+/* The chunks that may be void: in `mask`. */
 inline find_void()
 {
     for (k : 0 .. CHUNKS - 1) {
@@ -470,27 +504,14 @@ inline find_void()
 }
 
 #ifdef ROT
-/* L13: what is fenced is in the header as well. Never waited for. */
-inline note_ends()
+/* L13: what is durable is noted. Never waited for. */
+inline note(what)
 {
-#ifndef MUTANT_NO_END
-    do
-    :: k < CHUNKS ->
-        if
-        :: use[k] == USED && END(c_head[k]) < certain_to[k] ->
-            write_head(k, HEAD(HEAD_GENERATION(c_head[k]), certain_to[k]))
-        :: else
-        fi;
-        k++
-    :: else -> break
-    od;
-    k = 0
-#else
-    skip
-#endif
+    c_note = what;
+    if :: MAY_CRASH -> m_note = c_note :: true fi
 }
 
-/* One record, of those that this run may still read. */
+/* A record of those that this run may still read, or a chunk's header, is lost. */
 inline rot()
 {
     rotten = true;
@@ -501,12 +522,13 @@ inline rot()
     od;
     if
     :: u != NOWHERE -> printf("SLOT %d ROTS\n", u); c_slot[u] = 0; m_slot[u] = 0
+    :: u != NOWHERE -> printf("CHUNK %d IS LOST\n", u / SLOTS); c_head[u / SLOTS] = 0; m_head[u / SLOTS] = 0
     :: else
     fi;
     u = 0
 }
 #else
-#define note_ends() skip
+#define note(what) skip
 #endif
 
 /* The process dies within a record. */
@@ -517,16 +539,14 @@ inline write_half(p)
     if :: true :: m_slot[where[p]] = 0 fi
 }
 
-#if defined(MUTANT_SAME_GENERATION)
+#ifdef MUTANT_SAME_GENERATION
 #define SEALED_AS(ch) HEAD_GENERATION(c_head[ch])
-#elif defined(MUTANT_GENERATION_LARGEST)
-#define SEALED_AS(ch) (generation + 1)
 #else
-#define SEALED_AS(ch) FIRST_GENERATION(INCARNATION(c_base) + 1)
+#define SEALED_AS(ch) incarnation
 #endif
 
 #ifdef MUTANT_BASE_JUMP
-#define CERTAIN_THEN (found + 4)
+#define CERTAIN_THEN (found + 2)
 #else
 #define CERTAIN_THEN found
 #endif
@@ -534,15 +554,12 @@ inline write_half(p)
 active proctype container()
 {
     byte mask;
-    bool lacks_note, at_rest;
-#ifdef MUTANT_LATE_ROOM
-    bool late;
-#endif
+    bool at_rest;
 
     d_step {
-        c_base = BASE(1, 0); m_base = c_base;
-#ifndef MUTANT_GENERATION_LARGEST
-        generation = FIRST_GENERATION(1);
+        c_incarnation = 1; m_incarnation = 1; generation = 1;
+#ifdef FAIL
+        stale = NOWHERE; before = NOWHERE;
 #endif
         epoch = 1; current = NOWHERE; state_count = 1;
         for (i : 0 .. WORDS - 1) { place[i] = NOWHERE }
@@ -554,17 +571,15 @@ running:
         d_step { find_void() };
         if
         :: commits < COMMITS -> forget_mask()
-        :: durable < epoch - 1 || VOIDED_ANY -> forget_mask(); fence(); note_ends(); goto running
+        :: durable < epoch - 1 || VOIDED_ANY -> forget_mask(); fence(); note(durable); goto running
         :: mask & 1 -> forget_mask(); make_void(0); goto running
         :: mask & 2 -> forget_mask(); make_void(1); goto running
 #if CHUNKS > 2
         :: mask & 4 -> forget_mask(); make_void(2); goto running
 #endif
-        :: lacks_note && CERTAIN(c_base) < durable ->
-            forget_mask();
-            printf("the base notes %d\n", durable);
-            write_base(BASE(INCARNATION(c_base), durable));
-            goto running
+#if CHUNKS > 3
+        :: mask & 8 -> forget_mask(); make_void(3); goto running
+#endif
         :: MAY_CRASH -> forget_mask(); at_rest = true; goto crash
         fi
     }
@@ -576,6 +591,7 @@ running:
         i = 0;
         if
         :: n[X] = commits; changes[X] = true
+#ifndef PLAIN
         :: n[B] == 0 -> /* L11: memory that was freed is clear when it is taken */
             n[B] = commits; changes[B] = true;
             if :: n[O] = 0 :: n[O] = commits fi;
@@ -586,6 +602,7 @@ running:
 #endif
         :: n[B] != 0 -> n[O] = commits; changes[O] = true
         :: n[B] != 0 -> n[B] = 0; changes[B] = true
+#endif
         fi;
         if
         :: true
@@ -602,21 +619,13 @@ running:
     atomic {
         count_room();
         if
-#ifdef MUTANT_LATE_ROOM
-        :: k == 0 -> k = 0; forget_transaction(); goto running
-        :: k > 0
-#else
         :: k < parts -> k = 0; forget_transaction(); goto running
         :: k >= parts
-#endif
         fi;
-#ifdef MUTANT_LATE_ROOM
-        late = (k < parts);
-#endif
         k = 0
     }
 #ifndef PMEM
-    if :: epoch - 1 - durable >= ROUND_MAX -> fence(); atomic { note_ends() } :: else fi;
+    if :: epoch - 1 - durable >= ROUND_MAX -> fence(); atomic { note(durable) } :: else fi;
 #endif
     atomic {
         d_step {
@@ -638,23 +647,43 @@ running:
             states[state_count] = STATE(n[X], n[B], n[O]); state_count++;
             printf("commit %d: x %d b %d o %d\n", epoch, n[X], n[B], n[O])
         };
+#ifdef FAIL
+        before = current;
+#endif
         take_slot(0);
         if
-#ifdef MUTANT_LATE_ROOM
-        :: parts == 2 && !late -> take_slot(1)
-#else
         :: parts == 2 -> take_slot(1)
-#endif
         :: else
-        fi
+        fi;
+        d_step { tell_map() }
     }
     CRASH_HERE;
+#ifdef FAIL
+    if
+    :: stale != NOWHERE ->
+#ifndef MUTANT_NOT_ERASED
+        atomic { write_slot(stale, 0) };
+        CRASH_HERE;
+#ifndef MUTANT_ERASE_UNFENCED
+        d_step { fence_medium() };
+        CRASH_HERE;
+#endif
+#endif
+        stale = NOWHERE
+    :: else
+    fi;
+#endif
     atomic { write_part(0) };
     if :: atomic { MAY_CRASH -> write_half(0); goto crash } :: true fi;
-#ifdef MUTANT_LATE_ROOM
+#ifdef FAIL
     if
-    :: d_step { late -> late = false; state_count--; states[state_count] = 0 }; forget_transaction(); goto running
-    :: !late
+    :: d_step { parts == 2 && !failed ->
+           printf("the second part cannot be written\n");
+           failed = true; stale = where[0];
+           give_back(1); give_back(0); current = before;
+           state_count--; states[state_count] = 0 };
+       forget_transaction(); goto running
+    :: true
     fi;
 #endif
     if
@@ -667,17 +696,25 @@ running:
     CRASH_HERE;
     atomic {
 #ifdef PMEM
+#if defined(ROT) && defined(MUTANT_NOTED_EARLY)
+        note(epoch);
+        CRASH_HERE;
+#endif
         d_step {
 #ifndef MUTANT_NO_FENCE
             fence_medium();
 #endif
             fenced(); /* L1 */
+            reusable = FENCED(part[0]);
             durable = epoch;
             states[0] = states[1]; states[1] = 0; state_count = 1
         };
-        note_ends();
+        note(durable);
 #endif
         d_step { install(); epoch++ };
+#ifdef FAIL
+        before = NOWHERE;
+#endif
         forget_transaction()
     }
     goto running;
@@ -689,8 +726,11 @@ crash:
             crashes++;
             forget_recovery();
             for (i : 0 .. WORDS - 1) { place[i] = 0 }
-            for (i : 0 .. CHUNKS - 1) { waits[i] = false; certain_to[i] = 0 }
-            epoch = 0; durable = 0; generation = 0; current = 0;
+            for (i : 0 .. CHUNKS - 1) { emptied[i] = 0 }
+            epoch = 0; durable = 0; proved = 0; reusable = 0; generation = 0; current = 0;
+#ifdef FAIL
+            stale = NOWHERE; before = NOWHERE;
+#endif
             CLEAR_SCRATCH
         }
         if
@@ -698,7 +738,10 @@ crash:
                printf("POWER FAILURE\n");
                for (i : 0 .. ALL_SLOTS - 1) { c_slot[i] = m_slot[i] }
                for (i : 0 .. CHUNKS - 1) { c_head[i] = m_head[i] }
-               c_base = m_base; i = 0 }
+#ifdef ROT
+               c_note = m_note;
+#endif
+               c_base = m_base; c_incarnation = m_incarnation; i = 0 }
         :: printf("PROCESS DIES\n")
 #ifdef ROT
         :: at_rest && !rotten -> printf("PROCESS DIES\n"); rot()
@@ -711,16 +754,30 @@ crash:
         }
     }
     atomic {
-        d_step { read_chunks() };
+        d_step {
+            read_chunks();
+            if :: !refuses -> find_end(); find_words(); compare_map() :: else fi
+        };
         if
         :: refuses -> printf("refused\n"); assert(rotten); goto done
-        :: !refuses
-        fi;
-        d_step { find_end(); find_words(); check() }
+        :: !refuses -> d_step { check() }
+        fi
     }
     if :: MAY_CRASH :: !MAY_CRASH -> goto done fi;
+    /* L4, L7: the next incarnation, and all that was read, are durable. */
+#ifndef MUTANT_SAME_INCARNATION
+    d_step { incarnation++ };
+#endif
+#ifndef LAX
+    atomic { write_incarnation(incarnation) };
+    CRASH_HERE;
+#endif
 #ifndef MUTANT_RELY_UNDURABLE
-    d_step { fence_medium() }; /* L7 */
+    d_step { fence_medium() };
+    CRASH_HERE;
+#endif
+#ifdef LAX
+    atomic { write_incarnation(incarnation) };
     CRASH_HERE;
 #endif
     /* L5: what is valid is sealed, and everything behind it void. */
@@ -739,7 +796,7 @@ crash:
     j = 0;
 #endif
 #ifndef MUTANT_NO_BASE
-    atomic { write_base(BASE(INCARNATION(c_base) + 1, CERTAIN_THEN)) };
+    atomic { write_base(CERTAIN_THEN) };
     CRASH_HERE;
 #endif
 #ifndef MUTANT_SEAL_UNFENCED

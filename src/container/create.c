@@ -46,7 +46,7 @@ static int fill_state(struct format_state *state, const char *path, const struct
     for (uint32_t i = 0; i < h->meta_segments; i++)
         sums.fixed += sums_table_term(h->id[0] ^ h->id[1], FORMAT_TABLE + i * sizeof(uint64_t),
                                       segment_word(SEGMENT_META, 0));
-    *state = (struct format_state){.base_epoch = seal(1),
+    *state = (struct format_state){.base_epoch = seal(EPOCH_CREATED),
                                    .mark = MARK_CLOSED,
                                    .base = seal(base),
                                    .movable = seal(movable ? MOVABLE_NOW : MOVABLE_NEVER),

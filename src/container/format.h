@@ -60,6 +60,9 @@ struct format_header {
     uint64_t checksum;                /* of all bytes before it */
 };
 
+/* The base epoch of a new container. */
+#define EPOCH_CREATED UINT64_C(1)
+
 struct format_state {
     uint64_t base_epoch;    /* sealed, never 0; the log's contents of this and older epochs are void;
                                and BASE_REDO: the log of later epochs is the redo engine's */

@@ -97,7 +97,21 @@ void Subject::wait_for_all(sim::Session &session, uint32_t number, uint64_t comm
     session.returned(number, commits);
 }
 
-pm_ticket Subject::commit(sim::Session &session, pm_container *c, uint64_t transaction)
+// After a commit that failed: commit more, or less. Under less, parts of the failed record may lie untouched.
+void Subject::change_after_failure(sim::Session &session, pm_container *c, uint32_t number,
+                                   uint64_t transaction)
+{
+    if (transaction % 2) {
+        require(pm_rollback(c) == 0, "pm_rollback");
+        workloads_[number].run(c, transaction, [&] { session.tick(); });
+    } else {
+        Workload::stamp(c);
+        session.tick();
+    }
+}
+
+pm_ticket Subject::commit(sim::Session &session, pm_container *c, uint32_t number,
+                          uint64_t transaction)
 {
     if (setup_.full) {
         Workload::stamp(c);
@@ -106,8 +120,7 @@ pm_ticket Subject::commit(sim::Session &session, pm_container *c, uint64_t trans
     pm_ticket ticket = pm_commit_async(c);
     session.fail_writes(std::nullopt);
     if (!ticket.container && setup_.full && errno == ENOSPC) {
-        Workload::stamp(c);
-        session.tick();
+        change_after_failure(session, c, number, transaction);
         ticket = pm_commit_async(c);
     }
     require(ticket.container, "pm_commit_async");
@@ -124,7 +137,7 @@ void Subject::transact(sim::Session &session, pm_container *c, uint32_t number,
         session.returned(number, transaction + 1);
         return;
     }
-    tickets_[number] = commit(session, c, transaction);
+    tickets_[number] = commit(session, c, number, transaction);
     if (setup_.async == 0 || (transaction + 1) % setup_.async == 0)
         wait_for_all(session, number, transaction + 1);
 }

@@ -74,7 +74,9 @@ class Subject : public Program
     void transact_all(sim::Session &session, const std::vector<Container> &open,
                       std::vector<uint64_t> &commits);
     void transact_in_threads(sim::Session &session, pm_container *c, uint64_t &commits);
-    pm_ticket commit(sim::Session &session, pm_container *c, uint64_t transaction);
+    void change_after_failure(sim::Session &session, pm_container *c, uint32_t number,
+                              uint64_t transaction);
+    pm_ticket commit(sim::Session &session, pm_container *c, uint32_t number, uint64_t transaction);
     void wait_for_all(sim::Session &session, uint32_t number, uint64_t commits);
 
     std::vector<Workload> workloads_; // one a container

@@ -265,15 +265,17 @@ static int build_home(struct log_reader *r)
     uint64_t where = last ? last->place * (uint64_t)PM_LINE : FORMAT_STATE;
     if (recovery_check_fenced(t, r->newest, where) != 0)
         return -1;
+    /* The newest record has live lines, so its chunk is never void. Only a new container has no record. */
+    bool complete = last ? last->part->epoch == r->newest && last->part->map == k->map_sum
+                         : r->newest <= EPOCH_CREATED;
+    if (!complete)
+        return pm__fail_at(t->c->path, where, EBADMSG,
+                           "the log lacks pieces that the commit of epoch %" PRIu64
+                           " counts on: the medium has lost a part of it, or has an old copy; restore "
+                           "the file from a backup",
+                           r->newest);
     if (!last)
         return 0;
-    if (last->part->epoch != r->newest || last->part->map != k->map_sum)
-        return pm__fail_at(
-            t->c->path, where, EBADMSG,
-            "the log lacks pieces that the commit of epoch %" PRIu64
-            " counts on: the medium has lost a part of it, or has an old copy; restore "
-            "the file from a backup",
-            r->newest);
     uint64_t base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
     if (base != t->c->pointers_base && base != t->c->pointers_target)
         return damaged(t, last->place,
