@@ -86,6 +86,17 @@ static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
                : 0;
 }
 
+/* A damaged part hides the parts behind it. Each of them says truly what was durable, whatever became of its own
+ * record. So rot in a record that was fenced is not taken for a torn tail (L2). */
+static void look_behind(struct log_reader *r, uint32_t first, uint32_t at, uint32_t generation)
+{
+    for (uint32_t lines = chunk_lines(r->t); at < lines; at++) {
+        const struct log_part *part = (const struct log_part *)at_place(r->t, first + at);
+        if (part->generation == generation && part_lines(r->t, first + at, lines - at) > 0)
+            r->certain = max_u64(r->certain, part->fenced);
+    }
+}
+
 static int walk(struct log_reader *r, uint32_t chunk)
 {
     const struct txn *t = r->t;
@@ -113,6 +124,7 @@ static int walk(struct log_reader *r, uint32_t chunk)
     }
     if (at < log_chunk_end(word))
         return damaged(t, first + at, "a commit record is damaged");
+    look_behind(r, first, at, generation);
     r->ends[chunk] = at;
     return 0;
 }
