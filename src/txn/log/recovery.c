@@ -249,7 +249,7 @@ static int make_home(struct log_reader *r)
 static int complete_home(struct txn *t)
 {
     uint32_t end = t->c->segments_max;
-    while (home_table(t->c)[end - 1] == 0)
+    while (end > t->c->meta_segments && home_table(t->c)[end - 1] == 0)
         end--;
     return grow_home(t, end);
 }
