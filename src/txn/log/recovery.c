@@ -287,7 +287,7 @@ static int build_home(struct log_reader *r)
             "the file from a backup",
             r->newest);
     uint64_t base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
-    if (base != t->c->pointers_base && base != t->c->pointers_target)
+    if (base == 0 || (base != t->c->pointers_base && base != t->c->pointers_target))
         return damaged(t, last->place,
                        "the last commit record is for other addresses than the state page");
     t->c->pointers_base = base;
