@@ -203,10 +203,13 @@ static uint64_t pages_in(const struct log_part *part)
     return pages;
 }
 
+/* A chunk may be emptied and used again many times. log_chunks_found() lists those that are empty in the end. */
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    log_leave_place(t, k->map[line], epoch);
+    struct chunk *before = &k->chunks[k->map[line] / chunk_lines(t)];
+    if (k->map[line] != 0 && --before->live == 0)
+        before->emptied = epoch;
     k->map[line] = place;
     k->chunks[place / chunk_lines(t)].live++;
 }
@@ -268,7 +271,6 @@ static int build_home(struct log_reader *r)
         if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
-    k->emptied.count = 0; /* log_chunks_found() makes the list */
     for (uint64_t i = 0; i < r->parts.count; i++)
         for_each_line(t, found(r, i), take_if_newest);
     if (complete_home(t) != 0)
