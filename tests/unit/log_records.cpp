@@ -262,7 +262,7 @@ TEST_CASE("a record larger than all that is free", "[log]")
 
 TEST_CASE("a transaction of 64 MiB", "[log]")
 {
-    const uint64_t segment = GENERATE(64 * KiB, MiB);
+    const uint64_t segment = GENERATE(as<uint64_t>(), 64 * KiB, MiB);
     Subject subject(segment, 64 * MiB / PM_PAGE);
     subject.commit({1, 64 * MiB / LINE});
     REQUIRE(parts_of_newest(subject) > 64 * MiB / (LOG_PART_LINES * LINE));
@@ -271,8 +271,8 @@ TEST_CASE("a transaction of 64 MiB", "[log]")
 
 TEST_CASE("the file stops growing if the same data is written again and again", "[log]")
 {
-    const uint64_t segment = GENERATE(64 * KiB, MiB);
-    const uint64_t lines = GENERATE(1, 40, 1000, PAGES * PM_PAGE / LINE);
+    const uint64_t segment = GENERATE(as<uint64_t>(), 64 * KiB, MiB);
+    const uint64_t lines = GENERATE(as<uint64_t>(), 1, 40, 1000, PAGES * PM_PAGE / LINE);
     INFO("segments of " << segment << " bytes, " << lines << " lines");
     Subject subject(segment);
     for (int i = 0; i < 40; i++)
