@@ -3,10 +3,9 @@
 // shown, but for a torn tail:
 //
 // A record that no later record calls durable may have been torn by a crash. So if the newest records are
-// damaged, the commit before them may be restored. If the header of the newest chunk reads as zeros, the chunk looks as if
-// it had never been begun, and the last commit of the chunk before it may be restored. On pmem the state page
-// says which epoch was fenced, so both are refused. The state page's word may be lost in a power failure, and
-// on an ordinary file there is none.
+// damaged, the commit before them may be restored. If the header of the newest chunk reads as zeros, the chunk
+// looks void, and all its commits may be gone. On pmem the state page says which epoch was fenced, so both are
+// refused. A power failure may lose this word, and a container on an ordinary file has none.
 #include "common/process.hpp"
 #include "hostile/log_file.hpp"
 #include "hostile/memory_file.hpp"
@@ -151,7 +150,7 @@ class Damage
         return counts_;
     }
 
-    // What comes of a sector: zeros, ones, its neighbour's bytes, and the older ones.
+    // Fill a sector with zeros, with ones, with its neighbour's bytes, and with older contents.
     Counts lose_sector(uint64_t offset)
     {
         counts_ = {};

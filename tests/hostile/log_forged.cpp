@@ -1,6 +1,6 @@
 // Log containers that no libpm writes, with every checksum right: somebody means harm, or a bug wrote them.
-// Each is refused with path and offset, or it does no harm: all calls return, and what it shows then is a
-// container that can be closed and opened again.
+// libpm refuses the forgery with path and offset, or the forgery does no harm. Then all calls return, and the
+// container can be closed and opened again.
 //
 // Each forgery is tried twice. First the state page says that the newest record was fenced. Then it says
 // nothing, so that a bad newest record looks like a torn one.

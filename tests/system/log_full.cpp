@@ -1,5 +1,5 @@
-// A full disk under the log engine: commits fail cleanly, can be tried again when there is space, or rolled back,
-// and lose nothing. On pmem, and on an ordinary file.
+// A full disk under the log engine, on pmem and on an ordinary file. Commits fail cleanly, lose nothing, and
+// can be rolled back, or tried again when there is space.
 #include "common/process.hpp"
 #include "system/disk.hpp"
 

@@ -1,5 +1,5 @@
-// Writes and syncs of a log container's file that fail. A record of several parts that could not be written leaves
-// parts behind, and they never join the record that follows. A failed fdatasync(2) ends all writing.
+// Writes and syncs of a log container's file that fail. If a record of several parts cannot be written, some
+// parts stay behind. They never join the record that follows. A failed fdatasync(2) ends all writing.
 #include "common/file_medium.hpp"
 #include "common/process.hpp"
 
@@ -71,7 +71,8 @@ struct Crash {
 TEST_CASE_METHOD(Fixture, "parts of an attempt that failed join no other record")
 {
     const bool rolls_back = GENERATE(false, true);
-    const uint64_t shorter = GENERATE(as<uint64_t>(), PAGES, PAGES / 2, 1); // pages of the next attempt
+    const uint64_t shorter =
+        GENERATE(as<uint64_t>(), PAGES, PAGES / 2, 1); // pages of the next attempt
     store(c.get(), 1);
     REQUIRE_OK(pm_commit(c.get()));
     std::vector<Crash> crashes;

@@ -1,6 +1,6 @@
-// Records of the log engine at the limits of what chunks and parts can have: exactly, one line less, one more.
-// After each the container is opened again, as it was closed and as a crash would leave it, and compared with
-// a model. The other half is about space: which chunks are filled again, and when the file grows.
+// Records of the log engine at the limits of chunks and parts: exactly, one line less, one more. After each
+// record the container is opened again, as it was closed and as a crash would leave it, and compared with a
+// model. The last cases are about space: chunks are filled again, and the file stops growing.
 #include "common/process.hpp"
 #include "hostile/log_file.hpp"
 

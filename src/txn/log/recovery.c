@@ -86,8 +86,8 @@ static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
                : 0;
 }
 
-/* A damaged part hides the parts behind it. Each of them says truly what was durable, whatever became of its own
- * record. So rot in a record that was fenced is not taken for a torn tail (L2). */
+/* A damaged part hides the parts behind it. What these call durable was durable, whatever became of their own
+ * records. So a fenced record that has rotted is not taken for a torn tail (L2). */
 static void look_behind(struct log_reader *r, uint32_t first, uint32_t at, uint32_t generation)
 {
     for (uint32_t lines = chunk_lines(r->t); at < lines; at++) {
@@ -203,7 +203,7 @@ static uint64_t pages_in(const struct log_part *part)
     return pages;
 }
 
-/* A chunk may be emptied and used again many times. log_chunks_found() lists those that are empty in the end. */
+/* A chunk may be empty many times on the way. log_chunks_found() lists those that are empty in the end. */
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
