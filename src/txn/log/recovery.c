@@ -86,6 +86,17 @@ static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
                : 0;
 }
 
+/* A damaged part hides the parts behind it. What these call durable was durable, whatever became of their own
+ * records. So a fenced record that has rotted is not taken for a torn tail (L2). */
+static void look_behind(struct log_reader *r, uint32_t first, uint32_t at, uint32_t generation)
+{
+    for (uint32_t lines = chunk_lines(r->t); at < lines; at++) {
+        const struct log_part *part = (const struct log_part *)at_place(r->t, first + at);
+        if (part->generation == generation && part_lines(r->t, first + at, lines - at) > 0)
+            r->certain = max_u64(r->certain, part->fenced);
+    }
+}
+
 static int walk(struct log_reader *r, uint32_t chunk)
 {
     const struct txn *t = r->t;
@@ -113,6 +124,7 @@ static int walk(struct log_reader *r, uint32_t chunk)
     }
     if (at < log_chunk_end(word))
         return damaged(t, first + at, "a commit record is damaged");
+    look_behind(r, first, at, generation);
     r->ends[chunk] = at;
     return 0;
 }
@@ -191,10 +203,13 @@ static uint64_t pages_in(const struct log_part *part)
     return pages;
 }
 
+/* A chunk may be empty many times on the way. log_chunks_found() lists those that are empty in the end. */
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    log_leave_place(t, k->map[line], epoch);
+    struct chunk *before = &k->chunks[k->map[line] / chunk_lines(t)];
+    if (k->map[line] != 0 && --before->live == 0)
+        before->emptied = epoch;
     k->map[line] = place;
     k->chunks[place / chunk_lines(t)].live++;
 }
@@ -237,7 +252,7 @@ static int make_home(struct log_reader *r)
 static int complete_home(struct txn *t)
 {
     uint32_t end = t->c->segments_max;
-    while (home_table(t->c)[end - 1] == 0)
+    while (end > t->c->meta_segments && home_table(t->c)[end - 1] == 0)
         end--;
     return grow_home(t, end);
 }
@@ -256,7 +271,6 @@ static int build_home(struct log_reader *r)
         if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
-    k->emptied.count = 0; /* log_chunks_found() makes the list */
     for (uint64_t i = 0; i < r->parts.count; i++)
         for_each_line(t, found(r, i), take_if_newest);
     if (complete_home(t) != 0)
@@ -277,7 +291,7 @@ static int build_home(struct log_reader *r)
     if (!last)
         return 0;
     uint64_t base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
-    if (base != t->c->pointers_base && base != t->c->pointers_target)
+    if (base == 0 || (base != t->c->pointers_base && base != t->c->pointers_target))
         return damaged(t, last->place,
                        "the last commit record is for other addresses than the state page");
     t->c->pointers_base = base;

@@ -1,0 +1,71 @@
+// The file of a log container, part by part, as src/container/format_log.h has it. For tests that damage
+// such a file, or forge one: they make its checksums and sums right again.
+#ifndef TESTS_HOSTILE_LOG_FILE_HPP
+#define TESTS_HOSTILE_LOG_FILE_HPP
+
+#include "hostile/anatomy.hpp"
+
+extern "C" {
+#include "container/format_log.h"
+}
+
+#include <map>
+
+namespace hostile
+{
+
+struct LogPart {
+    uint64_t offset; // in the file
+    log_part head;
+    std::vector<uint64_t> runs;
+
+    uint64_t lines() const { return log_part_head(head.runs) + head.lines; }
+    uint64_t bytes() const { return lines() * PM_LINE; }
+    uint64_t end() const { return offset + bytes(); }
+    uint64_t contents() const { return offset + log_part_head(head.runs) * PM_LINE; }
+};
+
+class LogFile
+{
+  public:
+    explicit LogFile(Bytes file);
+
+    Bytes bytes;
+
+    uint64_t chunk_size() const { return chunk_size_; }
+    uint64_t chunks() const { return bytes.size() / chunk_size_; }
+    uint64_t chunk_of(uint64_t offset) const { return offset / chunk_size_; }
+    uint64_t chunk_word(uint64_t chunk) const { return at<uint64_t>(bytes, chunk * chunk_size_); }
+    uint64_t max_lines() const; // of the container
+    uint64_t newest_epoch() const;
+
+    // All parts that a walk of the chunks finds, by epoch and number.
+    std::vector<LogPart> parts() const;
+    std::vector<LogPart> record(uint64_t epoch) const;
+    std::vector<LogPart> newest() const { return record(newest_epoch()); }
+
+    // Where in the file the newest piece of a line is; 0: it has none.
+    uint64_t piece_of(uint64_t line) const;
+
+    // The checksum of what looks like a part there.
+    uint64_t sum_of(uint64_t offset) const;
+    // Make this checksum right.
+    void seal_part(uint64_t offset);
+    // Make map sum and checksum of all parts of the newest record right.
+    void seal_newest();
+    // Append a record of one part to the chunk of the newest record: these lines, all of bytes `fill`. Its
+    // number, sums and base are those of the newest record; its offset is returned.
+    uint64_t append(const std::vector<uint64_t> &runs, char fill);
+    // Change a word of the last commit that is journaled, and all sums with it.
+    void forge_word(uint64_t offset, uint64_t word);
+
+  private:
+    std::map<uint64_t, uint64_t> places() const; // of each line with a piece, in lines of the file
+    uint64_t map_sum() const;
+
+    uint64_t chunk_size_, seed_;
+};
+
+} // namespace hostile
+
+#endif

@@ -1,0 +1,163 @@
+// A full disk under the log engine, on pmem and on an ordinary file. Commits fail cleanly, lose nothing, and
+// can be rolled back, or tried again when there is space.
+#include "common/process.hpp"
+#include "system/disk.hpp"
+
+#include <cerrno>
+#include <filesystem>
+
+using test::failed_with;
+using test::page_word;
+
+namespace
+{
+
+constexpr uint64_t KiB = 1 << 10, MiB = 1 << 20, PAGES = 1000;
+
+pm_options how()
+{
+    pm_options o = test::small();
+    o.max_size = 256 * MiB;
+    return o;
+}
+
+// Every line, so that the record needs chunks that are not there.
+void store(pm_container *c, uint64_t value)
+{
+    volatile uint64_t *words = &page_word(c, 0);
+    for (uint64_t line = 0; line < PAGES * 64; line++)
+        words[line * 8] = value;
+}
+
+bool holds(pm_container *c, uint64_t value)
+{
+    volatile uint64_t *words = &page_word(c, 0);
+    for (uint64_t line = 0; line < PAGES * 64; line++)
+        if (words[line * 8] != value)
+            return false;
+    return true;
+}
+
+struct Fixture {
+    test::Disk disk{64 * MiB};
+    const std::string path = disk / "c.pm";
+    test::Container c = test::open_with_pages(path, PAGES, how());
+
+    void cannot_commit()
+    {
+        const struct pm_stats before = test::stats(c.get());
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(failed_with(ENOSPC, {path.c_str(), "free disk space", "roll back"}));
+        const struct pm_stats after = test::stats(c.get());
+        REQUIRE(after.epoch == before.epoch);
+        REQUIRE(after.commits == before.commits);
+        REQUIRE(after.lines_logged == before.lines_logged);
+        REQUIRE_OK(pm_check(c.get()));
+    }
+
+    // Closed, and as a dead process would leave it, each line has this value.
+    void reopens_with(uint64_t value)
+    {
+        const std::string left = test::read_file(path);
+        REQUIRE(holds(c.get(), value));
+        REQUIRE_OK(pm_check(c.get()));
+        c.reset();
+        c = test::open(path, test::options());
+        REQUIRE(holds(c.get(), value));
+        c.reset();
+        test::write_file(path, left);
+        c = test::open(path, test::options());
+        REQUIRE(test::stats(c.get()).recovered);
+        REQUIRE(holds(c.get(), value));
+        REQUIRE_OK(pm_check(c.get()));
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "a commit that finds the disk full can be tried again", "[disk]")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    store(c.get(), 2);
+    disk.fill();
+    // Some chunks may be free. So the record is larger than all of them.
+    const uint64_t bytes = std::filesystem::file_size(path);
+    bool full = pm_commit(c.get()) != 0;
+    for (uint64_t value = 3; !full; value++) {
+        store(c.get(), value);
+        full = pm_commit(c.get()) != 0;
+        REQUIRE(value < 10);
+    }
+    const uint64_t value = page_word(c.get(), 0);
+    const std::string crashed = test::read_file(path);
+    for (int again = 0; again < 3; again++) {
+        cannot_commit();
+        REQUIRE(holds(c.get(), value));
+    }
+    REQUIRE(std::filesystem::file_size(path) == bytes);
+    SECTION("when there is space")
+    {
+        disk.free(16 * MiB);
+        REQUIRE_OK(pm_commit(c.get()));
+        reopens_with(value);
+    }
+    SECTION("a little space at a time")
+    {
+        unsigned failures = 0;
+        while (pm_commit(c.get()) != 0) {
+            REQUIRE(failed_with(ENOSPC));
+            disk.free(64 * KiB);
+            REQUIRE(++failures < 1000);
+        }
+        REQUIRE(failures > 3);
+        reopens_with(value);
+    }
+    SECTION("or rolled back")
+    {
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(holds(c.get(), value - 1));
+        reopens_with(value - 1);
+        disk.free_all();
+        store(c.get(), value + 1);
+        REQUIRE_OK(pm_commit(c.get()));
+        reopens_with(value + 1);
+    }
+    SECTION("and a crash leaves the commit before")
+    {
+        c.reset();
+        disk.free_all();
+        test::write_file(path, crashed);
+        c = test::open(path, test::options());
+        REQUIRE(test::stats(c.get()).recovered);
+        reopens_with(value - 1);
+    }
+}
+
+TEST_CASE_METHOD(Fixture, "small commits go on on a full disk", "[disk]")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    disk.fill();
+    for (uint64_t i = 0; i < 5000; i++) {
+        page_word(c.get(), 0) = i;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    page_word(c.get(), 0) = 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    reopens_with(1);
+}
+
+TEST_CASE_METHOD(Fixture, "a reservation finds the disk full, and the commit after it has room",
+                 "[disk]")
+{
+    disk.fill(MiB);
+    REQUIRE(pm_reserve(c.get(), 16 * MiB) == -1);
+    REQUIRE(failed_with(ENOSPC, {path.c_str()}));
+    disk.free(48 * MiB);
+    REQUIRE_OK(pm_reserve(c.get(), PAGES * 4096));
+    disk.fill();
+    store(c.get(), 5);
+    REQUIRE_OK(pm_commit(c.get()));
+    reopens_with(5);
+}

@@ -1,0 +1,239 @@
+// Writes and syncs of a log container's file that fail. If a record of several parts cannot be written, some
+// parts stay behind. They never join the record that follows. A failed fdatasync(2) ends all writing.
+#include "common/file_medium.hpp"
+#include "common/process.hpp"
+
+#include <cerrno>
+
+using test::failed_with;
+using test::file_medium;
+using test::page_word;
+
+namespace
+{
+
+constexpr uint64_t PAGES = 48; // three chunks full
+
+struct Fixture {
+    test::Directory directory;
+    const std::string path = directory / "c.pm", crashed = directory / "crashed.pm";
+    test::Container c = start();
+
+    test::Container start() const
+    {
+        file_medium = {};
+        return test::open_with_pages(path, PAGES, test::small());
+    }
+    ~Fixture() { file_medium = {}; }
+};
+
+// The first words of all lines of some pages.
+void store(pm_container *c, uint64_t value, uint64_t pages = PAGES)
+{
+    for (uint64_t page = 0; page < pages; page++)
+        for (uint64_t line = 0; line < 64; line++)
+            (&page_word(c, page))[line * 8] = value;
+}
+
+// The value that all lines have; UINT64_MAX if they differ.
+uint64_t value_of(pm_container *c, uint64_t pages = PAGES)
+{
+    const uint64_t value = page_word(c, 0);
+    for (uint64_t page = 0; page < pages; page++)
+        for (uint64_t line = 0; line < 64; line++)
+            if ((&page_word(c, page))[line * 8] != value)
+                return UINT64_MAX;
+    return value;
+}
+
+bool commit_failing_at(pm_container *c, uint64_t at, int error)
+{
+    file_medium = {};
+    file_medium.write_fails = at;
+    file_medium.write_error = (uint64_t)error;
+    const bool done = pm_commit(c) == 0;
+    const int actual = errno;
+    const uint64_t writes = file_medium.writes;
+    file_medium = {};
+    REQUIRE((done || actual == error));
+    REQUIRE(done == (writes < at));
+    return done;
+}
+
+struct Crash {
+    std::string file;
+    uint64_t value;         // of the last commit
+    uint64_t first, second; // writes that failed
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "parts of an attempt that failed join no other record")
+{
+    const bool rolls_back = GENERATE(false, true);
+    const uint64_t shorter =
+        GENERATE(as<uint64_t>(), PAGES, PAGES / 2, 1); // pages of the next attempt
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    std::vector<Crash> crashes;
+    uint64_t value = 1, first = 1, failures = 0;
+    for (bool all_arrived = false; !all_arrived; first++) {
+        bool done = false;
+        for (uint64_t second = 1; !done && !all_arrived; second++) {
+            store(c.get(), value + 1);
+            all_arrived = commit_failing_at(c.get(), first, ENOSPC);
+            if (all_arrived) {
+                value++;
+                break;
+            }
+            crashes.push_back({test::read_file(path), value, first, 0});
+            if (rolls_back) {
+                REQUIRE_OK(pm_rollback(c.get()));
+                REQUIRE(value_of(c.get()) == value);
+            } else {
+                store(c.get(), value);
+            }
+            store(c.get(), value + 2, shorter);
+            done = commit_failing_at(c.get(), second, ENOSPC);
+            failures += 1 + !done;
+            crashes.push_back({test::read_file(path), value, first, second});
+            if (done) {
+                crashes.back().value = shorter < PAGES ? UINT64_MAX : value + 2;
+                value += 2;
+                store(c.get(), value);
+                REQUIRE_OK(pm_commit(c.get()));
+                crashes.push_back({test::read_file(path), value, first, second});
+            }
+        }
+    }
+    REQUIRE(first > 6); // headers of chunks, and parts
+    REQUIRE(failures > 30);
+    c.reset();
+    for (const Crash &crash : crashes) {
+        INFO("write " << crash.first << " failed, then " << crash.second);
+        test::write_file(crashed, crash.file);
+        test::Container left = test::open(crashed, test::options(PM_ACCEPT_COPY));
+        if (crash.value != UINT64_MAX) {
+            REQUIRE(value_of(left.get()) == crash.value);
+        } else { // a part of all pages is newer
+            REQUIRE(value_of(left.get(), shorter) == page_word(left.get(), PAGES - 1) + 2);
+        }
+        REQUIRE_OK(pm_check(left.get()));
+    }
+    c = test::open(path, test::options());
+    REQUIRE(value_of(c.get()) == value);
+}
+
+TEST_CASE_METHOD(Fixture, "a commit whose writes fail says so, and nothing changes")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    store(c.get(), 2);
+    const int error = GENERATE(ENOSPC, EDQUOT, EIO);
+    const uint64_t epoch = test::stats(c.get()).epoch;
+    for (uint64_t at = 1; at <= 5; at++) {
+        REQUIRE_FALSE(commit_failing_at(c.get(), at, error));
+        errno = error;
+        REQUIRE(failed_with(error, {path.c_str(), "commit again, or roll back"}));
+        REQUIRE(test::stats(c.get()).epoch == epoch);
+        REQUIRE(value_of(c.get()) == 2);
+    }
+    SECTION("tried again")
+    {
+        REQUIRE_OK(pm_commit(c.get()));
+        c.reset();
+        c = test::open(path, test::options());
+        REQUIRE(value_of(c.get()) == 2);
+    }
+    SECTION("rolled back")
+    {
+        REQUIRE_OK(pm_rollback(c.get()));
+        c.reset();
+        c = test::open(path, test::options());
+        REQUIRE(value_of(c.get()) == 1);
+    }
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE_METHOD(Fixture, "an fdatasync that fails anywhere ends all writing")
+{
+    uint64_t places = 0;
+    for (uint64_t at = 1;; at++) {
+        INFO("sync " << at);
+        c.reset();
+        file_medium = {};
+        REQUIRE_OK(pm_delete(path.c_str()));
+        c = start();
+        file_medium = {};
+        file_medium.sync_fails = at;
+        file_medium.sync_error = EIO;
+        file_medium.once = true; // the next would succeed, and prove nothing
+        uint64_t acknowledged = 0, tried = 0;
+        bool failed = false;
+        for (uint64_t i = 1; i <= 3 && !failed; i++) {
+            store(c.get(), tried = i); // the file grows
+            if (i == 2) {              // what a failed attempt has left is erased, and synced
+                file_medium.write_fails = file_medium.writes + 4;
+                file_medium.write_error = ENOSPC;
+                failed = pm_commit(c.get()) == -1 && errno == EIO;
+                file_medium.write_fails = 0;
+            }
+            failed = failed || pm_commit(c.get()) != 0;
+            acknowledged = failed ? acknowledged : i;
+        }
+        if (failed) {
+            REQUIRE(errno == EIO);
+            // For ever, whatever the kernel says next.
+            for (int again = 0; again < 2; again++) {
+                REQUIRE(pm_commit(c.get()) == -1);
+                REQUIRE(failed_with(EIO, {path.c_str()}));
+            }
+            REQUIRE(pm_reserve(c.get(), 1) == -1);
+            REQUIRE(failed_with(EIO));
+        }
+        const bool closed = pm_close(c.release()) == 0;
+        const int error = errno;
+        REQUIRE((closed || error == EIO));
+        REQUIRE(!(failed && closed));
+        file_medium = {};
+        c = test::open(path, test::options());
+        const uint64_t value = value_of(c.get());
+        REQUIRE((value == acknowledged || value == tried));
+        REQUIRE_OK(pm_check(c.get()));
+        store(c.get(), 9);
+        REQUIRE_OK(pm_commit(c.get()));
+        if (closed)
+            break;
+        places++;
+    }
+    REQUIRE(places >= 6); // of commits, of growth, of what failed, and two of closing
+}
+
+TEST_CASE_METHOD(Fixture, "an fdatasync that fails in opening")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    const std::string killed = test::read_file(path);
+    c.reset();
+    uint64_t at = 1;
+    for (pm_options options = test::options(PM_ACCEPT_COPY);; at++) {
+        test::write_file(crashed, killed);
+        file_medium = {};
+        file_medium.sync_fails = at;
+        file_medium.sync_error = EIO;
+        file_medium.once = true;
+        c.reset(pm_open(crashed.c_str(), &options));
+        const bool opened = c != nullptr;
+        if (!opened)
+            REQUIRE(failed_with(EIO, {crashed.c_str()}));
+        file_medium = {};
+        if (!opened)
+            c = test::open(crashed, options);
+        REQUIRE(value_of(c.get()) == 1);
+        REQUIRE_OK(pm_check(c.get()));
+        c.reset();
+        if (opened)
+            break;
+    }
+    REQUIRE(at >= 3);
+}
