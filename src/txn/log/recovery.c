@@ -356,9 +356,11 @@ static int seal_chunks(struct log_reader *r)
     for (uint32_t i = 1; i < t->c->chunks && error == 0; i++) {
         struct log_chunk *chunk = (struct log_chunk *)at_place(t, place_in(t, i, 0));
         uint64_t word = seal_of(r, i, chunk->word);
-        if (chunk->word == word)
-            continue;
-        error = medium_copy(&t->c->medium, chunk, &(struct log_chunk){.word = word}, sizeof *chunk);
+        if (chunk->word == word) /* perhaps in the cache only */
+            medium_write_back(&t->c->medium, chunk, sizeof *chunk);
+        else
+            error = medium_copy(&t->c->medium, chunk, &(struct log_chunk){.word = word},
+                                sizeof *chunk);
     }
     if (error == 0)
         error = log_publish_state(t, r->newest, t->c->mark_open);
