@@ -59,6 +59,8 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
     test::FileMedium &m = test::file_medium;
     m.writes++;
     count_event();
+    if (std::function<void()> work = std::exchange(m.during_write, nullptr))
+        std::thread(work).join();
     if (!fails(m.writes, m.write_fails))
         return __real_pwrite(fd, bytes, size, offset);
     if (size > 4096) // some of it arrives

@@ -18,7 +18,7 @@ struct FileMedium {
     bool once;        // only that call
     uint64_t sync_us; // how long a sync takes at least
     uint64_t dies_at; // of writes and syncs together
-    std::function<void()> during_sync; // what another thread does during the next sync
+    std::function<void()> during_sync, during_write; // what another thread does during the next one
 };
 
 extern FileMedium file_medium;

@@ -162,6 +162,19 @@ void told(long *p)
     p[1] = 2;
 }
 
+// Nor across an atomic access: by it another thread may be told to commit.
+// CHECK-LABEL: @told_thread(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK: load atomic i32, ptr @may_commit acquire
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+void told_thread(long *p)
+{
+    p[0] = 1;
+    (void)__atomic_load_n(&may_commit, __ATOMIC_ACQUIRE);
+    p[1] = 2;
+}
+
 // One mark of the range for each of two loops: the vectoriser's and the rest.
 // CHECK-LABEL: @fill(
 // CHECK-COUNT-2: call preserve_mostcc void @pm__mark_data(

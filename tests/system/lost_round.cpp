@@ -98,6 +98,41 @@ TEST_CASE_METHOD(Fixture, "a record that is overwritten is known to be durable",
     REQUIRE(page_word(recovered.get(), 2 * PAGES) == 5);
 }
 
+// As above, but here other threads make the records durable, and pages too, before a record says so. While
+// the last but one of these records is written, the one before becomes durable.
+TEST_CASE_METHOD(Fixture,
+                 "a record that is overwritten is known to be durable, whoever has waited for it",
+                 "[redo]")
+{
+    pm_options three = test::small();
+    three.max_size = 3 * 8 * (64 << 10);
+    for (uint64_t n = 5; n <= 10; n++) {
+        CAPTURE(n);
+        test::Container c = test::open_with_pages(path, 3 * PAGES, three);
+        for (uint64_t i = 1; i <= n; i++)
+            REQUIRE_OK(pm_wait(commit_full(c.get(), i % 3, i)));
+        const pm_ticket one = commit_full(c.get(), (n + 1) % 3, n + 1);
+        int waited = -1;
+        test::file_medium.during_write = [&] { waited = pm_wait(one); };
+        const pm_ticket two = commit_full(c.get(), (n + 2) % 3, n + 2);
+        REQUIRE(waited == 0);
+        REQUIRE_OK(pm_wait(two));
+        std::string before = test::read_file(path);
+        commit_full(c.get(), n % 3, n + 3);
+        std::string file = test::read_file(path);
+        c.reset();
+        for (uint64_t segment : log_segments(file, 64 << 10))
+            if (memcmp(&file[segment], &before[segment], SECTOR) != 0)
+                memcpy(&file[segment], &before[segment], SECTOR);
+        test::Container recovered = after(file, lost);
+        for (uint64_t i = n; i <= n + 2; i++)
+            REQUIRE(page_word(recovered.get(), i % 3 * PAGES) == i);
+        recovered.reset();
+        REQUIRE_OK(pm_delete(lost.c_str()));
+        REQUIRE_OK(pm_delete(path.c_str()));
+    }
+}
+
 // In a log of three segments. While the seventh commit is synced, another thread commits the eighth,
 // which writes pages of older commits to the file. This sync may have missed those pages. So the ninth
 // must not take the place of a record that has them: a power failure may lose the pages and keep the

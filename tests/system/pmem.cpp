@@ -308,7 +308,7 @@ alignas(4096) char target[4096];
 
 struct Store {
     uintptr_t offset;
-    bool streams; // movntdq
+    bool streams; // movntdq, or movntps, which clang makes of it
 };
 Store stores[64];
 volatile sig_atomic_t store_count;
@@ -317,8 +317,11 @@ void on_store(int, siginfo_t *info, void *context)
 {
     auto *registers = static_cast<ucontext_t *>(context)->uc_mcontext.gregs;
     const auto *code = reinterpret_cast<const unsigned char *>(registers[REG_RIP]);
-    const int prefix = code[1] >> 4 == 4; // REX
-    const bool streams = code[0] == 0x66 && code[1 + prefix] == 0x0f && code[2 + prefix] == 0xe7;
+    const bool is_wide = code[0] == 0x66;
+    const auto *operation = code + is_wide;
+    operation += *operation >> 4 == 4; // REX
+    const bool streams =
+        operation[0] == 0x0f && (operation[1] == 0x2b || (is_wide && operation[1] == 0xe7));
     const uintptr_t offset = (uintptr_t)info->si_addr - (uintptr_t)target;
     if (offset >= sizeof target || (size_t)store_count == std::size(stores))
         abort();

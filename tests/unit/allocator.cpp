@@ -248,6 +248,22 @@ TEST_CASE_METHOD(Fixture, "bad pointers are refused and nothing happens")
     check();
 }
 
+TEST_CASE_METHOD(Fixture, "a call that fails leaves a slab whose last object is free")
+{
+    void **p = reinterpret_cast<void **>(allocate(5000));
+    allocate(16);
+    commit();
+    REQUIRE_OK(pm_free(p));
+    const struct pm_stats before = test::stats(c.get());
+    REQUIRE(pm_mark_pointer(p) == -1);
+    REQUIRE(failed_with(EINVAL, {"is in no object"}));
+    const struct pm_stats after = test::stats(c.get());
+    REQUIRE(after.segments_data == before.segments_data);
+    REQUIRE(after.segments_free == before.segments_free);
+    commit();
+    check();
+}
+
 TEST_CASE_METHOD(Fixture, "every function refuses a NULL container")
 {
     struct pm_stats stats{};

@@ -4,7 +4,9 @@
 #include "common/fixture.hpp"
 #include "common/format.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -360,6 +362,51 @@ TEST_CASE("with threads that may store during commits")
     test::Container c = test::open(path, o);
     REQUIRE(compact(c.get()).segments_freed > 0);
     require_goes_on(c.get(), 100);
+}
+
+TEST_CASE("what has moved to where another slab was moves no more", "[home]")
+{
+    // Seven objects a slab. In the first four slabs there is a hole each, for single objects only. The
+    // fifth slab has single objects, and becomes free. The sixth has a pair, which goes to its place.
+    constexpr uint64_t SLOTS = 7, SLABS = 6, BYTES = 8768;
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how());
+    auto **all = static_cast<char **>(pm_calloc(c.get(), SLABS * SLOTS, sizeof(char *)));
+    REQUIRE(all);
+    REQUIRE_OK(pm_mark_pointers(all, SLABS * SLOTS));
+    REQUIRE_OK(pm_setroot(c.get(), all, 0));
+    for (uint64_t i = 0; i < SLABS * SLOTS; i++) {
+        all[i] = static_cast<char *>(pm_malloc(c.get(), BYTES));
+        REQUIRE(all[i]);
+        memset(all[i], static_cast<int>(i + 1), BYTES);
+        REQUIRE((i % SLOTS == 0 || all[i] == all[i - 1] + BYTES)); // so they are of one slab
+        REQUIRE((i % SLOTS != 0 || i == 0 || all[i] > all[i - 1] + BYTES));
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    uint64_t left = 0;
+    for (uint64_t i = 0; i < SLABS * SLOTS; i++) {
+        const uint64_t slab = i / SLOTS, slot = i % SLOTS;
+        const bool stays = slab < 4 ? slot != 3 : slab == 4 ? slot == 0 || slot == 2 : slot < 2;
+        left += stays;
+        if (!stays) {
+            REQUIRE_OK(pm_free(all[i]));
+            all[i] = nullptr;
+        }
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    struct pm_compacted done = compact(c.get());
+    REQUIRE(done.objects_moved >= 4);
+    all = static_cast<char **>(pm_getroot(c.get()));
+    for (uint64_t i = 0; i < SLABS * SLOTS; i++)
+        if (all[i]) {
+            INFO("object " << i);
+            REQUIRE(pm_usable_size(all[i]) == BYTES);
+            REQUIRE(std::all_of(all[i], all[i] + BYTES,
+                                [&](char byte) { return byte == static_cast<char>(i + 1); }));
+            left--;
+        }
+    REQUIRE(left == 0);
+    REQUIRE_OK(pm_check(c.get()));
 }
 
 TEST_CASE("what cannot be compacted")

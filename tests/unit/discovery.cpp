@@ -1040,6 +1040,64 @@ TEST_CASE_METHOD(Fixture, "fields that are left out go along when a container is
     pm__free(outside);
 }
 
+TEST_CASE_METHOD(
+    Fixture,
+    "fields that are left out have gone along with the first steps of a compaction that failed")
+{
+    enum { ALL = 4000, LEFT = 1000 };
+    Node *outside = make(7, 2, nullptr);
+    for (int i = 0; i < ALL; i++)
+        push(r, 0, nullptr);
+    commit();
+    std::vector<Node *> left;
+    for (Node *n = r->first, *next; n; n = next) { // of each four the first stays
+        next = n->next;
+        if (n->number % (ALL / LEFT) == 0)
+            left.push_back(n);
+        else
+            pm__free(n);
+    }
+    put(r->first, left.front());
+    put(r->count, uint64_t{LEFT});
+    for (size_t i = 0; i < left.size(); i++) {
+        put(left[i]->number, left.size() - 1 - i);
+        put(left[i]->next, i + 1 < left.size() ? left[i + 1] : nullptr);
+        put(left[i]->other, outside);
+        REQUIRE_OK(pm_exclude(&left[i]->other));
+        put(left[i]->inside, &left[i]->words);
+        REQUIRE_OK(pm_exclude(&left[i]->inside));
+    }
+    // The next step cannot be committed: the program has stored a pointer that leads out.
+    struct Sabotage {
+        pm_container *c;
+        uint64_t told;
+        Node *foreign;
+    } sabotage = {c.get(), 0, static_cast<Node *>(malloc(8))};
+    pm_moved *moved = [](void *context, void *, void *, size_t) {
+        auto *s = static_cast<Sabotage *>(context);
+        if (s->told++ == 0)
+            put(static_cast<Root *>(pm_getroot(s->c))->first, s->foreign);
+    };
+    REQUIRE(pm_compact(c.get(), moved, &sabotage, nullptr) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"leads out of the container"}));
+    free(sabotage.foreign);
+    REQUIRE(sabotage.told > 0);
+    REQUIRE(sabotage.told < LEFT);
+    for (bool rolled_back : {false, true}) {
+        if (rolled_back)
+            REQUIRE_OK(pm_rollback(c.get()));
+        r = root(c.get());
+        uint64_t count = 0;
+        for (Node *n = r->first; n; n = n->next, count++)
+            if (n->other != outside || n->inside != &n->words)
+                FAIL("node " << n->number << (rolled_back ? ", rolled back" : ""));
+        REQUIRE(count == LEFT);
+    }
+    commit_without_check();
+    REQUIRE_OK(pm_check(c.get()));
+    pm__free(outside);
+}
+
 TEST_CASE_METHOD(Fixture, "fields are left out no more once it is committed that they are free")
 {
     Node *n = push(r, 0, nullptr);
@@ -1053,6 +1111,27 @@ TEST_CASE_METHOD(Fixture, "fields are left out no more once it is committed that
         REQUIRE_OK(pm_free(n));
         REQUIRE(pm_include(&n->other) == -1);
         REQUIRE_OK(pm_commit(c.get()));
+    }
+    SECTION("with the end of their object")
+    {
+        void **all = static_cast<void **>(pm_calloc(c.get(), 100, sizeof(void *)));
+        REQUIRE(all);
+        REQUIRE_OK(pm_exclude(&all[99]));
+        REQUIRE_OK(pm_include(&n->other));
+        REQUIRE_OK(pm_commit(c.get()));
+        void **few = static_cast<void **>(pm_realloc(all, sizeof(void *)));
+        REQUIRE((few && few != all));
+        REQUIRE(pm_include(&few[99]) == -1);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    SECTION("or taken in again, where their object has left to the heap")
+    {
+        put(r->first, nullptr);
+        n = static_cast<Node *>(pm_detach(n));
+        REQUIRE(n);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_include(&n->other));
+        pm__free(n);
     }
     SECTION("with all")
     {
@@ -1386,6 +1465,44 @@ TEST_CASE_METHOD(Fixture, "fields are left out wherever their objects go")
     if (r->first->next)
         put(r->first->next->other, nullptr);
     pm__free(outside);
+}
+
+TEST_CASE_METHOD(Fixture, "what a failed commit took is without marks when it is taken again")
+{
+    // Five adjacent objects of a page and a quarter: only the first and the last have a whole page.
+    constexpr uint64_t OBJECTS = 5, BYTES = PM_PAGE * 5 / 4, LAST = 5;
+    commit();
+    void *foreign = malloc(8);
+    const uint64_t before = test::stats(c.get()).file_bytes;
+    for (uint64_t i = 0; i < OBJECTS; i++) {
+        Node *n = push(r, (BYTES - 256 - sizeof(Node)) / sizeof(uint64_t), nullptr);
+        if (i == 0) // which moves last
+            put(n->inside, static_cast<uint64_t *>(foreign));
+    }
+    fails(EINVAL, {"leads to what cannot move there"});
+    free(foreign);
+    REQUIRE(test::stats(c.get()).file_bytes == before); // it had grown
+    for (Node *n = r->first, *next; n; n = next) {
+        next = n->next;
+        pm__free(n);
+    }
+    put(r->first, nullptr);
+    put(r->count, uint64_t{0});
+    const auto first = (uintptr_t)pm_malloc(c.get(), BYTES);
+    REQUIRE(first % PM_PAGE == 0);
+    for (uint64_t i = 1; i < OBJECTS; i++)
+        REQUIRE((uintptr_t)pm_malloc(c.get(), BYTES) == first + i * BYTES);
+    // As stores run on from page to page, the last page is opened along with the one before it. So it
+    // does not fault, and must not seem to be marked.
+    auto word = [&](uint64_t page) -> uint64_t & {
+        return *reinterpret_cast<uint64_t *>(first + page * PM_PAGE);
+    };
+    for (uint64_t page = LAST - 2; page <= LAST; page++)
+        put(word(page), page);
+    commit();
+    reopen();
+    for (uint64_t page = LAST - 2; page <= LAST; page++)
+        REQUIRE(word(page) == page);
 }
 
 TEST_CASE_METHOD(Fixture, "allocation straight into the container")

@@ -647,6 +647,41 @@ CHILD_PROCESS(reads_the_root)
     _exit(0);
 }
 
+TEST_CASE("pages are read as before when the map of pointers has gone, and the file's end with it")
+{
+    constexpr uint64_t PAGES = 200;
+    test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    auto at = [](void *root, uint64_t page) -> volatile uint64_t &
+    {
+        return static_cast<volatile uint64_t *>(root)[page * (PM_PAGE / sizeof(uint64_t))];
+    };
+    {
+        test::Container c = test::open(path, Fixture::movable(PM_CREATE));
+        void *root = pm_calloc(c.get(), PAGES, PM_PAGE);
+        REQUIRE(root);
+        for (uint64_t i = 0; i < PAGES; i++)
+            at(root, i) = i;
+        REQUIRE_OK(pm_setroot(c.get(), root, 0));
+        REQUIRE_OK(pm_mark_pointer(root));
+        *static_cast<void **>(root) = root;
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::stats(c.get()).segments_map == 1);
+    }
+    std::filesystem::copy_file(path, copy);
+    test::Container original = test::open(path, Fixture::movable());
+    test::Container c = test::open(copy, Fixture::movable());
+    void *root = pm_getroot(c.get());
+    REQUIRE(*static_cast<void **>(root) == root);
+    at(root, 0) = 0;
+    REQUIRE_OK(pm_mark_data(root, sizeof(void *)));
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    REQUIRE(test::stats(c.get()).segments_map == 0);
+    root = pm_getroot(c.get());
+    for (uint64_t i = 0; i < PAGES; i++)
+        REQUIRE(at(root, i) == i);
+}
+
 TEST_CASE("addresses that are partly another container's", "[home]")
 {
     test::Directory directory;

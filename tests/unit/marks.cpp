@@ -2,14 +2,19 @@
 #include "common/fixture.hpp"
 #include "unit/page_state.h"
 
+#include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <ctime>
 #include <mutex>
 #include <thread>
 
+struct txn;
+
 namespace
 {
+
+bool rollback_fails;
 
 sigjmp_buf before_stores;
 volatile sig_atomic_t armed;
@@ -39,6 +44,15 @@ bool store_until_signal(timer_t timer, volatile uint64_t *lines, size_t from, si
 }
 
 } // namespace
+
+extern "C" {
+int __real_redo_rollback(struct txn *t);
+int __wrap_redo_rollback(struct txn *t);
+int __wrap_redo_rollback(struct txn *t)
+{
+    return rollback_fails ? (errno = ENOMEM, -1) : __real_redo_rollback(t);
+}
+}
 
 TEST_CASE("a line that several threads mark at once is noted once")
 {
@@ -108,4 +122,31 @@ TEST_CASE("a signal whose handler leaves a store by a jump costs no store its ma
     for (size_t i = 0; i < LINES; i++)
         lost += lines[i * 8] != expected[i];
     REQUIRE(lost == 0);
+}
+
+// As if the kernel refused to open a page for the rollback. So the marks and kinds stay until the addresses
+// are given back.
+TEST_CASE(
+    "a container that lies where another was closed without a rollback begins without its kinds")
+{
+    struct Pair {
+        Pair *self;
+        uint64_t number;
+    };
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
+    auto *pair = static_cast<Pair *>(pm_calloc(c.get(), 1, sizeof(Pair)));
+    REQUIRE_OK(pm_setroot(c.get(), pair, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    pair->self = pair;
+    rollback_fails = true;
+    REQUIRE(pm_close(c.release()) == -1);
+    rollback_fails = false;
+    c = test::open(path, test::small(PM_MOVABLE));
+    REQUIRE(pm_getroot(c.get()) == pair);
+    REQUIRE(pair->self == nullptr);
+    pair->number = 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_FALSE(pm_next_pointer(pair, pair + 1));
 }
