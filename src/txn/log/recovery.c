@@ -30,6 +30,7 @@ struct log_reader {
     struct txn *t;
     struct vector parts; /* struct found_part, sorted by epoch and number */
     uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
+    bool *cut;           /* for each chunk: parts of it are abandoned */
     uint64_t certain, newest;
     uint32_t incarnation; /* the largest seen */
 };
@@ -176,6 +177,7 @@ static void cut_chunks(struct log_reader *r)
     for (uint64_t i = r->parts.count; i-- > 0 && found(r, i)->part->epoch > r->newest;) {
         uint32_t place = found(r, i)->place, lines = chunk_lines(r->t);
         r->ends[place / lines] = (uint32_t)min_u64(r->ends[place / lines], place % lines);
+        r->cut[place / lines] = true;
         r->parts.count = i;
     }
 }
@@ -339,13 +341,14 @@ static uint32_t choose_current(const struct log_reader *r)
 }
 
 /* The word that a chunk's header needs. A chunk that is sealed where it ends can stay so, unless it is filled
- * further. */
+ * further, or has abandoned parts behind that place, which have the header's generation. */
 static uint64_t seal_of(const struct log_reader *r, uint32_t chunk, uint64_t word)
 {
     uint32_t end = r->ends[chunk];
     if (end <= 1)
         return 0;
-    bool stays = log_chunk_end(word) == end && chunk != log_engine_of(r->t)->current;
+    bool stays =
+        log_chunk_end(word) == end && !r->cut[chunk] && chunk != log_engine_of(r->t)->current;
     return stays ? word : log_chunk_word(r->incarnation, end);
 }
 
@@ -420,11 +423,14 @@ static int recover_from(struct log_reader *r)
 
 int log_recover(struct txn *t)
 {
-    struct log_reader r = {.t = t, .ends = calloc(t->c->chunks, sizeof *r.ends)};
+    struct log_reader r = {.t = t,
+                           .ends = calloc(t->c->chunks, sizeof *r.ends),
+                           .cut = calloc(t->c->chunks, sizeof *r.cut)};
     int error = log_tables_open(t);
-    int result = r.ends && error == 0 ? recover_from(&r) : no_memory(t);
+    int result = r.ends && r.cut && error == 0 ? recover_from(&r) : no_memory(t);
     error = errno;
     free(r.ends);
+    free(r.cut);
     vector_free(&r.parts);
     errno = error;
     return result;
