@@ -1,6 +1,7 @@
 /*
  * An ordinary file to which a log is appended. What is copied or published goes to the file by write(2) at
- * once, and fdatasync(2) makes it durable. The mapping of the file is for reading.
+ * once, and fdatasync(2) makes it durable. The mapping of the file is for reading. The part with the words
+ * that are published is a private copy.
  *
  * The kernel reports an error of write-back to one sync only. So one thread syncs at a time, and after a sync
  * that failed, no thread syncs any more. Otherwise the sync of a growing file might get the error, and the

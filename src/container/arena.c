@@ -112,10 +112,10 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
 {
     for (uint64_t i = 0; i < SLOTS; i++) {
         struct container *c = atomic_load_explicit(&slots[i], memory_order_acquire);
-        const char *const mappings[] = {c ? c->base : NULL, c ? c->home : NULL};
-        for (int k = 0; k < 2 && c; k++) {
+        const char *const mappings[] = {c ? c->base : NULL, c ? c->home : NULL, c ? c->file : NULL};
+        for (int k = 0; k < 3 && c; k++) {
             *offset = (uint64_t)((const char *)address - mappings[k]);
-            if (*offset < c->max_size)
+            if (mappings[k] && *offset < (k < 2 ? c->max_size : container_file_max(c)))
                 return c;
         }
     }

@@ -236,9 +236,19 @@ static int make_length_durable(struct container *c)
     return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot make its length durable", c->path);
 }
 
+/* If the container lies elsewhere, or has a log for a home, libpm makes a file in memory and writes to it.
+ * Ask first whether the limit of file sizes allows `bytes`: beyond the limit such a write is a signal. */
+static bool is_beyond_limit(uint64_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes;
+}
+
 /* Give home memory up to its `to`-th byte, from `from` on. [handler] -errno */
 static int make_memory(struct container *c, uint64_t from, uint64_t to)
 {
+    if (is_beyond_limit(to))
+        return -EFBIG;
     if (TEMP_FAILURE_RETRY(ftruncate(c->home_fd, (off_t)to)) != 0)
         return -errno;
     return map_file(MAP_HOME_SHARED, c->home + from, to - from, c->home_fd, from, false);
@@ -309,6 +319,8 @@ int container_make_private(struct container *c)
     c->private_view = true;
     if (!c->medium.ops->power_safe && c->is_log) {
         c->medium.ops = &medium_append;
+        /* Words that are stored here are written by write(2), which can fail. */
+        error = map_file(MAP_COPY, c->file, c->chunk_size, c->fd, 0, false);
     } else if (!c->medium.ops->power_safe) {
         error = map_private(c, c->home);
         if (error == 0)
@@ -344,15 +356,6 @@ int container_open(struct container *c, const char *path, const struct container
     return 0;
 }
 
-/* If the container lies elsewhere, its view is a file to the kernel, and libpm writes to it page by page.
- * Ask now whether the view exceeds the limit of file sizes: beyond the limit such a write is a signal.
- * Growing meets the limit at the container's own file, as ever. */
-static bool is_beyond_limit(const struct container *c)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < container_bytes(c);
-}
-
 /* Make memory for the view, without any page yet. It grows by the pages that are written. No other page
  * is touched. */
 static int map_memory(struct container *c)
@@ -365,7 +368,7 @@ static int map_memory(struct container *c)
 
 int container_map_rest(struct container *c)
 {
-    if (c->translated && is_beyond_limit(c))
+    if (c->translated && is_beyond_limit(container_bytes(c)))
         return pm__fail_because(
             EFBIG, "File too large; raise the limit of file sizes: ulimit -f unlimited",
             "%s: cannot map: its pointers mean other addresses, so its view is a file in "

@@ -41,6 +41,8 @@ static int cannot_relocate(const struct container *c, int error)
 /* Store a word of the state page; a round of its own. -errno */
 static int publish(struct container *c, uint64_t *word, uint64_t payload)
 {
+    if (c->is_log && c->readonly) /* a copy gets these words and the log, which must agree */
+        return 0;
     __atomic_store_n(word, seal(payload), __ATOMIC_RELAXED);
     int error = medium_publish(&c->medium, word, sizeof *word);
     return error == 0 ? medium_fence(&c->medium) : error;
@@ -170,7 +172,9 @@ static int move_words(struct txn *t, uint64_t to)
         return medium_settle(&c->medium);
     }
     int error = 0;
-    if (c->pointers_base != to) { /* or a process has died after it had done this */
+    if (c->pointers_base != to && c->readonly) { /* in private memory */
+        visit_maps(c, relocate_few, NULL);
+    } else if (c->pointers_base != to) { /* or a process has died after it had done this */
         visit_maps(c, relocate_few, &moved);
         error = moved.no_memory ? -ENOMEM
                                 : t->engine->rebase(t, moved.runs.items, moved.runs.count, to);

@@ -75,7 +75,7 @@ static int load_translation(struct txn *t, uint64_t private_max)
 
 int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
 {
-    bool stores = options->stores && !options->engine->in_place;
+    bool stores = options->stores && !options->engine->in_place && !c->readonly;
     bool kinds = stores && c->vouched, audit = options->audit && !kinds;
     bool untouched = c->readonly && !c->translated; /* no access needs our handler */
     *t = (struct txn){.c = c,

@@ -96,8 +96,7 @@ static void leave_transaction(struct txn *t)
 static void seal_record(struct txn *t)
 {
     struct rounds *r = &t->rounds;
-    uint64_t fenced =
-        atomic_load_explicit(&r->durable, memory_order_relaxed); /* as the record says */
+    uint64_t fenced = log_engine_of(t)->fenced;
     if (!log_on_file(t)) {
         (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
         atomic_store_explicit(&r->reusable, fenced, memory_order_relaxed);
@@ -192,5 +191,7 @@ int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t bas
         return error;
     log_install(t);
     t->epoch++;
-    return 0;
+    /* No record says that this one is durable, so the base does. */
+    error = log_publish_state(t, t->epoch - 1, t->c->mark_open);
+    return error == 0 ? medium_fence(&t->c->medium) : error;
 }

@@ -6,6 +6,7 @@
 #include "txn/sums.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int log_engine_load(struct txn *t, const struct txn_options *options)
 {
@@ -44,6 +45,18 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
     return error;
 }
 
+/* A commit logs what differs from home. So home must have what the log has, before these lines can be of an
+ * object: they may have been cut off since, or cleared for metadata that never came to be. */
+static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
+{
+    const uint32_t *map = log_engine_of(t)->map;
+    uint64_t line = (uint64_t)first * PM_PAGE_LINES;
+    for (uint64_t end = line + (uint64_t)count * PM_PAGE_LINES; line < end; line++)
+        if (map[line] != 0)
+            memcpy(t->c->home + line * PM_LINE, at_place(t, map[line]), PM_LINE);
+    return view_adopt(t, first, count, header);
+}
+
 static int log_engine_close(struct txn *t)
 {
     (void)rounds_sync(t, t->epoch - 1);
@@ -67,7 +80,7 @@ const struct engine engine_log = {
     .in_place = false,
     .load = log_engine_load,
     .unload = log_engine_unload,
-    .adopt = view_adopt,
+    .adopt = log_engine_adopt,
     .open_page = view_open_page,
     .open_marked = view_open_marked,
     .dirty = view_dirty,

@@ -70,6 +70,7 @@ struct log_engine {
     uint32_t current;          /* the chunk in which the next part goes; 0: none */
     uint32_t known;            /* chunks of the file that have been seen */
     uint64_t generation;
+    uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
     struct moved_line *moved; /* the lines of the plan, in its order; room for `moved_room` */

@@ -276,8 +276,9 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, u
     struct log_engine *k = log_engine_of(t);
     uint64_t map_sum = k->map_sum;
     int error = enter_lines(t, runs);
+    k->fenced = atomic_load(&t->rounds.durable);
     struct log_part head = {.epoch = t->epoch,
-                            .fenced = atomic_load(&t->rounds.durable),
+                            .fenced = k->fenced,
                             .map = k->map_sum,
                             .sums = sums_word(sums),
                             .generation = (uint32_t)k->generation,

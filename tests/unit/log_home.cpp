@@ -1,0 +1,83 @@
+// A commit of the log engine logs what differs from home. So home, which is memory, must have what the log has,
+// also where it was cleared or cut off meanwhile.
+#include "common/process.hpp"
+
+#include <cstring>
+
+namespace
+{
+
+constexpr size_t segment = 64 << 10;
+
+// An object of one segment, all bytes `letter`, committed.
+char *filled(const test::Container &c, char letter)
+{
+    auto *p = static_cast<char *>(pm_malloc(c.get(), segment));
+    REQUIRE(p);
+    memset(p, letter, segment);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    return p;
+}
+
+void free_root(const test::Container &c)
+{
+    void *p = pm_getroot(c.get());
+    REQUIRE_OK(pm_setroot(c.get(), nullptr, 0));
+    REQUIRE_OK(pm_free(p));
+    REQUIRE_OK(pm_commit(c.get()));
+}
+
+// A new object where the old one was; its bytes become zero in a transaction of their own.
+void require_zeros_last(test::Container &c, const std::string &path, const char *there)
+{
+    auto *p = static_cast<char *>(pm_malloc(c.get(), segment));
+    REQUIRE(p == there);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    memset(p, 0, segment);
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, test::small());
+    p = static_cast<char *>(pm_getroot(c.get()));
+    for (size_t i = 0; i < segment; i++)
+        REQUIRE(p[i] == 0);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+} // namespace
+
+TEST_CASE("memory that was cleared for a bitmap, and rolled back")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    char *there = filled(c, 'x');
+    free_root(c);
+    REQUIRE(pm_malloc(c.get(), 16));
+    REQUIRE_OK(pm_rollback(c.get()));
+    require_zeros_last(c, path, there);
+}
+
+TEST_CASE("memory that was cleared for a bitmap, which went again in the same transaction")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    char *there = filled(c, 'x');
+    free_root(c);
+    REQUIRE_OK(pm_free(pm_malloc(c.get(), 16)));
+    REQUIRE_OK(pm_commit(c.get()));
+    require_zeros_last(c, path, there);
+}
+
+TEST_CASE("memory that was cut off, and came back")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    char *there = filled(c, 'x');
+    free_root(c);
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    require_zeros_last(c, path, there);
+}
