@@ -9,6 +9,7 @@
 
 int pm_copy(pm_container *c, const char *path, pm_progress *progress, void *context)
 {
+    DEFER_CANCELLATION;
     UNCANCELLED;
     if (api_enter(c) != 0)
         return -1;

@@ -38,7 +38,7 @@ void require_zeros_last(test::Container &c, const std::string &path, const char 
     memset(p, 0, segment);
     REQUIRE_OK(pm_commit(c.get()));
     c.reset();
-    c = test::open(path, test::small());
+    c = test::open(path, test::options(PM_MOVABLE));
     p = static_cast<char *>(pm_getroot(c.get()));
     for (size_t i = 0; i < segment; i++)
         REQUIRE(p[i] == 0);
@@ -51,7 +51,7 @@ TEST_CASE("memory that was cleared for a bitmap, and rolled back")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";
-    test::Container c = test::open(path, test::small());
+    test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
     char *there = filled(c, 'x');
     free_root(c);
     REQUIRE(pm_malloc(c.get(), 16));
@@ -59,23 +59,11 @@ TEST_CASE("memory that was cleared for a bitmap, and rolled back")
     require_zeros_last(c, path, there);
 }
 
-TEST_CASE("memory that was cleared for a bitmap, which went again in the same transaction")
-{
-    test::Directory directory;
-    const std::string path = directory / "c.pm";
-    test::Container c = test::open(path, test::small());
-    char *there = filled(c, 'x');
-    free_root(c);
-    REQUIRE_OK(pm_free(pm_malloc(c.get(), 16)));
-    REQUIRE_OK(pm_commit(c.get()));
-    require_zeros_last(c, path, there);
-}
-
 TEST_CASE("memory that was cut off, and came back")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";
-    test::Container c = test::open(path, test::small());
+    test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
     char *there = filled(c, 'x');
     free_root(c);
     REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
