@@ -46,11 +46,11 @@ bool store_until_signal(timer_t timer, volatile uint64_t *lines, size_t from, si
 } // namespace
 
 extern "C" {
-int __real_redo_rollback(struct txn *t);
-int __wrap_redo_rollback(struct txn *t);
-int __wrap_redo_rollback(struct txn *t)
+int __real_view_rollback(struct txn *t);
+int __wrap_view_rollback(struct txn *t);
+int __wrap_view_rollback(struct txn *t)
 {
-    return rollback_fails ? (errno = ENOMEM, -1) : __real_redo_rollback(t);
+    return rollback_fails ? (errno = ENOMEM, -1) : __real_view_rollback(t);
 }
 }
 
