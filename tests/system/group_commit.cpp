@@ -47,7 +47,7 @@ TEST_CASE_METHOD(Fixture, "several commits wait for one fdatasync", "[private]")
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE_METHOD(Fixture, "a round has a bounded number of records, even if nobody waits", "[private]")
+TEST_CASE_METHOD(Fixture, "a round has a bounded number of records, even if nobody waits", "[redo]")
 {
     test::Container large = test::open_with_pages(directory / "large.pm", 100, test::options(PM_CREATE));
     const uint64_t before = syncs(), bound = 1024; // ROUND_MAX: R13
