@@ -256,8 +256,11 @@ CHILD_PROCESS(works_on_pmem)
         program.run(c, i, [] {});
         CHILD_REQUIRE(pm_commit(c) == 0);
     }
-    CHILD_REQUIRE((watch.write_backs > 0 || test::engine() == "log") && watch.copies > 0 && watch.fences > TRANSACTIONS);
-    CHILD_REQUIRE((watch.streams > 0) == (test::mode() != "undo"));
+    CHILD_REQUIRE(watch.copies > 0 && watch.fences > TRANSACTIONS);
+    if (test::engine() != "log") { // which has no home to bring lines to
+        CHILD_REQUIRE(watch.write_backs > 0);
+        CHILD_REQUIRE((watch.streams > 0) == (test::mode() != "undo"));
+    }
     test::child_require(!*watch.wrong, watch.wrong);
     _exit(0);
 }
