@@ -258,7 +258,6 @@ static int make_memory(struct container *c, uint64_t from, uint64_t to)
  * mapped besides. */
 static int map_log(struct container *c)
 {
-    uint64_t bytes = c->chunks * c->chunk_size;
     if (!(c->home = reserve(c, c->max_size)) ||
         !(c->shadow = c->readonly ? c->home : reserve(c, c->max_size)) ||
         !(c->file = reserve(c, LOG_FILE_MAX)))
@@ -268,7 +267,8 @@ static int map_log(struct container *c)
     int error = c->home_fd < 0 ? -errno : make_memory(c, 0, container_bytes(c));
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map room in memory for its contents", c->path);
-    error = map_file(c->readonly ? MAP_COPY : MAP_HOME_SHARED, c->file, bytes, c->fd, 0, c->synchronous);
+    error = map_file(c->readonly ? MAP_COPY : MAP_HOME_SHARED, c->file, container_file_bytes(c), c->fd, 0,
+                     c->synchronous);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     for (uint32_t i = 0; i < c->meta_segments; i++)
@@ -305,9 +305,8 @@ static int map_home(struct container *c, const struct container_options *options
         return -1;
     c->medium.fd = c->readonly ? -1 : c->fd;
     c->medium.file = c->file;
-    uint64_t bytes = c->is_log ? c->chunks * c->chunk_size : container_bytes(c);
     c->medium.ops = c->readonly ? &medium_cache /* a private copy: nothing to make durable */
-                                : medium_of(c->fd, c->file, bytes, c->synchronous);
+                                : medium_of(c->fd, c->file, container_file_bytes(c), c->synchronous);
     if (!c->medium.ops)
         return pm__fail_system(errno, "%s: cannot tell what file system it is on", c->path);
     return make_length_durable(c);
@@ -374,12 +373,10 @@ int container_map_rest(struct container *c)
             "%s: cannot map: its pointers mean other addresses, so its view is a file in "
             "memory, of up to %" PRIu64 " bytes",
             c->path, container_bytes(c));
-    int error = c->translated ? map_memory(c) : c->private_view && !c->readonly ? map_private(c, c->base) : 0;
+    int error = c->translated ? map_memory(c) : c->private_view ? map_private(c, c->base) : 0;
     if (error == 0 && !c->readonly)
         error = map_shadow_and_view(c, 0, container_bytes(c));
     else if (error == 0 && !c->translated)
-        error = c->is_log ? map_private(c, c->base) : 0;
-    if (error == 0 && c->readonly && !c->translated)
         error = unveil(c->base, 0, container_bytes(c), PROT_READ);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
@@ -444,27 +441,35 @@ static int append(struct container *c, uint64_t from, uint64_t size)
     return error;
 }
 
+/* Append `wanted` units at `from`, or if there is not so much room then `count`. The number, or -errno. */
+static int append_some(struct container *c, int (*append)(struct container *, uint64_t, uint64_t),
+                       uint64_t from, uint64_t unit, uint32_t count, uint32_t wanted)
+{
+    int error = append(c, from, wanted * unit);
+    if ((error == -ENOSPC || error == -EDQUOT || error == -EFBIG) && wanted > count) {
+        wanted = count;
+        error = append(c, from, wanted * unit);
+    }
+    if (error != 0)
+        return error;
+    atomic_store_explicit(&c->name.due, true, memory_order_relaxed);
+    return (int)wanted;
+}
+
 int container_grow(struct container *c, uint32_t count, uint32_t wanted)
 {
     uint32_t segments = atomic_load(&c->segments), room = c->segments_max - segments;
     if (count > room)
         return container_exceeds_max(c);
     atomic_store_explicit(&c->at_max, false, memory_order_relaxed);
-    if (wanted > room)
-        wanted = room;
     uint64_t from = container_bytes(c);
-    int error = append(c, from, (uint64_t)wanted << c->segment_shift);
-    if ((error == -ENOSPC || error == -EDQUOT || error == -EFBIG) && wanted > count) {
-        wanted = count;
-        error = append(c, from, (uint64_t)wanted << c->segment_shift);
-    }
-    if (error != 0)
-        return error;
+    int grown = append_some(c, append, from, c->segment_size, count, (uint32_t)min_u64(wanted, room));
+    if (grown < 0)
+        return grown;
     if (!c->is_log)
-        map_populate(&c->medium, c->home + from, (uint64_t)wanted << c->segment_shift);
-    atomic_store_explicit(&c->segments, segments + wanted, memory_order_release);
-    atomic_store_explicit(&c->name.due, true, memory_order_relaxed);
-    return (int)wanted;
+        map_populate(&c->medium, c->home + from, (uint64_t)grown << c->segment_shift);
+    atomic_store_explicit(&c->segments, segments + (uint32_t)grown, memory_order_release);
+    return grown;
 }
 
 int container_grow_home(struct container *c, uint32_t count)
@@ -478,9 +483,8 @@ int container_grow_home(struct container *c, uint32_t count)
 }
 
 /* Add chunks at the file's end, and map them. On failure they are gone. */
-static int append_chunks(struct container *c, uint32_t count)
+static int append_chunks(struct container *c, uint64_t from, uint64_t size)
 {
-    uint64_t from = c->chunks * c->chunk_size, size = count * c->chunk_size;
     int error = from + size <= LOG_FILE_MAX ? file_allocate(c->fd, from, from + size) : -EFBIG;
     if (error != 0)
         return error;
@@ -489,23 +493,18 @@ static int append_chunks(struct container *c, uint32_t count)
         error = map_file(MAP_HOME_SHARED, c->file + from, size, c->fd, from, c->synchronous);
     if (error != 0)
         (void)file_give_back(c->fd, from);
-    else
-        map_populate(&c->medium, c->file + from, size);
     return error;
 }
 
 int container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
 {
-    int error = append_chunks(c, wanted);
-    if ((error == -ENOSPC || error == -EDQUOT || error == -EFBIG) && wanted > count) {
-        wanted = count;
-        error = append_chunks(c, wanted);
-    }
-    if (error != 0)
-        return error;
-    c->chunks += wanted;
-    atomic_store_explicit(&c->name.due, true, memory_order_relaxed);
-    return (int)wanted;
+    uint64_t from = container_file_bytes(c);
+    int grown = append_some(c, append_chunks, from, c->chunk_size, count, wanted);
+    if (grown < 0)
+        return grown;
+    map_populate(&c->medium, c->file + from, (uint32_t)grown * c->chunk_size);
+    c->chunks += (uint32_t)grown;
+    return grown;
 }
 
 const char *container_reason(struct container *c, int error, char text[REASON_TEXT])
