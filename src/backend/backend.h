@@ -74,6 +74,9 @@ void medium_write_back(struct medium *medium, const void *address, size_t size);
 /* As medium_write_back(), but always in this round, and these bytes only. [handler] -errno */
 int medium_publish(struct medium *medium, const void *address, size_t size);
 
+/* Store a word to the mapped file, and publish it. -errno */
+int medium_publish_word(struct medium *medium, uint64_t *at, uint64_t word);
+
 /* Copy past the cache; durable with the next fence. [handler] -errno: some of it may be there */
 int medium_copy(struct medium *medium, void *to, const void *from, size_t size);
 
@@ -190,8 +193,8 @@ void map_populate(const struct medium *medium, void *address, size_t size);
 /* Write all `size` bytes, even if signals interrupt. -errno: some bytes may be there. [handler] */
 int file_write(int fd, const void *from, size_t size, uint64_t offset);
 
-/* fdatasync(2) of a medium's file, as its fence(). One thread syncs at a time, and after a sync that failed
- * none does any more: the kernel reports an error of write-back to one sync only. -errno */
+/* fdatasync(2) of a medium's file, as its fence(). One thread syncs at a time. After a sync that failed every
+ * other fails too, because the kernel reports an error of write-back to one sync only. -errno */
 int medium_sync_file(struct medium *medium);
 
 /* fsync(2), even if signals interrupt. -errno [handler] */

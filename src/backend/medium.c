@@ -29,6 +29,12 @@ int medium_publish(struct medium *medium, const void *address, size_t size)
     return medium->ops->publish(medium, address, size);
 }
 
+int medium_publish_word(struct medium *medium, uint64_t *at, uint64_t word)
+{
+    __atomic_store_n(at, word, __ATOMIC_RELAXED);
+    return medium_publish(medium, at, sizeof *at);
+}
+
 int medium_copy(struct medium *medium, void *to, const void *from, size_t size)
 {
     medium->counts.bytes_copied += size;

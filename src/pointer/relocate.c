@@ -43,8 +43,7 @@ static int publish(struct container *c, uint64_t *word, uint64_t payload)
 {
     if (c->is_log && c->readonly) /* a copy gets these words and the log, which must agree */
         return 0;
-    __atomic_store_n(word, seal(payload), __ATOMIC_RELAXED);
-    int error = medium_publish(&c->medium, word, sizeof *word);
+    int error = medium_publish_word(&c->medium, word, seal(payload));
     return error == 0 ? medium_fence(&c->medium) : error;
 }
 

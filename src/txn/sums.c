@@ -114,36 +114,34 @@ int sums_check_rest(const struct txn *t)
     return compare(t, (struct sums){t->sums.fixed, rest_of_home(t->c)}, "bitmaps and pointer map");
 }
 
-/* Write the word back even if home has it already: after the death of a process it may be in the cache
- * only. */
-static int store(struct txn *t, uint64_t *at, uint64_t word)
-{
-    __atomic_store_n(at, word, __ATOMIC_RELAXED);
-    return medium_publish(&t->c->medium, at, sizeof *at);
-}
-
+/* Write the words back even if the file has them already: after the death of a process they may be in the
+ * cache only. */
 int sums_publish(struct txn *t, uint64_t durable)
 {
     if (t->c->header.version < FORMAT_VERSION)
         return 0;
-    int error = store(t, &file_state(t->c)->sums, sums_word(t->sums));
-    return error == 0 ? store(t, &file_guard(t->c)->epoch, seal(durable)) : error;
+    struct medium *medium = &t->c->medium;
+    int error = medium_publish_word(medium, &file_state(t->c)->sums, sums_word(t->sums));
+    if (error == 0)
+        error = medium_publish_word(medium, &file_guard(t->c)->epoch, seal(durable));
+    return error;
 }
 
 int sums_upgrade(struct txn *t)
 {
     struct format_state *state = file_state(t->c);
     struct format_guard *guard = file_guard(t->c);
+    struct medium *medium = &t->c->medium;
     t->sums = sums_of_home(t);
-    int error = store(t, &state->sums, sums_word(t->sums));
+    int error = medium_publish_word(medium, &state->sums, sums_word(t->sums));
     if (error == 0)
-        error = store(t, &guard->epoch, seal(t->epoch - 1));
+        error = medium_publish_word(medium, &guard->epoch, seal(t->epoch - 1));
     if (error == 0)
-        error = store(t, &guard->base, state->base);
+        error = medium_publish_word(medium, &guard->base, state->base);
     if (error == 0)
-        error = store(t, &guard->movable, state->movable);
+        error = medium_publish_word(medium, &guard->movable, state->movable);
     if (error == 0)
-        error = medium_settle(&t->c->medium);
+        error = medium_settle(medium);
     if (error == 0)
         error = container_upgrade(t->c);
     return error == 0 ? 0
