@@ -41,6 +41,24 @@ void rounds_close(struct rounds *r)
     pthread_cond_destroy(&r->synced);
 }
 
+static bool is_on_file(const struct txn *t)
+{
+    return t->c->medium.queue || t->c->medium.ops == &medium_append;
+}
+
+void rounds_note(struct txn *t, uint64_t fenced)
+{
+    struct rounds *r = &t->rounds;
+    if (!is_on_file(t)) {
+        (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
+        atomic_store_explicit(&r->reusable, fenced, memory_order_relaxed);
+        atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
+        txn_note_fenced(t, t->epoch); /* pmem only: on a file this word is in a copy in memory */
+    }
+    atomic_store_explicit(&r->proved, fenced, memory_order_release);
+    atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec t;

@@ -32,6 +32,10 @@ struct rounds {
 void rounds_open(struct rounds *r, uint64_t durable);
 void rounds_close(struct rounds *r);
 
+/* The record of the open epoch is written, and says that all epochs up to `fenced` are durable. On pmem fence
+ * it; on a file rounds_wait() does so later, for several commits at once. Page lock. */
+void rounds_note(struct txn *t, uint64_t fenced);
+
 /* Wait until the record of `epoch` is durable; on pmem it already is. 0, or -errno, which is sticky. Any
  * thread may call it, with the page lock or without. */
 int rounds_sync(struct txn *t, uint64_t epoch);

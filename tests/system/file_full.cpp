@@ -3,6 +3,7 @@
 #include "common/file_medium.hpp"
 #include "common/process.hpp"
 #include "system/disk.hpp"
+#include "system/full.hpp"
 
 #include <cerrno>
 #include <unistd.h>
@@ -10,36 +11,7 @@
 using test::failed_with;
 using test::page_word;
 
-namespace
-{
-
-constexpr uint64_t MiB = 1 << 20, PAGES = 1000;
-
-pm_options how()
-{
-    pm_options o = test::small();
-    o.max_size = 256 * MiB;
-    return o;
-}
-
-// Every line, so that the record is longer than all that the log may take.
-void store(pm_container *c, uint64_t value)
-{
-    volatile uint64_t *words = &page_word(c, 0);
-    for (uint64_t line = 0; line < PAGES * 64; line++)
-        words[line * 8] = value;
-}
-
-bool holds(pm_container *c, uint64_t value)
-{
-    volatile uint64_t *words = &page_word(c, 0);
-    for (uint64_t line = 0; line < PAGES * 64; line++)
-        if (words[line * 8] != value)
-            return false;
-    return true;
-}
-
-} // namespace
+using namespace test::full;
 
 TEST_CASE("a commit that finds the disk full can be tried again", "[private][disk]")
 {

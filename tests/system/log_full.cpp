@@ -2,41 +2,19 @@
 // can be rolled back, or tried again when there is space.
 #include "common/process.hpp"
 #include "system/disk.hpp"
+#include "system/full.hpp"
 
 #include <cerrno>
 #include <filesystem>
 
 using test::failed_with;
 using test::page_word;
+using namespace test::full;
 
 namespace
 {
 
-constexpr uint64_t KiB = 1 << 10, MiB = 1 << 20, PAGES = 1000;
-
-pm_options how()
-{
-    pm_options o = test::small();
-    o.max_size = 256 * MiB;
-    return o;
-}
-
-// Every line, so that the record needs chunks that are not there.
-void store(pm_container *c, uint64_t value)
-{
-    volatile uint64_t *words = &page_word(c, 0);
-    for (uint64_t line = 0; line < PAGES * 64; line++)
-        words[line * 8] = value;
-}
-
-bool holds(pm_container *c, uint64_t value)
-{
-    volatile uint64_t *words = &page_word(c, 0);
-    for (uint64_t line = 0; line < PAGES * 64; line++)
-        if (words[line * 8] != value)
-            return false;
-    return true;
-}
+constexpr uint64_t KiB = 1 << 10;
 
 struct Fixture {
     test::Disk disk{64 * MiB};

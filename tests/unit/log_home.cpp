@@ -1,5 +1,5 @@
-// A commit of the log engine logs what differs from home. So home, which is memory, must have what the log has,
-// also where it was cleared or cut off meanwhile.
+// A commit of the log engine logs the lines that differ from home, which is memory. So home must have what the
+// log has. Here parts of home are cleared or cut off, and then taken for another object.
 #include "common/process.hpp"
 
 #include <cstring>

@@ -33,7 +33,6 @@ int log_tables_open(struct txn *t)
     struct chunk_list *const lists[] = {&k->free, &k->emptied, &k->voided};
     for (int i = 0; i < 3; i++)
         lists[i]->items = tables_take(tables, chunks * sizeof *lists[i]->items);
-    k->clears = tables_take(tables, t->c->segments_max * sizeof *k->clears);
     k->stage = aligned_alloc(PM_LINE, LOG_PART_LINES * PM_LINE);
     return k->stage ? 0 : -ENOMEM;
 }
@@ -79,13 +78,17 @@ void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch)
         push(&k->emptied, chunk);
 }
 
-static int write_word(struct txn *t, uint32_t chunk, uint64_t word)
+int log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes)
 {
-    char *at = at_place(t, place_in(t, chunk, 0));
     if (t->copy)
-        copy_note(t, (uint64_t)(at - t->c->file), sizeof word);
-    return medium_copy(&t->c->medium, at, &(struct log_chunk){.word = word},
-                       sizeof(struct log_chunk));
+        copy_note(t, place * PM_LINE, bytes);
+    return medium_copy(&t->c->medium, at_place(t, place), from, bytes);
+}
+
+int log_store_header(struct txn *t, uint32_t chunk, uint64_t word)
+{
+    struct log_chunk header = {.word = word};
+    return log_store(t, place_in(t, chunk, 0), &header, sizeof header);
 }
 
 /* A fence has passed since these became void. */
@@ -116,7 +119,7 @@ int log_void_chunks(struct txn *t)
         struct chunk *h = &k->chunks[chunk];
         bool due = error == 0 && max_u64(h->newest, h->emptied) <= reusable;
         if (due)
-            error = write_word(t, chunk, 0);
+            error = log_store_header(t, chunk, 0);
         if (due && error == 0) {
             *h = (struct chunk){.emptied = t->epoch};
             push(&k->voided, chunk);

@@ -19,13 +19,6 @@
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-/* The journaled words of a commit. */
-struct words {
-    struct record_clear *clears;
-    struct record_word *words; /* in the transaction's buffer */
-    struct journal_counts counts;
-};
-
 static int add_line(struct log_engine *k, uint64_t line)
 {
     uint64_t *last =
@@ -67,12 +60,11 @@ static int add_cleared(struct txn *t, const struct record_clear *clear)
     return error;
 }
 
-static int collect_metadata(struct txn *t, struct words *w)
+/* The lines of a commit's journaled words. */
+static int collect_metadata(struct txn *t, const struct commit_words *w)
 {
     struct log_engine *k = log_engine_of(t);
     int error = 0;
-    *w = (struct words){.clears = k->clears, .words = (struct record_word *)t->record};
-    w->counts = journal_collect(&t->journal, w->clears, w->words);
     k->metadata.count = k->metadata_lines = 0;
     for (uint64_t i = 0; i < w->counts.clears && error == 0; i++)
         error = add_cleared(t, &w->clears[i]);
@@ -83,30 +75,6 @@ static int collect_metadata(struct txn *t, struct words *w)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-/* The record is written and on its way to the medium. Meanwhile do the work that need not wait for it. */
-static void leave_transaction(struct txn *t)
-{
-    uint64_t marked = t->tracker.count;
-    journal_finish(&t->journal);
-    tracker_clear(&t->tracker, &t->pages);
-    view_trim_table(t->tracker.marked, marked * sizeof *t->tracker.marked);
-}
-
-/* On pmem fence; on a file rounds_wait() does so later (L1). */
-static void seal_record(struct txn *t)
-{
-    struct rounds *r = &t->rounds;
-    uint64_t fenced = log_engine_of(t)->fenced;
-    if (!log_on_file(t)) {
-        (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
-        atomic_store_explicit(&r->reusable, fenced, memory_order_relaxed);
-        atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
-        txn_note_fenced(t, t->epoch);
-    }
-    atomic_store_explicit(&r->proved, fenced, memory_order_release);
-    atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
-}
-
 static void carry_home(struct txn *t, uint64_t run)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
@@ -114,33 +82,22 @@ static void carry_home(struct txn *t, uint64_t run)
         memcpy(t->c->home + line * PM_LINE, line_in_home_form(t, line, image), PM_LINE);
 }
 
-static void finish(struct txn *t, const struct words *w, const struct record_runs *runs,
-                   struct sums sums)
+static void finish(struct txn *t, const struct commit_words *w, const struct record_runs *runs)
 {
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    t->sums = sums;
+    t->sums = w->sums;
     for (uint64_t i = 0; i < runs->data_count; i++)
         carry_home(t, runs->data[i]);
     t->lines_logged += t->view.changes.lines + log_engine_of(t)->metadata_lines;
-    segments_close_freed(t, w->words, w->counts.words);
-    if (t->translation)
-        translation_note(t->translation, w->words, w->counts.words);
-    view_cool_pages(t);
-    view_trim(t);
-    view_trim_table(w->clears, w->counts.clears * sizeof *w->clears);
-    view_trim_table(w->words, w->counts.words * sizeof *w->words);
-    count(&t->epoch);
-    count(&t->commits);
-    view_merge_maps(t);
-    view_evict(t);
+    view_end(t, w);
 }
 
 static int cannot_write(struct txn *t, uint64_t lines, int error)
 {
     if (txn_check_medium(t) != 0)
         return -1;
-    return container_fail_at(t->c, t->c->chunks * t->c->chunk_size, -error,
+    return container_fail_at(t->c, container_file_bytes(t->c), -error,
                              "cannot write a commit record of %" PRIu64
                              " bytes (commit again, or roll back)",
                              lines * PM_LINE);
@@ -150,31 +107,28 @@ int log_commit(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     const struct changes *ch = &t->view.changes;
-    struct words w;
     view_collect(t);
+    struct commit_words w = view_words(t);
     int error = collect_metadata(t, &w);
     uint64_t lines = ch->lines + k->metadata_lines;
     if (error == 0 && lines == 0) {
-        journal_finish(&t->journal);
-        tracker_clear(&t->tracker, &t->pages);
-        view_cool_pages(t);
-        view_evict(t);
+        view_end_unchanged(t);
         return 0;
     }
     struct record_runs runs = {ch->runs, k->metadata.items, ch->run_count, k->metadata.count,
                                t->c->shadow};
-    struct sums sums = sums_after(t, w.words, w.counts.words);
+    w.sums = sums_after(t, w.words, w.counts.words);
     if (error == 0)
         error = log_void_chunks(t);
     if (error == 0)
         error = log_plan(t, &runs);
     if (error == 0)
-        error = log_write(t, &runs, sums, t->c->pointers_base);
+        error = log_write(t, &runs, w.sums, t->c->pointers_base);
     if (error != 0)
         return cannot_write(t, lines, error);
-    leave_transaction(t);
-    seal_record(t);
-    finish(t, &w, &runs, sums);
+    view_leave(t);
+    rounds_note(t, k->fenced); /* L1 */
+    finish(t, &w, &runs);
     return 0;
 }
 

@@ -24,29 +24,29 @@ static void log_engine_unload(struct txn *t)
     log_tables_close(t);
 }
 
-/* Room in the file for all that the transaction stored to so far, for `pages` more pages, and for their
- * journaled words, each on a line of its own. Pages that are listed count whole. */
+/* Room in the file for the record of the open transaction, when it has stored to `pages` more pages. A page
+ * that is listed counts whole, and each journaled word counts as a line. */
 static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages,
                               uint64_t extra_words)
 {
     (void)extra_pages; /* these pages are marked or listed, and counted as such */
-    if (pages > (t->c->max_size - ((uint64_t)t->c->meta_segments << t->c->segment_shift)) >>
-        PM_PAGE_SHIFT)
+    uint64_t meta = (uint64_t)t->c->meta_segments << t->c->segment_shift;
+    if (pages > (t->c->max_size - meta) >> PM_PAGE_SHIFT)
         return container_exceeds_max(t->c);
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
-    if (t->tracker
-            .kinds) /* words of the pointer map: at most one a line, and they cover seven lines each */
+    if (t->tracker.kinds) /* words of the pointer map: one for each marked line, and those of whole pages */
         words += t->tracker.count + (pages + t->pages.count) * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
     int error = log_make_room(t, data + words);
     lock_release_masked(&t->lock, &saved);
     return error;
 }
 
-/* A commit logs what differs from home. So home must have what the log has, before these lines can be of an
- * object: they may have been cut off since, or cleared for metadata that never came to be. */
+/* A commit logs the lines that differ from home. So home must have what the log has. The memory of these
+ * pages may have been cut off since, or cleared for metadata that was rolled back. Fill it in before an
+ * object can be there. */
 static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
     const uint32_t *map = log_engine_of(t)->map;

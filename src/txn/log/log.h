@@ -1,9 +1,8 @@
 /*
  * The log engine: the log is the home (Hu et al., "Log-Structured Non-Volatile Main Memory", USENIX ATC
  * 2017). A commit appends one record with the lines that have changed, and nothing else is written. The map
- * says where in the file each line has its newest piece. The program loads and stores in virtual memory:
- * the view is a private copy of home, as under redo, and home is memory that is filled from the log at
- * open.
+ * says where in the file each line has its newest piece. The program loads and stores in virtual memory.
+ * Home is memory, which pm_open() fills from the log. The view is a private copy of home, as under redo.
  *
  *   txn_open --> recovery --> EPOCH e OPEN --- commit: record e ----> map and home changed;
  *                  |           ^    |          pmem: one fence        e becomes e + 1
@@ -15,7 +14,7 @@
  *
  * The rules (docs/internals/log.md) and where they are kept:
  *
- *  L1  a commit is durable after a fence that follows its record           commit.c, ../rounds.c
+ *  L1  a commit is durable after a fence that follows its record           ../rounds.c
  *  L2  up to `certain` gaps are legal, above it only a run of whole records recovery.c
  *  L3  from a chunk's end on only the header's generation counts           recovery.c
  *  L4  generations are of one incarnation                                  recovery.c
@@ -36,7 +35,7 @@
 /* What is known of a chunk of the file. */
 struct chunk {
     uint64_t newest;  /* newest epoch of a part in it */
-    uint64_t emptied; /* epoch of the commit that took its last piece, or that voided it */
+    uint64_t emptied; /* epoch of the commit that moved its last live line away, or that voided the chunk */
     uint32_t live;    /* lines whose newest piece is in it */
     uint32_t end;     /* lines in use, the header included; 0: it is void */
 };
@@ -47,7 +46,7 @@ struct chunk_list {
     uint32_t count;
 };
 
-/* A part that is about to be written: where it goes, and what of the record's runs it has. */
+/* A part of the next record: its place, and its share of the record's runs. */
 struct planned_part {
     uint32_t chunk, line;     /* in the chunk */
     uint64_t first_run, skip; /* the first run, and how many of its lines earlier parts have */
@@ -69,7 +68,7 @@ struct log_engine {
     struct chunk_list voided;  /* void, but not fenced yet */
     uint32_t current;          /* the chunk in which the next part goes; 0: none */
     uint32_t known;            /* chunks of the file that have been seen */
-    uint64_t generation;
+    uint32_t generation;
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
@@ -79,7 +78,6 @@ struct log_engine {
     /* Lines of metadata that a commit logs: redo_run() values, and their number. */
     struct vector metadata;
     uint64_t metadata_lines;
-    struct record_clear *clears; /* a commit's; room for one a segment */
 };
 
 static inline struct log_engine *log_engine_of(const struct txn *t)
@@ -90,12 +88,6 @@ static inline struct log_engine *log_engine_of(const struct txn *t)
 static inline uint32_t chunk_lines(const struct txn *t)
 {
     return (uint32_t)(t->c->chunk_size / PM_LINE);
-}
-
-/* Whether a commit waits for a file. */
-static inline bool log_on_file(const struct txn *t)
-{
-    return t->c->medium.ops == &medium_append;
 }
 
 /* The line of the file that is `line` lines behind the beginning of a chunk. */
@@ -120,6 +112,11 @@ void log_chunks_found(struct txn *t);
 
 /* No line has its newest piece at `place` any more, as commit `epoch` says. 0: none had. */
 void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch);
+
+/* Write to the file, from a line of it on: past the cache, or by write(2). log_store_header() writes a
+ * chunk's header, which has nothing but this word. -errno: some of it may be there */
+int log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes);
+int log_store_header(struct txn *t, uint32_t chunk, uint64_t word);
 
 /* Void the chunks that nobody needs (L8, L9). The next fence makes them free (L10). -errno */
 int log_void_chunks(struct txn *t);
@@ -150,8 +147,8 @@ static inline uint64_t record_run(const struct record_runs *r, uint64_t i)
 /* Plan where the parts go, with room for all of them (L12). -errno: nothing has changed */
 int log_plan(struct txn *t, const struct record_runs *runs);
 
-/* Write the planned record, and bring the map up to date. -errno: nothing of it counts, the map is as it
- * was, and the next record goes to the same place. */
+/* Write the planned record, and bring the map up to date. After an error (-errno) the map is as it was, and
+ * nothing of the record counts. The next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base);
 
 /* The record counts: count its lines where they are now, and no more where they were. */

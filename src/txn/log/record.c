@@ -6,7 +6,6 @@
 #include "txn/log/log.h"
 
 #include "base/checksum.h"
-#include "txn/copy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -220,23 +219,16 @@ static struct log_part *build(struct txn *t, const struct planned_part *part,
 static int write_part(struct txn *t, const struct planned_part *part,
                       const struct record_runs *runs, struct log_part *head)
 {
-    struct medium *medium = &t->c->medium;
     uint32_t place = place_in(t, part->chunk, part->line);
-    if (part->line == 1) {
-        struct log_chunk chunk = {.word = log_chunk_word(log_engine_of(t)->generation, 1)};
-        int error = medium_copy(medium, at_place(t, place - 1), &chunk, sizeof chunk);
-        if (error != 0)
-            return error;
-    }
+    uint64_t word = log_chunk_word(log_engine_of(t)->generation, 1);
+    int error = part->line == 1 ? log_store_header(t, part->chunk, word) : 0;
+    if (error != 0)
+        return error;
     head->runs = (uint16_t)part->runs;
     head->lines = part->lines;
     struct log_part *built = build(t, part, runs, head);
     built->checksum = log_part_sum(t->c, built, place);
-    uint64_t bytes = (log_part_head(part->runs) + part->lines) * PM_LINE;
-    uint32_t header = part->line == 1; /* the chunk's is written too */
-    if (t->copy)
-        copy_note(t, (uint64_t)(place - header) * PM_LINE, bytes + header * PM_LINE);
-    return medium_copy(medium, at_place(t, place), built, bytes);
+    return log_store(t, place, built, (log_part_head(part->runs) + part->lines) * PM_LINE);
 }
 
 /* A write has failed. Parts that it has left must not join the next record, which has the same epoch. So
@@ -259,10 +251,7 @@ static int erase_stale(struct txn *t)
     int error = 0;
     for (uint64_t i = 0; i < k->stale.count && error == 0; i++) {
         const struct planned_part *part = (struct planned_part *)k->stale.items + i;
-        uint64_t place = place_in(t, part->chunk, part->line);
-        if (t->copy)
-            copy_note(t, place * PM_LINE, sizeof nothing);
-        error = medium_copy(&t->c->medium, at_place(t, place), &nothing, sizeof nothing);
+        error = log_store(t, place_in(t, part->chunk, part->line), &nothing, sizeof nothing);
     }
     if (error == 0)
         error = medium_fence(&t->c->medium);
@@ -281,7 +270,7 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, u
                             .fenced = k->fenced,
                             .map = k->map_sum,
                             .sums = sums_word(sums),
-                            .generation = (uint32_t)k->generation,
+                            .generation = k->generation,
                             .base = log_base(base)};
     if (error == 0 && k->stale.count > 0)
         error = erase_stale(t);

@@ -226,13 +226,6 @@ static void take_if_newest(struct txn *t, uint64_t line, uint32_t place, uint64_
     k->map_sum += log_map_term(t->c->seed, line, place);
 }
 
-static void note_segment(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
-{
-    (void)place, (void)epoch;
-    uint32_t *segments = &log_engine_of(t)->known; /* nobody uses it yet */
-    *segments = (uint32_t)max_u64(*segments, (line * PM_LINE >> t->c->segment_shift) + 1);
-}
-
 static int grow_home(struct txn *t, uint32_t segments)
 {
     uint32_t before = atomic_load(&t->c->segments);
@@ -245,9 +238,14 @@ static int grow_home(struct txn *t, uint32_t segments)
 /* Give home memory for all lines that have a piece. */
 static int make_home(struct log_reader *r)
 {
-    for (uint64_t i = 0; i < r->parts.count; i++)
-        for_each_line(r->t, found(r, i), note_segment);
-    return grow_home(r->t, log_engine_of(r->t)->known);
+    uint64_t end = 0; /* line */
+    for (uint64_t i = 0; i < r->parts.count; i++) {
+        const struct log_part *part = found(r, i)->part;
+        const uint64_t *runs = (const uint64_t *)(part + 1);
+        for (uint32_t k = 0; k < part->runs; k++)
+            end = max_u64(end, run_line(runs[k]) + run_count(runs[k]));
+    }
+    return grow_home(r->t, (uint32_t)divide_up(end * PM_LINE, r->t->c->segment_size));
 }
 
 /* And for all segments that are in use: some may have no line that anybody stored to. */
@@ -302,12 +300,6 @@ static int build_home(struct log_reader *r)
 
 /* ---- steps 4 and 5 --------------------------------------------------------------------------- */
 
-static int publish(struct txn *t, uint64_t *word, uint64_t payload)
-{
-    __atomic_store_n(word, seal(payload), __ATOMIC_RELAXED);
-    return medium_publish(&t->c->medium, word, sizeof *word);
-}
-
 int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark)
 {
     struct format_state *state = file_state(t->c);
@@ -320,7 +312,8 @@ int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark)
 static int make_durable(struct log_reader *r)
 {
     struct txn *t = r->t;
-    int error = publish(t, &file_state(t->c)->incarnation, r->incarnation);
+    int error = medium_publish_word(&t->c->medium, &file_state(t->c)->incarnation,
+                                    seal(r->incarnation));
     for (uint32_t i = 1; i < t->c->chunks; i++) {
         const struct log_chunk *chunk = (const struct log_chunk *)at_place(t, place_in(t, i, 0));
         bool sealed = log_chunk_end(chunk->word) == r->ends[i];
@@ -340,8 +333,9 @@ static uint32_t choose_current(const struct log_reader *r)
     return best;
 }
 
-/* The word that a chunk's header needs. A chunk that is sealed where it ends can stay so, unless it is filled
- * further, or has abandoned parts behind that place, which have the header's generation. */
+/* The word that a chunk's header needs. A chunk that is sealed where it ends can stay so, with two
+ * exceptions: the chunk that is filled further, and one with abandoned parts behind its end. These would
+ * count again. */
 static uint64_t seal_of(const struct log_reader *r, uint32_t chunk, uint64_t word)
 {
     uint32_t end = r->ends[chunk];
@@ -362,8 +356,7 @@ static int seal_chunks(struct log_reader *r)
         if (chunk->word == word) /* perhaps in the cache only */
             medium_write_back(&t->c->medium, chunk, sizeof *chunk);
         else
-            error = medium_copy(&t->c->medium, chunk, &(struct log_chunk){.word = word},
-                                sizeof *chunk);
+            error = log_store_header(t, i, word);
     }
     if (error == 0)
         error = log_publish_state(t, r->newest, t->c->mark_open);

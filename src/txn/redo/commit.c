@@ -38,23 +38,7 @@ static int write_fresh(struct txn *t)
     return error;
 }
 
-/* The journaled words of a record. */
-struct words {
-    struct record_clear *clears;
-    struct record_word *words; /* in the transaction's buffer */
-    struct journal_counts counts;
-    struct sums sums; /* after this commit */
-};
-
-static struct words collect_words(struct txn *t)
-{
-    struct words w = {.clears = redo_of(t)->clears,
-                      .words = (struct record_word *)t->record};
-    w.counts = journal_collect(&t->journal, w.clears, w.words);
-    return w;
-}
-
-static uint64_t stream_bytes(const struct txn *t, const struct words *w)
+static uint64_t stream_bytes(const struct txn *t, const struct commit_words *w)
 {
     const struct changes *ch = &t->view.changes;
     return redo_stream_bytes(w->counts.clears, w->counts.words, ch->fresh_count, ch->run_count,
@@ -84,7 +68,7 @@ static inline void carry_home(struct txn *t, uint64_t run)
                           line_in_home_form(t, line, image));
 }
 
-static int write_record(struct txn *t, const struct words *w)
+static int write_record(struct txn *t, const struct commit_words *w)
 {
     const struct changes *ch = &t->view.changes;
     struct redo_part head = {
@@ -123,7 +107,7 @@ static inline void note(struct redo *r, uint64_t offset, uint64_t bytes)
 }
 
 /* List the words that journal_write_back() would write back now. The next commit writes them back. */
-static inline void note_unwritten(struct redo *r, const struct words *w)
+static inline void note_unwritten(struct redo *r, const struct commit_words *w)
 {
     for (uint64_t i = 0; i < w->counts.clears; i++)
         note(r, w->clears[i].offset, w->clears[i].bytes);
@@ -133,25 +117,13 @@ static inline void note_unwritten(struct redo *r, const struct words *w)
 }
 
 /* True if the next round can write back the words of this commit. A file queues its pages at once. */
-static bool written_back_later(const struct txn *t, const struct words *w)
+static bool written_back_later(const struct txn *t, const struct commit_words *w)
 {
     return !redo_on_file(t) && w->counts.clears + w->counts.words <= UNWRITTEN_MAX;
 }
 
-/* The record is written and on its way to the medium. Meanwhile do the work that need not wait for it. */
-static void leave_transaction(struct txn *t, const struct words *w)
-{
-    struct redo *r = redo_of(t);
-    uint64_t marked = t->tracker.count;
-    if (written_back_later(t, w))
-        note_unwritten(r, w);
-    journal_finish(&t->journal);
-    tracker_clear(&t->tracker, &t->pages);
-    view_trim_table(t->tracker.marked, marked * sizeof *t->tracker.marked);
-}
-
 /* Bring the record's words and lines home. The record is written; on pmem it is also durable. */
-static void apply(struct txn *t, const struct words *w)
+static void apply(struct txn *t, const struct commit_words *w)
 {
     const struct changes *ch = &t->view.changes;
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
@@ -163,7 +135,7 @@ static void apply(struct txn *t, const struct words *w)
         journal_write_back(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
 }
 
-static void note_for_copy(struct txn *t, const struct words *w)
+static void note_for_copy(struct txn *t, const struct commit_words *w)
 {
     const struct changes *ch = &t->view.changes;
     copy_note_words(t, w->clears, w->counts.clears, w->words, w->counts.words);
@@ -173,27 +145,14 @@ static void note_for_copy(struct txn *t, const struct words *w)
         copy_note(t, ch->fresh[i].offset, ch->fresh[i].bytes);
 }
 
-static void finish(struct txn *t, const struct words *w)
+static void finish(struct txn *t, const struct commit_words *w)
 {
-    struct redo *r = redo_of(t);
     apply(t, w);
     if (t->copy)
         note_for_copy(t, w);
-    segments_close_freed(t, w->words, w->counts.words);
-    if (t->translation)
-        translation_note(t->translation, w->words, w->counts.words);
-    view_cool_pages(t);
-    view_trim(t);
-    view_trim_table(w->clears, w->counts.clears * sizeof *w->clears);
-    view_trim_table(w->words, w->counts.words * sizeof *w->words);
     if (t->view.changes.fresh_count > 0)
-        r->newest_fresh = t->epoch;
-    count(&t->epoch);
-    count(&t->commits);
-    if (redo_on_file(t))
-        queue_set_epoch(&t->c->medium, t->epoch);
-    view_merge_maps(t);
-    view_evict(t);
+        redo_of(t)->newest_fresh = t->epoch;
+    view_end(t, w);
 }
 
 static int cannot_write(struct txn *t, uint64_t bytes, int error)
@@ -205,32 +164,15 @@ static int cannot_write(struct txn *t, uint64_t bytes, int error)
         "cannot write a commit record of %" PRIu64 " bytes (commit again, or roll back)", bytes);
 }
 
-/* On pmem fence; on a file rounds_wait() does so later. After this a crash leaves the state that the log
- * describes. */
-static void seal_record(struct txn *t)
-{
-    struct redo *r = redo_of(t);
-    if (!redo_on_file(t)) {
-        (void)medium_fence(&t->c->medium); /* a fence of pmem cannot fail */
-        atomic_store_explicit(&t->rounds.reusable, t->epoch - 1, memory_order_relaxed);
-        atomic_store_explicit(&t->rounds.durable, t->epoch, memory_order_release);
-        txn_note_fenced(t, t->epoch); /* pmem only: on a file home is a copy in memory */
-    }
-    atomic_store_explicit(&t->rounds.proved, r->log.head.fenced, memory_order_release);
-    atomic_store_explicit(&t->rounds.committed, t->epoch, memory_order_release);
-}
-
 int redo_commit(struct txn *t)
 {
     struct redo *r = redo_of(t);
     const struct changes *ch = &t->view.changes;
     view_collect(t);
-    struct words w = collect_words(t);
+    struct commit_words w = view_words(t);
     uint64_t total = stream_bytes(t, &w);
     if (total == 0) {
-        tracker_clear(&t->tracker, &t->pages);
-        view_cool_pages(t);
-        view_evict(t);
+        view_end_unchanged(t);
         return 0;
     }
 
@@ -244,7 +186,7 @@ int redo_commit(struct txn *t)
     if (error != 0)
         return cannot_write(t, total, error);
     if (redo_log_shrink(t, most) > 0)
-        w = collect_words(t);
+        w = view_words(t);
     w.sums = sums_after(t, w.words, w.counts.words);
     redo_write_back(t); /* after this point a read of home's lines would wait for the medium */
     error = write_fresh(t);
@@ -254,8 +196,10 @@ int redo_commit(struct txn *t)
         redo_log_unshrink(t);
         return cannot_write(t, total, error);
     }
-    leave_transaction(t, &w);
-    seal_record(t);
+    if (written_back_later(t, &w))
+        note_unwritten(r, &w);
+    view_leave(t);
+    rounds_note(t, r->log.head.fenced);
     finish(t, &w);
     if (redo_on_file(t))
         (void)redo_log_trickle(t); /* the next sync or reservation reports an error */

@@ -13,12 +13,10 @@
 
 static int redo_load(struct txn *t, const struct txn_options *options)
 {
-    struct tables *tables = &t->c->tables;
     struct redo *r = calloc(1, sizeof *r);
     if (!r)
         return pm__fail_system(ENOMEM, "%s: no memory for the redo engine", t->c->path);
     t->own = r;
-    r->clears = tables_take(tables, t->c->segments_max * sizeof *r->clears);
     view_load(t, options->private_max);
     rounds_open(&t->rounds, t->epoch - 1);
     if (redo_on_file(t)) {

@@ -29,7 +29,7 @@
  * R12  log is reused when it is recorded that its epochs are durable      ../rounds.c, log.c
  * R13  a round has a bounded number of records, and the base is above all recovery.c, commit.c
  * R14  a queued page is cleared when all is durable                      ../view/pages.c
- * R15  what was fenced is noted, and recovery refuses a log without it    commit.c, recovery.c
+ * R15  what was fenced is noted, and recovery refuses a log without it    ../rounds.c, recovery.c
  *
  * The private view is in txn/view/.
  */
@@ -69,7 +69,6 @@ struct redo_log {
 };
 
 struct redo {
-    struct record_clear *clears; /* a commit's; room for one a segment */
     /* Words of home that the last commit stored and did not write back, if there were not too many. */
     struct range unwritten[UNWRITTEN_MAX];
     uint32_t unwritten_count;

@@ -22,10 +22,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-/* Bytes of the tables of changes that stay in memory between commits. */
-#define CHANGES_KEPT (64 * PM_PAGE)
 
 /* From this many marked lines on, commit sorts them. It then does not use their images, and lists pages
  * with many marked lines as whole pages. On a file sorting pays early, because whole fresh pages need no
@@ -162,18 +158,4 @@ void view_collect(struct txn *t)
             collect_line(t, k->marked[i], many || !k->imaged[i] ? NULL : &k->images[i]);
     for (uint64_t i = 0; i < ch->fresh_count; i++)
         ch->fresh[i].sum = checksum(t->c->base + ch->fresh[i].offset, ch->fresh[i].bytes, 0);
-}
-
-void view_trim_table(const void *table, uint64_t bytes)
-{
-    if (bytes > CHANGES_KEPT)
-        madvise((char *)(uintptr_t)table + CHANGES_KEPT, align_up(bytes - CHANGES_KEPT, PM_PAGE),
-                MADV_DONTNEED);
-}
-
-void view_trim(struct txn *t)
-{
-    const struct changes *ch = &t->view.changes;
-    view_trim_table(ch->runs, ch->run_count * sizeof *ch->runs);
-    view_trim_table(ch->fresh, ch->fresh_count * sizeof *ch->fresh);
 }

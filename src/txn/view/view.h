@@ -14,7 +14,8 @@
 #ifndef PM_TXN_VIEW_VIEW_H
 #define PM_TXN_VIEW_VIEW_H
 
-#include "container/format.h"
+#include "container/sums.h"
+#include "words/journal.h"
 
 #include <stdint.h>
 
@@ -29,8 +30,17 @@ struct changes {
     uint64_t fresh_count;
 };
 
+/* The journaled words that a commit has found. */
+struct commit_words {
+    struct record_clear *clears;
+    struct record_word *words; /* in the transaction's buffer */
+    struct journal_counts counts;
+    struct sums sums; /* after this commit; the engine fills it in */
+};
+
 struct view {
     struct changes changes;
+    struct record_clear *clears; /* a commit's; room for one a segment */
     bool logs_fresh;      /* lines without an object at the last commit are logged too */
     uint64_t private_max; /* pages that may have a private copy */
     uint32_t hand;        /* hand of the clock that evicts private copies */
@@ -75,10 +85,21 @@ void view_evict(struct txn *t);
 /* Fill in `changes`. The caller holds the page lock and the allocator's lock. */
 void view_collect(struct txn *t);
 
-/* Give back memory of `changes` that a large transaction needed. view_trim_table() does so for any table
- * of `bytes` bytes. */
-void view_trim(struct txn *t);
-void view_trim_table(const void *table, uint64_t bytes);
+/* ---- commit.c -------------------------------------------------------------------------------- */
+
+/* Collect the journaled words, but `sums`. */
+struct commit_words view_words(struct txn *t);
+
+/* End a commit that has found no change. */
+void view_end_unchanged(struct txn *t);
+
+/* The record is written and on its way to the medium. Meanwhile do the work that need not wait for it: clear
+ * the marks. */
+void view_leave(struct txn *t);
+
+/* Home has what the record says. Begin the next epoch: close cold pages, and pages of freed segments, and
+ * give memory back. */
+void view_end(struct txn *t, const struct commit_words *w);
 
 /* ---- rollback.c ------------------------------------------------------------------------------ */
 
