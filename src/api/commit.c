@@ -107,7 +107,7 @@ static __attribute__((noinline)) int commit_moving(pm_container *c, struct frame
     return result;
 }
 
-static int commit_discovering(pm_container *c, struct frame program, uint64_t *epoch)
+static int find_and_commit(pm_container *c, struct frame program, uint64_t *epoch)
 {
     if (discovery_find(&c->discovery) != 0)
         return -1;
@@ -117,6 +117,14 @@ static int commit_discovering(pm_container *c, struct frame program, uint64_t *e
     discovery_block_signals(&saved);
     int result = commit_moving(c, program, epoch);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return result;
+}
+
+static int commit_discovering(pm_container *c, struct frame program, uint64_t *epoch)
+{
+    lock_acquire(&c->discovery.lock);
+    int result = find_and_commit(c, program, epoch);
+    lock_release(&c->discovery.lock);
     return result;
 }
 

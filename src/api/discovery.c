@@ -8,6 +8,7 @@
 #include "discovery/heap.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 _Thread_local pm_container *api_current __attribute__((tls_model("initial-exec")));
 
@@ -49,6 +50,18 @@ int pm_include(void *field)
     return exclusions_remove(field) ? 0 : pm__fail(EINVAL, "%p is not excluded", field);
 }
 
+/* Signals are blocked as in a commit that moves objects. */
+static void *detach(pm_container *c, struct frame program, void *ptr)
+{
+    sigset_t saved;
+    lock_acquire(&c->discovery.lock);
+    discovery_block_signals(&saved);
+    void *detached = discovery_detach(&c->discovery, program, ptr);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    lock_release(&c->discovery.lock);
+    return detached;
+}
+
 ROOTS_ENTRY void *pm_detach(void *ptr)
 {
     DEFER_CANCELLATION;
@@ -57,7 +70,7 @@ ROOTS_ENTRY void *pm_detach(void *ptr)
         return NULL;
     if (!api_discovers(c))
         return pm__fail_null(EINVAL, "%s: opened without PM_DISCOVER", c->container.path);
-    return discovery_detach(&c->discovery, roots_caller(), ptr);
+    return detach(c, roots_caller(), ptr);
 }
 
 int pm_set_current(pm_container *c)

@@ -8,14 +8,22 @@
 #include <errno.h>
 #include <string.h>
 
+static int rollback_discovering(pm_container *c)
+{
+    lock_acquire(&c->discovery.lock);
+    int result = allocator_rollback(&c->allocator);
+    if (result == 0)
+        discovery_rolled_back(&c->discovery);
+    lock_release(&c->discovery.lock);
+    return result;
+}
+
 int pm_rollback(pm_container *c)
 {
     DEFER_CANCELLATION;
-    if (api_enter_writing(c) != 0 || allocator_rollback(&c->allocator) != 0)
+    if (api_enter_writing(c) != 0)
         return -1;
-    if (api_discovers(c))
-        discovery_rolled_back(&c->discovery);
-    return 0;
+    return api_discovers(c) ? rollback_discovering(c) : allocator_rollback(&c->allocator);
 }
 
 /* Under `stores` the caller holds the allocator's lock. Otherwise another thread's commit might clear the

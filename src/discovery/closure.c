@@ -159,6 +159,10 @@ static int follow(struct discovery *d, struct owner o, uint64_t *word, uint8_t k
         return kind == KIND_POINTER ? check_freed(d, o, result, state == HEAP_FREE) : 0;
     if (kind_is_pieced(kind))
         return refuse(d, o, value, PIECED);
+    if (object.alignment > container_of(d)->segment_size)
+        return refuse(d, o, value,
+                      "leads to an object that asked for a larger alignment than objects of a container can "
+                      "have, which is its segment_size; create it with larger segments, or ask for less");
     if (!object.moves && add(d, &object) != 0)
         return -1;
     *result = moved_value(d, value, &object);
@@ -309,7 +313,7 @@ void closure_release(struct discovery *d)
 {
     for (uint64_t i = 0; i < d->moves.count; i++) {
         const struct move *m = move_at(d, i);
-        exclusions_retarget(container_of(d), m->from.start, m->from.size, m->to);
+        exclusions_retarget(container_of(d), m->from.start, m->from.size + 1, m->to); /* and its end */
         references_forget(&m->from);
         heap_set_moves(&m->from, false);
         heap_free(m->from.start);

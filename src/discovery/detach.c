@@ -163,9 +163,9 @@ static int keep_what_others_lead_to(struct detaching *s)
 
 /* The alignment of a member's copy. The allocator does not know which alignment the program asked for.
  * But the object's place and size are multiples of it. */
-static uint64_t alignment_of(const struct member *m)
+static uint64_t alignment_of(const struct detaching *s, const struct member *m)
 {
-    uint64_t both = m->start | m->size | PM_PAGE;
+    uint64_t both = m->start | m->size | s->a->c->segment_size;
     return both & -both;
 }
 
@@ -176,7 +176,7 @@ static int copy_all(struct detaching *s)
         if (m->kept)
             continue;
         const char *from = s->a->c->base + m->start;
-        char *to = heap_allocate_aligned(alignment_of(m), m->size);
+        char *to = heap_allocate_aligned(alignment_of(s, m), m->size);
         if (!to)
             return no_memory(s);
         m->to = to;

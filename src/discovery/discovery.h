@@ -21,12 +21,14 @@
 #ifndef PM_DISCOVERY_H
 #define PM_DISCOVERY_H
 
+#include "base/lock.h"
 #include "base/vector.h"
 #include "discovery/roots.h"
 #include "pointer/pointers.h"
 
 struct discovery {
     struct allocator *a; /* NULL: the container does not discover */
+    struct lock lock;    /* of commits, rollbacks and detachments only one runs at a time */
     bool vouched;        /* nobody holds pointers where discovery does not look */
     bool refuse_freed;   /* a pointer to freed memory fails the commit */
     uint64_t freed;      /* pointers to freed memory that this commit has replaced */

@@ -288,12 +288,18 @@ static void *allocate_small(uint32_t granules, size_t size)
 static bool free_small(const struct span *s, void *p)
 {
     uint8_t *is_live = live_at(p);
-    struct cache *k = cache ? cache : make_cache();
-    if ((uintptr_t)p % HEAP_GRANULE || *is_live == 0 || !k)
+    if ((uintptr_t)p % HEAP_GRANULE || *is_live == 0)
         return false;
     *is_live = 0;
     clear(kinds_of(p), s->granules, HEAP_GRANULE >> KINDS_WORD_SHIFT); /* KIND_NONE */
     uint32_t size = size_of_granules[s->granules];
+    struct cache *k = cache ? cache : make_cache();
+    if (!k) { /* no memory: free(3) cannot fail */
+        lock_acquire(&heap_lock);
+        put_object(p, size);
+        lock_release(&heap_lock);
+        return true;
+    }
     struct bin *bin = &k->bins[size];
     *(void **)p = bin->list;
     bin->list = p;

@@ -58,15 +58,18 @@ void *pm__calloc(size_t count, size_t size)
     return heap_allocate(bytes);
 }
 
+/* Like glibc, it rounds the alignment up to a power of two. */
 void *pm__memalign(size_t alignment, size_t size)
 {
     DEFER_CANCELLATION;
-    if (!is_power_of_two(alignment)) {
+    if (alignment > SIZE_MAX / 2 + 1) {
         errno = EINVAL;
         return NULL;
     }
-    return is_into_container() ? from_container(max_u64(alignment, HEAP_GRANULE), size)
-                               : heap_allocate_aligned(alignment, size);
+    size_t power = HEAP_GRANULE;
+    while (power < alignment)
+        power *= 2;
+    return is_into_container() ? from_container(power, size) : heap_allocate_aligned(power, size);
 }
 
 void *pm__aligned_alloc(size_t alignment, size_t size)
@@ -103,21 +106,22 @@ static size_t heap_size(void *p, const char *call)
     return object.size;
 }
 
+/* Leaves errno alone, like libc's free(). */
 void pm__free(void *p)
 {
     DEFER_CANCELLATION;
+    int saved = errno;
     if (heap_contains(p)) {
         if (exclusions_any())
             exclusions_move(p, heap_size(p, "free()"), NULL);
         heap_free(p);
     } else if (in_arena(p)) {
-        int saved = errno;
-        if (pm_free(p) != 0) /* leave errno alone, like libc's free() */
+        if (pm_free(p) != 0)
             panic_address("free()", p, pm_errormsg());
-        errno = saved;
     } else {
         free(p);
     }
+    errno = saved;
 }
 
 void *pm__realloc(void *p, size_t size)

@@ -113,12 +113,12 @@ struct reading {
 };
 
 /* Make room for at least two more characters. The old memory may stay in use, or be freed: so what was
- * stored there is announced first. */
+ * stored there is announced first. A line of size 0 is not ours to free, wherever it leads. */
 static bool grow(struct reading *r)
 {
     announce(*r->line, r->stored);
     size_t bytes = *r->line && *r->size >= LINE_ROOM / 2 ? 2 * *r->size : LINE_ROOM;
-    char *p = pm__realloc(*r->line, bytes);
+    char *p = *r->size == 0 ? pm__malloc(bytes) : pm__realloc(*r->line, bytes);
     if (!p)
         return false;
     set_pointer(r->line, p);

@@ -12,10 +12,11 @@
  *   with its old value or zero    entry each time a field becomes NULL.
  *
  * A fresh line needs no exception. Freeing an object unmaps its words, so no word of a fresh line was
- * mapped at the last commit. A word that was mapped since, as by pm_realloc(), and then stored to, does
- * not count as "as it was". A store that tells no kinds (pm_dirty(), or a page fault) leaves the map as
- * it was, so declared pointers stay declared. If such a store may have followed a store that tells its
- * kind, the word's value decides.
+ * mapped at the last commit. A word that was mapped since, as by pm_mark_pointer() or pm_realloc(), is a
+ * declared one: it stays mapped whatever number is stored as a pointer there, or with unknown kind. If
+ * data is stored to it, it does not count as "as it was". A store that tells no kinds (pm_dirty(), or a
+ * page fault) leaves the map as it was, so declared pointers stay declared. If such a store may have
+ * followed a store that tells its kind, the word's value decides.
  *
  * Invariants
  *  K1  The kinds of a line that is neither marked nor on a LISTED page are KIND_NONE, which is 0.
@@ -122,6 +123,20 @@ int track_refuse_pieced(const struct txn *t, uint64_t offset)
         *(const uint64_t *)(t->c->base + offset), object);
 }
 
+/* Mask of those of `words` that were declared since the last commit. If home would take a number for another
+ * pointer, the word is none. */
+OUT_OF_LINE uint8_t declared_since(const struct txn *t, uint64_t line, unsigned words)
+{
+    const uint64_t *values = words_of_line(t->c, line);
+    unsigned those = words &= (unsigned)~mapped_before(t, line);
+    for (; t->translation && words; words &= words - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(words);
+        if (!translation_keeps(t->translation, values[i]))
+            those &= ~(1u << i);
+    }
+    return (uint8_t)those;
+}
+
 /* Mask of the words of this line that are pointers now; the words in `was` were mapped before. -1:
  * pm__fail(). */
 OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned visit)
@@ -130,6 +145,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     uint8_t is = (uint8_t)words_of(kinds, KIND_POINTER);
     uint8_t by_value = (uint8_t)words_of(kinds, KIND_BY_VALUE);
     uint8_t data = (uint8_t)words_of(kinds, KIND_DATA), stored = was & (by_value | data);
+    uint8_t undecided = was & (is | by_value);
     uint8_t others = was & (uint8_t)~(is | stored);
     unsigned pieced = pieced_of(kinds);
     if (pieced && refuse_pieced(t, line, pieced) != 0)
@@ -139,6 +155,9 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     int leads = leading(t, line, visit & VISIT_UNSEEN ? by_value | (data & was) : by_value);
     if (leads < 0)
         return -1;
+    is |= leads;
+    if (undecided & ~is)
+        is |= declared_since(t, line, undecided & ~is);
     if (visit & VISIT_FOREIGN) {
         /* Declared words stay declared wherever they lead now, unless their target is an error. */
         uint8_t declared = others;
@@ -149,7 +168,7 @@ OUT_OF_LINE int pointers_of(struct txn *t, uint64_t line, uint8_t was, unsigned 
     }
     if (stored)
         others |= track_kept(t, line, track_unchanged(t, line, stored));
-    return is | leads | others;
+    return is | others;
 }
 
 /* Make the pointer map say which words of the line are pointers. */

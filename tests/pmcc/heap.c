@@ -117,6 +117,13 @@ USE(uses_getline, "")
     release(line);
 
     rewind(file);
+    char none[1]; /* a line of size 0 may lead anywhere */
+    line = none;
+    size = 0;
+    assert(getline(&line, &size, file) == 1 && line != none);
+    release(line);
+
+    rewind(file);
     line = NULL;
     assert(getdelim(&line, &size, 0, file) == 500 * 501 / 2 + 4);
     assert(getdelim(NULL, &size, 0, file) == -1);

@@ -14,6 +14,7 @@ extern std::atomic<uint32_t> exclusions_count; // discovery/exclusions.h
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -37,6 +38,9 @@ bool is_granted()
     granted -= granted > 0;
     return true;
 }
+
+// What happens in the library's next calls of realloc(3).
+std::function<void()> during_realloc;
 
 pm_options how(unsigned flags = 0)
 {
@@ -141,6 +145,8 @@ extern "C" void *__real_calloc(size_t count, size_t size);
 
 extern "C" void *__wrap_realloc(void *p, size_t size)
 {
+    if (during_realloc)
+        during_realloc();
     return is_granted() ? __real_realloc(p, size) : (errno = ENOMEM, nullptr);
 }
 
@@ -1174,9 +1180,78 @@ TEST_CASE_METHOD(Fixture, "aligned objects stay so")
     put(all[7], static_cast<char *>(nullptr));
     auto *out = static_cast<char *>(pm_detach(last));
     REQUIRE(out);
-    REQUIRE(reinterpret_cast<uintptr_t>(out) % std::min<size_t>(alignment, 4096) == 0);
+    REQUIRE(reinterpret_cast<uintptr_t>(out) % alignment == 0);
     pm__free(out);
     REQUIRE_OK(pm_setroot(c.get(), nullptr, 0));
+}
+
+TEST_CASE_METHOD(Fixture, "an object with a larger alignment than a segment's does not move")
+{
+    const uint64_t segment = how().segment_size;
+    commit();
+    put(r->first, static_cast<Node *>(pm__memalign(2 * segment, sizeof(Node))));
+    fails(EINVAL, {"larger alignment", "segment"});
+    pm__free(r->first);
+    put(r->first, static_cast<Node *>(pm__memalign(segment, sizeof(Node))));
+    commit_without_check();
+    REQUIRE(pm_contains(c.get(), r->first));
+    REQUIRE(reinterpret_cast<uintptr_t>(r->first) % segment == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "no signal comes while objects leave")
+{
+    push(r, 0, nullptr);
+    commit();
+    Node *n = r->first;
+    put(r->first, nullptr);
+    put(r->count, 0);
+    sigset_t now{};
+    during_realloc = [&] { pthread_sigmask(SIG_SETMASK, nullptr, &now); };
+    auto *out = static_cast<Node *>(pm_detach(n));
+    during_realloc = nullptr;
+    REQUIRE(out);
+    REQUIRE(sigismember(&now, SIGALRM) == 1);
+    REQUIRE(sigismember(&now, SIGSEGV) == 0);
+    pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    REQUIRE(sigismember(&now, SIGALRM) == 0);
+    commit();
+    pm__free(out);
+}
+
+TEST_CASE_METHOD(Fixture, "a rollback follows what a left-out field leads behind")
+{
+    test::Container d;
+    Node *owner = make_owner(d), *moves = make(9, 0, nullptr);
+    put(owner->other, reinterpret_cast<Node *>(words_of(moves))); // one past its end
+    REQUIRE_OK(pm_commit(d.get()));
+    put(r->first, moves);
+    commit_without_check();
+    REQUIRE(owner->other == reinterpret_cast<Node *>(words_of(r->first)));
+    put(owner->other, nullptr);
+    REQUIRE_OK(pm_rollback(d.get()));
+    REQUIRE(owner->other == reinterpret_cast<Node *>(words_of(r->first)));
+}
+
+TEST_CASE_METHOD(Fixture, "fields are left out while threads commit at once")
+{
+    push(r, 0, nullptr);
+    commit();
+    REQUIRE_OK(pm_exclude(&r->first->other));
+    Node *outside = make(7, 2, nullptr);
+    put(r->first->other, outside);
+    auto commits = [this] {
+        for (int i = 0; i < 2000; i++)
+            if (pm_commit(c.get()) != 0)
+                return false;
+        return true;
+    };
+    bool done = false;
+    std::thread thread([&] { done = commits(); });
+    REQUIRE(commits());
+    thread.join();
+    REQUIRE(done);
+    REQUIRE(r->first->other == outside);
+    pm__free(outside);
 }
 
 TEST_CASE_METHOD(Fixture, "a root that has been freed is named")

@@ -9,6 +9,7 @@ extern "C" {
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <map>
@@ -37,7 +38,37 @@ char *allocate(size_t size)
     return p;
 }
 
+bool has_memory = true; // for the library's tables
+
 } // namespace
+
+extern "C" void *__real_calloc(size_t count, size_t size);
+
+extern "C" void *__wrap_calloc(size_t count, size_t size)
+{
+    return has_memory ? __real_calloc(count, size) : (errno = ENOMEM, nullptr);
+}
+
+TEST_CASE("a thread without memory for a cache can free")
+{
+    char *p = allocate(100), *large = allocate(100000);
+    REQUIRE(mlock(large, 4096) == 0);
+    has_memory = false;
+    bool same = false;
+    std::thread([&] {
+        errno = EDOM;
+        pm__free(p);
+        pm__free(large); // which the kernel will not take back
+        same = errno == EDOM;
+    }).join();
+    has_memory = true;
+    REQUIRE(same);
+    at(p, HEAP_FREE);
+    munlock(large, 4096);
+    char *again = allocate(100);
+    REQUIRE(std::all_of(again, again + 100, [](char c) { return c == 0; }));
+    pm__free(again);
+}
 
 TEST_CASE("an object is found from its first byte to one past its last, and nowhere else")
 {
@@ -81,8 +112,14 @@ TEST_CASE("aligned objects, and what cannot be had")
             REQUIRE(at(static_cast<char *>(p) + size).start == p);
             pm__free(p);
         }
+    for (size_t alignment : {0, 24, 48}) { // as in glibc, the next power of two
+        void *p = pm__memalign(alignment, 1);
+        REQUIRE(p);
+        REQUIRE(reinterpret_cast<uintptr_t>(p) % std::bit_ceil(alignment) == 0);
+        pm__free(p);
+    }
     errno = 0;
-    REQUIRE_FALSE(pm__memalign(24, 1));
+    REQUIRE_FALSE(pm__memalign(SIZE_MAX / 2 + 2, 1));
     REQUIRE(errno == EINVAL);
     for (size_t size : {SIZE_MAX, SIZE_MAX - 7, size_t{VOLATILE_SIZE}}) {
         errno = 0;

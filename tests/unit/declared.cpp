@@ -1,0 +1,106 @@
+// Words that a program has declared to be pointers stay declared, whatever they hold and wherever their object
+// moves: the next program may store a pointer there, and tell nobody.
+#include "common/fixture.hpp"
+#include "common/compiled.hpp"
+
+#include <vector>
+
+namespace
+{
+
+constexpr uint64_t WORDS = 8, NUMBER = 17;
+
+struct Fixture {
+    test::Directory directory;
+    test::Container c;
+    void **words = nullptr; // all declared; the odd ones hold numbers, the even ones lead to the object
+
+    explicit Fixture(pm_engine engine = GENERATE(PM_ENGINE_REDO, PM_ENGINE_LOG))
+    {
+        pm_options o = test::small(PM_CREATE | PM_MOVABLE | PM_ANNOUNCED);
+        o.engine = engine;
+        o.tracker = PM_TRACKER_STORES;
+        c = test::open(directory / "c.pm", o);
+        std::vector<void *> before; // gives its slab to a compaction
+        do {
+            words = static_cast<void **>(pm_malloc(c.get(), WORDS * sizeof *words));
+            REQUIRE(words);
+            before.push_back(words);
+        } while (uintptr_t(words) - uintptr_t(before[0]) < o.segment_size);
+        before.pop_back();
+        REQUIRE_OK(pm_mark_pointers(words, WORDS));
+        REQUIRE_OK(pm_dirty(words, WORDS * sizeof *words));
+        for (uint64_t i = 0; i < WORDS; i++)
+            words[i] = i % 2 ? number(i) : words;
+        REQUIRE_OK(pm_setroot(c.get(), words, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        for (uint64_t i = 1; i < before.size(); i++)
+            REQUIRE_OK(pm_free(before[i]));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    static void *number(uint64_t i) { return reinterpret_cast<void *>(NUMBER + i); }
+
+    void are_declared()
+    {
+        words = static_cast<void **>(pm_getroot(c.get()));
+        for (uint64_t i = 0; i < WORDS; i++) {
+            CAPTURE(i);
+            REQUIRE(pm_next_pointer(words + i, words + i + 1) == words + i);
+        }
+        REQUIRE_OK(pm_check(c.get()));
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Fixture, "declared words that hold numbers stay declared")
+{
+    SECTION("in a compaction")
+    {
+        pm_compacted done{};
+        done.size = sizeof done;
+        REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, &done));
+        REQUIRE(done.objects_moved > 0);
+        REQUIRE(pm_getroot(c.get()) != words);
+    }
+    SECTION("in pm_realloc()")
+    {
+        REQUIRE(pm_realloc(words, 5000) != words);
+    }
+    SECTION("in pm_realloc() to a page and more")
+    {
+        REQUIRE(pm_realloc(words, 50000) != words);
+    }
+    SECTION("in pm_realloc() of what has been stored to, and again")
+    {
+        REQUIRE_OK(pm_dirty(words, WORDS * sizeof *words));
+        words[1] = number(100);
+        words = static_cast<void **>(pm_realloc(words, 5000));
+        REQUIRE(pm_realloc(words, 50000));
+    }
+    SECTION("in pm_realloc(), and compiled code stores another number as a pointer")
+    {
+        words = static_cast<void **>(pm_realloc(words, 5000));
+        compiled::put(words[1], number(100));
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    are_declared();
+}
+
+TEST_CASE_METHOD(Fixture, "a number that compiled code stores as data undeclares the word")
+{
+    compiled::put(*reinterpret_cast<uint64_t *>(words + 1), 100);
+    SECTION("where it is") {}
+    SECTION("and in pm_realloc()") { words = static_cast<void **>(pm_realloc(words, 5000)); }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(words + 1, words + 2) == nullptr);
+}
+
+TEST_CASE_METHOD(Fixture, "a number in a word that nobody declared stays undeclared")
+{
+    REQUIRE_OK(pm_mark_data(words + 1, sizeof *words));
+    REQUIRE_OK(pm_commit(c.get()));
+    compiled::put(words[1], number(100));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(words + 1, words + 2) == nullptr);
+}
