@@ -218,6 +218,7 @@ void slab_put(struct allocator *a, struct slab *s, uint32_t slot)
     uint64_t bit = UINT64_C(1) << slot % BITMAP_SLOTS;
     journal_set(&a->t->journal, &s->bitmap, w, seal(seal_payload(shadow_bits(a, s)[w]) & ~bit));
     touch_slots(a, s, slot, slot + 1);
+    a->t->freed = a->t->epoch;
     if (!(home_bits(a, s)[w] & bit)) { /* allocated in this transaction: free at once */
         if (w < s->hint)
             s->hint = w;

@@ -74,6 +74,13 @@ void medium_write_back(struct medium *medium, const void *address, size_t size);
 /* As medium_write_back(), but always in this round, and these bytes only. [handler] -errno */
 int medium_publish(struct medium *medium, const void *address, size_t size);
 
+/*
+ * Publish bytes that the file has already, but perhaps in the cache only. For recovery. After a sync that
+ * failed the kernel calls such pages clean, though the disk does not have them, and no later sync writes them
+ * (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020). -errno
+ */
+int medium_rewrite(struct medium *medium, const void *address, size_t size);
+
 /* Store a word to the mapped file, and publish it. -errno */
 int medium_publish_word(struct medium *medium, uint64_t *at, uint64_t word);
 

@@ -29,6 +29,13 @@ int medium_publish(struct medium *medium, const void *address, size_t size)
     return medium->ops->publish(medium, address, size);
 }
 
+int medium_rewrite(struct medium *medium, const void *address, size_t size)
+{
+    if (medium->queue) /* to publish would make private copies of these pages */
+        return file_write(medium->fd, address, size, (uint64_t)((const char *)address - medium->file));
+    return medium_publish(medium, address, size);
+}
+
 int medium_publish_word(struct medium *medium, uint64_t *at, uint64_t word)
 {
     __atomic_store_n(at, word, __ATOMIC_RELAXED);

@@ -102,6 +102,12 @@ static inline uint64_t log_map_term(uint64_t seed, uint64_t line, uint32_t place
     return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
+/* How a line's term changes when its newest piece moves. */
+static inline uint64_t log_map_change(uint64_t seed, uint64_t line, uint32_t from, uint32_t to)
+{
+    return log_map_term(seed, line, to) - log_map_term(seed, line, from);
+}
+
 /* Pointers mean a slot of the arena: its number. */
 static inline uint32_t log_base(uint64_t address)
 {

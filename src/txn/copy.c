@@ -42,6 +42,7 @@ struct job {
     struct format_state state; /* the state page of the copy, */
     struct format_guard guard; /* and its guard */
     uint64_t bytes;            /* size of the container in the pause */
+    int error;                 /* of the pause, -errno */
 };
 
 /* ---- what commits tell ------------------------------------------------------------------------- */
@@ -235,6 +236,7 @@ static bool take(struct job *j, unsigned passes, uint32_t *room, struct page_set
     struct txn *t = j->t;
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
+    j->error = txn_retract(t);
     uint32_t changed = t->copy->changed->count;
     uint32_t left = changed + (t->engine->in_place ? t->pages.count : 0);
     bool passed = changed <= FEW || passes >= PASSES_MAX, taken = passed && left <= j->room;
@@ -298,7 +300,10 @@ static int copy(struct job *j)
         struct page_set *changed;
         if (make_room(j, room) != 0)
             return -1;
-        if (take(j, passes, &room, &changed))
+        bool taken = take(j, passes, &room, &changed);
+        if (j->error != 0)
+            return cannot(j, j->error);
+        if (taken)
             return write_taken(j);
         if (!changed)
             continue;

@@ -145,16 +145,18 @@ int publish_file_mark(struct txn *t, uint64_t mark)
 }
 
 /*
- * A dead process may have claimed segments for the log without reaching a fence. Then only the cache says
- * that they belong to the log. Our records are going to lie there, so write these words back. (On a file
- * fdatasync(2) writes them all.)
+ * A dead process may have claimed segments for the log without reaching a fence, or the fence has failed. Then
+ * only the cache says that they belong to the log. Our records are going to lie there, so write these words
+ * again.
  */
-static void write_back_claims(struct txn *t)
+static int rewrite_claims(struct txn *t)
 {
-    for (int h = 0; h < 2 && !t->c->medium.queue; h++)
-        for (uint32_t i = 0; i < t->log.half[h].count; i++)
-            medium_write_back(&t->c->medium, home_table(t->c) + t->log.half[h].segments[i],
-                              sizeof(uint64_t));
+    int error = 0;
+    for (int h = 0; h < 2; h++)
+        for (uint32_t i = 0; i < t->log.half[h].count && error == 0; i++)
+            error = medium_rewrite(&t->c->medium, home_table(t->c) + t->log.half[h].segments[i],
+                                   sizeof(uint64_t));
+    return error;
 }
 
 /* The engine that wrote the log, by the base epoch's word. */
@@ -185,8 +187,9 @@ static int recover_home(struct txn *t)
     }
     /* Do this even if the log was empty. A first commit of base + 1 may have been torn before its record,
      * and may have left images of base + 2, written ahead. */
+    if (error == 0)
+        error = rewrite_claims(t);
     if (error == 0) {
-        write_back_claims(t);
         set_file_mark(t, t->c->mark_open);
         error = raise_base_epoch(t, found.newest);
     }

@@ -116,6 +116,7 @@ void segments_release(struct txn *t, uint32_t first, uint32_t count)
         journal_set(&t->journal, &t->table, i, 0);
     if (first < t->free_hint) /* segments taken in this transaction are free again at once */
         t->free_hint = first;
+    t->freed = t->epoch;
     lock_release_masked(&t->lock, &saved);
 }
 

@@ -63,6 +63,9 @@ struct engine {
     /* While it is opened: home has changed in these runs of lines (redo_run() values), and all its pointers
      * mean `base` from now on. Make both durable at once. -errno. NULL: who changes home makes it durable */
     int (*rebase)(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base);
+    /* Erase what is left of a record that could not be written, if that did not succeed at once. -errno. NULL:
+     * there is nothing */
+    int (*retract)(struct txn *t);
     int (*close)(struct txn *t); /* write home what only the log has; 0: nothing to recover */
     int (*end)(struct txn *t);   /* after close: say in the file that nobody has it open. -errno */
     /* As close, then void the log and go on. No open page may have an image. -errno: nothing is void. NULL:
@@ -129,6 +132,7 @@ struct txn {
     struct pointer_map map;
     struct lock lock; /* the page lock */
     uint64_t epoch;   /* of the open transaction */
+    uint64_t freed;   /* the last epoch in which an object or a segment was freed */
     bool reserved;    /* txn_reserve() counted pages: until commit, log no page without a store */
     bool concurrent;  /* threads may store during commit */
     bool rollback_failed; /* perhaps half-way: no commit until a rollback succeeds */
@@ -196,6 +200,12 @@ void txn_cut_tail(struct txn *t, uint32_t segments);
 
 /* Release the parts that only txn owns, for a container that is read-only or whose medium failed. */
 void txn_unload(struct txn *t);
+
+/* retract() of the engine. The page lock is held, or nobody else uses the container. -errno */
+static inline int txn_retract(struct txn *t)
+{
+    return t->engine->retract ? t->engine->retract(t) : 0;
+}
 
 /* The same after txn_open(), for a pm_open() that fails. Nothing has been stored, so the file is marked
  * closed. It leaves errno alone. */

@@ -48,11 +48,28 @@ int __wrap_fdatasync(int fd)
         usleep((useconds_t)m.sync_us);
     if (std::function<void()> work = std::exchange(m.during_sync, nullptr))
         std::thread(work).join();
-    if (!fails(call, m.sync_fails))
-        return __real_fdatasync(fd);
-    errno = (int)m.sync_error;
-    return -1;
+    const bool works = !fails(call, m.sync_fails);
+    const int result = works ? __real_fdatasync(fd) : -1;
+    if (m.synced)
+        m.synced(works);
+    if (!works)
+        errno = (int)m.sync_error;
+    return result;
 }
+
+namespace
+{
+
+// Write, and tell what has arrived.
+ssize_t arrive(int fd, const void *bytes, size_t size, off_t offset)
+{
+    const ssize_t arrived = __real_pwrite(fd, bytes, size, offset);
+    if (test::file_medium.wrote && arrived > 0)
+        test::file_medium.wrote((uint64_t)offset, (uint64_t)arrived);
+    return arrived;
+}
+
+} // namespace
 
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
@@ -61,10 +78,11 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t offset)
     count_event();
     if (std::function<void()> work = std::exchange(m.during_write, nullptr))
         std::thread(work).join();
-    if (!fails(m.writes, m.write_fails))
-        return __real_pwrite(fd, bytes, size, offset);
+    if (!fails(m.writes, m.write_fails) ||
+        (m.writes_work_from != 0 && m.writes >= m.writes_work_from))
+        return arrive(fd, bytes, size, offset);
     if (size > 4096) // some of it arrives
-        return __real_pwrite(fd, bytes, size / 2 / 512 * 512, offset);
+        return arrive(fd, bytes, size / 2 / 512 * 512, offset);
     errno = (int)m.write_error;
     return -1;
 }

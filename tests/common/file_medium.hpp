@@ -16,9 +16,12 @@ struct FileMedium {
     uint64_t sync_fails, sync_error; // from this call on, if not 0; with this errno
     uint64_t write_fails, write_error;
     bool once;        // only that call
+    uint64_t writes_work_from; // if not 0: from this call on they succeed again
     uint64_t sync_us; // how long a sync takes at least
     uint64_t dies_at; // of writes and syncs together
     std::function<void()> during_sync, during_write; // what another thread does during the next one
+    std::function<void(uint64_t offset, uint64_t bytes)> wrote; // what has arrived in the file
+    std::function<void(bool)> synced;                           // a sync has succeeded, or failed
 };
 
 extern FileMedium file_medium;

@@ -342,7 +342,7 @@ TEST_CASE("a write or a sync fails in a move to other addresses", "[private]")
         REQUIRE(root != pm_getroot(c.get()));
         REQUIRE_OK(pm_check(moved.get()));
     }
-    REQUIRE(failures >= 4); // each of its rounds
+    REQUIRE(failures >= 3); // once its record is whole, the next attempt has less to do
 }
 
 // arguments: path, write that fails, errno, what is done then. Value 1 is committed before.

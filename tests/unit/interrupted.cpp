@@ -32,6 +32,7 @@ extern "C" {
 
 struct medium;
 void __real_medium_write_back(struct medium *medium, const void *address, size_t size);
+int __real_medium_rewrite(struct medium *medium, const void *address, size_t size);
 int __real_medium_publish(struct medium *medium, const void *address, size_t size);
 int __real_medium_copy(struct medium *medium, void *to, const void *from, size_t size);
 void __real_medium_carry_line(struct medium *medium, void *to, const void *from);
@@ -42,6 +43,12 @@ void __wrap_medium_write_back(struct medium *medium, const void *address, size_t
 {
     step();
     __real_medium_write_back(medium, address, size);
+}
+
+int __wrap_medium_rewrite(struct medium *medium, const void *address, size_t size)
+{
+    step();
+    return __real_medium_rewrite(medium, address, size);
 }
 
 int __wrap_medium_publish(struct medium *medium, const void *address, size_t size)

@@ -7,7 +7,8 @@
  *
  * A chunk is voided when `reusable` has passed both its newest epoch and the epoch that emptied it. Then a
  * later fence has passed (L8), and a record that is durable calls these epochs durable. This record is
- * newer than all in the chunk, so it is in another one (L9).
+ * newer than all in the chunk, so it is in another one (L9). If there is no room for a further record, the
+ * base says so instead.
  */
 #include "txn/log/log.h"
 
@@ -26,6 +27,7 @@ int log_tables_open(struct txn *t)
     if (!k)
         return -ENOMEM;
     t->own = k;
+    k->chunk_shift = (uint32_t)__builtin_ctz(chunk_lines(t));
     struct tables *tables = &t->c->tables;
     uint64_t chunks = LOG_FILE_MAX / t->c->chunk_size;
     k->map = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->map);
@@ -44,9 +46,9 @@ void log_tables_close(struct txn *t)
         return;
     free(k->stage);
     vector_free(&k->plan);
+    vector_free(&k->pieces);
     free(k->moved);
     vector_free(&k->stale);
-    vector_free(&k->metadata);
     free(k);
     t->own = NULL;
 }
@@ -67,12 +69,9 @@ void log_chunks_found(struct txn *t)
     k->known = t->c->chunks;
 }
 
-void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch)
+void log_chunk_emptied(struct txn *t, uint32_t chunk, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t chunk = place / chunk_lines(t);
-    if (place == 0 || --k->chunks[chunk].live > 0)
-        return;
     k->chunks[chunk].emptied = epoch;
     if (chunk != k->current)
         push(&k->emptied, chunk);
@@ -128,6 +127,28 @@ int log_void_chunks(struct txn *t)
         }
     }
     k->emptied.count = kept;
+    return error;
+}
+
+int log_reclaim(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t last = t->epoch - 1;
+    if (k->emptied.count + k->voided.count == 0)
+        return -ENOSPC;
+    int error = rounds_sync(t, last);
+    if (error == 0)
+        error = log_publish_state(t, last, t->c->mark_open);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    if (error == 0) {
+        atomic_store(&t->rounds.reusable, last);
+        error = log_void_chunks(t);
+    }
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    for (; error == 0 && k->voided.count > 0; k->voided.count--)
+        push(&k->free, k->voided.items[k->voided.count - 1]);
     return error;
 }
 

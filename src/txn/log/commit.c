@@ -19,23 +19,13 @@
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-static int add_line(struct log_engine *k, uint64_t line)
+/* Add a line of metadata to the runs, behind those of data: `data` runs. The words of a line follow one
+ * another. */
+static inline void add_line(struct changes *ch, uint64_t data, uint64_t line)
 {
-    uint64_t *last =
-        k->metadata.count > 0 ? (uint64_t *)k->metadata.items + k->metadata.count - 1 : NULL;
-    uint64_t next = last ? run_line(*last) + run_count(*last) : 0;
-    if (last && line + 1 == next)
-        return 0;
-    k->metadata_lines++;
-    if (last && line == next && run_count(*last) < RUN_LINES_MAX) {
-        *last = redo_run(run_line(*last), run_count(*last) + 1);
-        return 0;
-    }
-    uint64_t *run = vector_push(&k->metadata, sizeof *run);
-    if (!run)
-        return -ENOMEM;
-    *run = redo_run(line, 1);
-    return 0;
+    uint64_t last = ch->run_count > data ? ch->runs[ch->run_count - 1] : 0;
+    if (last == 0 || run_line(last) + run_count(last) - 1 != line)
+        changes_add(ch, data, line);
 }
 
 /* Whether the words of [offset, end) are all zero, as they are after a clear. */
@@ -49,47 +39,55 @@ static bool is_clear(const struct txn *t, uint64_t offset, uint64_t end)
 
 /* L11: lines of new metadata that stay clear, of which the log may have pieces of an earlier owner. Lines
  * with words are among the words. */
-static int add_cleared(struct txn *t, const struct record_clear *clear)
+static void add_cleared(struct txn *t, uint64_t data, const struct record_clear *clear)
 {
-    struct log_engine *k = log_engine_of(t);
-    int error = 0;
+    const uint32_t *map = log_engine_of(t)->map;
     uint64_t end = clear->offset + clear->bytes;
-    for (uint64_t at = clear->offset; at < end && error == 0; at += PM_LINE)
-        if (k->map[at / PM_LINE] != 0 && is_clear(t, at, min_u64(at + PM_LINE, end)))
-            error = add_line(k, at / PM_LINE);
-    return error;
+    for (uint64_t at = clear->offset; at < end; at += PM_LINE)
+        if (map[at / PM_LINE] != 0 && is_clear(t, at, min_u64(at + PM_LINE, end)))
+            add_line(&t->view.changes, data, at / PM_LINE);
 }
 
-/* The lines of a commit's journaled words. */
-static int collect_metadata(struct txn *t, const struct commit_words *w)
+/* Add the lines of a commit's journaled words. No line of data is one of them, so the table has room. */
+static void collect_metadata(struct txn *t, const struct commit_words *w)
 {
-    struct log_engine *k = log_engine_of(t);
-    int error = 0;
-    k->metadata.count = k->metadata_lines = 0;
-    for (uint64_t i = 0; i < w->counts.clears && error == 0; i++)
-        error = add_cleared(t, &w->clears[i]);
-    for (uint64_t i = 0; i < w->counts.words && error == 0; i++)
-        error = add_line(k, w->words[i].offset / PM_LINE);
-    return error;
+    struct changes *ch = &t->view.changes;
+    uint64_t data = ch->run_count;
+    for (uint64_t i = 0; i < w->counts.clears; i++)
+        add_cleared(t, data, &w->clears[i]);
+    for (uint64_t i = 0; i < w->counts.words; i++)
+        add_line(ch, data, w->words[i].offset / PM_LINE);
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
+/* The record's lines of data go to home as they go to the log. */
 static void carry_home(struct txn *t, uint64_t run)
+{
+    const line_image *from = (const line_image *)t->c->base + run_line(run);
+    line_image *to = (line_image *)t->c->home + run_line(run);
+    for (uint64_t n = run_count(run); n > 0; n--)
+        *to++ = *from++;
+}
+
+static void carry_translated(struct txn *t, uint64_t run)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
         memcpy(t->c->home + line * PM_LINE, line_in_home_form(t, line, image), PM_LINE);
 }
 
-static void finish(struct txn *t, const struct commit_words *w, const struct record_runs *runs)
+static void finish(struct txn *t, const struct commit_words *w, const struct record_runs *r)
 {
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
     t->sums = w->sums;
-    for (uint64_t i = 0; i < runs->data_count; i++)
-        carry_home(t, runs->data[i]);
-    t->lines_logged += t->view.changes.lines + log_engine_of(t)->metadata_lines;
+    for (uint64_t i = 0; i < r->data_count; i++)
+        if (t->translation)
+            carry_translated(t, r->runs[i]);
+        else
+            carry_home(t, r->runs[i]);
+    t->lines_logged += r->lines;
     view_end(t, w);
 }
 
@@ -109,23 +107,23 @@ int log_commit(struct txn *t)
     const struct changes *ch = &t->view.changes;
     view_collect(t);
     struct commit_words w = view_words(t);
-    int error = collect_metadata(t, &w);
-    uint64_t lines = ch->lines + k->metadata_lines;
-    if (error == 0 && lines == 0) {
+    uint64_t data_count = ch->run_count;
+    collect_metadata(t, &w);
+    if (ch->lines == 0) {
         view_end_unchanged(t);
         return 0;
     }
-    struct record_runs runs = {ch->runs, k->metadata.items, ch->run_count, k->metadata.count,
-                               t->c->shadow};
+    struct record_runs runs = {ch->runs, ch->run_count, data_count, ch->lines, t->c->shadow};
     w.sums = sums_after(t, w.words, w.counts.words);
-    if (error == 0)
-        error = log_void_chunks(t);
+    int error = log_void_chunks(t);
     if (error == 0)
         error = log_plan(t, &runs);
+    if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
+        error = log_reclaim(t) == 0 ? log_plan(t, &runs) : error;
     if (error == 0)
         error = log_write(t, &runs, w.sums, t->c->pointers_base);
     if (error != 0)
-        return cannot_write(t, lines, error);
+        return cannot_write(t, ch->lines, error);
     view_leave(t);
     rounds_note(t, k->fenced); /* L1 */
     finish(t, &w, &runs);
@@ -135,7 +133,9 @@ int log_commit(struct txn *t)
 int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base)
 {
     uint64_t root = redo_run(t->root.offset / PM_LINE, 1); /* a record has at least one line */
-    struct record_runs record = {NULL, count > 0 ? runs : &root, 0, max_u64(count, 1), t->c->home};
+    struct record_runs record = {count > 0 ? runs : &root, max_u64(count, 1), 0, 0, t->c->home};
+    for (uint64_t i = 0; i < record.count; i++)
+        record.lines += run_count(record.runs[i]);
     int error = log_plan(t, &record);
     if (error == 0)
         error = log_write(t, &record, t->sums, base);

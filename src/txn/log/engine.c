@@ -13,7 +13,7 @@ static int log_engine_load(struct txn *t, const struct txn_options *options)
     if (t->c->readonly)
         return 0;
     view_load(t, options->private_max);
-    t->view.logs_fresh = true;
+    t->view.logs_fresh = t->view.home_is_log = true;
     rounds_open(&t->rounds, t->epoch - 1);
     return 0;
 }
@@ -22,6 +22,19 @@ static void log_engine_unload(struct txn *t)
 {
     rounds_close(&t->rounds);
     log_tables_close(t);
+}
+
+/* L11: lines of new metadata that the record must have because the log has older ones. */
+static uint64_t cleared_lines(const struct txn *t)
+{
+    const uint32_t *map = log_engine_of(t)->map;
+    uint64_t lines = 0;
+    for (const struct journal_region *r = t->journal.dirty; r; r = r->next) {
+        uint64_t end = r->offset + r->words * sizeof(uint64_t);
+        for (uint64_t at = r->offset; at < end && r->clear; at += PM_LINE)
+            lines += map[at / PM_LINE] != 0;
+    }
+    return lines;
 }
 
 /* Room in the file for the record of the open transaction, when it has stored to `pages` more pages. A page
@@ -37,6 +50,7 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
     lock_acquire_masked(&t->lock, &saved);
     uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
+    words += cleared_lines(t);
     if (t->tracker.kinds) /* words of the pointer map: one for each marked line, and those of whole pages */
         words += t->tracker.count + (pages + t->pages.count) * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
     int error = log_make_room(t, data + words);
@@ -60,7 +74,12 @@ static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint3
 static int log_engine_close(struct txn *t)
 {
     (void)rounds_sync(t, t->epoch - 1);
-    return txn_check_medium(t); /* the medium may have failed with more than the awaited records */
+    int error = log_erase_stale(t);
+    if (txn_check_medium(t) != 0) /* it may have failed with more than the awaited records */
+        return -1;
+    return error == 0 ? 0
+                      : pm__fail_system(-error, "%s: cannot erase what a commit that failed has left",
+                                        t->c->path);
 }
 
 /* L6: the base says what the last commit was, and no more. */
@@ -89,6 +108,7 @@ const struct engine engine_log = {
     .wait = rounds_wait,
     .rollback = view_rollback,
     .rebase = log_rebase,
+    .retract = log_erase_stale,
     .close = log_engine_close,
     .end = log_engine_end,
 };

@@ -48,8 +48,8 @@ struct chunk_list {
 
 /* A part of the next record: its place, and its share of the record's runs. */
 struct planned_part {
-    uint32_t chunk, line;     /* in the chunk */
-    uint64_t first_run, skip; /* the first run, and how many of its lines earlier parts have */
+    uint32_t chunk, line; /* in the chunk */
+    uint64_t first_run;
     uint32_t runs, lines;
 };
 
@@ -68,16 +68,15 @@ struct log_engine {
     struct chunk_list voided;  /* void, but not fenced yet */
     uint32_t current;          /* the chunk in which the next part goes; 0: none */
     uint32_t known;            /* chunks of the file that have been seen */
+    uint32_t chunk_shift;      /* log2 of the lines of a chunk */
     uint32_t generation;
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
+    struct vector pieces; /* the plan's runs, if it has several parts */
     struct moved_line *moved; /* the lines of the plan, in its order; room for `moved_room` */
     uint64_t moved_count, moved_room;
     struct vector stale; /* likewise: parts of a record that could not be written */
-    /* Lines of metadata that a commit logs: redo_run() values, and their number. */
-    struct vector metadata;
-    uint64_t metadata_lines;
 };
 
 static inline struct log_engine *log_engine_of(const struct txn *t)
@@ -110,8 +109,16 @@ void log_tables_close(struct txn *t);
 /* After recovery: put each chunk on the list where it belongs. */
 void log_chunks_found(struct txn *t);
 
+/* Commit `epoch` has taken the last live line of a chunk. */
+void log_chunk_emptied(struct txn *t, uint32_t chunk, uint64_t epoch);
+
 /* No line has its newest piece at `place` any more, as commit `epoch` says. 0: none had. */
-void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch);
+static inline void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch)
+{
+    uint32_t chunk = place >> log_engine_of(t)->chunk_shift;
+    if (place != 0 && --log_engine_of(t)->chunks[chunk].live == 0)
+        log_chunk_emptied(t, chunk, epoch);
+}
 
 /* Write to the file, from a line of it on: past the cache, or by write(2). log_store_header() writes a
  * chunk's header, which has nothing but this word. -errno: some of it may be there */
@@ -120,6 +127,10 @@ int log_store_header(struct txn *t, uint32_t chunk, uint64_t word);
 
 /* Void the chunks that nobody needs (L8, L9). The next fence makes them free (L10). -errno */
 int log_void_chunks(struct txn *t);
+
+/* There is no room: make the chunks free that only wait for further commits. Three rounds. -errno: -ENOSPC if
+ * there are none */
+int log_reclaim(struct txn *t);
 
 /* Have free chunks for `lines` lines of records. -errno: the file is as long as before */
 int log_make_room(struct txn *t, uint64_t lines);
@@ -132,24 +143,23 @@ void log_untake_chunk(struct txn *t, uint32_t chunk);
 
 /* ---- record.c -------------------------------------------------------------------------------- */
 
-/* The runs of a record, redo_run() values: of the view, in home's form; and of the shadow, or of home. */
+/* The runs of a record, redo_run() values: first of data, which the view has, and then of metadata. */
 struct record_runs {
-    const uint64_t *data, *metadata;
-    uint64_t data_count, metadata_count;
-    const char *metadata_from;
+    const uint64_t *runs;
+    uint64_t count, data_count, lines;
+    const char *metadata_from; /* the shadow, or home */
 };
 
-static inline uint64_t record_run(const struct record_runs *r, uint64_t i)
-{
-    return i < r->data_count ? r->data[i] : r->metadata[i - r->data_count];
-}
-
-/* Plan where the parts go, with room for all of them (L12). -errno: nothing has changed */
-int log_plan(struct txn *t, const struct record_runs *runs);
+/* Plan where the parts go, with room for all of them (L12). If there are several, their runs take the place of
+ * `runs`: none is of two parts. -errno: nothing has changed */
+int log_plan(struct txn *t, struct record_runs *runs);
 
 /* Write the planned record, and bring the map up to date. After an error (-errno) the map is as it was, and
  * nothing of the record counts. The next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base);
+
+/* Erase what records have left that could not be written. 0: nothing is left; -errno */
+int log_erase_stale(struct txn *t);
 
 /* The record counts: count its lines where they are now, and no more where they were. */
 void log_install(struct txn *t);

@@ -1,7 +1,7 @@
 /*
  * Records. First a record is planned: where each part goes, and which lines it has. Then it is written,
  * part by part, and when it counts it is installed in the map. A part fills what is left of its chunk, or
- * LOG_PART_LINES. The next part goes behind it, or to a free chunk.
+ * LOG_PART_LINES. The next part goes behind it, or to a free chunk. Most records have one part, and fit.
  */
 #include "txn/log/log.h"
 
@@ -23,27 +23,35 @@ static struct planned_part *planned(const struct log_engine *k, uint64_t i)
 
 /* ---- planning -------------------------------------------------------------------------------- */
 
-/* How far the plan has come in the record's runs. */
-struct cursor {
-    uint64_t run, skip;
+/* Cuts runs into pieces, so that each piece is in one part. */
+struct cutter {
+    const struct record_runs *runs;
+    struct vector *pieces; /* redo_run() values */
+    uint64_t run, skip;    /* how far it has come */
+    uint64_t data_count;   /* pieces of data */
 };
 
-/* Fill a part with up to `room` lines, header included. */
-static void fill_part(struct planned_part *part, const struct record_runs *runs, struct cursor *at,
-                      uint64_t room)
+/* Fill a part with up to `room` lines, header included. -ENOMEM */
+static int fill_part(struct planned_part *part, struct cutter *at, uint64_t room)
 {
-    uint64_t count = runs->data_count + runs->metadata_count;
-    part->first_run = at->run;
-    part->skip = at->skip;
-    while (at->run < count && log_part_head(part->runs + 1) + part->lines < room) {
-        uint64_t left = run_count(record_run(runs, at->run)) - at->skip;
+    part->first_run = at->pieces->count;
+    while (at->run < at->runs->count && log_part_head(part->runs + 1) + part->lines < room) {
+        uint64_t run = at->runs->runs[at->run], left = run_count(run) - at->skip;
         uint64_t n = min_u64(left, room - log_part_head(part->runs + 1) - part->lines);
+        uint64_t *piece = vector_push(at->pieces, sizeof *piece);
+        if (!piece)
+            return -ENOMEM;
+        *piece = redo_run(run_line(run) + at->skip, n);
+        at->data_count += at->run < at->runs->data_count;
         part->runs++;
         part->lines += (uint32_t)n;
         at->skip += n;
-        if (n == left)
-            *at = (struct cursor){at->run + 1, 0};
+        if (n == left) {
+            at->run++;
+            at->skip = 0;
+        }
     }
+    return 0;
 }
 
 /* Chunks that the plan has taken go back. */
@@ -56,61 +64,77 @@ static void abandon(struct txn *t)
     k->plan.count = 0;
 }
 
-int log_plan(struct txn *t, const struct record_runs *runs)
+/* Add a part to the plan: at line `line` of a chunk, or in a fresh chunk if there is no room. */
+static struct planned_part *add_part(struct txn *t, uint32_t chunk, uint32_t line, int *error)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct planned_part *part = vector_push(&k->plan, sizeof *part);
+    *error = part ? 0 : -ENOMEM;
+    if (!part)
+        return NULL;
+    *part = (struct planned_part){.chunk = chunk, .line = line};
+    if (chunk_lines(t) - line >= PART_LINES_MIN)
+        return part;
+    part->line = 1;
+    *error = log_take_chunk(t, &part->chunk);
+    k->plan.count -= *error != 0;
+    return *error == 0 ? part : NULL;
+}
+
+/* Plan part after part, from line `end` of `chunk` on. */
+static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint32_t end)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct cutter at = {.runs = r, .pieces = &k->pieces};
+    int error = 0;
+    k->pieces.count = 0;
+    while (at.run < r->count && error == 0) {
+        struct planned_part *part = add_part(t, chunk, end, &error);
+        if (part)
+            error = fill_part(part, &at, min_u64(chunk_lines(t) - part->line, LOG_PART_LINES));
+        if (error == 0) {
+            chunk = part->chunk;
+            end = part->line + (uint32_t)log_part_head(part->runs) + part->lines;
+        }
+    }
+    if (error != 0) {
+        abandon(t);
+        return error;
+    }
+    r->runs = k->pieces.items;
+    r->count = k->pieces.count;
+    r->data_count = at.data_count;
+    return 0;
+}
+
+int log_plan(struct txn *t, struct record_runs *r)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t lines = chunk_lines(t), chunk = k->current;
     uint32_t end = chunk == 0 ? lines : k->chunks[chunk].end;
-    struct cursor at = {0, 0};
     k->plan.count = 0;
-    while (at.run < runs->data_count + runs->metadata_count) {
-        int error = 0;
-        if (lines - end < PART_LINES_MIN) {
-            error = log_take_chunk(t, &chunk);
-            end = 1;
-        }
-        struct planned_part *part = error == 0 ? vector_push(&k->plan, sizeof *part) : NULL;
-        if (!part) {
-            if (error == 0 && end == 1)
-                log_untake_chunk(t, chunk);
-            abandon(t);
-            return error != 0 ? error : -ENOMEM;
-        }
-        *part = (struct planned_part){.chunk = chunk, .line = end};
-        fill_part(part, runs, &at, min_u64(lines - end, LOG_PART_LINES));
-        end += (uint32_t)log_part_head(part->runs) + part->lines;
-    }
+    if (log_part_head(r->count) + r->lines > min_u64(lines - end, LOG_PART_LINES))
+        return plan_parts(t, r, chunk, end);
+    struct planned_part *part = vector_push(&k->plan, sizeof *part);
+    if (!part)
+        return -ENOMEM;
+    *part = (struct planned_part){.chunk = chunk,
+                                  .line = end,
+                                  .runs = (uint32_t)r->count,
+                                  .lines = (uint32_t)r->lines};
     return 0;
 }
 
 /* ---- lines of a part ------------------------------------------------------------------------- */
-
-/* The runs of a part, one after the other: lines [line, line + count) of the container. */
-struct piece {
-    uint64_t line, count;
-    bool is_data;
-};
-
-static struct piece piece_of(const struct planned_part *part, const struct record_runs *runs,
-                             uint32_t i, uint64_t left)
-{
-    uint64_t run = record_run(runs, part->first_run + i), skip = i == 0 ? part->skip : 0;
-    return (struct piece){.line = run_line(run) + skip,
-                          .count = min_u64(run_count(run) - skip, left),
-                          .is_data = part->first_run + i < runs->data_count};
-}
 
 static uint32_t first_place(const struct txn *t, const struct planned_part *part)
 {
     return place_in(t, part->chunk, part->line) + (uint32_t)log_part_head(part->runs);
 }
 
-/* Room for all lines of the plan. */
-static int make_moved(struct log_engine *k)
+/* Room for all lines of the record. */
+static int make_moved(struct log_engine *k, uint64_t lines)
 {
-    uint64_t lines = 0;
-    for (uint64_t i = 0; i < k->plan.count; i++)
-        lines += planned(k, i)->lines;
     if (lines <= k->moved_room)
         return 0;
     struct moved_line *moved = realloc(k->moved, lines * sizeof *moved);
@@ -127,19 +151,17 @@ static int enter_lines(struct txn *t, const struct record_runs *runs)
     struct log_engine *k = log_engine_of(t);
     uint64_t sum = k->map_sum, seed = t->c->seed;
     k->moved_count = 0;
-    if (make_moved(k) != 0)
+    if (make_moved(k, runs->lines) != 0)
         return -ENOMEM;
     struct moved_line *moved = k->moved;
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
-        uint32_t place = first_place(t, part);
-        uint64_t left = part->lines;
-        for (uint32_t r = 0; r < part->runs; r++) {
-            struct piece p = piece_of(part, runs, r, left);
-            left -= p.count;
-            for (uint64_t line = p.line; line < p.line + p.count; line++, place++, moved++) {
+        const uint64_t *run = runs->runs + part->first_run, *end = run + part->runs;
+        for (uint32_t place = first_place(t, part); run < end; run++) {
+            uint64_t line = run_line(*run);
+            for (uint64_t n = run_count(*run); n > 0; n--, line++, place++, moved++) {
                 *moved = (struct moved_line){.line = line, .from = k->map[line]};
-                sum += log_map_term(seed, line, place) - log_map_term(seed, line, moved->from);
+                sum += log_map_change(seed, line, moved->from, place);
                 k->map[line] = place;
             }
         }
@@ -192,26 +214,41 @@ uint64_t log_part_sum(const struct container *c, const struct log_part *part, ui
     return checksum_mix(checksum(part, lines * PM_LINE, 0), c->seed, place);
 }
 
-/* Build a part in the stage. Reads lines of the view; why this is no race: see tests/tsan.supp. */
+/* Copy lines of a run to the stage. Reads lines of the view; why this is no race: see tests/tsan.supp. */
+static inline char *put_lines(char *to, const char *from, uint64_t run)
+{
+    const line_image *source = (const line_image *)from + run_line(run);
+    line_image *place = (line_image *)to;
+    for (uint64_t n = run_count(run); n > 0; n--)
+        *place++ = *source++;
+    return (char *)place;
+}
+
+/* The same for lines of a view in which pointers are translated. */
+static char *put_translated(const struct txn *t, char *to, uint64_t run)
+{
+    _Alignas(PM_LINE) char image[PM_LINE];
+    for (uint64_t line = run_line(run), n = run_count(run); n > 0; n--, line++, to += PM_LINE)
+        memcpy(to, translation_of_line(t->translation, line, image), PM_LINE);
+    return to;
+}
+
+/* Build a part in the stage. */
 static struct log_part *build(struct txn *t, const struct planned_part *part,
                               const struct record_runs *runs, const struct log_part *head)
 {
     struct log_part *out = (struct log_part *)log_engine_of(t)->stage;
-    uint64_t *table = (uint64_t *)(out + 1);
+    const uint64_t *run = runs->runs + part->first_run, *end = run + part->runs;
+    const uint64_t *data_end = runs->runs + runs->data_count;
     char *to = (char *)out + log_part_head(part->runs) * PM_LINE;
-    uint64_t left = part->lines;
-    _Alignas(PM_LINE) char image[PM_LINE];
     *out = *head;
     memset(to - PM_LINE, 0, PM_LINE); /* behind the last run */
-    for (uint32_t r = 0; r < part->runs; r++) {
-        struct piece p = piece_of(part, runs, r, left);
-        left -= p.count;
-        table[r] = redo_run(p.line, p.count);
-        for (uint64_t line = p.line; line < p.line + p.count; line++, to += PM_LINE)
-            memcpy(to,
-                   p.is_data ? line_in_home_form(t, line, image)
-                             : runs->metadata_from + line * PM_LINE,
-                   PM_LINE);
+    for (uint64_t *table = (uint64_t *)(out + 1); run < end; run++) {
+        *table++ = *run;
+        if (run >= data_end)
+            to = put_lines(to, runs->metadata_from, *run);
+        else
+            to = t->translation ? put_translated(t, to, *run) : put_lines(to, t->c->base, *run);
     }
     return out;
 }
@@ -231,8 +268,9 @@ static int write_part(struct txn *t, const struct planned_part *part,
     return log_store(t, place, built, (log_part_head(part->runs) + part->lines) * PM_LINE);
 }
 
-/* A write has failed. Parts that it has left must not join the next record, which has the same epoch. So
- * the next record erases them first. */
+/* A write has failed. The parts that it has left are erased: they must not join the next record, which has the
+ * same epoch. And all of them may be whole, if what is missing is zero, as the file is there. Then the record
+ * would count after a crash. If they cannot be erased now, the next record, a copy or the close tries again. */
 static int note_stale(struct log_engine *k)
 {
     for (uint64_t i = 0; i < k->plan.count; i++) {
@@ -244,11 +282,13 @@ static int note_stale(struct log_engine *k)
     return 0;
 }
 
-static int erase_stale(struct txn *t)
+int log_erase_stale(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     static const struct log_part nothing;
     int error = 0;
+    if (k->stale.count == 0)
+        return 0;
     for (uint64_t i = 0; i < k->stale.count && error == 0; i++) {
         const struct planned_part *part = (struct planned_part *)k->stale.items + i;
         error = log_store(t, place_in(t, part->chunk, part->line), &nothing, sizeof nothing);
@@ -272,8 +312,8 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, u
                             .sums = sums_word(sums),
                             .generation = k->generation,
                             .base = log_base(base)};
-    if (error == 0 && k->stale.count > 0)
-        error = erase_stale(t);
+    if (error == 0)
+        error = log_erase_stale(t);
     bool begun = error == 0;
     for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
         head.number = (uint32_t)i;
@@ -285,6 +325,7 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, u
     leave_lines(t, map_sum);
     if (begun && note_stale(k) != 0) /* no memory to remember them: give the medium up */
         __atomic_store_n(&t->c->medium.failed, error, __ATOMIC_RELEASE);
+    (void)log_erase_stale(t);
     abandon(t);
     return error;
 }

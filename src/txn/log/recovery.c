@@ -317,18 +317,19 @@ static int make_durable(struct log_reader *r)
     for (uint32_t i = 1; i < t->c->chunks; i++) {
         const struct log_chunk *chunk = (const struct log_chunk *)at_place(t, place_in(t, i, 0));
         bool sealed = log_chunk_end(chunk->word) == r->ends[i];
-        if (r->ends[i] > 0 && !sealed)
-            medium_write_back(&t->c->medium, chunk, r->ends[i] * PM_LINE);
+        if (r->ends[i] > 0 && !sealed && error == 0)
+            error = medium_rewrite(&t->c->medium, chunk, r->ends[i] * PM_LINE);
     }
     return error == 0 ? medium_fence(&t->c->medium) : error;
 }
 
-/* The chunk that the next record goes on with: the one with the most room. */
+/* The chunk that the next record goes on with: of those with live lines the one with the most room. */
 static uint32_t choose_current(const struct log_reader *r)
 {
+    const struct chunk *chunks = log_engine_of(r->t)->chunks;
     uint32_t best = 0;
     for (uint32_t i = 1; i < r->t->c->chunks; i++)
-        if (r->ends[i] > 1 && (best == 0 || r->ends[i] < r->ends[best]))
+        if (r->ends[i] > 1 && chunks[i].live > 0 && (best == 0 || r->ends[i] < r->ends[best]))
             best = i;
     return best;
 }
@@ -353,10 +354,9 @@ static int seal_chunks(struct log_reader *r)
     for (uint32_t i = 1; i < t->c->chunks && error == 0; i++) {
         struct log_chunk *chunk = (struct log_chunk *)at_place(t, place_in(t, i, 0));
         uint64_t word = seal_of(r, i, chunk->word);
-        if (chunk->word == word) /* perhaps in the cache only */
-            medium_write_back(&t->c->medium, chunk, sizeof *chunk);
-        else
-            error = log_store_header(t, i, word);
+        error = chunk->word == word /* perhaps in the cache only */
+                    ? medium_rewrite(&t->c->medium, chunk, sizeof *chunk)
+                    : log_store_header(t, i, word);
     }
     if (error == 0)
         error = log_publish_state(t, r->newest, t->c->mark_open);
@@ -367,8 +367,13 @@ static int begin_incarnation(struct log_reader *r)
 {
     struct txn *t = r->t;
     struct log_engine *k = log_engine_of(t);
-    r->incarnation =
-        (uint32_t)max_u64(r->incarnation, seal_payload(file_state(t->c)->incarnation)) + 1;
+    uint64_t last = max_u64(r->incarnation, seal_payload(file_state(t->c)->incarnation));
+    if (last == UINT32_MAX) /* L4: none is left */
+        return pm__fail_at(t->c->path, FORMAT_STATE + offsetof(struct format_state, incarnation), EBADMSG,
+                           "opened for writing as often as a log container can be, if the number there is "
+                           "not damaged; copy what it has to a new container, or restore the file from a "
+                           "backup");
+    r->incarnation = (uint32_t)last + 1;
     k->current = choose_current(r);
     int error = make_durable(r);
     if (error == 0)

@@ -274,6 +274,7 @@ void redo_log_begin(struct txn *t, const struct redo_part *head)
     log->first_segment = log->segment;
     log->first_end = log->end;
     begin_part(t);
+    log->first_part = ((uint64_t)log->segment << t->c->segment_shift) + log->end;
 }
 
 void redo_log_flush(struct txn *t)
@@ -314,11 +315,22 @@ void redo_log_fill(struct txn *t, const void *from, uint64_t size)
     }
 }
 
+/* Erase the head of a record that could not be written. What is missing of it may be zero, as the file is
+ * there: then the record is whole, and would count after a crash. If this fails, the next record does it. */
+static void retract(struct txn *t)
+{
+    static const struct redo_part nothing;
+    struct medium *medium = &t->c->medium;
+    if (medium_copy(medium, t->c->home + redo_of(t)->log.first_part, &nothing, sizeof nothing) == 0)
+        (void)medium_fence(medium);
+}
+
 int redo_log_end(struct txn *t)
 {
     struct redo_log *log = &redo_of(t)->log;
     if (log->error == 0)
         return 0;
+    retract(t);
     for (uint32_t i = 0; i < segments_in_log(t);
          i++) { /* segments that the record began are void again */
         uint32_t segment = log_segment(t, i);

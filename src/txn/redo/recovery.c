@@ -38,6 +38,7 @@ struct log_reader {
     /* const struct redo_part *: sorted by epoch, number, and checksum of the part before */
     struct vector parts;
     struct redo_part *copy; /* room for one part; owned */
+    int error;              /* of the first write that failed, -errno */
     uint8_t *owned;         /* a byte a line of home, a bit a word: a newer record wrote it */
 };
 
@@ -303,32 +304,36 @@ static int for_each_record(struct log_reader *r, uint64_t base, uint64_t newest,
     return 0;
 }
 
-static void write_back_fresh(struct log_reader *r, const struct record *record)
+/* The first error stays. */
+static void rewrite(struct log_reader *r, const void *address, uint64_t bytes)
 {
-    struct medium *medium = &r->t->c->medium;
+    if (r->error == 0)
+        r->error = medium_rewrite(&r->t->c->medium, address, bytes);
+}
+
+static void rewrite_fresh(struct log_reader *r, const struct record *record)
+{
     struct arrays a = arrays_of(record);
     for (uint32_t i = 0; i < record->head->fresh; i++)
-        medium_write_back(medium, r->t->c->home + a.fresh[i].offset, a.fresh[i].bytes);
+        rewrite(r, r->t->c->home + a.fresh[i].offset, a.fresh[i].bytes);
 }
 
 /*
  * R5. Before home changes, make durable the log and the segment table, which says what is log. Also make
  * durable the fresh ranges by which records were found to hold. Otherwise a power failure might lose a
  * fresh range but keep lines of its record. The next recovery would then go back to the epoch before.
+ *
+ * On a file all of this is written once more: see medium_rewrite().
  */
 static int make_durable(struct log_reader *r, uint64_t certain, uint64_t newest)
 {
     struct txn *t = r->t;
-    struct medium *medium = &t->c->medium;
-    if (!medium->queue) { /* with a queue the fence alone is enough */
-        medium_write_back(medium, home_table(t->c),
-                          atomic_load(&t->c->segments) * sizeof(uint64_t));
-        for (uint64_t i = 0; i < r->parts.count; i++)
-            medium_write_back(medium, part_at(r, i), sizeof *part_at(r, i) + part_at(r, i)->bytes);
-        if (for_each_record(r, certain, newest, write_back_fresh) != 0)
-            return -1;
-    }
-    int error = medium_settle(medium);
+    rewrite(r, home_table(t->c), atomic_load(&t->c->segments) * sizeof(uint64_t));
+    for (uint64_t i = 0; i < r->parts.count; i++)
+        rewrite(r, part_at(r, i), sizeof *part_at(r, i) + part_at(r, i)->bytes);
+    if (for_each_record(r, certain, newest, rewrite_fresh) != 0)
+        return -1;
+    int error = r->error == 0 ? medium_settle(&t->c->medium) : r->error;
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot make the log durable", t->c->path);
     return 0;

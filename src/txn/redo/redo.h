@@ -65,6 +65,7 @@ struct redo_log {
     struct redo_part head;   /* head of the next part */
     uint32_t first_segment;  /* segment where the record being written began */
     uint64_t first_end;
+    uint64_t first_part; /* where the record being written begins, in the file */
     int error; /* the first error met while writing the record */
 };
 

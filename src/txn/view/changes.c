@@ -14,7 +14,9 @@
  *
  * A fresh line counts even if it equals home (R7). A torn commit may have written the same contents to
  * free space, and after a mere process crash they may be in the cache only. If the program repeats that
- * commit, the contents are equal and still not durable.
+ * commit, the contents are equal and still not durable. Under the log engine home is memory, and always has
+ * what the log says. So there it does not matter what was live before, and what is live after matters only
+ * if something was freed.
  */
 #include "txn/txn.h"
 
@@ -29,21 +31,6 @@
 #define SORT_MIN_FILE 512
 #define SORT_MIN      IMAGES_MAX
 #define DENSE_MIN     (PM_PAGE_LINES / 2)
-
-static void add_logged(struct changes *ch, uint64_t line)
-{
-    if (ch->run_count > 0) {
-        uint64_t *last = &ch->runs[ch->run_count - 1];
-        uint64_t count = run_count(*last);
-        if (run_line(*last) + count == line && count < RUN_LINES_MAX) {
-            *last = redo_run(run_line(*last), count + 1);
-            ch->lines++;
-            return;
-        }
-    }
-    ch->runs[ch->run_count++] = redo_run(line, 1);
-    ch->lines++;
-}
 
 static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
 {
@@ -61,7 +48,7 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
 static void add_live(struct txn *t, uint64_t line, bool before)
 {
     if (before || t->view.logs_fresh)
-        add_logged(&t->view.changes, line);
+        changes_add(&t->view.changes, 0, line);
     else
         add_fresh(&t->view.changes, line, 1);
 }
@@ -71,8 +58,13 @@ static void collect_line(struct txn *t, uint64_t line, const line_image *image)
 {
     bool differs = image ? line_images_differ(t->c->base + line * PM_LINE, image)
                          : line_differs_from_home(t, line);
+    if (t->view.home_is_log && t->freed != t->epoch) {
+        if (differs)
+            changes_add(&t->view.changes, 0, line);
+        return;
+    }
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
-    if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE)))
+    if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE || t->view.home_is_log)))
         add_live(t, line, live & LIVE_BEFORE);
     else if (differs && t->tracker.stores)
         (void)view_restore(t, line * PM_LINE,
@@ -98,7 +90,8 @@ static bool collect_page(struct txn *t, uint32_t page)
 {
     uint64_t first = (uint64_t)page * PM_PAGE_LINES, differing = differing_lines(t, first);
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
-    uint64_t fresh = live.after & ~live.before, changed = (differing & live.after) | fresh;
+    uint64_t fresh = t->view.home_is_log ? 0 : live.after & ~live.before;
+    uint64_t changed = (differing & live.after) | fresh;
     if (t->c->medium.queue && !t->translation && live.before == 0 &&
         (uint64_t)__builtin_popcountll(changed) >= DENSE_MIN) {
         add_fresh(&t->view.changes, first, PM_PAGE_LINES);
