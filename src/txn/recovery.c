@@ -145,9 +145,9 @@ int publish_file_mark(struct txn *t, uint64_t mark)
 }
 
 /*
- * A dead process may have claimed segments for the log without reaching a fence, or the fence has failed. Then
- * only the cache says that they belong to the log. Our records are going to lie there, so write these words
- * again.
+ * A dead process may have claimed segments for the log without reaching a fence, or the fence has failed.
+ * Then only the cache says that they belong to the log. Our records are going to lie there, so write these
+ * words again.
  */
 static int rewrite_claims(struct txn *t)
 {

@@ -63,8 +63,8 @@ struct engine {
     /* While it is opened: home has changed in these runs of lines (redo_run() values), and all its pointers
      * mean `base` from now on. Make both durable at once. -errno. NULL: who changes home makes it durable */
     int (*rebase)(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base);
-    /* Erase what is left of a record that could not be written, if that did not succeed at once. -errno. NULL:
-     * there is nothing */
+    /* Erase what is left of a record that could not be written, if that did not succeed at once. -errno.
+     * NULL: there is nothing */
     int (*retract)(struct txn *t);
     int (*close)(struct txn *t); /* write home what only the log has; 0: nothing to recover */
     int (*end)(struct txn *t);   /* after close: say in the file that nobody has it open. -errno */

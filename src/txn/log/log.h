@@ -150,8 +150,8 @@ struct record_runs {
     const char *metadata_from; /* the shadow, or home */
 };
 
-/* Plan where the parts go, with room for all of them (L12). If there are several, their runs take the place of
- * `runs`: none is of two parts. -errno: nothing has changed */
+/* Plan where the parts go, with room for all of them (L12). If there are several, their runs take the place
+ * of `runs`: none is of two parts. -errno: nothing has changed */
 int log_plan(struct txn *t, struct record_runs *runs);
 
 /* Write the planned record, and bring the map up to date. After an error (-errno) the map is as it was, and

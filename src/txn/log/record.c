@@ -268,9 +268,10 @@ static int write_part(struct txn *t, const struct planned_part *part,
     return log_store(t, place, built, (log_part_head(part->runs) + part->lines) * PM_LINE);
 }
 
-/* A write has failed. The parts that it has left are erased: they must not join the next record, which has the
- * same epoch. And all of them may be whole, if what is missing is zero, as the file is there. Then the record
- * would count after a crash. If they cannot be erased now, the next record, a copy or the close tries again. */
+/* A write has failed. The parts that it has left are erased: they must not join the next record, which has
+ * the same epoch. And all of them may be whole, if what is missing is zero, as the file is there. Then the
+ * record would count after a crash. If they cannot be erased now, the next record, a copy or the close
+ * tries again. */
 static int note_stale(struct log_engine *k)
 {
     for (uint64_t i = 0; i < k->plan.count; i++) {
