@@ -387,9 +387,11 @@ PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
  *     EINVAL   PM_FOREIGN_ERROR, PM_FREED_ERROR or PM_MODULES_REFUSE: a pointer was stored that leads
  *              where the option forbids; pm_errormsg() names it. The transaction stays open, and can
  *              be mended
+ *     EAGAIN   concurrent_stores: threads store such pointers faster than a commit can check them
  *     EFAULT   PM_TRACKER_STORES: a store was found that no mark announced; pm_errormsg() names it.
  *              Nothing is lost: the transaction stays open, and the next commit includes it
- *     EIO      the medium failed: the container is read-only from then on. Close and open it again
+ *     EIO      the medium failed: the container is read-only from then on. Close and open it again: the
+ *              transaction may then have been committed
  *     EPERM    another SIGSEGV handler has replaced ours, and ours cannot be put back
  *     ESTALE   PM_PATH_ERROR: it is no longer the file at its path; nothing has been committed
  *     ENOTRECOVERABLE

@@ -26,6 +26,12 @@ struct foreign {
     bool refuse_modules; /* no pointer may lead into a program or library */
 };
 
+/* True if a pointer that leads out may be an error. */
+static inline bool foreign_is_strict(const struct foreign *f)
+{
+    return f->policy == FOREIGN_ERROR || f->refuse_modules;
+}
+
 /* True if a program could have anything at this address: not in the first page, nor in the kernel's half. */
 static inline bool foreign_is_address(uint64_t value)
 {

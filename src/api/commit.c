@@ -52,16 +52,42 @@ static int may_commit(pm_container *c)
     return name_is_due(&c->container.name) ? name_check(&c->container) : 0;
 }
 
-/* Nobody stores meanwhile: the page lock is held. */
-static int commit_stores(struct txn *t)
+/* Nobody stores meanwhile: the page lock is held. `*overtaken`: see track_was_overtaken(). If it is true,
+ * nothing has happened; NULL: it does not matter. */
+static int commit_stores(struct txn *t, bool *overtaken)
 {
     sigset_t saved;
     int result = txn_begin_commit(t, &saved);
-    if (result == 0)
-        result = track_audit(t);
-    if (result == 0)
-        result = txn_commit(t);
+    if (overtaken)
+        *overtaken = result == 0 && track_was_overtaken(t);
+    if (!overtaken || !*overtaken) {
+        if (result == 0)
+            result = track_audit(t);
+        if (result == 0)
+            result = txn_commit(t);
+    }
     txn_end_commit(t, &saved);
+    return result;
+}
+
+/* With concurrent stores a thread may store a pointer after the check. Then check again. */
+static int check_and_commit(struct txn *t)
+{
+    enum { ATTEMPTS = 64 };
+    bool watches = t->concurrent && t->looks, overtaken = true;
+    int result = 0;
+    for (int i = 0; overtaken && result == 0; i++) {
+        if (i == ATTEMPTS && foreign_is_strict(&t->foreign))
+            return pm__fail(EAGAIN,
+                            "%s: threads store pointers to what is outside of the container faster than "
+                            "a commit can check them; commit again",
+                            t->c->path);
+        watches &= i < ATTEMPTS; /* the words are data to this program, or a warning */
+        overtaken = false;
+        result = track_check_pointers(t);
+        if (result == 0)
+            result = commit_stores(t, watches ? &overtaken : NULL);
+    }
     return result;
 }
 
@@ -72,9 +98,7 @@ int api_commit_transaction(pm_container *c, uint64_t *epoch)
     if (result == 0)
         result = track_map_pointers(&c->txn);
     if (result == 0)
-        result = track_check_pointers(&c->txn);
-    if (result == 0)
-        result = commit_stores(&c->txn);
+        result = check_and_commit(&c->txn);
     *epoch = allocator_end_commit(&c->allocator, result);
     return result;
 }
@@ -122,9 +146,9 @@ static int find_and_commit(pm_container *c, struct frame program, uint64_t *epoc
 
 static int commit_discovering(pm_container *c, struct frame program, uint64_t *epoch)
 {
-    lock_acquire(&c->discovery.lock);
+    discovery_enter();
     int result = find_and_commit(c, program, epoch);
-    lock_release(&c->discovery.lock);
+    discovery_leave();
     return result;
 }
 

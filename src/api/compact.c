@@ -79,14 +79,21 @@ static int commit_step(void *context)
     return api_commit_transaction(f->c, &epoch) == 0 ? txn_wait(&f->c->txn, epoch) : -1;
 }
 
-/* The exclusions are told of moved objects first, then the program. */
-static void follow(void *context, void *from, void *to, size_t bytes)
+/* The exclusions are told of moved objects first, all of them. Then the program is, and sees its fields. */
+static void follow(void *context, const struct move *moves, uint32_t count)
 {
     const struct follower *f = context;
+    char *base = f->c->container.base;
+    for (uint32_t i = 0; i < count && f->hides; i++)
+        exclusions_follow(&f->c->container, base + moves[i].from, moves[i].bytes, base + moves[i].to);
+    if (!f->moved)
+        return;
     if (f->hides)
-        exclusions_follow(&f->c->container, from, bytes, to);
-    if (f->moved)
-        f->moved(f->context, from, to, bytes);
+        exclusions_show(&f->c->txn, false);
+    for (uint32_t i = 0; i < count; i++)
+        f->moved(f->context, base + moves[i].from, base + moves[i].to, moves[i].bytes);
+    if (f->hides)
+        exclusions_hide(&f->c->txn);
 }
 
 /* Meanwhile excluded fields are NULL, as in the file. Otherwise they would fail compaction's commits. */

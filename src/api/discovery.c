@@ -54,11 +54,11 @@ int pm_include(void *field)
 static void *detach(pm_container *c, struct frame program, void *ptr)
 {
     sigset_t saved;
-    lock_acquire(&c->discovery.lock);
+    discovery_enter();
     discovery_block_signals(&saved);
     void *detached = discovery_detach(&c->discovery, program, ptr);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    lock_release(&c->discovery.lock);
+    discovery_leave();
     return detached;
 }
 

@@ -30,11 +30,13 @@ static int check_words(pm_container *c, const void *p, size_t count)
     return 0;
 }
 
-/* In a translated container, home's value of a word changes when the word is mapped or unmapped. So the
- * commit must look at the word. -1 with a message. */
-static int announce_if_translated(pm_container *c, uint64_t offset, uint64_t bytes)
+/* In a translated container, home's value of a word changes when the word is mapped or unmapped. And where no
+ * code tells kinds, a commit judges the pointers of the pages that were stored to. So the commit must look at
+ * the word, though nobody has stored to it. -1 with a message. */
+static int announce_if_judged(pm_container *c, uint64_t offset, uint64_t bytes)
 {
-    int error = c->container.translated ? track_dirty(&c->txn, offset, bytes) : 0;
+    bool is_judged = c->container.translated || c->txn.looks;
+    int error = is_judged ? track_dirty(&c->txn, offset, bytes) : 0;
     return error == 0
                ? 0
                : pm__fail_system_at(c->container.path, offset, -error, "cannot open the page");
@@ -44,7 +46,7 @@ static int announce_if_translated(pm_container *c, uint64_t offset, uint64_t byt
 static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 {
     uint64_t bytes = count * sizeof(void *);
-    if (announce_if_translated(c, offset, bytes) != 0 ||
+    if (announce_if_judged(c, offset, bytes) != 0 ||
         pointers_make_maps(&c->allocator, offset, bytes) != 0 ||
         pointers_set(&c->allocator, offset, count) != 0)
         return -1;
@@ -93,7 +95,7 @@ static int announce_mapped(pm_container *c, uint64_t offset, uint64_t bytes)
     offset = align_down(offset, sizeof(void *));
     while (c->container.translated && result == 0 &&
            (offset = pointers_next(&c->allocator, offset, end)) < end) {
-        result = announce_if_translated(c, offset, sizeof(void *));
+        result = announce_if_judged(c, offset, sizeof(void *));
         offset += sizeof(void *);
     }
     return result;

@@ -10,11 +10,11 @@
 
 static int rollback_discovering(pm_container *c)
 {
-    lock_acquire(&c->discovery.lock);
+    discovery_enter();
     int result = allocator_rollback(&c->allocator);
     if (result == 0)
         discovery_rolled_back(&c->discovery);
-    lock_release(&c->discovery.lock);
+    discovery_leave();
     return result;
 }
 
@@ -66,20 +66,38 @@ int pm_dirty(const void *ptr, size_t len)
                                    "cannot log or open %u pages for stores", last - first + 1);
 }
 
+static int set_root(pm_container *c, void *ptr, size_t size)
+{
+    if (ptr && !container_holds(&c->container, ptr))
+        return pm__fail(EINVAL, "%s: the root %p is not in this container%s", c->container.path,
+                        ptr, heap_contains(ptr) ? ", which was opened without PM_DISCOVER" : "");
+    return allocator_set_root(&c->allocator, ptr, size);
+}
+
+/* A commit beside this call takes the root that was there before it, or the new one. */
+static int set_root_discovering(pm_container *c, void *ptr, size_t size)
+{
+    int result;
+    discovery_enter();
+    if (heap_contains(ptr)) {
+        result = discovery_set_root(&c->discovery, ptr, size);
+    } else {
+        result = set_root(c, ptr, size);
+        if (result == 0)
+            c->discovery.root = NULL;
+    }
+    discovery_leave();
+    return result;
+}
+
 int pm_setroot(pm_container *c, void *ptr, size_t size)
 {
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0)
         return -1;
-    if (api_discovers(c) && heap_contains(ptr))
-        return discovery_set_root(&c->discovery, ptr, size);
-    if (ptr && !container_holds(&c->container, ptr))
-        return pm__fail(EINVAL, "%s: the root %p is not in this container%s", c->container.path,
-                        ptr, heap_contains(ptr) ? ", which was opened without PM_DISCOVER" : "");
-    if (allocator_set_root(&c->allocator, ptr, size) != 0)
-        return -1;
-    c->discovery.root = NULL;
-    return 0;
+    if (api_discovers(c))
+        return set_root_discovering(c, ptr, size);
+    return set_root(c, ptr, size);
 }
 
 void *pm_getroot(pm_container *c)

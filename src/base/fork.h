@@ -16,6 +16,7 @@ enum fork_stage {
     FORK_OPENING,    /* no container is being opened or closed (pages/fault.c) */
     FORK_HEAP,       /* the volatile heap (discovery/heap.c) */
     FORK_MODULES,    /* variables of modules (discovery/roots.c) */
+    FORK_DISCOVERY,  /* the list of containers that discover (discovery/discovery.c) */
     FORK_EXCLUSIONS, /* excluded fields (discovery/exclusions.c) */
     FORK_STAGES
 };

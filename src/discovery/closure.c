@@ -66,6 +66,8 @@ struct owner {
     "was stored in pieces of less than 8 bytes, and leads to a malloc'ed object: if it is a "      \
     "pointer, copy it as one, or by memcpy(); if not, call pm_mark_data() of it"
 
+#define ROOT_FREED "leads to memory that has been freed; set another root"
+
 static int refuse(const struct discovery *d, struct owner o, uint64_t value, const char *what)
 {
     char object[OBJECT_TEXT] = "";
@@ -131,7 +133,7 @@ static int check_foreign(struct discovery *d, struct owner o, uint64_t value)
 static int check_freed(struct discovery *d, struct owner o, uint64_t *value, bool was_object)
 {
     if (!o.word)
-        return refuse(d, o, *value, "leads to memory that has been freed; set another root");
+        return refuse(d, o, *value, ROOT_FREED);
     if (d->refuse_freed)
         return refuse(d, o, *value,
                       was_object
@@ -174,7 +176,7 @@ static int gather_from(struct discovery *d, uint64_t i)
     uint64_t words = divide_up(move_at(d, i)->from.size, sizeof(uint64_t));
     const uint8_t *kinds = kinds_of(move_at(d, i)->from.start);
     for (uint64_t k = 0; k < words; k++) {
-        uint8_t kind = kinds[k];
+        uint8_t kind = kinds[k] & (uint8_t)~KIND_REMEMBERED;
         if (!(kind & KIND_MAY_POINT) && !kind_is_pieced(kind))
             continue;
         const struct move *m = move_at(d, i);
@@ -212,7 +214,9 @@ int discovery_gather(struct discovery *d)
     int result = 0;
     for (uint64_t i = 0; i < d->words.count && result == 0; i++)
         result = gather_from_container(d, word_at(d, i));
-    if (result == 0 && root)
+    if (result == 0 && root && d->root_freed)
+        result = refuse(d, (struct owner){.word = NULL}, root, ROOT_FREED);
+    else if (result == 0 && root)
         result = follow(d, (struct owner){.word = NULL}, &root, KIND_POINTER, &ignored);
     for (uint64_t i = 0; i < d->moves.count && result == 0; i++)
         result = gather_from(d, i);

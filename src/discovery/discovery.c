@@ -9,6 +9,8 @@
 #include "discovery/discovery.h"
 
 #include "base/error.h"
+#include "base/fork.h"
+#include "base/lock.h"
 #include "discovery/check.h"
 #include "discovery/closure.h"
 #include "discovery/exclusions.h"
@@ -18,10 +20,23 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
-static struct lock list_lock;   /* guards the list */
+static struct lock discovery_lock;
+static struct lock list_lock;   /* guards the list; taken with the other lock or without */
 static struct discovery *first; /* list of all open containers that discover */
+static _Atomic uint32_t roots;  /* set by discovery_set_root() ever: as a rule there are none */
+
+void discovery_enter(void)
+{
+    lock_acquire(&discovery_lock);
+}
+
+void discovery_leave(void)
+{
+    lock_release(&discovery_lock);
+}
 
 bool discovery_lets_lead_out(const uint64_t *word)
 {
@@ -32,6 +47,7 @@ bool discovery_lets_lead_out(const uint64_t *word)
 
 void discovery_open(struct discovery *d, struct allocator *a, bool vouched, bool refuse_freed)
 {
+    fork_take(FORK_DISCOVERY, &list_lock); /* a child may free objects, on its copy of the heap */
     lock_acquire(&list_lock);
     *d =
         (struct discovery){.a = a, .vouched = vouched, .refuse_freed = refuse_freed, .next = first};
@@ -198,5 +214,22 @@ int discovery_set_root(struct discovery *d, void *object, size_t size)
                         path_of(d), object, size);
     d->root = object;
     d->root_size = size;
+    d->root_freed = false;
+    atomic_store(&roots, 1);
     return 0;
+}
+
+void discovery_move_root(const void *object, void *to, size_t size)
+{
+    if (atomic_load_explicit(&roots, memory_order_relaxed) == 0)
+        return;
+    lock_acquire(&list_lock);
+    for (struct discovery *d = first; d; d = d->next)
+        if (d->root == object && !to) {
+            d->root_freed = true;
+        } else if (d->root == object && !d->root_freed) {
+            d->root = to;
+            d->root_size = min_u64(d->root_size, size);
+        }
+    lock_release(&list_lock);
 }

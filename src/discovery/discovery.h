@@ -21,20 +21,19 @@
 #ifndef PM_DISCOVERY_H
 #define PM_DISCOVERY_H
 
-#include "base/lock.h"
 #include "base/vector.h"
 #include "discovery/roots.h"
 #include "pointer/pointers.h"
 
 struct discovery {
     struct allocator *a; /* NULL: the container does not discover */
-    struct lock lock;    /* of commits, rollbacks and detachments only one runs at a time */
     bool vouched;        /* nobody holds pointers where discovery does not look */
     bool refuse_freed;   /* a pointer to freed memory fails the commit */
     uint64_t freed;      /* pointers to freed memory that this commit has replaced */
     uint64_t freed_ever; /* the same for all commits before */
     void *root;          /* object of the heap that the next commit makes the root */
     size_t root_size;
+    bool root_freed;      /* `root` has been freed since: something else may be there now */
     bool root_redirected; /* the container's root is the copy of `root`, until the commit ends */
     void *old_root;       /* what it was before */
     uint64_t old_root_size;
@@ -48,6 +47,14 @@ struct discovery {
  * it. */
 void discovery_open(struct discovery *d, struct allocator *a, bool vouched, bool refuse_freed);
 void discovery_close(struct discovery *d);
+
+/*
+ * Of the commits, rollbacks and detachments of all containers that discover, only one runs at a time. All
+ * of them look at the same heap: they follow the first words of moving objects, and they take the cards.
+ * The same lock guards the roots that the next commit brings.
+ */
+void discovery_enter(void);
+void discovery_leave(void);
 
 /* For pointers_check(): true for an excluded field, or if the next commit moves the field's target. */
 bool discovery_lets_lead_out(const uint64_t *word);
@@ -84,5 +91,9 @@ void discovery_rolled_back(struct discovery *d);
 
 /* Make an object of the heap the root, with the next commit; `size` as pm_setroot(). -1 with a message. */
 int discovery_set_root(struct discovery *d, void *object, size_t size);
+
+/* An object of the heap has been copied to `to`, where it has `size` bytes, or is about to be freed: `to` is
+ * NULL. If it was to become a root, its copy does, or the commit fails. */
+void discovery_move_root(const void *object, void *to, size_t size);
 
 #endif

@@ -118,8 +118,10 @@ struct page_window pages_window(struct pages *pages, uint32_t page, uint32_t lea
 int pages_open(struct pages *pages, uint32_t first, uint32_t count)
 {
     int error = protect_or_evict(pages, first, count, PROT_READ | PROT_WRITE);
-    for (uint32_t i = 0; i < count && error == 0; i++)
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        page_clear(pages, first + i, PAGE_JUDGED);
         page_set(pages, first + i, PAGE_OPEN);
+    }
     return error;
 }
 

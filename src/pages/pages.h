@@ -38,6 +38,7 @@ enum page_flag {
     PAGE_KNOWN = 32,   /* was listed before, so the last record may name it */
     PAGE_TRANSLATED =
         64, /* in a translated container: its pointers are adjusted, and it can be read */
+    PAGE_JUDGED = 128, /* concurrent stores: not opened since this commit checked its pointers */
 };
 
 #define SLOT_NONE UINT32_MAX

@@ -220,14 +220,6 @@ static uint32_t next_size(const struct step *s, uint32_t most, uint64_t logged)
     return (uint32_t)max_u64(1, min_u64(fitting, min_u64(4 * (uint64_t)most, STEP_MAX)));
 }
 
-static void tell(const struct step *s)
-{
-    char *base = container_of(s)->base;
-    for (uint32_t i = 0; i < s->count && s->caller->moved; i++)
-        s->caller->moved(s->caller->context, base + s->moves[i].from, base + s->moves[i].to,
-                         s->moves[i].bytes);
-}
-
 static uint64_t bytes_moved(const struct step *s)
 {
     uint64_t bytes = 0;
@@ -266,7 +258,8 @@ static int move_all(struct step *s, struct compact_report *report)
         report->commits += s->count > 0;
         copied = medium->counts.bytes_copied - copied;
         most = next_size(s, most, copied - min_u64(copied, bytes));
-        tell(s);
+        if (s->caller->moved)
+            s->caller->moved(s->caller->context, s->moves, s->count);
     } while (s->count > 0);
     return 0;
 }

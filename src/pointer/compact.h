@@ -34,8 +34,8 @@
 struct compact_caller {
     /* Commit and wait until the commit is durable. -1 with a message: the transaction is still open. */
     int (*commit)(void *context);
-    /* NULL, or called for each object that has moved, when the move is durable. */
-    void (*moved)(void *context, void *from, void *to, size_t bytes);
+    /* NULL, or called with the objects of a step, when their move is durable. */
+    void (*moved)(void *context, const struct move *moves, uint32_t count);
     void *context;
 };
 

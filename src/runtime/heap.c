@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "base/cancel.h"
 #include "base/panic.h"
+#include "discovery/discovery.h"
 #include "discovery/exclusions.h"
 #include "discovery/heap.h"
 #include "pages/fault.h"
@@ -114,6 +115,7 @@ void pm__free(void *p)
     if (heap_contains(p)) {
         if (exclusions_any())
             exclusions_move(p, heap_size(p, "free()"), NULL);
+        discovery_move_root(p, NULL, 0);
         heap_free(p);
     } else if (in_arena(p)) {
         if (pm_free(p) != 0)
@@ -145,6 +147,8 @@ void *pm__realloc(void *p, size_t size)
         announce((char *)moved + whole, bytes - whole);
         memcpy(moved, p, bytes);
         exclusions_move(p, bytes, moved);
+        if (heap_contains(moved))
+            discovery_move_root(p, moved, size);
         pm__free(p);
     }
     return moved;

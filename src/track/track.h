@@ -100,6 +100,10 @@ static inline int track_check_pointers(struct txn *t)
     return t->looks ? track_check_changed(t) : 0;
 }
 
+/* With concurrent stores a thread may store a pointer after the check, and before commit closes the pages.
+ * True if a page was stored to since, and has a pointer that must be checked. The page lock is held. */
+bool track_was_overtaken(const struct txn *t);
+
 /*
  * Compare open pages with home: one page every AUDIT_EVERY commits. Under LIBPM_AUDIT compare all open
  * pages at every commit, and the images too. -1 with EFAULT and a message if it finds a missed store. All

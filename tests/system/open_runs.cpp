@@ -1,9 +1,12 @@
 // Marks open pages one by one, until the kernel's maps would run out. Then libpm closes all pages, and opens
 // longer runs. So a program that stores to scattered pages again and again soon closes none.
-#include "common/fixture.hpp"
+#include "common/process.hpp"
+#include "system/foreign.h"
 
+#include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace
 {
@@ -69,6 +72,35 @@ TEST_CASE("stores to scattered pages close no pages in the long run")
     for (size_t i = 0; i < RUNS; i++)
         REQUIRE((object[2 * i * PAGE] == 3 && object[2 * i * PAGE + 7] == 3 &&
                  object[2 * i * PAGE + 8] == 0));
+}
+
+// arguments: path
+CHILD_PROCESS(misses_a_mark_on_an_open_page)
+{
+    pm_options how = test::options(PM_CREATE);
+    how.max_size = how.private_max = 1 << 30;
+    const test::Container c = test::open(arguments[0], how);
+    auto *object = static_cast<char *>(pm_malloc(c.get(), BYTES));
+    CHILD_REQUIRE(object && pm_setroot(c.get(), object, 0) == 0);
+    for (size_t i = 0; i < RUNS; i++) // from 8192 on each mark opens a run of pages
+        object[2 * i * PAGE] = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    alarm(60);
+    size_t page = 2 * RUNS - 8;
+    object[page * PAGE] = 2;
+    foreign_store(reinterpret_cast<volatile uint64_t *>(object + (page + 1) * PAGE), 3);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && errno == EFAULT);
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+}
+
+TEST_CASE("the audit marks a page that is open without a copy")
+{
+    test::Directory directory;
+    test::Ended ended =
+        test::run("misses_a_mark_on_an_open_page", {directory / "c.pm"}, {"LIBPM_AUDIT=1"});
+    INFO(ended.errors);
+    REQUIRE(test::exited(ended.status, 0));
 }
 
 TEST_CASE("stores that run on in two places cost few page faults")

@@ -19,6 +19,7 @@ extern std::atomic<uint32_t> exclusions_count; // discovery/exclusions.h
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 using namespace discovered;
@@ -1015,13 +1016,20 @@ TEST_CASE_METHOD(Fixture, "fields that are left out go along when a container is
     REQUIRE_OK(pm_exclude(&n->next->next->inside));
     struct pm_compacted done{};
     done.size = sizeof done;
-    uint64_t told = 0;
-    pm_moved *count = [](void *context, void *, void *, size_t) {
-        ++*static_cast<uint64_t *>(context);
+    static Node *excluding; // whose field is left out, wherever it goes
+    static uint64_t told, seen;
+    excluding = n;
+    told = seen = 0;
+    pm_moved *count = [](void *outside, void *from, void *to, size_t) {
+        if (excluding == from)
+            excluding = static_cast<Node *>(to);
+        told++;
+        seen += excluding->other == outside;
     };
-    REQUIRE_OK(pm_compact(c.get(), count, &told, &done));
+    REQUIRE_OK(pm_compact(c.get(), count, outside, &done));
     REQUIRE(done.objects_moved >= LEFT);
     REQUIRE(told == done.objects_moved);
+    REQUIRE(seen == told);
     r = root(c.get());
     REQUIRE(r->first != n);
     n = r->first;
@@ -1674,4 +1682,111 @@ TEST_CASE_METHOD(Fixture, "a word of unknown kind that leads just behind the las
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(pm_next_pointer(fields, fields + 2) == (void **)fields);
     REQUIRE(pm_next_pointer(fields + 1, fields + 2) == nullptr);
+}
+
+TEST_CASE_METHOD(Fixture, "what is to become the root may be resized and freed")
+{
+    commit();
+    auto *next = compiled::make<Root>();
+    put(next->count, 17);
+    REQUIRE_OK(pm_setroot(c.get(), next, sizeof *next));
+    SECTION("resized")
+    {
+        auto *larger = static_cast<Root *>(pm__realloc(next, 1000));
+        auto *other = compiled::make<Root>(); // where it was
+        REQUIRE(other == next);
+        REQUIRE(pm_getroot(c.get()) == larger);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(static_cast<Root *>(pm_getroot(c.get()))->count == 17);
+        REQUIRE(pm_contains(c.get(), pm_getroot(c.get())));
+        pm__free(other);
+    }
+    SECTION("freed")
+    {
+        pm__free(next);
+        auto *other = compiled::make<Root>();
+        REQUIRE(other == next);
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(test::failed_with(EINVAL, {"new root", "freed"}));
+        REQUIRE_OK(pm_setroot(c.get(), r, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(pm_getroot(c.get()) == r);
+        pm__free(other);
+    }
+}
+
+TEST_CASE_METHOD(Fixture, "a root that is set beside a commit stays for the next")
+{
+    commit();
+    Root *next = compiled::make<Root>();
+    for (int i = 0; i < 300; i++) // what moves needs some calls of realloc(3)
+        push(r, 0, nullptr);
+    std::jthread other;
+    int result = -1, calls = 0;
+    during_realloc = [&] {
+        if (++calls != 4) // the commit has looked at the root
+            return;
+        other = std::jthread([&] { result = pm_setroot(c.get(), next, 0); });
+        usleep(20000); // it would be done by now
+    };
+    REQUIRE_OK(pm_commit(c.get()));
+    during_realloc = nullptr;
+    REQUIRE(other.joinable());
+    other.join();
+    REQUIRE(result == 0);
+    REQUIRE(pm_getroot(c.get()) == next);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_contains(c.get(), pm_getroot(c.get())));
+    REQUIRE(pm_getroot(c.get()) != r);
+}
+
+TEST_CASE_METHOD(Fixture, "a remembered word that leads to freed memory is data, as any other")
+{
+    Node *target = make(9, 0, nullptr), *leads = make(8, 0, target);
+    put(leads->inside, nullptr);
+    push(r, 0, nullptr);
+    commit(); // has looked at the heap
+    REQUIRE(*kinds_of(&leads->other) & KIND_REMEMBERED);
+    pm__free(target);
+    put(r->first->other, leads);
+    commit_without_check();
+    REQUIRE(pm_contains(c.get(), r->first->other));
+    REQUIRE(leads_nowhere(r->first->other->other, target));
+    REQUIRE(test::stats(c.get()).pointers_freed == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "containers whose objects move at the same time")
+{
+    constexpr int ROUNDS = 300, LEADING = 50;
+    test::Container d = test::open(directory / "d.pm", how());
+    pm_container *const containers[] = {c.get(), d.get()};
+    Root *roots[] = {r, root(d.get())};
+    REQUIRE_OK(pm_commit(d.get()));
+    REQUIRE_OK(pm_commit(c.get()));
+    for (int i = 0; i < 2; i++)
+        roots[i] = root(containers[i]);
+    Holder *leading[2][LEADING];
+    for (auto &holders : leading)
+        for (Holder *&h : holders)
+            h = compiled::make<Holder>();
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 2; i++)
+            for (Holder *h : leading[i])
+                put(h->node, push(roots[i], 0, nullptr));
+        int failures = 0;
+        std::thread other([&] { failures += pm_commit(containers[1]) != 0; });
+        const int result = pm_commit(containers[0]);
+        other.join();
+        REQUIRE(result == 0);
+        REQUIRE(failures == 0);
+        for (int i = 0; i < 2; i++) {
+            roots[i] = root(containers[i]);
+            Node *n = roots[i]->first;
+            for (int k = LEADING; k-- > 0; n = n->next)
+                REQUIRE(leading[i][k]->node == n);
+        }
+    }
+    for (auto &holders : leading)
+        for (Holder *h : holders)
+            pm__free(h);
 }

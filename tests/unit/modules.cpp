@@ -815,6 +815,17 @@ TEST_CASE_METHOD(Fixture, "a declared pointer that cannot live fails the commit"
         REQUIRE(pm_commit(c.get()) == -1);
         REQUIRE_OK(pm_rollback(c.get()));
         REQUIRE(p[2] == nullptr);
+        p[1] = foreign; // a word that is declared later
+        REQUIRE_OK(pm_commit(c.get()));
+        auto *other = static_cast<uint64_t *>(pm_calloc(c.get(), 1, 10000));
+        REQUIRE(other);
+        for (uint64_t i = 0; i < 40; i++) { // until the page of the word is closed
+            other[1000] = i;
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        REQUIRE_OK(pm_mark_pointer(p + 1));
+        REQUIRE(pm_commit(c.get()) == -1);
+        REQUIRE(test::failed_with(EINVAL, {"in byte 8 of the object of 32 bytes", "build-id"}));
     }
     delete heap;
 }
