@@ -85,7 +85,7 @@ static void audit_page(struct txn *t, uint32_t page)
             !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
             continue;
         escaped(t, line * PM_LINE);
-        (void)t->engine->open_marked(t, page); /* it is open: this takes no memory, and track_mark() no lock */
+        (void)t->engine->open_marked(t, page); /* it is open, so track_mark() takes no lock now */
         track_mark(t, line, MARK_WHENEVER);
         track_mark_foreign(t, line * PM_LINE, PM_LINE);
     }

@@ -129,7 +129,8 @@ TEST_CASE_METHOD(Fixture, "a commit that failed is not there, though all of its 
 TEST_CASE_METHOD(Fixture, "recovery writes again what only the cache may have")
 {
     const bool is_new = GENERATE(false, true);
-    const uint64_t failing = GENERATE(as<uint64_t>(), 1, 2, 3); // the first may be that of a longer file
+    const uint64_t failing =
+        GENERATE(as<uint64_t>(), 1, 2, 3); // the first may be that of a longer file
     page_word(c.get(), 0) = 1;
     page_word(c.get(), 1) = 1;
     REQUIRE_OK(pm_commit(c.get()));
@@ -140,8 +141,8 @@ TEST_CASE_METHOD(Fixture, "recovery writes again what only the cache may have")
         char *object = static_cast<char *>(pm_malloc(c.get(), 16 * PAGE));
         REQUIRE(object);
         memset(object, 7, 16 * PAGE);
-        (&page_word(c.get(), 0))[1] = reinterpret_cast<uint64_t>(object) -
-                                      reinterpret_cast<uint64_t>(pm_getroot(c.get()));
+        (&page_word(c.get(), 0))[1] =
+            reinterpret_cast<uint64_t>(object) - reinterpret_cast<uint64_t>(pm_getroot(c.get()));
     }
     page_word(c.get(), 0) = 2;
     page_word(c.get(), 1) = 0;

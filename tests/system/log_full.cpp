@@ -114,18 +114,16 @@ TEST_CASE_METHOD(Fixture, "a commit that finds the disk full can be tried again"
 
 TEST_CASE_METHOD(Fixture, "small commits go on on a full disk", "[disk]")
 {
-    for (uint64_t value = 1; value < 3; value++) { // all lines twice, so that chunks are dead
-        store(c.get(), value);
-        REQUIRE_OK(pm_commit(c.get()));
-    }
+    store(c.get(), 1); // all lines, so that no chunk is dead
+    REQUIRE_OK(pm_commit(c.get()));
     disk.fill();
     for (uint64_t i = 0; i < 5000; i++) {
         page_word(c.get(), 0) = i;
         REQUIRE_OK(pm_commit(c.get()));
     }
-    page_word(c.get(), 0) = 2;
+    page_word(c.get(), 0) = 1;
     REQUIRE_OK(pm_commit(c.get()));
-    reopens_with(2);
+    reopens_with(1);
 }
 
 TEST_CASE_METHOD(Fixture, "a reservation finds the disk full, and the commit after it has room",

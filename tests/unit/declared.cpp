@@ -1,7 +1,7 @@
 // Words that a program has declared to be pointers stay declared, whatever they hold and wherever their object
 // moves: the next program may store a pointer there, and tell nobody.
-#include "common/fixture.hpp"
 #include "common/compiled.hpp"
+#include "common/fixture.hpp"
 
 #include <vector>
 
@@ -13,7 +13,8 @@ constexpr uint64_t WORDS = 8, NUMBER = 17;
 struct Fixture {
     test::Directory directory;
     test::Container c;
-    void **words = nullptr; // all declared; the odd ones hold numbers, the even ones lead to the object
+    void **words =
+        nullptr; // all declared; the odd ones hold numbers, the even ones lead to the object
 
     explicit Fixture(pm_engine engine = GENERATE(PM_ENGINE_REDO, PM_ENGINE_LOG))
     {
@@ -91,7 +92,10 @@ TEST_CASE_METHOD(Fixture, "a number that compiled code stores as data undeclares
 {
     compiled::put(*reinterpret_cast<uint64_t *>(words + 1), 100);
     SECTION("where it is") {}
-    SECTION("and in pm_realloc()") { words = static_cast<void **>(pm_realloc(words, 5000)); }
+    SECTION("and in pm_realloc()")
+    {
+        words = static_cast<void **>(pm_realloc(words, 5000));
+    }
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(pm_next_pointer(words + 1, words + 2) == nullptr);
 }

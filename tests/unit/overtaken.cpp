@@ -81,7 +81,8 @@ TEST_CASE_METHOD(Fixture, "a pointer into a module, stored during a commit, find
     REQUIRE(at > 2);
 }
 
-TEST_CASE_METHOD(Fixture, "a pointer that leads out, stored during a commit, fails this commit or the next")
+TEST_CASE_METHOD(Fixture,
+                 "a pointer that leads out, stored during a commit, fails this commit or the next")
 {
     auto *heap = new int;
     int result = 0, at = 1;

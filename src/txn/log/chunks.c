@@ -47,6 +47,7 @@ void log_tables_close(struct txn *t)
     free(k->stage);
     vector_free(&k->plan);
     vector_free(&k->pieces);
+    vector_free(&k->cleaned);
     free(k->moved);
     vector_free(&k->stale);
     free(k);
@@ -75,6 +76,8 @@ void log_chunk_emptied(struct txn *t, uint32_t chunk, uint64_t epoch)
     k->chunks[chunk].emptied = epoch;
     if (chunk != k->current)
         push(&k->emptied, chunk);
+    if (chunk == k->victim) /* it will be filled anew */
+        k->victim = 0;
 }
 
 int log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes)
@@ -171,19 +174,28 @@ int log_make_room(struct txn *t, uint64_t lines)
 {
     uint64_t in_chunk = chunk_lines(t) - 1 - 2 * divide_up(chunk_lines(t), LOG_PART_LINES);
     uint64_t chunks = 1 + divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
-    uint32_t free = log_engine_of(t)->free.count;
+    struct log_engine *k = log_engine_of(t);
+    chunks += LOG_RESERVE;
     if (chunks > LOG_FILE_MAX / t->c->chunk_size)
         return -EFBIG;
-    return chunks > free ? grow(t, chunks - free) : 0;
+    while (chunks > k->free.count && log_clean_for_reserve(t) == 0 && log_reclaim(t) == 0)
+        ;
+    int error = chunks > k->free.count ? grow(t, chunks - k->free.count) : 0;
+    if (error == 0)
+        k->reserved = t->epoch;
+    return error;
 }
 
 int log_take_chunk(struct txn *t, uint32_t *chunk)
 {
     struct log_engine *k = log_engine_of(t);
-    int error = k->free.count > 0 ? 0 : grow(t, 1);
-    if (error == 0)
-        *chunk = k->free.items[--k->free.count];
-    return error;
+    uint32_t needed = k->uses_reserve ? 1 : 1 + LOG_RESERVE;
+    int error = k->free.count >= needed ? 0 : grow(t, needed - k->free.count);
+    if (error != 0)
+        return error;
+    *chunk = k->free.items[--k->free.count];
+    k->taken++;
+    return 0;
 }
 
 void log_untake_chunk(struct txn *t, uint32_t chunk)

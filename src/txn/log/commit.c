@@ -2,7 +2,7 @@
  * Commit of the log engine. Each step that can fail comes before the first change.
  *
  *   1  Find what has changed: lines of data, and lines of metadata.
- *   2  Void chunks that nobody needs, and plan the record.
+ *   2  Void chunks that nobody needs, clean others, and plan the record.
  *   3  Write the record.
  *   4  While it is on its way, clear the marks.
  *   5  Fence, on pmem. On a file rounds_wait() does so later, for several commits at once.
@@ -101,6 +101,20 @@ static int cannot_write(struct txn *t, uint64_t lines, int error)
                              lines * PM_LINE);
 }
 
+static bool lacks_room(int error)
+{
+    return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
+
+/* Plan the record. If the disk is full, make room first. */
+static int plan(struct txn *t, struct record_runs *runs)
+{
+    int error = log_plan(t, runs);
+    while (lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0))
+        error = log_plan(t, runs);
+    return error;
+}
+
 int log_commit(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
@@ -116,10 +130,10 @@ int log_commit(struct txn *t)
     struct record_runs runs = {ch->runs, ch->run_count, data_count, ch->lines, t->c->shadow};
     w.sums = sums_after(t, w.words, w.counts.words);
     int error = log_void_chunks(t);
-    if (error == 0)
-        error = log_plan(t, &runs);
-    if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
-        error = log_reclaim(t) == 0 ? log_plan(t, &runs) : error;
+    if (error == 0) {
+        log_clean(t, ch->lines);
+        error = plan(t, &runs);
+    }
     if (error == 0)
         error = log_write(t, &runs, w.sums, t->c->pointers_base);
     if (error != 0)

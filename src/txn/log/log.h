@@ -40,6 +40,9 @@ struct chunk {
     uint32_t end;     /* lines in use, the header included; 0: it is void */
 };
 
+/* Free chunks that only the cleaner takes, and that are there when the disk is full. */
+#define LOG_RESERVE 1u
+
 /* Numbers of chunks. */
 struct chunk_list {
     uint32_t *items;
@@ -70,6 +73,16 @@ struct log_engine {
     uint32_t known;            /* chunks of the file that have been seen */
     uint32_t chunk_shift;      /* log2 of the lines of a chunk */
     uint32_t generation;
+    uint64_t lines_live;  /* lines that have a piece */
+    uint64_t taken;       /* chunks taken ever */
+    uint64_t reserved;    /* the epoch for which log_make_room() was called last */
+    bool uses_reserve;    /* the cleaner may take the last free chunks */
+    /* The cleaner: its victim, or 0, and the line there where it goes on; when it last looked for one. A part
+     * that is damaged ends its work. */
+    uint32_t victim, victim_at;
+    uint64_t searched;
+    bool cannot_clean;
+    struct vector cleaned; /* lines to be logged again: redo_run() values */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
@@ -164,8 +177,24 @@ int log_erase_stale(struct txn *t);
 /* The record counts: count its lines where they are now, and no more where they were. */
 void log_install(struct txn *t);
 
+/* Lines of a valid part at `place`, with `room` lines left in its chunk; 0: there is none. */
+uint64_t log_part_lines(const struct txn *t, uint32_t place, uint64_t room);
+
 /* Checksum of a part that stands at `place`. */
 uint64_t log_part_sum(const struct container *c, const struct log_part *part, uint64_t place);
+
+/* ---- clean.c --------------------------------------------------------------------------------- */
+
+/* Before a commit logs so many lines: log live lines of a victim again, if that is due. If it fails, nothing is
+ * lost. */
+void log_clean(struct txn *t, uint64_t lines);
+
+/* There is no room: empty a whole chunk, for log_reclaim() to make free. -ENOSPC: none would leave more room;
+ * -errno */
+int log_clean_chunk(struct txn *t);
+
+/* The same, unless little of what is in use is dead. */
+int log_clean_for_reserve(struct txn *t);
 
 /* ---- commit.c, recovery.c -------------------------------------------------------------------- */
 

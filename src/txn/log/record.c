@@ -196,8 +196,10 @@ void log_install(struct txn *t)
         if (before != 0 && before != k->current && k->chunks[before].live == 0)
             k->emptied.items[k->emptied.count++] = before;
         chunk->live += part->lines;
-        for (uint32_t n = 0; n < part->lines; n++, moved++)
+        for (uint32_t n = 0; n < part->lines; n++, moved++) {
+            k->lines_live += moved->from == 0;
             log_leave_place(t, moved->from, t->epoch);
+        }
     }
     if (k->moved_room > MOVED_KEPT) {
         free(k->moved);

@@ -67,8 +67,7 @@ static bool runs_are_valid(const struct container *c, const struct log_part *par
     return lines == part->lines;
 }
 
-/* Lines of a valid part at `place`, in a chunk with `room` lines left; 0: there is none. */
-static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
+uint64_t log_part_lines(const struct txn *t, uint32_t place, uint64_t room)
 {
     const struct log_part *part = (const struct log_part *)at_place(t, place);
     if (room < 2 || part->lines > LOG_PART_LINES || part->runs == 0)
@@ -93,7 +92,7 @@ static void look_behind(struct log_reader *r, uint32_t first, uint32_t at, uint3
 {
     for (uint32_t lines = chunk_lines(r->t); at < lines; at++) {
         const struct log_part *part = (const struct log_part *)at_place(r->t, first + at);
-        if (part->generation == generation && part_lines(r->t, first + at, lines - at) > 0)
+        if (part->generation == generation && log_part_lines(r->t, first + at, lines - at) > 0)
             r->certain = max_u64(r->certain, part->fenced);
     }
 }
@@ -110,7 +109,7 @@ static int walk(struct log_reader *r, uint32_t chunk)
     uint32_t generation = log_chunk_generation(word), number = 0;
     uint64_t epoch = 0, n;
     r->incarnation = (uint32_t)max_u64(r->incarnation, generation);
-    for (; at < lines && (n = part_lines(t, first + at, lines - at)) > 0; at += (uint32_t)n) {
+    for (; at < lines && (n = log_part_lines(t, first + at, lines - at)) > 0; at += (uint32_t)n) {
         const struct log_part *part = (const struct log_part *)at_place(t, first + at);
         bool follows = part->epoch > epoch || (part->epoch == epoch && part->number > number);
         if (!follows || (at >= log_chunk_end(word) && part->generation != generation)) /* L3 */
@@ -210,7 +209,9 @@ static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epo
 {
     struct log_engine *k = log_engine_of(t);
     struct chunk *before = &k->chunks[k->map[line] / chunk_lines(t)];
-    if (k->map[line] != 0 && --before->live == 0)
+    if (k->map[line] == 0)
+        k->lines_live++;
+    else if (--before->live == 0)
         before->emptied = epoch;
     k->map[line] = place;
     k->chunks[place / chunk_lines(t)].live++;

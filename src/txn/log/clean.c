@@ -1,0 +1,179 @@
+/*
+ * The cleaner. Chunks fill up with lines that have newer pieces elsewhere. A chunk of which few lines are live
+ * is a *victim*: its live lines are logged again, and then nobody needs it. A commit does so in a record of its
+ * own, just before the program's. This record has what home has, so it changes nothing. It is an ordinary
+ * commit, with an epoch of its own. So the rules need nothing more (docs/internals/log.md), and both records
+ * share a fence.
+ *
+ * When it runs. If chunks that are free or dead are few, and a quarter or more of the other chunks' lines are
+ * dead, each commit cleans CLEAN_SHARE lines for each line that it logs. A victim is at most three quarters
+ * live, so this frees lines faster than the commits use them. If fewer lines are dead, the file grows. So it
+ * stays below one and a half times the size of its live lines, and no commit waits for a whole chunk.
+ *
+ * On a full disk a commit that lacks room cleans whole chunks, one after the other. For this one chunk is kept
+ * in reserve (chunks.c). pm_reserve() does so before it lets the file grow, and a commit for which it was called
+ * does not clean.
+ *
+ * Victims: the fewest live lines (greedy; Rosenblum and Ousterhout, "The Design and Implementation of a
+ * Log-Structured File System", SOSP 1991, section 3.5, also describe cost and benefit).
+ */
+#include "txn/log/log.h"
+
+#include <errno.h>
+
+/* Lines cleaned for each line that a commit logs; and by any commit at least. */
+#define CLEAN_SHARE 4
+#define CLEAN_MIN   64
+
+static uint64_t idle_chunks(const struct log_engine *k)
+{
+    return k->free.count + k->voided.count + k->emptied.count;
+}
+
+static uint64_t used_chunks(const struct txn *t)
+{
+    return t->c->chunks - 1 - idle_chunks(log_engine_of(t));
+}
+
+/* A quarter or more of what is in use is dead. Headers and runs count as dead too; they are few. */
+static bool is_wasteful(const struct txn *t)
+{
+    return 4 * log_engine_of(t)->lines_live < 3 * used_chunks(t) * chunk_lines(t);
+}
+
+static bool is_due(const struct txn *t)
+{
+    return idle_chunks(log_engine_of(t)) < LOG_RESERVE + 1 + used_chunks(t) / 8 && is_wasteful(t);
+}
+
+/* The chunk with the fewest live lines, at most `most`; 0: none. */
+static uint32_t choose_victim(const struct txn *t, uint32_t most)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < t->c->chunks; i++) {
+        const struct chunk *h = &k->chunks[i];
+        if (i != k->current && h->live > 0 && h->live <= most &&
+            (best == 0 || h->live < k->chunks[best].live))
+            best = i;
+    }
+    return best;
+}
+
+static int add_line(struct log_engine *k, uint64_t line)
+{
+    uint64_t *last =
+        k->cleaned.count > 0 ? (uint64_t *)k->cleaned.items + k->cleaned.count - 1 : NULL;
+    if (last && run_line(*last) + run_count(*last) == line && run_count(*last) < RUN_LINES_MAX) {
+        *last = redo_run(run_line(*last), run_count(*last) + 1);
+        return 0;
+    }
+    uint64_t *run = vector_push(&k->cleaned, sizeof *run);
+    if (!run)
+        return -ENOMEM;
+    *run = redo_run(line, 1);
+    return 0;
+}
+
+/* Gather the live lines of the victim's next part, which is at `place`, in `lines`. -errno */
+static int gather_part(struct txn *t, uint32_t place, uint64_t *lines)
+{
+    struct log_engine *k = log_engine_of(t);
+    const struct log_part *part = (const struct log_part *)at_place(t, place);
+    const uint64_t *run = (const uint64_t *)(part + 1), *end = run + part->runs;
+    int error = 0;
+    for (place += (uint32_t)log_part_head(part->runs); run < end; run++)
+        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && error == 0;
+             n--, line++, place++)
+            if (k->map[line] == place) {
+                error = add_line(k, line);
+                ++*lines;
+            }
+    return error;
+}
+
+/* Gather live lines of the victim, part by part, until there are `most` or more. If a part is damaged, the
+ * victim cannot be cleaned, and nothing is. -errno */
+static int gather(struct txn *t, uint64_t most, uint64_t *lines)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t end = k->chunks[k->victim].end;
+    int error = 0;
+    k->cleaned.count = 0;
+    *lines = 0;
+    while (k->victim_at < end && *lines < most && error == 0) {
+        uint32_t place = place_in(t, k->victim, k->victim_at);
+        uint64_t n = log_part_lines(t, place, end - k->victim_at);
+        error = n > 0 ? gather_part(t, place, lines) : -EBADMSG;
+        k->victim_at += (uint32_t)n;
+    }
+    if (error == -EBADMSG)
+        k->cannot_clean = true;
+    if (error != 0 || k->victim_at >= end)
+        k->victim = 0;
+    return error;
+}
+
+/* Log the gathered lines again, as home has them. `alone`: no record follows that would be fenced with it. */
+static int log_again(struct txn *t, uint64_t lines, bool alone)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct record_runs runs = {k->cleaned.items, k->cleaned.count, 0, lines, t->c->home};
+    bool freed = t->freed == t->epoch;
+    int error = log_plan(t, &runs);
+    if (error == 0)
+        error = log_write(t, &runs, t->sums, t->c->pointers_base);
+    if (error != 0)
+        return error;
+    log_install(t);
+    if (alone)
+        rounds_note(t, k->fenced);
+    count(&t->epoch);
+    if (freed) /* in the transaction that goes on */
+        t->freed = t->epoch;
+    return 0;
+}
+
+/* Lines logged again: of one victim, and `most` or a few more. -errno; -ENOSPC: there is no victim */
+static int64_t clean(struct txn *t, uint32_t most_live, uint64_t most, bool alone)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t lines = 0;
+    if (k->victim == 0 || k->victim == k->current) {
+        k->victim = choose_victim(t, most_live);
+        k->victim_at = 1;
+    }
+    int error = k->victim != 0 && !k->cannot_clean ? gather(t, most, &lines) : -ENOSPC;
+    if (error == 0 && lines > 0)
+        error = log_again(t, lines, alone);
+    return error == 0 ? (int64_t)lines : error;
+}
+
+void log_clean(struct txn *t, uint64_t lines)
+{
+    struct log_engine *k = log_engine_of(t);
+    bool finds_none = k->victim == 0 && k->searched == k->taken;
+    if (k->reserved == t->epoch || finds_none ||
+        !is_due(t)) /* what is reserved is for the program */
+        return;
+    int64_t most = (int64_t)max_u64(CLEAN_MIN, CLEAN_SHARE * lines), n = 1;
+    for (; most > 0 && n > 0; most -= n)
+        n = clean(t, chunk_lines(t) / 4 * 3, (uint64_t)most, false);
+    if (k->victim == 0) /* there may be one when a further chunk is full */
+        k->searched = k->taken;
+}
+
+int log_clean_for_reserve(struct txn *t)
+{
+    return is_wasteful(t) ? log_clean_chunk(t) : -ENOSPC;
+}
+
+int log_clean_chunk(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    k->victim = 0;
+    k->uses_reserve = true;
+    int64_t lines = clean(t, chunk_lines(t) - chunk_lines(t) / 16, UINT64_MAX, true);
+    k->uses_reserve = false;
+    return lines < 0 ? (int)lines : 0;
+}
