@@ -1,18 +1,19 @@
 /*
- * The cleaner. Chunks fill up with lines that have newer pieces elsewhere. A chunk of which few lines are live
- * is a *victim*: its live lines are logged again, and then nobody needs it. A commit does so in a record of its
- * own, just before the program's. This record has what home has, so it changes nothing. It is an ordinary
- * commit, with an epoch of its own. So the rules need nothing more (docs/internals/log.md), and both records
- * share a fence.
+ * The cleaner. Chunks fill up with lines that have newer pieces elsewhere. A chunk of which few lines are
+ * live is a *victim*: its live lines are logged again, and then nobody needs it. A commit does so in a
+ * record of its own, just before the program's. This record has what home has, so it changes nothing. It is
+ * an ordinary commit, with an epoch of its own. So the rules need nothing more (docs/internals/log.md), and
+ * both records share a fence.
  *
- * When it runs. If chunks that are free or dead are few, and a quarter or more of the other chunks' lines are
- * dead, each commit cleans CLEAN_SHARE lines for each line that it logs. A victim is at most three quarters
- * live, so this frees lines faster than the commits use them. If fewer lines are dead, the file grows. So it
- * stays below one and a half times the size of its live lines, and no commit waits for a whole chunk.
+ * When it runs. If chunks that are free or dead are few, and a quarter or more of the other chunks' lines
+ * are dead, each commit cleans CLEAN_SHARE lines for each line that it logs. A victim is at most three
+ * quarters live, so this frees lines faster than the commits use them. If fewer lines are dead, the file
+ * grows. So it stays below one and a half times the size of its live lines, and no commit waits for a whole
+ * chunk.
  *
- * On a full disk a commit that lacks room cleans whole chunks, one after the other. For this one chunk is kept
- * in reserve (chunks.c). pm_reserve() does so before it lets the file grow, and a commit for which it was called
- * does not clean.
+ * On a full disk a commit that lacks room cleans whole chunks, one after the other. For this one chunk is
+ * kept in reserve (chunks.c). pm_reserve() does so before it lets the file grow, and a commit for which it
+ * was called does not clean.
  *
  * Victims: the fewest live lines (greedy; Rosenblum and Ousterhout, "The Design and Implementation of a
  * Log-Structured File System", SOSP 1991, section 3.5, also describe cost and benefit).

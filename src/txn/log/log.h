@@ -185,8 +185,8 @@ uint64_t log_part_sum(const struct container *c, const struct log_part *part, ui
 
 /* ---- clean.c --------------------------------------------------------------------------------- */
 
-/* Before a commit logs so many lines: log live lines of a victim again, if that is due. If it fails, nothing is
- * lost. */
+/* Before a commit logs so many lines: log live lines of a victim again, if that is due. If it fails,
+ * nothing is lost. */
 void log_clean(struct txn *t, uint64_t lines);
 
 /* There is no room: empty a whole chunk, for log_reclaim() to make free. -ENOSPC: none would leave more room;
