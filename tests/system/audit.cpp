@@ -221,14 +221,15 @@ TEST_CASE("the sampled audit finds a habit sooner or later", "[stores]")
 {
     test::Directory directory;
     test::Container c = test::open_with_pages(directory / "c.pm", PAGES, test::small());
+    const bool on_the_last_page = GENERATE(false, true);
     for (uint64_t page = 0; page < PAGES; page++)
         *word(c.get(), page, 0) = 1;
     REQUIRE_OK(pm_commit(c.get()));
     uint64_t commits = 0;
     for (bool found = false; !found; commits++) {
-        REQUIRE(commits < 64 * PAGES * 2);
+        REQUIRE(commits < 64 * PAGES * 4);
         *word(c.get(), commits % PAGES, 0) = commits + 2;
-        foreign_store(word(c.get(), commits % PAGES, 5), commits + 2);
+        foreign_store(word(c.get(), on_the_last_page ? PAGES - 1 : commits % PAGES, 5), commits + 2);
         found = pm_commit(c.get()) != 0;
     }
     REQUIRE(failed_with(EFAULT, {"was not announced"}));

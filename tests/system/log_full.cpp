@@ -139,3 +139,19 @@ TEST_CASE_METHOD(Fixture, "a reservation finds the disk full, and the commit aft
     REQUIRE_OK(pm_commit(c.get()));
     reopens_with(5);
 }
+
+TEST_CASE("a reservation counts the map of the pointers that come", "[disk][stores]")
+{
+    constexpr uint64_t MANY = 1500;
+    test::Disk disk{64 * MiB};
+    pm_options movable = how();
+    movable.flags |= PM_MOVABLE;
+    const test::Container c = test::open_with_pages(disk / "c.pm", MANY, movable);
+    auto **words = static_cast<void **>(pm_getroot(c.get()));
+    REQUIRE_OK(pm_reserve(c.get(), MANY * 4096));
+    disk.fill();
+    for (uint64_t i = 0; i < MANY * 512; i++)
+        words[i] = words + i;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}

@@ -237,3 +237,34 @@ TEST_CASE_METHOD(Fixture, "an fdatasync that fails in opening")
     }
     REQUIRE(at >= 3);
 }
+
+TEST_CASE_METHOD(Fixture, "what an attempt has left is erased before the next record, and durably")
+{
+    uint64_t usual = 0; // syncs of a commit, once the file no longer grows
+    for (uint64_t value = 1; value < 9; value++) {
+        store(c.get(), value);
+        file_medium = {};
+        REQUIRE_OK(pm_commit(c.get()));
+        usual = file_medium.syncs;
+    }
+    store(c.get(), 9);
+    REQUIRE(!commit_failing_at(c.get(), 4, ENOSPC)); // no later write succeeds, so nothing is erased
+    store(c.get(), 10);
+    file_medium = {};
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(file_medium.syncs == usual + 1);
+}
+
+TEST_CASE_METHOD(Fixture, "attempts that fail take no more of the file each time")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < 40; i++) {
+        store(c.get(), 2 + i);
+        REQUIRE(!commit_failing_at(c.get(), 5, ENOSPC));
+        if (i == 3)
+            bytes = test::stats(c.get()).file_bytes;
+    }
+    REQUIRE(test::stats(c.get()).file_bytes == bytes);
+}

@@ -3,6 +3,7 @@
 #include "common/process.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <linux/magic.h>
 #include <sys/vfs.h>
@@ -160,4 +161,35 @@ TEST_CASE("PMEM_IS_PMEM_FORCE=1 says that an ordinary file is persistent memory"
     INFO(ended.errors);
     REQUIRE_FALSE(test::exited(ended.status));
     REQUIRE(ended.errors.find(why) != std::string::npos);
+}
+
+TEST_CASE("fresh pages where home has copies of pages", "[redo]")
+{
+    test::Directory directory(ordinary_directory());
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small(PM_CREATE));
+    constexpr size_t SIZE = 24000, PAGE = 4096;
+    auto content = [](size_t i) { return (char)(10 + i / PAGE); };
+    auto *before = static_cast<char *>(pm_malloc(c.get(), SIZE));
+    auto *keeps_the_segment = static_cast<char *>(pm_malloc(c.get(), SIZE));
+    REQUIRE((before && keeps_the_segment));
+    memset(before, 1, SIZE);
+    memset(keeps_the_segment, 1, SIZE);
+    REQUIRE_OK(pm_commit(c.get()));
+    memset(before, 2, SIZE); // brought home from the log
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(before));
+    REQUIRE_OK(pm_commit(c.get()));
+    auto *p = static_cast<char *>(pm_malloc(c.get(), SIZE));
+    REQUIRE(p == before);
+    for (size_t i = 0; i < SIZE; i++)
+        p[i] = content(i);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    for (size_t i = 0; i < SIZE; i += PAGE)
+        p[i] = 99;
+    REQUIRE_OK(pm_rollback(c.get()));
+    for (size_t i = 0; i < SIZE; i++)
+        if (p[i] != content(i))
+            FAIL("byte " << i);
 }

@@ -3,7 +3,11 @@
 #include "common/compiled.hpp"
 #include "common/fixture.hpp"
 
+#include <cstdio>
+#include <cstring>
 #include <vector>
+
+extern "C" char *pm__fgets(char *, int, FILE *);
 
 namespace
 {
@@ -107,4 +111,35 @@ TEST_CASE_METHOD(Fixture, "a number in a word that nobody declared stays undecla
     compiled::put(words[1], number(100));
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(pm_next_pointer(words + 1, words + 2) == nullptr);
+}
+
+TEST_CASE_METHOD(Fixture, "data over a large object, its first and last words too")
+{
+    const size_t beyond = GENERATE(8, 7232, 32760, 32768, 40000), skip = GENERATE(0, 8, 32760);
+    const size_t count = ((1 << 20) + 32768 + beyond) / sizeof(void *);
+    auto **p = static_cast<void **>(pm_malloc(c.get(), count * sizeof(void *) + skip));
+    REQUIRE(p);
+    p += skip / sizeof *p;
+    for (size_t i : {size_t{0}, size_t{1}, count / 2, count - 2, count - 1})
+        compiled::put(p[i], words);
+    pm__mark_data(p, count * sizeof *p);
+    for (size_t i = 0; i < count; i++) // numbers, as compiled code says
+        p[i] = words;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(p, p + count) == nullptr);
+}
+
+TEST_CASE_METHOD(Fixture, "a line with a null character that fills the room of fgets(3)")
+{
+    constexpr size_t ROOM = 64;
+    auto **p = static_cast<void **>(pm_calloc(c.get(), ROOM, 1));
+    compiled::put(p[3], words);
+    char text[ROOM] = "abc";
+    memcpy(text + 3 * sizeof *p, &words, sizeof words);
+    FILE *file = fmemopen(text, ROOM, "r");
+    REQUIRE(pm__fgets(reinterpret_cast<char *>(p), ROOM, file));
+    fclose(file);
+    REQUIRE(p[3] == words);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(p, p + ROOM / sizeof *p) == nullptr);
 }

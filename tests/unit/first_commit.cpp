@@ -1,14 +1,22 @@
 // A first commit that is torn before its record: nothing was committed, but images for the epoch
-// after it were written ahead. They must never count. Linked with --wrap=log_write_record.
+// after it were written ahead. They must never count. And with concurrent stores a store to a page that is
+// fresh in a commit waits for it. Linked with --wrap for log_write_record() and sums_after().
 #include "common/process.hpp"
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace
 {
 
 bool die_at_record;
+
+enum { WAITING, COMMITTING, STORED };
+std::atomic<int> stage{WAITING}; // of a thread that stores in the middle of a commit
+bool in_commit, stored_in_commit;
 
 constexpr unsigned OBJECTS = 100, BYTES = 4096;
 
@@ -35,6 +43,18 @@ void fill(pm_container *c, char letter, unsigned count)
 } // namespace
 
 extern "C" {
+
+uint64_t __real_sums_after(const void *t, const void *words, uint64_t count);
+
+uint64_t __wrap_sums_after(const void *t, const void *words, uint64_t count)
+{
+    if (std::exchange(in_commit, false)) {
+        stage = COMMITTING;
+        usleep(100000);
+        stored_in_commit = stage == STORED;
+    }
+    return __real_sums_after(t, words, count);
+}
 
 struct log;
 void __real_log_write_record(struct log *log, unsigned half, const void *record, uint64_t bytes);
@@ -85,4 +105,28 @@ TEST_CASE("images that a torn first commit wrote ahead never count")
             changed += object[i] != 'B';
     REQUIRE(found == OBJECTS / 2 * BYTES);
     REQUIRE(changed == 0);
+}
+
+TEST_CASE("with concurrent stores a store to a fresh page waits for the commit")
+{
+    test::Directory directory;
+    pm_options how = test::small(PM_CREATE);
+    how.concurrent_stores = true;
+    const test::Container c = test::open(directory / "c.pm", how);
+    auto *page = static_cast<volatile char *>(pm_malloc(c.get(), 20000));
+    REQUIRE(page);
+    *page = 'a';
+    REQUIRE_OK(pm_setroot(c.get(), const_cast<char *>(page), 0));
+    std::thread storing([page] {
+        while (stage == WAITING)
+            usleep(100);
+        *page = 'z';
+        stage = STORED;
+    });
+    in_commit = true;
+    const int result = pm_commit(c.get());
+    storing.join();
+    REQUIRE(result == 0);
+    REQUIRE_FALSE(in_commit);
+    REQUIRE_FALSE(stored_in_commit);
 }

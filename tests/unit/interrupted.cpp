@@ -416,3 +416,36 @@ TEST_CASE("a move to other addresses interrupted at each step")
     interrupt_everywhere(
         directory, path, 1, [&](pm_container *c) { linked::require(c, 100); }, original);
 }
+
+// arguments: path, step
+CHILD_PROCESS(vouches_for_nothing)
+{
+    fatal_step = std::stoi(arguments[1]);
+    watching = true;
+    pm_options how = test::options();
+    pm_container *c = pm_open(arguments[0].c_str(), &how);
+    watching = false;
+    CHILD_REQUIRE(c);
+    _exit(0);
+}
+
+TEST_CASE("a kill at each step of the first opening that vouches for nothing")
+{
+    bool died = true;
+    for (int at = 1; died; at++) {
+        test::Directory directory;
+        const std::string path = directory / "c.pm";
+        {
+            test::Container c =
+                test::open_with_pages(path, 2, test::small(PM_CREATE | PM_MOVABLE));
+            page_word(c.get(), 1) = 7;
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        const test::Ended ended = test::run("vouches_for_nothing", {path, std::to_string(at)});
+        INFO("step " << at << ": " << ended.errors);
+        died = test::exited(ended.status, 42);
+        REQUIRE((died || test::exited(ended.status, 0)));
+        const test::Container c = test::open(path, test::options());
+        REQUIRE(page_word(c.get(), 1) == 7);
+    }
+}
