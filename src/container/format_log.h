@@ -55,10 +55,11 @@ static_assert(LOG_END_BITS + 32 == SEAL_BITS, "a word is full");
 /*
  * A part of a commit record, in lines:
  *
- *   header | runs of lines, 8 bytes each (redo_run() values) | contents of those lines
+ *   header, with the first runs of lines | further runs, 8 bytes each | contents of those lines
  *
  * A part lies in one chunk. Parts of one record have ascending numbers; the last one says that it is. In a
- * chunk parts have ascending epochs, and ascending numbers of an epoch.
+ * chunk parts have ascending epochs, and ascending numbers of an epoch. Metadata has no sums of its own, as
+ * it has in other containers: its lines are in the map as all others are.
  */
 struct log_part {
     uint64_t
@@ -66,25 +67,32 @@ struct log_part {
     uint64_t epoch;
     uint64_t fenced; /* when the record was written, everything up to this epoch was durable (L2) */
     uint64_t map;    /* log_map_term() of all lines after this commit, added up */
-    uint64_t sums;   /* sums_word() after this commit */
     uint32_t generation; /* of its writer (L4) */
     uint32_t base;       /* log_base() of the address that the pointers mean after this commit */
-    uint32_t number;
-    uint16_t is_last;
-    uint16_t runs;
-    uint64_t lines;
+    uint32_t number;     /* LOG_LAST in the last part of a record */
+    uint16_t runs, lines;
+    uint64_t run[2]; /* redo_run() values; those that do not fit are behind, and the last line is filled up
+                        with zeros */
 };
+
+#define LOG_LAST (UINT32_C(1) << 31)
 
 /* A part is at most this long, header included. */
 #define LOG_PART_LINES 1024u
 
 static_assert(sizeof(struct log_part) == PM_LINE, "format");
 static_assert(sizeof(struct log_chunk) == PM_LINE, "format");
+static_assert(LOG_PART_LINES <= UINT16_MAX, "format");
 
 /* Lines before the contents. */
 static inline uint64_t log_part_head(uint64_t runs)
 {
-    return 1 + divide_up(runs * sizeof(uint64_t), PM_LINE);
+    return divide_up(offsetof(struct log_part, run) + runs * sizeof(uint64_t), PM_LINE);
+}
+
+static inline uint32_t log_part_number(const struct log_part *part)
+{
+    return part->number & ~LOG_LAST;
 }
 
 /*

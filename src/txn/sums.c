@@ -93,10 +93,11 @@ static int compare(const struct txn *t, struct sums found, const char *of)
                        of);
 }
 
-/* A file of an older format has none until it is opened for writing. */
+/* A file of an older format has none until it is opened for writing. In a log container the map's sum covers
+ * metadata too. */
 static bool has_sums(const struct txn *t)
 {
-    return t->c->header.version >= FORMAT_VERSION;
+    return t->c->header.version == FORMAT_VERSION;
 }
 
 int sums_check_fixed(const struct txn *t)

@@ -16,8 +16,9 @@ struct sums sums_after(const struct txn *t, const struct record_word *words, uin
 struct sums sums_of_home(const struct txn *t);
 
 /* Compare home with `t->sums`. sums_check_fixed() compares root, modules and segment table;
- * sums_check_rest() compares bitmaps and pointer map. The caller holds the allocator's lock, or nobody
- * else uses the container. A file of an older format has no sums, and passes. -1 with a message. */
+ * sums_check_rest() compares bitmaps and pointer map. The caller holds the allocator's lock, or nobody else
+ * uses the container. A file of an older format has no sums, and passes, as a log container does. -1 with a
+ * message. */
 int sums_check_fixed(const struct txn *t);
 int sums_check_rest(const struct txn *t);
 

@@ -2,7 +2,6 @@
 
 extern "C" {
 #include "base/checksum.h"
-#include "container/sums.h"
 }
 
 #include <algorithm>
@@ -43,26 +42,26 @@ std::vector<LogPart> LogFile::parts() const
         const uint64_t word = chunk_word(chunk), end = (chunk + 1) * chunk_size_;
         uint64_t epoch = 0, number = 0;
         for (uint64_t offset = chunk * chunk_size_ + PM_LINE;
-             word != 0 && offset + 2 * PM_LINE < end;) {
+             word != 0 && offset + 2 * PM_LINE <= end;) {
             LogPart part = {offset, at<log_part>(bytes, offset), {}};
             const bool certain = offset / PM_LINE % (chunk_size_ / PM_LINE) < log_chunk_end(word);
             if (part.head.runs == 0 || part.head.lines > LOG_PART_LINES || part.end() > end ||
                 part.head.checksum != sum_of(offset) || part.head.epoch < epoch ||
-                (part.head.epoch == epoch && part.head.number <= number) ||
+                (part.head.epoch == epoch && log_part_number(&part.head) <= number) ||
                 (!certain && part.head.generation != log_chunk_generation(word)))
                 break;
             epoch = part.head.epoch;
-            number = part.head.number;
+            number = log_part_number(&part.head);
             for (uint64_t i = 0; i < part.head.runs; i++)
                 part.runs.push_back(
-                    at<uint64_t>(bytes, offset + sizeof(log_part) + i * sizeof(uint64_t)));
+                    at<uint64_t>(bytes, offset + offsetof(log_part, run) + i * sizeof(uint64_t)));
             found.push_back(part);
             offset = part.end();
         }
     }
     std::sort(found.begin(), found.end(), [](const LogPart &a, const LogPart &b) {
         return a.head.epoch != b.head.epoch ? a.head.epoch < b.head.epoch
-                                            : a.head.number < b.head.number;
+                                            : log_part_number(&a.head) < log_part_number(&b.head);
     });
     return found;
 }
@@ -125,17 +124,17 @@ uint64_t LogFile::append(const std::vector<uint64_t> &runs, char fill)
     const uint64_t offset = last.end();
     log_part head = last.head;
     head.fenced = head.epoch++;
-    head.number = 0;
-    head.is_last = 1;
+    head.number = LOG_LAST;
+    head.run[0] = head.run[1] = 0;
     head.runs = (uint16_t)runs.size();
     head.lines = 0;
     for (uint64_t run : runs)
-        head.lines += run_count(run);
+        head.lines = (uint16_t)(head.lines + run_count(run));
     const uint64_t table = log_part_head(head.runs) * PM_LINE;
     bytes.replace(offset, table, table, 0);
     put(bytes, offset, head);
     for (size_t i = 0; i < runs.size(); i++)
-        put(bytes, offset + sizeof head + i * sizeof(uint64_t), runs[i]);
+        put(bytes, offset + offsetof(log_part, run) + i * sizeof(uint64_t), runs[i]);
     bytes.replace(offset + table, head.lines * PM_LINE, head.lines * PM_LINE, fill);
     seal_part(offset);
     seal_newest();
@@ -147,21 +146,10 @@ void LogFile::forge_word(uint64_t offset, uint64_t word)
     const uint64_t piece = piece_of(offset / PM_LINE), where = piece + offset % PM_LINE;
     if (piece == 0)
         throw std::runtime_error("this word is in no record");
-    const auto header = at<format_header>(bytes, FORMAT_HEADER_A);
-    const bool is_table = offset >= FORMAT_TABLE;
-    auto term = is_table ? sums_table_term : sums_term;
-    const uint32_t change =
-        term(seed_, offset, word) - term(seed_, offset, at<uint64_t>(bytes, where));
-    const uint64_t newest_at = newest().back().offset;
-    struct sums sums = sums_of_word(at<uint64_t>(bytes, newest_at + offsetof(log_part, sums)));
-    (offset < header.meta_segments * header.segment_size ? sums.fixed : sums.rest) += change;
-    const std::vector<LogPart> all = parts(), last = newest();
+    const std::vector<LogPart> all = parts();
     put(bytes, where, word);
-    for (const LogPart &part : last)
-        put(bytes, part.offset + offsetof(log_part, sums), sums_word(sums));
     for (const LogPart &part : all)
-        if ((where >= part.offset && where < part.end()) ||
-            part.head.epoch == last.back().head.epoch)
+        if (where >= part.offset && where < part.end())
             seal_part(part.offset);
 }
 

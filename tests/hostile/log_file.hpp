@@ -54,9 +54,9 @@ class LogFile
     // Make map sum and checksum of all parts of the newest record right.
     void seal_newest();
     // Append a record of one part to the chunk of the newest record: these lines, all of bytes `fill`. Its
-    // number, sums and base are those of the newest record; its offset is returned.
+    // base is that of the newest record; its offset is returned.
     uint64_t append(const std::vector<uint64_t> &runs, char fill);
-    // Change a word of the last commit that is journaled, and all sums with it.
+    // Change a word of the last commit that is journaled.
     void forge_word(uint64_t offset, uint64_t word);
 
   private:

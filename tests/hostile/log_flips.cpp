@@ -354,7 +354,7 @@ TEST_CASE("a bit of a part is flipped")
             damage.flip(part.contents(), part.end() - part.contents(), part.head.lines * 8 - 1);
     }
     std::cout << "heads of parts: " << heads << "; contents: " << contents << "\n";
-    REQUIRE(heads.tried >= damage.parts().size() * 2 * PM_LINE);
+    REQUIRE(heads.tried >= damage.parts().size() * PM_LINE);
     REQUIRE(contents.tried >= damage.parts().size() * 8);
     REQUIRE((heads.torn > 0) == (ending == Ending::UNFENCED));
     REQUIRE(heads.refused + heads.torn > heads.tried / 2);

@@ -1,9 +1,9 @@
 /*
  * The cleaner. Chunks fill up with lines that have newer pieces elsewhere. A chunk of which few lines are
  * live is a *victim*: its live lines are logged again, and then nobody needs it. A commit does so in a
- * record of its own, just before the program's. This record has what home has, so it changes nothing. It is
- * an ordinary commit, with an epoch of its own. So the rules need nothing more (docs/internals/log.md), and
- * both records share a fence.
+ * record of its own, just before the program's. This record has what the victim has, so it changes nothing.
+ * It is an ordinary commit, with an epoch of its own. So the rules need nothing more
+ * (docs/internals/log.md), and both records share a fence.
  *
  * When it runs. If chunks that are free or dead are few, and a quarter or more of the other chunks' lines
  * are dead, each commit cleans CLEAN_SHARE lines for each line that it logs. A victim is at most three
@@ -21,6 +21,7 @@
 #include "txn/log/log.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Lines cleaned for each line that a commit logs; and by any commit at least. */
 #define CLEAN_SHARE 4
@@ -61,8 +62,14 @@ static uint32_t choose_victim(const struct txn *t, uint32_t most)
     return best;
 }
 
-static int add_line(struct log_engine *k, uint64_t line)
+/* Note a live line, whose piece is at `place`. Home cannot say what is there: it may have been cut off. */
+static int add_line(struct txn *t, uint64_t line, uint32_t place)
 {
+    struct log_engine *k = log_engine_of(t);
+    char *contents = vector_push(&k->cleaned_lines, PM_LINE);
+    if (!contents)
+        return -ENOMEM;
+    memcpy(contents, at_place(t, place), PM_LINE);
     uint64_t *last =
         k->cleaned.count > 0 ? (uint64_t *)k->cleaned.items + k->cleaned.count - 1 : NULL;
     if (last && run_line(*last) + run_count(*last) == line && run_count(*last) < RUN_LINES_MAX) {
@@ -81,13 +88,13 @@ static int gather_part(struct txn *t, uint32_t place, uint64_t *lines)
 {
     struct log_engine *k = log_engine_of(t);
     const struct log_part *part = (const struct log_part *)at_place(t, place);
-    const uint64_t *run = (const uint64_t *)(part + 1), *end = run + part->runs;
+    const uint64_t *run = part->run, *end = run + part->runs;
     int error = 0;
     for (place += (uint32_t)log_part_head(part->runs); run < end; run++)
         for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && error == 0;
              n--, line++, place++)
             if (k->map[line] == place) {
-                error = add_line(k, line);
+                error = add_line(t, line, place);
                 ++*lines;
             }
     return error;
@@ -100,7 +107,7 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
     struct log_engine *k = log_engine_of(t);
     uint32_t end = k->chunks[k->victim].end;
     int error = 0;
-    k->cleaned.count = 0;
+    k->cleaned.count = k->cleaned_lines.count = 0;
     *lines = 0;
     while (k->victim_at < end && *lines < most && error == 0) {
         uint32_t place = place_in(t, k->victim, k->victim_at);
@@ -115,15 +122,16 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
     return error;
 }
 
-/* Log the gathered lines again, as home has them. `alone`: no record follows that would be fenced with it. */
+/* Log the gathered lines again. `alone`: no record follows that would be fenced with it. */
 static int log_again(struct txn *t, uint64_t lines, bool alone)
 {
     struct log_engine *k = log_engine_of(t);
-    struct record_runs runs = {k->cleaned.items, k->cleaned.count, 0, lines, t->c->home};
+    struct record_runs runs = {k->cleaned.items, k->cleaned.count, 0, lines, NULL,
+                               k->cleaned_lines.items};
     bool freed = t->freed == t->epoch;
     int error = log_plan(t, &runs);
     if (error == 0)
-        error = log_write(t, &runs, t->sums, t->c->pointers_base);
+        error = log_write(t, &runs, t->c->pointers_base);
     if (error != 0)
         return error;
     log_install(t);

@@ -11,7 +11,6 @@
 #include "txn/log/log.h"
 
 #include "base/error.h"
-#include "txn/sums.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -81,7 +80,6 @@ static void finish(struct txn *t, const struct commit_words *w, const struct rec
 {
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    t->sums = w->sums;
     for (uint64_t i = 0; i < r->data_count; i++)
         if (t->translation)
             carry_translated(t, r->runs[i]);
@@ -127,15 +125,14 @@ int log_commit(struct txn *t)
         view_end_unchanged(t);
         return 0;
     }
-    struct record_runs runs = {ch->runs, ch->run_count, data_count, ch->lines, t->c->shadow};
-    w.sums = sums_after(t, w.words, w.counts.words);
+    struct record_runs runs = {ch->runs, ch->run_count, data_count, ch->lines, t->c->shadow, NULL};
     int error = log_void_chunks(t);
     if (error == 0) {
         log_clean(t, ch->lines);
         error = plan(t, &runs);
     }
     if (error == 0)
-        error = log_write(t, &runs, w.sums, t->c->pointers_base);
+        error = log_write(t, &runs, t->c->pointers_base);
     if (error != 0)
         return cannot_write(t, ch->lines, error);
     view_leave(t);
@@ -147,12 +144,12 @@ int log_commit(struct txn *t)
 int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base)
 {
     uint64_t root = redo_run(t->root.offset / PM_LINE, 1); /* a record has at least one line */
-    struct record_runs record = {count > 0 ? runs : &root, max_u64(count, 1), 0, 0, t->c->home};
+    struct record_runs record = {count > 0 ? runs : &root, max_u64(count, 1), 0, 0, t->c->home, NULL};
     for (uint64_t i = 0; i < record.count; i++)
         record.lines += run_count(record.runs[i]);
     int error = log_plan(t, &record);
     if (error == 0)
-        error = log_write(t, &record, t->sums, base);
+        error = log_write(t, &record, base);
     if (error == 0)
         error = medium_fence(&t->c->medium);
     if (error != 0)

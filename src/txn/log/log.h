@@ -52,7 +52,7 @@ struct chunk_list {
 /* A part of the next record: its place, and its share of the record's runs. */
 struct planned_part {
     uint32_t chunk, line; /* in the chunk */
-    uint64_t first_run;
+    uint64_t first_run, first_line; /* of the record */
     uint32_t runs, lines;
 };
 
@@ -82,7 +82,7 @@ struct log_engine {
     uint32_t victim, victim_at;
     uint64_t searched;
     bool cannot_clean;
-    struct vector cleaned; /* lines to be logged again: redo_run() values */
+    struct vector cleaned, cleaned_lines; /* lines to be logged again: redo_run() values, and contents */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
@@ -161,6 +161,7 @@ struct record_runs {
     const uint64_t *runs;
     uint64_t count, data_count, lines;
     const char *metadata_from; /* the shadow, or home */
+    const char *contents;      /* NULL, or all lines of the record, one after the other */
 };
 
 /* Plan where the parts go, with room for all of them (L12). If there are several, their runs take the place
@@ -169,7 +170,7 @@ int log_plan(struct txn *t, struct record_runs *runs);
 
 /* Write the planned record, and bring the map up to date. After an error (-errno) the map is as it was, and
  * nothing of the record counts. The next record goes to the same place. */
-int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base);
+int log_write(struct txn *t, const struct record_runs *runs, uint64_t base);
 
 /* Erase what records have left that could not be written. 0: nothing is left; -errno */
 int log_erase_stale(struct txn *t);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Header, one line of runs, one line of contents. */
-#define PART_LINES_MIN 3
+/* Header, with its runs, and one line of contents. */
+#define PART_LINES_MIN 2
 /* Lines of a record for which memory is kept between commits. */
 #define MOVED_KEPT (UINT64_C(1) << 16)
 
@@ -86,6 +86,7 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
 {
     struct log_engine *k = log_engine_of(t);
     struct cutter at = {.runs = r, .pieces = &k->pieces};
+    uint64_t lines = 0;
     int error = 0;
     k->pieces.count = 0;
     while (at.run < r->count && error == 0) {
@@ -93,6 +94,8 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
         if (part)
             error = fill_part(part, &at, min_u64(chunk_lines(t) - part->line, LOG_PART_LINES));
         if (error == 0) {
+            part->first_line = lines;
+            lines += part->lines;
             chunk = part->chunk;
             end = part->line + (uint32_t)log_part_head(part->runs) + part->lines;
         }
@@ -243,15 +246,19 @@ static struct log_part *build(struct txn *t, const struct planned_part *part,
     const uint64_t *run = runs->runs + part->first_run, *end = run + part->runs;
     const uint64_t *data_end = runs->runs + runs->data_count;
     char *to = (char *)out + log_part_head(part->runs) * PM_LINE;
-    *out = *head;
     memset(to - PM_LINE, 0, PM_LINE); /* behind the last run */
-    for (uint64_t *table = (uint64_t *)(out + 1); run < end; run++) {
+    *out = *head;
+    for (uint64_t *table = out->run; run < end; run++) {
         *table++ = *run;
+        if (runs->contents)
+            continue;
         if (run >= data_end)
             to = put_lines(to, runs->metadata_from, *run);
         else
             to = t->translation ? put_translated(t, to, *run) : put_lines(to, t->c->base, *run);
     }
+    if (runs->contents)
+        memcpy(to, runs->contents + part->first_line * PM_LINE, part->lines * PM_LINE);
     return out;
 }
 
@@ -264,7 +271,7 @@ static int write_part(struct txn *t, const struct planned_part *part,
     if (error != 0)
         return error;
     head->runs = (uint16_t)part->runs;
-    head->lines = part->lines;
+    head->lines = (uint16_t)part->lines;
     struct log_part *built = build(t, part, runs, head);
     built->checksum = log_part_sum(t->c, built, place);
     return log_store(t, place, built, (log_part_head(part->runs) + part->lines) * PM_LINE);
@@ -303,7 +310,7 @@ int log_erase_stale(struct txn *t)
     return error;
 }
 
-int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, uint64_t base)
+int log_write(struct txn *t, const struct record_runs *runs, uint64_t base)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t map_sum = k->map_sum;
@@ -312,15 +319,13 @@ int log_write(struct txn *t, const struct record_runs *runs, struct sums sums, u
     struct log_part head = {.epoch = t->epoch,
                             .fenced = k->fenced,
                             .map = k->map_sum,
-                            .sums = sums_word(sums),
                             .generation = k->generation,
                             .base = log_base(base)};
     if (error == 0)
         error = log_erase_stale(t);
     bool begun = error == 0;
     for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
-        head.number = (uint32_t)i;
-        head.is_last = i + 1 == k->plan.count;
+        head.number = (uint32_t)i | (i + 1 == k->plan.count ? LOG_LAST : 0);
         error = write_part(t, planned(k, i), runs, &head);
     }
     if (error == 0)

@@ -56,7 +56,7 @@ static int damaged(const struct txn *t, uint64_t place, const char *what)
  * changed in place are none of them. */
 static bool runs_are_valid(const struct container *c, const struct log_part *part)
 {
-    const uint64_t *runs = (const uint64_t *)(part + 1);
+    const uint64_t *runs = part->run;
     uint64_t lines = 0, first = (FORMAT_STATE + PM_LINE) / PM_LINE;
     for (uint32_t i = 0; i < part->runs; i++) {
         if (run_line(runs[i]) < first ||
@@ -111,11 +111,11 @@ static int walk(struct log_reader *r, uint32_t chunk)
     r->incarnation = (uint32_t)max_u64(r->incarnation, generation);
     for (; at < lines && (n = log_part_lines(t, first + at, lines - at)) > 0; at += (uint32_t)n) {
         const struct log_part *part = (const struct log_part *)at_place(t, first + at);
-        bool follows = part->epoch > epoch || (part->epoch == epoch && part->number > number);
+        bool follows = part->epoch > epoch || (part->epoch == epoch && log_part_number(part) > number);
         if (!follows || (at >= log_chunk_end(word) && part->generation != generation)) /* L3 */
             break;
         epoch = part->epoch;
-        number = part->number;
+        number = log_part_number(part);
         r->certain = max_u64(r->certain, part->fenced); /* L2 */
         struct found_part *f = vector_push(&r->parts, sizeof *f);
         if (!f)
@@ -137,7 +137,7 @@ static int compare_parts(const void *a, const void *b)
                           *y = ((const struct found_part *)b)->part;
     if (x->epoch != y->epoch)
         return x->epoch < y->epoch ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
+    return (log_part_number(x) > log_part_number(y)) - (log_part_number(x) < log_part_number(y));
 }
 
 /* Whether the record whose parts begin at the i-th is whole. */
@@ -145,9 +145,9 @@ static bool is_whole(const struct log_reader *r, uint64_t i)
 {
     uint64_t epoch = found(r, i)->part->epoch;
     for (uint32_t number = 0; i < r->parts.count; i++, number++) {
-        if (found(r, i)->part->epoch != epoch || found(r, i)->part->number != number)
+        if (found(r, i)->part->epoch != epoch || log_part_number(found(r, i)->part) != number)
             return false;
-        if (found(r, i)->part->is_last)
+        if (found(r, i)->part->number & LOG_LAST)
             return true;
     }
     return false;
@@ -186,7 +186,7 @@ typedef void line_visitor(struct txn *t, uint64_t line, uint32_t place, uint64_t
 
 static void for_each_line(struct txn *t, const struct found_part *f, line_visitor *visit)
 {
-    const uint64_t *runs = (const uint64_t *)(f->part + 1);
+    const uint64_t *runs = f->part->run;
     uint32_t place = f->place + (uint32_t)log_part_head(f->part->runs);
     for (uint32_t i = 0; i < f->part->runs; i++)
         for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--)
@@ -196,7 +196,7 @@ static void for_each_line(struct txn *t, const struct found_part *f, line_visito
 /* For the report: pages that what was committed since the base has touched, each run by itself. */
 static uint64_t pages_in(const struct log_part *part)
 {
-    const uint64_t *runs = (const uint64_t *)(part + 1);
+    const uint64_t *runs = part->run;
     uint64_t pages = 0;
     for (uint32_t i = 0; i < part->runs; i++)
         pages += (run_line(runs[i]) + run_count(runs[i]) - 1) / PM_PAGE_LINES -
@@ -242,7 +242,7 @@ static int make_home(struct log_reader *r)
     uint64_t end = 0; /* line */
     for (uint64_t i = 0; i < r->parts.count; i++) {
         const struct log_part *part = found(r, i)->part;
-        const uint64_t *runs = (const uint64_t *)(part + 1);
+        const uint64_t *runs = part->run;
         for (uint32_t k = 0; k < part->runs; k++)
             end = max_u64(end, run_line(runs[k]) + run_count(runs[k]));
     }
@@ -296,7 +296,7 @@ static int build_home(struct log_reader *r)
         return damaged(t, last->place,
                        "the last commit record is for other addresses than the state page");
     t->c->pointers_base = base;
-    return recovery_take_sums(t, last->part->sums, r->newest, where);
+    return 0;
 }
 
 /* ---- steps 4 and 5 --------------------------------------------------------------------------- */
