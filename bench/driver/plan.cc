@@ -53,11 +53,13 @@ void append_structures(Commands &commands, const Plan &plan, size_t repetition,
                 std::vector<Commands> groups = {{command("malloc")},
                                                 {command("libpm_undo_faults")},
                                                 {command("libpm_redo_faults")},
+                                                {command("libpm_log_faults")},
                                                 {command("pmemobj")}};
                 if (pmcc) {
                     Plan::Command floor = command("floor"), by_hand = command("by_hand");
                     floor.log_of = by_hand.log_of = cell;
                     groups.push_back({command("libpm_redo_stores"), floor, by_hand});
+                    groups.push_back({command("libpm_log_stores")});
                 }
                 append_in_turn(commands, groups, repetition);
                 if (pmcc)
@@ -109,9 +111,11 @@ void append_files(Commands &commands, const Plan &plan, size_t repetition,
         std::vector<Commands> groups = {{command("lmdb")},
                                         {command("sqlite")},
                                         {command("leveldb")},
-                                        group("libpm_redo_faults")};
+                                        group("libpm_redo_faults"),
+                                        group("libpm_log_faults")};
         if (pmcc)
-            groups.insert(groups.begin(), group("libpm_redo_stores"));
+            for (const char *peer : {"libpm_log_stores", "libpm_redo_stores"})
+                groups.insert(groups.begin(), group(peer));
         append_in_turn(commands, groups, repetition);
     }
 }

@@ -5,11 +5,11 @@
  * It is an ordinary commit, with an epoch of its own. So the rules need nothing more
  * (docs/internals/log.md), and both records share a fence.
  *
- * When it runs. If chunks that are free or dead are few, and a quarter or more of the other chunks' lines
- * are dead, each commit cleans CLEAN_SHARE lines for each line that it logs. A victim is at most three
- * quarters live, so this frees lines faster than the commits use them. If fewer lines are dead, the file
- * grows. So it stays below one and a half times the size of its live lines, and no commit waits for a whole
- * chunk.
+ * When it runs. If chunks that are free or dead are few, and half of the other chunks' lines or more are
+ * dead, each commit cleans CLEAN_SHARE lines for each line that it logs. A victim is at most 5/8 live, so
+ * this frees lines faster than the commits use them. If fewer lines are dead, the file grows. To clean
+ * earlier would cost more than it gains: at three quarters live each commit logged twice the bytes. So the
+ * file stays near twice the size of its live lines, and no commit waits for a whole chunk.
  *
  * On a full disk a commit that lacks room cleans whole chunks, one after the other. For this one chunk is
  * kept in reserve (chunks.c). pm_reserve() does so before it lets the file grow, and a commit for which it
@@ -24,8 +24,8 @@
 #include <string.h>
 
 /* Lines cleaned for each line that a commit logs; and by any commit at least. */
-#define CLEAN_SHARE 4
-#define CLEAN_MIN   64
+#define CLEAN_SHARE 2
+#define CLEAN_MIN   16
 
 static uint64_t idle_chunks(const struct log_engine *k)
 {
@@ -37,10 +37,10 @@ static uint64_t used_chunks(const struct txn *t)
     return t->c->chunks - 1 - idle_chunks(log_engine_of(t));
 }
 
-/* A quarter or more of what is in use is dead. Headers and runs count as dead too; they are few. */
+/* Half or more of what is in use is dead. Headers and runs count as dead too. */
 static bool is_wasteful(const struct txn *t)
 {
-    return 4 * log_engine_of(t)->lines_live < 3 * used_chunks(t) * chunk_lines(t);
+    return 2 * log_engine_of(t)->lines_live < used_chunks(t) * chunk_lines(t);
 }
 
 static bool is_due(const struct txn *t)
@@ -62,14 +62,15 @@ static uint32_t choose_victim(const struct txn *t, uint32_t most)
     return best;
 }
 
-/* Note a live line, whose piece is at `place`. Home cannot say what is there: it may have been cut off. */
+/* Note a live line, whose piece is at `place`. Home has the contents, if it has not been cut off there. */
 static int add_line(struct txn *t, uint64_t line, uint32_t place)
 {
     struct log_engine *k = log_engine_of(t);
+    bool is_home = line * PM_LINE < container_bytes(t->c);
     char *contents = vector_push(&k->cleaned_lines, PM_LINE);
     if (!contents)
         return -ENOMEM;
-    memcpy(contents, at_place(t, place), PM_LINE);
+    memcpy(contents, is_home ? t->c->home + line * PM_LINE : at_place(t, place), PM_LINE);
     uint64_t *last =
         k->cleaned.count > 0 ? (uint64_t *)k->cleaned.items + k->cleaned.count - 1 : NULL;
     if (last && run_line(*last) + run_count(*last) == line && run_count(*last) < RUN_LINES_MAX) {
@@ -83,15 +84,16 @@ static int add_line(struct txn *t, uint64_t line, uint32_t place)
     return 0;
 }
 
-/* Gather the live lines of the victim's next part, which is at `place`, in `lines`. -errno */
-static int gather_part(struct txn *t, uint32_t place, uint64_t *lines)
+/* Gather the live lines of a part that is at `place`. A run that the medium has damaged names no line whose
+ * piece is there. -errno */
+static int gather_part(struct txn *t, const struct log_part *part, uint32_t place, uint64_t *lines)
 {
-    struct log_engine *k = log_engine_of(t);
-    const struct log_part *part = (const struct log_part *)at_place(t, place);
+    const struct log_engine *k = log_engine_of(t);
     const uint64_t *run = part->run, *end = run + part->runs;
+    const uint64_t max = t->c->max_size / PM_LINE;
     int error = 0;
     for (place += (uint32_t)log_part_head(part->runs); run < end; run++)
-        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && error == 0;
+        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && line < max && error == 0;
              n--, line++, place++)
             if (k->map[line] == place) {
                 error = add_line(t, line, place);
@@ -100,8 +102,16 @@ static int gather_part(struct txn *t, uint32_t place, uint64_t *lines)
     return error;
 }
 
-/* Gather live lines of the victim, part by part, until there are `most` or more. If a part is damaged, the
- * victim cannot be cleaned, and nothing is. -errno */
+/* Lines of a part, if it is not damaged so that it cannot be; 0: it is. */
+static uint64_t lines_of(const struct log_part *part, uint64_t room)
+{
+    uint64_t n = log_part_head(part->runs) + part->lines;
+    return part->runs > 0 && n <= min_u64(room, LOG_PART_LINES) ? n : 0;
+}
+
+/* Gather live lines of the victim, part by part, until there are `most` or more. Their contents come from
+ * home, so nobody reads the whole chunk to compare its checksums. If a part is damaged, nothing is cleaned
+ * any more. -errno */
 static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 {
     struct log_engine *k = log_engine_of(t);
@@ -111,8 +121,9 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
     *lines = 0;
     while (k->victim_at < end && *lines < most && error == 0) {
         uint32_t place = place_in(t, k->victim, k->victim_at);
-        uint64_t n = log_part_lines(t, place, end - k->victim_at);
-        error = n > 0 ? gather_part(t, place, lines) : -EBADMSG;
+        const struct log_part *part = (const struct log_part *)at_place(t, place);
+        uint64_t n = lines_of(part, end - k->victim_at);
+        error = n > 0 ? gather_part(t, part, place, lines) : -EBADMSG;
         k->victim_at += (uint32_t)n;
     }
     if (error == -EBADMSG)
@@ -126,7 +137,7 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 static int log_again(struct txn *t, uint64_t lines, bool alone)
 {
     struct log_engine *k = log_engine_of(t);
-    struct record_runs runs = {k->cleaned.items, k->cleaned.count, 0, lines, NULL,
+    struct record_runs runs = {k->cleaned.items,      k->cleaned.count, 0, lines, NULL,
                                k->cleaned_lines.items};
     bool freed = t->freed == t->epoch;
     int error = log_plan(t, &runs);
@@ -167,7 +178,7 @@ void log_clean(struct txn *t, uint64_t lines)
         return;
     int64_t most = (int64_t)max_u64(CLEAN_MIN, CLEAN_SHARE * lines), n = 1;
     for (; most > 0 && n > 0; most -= n)
-        n = clean(t, chunk_lines(t) / 4 * 3, (uint64_t)most, false);
+        n = clean(t, chunk_lines(t) / 8 * 5, (uint64_t)most, false);
     if (k->victim == 0) /* there may be one when a further chunk is full */
         k->searched = k->taken;
 }

@@ -178,9 +178,6 @@ int log_erase_stale(struct txn *t);
 /* The record counts: count its lines where they are now, and no more where they were. */
 void log_install(struct txn *t);
 
-/* Lines of a valid part at `place`, with `room` lines left in its chunk; 0: there is none. */
-uint64_t log_part_lines(const struct txn *t, uint32_t place, uint64_t room);
-
 /* Checksum of a part that stands at `place`. */
 uint64_t log_part_sum(const struct container *c, const struct log_part *part, uint64_t place);
 

@@ -67,7 +67,8 @@ static bool runs_are_valid(const struct container *c, const struct log_part *par
     return lines == part->lines;
 }
 
-uint64_t log_part_lines(const struct txn *t, uint32_t place, uint64_t room)
+/* Lines of a valid part at `place`, in a chunk with `room` lines left; 0: there is none. */
+static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
 {
     const struct log_part *part = (const struct log_part *)at_place(t, place);
     if (room < 2 || part->lines > LOG_PART_LINES || part->runs == 0)
@@ -92,7 +93,7 @@ static void look_behind(struct log_reader *r, uint32_t first, uint32_t at, uint3
 {
     for (uint32_t lines = chunk_lines(r->t); at < lines; at++) {
         const struct log_part *part = (const struct log_part *)at_place(r->t, first + at);
-        if (part->generation == generation && log_part_lines(r->t, first + at, lines - at) > 0)
+        if (part->generation == generation && part_lines(r->t, first + at, lines - at) > 0)
             r->certain = max_u64(r->certain, part->fenced);
     }
 }
@@ -109,7 +110,7 @@ static int walk(struct log_reader *r, uint32_t chunk)
     uint32_t generation = log_chunk_generation(word), number = 0;
     uint64_t epoch = 0, n;
     r->incarnation = (uint32_t)max_u64(r->incarnation, generation);
-    for (; at < lines && (n = log_part_lines(t, first + at, lines - at)) > 0; at += (uint32_t)n) {
+    for (; at < lines && (n = part_lines(t, first + at, lines - at)) > 0; at += (uint32_t)n) {
         const struct log_part *part = (const struct log_part *)at_place(t, first + at);
         bool follows = part->epoch > epoch || (part->epoch == epoch && log_part_number(part) > number);
         if (!follows || (at >= log_chunk_end(word) && part->generation != generation)) /* L3 */
