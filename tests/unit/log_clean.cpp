@@ -2,6 +2,7 @@
 // nothing is lost. log_full.cpp has the full disk.
 #include "common/fixture.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -44,7 +45,65 @@ struct Subject {
     uint64_t file_bytes() const { return std::filesystem::file_size(path); }
 };
 
+// What the cleaner logs, in the commit that fails behind it.
+uint64_t logged_again;
+bool fails;
+
 } // namespace
+
+extern "C" {
+
+struct txn;
+struct record_runs;
+int __real_log_plan(struct txn *t, struct record_runs *runs);
+void __real_log_clean(struct txn *t, uint64_t lines);
+
+static bool cleaning;
+
+void __wrap_log_clean(struct txn *t, uint64_t lines)
+{
+    cleaning = true;
+    __real_log_clean(t, lines);
+    cleaning = false;
+}
+
+int __wrap_log_plan(struct txn *t, struct record_runs *runs)
+{
+    logged_again += cleaning;
+    return fails && !cleaning ? -ENOMEM : __real_log_plan(t, runs);
+}
+}
+
+TEST_CASE("a commit that fails behind the cleaner leaves a container that can be closed")
+{
+    const uint64_t bytes = MiB, lines = bytes / LINE;
+    Subject subject(bytes);
+    std::mt19937_64 random(1);
+    auto change = [&] { subject.store(random() % lines * 8, random()); };
+    for (logged_again = 0; logged_again == 0;) {
+        change();
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    for (int i = 0; i < 20; i++) {
+        change();
+        logged_again = 0;
+        fails = true;
+        REQUIRE(pm_commit(subject.c.get()) == -1);
+        fails = false;
+        if (logged_again > 0)
+            break;
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    REQUIRE(logged_again > 0);
+    const bool commits = GENERATE(false, true);
+    if (commits)
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    subject.c.reset();
+    subject.c = test::open(subject.path, test::options());
+    if (commits)
+        subject.holds_in(subject.c.get());
+    REQUIRE_OK(pm_check(subject.c.get()));
+}
 
 TEST_CASE("a file in which lines are stored to at random stays small")
 {

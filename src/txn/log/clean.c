@@ -148,6 +148,8 @@ static int log_again(struct txn *t, uint64_t lines, bool alone)
     log_install(t);
     if (alone)
         rounds_note(t, k->fenced);
+    else /* even if the program's record cannot be written */
+        atomic_store(&t->rounds.committed, t->epoch);
     count(&t->epoch);
     if (freed) /* in the transaction that goes on */
         t->freed = t->epoch;
