@@ -15,7 +15,8 @@ constexpr uint64_t ALL = UINT64_MAX;
 constexpr sim::Kind PMEM = sim::Kind::PMEM, FILE_ = sim::Kind::FILE;
 
 struct Line {
-    const char *modes; // one letter each: undo, redo, stores. The log engine does what redo does; l: it alone
+    // One letter each: undo, redo, stores. The log engine does what redo does; l: it alone.
+    const char *modes;
     sim::Kind medium;
     const char *structure, *profile;
     sim::Plan plan; // transactions, seeds, nested, depth
@@ -74,8 +75,8 @@ const Line lines[] = {
     {"rs", FILE_, "rbtree", "small", {30, 3, 2, 2}, 1, 0, false, false, 4},
 
     // Until the log's chunks are cleaned.
-    {"l", PMEM, "rbtree", "allocator", {70, 1, 1, 2}},
-    {"l", FILE_, "rbtree", "rewrite", {90, 1, 1, 2}, 1, 3},
+    {"l", PMEM, "rbtree", "rewrite", {130, 1, 1, 2}},
+    {"l", FILE_, "rbtree", "allocator", {150, 1, 1, 2}},
 
     // Under undo a compaction has three times the events, of which power failures alone take seconds.
     {"u", PMEM, "rbtree", "small", {2, 0, 0, 1}, 1, 0, false, false, 1, false, false, true},

@@ -26,6 +26,8 @@
 /* Lines cleaned for each line that a commit logs; and by any commit at least. */
 #define CLEAN_SHARE 2
 #define CLEAN_MIN   16
+/* Chunks in use without which no commit cleans. */
+#define CLEAN_CHUNKS_MIN 8
 
 static uint64_t idle_chunks(const struct log_engine *k)
 {
@@ -37,10 +39,12 @@ static uint64_t used_chunks(const struct txn *t)
     return t->c->chunks - 1 - idle_chunks(log_engine_of(t));
 }
 
-/* Half or more of what is in use is dead. Headers and runs count as dead too. */
+/* Half or more of what is in use is dead. Headers and runs count as dead too. A small file may stay as it is:
+ * among few chunks there is no good victim. */
 static bool is_wasteful(const struct txn *t)
 {
-    return 2 * log_engine_of(t)->lines_live < used_chunks(t) * chunk_lines(t);
+    return used_chunks(t) >= CLEAN_CHUNKS_MIN &&
+           2 * log_engine_of(t)->lines_live < used_chunks(t) * chunk_lines(t);
 }
 
 static bool is_due(const struct txn *t)
