@@ -39,15 +39,15 @@ static int announce_if_judged(pm_container *c, uint64_t offset, uint64_t bytes)
     int error = is_judged ? track_dirty(&c->txn, offset, bytes) : 0;
     return error == 0
                ? 0
-               : pm__fail_system_at(c->container.path, offset, -error, "cannot open the page");
+               : container_fail_at(&c->container, offset, -error, "cannot open the page");
 }
 
 /* Map the words at once, and keep the commit from taking them for data. */
 static int map_words(pm_container *c, uint64_t offset, uint64_t count)
 {
     uint64_t bytes = count * sizeof(void *);
-    if (announce_if_judged(c, offset, bytes) != 0 ||
-        pointers_make_maps(&c->allocator, offset, bytes) != 0 ||
+    if (pointers_make_maps(&c->allocator, offset, bytes) != 0 ||
+        announce_if_judged(c, offset, bytes) != 0 ||
         pointers_set(&c->allocator, offset, count) != 0)
         return -1;
     if (c->txn.tracker.kinds)
