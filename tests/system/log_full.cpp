@@ -126,6 +126,32 @@ TEST_CASE_METHOD(Fixture, "small commits go on on a full disk", "[disk]")
     reopens_with(1);
 }
 
+// Each line is a run, which its record names: no chunk can be as dense as one of long runs.
+TEST_CASE_METHOD(Fixture, "a full disk of scattered lines ends a commit that has no room", "[disk]")
+{
+    volatile uint64_t *words = &page_word(c.get(), 0);
+    for (uint64_t line = 0; line < PAGES * 64; line += 2)
+        words[line * 8] = 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    disk.fill();
+    auto store_to = [&](uint64_t lines) {
+        for (uint64_t line = 1; line < lines; line += 2)
+            words[line * 8] = 2;
+        return pm_commit(c.get());
+    };
+    uint64_t lines = PAGES * 64;
+    for (; store_to(lines) != 0; lines /= 2) { // fewer and fewer, until there is room for them
+        REQUIRE(failed_with(ENOSPC));
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(lines > 1);
+    }
+    REQUIRE(lines < PAGES * 64);
+    for (uint64_t line = 0; line < PAGES * 64; line++)
+        if (words[line * 8] != (line % 2 == 0 ? 1 : line < lines ? 2 : 0))
+            FAIL("line " << line);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE_METHOD(Fixture, "a reservation finds the disk full, and the commit after it has room",
                  "[disk]")
 {

@@ -194,12 +194,15 @@ int log_clean_for_reserve(struct txn *t)
     return is_wasteful(t) ? log_clean_chunk(t) : -ENOSPC;
 }
 
+/* Scattered lines take 9/8 of their number in a record, for each has a run of its own. So even the record of a
+ * victim that is three quarters live is shorter than a chunk. Otherwise a chunk that was just filled could be
+ * the next victim, and a caller that wants room would never end. */
 int log_clean_chunk(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     k->victim = 0;
     k->uses_reserve = true;
-    int64_t lines = clean(t, chunk_lines(t) - chunk_lines(t) / 16, UINT64_MAX, true);
+    int64_t lines = clean(t, chunk_lines(t) / 4 * 3, UINT64_MAX, true);
     k->uses_reserve = false;
-    return lines < 0 ? (int)lines : 0;
+    return lines > 0 ? 0 : lines < 0 ? (int)lines : -ENOSPC;
 }
