@@ -84,7 +84,7 @@ static int set_root_discovering(pm_container *c, void *ptr, size_t size)
     } else {
         result = set_root(c, ptr, size);
         if (result == 0)
-            c->discovery.root = NULL;
+            discovery_drop_root(&c->discovery);
     }
     discovery_leave();
     return result;

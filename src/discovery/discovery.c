@@ -26,7 +26,7 @@
 static struct lock discovery_lock;
 static struct lock list_lock;   /* guards the list; taken with the other lock or without */
 static struct discovery *first; /* list of all open containers that discover */
-static _Atomic uint32_t roots;  /* set by discovery_set_root() ever: as a rule there are none */
+static _Atomic uint32_t roots;  /* roots that the next commits bring; free(3) looks for them only then */
 
 void discovery_enter(void)
 {
@@ -45,6 +45,19 @@ bool discovery_lets_lead_out(const uint64_t *word)
            (heap_contains((void *)*word) && heap_find((void *)*word, &object) == HEAP_LIVE);
 }
 
+static void take_root(struct discovery *d, void *root, size_t size)
+{
+    atomic_fetch_add(&roots, (uint32_t)(root != NULL) - (d->root != NULL));
+    d->root = root;
+    d->root_size = size;
+    d->root_freed = false;
+}
+
+void discovery_drop_root(struct discovery *d)
+{
+    take_root(d, NULL, 0);
+}
+
 void discovery_open(struct discovery *d, struct allocator *a, bool vouched, bool refuse_freed)
 {
     fork_take(FORK_DISCOVERY, &list_lock); /* a child may free objects, on its copy of the heap */
@@ -60,6 +73,7 @@ void discovery_close(struct discovery *d)
     if (!d->a)
         return;
     exclusions_forget(d->a->c);
+    discovery_drop_root(d);
     lock_acquire(&list_lock);
     struct discovery **link = &first;
     while (*link != d)
@@ -186,7 +200,7 @@ void discovery_end(struct discovery *d, struct allocator_call call, int result)
     if (result == 0) {
         closure_release(d);
         d->freed_ever += d->freed;
-        d->root = NULL;
+        discovery_drop_root(d);
     } else {
         if (d->root_redirected)
             allocator_set_root(d->a, d->old_root, d->old_root_size);
@@ -199,7 +213,7 @@ void discovery_end(struct discovery *d, struct allocator_call call, int result)
 
 void discovery_rolled_back(struct discovery *d)
 {
-    d->root = NULL;
+    discovery_drop_root(d);
     if (exclusions_any())
         exclusions_restore(d->a);
 }
@@ -212,10 +226,7 @@ int discovery_set_root(struct discovery *d, void *object, size_t size)
                         "%s: the root %p of %zu bytes is not the start of a malloc'ed object of "
                         "that size",
                         path_of(d), object, size);
-    d->root = object;
-    d->root_size = size;
-    d->root_freed = false;
-    atomic_store(&roots, 1);
+    take_root(d, object, size);
     return 0;
 }
 

@@ -92,6 +92,9 @@ void discovery_rolled_back(struct discovery *d);
 /* Make an object of the heap the root, with the next commit; `size` as pm_setroot(). -1 with a message. */
 int discovery_set_root(struct discovery *d, void *object, size_t size);
 
+/* Forget it: another root was set, or it is the root. */
+void discovery_drop_root(struct discovery *d);
+
 /* An object of the heap has been copied to `to`, where it has `size` bytes, or is about to be freed: `to` is
  * NULL. If it was to become a root, its copy does, or the commit fails. */
 void discovery_move_root(const void *object, void *to, size_t size);
