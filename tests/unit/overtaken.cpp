@@ -45,6 +45,21 @@ struct Fixture {
         *result = pm_commit(c.get());
         return !std::exchange(work, nullptr);
     }
+    // Such a commit of a new container for each of its locks; `look` gets the commit's result.
+    template <typename Look> void at_each_lock(void *value, Look look)
+    {
+        int result = 0, at = 1;
+        for (;; at++) {
+            c.reset();
+            std::filesystem::remove(path);
+            open(PM_FOREIGN_ERROR);
+            if (!commit_overtaken(at, value, &result))
+                break;
+            INFO("at lock " << at);
+            look(result);
+        }
+        REQUIRE(at > 2);
+    }
 };
 
 } // namespace
@@ -64,43 +79,26 @@ void __wrap_lock_acquire_masked(struct lock *lock, sigset_t *saved)
 
 TEST_CASE_METHOD(Fixture, "a pointer into a module, stored during a commit, finds the module noted")
 {
-    int result = 0, at = 1;
-    for (;; at++) {
-        c.reset();
-        std::filesystem::remove(path);
-        open(PM_FOREIGN_ERROR);
-        if (!commit_overtaken(at, numbers, &result))
-            break;
-        INFO("at lock " << at);
+    at_each_lock(numbers, [this](int result) {
         REQUIRE(result == 0);
         REQUIRE_OK(pm_check(c.get()));
         REQUIRE_OK(pm_commit(c.get()));
         REQUIRE_OK(pm_check(c.get()));
         REQUIRE(words[1] == numbers);
-    }
-    REQUIRE(at > 2);
+    });
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a pointer that leads out, stored during a commit, fails this commit or the next")
+TEST_CASE_METHOD(Fixture, "a pointer that leads out, stored during a commit, fails this commit or the next")
 {
     auto *heap = new int;
-    int result = 0, at = 1;
-    for (;; at++) {
-        c.reset();
-        std::filesystem::remove(path);
-        open(PM_FOREIGN_ERROR);
-        if (!commit_overtaken(at, heap, &result))
-            break;
-        INFO("at lock " << at);
+    at_each_lock(heap, [this](int result) {
         if (result == 0)
             result = pm_commit(c.get());
         REQUIRE(result == -1);
         REQUIRE(test::failed_with(EINVAL, {"leads out of the container"}));
         words[1] = nullptr;
         REQUIRE_OK(pm_commit(c.get()));
-    }
-    REQUIRE(at > 2);
+    });
     delete heap;
 }
 
