@@ -435,6 +435,16 @@ static inline uint64_t run_count(uint64_t run)
     return (run >> 40) + 1;
 }
 
+/* Add a line to a run, if the run ends there. */
+static inline bool run_extend(uint64_t *run, uint64_t line)
+{
+    uint64_t count = run_count(*run);
+    if (run_line(*run) + count != line || count == RUN_LINES_MAX)
+        return false;
+    *run = redo_run(run_line(*run), count + 1);
+    return true;
+}
+
 static_assert(sizeof(struct redo_part) == PM_LINE, "format");
 static_assert(sizeof(struct redo_fresh) == 24, "format");
 

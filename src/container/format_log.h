@@ -90,6 +90,14 @@ static inline uint64_t log_part_head(uint64_t runs)
     return divide_up(offsetof(struct log_part, run) + runs * sizeof(uint64_t), PM_LINE);
 }
 
+/* Lines of what may be a part, with `room` lines left in its chunk; 0: it cannot be one. Nothing else of it
+ * has been checked. */
+static inline uint64_t log_part_lines(const struct log_part *part, uint64_t room)
+{
+    uint64_t lines = log_part_head(part->runs) + part->lines;
+    return part->runs > 0 && lines <= min_u64(room, LOG_PART_LINES) ? lines : 0;
+}
+
 static inline uint32_t log_part_number(const struct log_part *part)
 {
     return part->number & ~LOG_LAST;

@@ -46,6 +46,12 @@ static bool is_on_file(const struct txn *t)
     return t->c->medium.queue || t->c->medium.ops == &medium_append;
 }
 
+void rounds_announce(struct txn *t, uint64_t fenced)
+{
+    atomic_store_explicit(&t->rounds.proved, fenced, memory_order_release);
+    atomic_store_explicit(&t->rounds.committed, t->epoch, memory_order_release);
+}
+
 void rounds_note(struct txn *t, uint64_t fenced)
 {
     struct rounds *r = &t->rounds;
@@ -55,8 +61,7 @@ void rounds_note(struct txn *t, uint64_t fenced)
         atomic_store_explicit(&r->durable, t->epoch, memory_order_release);
         txn_note_fenced(t, t->epoch); /* pmem only: on a file this word is in a copy in memory */
     }
-    atomic_store_explicit(&r->proved, fenced, memory_order_release);
-    atomic_store_explicit(&r->committed, t->epoch, memory_order_release);
+    rounds_announce(t, fenced);
 }
 
 static uint64_t now_ns(void)

@@ -36,6 +36,9 @@ void rounds_close(struct rounds *r);
  * it; on a file rounds_wait() does so later, for several commits at once. Page lock. */
 void rounds_note(struct txn *t, uint64_t fenced);
 
+/* The same for a record that needs no fence of its own, because another follows at once. */
+void rounds_announce(struct txn *t, uint64_t fenced);
+
 /* Wait until the record of `epoch` is durable; on pmem it already is. 0, or -errno, which is sticky. Any
  * thread may call it, with the page lock or without. */
 int rounds_sync(struct txn *t, uint64_t epoch);

@@ -75,12 +75,8 @@ static int add_line(struct txn *t, uint64_t line, uint32_t place)
     if (!contents)
         return -ENOMEM;
     memcpy(contents, is_home ? t->c->home + line * PM_LINE : at_place(t, place), PM_LINE);
-    uint64_t *last =
-        k->cleaned.count > 0 ? (uint64_t *)k->cleaned.items + k->cleaned.count - 1 : NULL;
-    if (last && run_line(*last) + run_count(*last) == line && run_count(*last) < RUN_LINES_MAX) {
-        *last = redo_run(run_line(*last), run_count(*last) + 1);
+    if (k->cleaned.count > 0 && run_extend((uint64_t *)k->cleaned.items + k->cleaned.count - 1, line))
         return 0;
-    }
     uint64_t *run = vector_push(&k->cleaned, sizeof *run);
     if (!run)
         return -ENOMEM;
@@ -106,13 +102,6 @@ static int gather_part(struct txn *t, const struct log_part *part, uint32_t plac
     return error;
 }
 
-/* Lines of a part, if it is not damaged so that it cannot be; 0: it is. */
-static uint64_t lines_of(const struct log_part *part, uint64_t room)
-{
-    uint64_t n = log_part_head(part->runs) + part->lines;
-    return part->runs > 0 && n <= min_u64(room, LOG_PART_LINES) ? n : 0;
-}
-
 /* Gather live lines of the victim, part by part, until there are `most` or more. Their contents come from
  * home, so nobody reads the whole chunk to compare its checksums. If a part is damaged, nothing is cleaned
  * any more. -errno */
@@ -126,7 +115,7 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
     while (k->victim_at < end && *lines < most && error == 0) {
         uint32_t place = place_in(t, k->victim, k->victim_at);
         const struct log_part *part = (const struct log_part *)at_place(t, place);
-        uint64_t n = lines_of(part, end - k->victim_at);
+        uint64_t n = log_part_lines(part, end - k->victim_at);
         error = n > 0 ? gather_part(t, part, place, lines) : -EBADMSG;
         k->victim_at += (uint32_t)n;
     }
@@ -153,7 +142,7 @@ static int log_again(struct txn *t, uint64_t lines, bool alone)
     if (alone)
         rounds_note(t, k->fenced);
     else /* even if the program's record cannot be written */
-        atomic_store(&t->rounds.committed, t->epoch);
+        rounds_announce(t, k->fenced);
     count(&t->epoch);
     if (freed) /* in the transaction that goes on */
         t->freed = t->epoch;
@@ -194,9 +183,9 @@ int log_clean_for_reserve(struct txn *t)
     return is_wasteful(t) ? log_clean_chunk(t) : -ENOSPC;
 }
 
-/* Scattered lines take 9/8 of their number in a record, for each has a run of its own. So even the record of a
- * victim that is three quarters live is shorter than a chunk. Otherwise a chunk that was just filled could be
- * the next victim, and a caller that wants room would never end. */
+/* Scattered lines take 9/8 of their number in a record, for each has a run of its own. So even the record
+ * of a victim that is three quarters live is shorter than a chunk. Otherwise a chunk that was just filled
+ * could be the next victim, and a caller that wants room would never end. */
 int log_clean_chunk(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);

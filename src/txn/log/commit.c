@@ -60,31 +60,12 @@ static void collect_metadata(struct txn *t, const struct commit_words *w)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-/* The record's lines of data go to home as they go to the log. */
-static void carry_home(struct txn *t, uint64_t run)
-{
-    const line_image *from = (const line_image *)t->c->base + run_line(run);
-    line_image *to = (line_image *)t->c->home + run_line(run);
-    for (uint64_t n = run_count(run); n > 0; n--)
-        *to++ = *from++;
-}
-
-static void carry_translated(struct txn *t, uint64_t run)
-{
-    _Alignas(PM_LINE) char image[PM_LINE];
-    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
-        memcpy(t->c->home + line * PM_LINE, line_in_home_form(t, line, image), PM_LINE);
-}
-
 static void finish(struct txn *t, const struct commit_words *w, const struct record_runs *r)
 {
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    for (uint64_t i = 0; i < r->data_count; i++)
-        if (t->translation)
-            carry_translated(t, r->runs[i]);
-        else
-            carry_home(t, r->runs[i]);
+    for (uint64_t i = 0; i < r->data_count; i++) /* as they have gone to the log */
+        (void)log_put_data(t, t->c->home + run_line(r->runs[i]) * PM_LINE, r->runs[i]);
     t->lines_logged += r->lines;
     view_end(t, w);
 }

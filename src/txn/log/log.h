@@ -172,6 +172,25 @@ int log_plan(struct txn *t, struct record_runs *runs);
  * nothing of the record counts. The next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, uint64_t base);
 
+/* Copy the lines of a run. Returns the end of the copy. Inline, because a record has few lines. */
+static inline char *log_put_lines(char *to, const char *from, uint64_t run)
+{
+    const line_image *source = (const line_image *)from + run_line(run);
+    line_image *place = (line_image *)to;
+    for (uint64_t n = run_count(run); n > 0; n--)
+        *place++ = *source++;
+    return (char *)place;
+}
+
+/* The same from the view, in home's form. Why it is no race to read lines of the view: see tests/tsan.supp.
+ */
+char *log_put_translated(const struct txn *t, char *to, uint64_t run);
+
+static inline char *log_put_data(const struct txn *t, char *to, uint64_t run)
+{
+    return t->translation ? log_put_translated(t, to, run) : log_put_lines(to, t->c->base, run);
+}
+
 /* Erase what records have left that could not be written. 0: nothing is left; -errno */
 int log_erase_stale(struct txn *t);
 

@@ -219,18 +219,7 @@ uint64_t log_part_sum(const struct container *c, const struct log_part *part, ui
     return checksum_mix(checksum(part, lines * PM_LINE, 0), c->seed, place);
 }
 
-/* Copy lines of a run to the stage. Reads lines of the view; why this is no race: see tests/tsan.supp. */
-static inline char *put_lines(char *to, const char *from, uint64_t run)
-{
-    const line_image *source = (const line_image *)from + run_line(run);
-    line_image *place = (line_image *)to;
-    for (uint64_t n = run_count(run); n > 0; n--)
-        *place++ = *source++;
-    return (char *)place;
-}
-
-/* The same for lines of a view in which pointers are translated. */
-static char *put_translated(const struct txn *t, char *to, uint64_t run)
+char *log_put_translated(const struct txn *t, char *to, uint64_t run)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
     for (uint64_t line = run_line(run), n = run_count(run); n > 0; n--, line++, to += PM_LINE)
@@ -252,10 +241,7 @@ static struct log_part *build(struct txn *t, const struct planned_part *part,
         *table++ = *run;
         if (runs->contents)
             continue;
-        if (run >= data_end)
-            to = put_lines(to, runs->metadata_from, *run);
-        else
-            to = t->translation ? put_translated(t, to, *run) : put_lines(to, t->c->base, *run);
+        to = run < data_end ? log_put_data(t, to, *run) : log_put_lines(to, runs->metadata_from, *run);
     }
     if (runs->contents)
         memcpy(to, runs->contents + part->first_line * PM_LINE, part->lines * PM_LINE);

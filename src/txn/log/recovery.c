@@ -71,11 +71,9 @@ static bool runs_are_valid(const struct container *c, const struct log_part *par
 static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
 {
     const struct log_part *part = (const struct log_part *)at_place(t, place);
-    if (room < 2 || part->lines > LOG_PART_LINES || part->runs == 0)
-        return 0;
-    uint64_t lines = log_part_head(part->runs) + part->lines;
+    uint64_t lines = log_part_lines(part, room);
     struct log_part head = *part;
-    if (lines > room || lines > LOG_PART_LINES)
+    if (lines == 0)
         return 0;
     /* Summed with its checksum field zero: in the stage, for the file may be read-only. */
     struct log_part *copy = (struct log_part *)log_engine_of(t)->stage;

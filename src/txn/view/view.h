@@ -91,14 +91,8 @@ void view_collect(struct txn *t);
 static inline void changes_add(struct changes *ch, uint64_t first, uint64_t line)
 {
     ch->lines++;
-    if (ch->run_count > first) {
-        uint64_t *last = &ch->runs[ch->run_count - 1], count = run_count(*last);
-        if (run_line(*last) + count == line && count < RUN_LINES_MAX) {
-            *last = redo_run(run_line(*last), count + 1);
-            return;
-        }
-    }
-    ch->runs[ch->run_count++] = redo_run(line, 1);
+    if (ch->run_count == first || !run_extend(&ch->runs[ch->run_count - 1], line))
+        ch->runs[ch->run_count++] = redo_run(line, 1);
 }
 
 /* ---- commit.c -------------------------------------------------------------------------------- */
