@@ -25,7 +25,8 @@
  * Threads. Different containers are independent, once they are open. On one container allocation is
  * thread-safe, and any number of threads may store at the same time. While a thread is in pm_commit(),
  * pm_rollback() or pm_clear(), no other thread may store to that container. The option
- * `concurrent_stores` lifts this restriction. Do not call libpm from a signal handler. No function is
+ * `concurrent_stores` lifts this restriction. Commits of containers that are PM_DISCOVER take turns, for
+ * they move objects of one heap. Do not call libpm from a signal handler. No function is
  * a cancellation point, and no page fault of a store is. pthread_cancel(3) waits until the call
  * returns, or the fault has been served, even if the thread's cancellation is asynchronous.
  *

@@ -75,9 +75,9 @@ void medium_write_back(struct medium *medium, const void *address, size_t size);
 int medium_publish(struct medium *medium, const void *address, size_t size);
 
 /*
- * Publish bytes that the file has already, but perhaps in the cache only. For recovery. After a sync that
- * failed the kernel calls such pages clean, though the disk does not have them, and no later sync writes them
- * (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020). -errno
+ * For recovery: publish bytes that the file has already, but perhaps in the cache only. After a sync that
+ * failed the kernel calls such pages clean, though the disk does not have them. So no later sync writes them.
+ * -errno. See Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020.
  */
 int medium_rewrite(struct medium *medium, const void *address, size_t size);
 

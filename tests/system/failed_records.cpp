@@ -1,8 +1,10 @@
 // What a record leaves behind that could not be written, or could not be synced.
 //
 // A record whose missing bytes are zero is whole where the file reads as zeros. But its commit has failed, and
-// may have been rolled back. And after a sync that failed the kernel calls the pages clean, though the disk does
-// not have them: what a recovery finds in the cache may be nowhere else.
+// may have been rolled back.
+//
+// After a sync that failed the kernel calls the pages clean, though the disk does not have them. So what a
+// recovery finds in the cache may be nowhere else.
 #include "common/file_medium.hpp"
 #include "common/fixture.hpp"
 
@@ -52,8 +54,8 @@ void store_zeros(pm_container *c)
         (&page_word(c, 1))[word] = 0;
 }
 
-// The disk below the cache. A sync that fails loses what was written since the last one that did not: the cache
-// keeps it, and no later sync writes it.
+// The disk below the cache. A sync that fails loses what was written since the sync before. The cache keeps it,
+// but no later sync writes it.
 class Disk
 {
   public:

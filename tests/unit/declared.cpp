@@ -1,5 +1,5 @@
-// Words that a program has declared to be pointers stay declared, whatever they hold and wherever their object
-// moves: the next program may store a pointer there, and tell nobody.
+// Declared pointers stay declared, whatever number they hold and wherever their object moves. The next program may
+// store a pointer there without telling anybody.
 #include "common/compiled.hpp"
 #include "common/fixture.hpp"
 

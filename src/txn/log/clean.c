@@ -5,18 +5,18 @@
  * It is an ordinary commit, with an epoch of its own. So the rules need nothing more
  * (docs/internals/log.md), and both records share a fence.
  *
- * When it runs. If chunks that are free or dead are few, and half of the other chunks' lines or more are
- * dead, each commit cleans CLEAN_SHARE lines for each line that it logs. A victim is at most 5/8 live, so
- * this frees lines faster than the commits use them. If fewer lines are dead, the file grows. To clean
- * earlier would cost more than it gains: at three quarters live each commit logged twice the bytes. So the
- * file stays near twice the size of its live lines, and no commit waits for a whole chunk.
+ * A commit cleans if few chunks are free or dead, and half of the lines in the other chunks are dead. For
+ * each line that it logs it cleans CLEAN_SHARE lines. A victim is at most 5/8 live, so this frees lines
+ * faster than the commits use them. If fewer lines are dead, the file grows. To clean earlier would cost
+ * more than it gains: at three quarters live each commit logged twice the bytes. So the file stays near
+ * twice the size of its live lines, and no commit waits for a whole chunk.
  *
  * On a full disk a commit that lacks room cleans whole chunks, one after the other. For this one chunk is
- * kept in reserve (chunks.c). pm_reserve() does so before it lets the file grow, and a commit for which it
- * was called does not clean.
+ * kept in reserve (chunks.c). pm_reserve() cleans so too, before it lets the file grow. The commit after it
+ * does not clean, because the room is for the program.
  *
- * Victims: the fewest live lines (greedy; Rosenblum and Ousterhout, "The Design and Implementation of a
- * Log-Structured File System", SOSP 1991, section 3.5, also describe cost and benefit).
+ * The victim is the chunk with the fewest live lines: the greedy choice. Rosenblum and Ousterhout, "The
+ * Design and Implementation of a Log-Structured File System" (SOSP 1991), weigh age too.
  */
 #include "txn/log/log.h"
 

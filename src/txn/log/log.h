@@ -19,7 +19,7 @@
  *  L3  from a chunk's end on only the header's generation counts           recovery.c
  *  L4  generations are of one incarnation                                  recovery.c
  *  L5  before the first record chunks are sealed                           recovery.c
- *  L6  the base's epoch is the restored one                                recovery.c, engine.c
+ *  L6  the base's epoch is the restored one                                recovery.c, engine.c, chunks.c
  *  L7  what is relied on is made durable first                             recovery.c
  *  L8, L9, L10  when a chunk is void, and when it is filled again          chunks.c
  * L11  new metadata is logged where the log may have older pieces          commit.c

@@ -334,9 +334,8 @@ static uint32_t choose_current(const struct log_reader *r)
     return best;
 }
 
-/* The word that a chunk's header needs. A chunk that is sealed where it ends can stay so, with two
- * exceptions: the chunk that is filled further, and one with abandoned parts behind its end. These would
- * count again. */
+/* The word that a chunk's header needs. A chunk that is sealed where it ends can stay so, but not the one
+ * that is filled further. Nor can one with abandoned parts behind its end, for these would count again. */
 static uint64_t seal_of(const struct log_reader *r, uint32_t chunk, uint64_t word)
 {
     uint32_t end = r->ends[chunk];

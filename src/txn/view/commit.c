@@ -1,5 +1,5 @@
-/* What the commits of all engines with a private view do alike: before the record is written, while it is
- * on its way, and when it counts. */
+/* The steps of a commit that all engines with a private view share. The first comes before the record is
+ * written, the second while it is on its way, and the last when it counts. */
 #include "txn/txn.h"
 
 #include <sys/mman.h>
