@@ -148,9 +148,9 @@ Spans Merger::at_entry(const BasicBlock &block) const
 /*
  * Whether the joined mark can tell the kinds of all its members. `members` is in order of address.
  *
- * The members must be whole words side by side, with constant kinds. Between the joined mark and the
- * last member, no other store and no called function may tell a kind. Nor may any load there ask for
- * kinds, since the words still have their old ones.
+ * The members must be whole words side by side, with constant kinds, and none stored in pieces. Between the
+ * joined mark and the last member, no other store and no called function may tell a kind. Nor may any load
+ * there ask for kinds, since the words still have their old ones.
  */
 bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) const
 {
@@ -159,7 +159,7 @@ bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) cons
     joined.kinds = 0;
     for (const Member *member : members) {
         const Write &write = *member->write;
-        if (!write.tells || write.loaded || write.updates || member->span.start != end ||
+        if (!write.tells || write.loaded || write.updates || write.pieces || member->span.start != end ||
             write.size % 8 != 0)
             return false;
         joined.kinds |= write.kinds << (end - start);

@@ -358,21 +358,24 @@ static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo 
            });
 }
 
+/* Where a pointer leads: some bytes behind another pointer. Each path may compute it anew. */
+static std::pair<const Value *, uint64_t> place_of(const Value *pointer, const DataLayout &layout)
+{
+    APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+    const Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, true);
+    return std::pair(base, offset.getZExtValue());
+}
+
 /* Whether a store has put `value` at `pointer` - `bytes`. */
 static bool is_stored(const Value *value, uint64_t bytes, const Value *pointer,
                       const DataLayout &layout)
 {
-    auto place_of = [&](const Value *at) {
-        APInt offset(layout.getIndexTypeSizeInBits(at->getType()), 0);
-        const Value *base = at->stripAndAccumulateConstantOffsets(layout, offset, true);
-        return std::pair(base, offset.getZExtValue());
-    };
-    auto place = place_of(pointer);
+    auto place = place_of(pointer, layout);
     place.second -= bytes;
     return !isa<Constant>(value) && any_of(value->users(), [&](const User *user) {
         auto *store = dyn_cast<StoreInst>(user);
         return store && store->getValueOperand() == value &&
-               place_of(store->getPointerOperand()) == place;
+               place_of(store->getPointerOperand(), layout) == place;
     });
 }
 
@@ -399,23 +402,39 @@ static bool is_part_of_stored(const Value *part, const Value *pointer, const Dat
     return false;
 }
 
-/* Whether `value` is the memory at `pointer` with bits set or cleared, or with a bit-field changed. */
+/*
+ * Whether `value` is the memory at `pointer` with bits set or cleared, or with a bit-field changed. Where
+ * paths meet, it must be so on all of them. `around` has the values on the way to `value`: a loop leads
+ * back to them.
+ */
 static bool is_update(const Value *value, const Value *pointer, const DataLayout &layout,
-                      unsigned depth = 0)
+                      SmallVectorImpl<const Value *> &around)
 {
-    constexpr unsigned depth_limit = 6;
+    constexpr unsigned depth_limit = 8;
     const Value *a, *b;
-    if (auto *load = dyn_cast<LoadInst>(value); load && load->getPointerOperand() == pointer)
+    if (auto *load = dyn_cast<LoadInst>(value);
+        load && place_of(load->getPointerOperand(), layout) == place_of(pointer, layout))
         return true;
-    if (depth > depth_limit)
+    if (isa<PHINode>(value) && is_contained(around, value))
+        return true;
+    if (around.size() > depth_limit)
         return false;
+    around.push_back(value);
+    auto is = [&](const Value *other) { return is_update(other, pointer, layout, around); };
+    bool result;
     if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
-        return is_update(a, pointer, layout, depth + 1) || is_update(b, pointer, layout, depth + 1);
-    if (is_part_of_stored(value, pointer, layout))
-        return true;
-    return (match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
-            match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
-           is_update(a, pointer, layout, depth + 1);
+        result = is(a) || is(b);
+    else if (auto *phi = dyn_cast<PHINode>(value))
+        result = all_of(phi->incoming_values(), is);
+    else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
+        result = is(a) && is(b);
+    else
+        result = is_part_of_stored(value, pointer, layout) ||
+                 ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
+                   match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
+                  is(a));
+    around.pop_back();
+    return result;
 }
 
 static bool is_bitwise(AtomicRMWInst::BinOp operation)
@@ -432,8 +451,9 @@ static bool may_be_tag(const Instruction &access, const Type *type)
     if (!type->isIntegerTy() || type->getIntegerBitWidth() >= 64)
         return false;
     auto *store = dyn_cast<StoreInst>(&access);
+    SmallVector<const Value *, 8> around;
     return !store || (is_update(store->getValueOperand(), store->getPointerOperand(),
-                                store->getModule()->getDataLayout()) &&
+                                store->getModule()->getDataLayout(), around) &&
                       !is_typed_field(access));
 }
 

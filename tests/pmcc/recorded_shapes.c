@@ -910,3 +910,46 @@ static const char *check_ended(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->word.o == &r->object);
     return NULL;
 }
+
+/* ---- a loop of bytes beside a pointer ----------------------------------------------------------- */
+
+struct named {
+    char name[32];
+    struct object *o;
+    char text[32];
+    struct object object;
+};
+
+/* One mark has the loop's bytes and the pointer. The pointer is not stored in pieces. */
+NOINLINE static void add_name(struct named *to, struct object *o, const char *from)
+{
+    to->o = o;
+    for (int i = 0; i < 32; i++)
+        to->name[i] = from[i];
+}
+NOINLINE static void add_text(struct named *to, struct object *o, const char *from)
+{
+    to->o = o;
+    for (int i = 0; i < 32; i++)
+        to->text[i] = from[i];
+}
+
+STRUCTURE(named)
+static void build_named(pm_container *c, int step)
+{
+    struct named *r = root_bytes(c, step, sizeof *r);
+    char letters[32];
+    for (int i = 0; i < 32; i++)
+        letters[i] = (char)('a' + (i + number(step)) % 26);
+    if (step % 2)
+        add_name(r, &r->object, letters);
+    else
+        add_text(r, &r->object, letters);
+    has_pointer(&r->o);
+}
+static const char *check_named(pm_container *c)
+{
+    const struct named *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->o == &r->object);
+    return NULL;
+}

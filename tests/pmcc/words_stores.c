@@ -364,9 +364,32 @@ NOINLINE static void colour_atomically(char *word, long bits)
     atomic_fetch_or((_Atomic(uintptr_t) *)word, (uintptr_t)bits & 4);
 }
 
+/* The compiler does not load the byte again where it knows what was stored. */
+NOINLINE static void stored_on_one_path(char *word, long bits)
+{
+    union word *w = (union word *)word;
+    void *same = w->pointer;
+    __asm__ volatile("" : "+r"(same));
+    if (bits & 1)
+        w->pointer = same;
+    w->bytes[0] |= (unsigned char)(bits & 7);
+}
+NOINLINE static void stored_or_set(char *word, long bits)
+{
+    union word *w = (union word *)word;
+    void *same = w->pointer;
+    __asm__ volatile("" : "+r"(same));
+    if (bits & 1)
+        w->pointer = same;
+    else
+        w->bytes[0] |= 2;
+    w->bytes[0] |= 4;
+}
+
 const struct bit_change bit_changes[] = {
     {set_in_byte, false},      {clear_in_byte, false}, {set_one_in_byte, false},
     {clear_one_in_byte, false}, {flip_in_word, false},  {set_in_number, false},
-    {clear_in_pointer, true},  {colour_atomically, false},
+    {clear_in_pointer, true},  {colour_atomically, false}, {stored_on_one_path, true},
+    {stored_or_set, true},
 };
 const int bit_change_count = COUNT(bit_changes);
