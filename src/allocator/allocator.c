@@ -407,6 +407,15 @@ int allocator_set_root(struct allocator *a, const void *p, size_t size)
     return result;
 }
 
+void allocator_replace_root(struct allocator *a, const void *from, const void *to)
+{
+    struct object object;
+    lock_acquire(&a->lock);
+    if (from == root(a) && find_object(a, to, &object) == 0)
+        set_root(a, (uint64_t)((const char *)to - a->c->base), object.size);
+    lock_release(&a->lock);
+}
+
 void *allocator_root(struct allocator *a)
 {
     lock_acquire(&a->lock);

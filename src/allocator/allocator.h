@@ -124,6 +124,9 @@ int allocator_reserve(struct allocator *a, uint64_t bytes); /* the lock is held 
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
+/* If the root is `from`, make it `to`, an object. Another thread may set a root at the same time. */
+void allocator_replace_root(struct allocator *a, const void *from, const void *to);
+
 /* The root, and the size to pass when it is set again. */
 char *allocator_root_object(struct allocator *a, uint64_t *size);
 

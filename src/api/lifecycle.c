@@ -369,14 +369,23 @@ int pm_close(pm_container *c)
     return result == 0 ? named : result;
 }
 
+static int clear_discovering(pm_container *c)
+{
+    discovery_enter();
+    int result = allocator_clear(&c->allocator);
+    if (result == 0)
+        discovery_drop_root(&c->discovery);
+    discovery_leave();
+    return result;
+}
+
 int pm_clear(pm_container *c)
 {
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0)
         return -1;
-    if (allocator_clear(&c->allocator) != 0)
+    if ((api_discovers(c) ? clear_discovering(c) : allocator_clear(&c->allocator)) != 0)
         return -1;
-    c->discovery.root = NULL;
     exclusions_move(c->container.base, c->container.max_size, NULL);
     return 0;
 }

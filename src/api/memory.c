@@ -142,8 +142,7 @@ void *pm_realloc(void *ptr, size_t size)
         return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
     if (copy(c, p, ptr, min_u64(old, size)) != 0)
         return give_back(c, p, call);
-    if (allocator_root(&c->allocator) == ptr)
-        allocator_set_root(&c->allocator, p, 0);
+    allocator_replace_root(&c->allocator, ptr, p);
     exclusions_move(ptr, min_u64(old, size), p);
     exclusions_move(ptr, old, NULL);
     allocator_free(&c->allocator, ptr);

@@ -47,10 +47,12 @@ bool discovery_lets_lead_out(const uint64_t *word)
 
 static void take_root(struct discovery *d, void *root, size_t size)
 {
+    lock_acquire(&list_lock);
     atomic_fetch_add(&roots, (uint32_t)(root != NULL) - (d->root != NULL));
     d->root = root;
     d->root_size = size;
     d->root_freed = false;
+    lock_release(&list_lock);
 }
 
 void discovery_drop_root(struct discovery *d)

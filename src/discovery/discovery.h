@@ -51,7 +51,8 @@ void discovery_close(struct discovery *d);
 /*
  * Of the commits, rollbacks and detachments of all containers that discover, only one runs at a time. All
  * of them look at the same heap: they follow the first words of moving objects, and they take the cards.
- * The same lock guards the roots that the next commit brings.
+ * So does what sets or forgets a root that the next commit brings. free() and realloc() of such a root take
+ * only the list's lock.
  */
 void discovery_enter(void);
 void discovery_leave(void);

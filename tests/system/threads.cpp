@@ -448,3 +448,34 @@ TEST_CASE("with concurrent stores memory freed in a transaction is used again in
         REQUIRE_OK(pm_delete(path.c_str()));
     }
 }
+
+// Both orders of the two calls leave the root that was set.
+TEST_CASE("a root that is set while another thread resizes the old one stays")
+{
+    test::Directory directory;
+    const test::Container c = test::open(directory / "c.pm", test::options(PM_CREATE));
+    void *first = pm_malloc(c.get(), 64), *second = pm_malloc(c.get(), 64);
+    REQUIRE((first && second));
+    constexpr int ROUNDS = 20'000;
+    std::atomic<int> turn{0};
+    std::jthread resizes([&] {
+        for (int i = 1; i <= ROUNDS; i++) {
+            while (turn != 2 * i - 1)
+                ;
+            first = pm_realloc(first, i % 2 ? 200 : 64);
+            turn = 2 * i;
+        }
+    });
+    int wrong = 0;
+    for (int i = 1; i <= ROUNDS; i++) {
+        wrong += pm_setroot(c.get(), first, 0) != 0;
+        turn = 2 * i - 1;
+        for (int wait = 0; wait < i % 900; wait++)
+            asm volatile("");
+        wrong += pm_setroot(c.get(), second, 0) != 0;
+        while (turn != 2 * i)
+            ;
+        wrong += pm_getroot(c.get()) != second;
+    }
+    CHECK(wrong == 0);
+}
