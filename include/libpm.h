@@ -433,7 +433,8 @@ PM_EXPORT int pm_wait(pm_ticket ticket);
 /**
  * Undo everything since the last commit. Pointers to objects allocated since then become invalid. If the
  * kernel does not let libpm open or close a page, pm_rollback() fails, and the page may not be restored
- * yet. Then pm_commit() fails until another call has succeeded. pm_close() forgets the transaction, too.
+ * yet. It also fails if a commit failed before, and the disk does not let libpm erase what is left of it.
+ * Then pm_commit() fails until another call has succeeded. pm_close() forgets the transaction, too.
  * Linear in the pages to which the program stored, and in the segments. The next allocation of a size
  * looks for room anew, past every full slab.
  */
@@ -714,8 +715,8 @@ PM_EXPORT int pm_copy(pm_container *c, const char *path, pm_progress *progress, 
 struct pm_stats {
     size_t size; /* in: sizeof(struct pm_stats); the call fills no more than that */
 
-    uint64_t epoch;     /* number of the open transaction; grows by one with each commit, and by a
-                           few more in pm_compact() */
+    uint64_t epoch;     /* number of the open transaction; grows with each commit: by one, or by a few more
+                           in pm_compact(), and when the log engine cleans */
     uint64_t commits;   /* commits that changed something */
     uint64_t rollbacks;
 
@@ -752,7 +753,7 @@ struct pm_stats {
     bool moved;               /* pages are translated at their first access, see PM_MOVABLE */
     const void *base;         /* address of the container in memory */
     const char *medium;       /* "pmem" or "file"; static */
-    const char *engine;       /* "undo" or "redo"; static */
+    const char *engine;       /* "undo", "redo" or "log"; static */
     const char *tracker;      /* "faults" or "stores"; static */
 };
 
@@ -787,8 +788,8 @@ PM_EXPORT void **pm_next_pointer(const void *from, const void *end);
  * below 4096 (as NULL) and above -4096 (as MAP_FAILED) also pass. If code compiled by pmcc has stored to
  * a word since the last commit, the check judges the word as the next commit will.
  *
- * EBADMSG; pm_errormsg() says the first offence. Linear in the bitmaps and the pointers. Holds the
- * allocator's lock meanwhile.
+ * EBADMSG; pm_errormsg() says the first offence. Linear in the bitmaps and the pointers, and with the log
+ * engine in the file, for each record is read. Holds the allocator's lock meanwhile.
  */
 PM_EXPORT int pm_check(pm_container *c);
 

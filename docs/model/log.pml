@@ -650,6 +650,9 @@ running:
 #ifdef FAIL
         before = current;
 #endif
+#ifdef STREAMS /* the cleaner's records go to other chunks */
+        if :: current = NOWHERE :: true fi;
+#endif
         take_slot(0);
         if
         :: parts == 2 -> take_slot(1)

@@ -104,7 +104,7 @@ void *pm_next_object(pm_container *c, const void *previous, size_t *size)
 int pm_check(pm_container *c)
 {
     DEFER_CANCELLATION;
-    if (api_enter(c) != 0 || pointers_check_tables(&c->allocator) != 0)
+    if (api_enter(c) != 0 || pointers_check_tables(&c->allocator) != 0 || txn_check_log(&c->txn) != 0)
         return -1;
     return pointers_check(&c->allocator, api_discovers(c) ? discovery_lets_lead_out : NULL);
 }

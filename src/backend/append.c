@@ -40,7 +40,8 @@ int medium_sync_file(struct medium *medium)
     if (error == 0) {
         count(&medium->counts.fences);
         error = TEMP_FAILURE_RETRY(fdatasync(medium->fd)) == 0 ? 0 : -errno;
-        __atomic_store_n(&medium->failed, error, __ATOMIC_RELEASE);
+        if (error != 0)
+            __atomic_store_n(&medium->failed, error, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&medium->syncing);
     return error;

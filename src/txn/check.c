@@ -105,6 +105,17 @@ static int check_locked(struct txn *t)
     return 0;
 }
 
+int txn_check_log(struct txn *t)
+{
+    if (!t->engine->check)
+        return 0;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int result = t->engine->check(t);
+    lock_release_masked(&t->lock, &saved);
+    return result;
+}
+
 int txn_check(struct txn *t)
 {
     sigset_t saved;

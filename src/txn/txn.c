@@ -128,6 +128,8 @@ int txn_end_home(struct txn *t)
 int txn_close(struct txn *t)
 {
     int error = 0, result = t->engine->close(t);
+    if (result == 0)
+        result = txn_retract_or_fail(t);
     if (result == 0 && (t->commits > 0 || t->pages.count > 0))
         error = t->engine->end(t);
     else if (result == 0)
@@ -213,10 +215,33 @@ int txn_wait(struct txn *t, uint64_t epoch)
     return t->engine->wait(t, epoch);
 }
 
+int txn_retract_or_fail(struct txn *t)
+{
+    int error = txn_retract(t);
+    if (error == 0)
+        return 0;
+    if (txn_check_medium(t) != 0)
+        return -1;
+    return container_fail_at(t->c, container_file_bytes(t->c), -error,
+                             "cannot erase what is left of a commit that failed, and after a crash now that "
+                             "commit might be there (commit again, or roll back)");
+}
+
+static int retract_locked(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int result = txn_retract_or_fail(t);
+    lock_release_masked(&t->lock, &saved);
+    return result;
+}
+
 int txn_rollback(struct txn *t)
 {
     bool adopted = t->modules.region.low < t->modules.region.high;
-    int result = t->engine->rollback(t);
+    int result = retract_locked(t);
+    if (result == 0)
+        result = t->engine->rollback(t);
     t->rollback_failed = result != 0;
     if (result == 0)
         txn_find_maps(t);

@@ -63,9 +63,12 @@ struct engine {
     /* While it is opened: home has changed in these runs of lines (redo_run() values), and all its pointers
      * mean `base` from now on. Make both durable at once. -errno. NULL: who changes home makes it durable */
     int (*rebase)(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base);
-    /* Erase what is left of a record that could not be written, if that did not succeed at once. -errno.
-     * NULL: there is nothing */
+    /* Erase what is left of a record that could not be written, if that did not succeed at once. Until then
+     * no commit, rollback or copy may succeed: a crash might bring the failed commit back. -errno. NULL:
+     * there is nothing */
     int (*retract)(struct txn *t);
+    /* Check the log while the container is open. Page lock. -1 with a message. NULL: it is of no use then */
+    int (*check)(struct txn *t);
     int (*close)(struct txn *t); /* write home what only the log has; 0: nothing to recover */
     int (*end)(struct txn *t);   /* after close: say in the file that nobody has it open. -errno */
     /* As close, then void the log and go on. No open page may have an image. -errno: nothing is void. NULL:
@@ -201,11 +204,13 @@ void txn_cut_tail(struct txn *t, uint32_t segments);
 /* Release the parts that only txn owns, for a container that is read-only or whose medium failed. */
 void txn_unload(struct txn *t);
 
-/* retract() of the engine. The page lock is held, or nobody else uses the container. -errno */
+/* retract() of the engine. The page lock is held, or nobody else uses the container. -errno. The second one
+ * fails with a message: -1 */
 static inline int txn_retract(struct txn *t)
 {
     return t->engine->retract ? t->engine->retract(t) : 0;
 }
+int txn_retract_or_fail(struct txn *t);
 
 /* The same after txn_open(), for a pm_open() that fails. Nothing has been stored, so the file is marked
  * closed. It leaves errno alone. */
@@ -321,6 +326,9 @@ int txn_check_root(const struct txn *t);
 
 /* The transaction layer's part of pm_check(): it checks table words, base epoch, page states. */
 int txn_check(struct txn *t);
+
+/* The same for the log, where it is more than a way home. Linear in the log. */
+int txn_check_log(struct txn *t);
 
 /* A line of the view in home's form. In a translated container it is made in `image`. */
 static inline const char *line_in_home_form(const struct txn *t, uint64_t line, char image[PM_LINE])

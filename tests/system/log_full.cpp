@@ -181,3 +181,16 @@ TEST_CASE("a reservation counts the map of the pointers that come", "[disk][stor
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE_OK(pm_check(c.get()));
 }
+
+TEST_CASE("a file stays small though nobody waits for its commits", "[disk]")
+{
+    test::Disk disk{64 * MiB};
+    const std::string path = disk / "c.pm";
+    const test::Container c = test::open_with_pages(path, 25, how());
+    for (uint64_t i = 1; i <= 500; i++) {
+        for (uint64_t line = 0; line < 25 * 64; line++)
+            (&page_word(c.get(), 0))[line * 8] = i;
+        REQUIRE(pm_commit_async(c.get()).container);
+    }
+    CHECK(std::filesystem::file_size(path) < 2 * MiB); // 25 MiB if dead chunks waited for a round
+}

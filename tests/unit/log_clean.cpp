@@ -49,6 +49,8 @@ struct Subject {
 uint64_t logged_again;
 bool fails;
 
+bool disk_is_full;
+
 } // namespace
 
 extern "C" {
@@ -65,6 +67,14 @@ void __wrap_log_clean(struct txn *t, uint64_t lines)
     cleaning = true;
     __real_log_clean(t, lines);
     cleaning = false;
+}
+
+struct container;
+int __real_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
+
+int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
+{
+    return disk_is_full ? -ENOSPC : __real_container_grow_chunks(c, count, wanted);
 }
 
 int __wrap_log_plan(struct txn *t, struct record_runs *runs)
@@ -131,4 +141,80 @@ TEST_CASE("a file in which lines are stored to at random stays small")
     subject.c.reset();
     subject.c = test::open(subject.path, test::options());
     subject.holds_in(subject.c.get());
+}
+
+TEST_CASE("lines that are stored to again and again do not make the cleaner move others")
+{
+    const uint64_t lines = 4 * MiB / LINE, hot = lines / 16, commits = 2 * lines;
+    Subject subject(4 * MiB);
+    std::mt19937_64 random(1);
+    const uint64_t before = test::stats(subject.c.get()).bytes_logged;
+    for (uint64_t i = 0; i < commits; i++) { // a cold line for each seven hot ones
+        for (uint64_t k = 0; k < 8; k++)
+            subject.store(random() % (k < 7 ? hot : lines) * 8, random());
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    const uint64_t logged = test::stats(subject.c.get()).bytes_logged - before;
+    CHECK(logged / commits < 1050); // 640 by the program; 1140 if all records went to the same chunk
+    subject.holds_in(subject.c.get());
+}
+
+TEST_CASE("on a full disk the program goes on in what is left of the cleaner's chunk")
+{
+    Subject subject(MiB);
+    void *fresh = pm_malloc(subject.c.get(), 4 * MiB);
+    REQUIRE(fresh);
+    REQUIRE_OK(pm_commit(subject.c.get()));
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 20000; i++) {
+        subject.store(random() % (MiB / LINE) * 8, random());
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    disk_is_full = true;
+    uint64_t stored = 0;
+    do {
+        static_cast<volatile uint64_t *>(fresh)[stored++ * 8] = 1; // this line has no piece yet
+    } while (pm_commit(subject.c.get()) == 0);
+    disk_is_full = false;
+    CHECK(stored > 20000); // 19,800 if that chunk stayed as it is
+    subject.holds_in(subject.c.get());
+}
+
+TEST_CASE("a reservation takes chunks that are dead before the file grows")
+{
+    Subject subject(MiB);
+    for (uint64_t i = 0; i < subject.model.size(); i++)
+        subject.store(i, i + 2);
+    REQUIRE_OK(pm_commit(subject.c.get()));
+    subject.c.reset();
+    subject.c = test::open(subject.path, test::options());
+    disk_is_full = true;
+    const int result = pm_reserve(subject.c.get(), MiB / 2);
+    disk_is_full = false;
+    REQUIRE_OK(result);
+    subject.holds_in(subject.c.get());
+}
+
+TEST_CASE("a file that is relocated again and again stays small")
+{
+    constexpr uint64_t WORDS = 20'000;
+    test::Directory directory;
+    auto path = [&](int i) { return directory / ("c." + std::to_string(i)); };
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    test::Container c = test::open(path(0), how);
+    auto **words = static_cast<void **>(pm_malloc(c.get(), WORDS * sizeof(void *)));
+    REQUIRE(words);
+    for (uint64_t i = 0; i < WORDS; i++)
+        words[i] = words + i;
+    REQUIRE_OK(pm_setroot(c.get(), words, 0));
+    REQUIRE_OK(pm_mark_pointers(words, WORDS));
+    REQUIRE_OK(pm_commit(c.get()));
+    for (int i = 1; i <= 8; i++) { // each copy finds its addresses taken by the last one
+        REQUIRE_OK(pm_copy(c.get(), path(i).c_str(), nullptr, nullptr));
+        test::Container moved = test::open(path(i), test::options(PM_MOVABLE | PM_RELOCATE));
+        words = static_cast<void **>(pm_getroot(moved.get()));
+        REQUIRE(words[WORDS - 1] == words + WORDS - 1);
+        c = std::move(moved);
+    }
+    CHECK(std::filesystem::file_size(path(8)) <= 4 * WORDS * sizeof(void *));
 }

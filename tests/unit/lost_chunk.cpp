@@ -56,6 +56,36 @@ CHILD_PROCESS(leaves_one_commit)
     _exit(0);
 }
 
+TEST_CASE("the log rots while the container is open")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options how = test::small();
+    test::Container c = test::open_with_pages(path, PAGES, how);
+    for (uint64_t value = 1; value <= 3; value++) {
+        for (uint64_t i = 0; i < PAGES; i++)
+            test::page_word(c.get(), i) = value;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    const bool reads = GENERATE(false, true);
+    if (reads) {
+        c.reset();
+        c = test::open(path, test::options(PM_READONLY));
+    }
+    unsigned noticed = 0;
+    const uint64_t bytes = test::read_file(path).size();
+    for (uint64_t at = CHUNK; at < bytes; at += 8 * PM_LINE) {
+        test::flip_bit(path, at, 0);
+        if (pm_check(c.get()) != 0) {
+            REQUIRE(test::failed_with(EBADMSG, {path.c_str(), "backup"}));
+            noticed++;
+        }
+        test::flip_bit(path, at, 0);
+    }
+    CHECK(noticed >= PAGES / 8); // as many as there are live lines, at least
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("the only chunk of a container is lost")
 {
     test::Directory directory;

@@ -2,7 +2,7 @@
  * Which chunk is filled, and which is free again.
  *
  *          taken                 its last live piece            void, and fenced
- *   FREE ----------> current, full ----------------> emptied ------------------> voided ---> FREE
+ *   FREE ----------> open, full -------------------> emptied ------------------> voided ---> FREE
  *                                   has a newer one              L8, L9               L10
  *
  * A chunk is voided when `reusable` has passed both its newest epoch and the epoch that emptied it. Then a
@@ -20,6 +20,12 @@
 
 /* The file grows by an eighth at once, but at most by this many bytes. */
 #define GROWTH_BYTES_MAX (UINT64_C(2) << 20)
+
+/* A dead chunk waits for three commits, if each is fenced, and meanwhile the file may grow. If nobody calls
+ * pm_wait(), it waits for ever. A commit that needs a chunk makes the dead ones free at once, in three
+ * rounds, if these and an eighth of all chunks wait, and one of them for so many commits. */
+#define WAITING_MIN     2
+#define WAITING_COMMITS 4
 
 int log_tables_open(struct txn *t)
 {
@@ -66,7 +72,7 @@ void log_chunks_found(struct txn *t)
     for (uint32_t i = t->c->chunks; i-- > 1;)
         if (k->chunks[i].end == 0)
             push(&k->free, i);
-        else if (k->chunks[i].live == 0 && i != k->current)
+        else if (k->chunks[i].live == 0 && !log_is_open(k, i))
             push(&k->emptied, i);
     k->known = t->c->chunks;
 }
@@ -75,7 +81,7 @@ void log_chunk_emptied(struct txn *t, uint32_t chunk, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
     k->chunks[chunk].emptied = epoch;
-    if (chunk != k->current)
+    if (!log_is_open(k, chunk))
         push(&k->emptied, chunk);
     if (chunk == k->victim) /* it will be filled anew */
         k->victim = 0;
@@ -134,6 +140,24 @@ int log_void_chunks(struct txn *t)
     return error;
 }
 
+/* The base says that all epochs up to `last` are durable. */
+static int void_all(struct txn *t, uint64_t last)
+{
+    struct log_engine *k = log_engine_of(t);
+    atomic_store(&t->rounds.reusable, last);
+    int error = log_void_chunks(t);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    for (; error == 0 && k->voided.count > 0; k->voided.count--)
+        push(&k->free, k->voided.items[k->voided.count - 1]);
+    return error;
+}
+
+int log_void_found(struct txn *t)
+{
+    return log_engine_of(t)->emptied.count > 0 ? void_all(t, t->epoch - 1) : 0;
+}
+
 int log_reclaim(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
@@ -145,15 +169,7 @@ int log_reclaim(struct txn *t)
         error = log_publish_state(t, last, t->c->mark_open);
     if (error == 0)
         error = medium_fence(&t->c->medium);
-    if (error == 0) {
-        atomic_store(&t->rounds.reusable, last);
-        error = log_void_chunks(t);
-    }
-    if (error == 0)
-        error = medium_fence(&t->c->medium);
-    for (; error == 0 && k->voided.count > 0; k->voided.count--)
-        push(&k->free, k->voided.items[k->voided.count - 1]);
-    return error;
+    return error == 0 ? void_all(t, last) : error;
 }
 
 /* Add `count` chunks to the file, or more at once because more will be needed. */
@@ -170,6 +186,13 @@ static int grow(struct txn *t, uint64_t count)
     return 0;
 }
 
+/* Let the file grow until so many chunks are free. */
+static int have_free(struct txn *t, uint64_t count)
+{
+    uint64_t free = log_engine_of(t)->free.count;
+    return free < count ? grow(t, count - free) : 0;
+}
+
 /* A run of one line may take a line of the table of runs for itself, where a part begins. */
 int log_make_room(struct txn *t, uint64_t lines)
 {
@@ -179,19 +202,30 @@ int log_make_room(struct txn *t, uint64_t lines)
     chunks += LOG_RESERVE;
     if (chunks > LOG_FILE_MAX / t->c->chunk_size)
         return -EFBIG;
-    while (chunks > k->free.count && log_clean_for_reserve(t) == 0 && log_reclaim(t) == 0)
+    while (chunks > k->free.count && (log_reclaim(t) == 0 || log_clean_for_reserve(t) == 0))
         ;
-    int error = chunks > k->free.count ? grow(t, chunks - k->free.count) : 0;
+    int error = have_free(t, chunks);
+    while (log_lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0))
+        error = have_free(t, chunks);
     if (error == 0)
         k->reserved = t->epoch;
     return error;
+}
+
+static bool chunks_wait(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    return k->emptied.count > WAITING_MIN + t->c->chunks / 8 &&
+           k->chunks[k->emptied.items[0]].emptied + WAITING_COMMITS < t->epoch;
 }
 
 int log_take_chunk(struct txn *t, uint32_t *chunk)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t needed = k->uses_reserve ? 1 : 1 + LOG_RESERVE;
-    int error = k->free.count >= needed ? 0 : grow(t, needed - k->free.count);
+    if (k->free.count < needed && chunks_wait(t))
+        (void)log_reclaim(t); /* if it fails, the file grows */
+    int error = have_free(t, needed);
     if (error != 0)
         return error;
     *chunk = k->free.items[--k->free.count];

@@ -11,6 +11,9 @@
  * more than it gains: at three quarters live each commit logged twice the bytes. So the file stays near
  * twice the size of its live lines, and no commit waits for a whole chunk.
  *
+ * What is cleaned goes to a chunk of its own (enum log_stream). A victim is read through the cache while the
+ * program works: the lines behind those of this step are prefetched for the next one.
+ *
  * On a full disk a commit that lacks room cleans whole chunks, one after the other. For this one chunk is
  * kept in reserve (chunks.c). pm_reserve() cleans so too, before it lets the file grow. The commit after it
  * does not clean, because the room is for the program.
@@ -59,23 +62,20 @@ static uint32_t choose_victim(const struct txn *t, uint32_t most)
     uint32_t best = 0;
     for (uint32_t i = 1; i < t->c->chunks; i++) {
         const struct chunk *h = &k->chunks[i];
-        if (i != k->current && h->live > 0 && h->live <= most &&
+        if (!log_is_open(k, i) && h->live > 0 && h->live <= most &&
             (best == 0 || h->live < k->chunks[best].live))
             best = i;
     }
     return best;
 }
 
-/* Note a live line, whose piece is at `place`. Home has the contents, if it has not been cut off there. */
-static int add_line(struct txn *t, uint64_t line, uint32_t place)
+/* Note a live line, and let its contents come to the cache. -ENOMEM */
+static int add_line(struct txn *t, uint64_t line)
 {
     struct log_engine *k = log_engine_of(t);
-    bool is_home = line * PM_LINE < container_bytes(t->c);
-    char *contents = vector_push(&k->cleaned_lines, PM_LINE);
-    if (!contents)
-        return -ENOMEM;
-    memcpy(contents, is_home ? t->c->home + line * PM_LINE : at_place(t, place), PM_LINE);
-    if (k->cleaned.count > 0 && run_extend((uint64_t *)k->cleaned.items + k->cleaned.count - 1, line))
+    __builtin_prefetch(t->c->home + line * PM_LINE);
+    if (k->cleaned.count > 0 &&
+        run_extend((uint64_t *)k->cleaned.items + k->cleaned.count - 1, line))
         return 0;
     uint64_t *run = vector_push(&k->cleaned, sizeof *run);
     if (!run)
@@ -96,19 +96,48 @@ static int gather_part(struct txn *t, const struct log_part *part, uint32_t plac
         for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && line < max && error == 0;
              n--, line++, place++)
             if (k->map[line] == place) {
-                error = add_line(t, line, place);
+                error = add_line(t, line);
                 ++*lines;
             }
     return error;
 }
 
-/* Gather live lines of the victim, part by part, until there are `most` or more. Their contents come from
- * home, so nobody reads the whole chunk to compare its checksums. If a part is damaged, nothing is cleaned
- * any more. -errno */
+/* The victim's next lines come to the cache while the program works: they were written past it. */
+static void prefetch_victim(const struct txn *t, uint64_t lines)
+{
+    const struct log_engine *k = log_engine_of(t);
+    const char *next = at_place(t, place_in(t, k->victim, k->victim_at));
+    lines = min_u64(lines, k->chunks[k->victim].end - k->victim_at);
+    for (uint64_t i = 0; i < lines; i++)
+        __builtin_prefetch(next + i * PM_LINE);
+}
+
+/* Copy the contents of the gathered lines. They come from home, so nobody reads the whole chunk to compare
+ * its checksums. Only what a compaction has cut off there comes from the chunk. -ENOMEM */
+static int copy_lines(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    const uint64_t home_lines = container_bytes(t->c) / PM_LINE;
+    for (uint64_t i = 0; i < k->cleaned.count; i++) {
+        uint64_t run = ((const uint64_t *)k->cleaned.items)[i], line = run_line(run);
+        for (uint64_t n = run_count(run); n > 0; n--, line++) {
+            char *contents = vector_push(&k->cleaned_lines, PM_LINE);
+            if (!contents)
+                return -ENOMEM;
+            memcpy(contents,
+                   line < home_lines ? t->c->home + line * PM_LINE : at_place(t, k->map[line]),
+                   PM_LINE);
+        }
+    }
+    return 0;
+}
+
+/* Gather live lines of the victim, part by part, until there are `most` or more. If a part is damaged,
+ * nothing is cleaned any more. -errno */
 static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t end = k->chunks[k->victim].end;
+    uint32_t begin = k->victim_at, end = k->chunks[k->victim].end;
     int error = 0;
     k->cleaned.count = k->cleaned_lines.count = 0;
     *lines = 0;
@@ -118,6 +147,10 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
         uint64_t n = log_part_lines(part, end - k->victim_at);
         error = n > 0 ? gather_part(t, part, place, lines) : -EBADMSG;
         k->victim_at += (uint32_t)n;
+    }
+    if (error == 0) {
+        prefetch_victim(t, k->victim_at - begin);
+        error = copy_lines(t);
     }
     if (error == -EBADMSG)
         k->cannot_clean = true;
@@ -130,9 +163,12 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 static int log_again(struct txn *t, uint64_t lines, bool alone)
 {
     struct log_engine *k = log_engine_of(t);
-    struct record_runs runs = {k->cleaned.items,      k->cleaned.count, 0, lines, NULL,
-                               k->cleaned_lines.items};
-    bool freed = t->freed == t->epoch;
+    struct record_runs runs = {.runs = k->cleaned.items,
+                               .count = k->cleaned.count,
+                               .lines = lines,
+                               .contents = k->cleaned_lines.items,
+                               .stream = LOG_CLEANER};
+    bool freed = t->freed == t->epoch, reserved = k->reserved == t->epoch;
     int error = log_plan(t, &runs);
     if (error == 0)
         error = log_write(t, &runs, t->c->pointers_base);
@@ -146,6 +182,8 @@ static int log_again(struct txn *t, uint64_t lines, bool alone)
     count(&t->epoch);
     if (freed) /* in the transaction that goes on */
         t->freed = t->epoch;
+    if (reserved)
+        k->reserved = t->epoch;
     return 0;
 }
 
@@ -154,7 +192,7 @@ static int64_t clean(struct txn *t, uint32_t most_live, uint64_t most, bool alon
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t lines = 0;
-    if (k->victim == 0 || k->victim == k->current) {
+    if (k->victim == 0 || log_is_open(k, k->victim)) {
         k->victim = choose_victim(t, most_live);
         k->victim_at = 1;
     }

@@ -80,17 +80,24 @@ static int cannot_write(struct txn *t, uint64_t lines, int error)
                              lines * PM_LINE);
 }
 
-static bool lacks_room(int error)
+/* The program goes on with what is left of the cleaner's chunk. */
+static void swap_streams(struct log_engine *k)
 {
-    return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+    uint32_t cleaner = k->open[LOG_CLEANER];
+    k->open[LOG_CLEANER] = k->open[LOG_PROGRAM];
+    k->open[LOG_PROGRAM] = cleaner;
 }
 
 /* Plan the record. If the disk is full, make room first. */
 static int plan(struct txn *t, struct record_runs *runs)
 {
     int error = log_plan(t, runs);
-    while (lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0))
+    while (log_lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0))
         error = log_plan(t, runs);
+    if (log_lacks_room(error)) {
+        swap_streams(log_engine_of(t));
+        error = log_plan(t, runs);
+    }
     return error;
 }
 
@@ -98,6 +105,8 @@ int log_commit(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     const struct changes *ch = &t->view.changes;
+    if (txn_retract_or_fail(t) != 0)
+        return -1;
     view_collect(t);
     struct commit_words w = view_words(t);
     uint64_t data_count = ch->run_count;
@@ -106,7 +115,11 @@ int log_commit(struct txn *t)
         view_end_unchanged(t);
         return 0;
     }
-    struct record_runs runs = {ch->runs, ch->run_count, data_count, ch->lines, t->c->shadow, NULL};
+    struct record_runs runs = {.runs = ch->runs,
+                               .count = ch->run_count,
+                               .data_count = data_count,
+                               .lines = ch->lines,
+                               .metadata_from = t->c->shadow};
     int error = log_void_chunks(t);
     if (error == 0) {
         log_clean(t, ch->lines);
@@ -125,10 +138,14 @@ int log_commit(struct txn *t)
 int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base)
 {
     uint64_t root = redo_run(t->root.offset / PM_LINE, 1); /* a record has at least one line */
-    struct record_runs record = {count > 0 ? runs : &root, max_u64(count, 1), 0, 0, t->c->home, NULL};
+    struct record_runs record = {.runs = count > 0 ? runs : &root,
+                                 .count = max_u64(count, 1),
+                                 .metadata_from = t->c->home};
     for (uint64_t i = 0; i < record.count; i++)
         record.lines += run_count(record.runs[i]);
-    int error = log_plan(t, &record);
+    int error = log_void_found(t);
+    if (error == 0)
+        error = log_plan(t, &record);
     if (error == 0)
         error = log_write(t, &record, base);
     if (error == 0)

@@ -74,12 +74,7 @@ static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint3
 static int log_engine_close(struct txn *t)
 {
     (void)rounds_sync(t, t->epoch - 1);
-    int error = log_erase_stale(t);
-    if (txn_check_medium(t) != 0) /* it may have failed with more than the awaited records */
-        return -1;
-    return error == 0 ? 0
-                      : pm__fail_system(-error, "%s: cannot erase what a commit that failed has left",
-                                        t->c->path);
+    return txn_check_medium(t); /* it may have failed with more than the awaited records */
 }
 
 /* L6: the base says what the last commit was, and no more. */
@@ -109,6 +104,7 @@ const struct engine engine_log = {
     .rollback = view_rollback,
     .rebase = log_rebase,
     .retract = log_erase_stale,
+    .check = log_check,
     .close = log_engine_close,
     .end = log_engine_end,
 };

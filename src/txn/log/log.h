@@ -43,6 +43,15 @@ struct chunk {
 /* Free chunks that only the cleaner takes, and that are there when the disk is full. */
 #define LOG_RESERVE 1u
 
+/* Records of two kinds go to chunks of their own. What the cleaner has moved is seldom stored to again.
+ * Between lines that soon have newer pieces it would be moved again and again. The paper, section 3.3, has
+ * separate logs for the same reason. */
+enum log_stream {
+    LOG_PROGRAM,
+    LOG_CLEANER,
+    LOG_STREAMS
+};
+
 /* Numbers of chunks. */
 struct chunk_list {
     uint32_t *items;
@@ -69,7 +78,7 @@ struct log_engine {
     struct chunk_list free;    /* void, and a fence has passed since */
     struct chunk_list emptied; /* without a live piece, but not void yet */
     struct chunk_list voided;  /* void, but not fenced yet */
-    uint32_t current;          /* the chunk in which the next part goes; 0: none */
+    uint32_t open[LOG_STREAMS]; /* the chunk in which the next part of a stream goes; 0: none */
     uint32_t known;            /* chunks of the file that have been seen */
     uint32_t chunk_shift;      /* log2 of the lines of a chunk */
     uint32_t generation;
@@ -86,15 +95,21 @@ struct log_engine {
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
+    enum log_stream stream; /* of the plan */
     struct vector pieces; /* the plan's runs, if it has several parts */
     struct moved_line *moved; /* the lines of the plan, in its order; room for `moved_room` */
     uint64_t moved_count, moved_room;
-    struct vector stale; /* likewise: parts of a record that could not be written */
+    struct vector stale; /* likewise: parts of a record that could not be written, until they are erased */
 };
 
 static inline struct log_engine *log_engine_of(const struct txn *t)
 {
     return t->own;
+}
+
+static inline bool log_is_open(const struct log_engine *k, uint32_t chunk)
+{
+    return chunk == k->open[LOG_PROGRAM] || chunk == k->open[LOG_CLEANER];
 }
 
 static inline uint32_t chunk_lines(const struct txn *t)
@@ -145,6 +160,16 @@ int log_void_chunks(struct txn *t);
  * there are none */
 int log_reclaim(struct txn *t);
 
+/* Recovery has ended, and made everything durable: make the chunks free in which it has found no live line.
+ * -errno */
+int log_void_found(struct txn *t);
+
+/* Whether log_reclaim() or the cleaner may help. */
+static inline bool log_lacks_room(int error)
+{
+    return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
+
 /* Have free chunks for `lines` lines of records. -errno: the file is as long as before */
 int log_make_room(struct txn *t, uint64_t lines);
 
@@ -162,6 +187,7 @@ struct record_runs {
     uint64_t count, data_count, lines;
     const char *metadata_from; /* the shadow, or home */
     const char *contents;      /* NULL, or all lines of the record, one after the other */
+    enum log_stream stream;
 };
 
 /* Plan where the parts go, with room for all of them (L12). If there are several, their runs take the place
@@ -221,6 +247,9 @@ int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t bas
 /* Bring home to the state of the last commit that holds. Then, unless it is read-only, seal the chunks. It
  * sets the epoch to begin with. -1 with a message. */
 int log_recover(struct txn *t);
+
+/* check() of struct engine: the parts of each chunk, up to its end. */
+int log_check(struct txn *t);
 
 /* Say in the state page what the last commit is, and whether a writer has the file open. The next fence
  * makes it durable. -errno */

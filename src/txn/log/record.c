@@ -61,7 +61,6 @@ static void abandon(struct txn *t)
     for (uint64_t i = 0; i < k->plan.count; i++)
         if (planned(k, i)->line == 1)
             log_untake_chunk(t, planned(k, i)->chunk);
-    k->plan.count = 0;
 }
 
 /* Add a part to the plan: at line `line` of a chunk, or in a fresh chunk if there is no room. */
@@ -113,9 +112,10 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
 int log_plan(struct txn *t, struct record_runs *r)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t lines = chunk_lines(t), chunk = k->current;
+    uint32_t lines = chunk_lines(t), chunk = k->open[r->stream];
     uint32_t end = chunk == 0 ? lines : k->chunks[chunk].end;
     k->plan.count = 0;
+    k->stream = r->stream;
     if (log_part_head(r->count) + r->lines > min_u64(lines - end, LOG_PART_LINES))
         return plan_parts(t, r, chunk, end);
     struct planned_part *part = vector_push(&k->plan, sizeof *part);
@@ -192,11 +192,11 @@ void log_install(struct txn *t)
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
         struct chunk *chunk = &k->chunks[part->chunk];
-        uint32_t before = k->current;
-        k->current = part->chunk;
+        uint32_t before = k->open[k->stream];
+        k->open[k->stream] = part->chunk;
         chunk->newest = t->epoch;
         chunk->end = part->line + (uint32_t)log_part_head(part->runs) + part->lines;
-        if (before != 0 && before != k->current && k->chunks[before].live == 0)
+        if (before != 0 && !log_is_open(k, before) && k->chunks[before].live == 0)
             k->emptied.items[k->emptied.count++] = before;
         chunk->live += part->lines;
         for (uint32_t n = 0; n < part->lines; n++, moved++) {
@@ -265,17 +265,13 @@ static int write_part(struct txn *t, const struct planned_part *part,
 
 /* A write has failed. The parts that it has left are erased: they must not join the next record, which has
  * the same epoch. And all of them may be whole, if what is missing is zero, as the file is there. Then the
- * record would count after a crash. If they cannot be erased now, the next record, a copy or the close
- * tries again. */
-static int note_stale(struct log_engine *k)
+ * record would count after a crash. If they cannot be erased now, the next commit, rollback, copy or
+ * close tries again. */
+static void note_stale(struct log_engine *k)
 {
-    for (uint64_t i = 0; i < k->plan.count; i++) {
-        struct planned_part *part = vector_push(&k->stale, sizeof *part);
-        if (!part)
-            return -ENOMEM;
-        *part = *planned(k, i);
-    }
-    return 0;
+    struct vector erased = k->stale; /* empty; so no memory is needed */
+    k->stale = k->plan;
+    k->plan = erased;
 }
 
 int log_erase_stale(struct txn *t)
@@ -317,9 +313,9 @@ int log_write(struct txn *t, const struct record_runs *runs, uint64_t base)
     if (error == 0)
         return 0;
     leave_lines(t, map_sum);
-    if (begun && note_stale(k) != 0) /* no memory to remember them: give the medium up */
-        __atomic_store_n(&t->c->medium.failed, error, __ATOMIC_RELEASE);
-    (void)log_erase_stale(t);
     abandon(t);
+    if (begun)
+        note_stale(k);
+    (void)log_erase_stale(t);
     return error;
 }

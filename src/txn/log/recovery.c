@@ -324,7 +324,7 @@ static int make_durable(struct log_reader *r)
 }
 
 /* The chunk that the next record goes on with: of those with live lines the one with the most room. */
-static uint32_t choose_current(const struct log_reader *r)
+static uint32_t choose_open(const struct log_reader *r)
 {
     const struct chunk *chunks = log_engine_of(r->t)->chunks;
     uint32_t best = 0;
@@ -341,8 +341,7 @@ static uint64_t seal_of(const struct log_reader *r, uint32_t chunk, uint64_t wor
     uint32_t end = r->ends[chunk];
     if (end <= 1)
         return 0;
-    bool stays =
-        log_chunk_end(word) == end && !r->cut[chunk] && chunk != log_engine_of(r->t)->current;
+    bool stays = log_chunk_end(word) == end && !r->cut[chunk] && !log_is_open(log_engine_of(r->t), chunk);
     return stays ? word : log_chunk_word(r->incarnation, end);
 }
 
@@ -373,16 +372,36 @@ static int begin_incarnation(struct log_reader *r)
                            "not damaged; copy what it has to a new container, or restore the file from a "
                            "backup");
     r->incarnation = (uint32_t)last + 1;
-    k->current = choose_current(r);
+    k->open[LOG_PROGRAM] = choose_open(r);
     int error = make_durable(r);
     if (error == 0)
         error = seal_chunks(r);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot write the seals of its log", t->c->path);
-    for (uint32_t i = 1; i < t->c->chunks; i++)
-        k->chunks[i].end = r->ends[i] > 1 ? r->ends[i] : 0;
     k->generation = r->incarnation;
     log_chunks_found(t);
+    return 0;
+}
+
+/* ---- while it is open ------------------------------------------------------------------------ */
+
+static int check_chunk(const struct txn *t, uint32_t chunk)
+{
+    uint32_t first = place_in(t, chunk, 0), at = 1, end = log_engine_of(t)->chunks[chunk].end;
+    uint64_t word = ((const struct log_chunk *)at_place(t, first))->word, n;
+    if (end > 0 && (word == 0 || !seal_is_valid(word)))
+        return damaged(t, first, "the header of a chunk of the log is damaged");
+    for (; at < end; at += (uint32_t)n)
+        if ((n = part_lines(t, first + at, end - at)) == 0)
+            return damaged(t, first + at, "a commit record is damaged");
+    return 0;
+}
+
+int log_check(struct txn *t)
+{
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        if (check_chunk(t, i) != 0)
+            return -1;
     return 0;
 }
 
@@ -415,6 +434,8 @@ static int recover_from(struct log_reader *r)
     t->epoch = r->newest + 1;
     if (build_home(r) != 0)
         return -1;
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        log_engine_of(t)->chunks[i].end = r->ends[i] > 1 ? r->ends[i] : 0;
     return t->c->readonly ? 0 : begin_incarnation(r);
 }
 

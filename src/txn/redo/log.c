@@ -316,13 +316,21 @@ void redo_log_fill(struct txn *t, const void *from, uint64_t size)
 }
 
 /* Erase the head of a record that could not be written. What is missing of it may be zero, as the file is
- * there: then the record is whole, and would count after a crash. If this fails, the next record does it. */
-static void retract(struct txn *t)
+ * there: then the record is whole, and would count after a crash. Nor may it stay beside the next record,
+ * which has the same epoch and may begin elsewhere. */
+int redo_log_retract(struct txn *t)
 {
     static const struct redo_part nothing;
     struct medium *medium = &t->c->medium;
-    if (medium_copy(medium, t->c->home + redo_of(t)->log.first_part, &nothing, sizeof nothing) == 0)
-        (void)medium_fence(medium);
+    struct redo_log *log = &redo_of(t)->log;
+    if (log->stale == 0)
+        return 0;
+    int error = medium_copy(medium, t->c->home + log->stale, &nothing, sizeof nothing);
+    if (error == 0)
+        error = medium_fence(medium);
+    if (error == 0)
+        log->stale = 0;
+    return error;
 }
 
 int redo_log_end(struct txn *t)
@@ -330,7 +338,8 @@ int redo_log_end(struct txn *t)
     struct redo_log *log = &redo_of(t)->log;
     if (log->error == 0)
         return 0;
-    retract(t);
+    log->stale = log->first_part;
+    (void)redo_log_retract(t);
     for (uint32_t i = 0; i < segments_in_log(t);
          i++) { /* segments that the record began are void again */
         uint32_t segment = log_segment(t, i);

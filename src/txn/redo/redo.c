@@ -87,6 +87,7 @@ const struct engine engine_redo = {
     .commit = redo_commit,
     .wait = rounds_wait,
     .rollback = view_rollback,
+    .retract = redo_log_retract,
     .close = redo_close,
     .end = txn_end_home,
     .drain = redo_drain,

@@ -66,6 +66,7 @@ struct redo_log {
     uint32_t first_segment;  /* segment where the record being written began */
     uint64_t first_end;
     uint64_t first_part; /* where the record being written begins, in the file */
+    uint64_t stale;      /* where a record begins that could not be written, until it is erased; 0: none */
     int error; /* the first error met while writing the record */
 };
 
@@ -123,8 +124,11 @@ int redo_log_drain(struct txn *t);
  * end. No piece may be empty. */
 void redo_log_begin(struct txn *t, const struct redo_part *head);
 static inline void redo_log_put(struct txn *t, const void *bytes, uint64_t size);
-/* 0, or -errno. After an error nothing of the record counts, and the next record goes to the same place. */
+/* 0, or -errno. After an error nothing of the record counts, unless redo_log_retract() fails, too. */
 int redo_log_end(struct txn *t);
+
+/* retract() of struct engine. */
+int redo_log_retract(struct txn *t);
 
 /* On a file: write old pages of home to the file, so that log can be reused. -errno */
 int redo_log_trickle(struct txn *t);
