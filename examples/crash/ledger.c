@@ -1,10 +1,10 @@
 /*
  * ledger: a program to crash, and its own check, for docs/crash-testing.md.
  *
- *     ledger FILE COUNT [undo|redo|stores]   print the number of postings, then make COUNT more, and
- *                                            print the number after each
- *     ledger --check FILE                    check the book, and that it has all postings whose number
- *                                            was printed. For `pm crash --check`
+ *     ledger FILE COUNT [MODE]   print the number of postings, then make COUNT more, and print the number
+ *                                after each. MODE: undo, redo, log, stores (redo with this tracker), log.stores
+ *     ledger --check FILE        check the book, and that it has all postings whose number was printed. For
+ *                                `pm crash --check`
  *
  * The program can be built with one of two bugs. With -DFORGET_COMMIT it does not commit every third
  * posting, but prints the new number at once; the next posting's commit covers both. Or balance.c is
@@ -31,8 +31,9 @@ static pm_container *open_book(const char *path, const char *mode)
     struct pm_options options = {
         .size = sizeof options, .layout = "ledger/1", .max_size = 64 << 20};
     options.flags = PM_CREATE;
-    options.engine = strcmp(mode, "undo") == 0 ? PM_ENGINE_UNDO : PM_ENGINE_REDO;
-    if (strcmp(mode, "stores") == 0)
+    bool undo = strcmp(mode, "undo") == 0, log = strncmp(mode, "log", 3) == 0;
+    options.engine = undo ? PM_ENGINE_UNDO : log ? PM_ENGINE_LOG : PM_ENGINE_REDO;
+    if (strstr(mode, "stores"))
         options.tracker = PM_TRACKER_STORES;
     return pm_open(path, &options);
 }
@@ -133,6 +134,6 @@ int main(int argc, char **argv)
         return check(argv[2]);
     if (argc == 3 || argc == 4)
         return run(argv[1], strtol(argv[2], NULL, 10), argc == 4 ? argv[3] : "undo");
-    fprintf(stderr, "usage: ledger FILE COUNT [undo|redo|stores], or ledger --check FILE\n");
+    fprintf(stderr, "usage: ledger FILE COUNT [undo|redo|log|stores|log.stores], or ledger --check FILE\n");
     return 2;
 }

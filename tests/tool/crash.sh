@@ -51,10 +51,12 @@ bad() {
         "| $4" "repeat with: "
 }
 
-# again PROGRAM: it goes on with a book that has postings already, and nothing is found.
+# again PROGRAM [MODE]: it goes on with a book that has postings already, and nothing is found.
 again() {
+    program=$1
+    shift
     # shellcheck disable=SC2086
-    expect 0 crash $limits --check "$check" -- "$examples/$1" "$book" 6
+    expect 0 crash $limits --check "$check" -- "$examples/$program" "$book" 6 "$@"
     says "7 commits" "all are as they should be"
 }
 
@@ -77,8 +79,11 @@ good)
     good ledger undo
     again ledger
     good ledger redo
+    good ledger log
+    again ledger log
     ;;
 media)
+    good ledger log --medium file
     good ledger redo --medium file
     says "on an ordinary file system"
     good ledger undo --medium pmem
@@ -100,10 +105,13 @@ marked_code)
 stores)
     good ledger_marked stores
     good ledger_marked stores --medium file
+    good ledger_marked log.stores
+    good ledger_marked log.stores --medium file
     ;;
 forgotten_commit)
     bad ledger_forgets undo 4 "the number of postings is 2, should be 3"
     bad ledger_forgets redo 4 "the number of postings is 2, should be 3"
+    bad ledger_forgets log 4 "the number of postings is 2, should be 3"
     ;;
 unmarked_store)
     bad ledger_unmarked stores 9 "a balance is 0, should be"
