@@ -3,6 +3,11 @@
 #include "common/format.hpp"
 
 #include <algorithm>
+#include <map>
+
+extern "C" {
+#include "container/format_log.h"
+}
 
 namespace hostile
 {
@@ -37,8 +42,7 @@ uint64_t table_word(const Bytes &file, uint64_t segment)
     return at<uint64_t>(file, FORMAT_TABLE + segment * sizeof(uint64_t));
 }
 
-// Returns the segments that it takes.
-uint64_t add_metadata(const Geometry &g, Collector &out)
+void add_state(Collector &out)
 {
     out.add(Kind::header, FORMAT_HEADER_A, sizeof(format_header));
     out.add(Kind::header, FORMAT_HEADER_B, sizeof(format_header));
@@ -47,6 +51,12 @@ uint64_t add_metadata(const Geometry &g, Collector &out)
     out.add(Kind::fenced, FORMAT_STATE + offsetof(format_state, fenced_epoch),
             2 * sizeof(uint64_t));
     out.add(Kind::mark, FORMAT_MARK, sizeof(uint64_t));
+}
+
+// Returns the segments that it takes.
+uint64_t add_metadata(const Geometry &g, Collector &out)
+{
+    add_state(out);
     out.add(Kind::root, FORMAT_STATE + offsetof(format_state, root_offset), 2 * sizeof(uint64_t));
     out.add(Kind::place, FORMAT_STATE + offsetof(format_state, base), 3 * sizeof(uint64_t));
     out.add(Kind::sums, FORMAT_STATE + offsetof(format_state, sums), sizeof(uint64_t));
@@ -110,6 +120,104 @@ void add_slots(const Bytes &file, const Geometry &g, uint64_t segment, uint64_t 
             out.add(Kind::record, offset, std::min(record.size() - (first + i) * PM_PAGE, PM_PAGE),
                     at<uint64_t>(record, offsetof(log_record, epoch)));
     }
+}
+
+// What a line of a log container has, from the words of the segment table that the log has last.
+class Lines
+{
+  public:
+    Lines(const Bytes &file, const Geometry &g) : file_(file), g_(g) {}
+    void add(uint64_t line, uint64_t offset) { newest_[line] = offset; }
+    Kind kind_of(uint64_t line) const
+    {
+        const uint64_t offset = line * PM_LINE, segment = offset / g_.segment_size;
+        if (offset < FORMAT_STATE + PM_PAGE)
+            return offset < FORMAT_MODULES ? Kind::root : Kind::place;
+        if (offset < FORMAT_TABLE + g_.segments_max * sizeof(uint64_t))
+            return Kind::table;
+        const uint64_t word = table_word(segment),
+                       size = uint64_t{segment_argument(word)} * FORMAT_GRANULARITY_MIN;
+        if (segment_kind(word) == SEGMENT_MAP)
+            return Kind::map;
+        if (segment_kind(word) != SEGMENT_SLAB || size == 0 || size > g_.segment_size / 2)
+            return Kind::object;
+        const struct slab_shape shape = slab_shape(g_.segment_size, (uint32_t)size);
+        return offset % g_.segment_size < bitmap_words(shape.objects) * sizeof(uint64_t)
+                   ? Kind::bitmap
+                   : Kind::object;
+    }
+
+  private:
+    uint64_t table_word(uint64_t segment) const
+    {
+        const uint64_t offset = FORMAT_TABLE + segment * sizeof(uint64_t);
+        auto found = newest_.find(offset / PM_LINE);
+        return found == newest_.end() ? 0 : at<uint64_t>(file_, found->second + offset % PM_LINE);
+    }
+
+    const Bytes &file_;
+    const Geometry &g_;
+    std::map<uint64_t, uint64_t> newest_; // where in the file; of lines of the segment table
+};
+
+// Call `visit(offset, part)` for all that looks like a part of a log container.
+template <typename Visit> void for_each_part(const Bytes &file, const Geometry &g, Visit visit)
+{
+    const uint64_t size = log_chunk_size(g.segment_size);
+    for (uint64_t chunk = size; chunk + size <= file.size(); chunk += size)
+        for (uint64_t at_line = 1, n; at_line < size / PM_LINE; at_line += n) {
+            const uint64_t offset = chunk + at_line * PM_LINE;
+            const log_part part = at<log_part>(file, offset);
+            n = log_part_lines(&part, size / PM_LINE - at_line);
+            if (n == 0)
+                break;
+            visit(offset, part);
+        }
+}
+
+// Call `visit(line, offset)` for each line of a part's contents.
+template <typename Visit>
+void for_each_line(const Bytes &file, uint64_t offset, const log_part &part, Visit visit)
+{
+    uint64_t from = offset + log_part_head(part.runs) * PM_LINE;
+    const uint64_t end = from + part.lines * PM_LINE;
+    for (uint64_t i = 0; i < part.runs; i++) {
+        const uint64_t run = at<uint64_t>(file, offset + offsetof(log_part, run) + i * sizeof run);
+        for (uint64_t n = 0; n < run_count(run) && from < end; n++, from += PM_LINE)
+            visit(run_line(run) + n, from);
+    }
+}
+
+void add_chunks(const Bytes &file, const Geometry &g, Collector &out)
+{
+    Lines lines(file, g);
+    std::map<uint64_t, uint64_t> epochs; // of the lines of the table
+    for_each_part(file, g, [&](uint64_t offset, const log_part &part) {
+        for_each_line(file, offset, part, [&](uint64_t line, uint64_t at) {
+            if (lines.kind_of(line) == Kind::table && part.epoch >= epochs[line]) {
+                epochs[line] = part.epoch;
+                lines.add(line, at);
+            }
+        });
+    });
+    uint64_t chunk = 0;
+    const uint64_t size = log_chunk_size(g.segment_size);
+    auto begin_chunks = [&](uint64_t end) {
+        for (; chunk + size <= std::min<uint64_t>(end, file.size()); chunk += size)
+            if (chunk > 0) {
+                out.skip_to(chunk);
+                out.add(Kind::chunk, chunk, sizeof(uint64_t));
+            }
+    };
+    for_each_part(file, g, [&](uint64_t offset, const log_part &part) {
+        begin_chunks(offset + size);
+        out.add(Kind::part, offset, log_part_head(part.runs) * PM_LINE, part.epoch);
+        for_each_line(file, offset, part, [&](uint64_t line, uint64_t at) {
+            out.add(lines.kind_of(line), at, PM_LINE, part.epoch);
+        });
+    });
+    begin_chunks(UINT64_MAX);
+    out.skip_to(file.size() / size * size);
 }
 
 bool is_usable(const Bytes &file, const format_header &h)
@@ -210,12 +318,29 @@ uint64_t base_epoch(const Bytes &file)
     return at<uint64_t>(file, FORMAT_STATE) & (BASE_REDO - 1);
 }
 
+bool is_log(const Bytes &file)
+{
+    for (uint64_t offset : {FORMAT_HEADER_A, FORMAT_HEADER_B}) {
+        format_header h = at<format_header>(file, offset);
+        if (is_usable(file, h))
+            return h.version == FORMAT_VERSION_LOG;
+    }
+    return false;
+}
+
 std::vector<Piece> pieces_of(const Bytes &file)
 {
     std::optional<Geometry> g = geometry_of(file);
     Collector out;
     if (!g)
         return {};
+    if (is_log(file)) {
+        add_state(out);
+        out.add(Kind::generation, FORMAT_STATE + offsetof(format_state, incarnation),
+                sizeof(uint64_t));
+        add_chunks(file, *g, out);
+        return out.pieces;
+    }
     uint64_t first_data = add_metadata(*g, out);
     std::vector<uint64_t> halves[2] = {log_segments(file, *g, 0), log_segments(file, *g, 1)};
     Bytes records[2] = {record_at(file, *g, halves[0]), record_at(file, *g, halves[1])};

@@ -29,7 +29,9 @@ enum class Kind {
     record,     // undo: the first slots of a half
     descriptor, // undo: of a slot behind the record
     image,      // undo: such a slot
-    part,       // redo: header and its piece of the stream
+    part,       // redo: header and its piece of the stream; log: header and runs
+    chunk,      // log: its header
+    generation, // log: the number of openings for writing
     object,     // in use
     unused,     // nothing is read here, whatever it says
 };
@@ -63,6 +65,9 @@ uint64_t descriptor_offset(const Geometry &g, const std::vector<uint64_t> &half,
 Bytes record_at(const Bytes &file, const Geometry &g, const std::vector<uint64_t> &half);
 
 bool log_is_redo(const Bytes &file);
+
+// A container of the log engine.
+bool is_log(const Bytes &file);
 
 // Of the state page.
 uint64_t base_epoch(const Bytes &file);

@@ -84,7 +84,7 @@ std::map<uint64_t, uint64_t> LogFile::places() const
     for (const LogPart &part : parts()) {
         uint64_t place = part.contents() / PM_LINE;
         for (uint64_t run : part.runs)
-            for (uint64_t i = 0; i < run_count(run); i++)
+            for (uint64_t i = 0; i < run_count(run) && place * PM_LINE < part.end(); i++)
                 places[run_line(run) + i] = place++;
     }
     return places;

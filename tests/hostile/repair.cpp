@@ -1,5 +1,6 @@
 // Seals and checksums made right: what somebody would do who means harm.
 #include "hostile/anatomy.hpp"
+#include "hostile/log_file.hpp"
 
 #include "common/format.hpp"
 
@@ -95,6 +96,28 @@ void repair_parts(Bytes &file, const Geometry &g, bool contents)
     }
 }
 
+// Each line of metadata has words that are sealed. The newest record has the sum over the map.
+void repair_log(Bytes &file, const Geometry &g)
+{
+    reseal(file, FORMAT_STATE + offsetof(format_state, incarnation));
+    const std::vector<Piece> pieces = pieces_of(file);
+    for (const Piece &piece : pieces)
+        if (piece.kind == Kind::chunk || piece.kind == Kind::root || piece.kind == Kind::table ||
+            piece.kind == Kind::bitmap || piece.kind == Kind::map)
+            for (uint64_t i = 0; i < piece.bytes; i += sizeof(uint64_t))
+                reseal(file, piece.offset + i);
+    const auto first = at<format_header>(file, FORMAT_HEADER_A);
+    if (first.version != FORMAT_VERSION_LOG || first.segment_size != g.segment_size)
+        return; // the other copy counts, which LogFile does not know
+    LogFile log(file);
+    for (const Piece &piece : pieces)
+        if (piece.kind == Kind::part)
+            log.seal_part(piece.offset);
+    if (!log.parts().empty())
+        log.seal_newest();
+    file = log.bytes;
+}
+
 } // namespace
 
 void repair_sums(Bytes &file)
@@ -146,6 +169,10 @@ void repair(Bytes &file, bool contents)
     for (uint64_t field : {offsetof(format_guard, epoch), offsetof(format_guard, base),
                            offsetof(format_guard, movable)})
         reseal(file, FORMAT_GUARD + field);
+    if (is_log(file)) {
+        repair_log(file, *g);
+        return;
+    }
     for (uint64_t i = 0; i < g->segments_max; i++)
         reseal(file, FORMAT_TABLE + i * sizeof(uint64_t));
     for (const Piece &piece : pieces_of(file))

@@ -1,4 +1,4 @@
-// The seed corpus: containers of both engines, as programs leave them that close or die.
+// The seed corpus: containers of all engines, as programs leave them that close or die.
 //
 //   fuzz_seeds DIRECTORY
 #include "hostile/input.hpp"
@@ -211,10 +211,11 @@ int main(int argc, char **argv)
 {
     require(argc == 2, "needs a directory");
     for (const Seed &seed : seeds)
-        for (pm_engine engine : {PM_ENGINE_UNDO, PM_ENGINE_REDO}) {
+        for (auto [engine, called] : {std::pair{PM_ENGINE_UNDO, "-undo"},
+                                      {PM_ENGINE_REDO, "-redo"},
+                                      {PM_ENGINE_LOG, "-log"}}) {
             hostile::Bytes input = hostile::encode(container_of(seed, engine));
-            std::string name =
-                std::string(seed.name) + (engine == PM_ENGINE_UNDO ? "-undo" : "-redo");
+            std::string name = std::string(seed.name) + called;
             std::ofstream out(std::string(argv[1]) + "/" + name, std::ios::binary);
             out << input;
             require(!!out.flush(), "cannot write a seed");

@@ -2,6 +2,7 @@
 
 #include "common/compiled.hpp"
 #include "common/format.hpp"
+#include "hostile/anatomy.hpp"
 #include "hostile/calls.hpp"
 #include "hostile/memory_file.hpp"
 
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <libpm.h>
 #include <set>
+#include <span>
 
 extern "C" {
 #include "backend/backend.h"
@@ -32,8 +34,9 @@ namespace hostile
 namespace
 {
 
-enum Way { READ_ONLY, UNDO, REDO, REDO_ON_FILE, WAYS };
-const char *const names[WAYS] = {"read-only", "undo", "redo", "redo on a file"};
+enum Way { READ_ONLY, UNDO, REDO, REDO_ON_FILE, LOG, LOG_ON_FILE, WAYS };
+const char *const names[WAYS] = {"read-only",      "undo", "redo",
+                                 "redo on a file", "log",  "log on a file"};
 
 // The walk reads so much at most.
 constexpr size_t OBJECTS_MAX = 500, OBJECT_BYTES_MAX = 64 << 10;
@@ -65,6 +68,17 @@ const Use uses[] = {
     {"all calls, relocated, discovering", PM_ENGINE_REDO, false, true,
      PM_DISCOVER | PM_VOUCHED | PM_RELOCATE},
 };
+const Use log_uses[] = {
+    {"all calls, read-only", PM_ENGINE_AUTO, false, false, PM_READONLY},
+    {"all calls, log", PM_ENGINE_LOG, false, false, PM_MOVABLE},
+    {"all calls, log on a file", PM_ENGINE_LOG, true, false, PM_MOVABLE},
+    {"all calls, log, discovering", PM_ENGINE_LOG, false, false, PM_DISCOVER | PM_VOUCHED},
+    {"all calls, log, not movable", PM_ENGINE_LOG, true, false, 0},
+    {"all calls, log, elsewhere", PM_ENGINE_LOG, false, true, PM_MOVABLE},
+    {"all calls, log, elsewhere, read-only", PM_ENGINE_AUTO, false, true, PM_READONLY | PM_MOVABLE},
+    {"all calls, log, relocated", PM_ENGINE_LOG, false, true, PM_MOVABLE | PM_RELOCATE},
+    {"all calls, log, relocated on a file", PM_ENGINE_LOG, true, true, PM_MOVABLE | PM_RELOCATE},
+};
 
 void demand(bool condition, Way way, const char *what)
 {
@@ -91,10 +105,11 @@ pm_container *open_in(Way way)
     pm_options options{};
     options.size = sizeof options;
     options.flags = PM_ACCEPT_COPY | (way == READ_ONLY ? (unsigned)PM_READONLY : 0u);
-    options.engine = way == UNDO        ? PM_ENGINE_UNDO
-                     : way == READ_ONLY ? PM_ENGINE_AUTO
-                                        : PM_ENGINE_REDO;
-    on_ordinary_file = way == REDO_ON_FILE;
+    options.engine = way == READ_ONLY ? PM_ENGINE_AUTO
+                     : way == UNDO    ? PM_ENGINE_UNDO
+                     : way >= LOG     ? PM_ENGINE_LOG
+                                      : PM_ENGINE_REDO;
+    on_ordinary_file = way == REDO_ON_FILE || way == LOG_ON_FILE;
     pm_container *c = pm_open(the_file().path(), &options);
     demand(c || is_good_reason(errno), way, "pm_open() fails for no good reason");
     return c;
@@ -138,9 +153,11 @@ bool change(pm_container *c, const std::set<char *> &objects)
     if (pm_reserve(c, 16 * PM_PAGE) != 0)
         return false;
     size_t n = 0;
-    for (char *object : objects)
-        if (n++ < 4)
-            memset(object + pm_usable_size(object) / 2, 0x5A, 8);
+    for (char *object : objects) {
+        char *middle = object + pm_usable_size(object) / 2 / 8 * 8;
+        if (n++ < 4 && !pm_next_pointer(middle, middle + 8)) // the map may say anything
+            memset(middle, 0x5A, 8);
+    }
     char *small = static_cast<char *>(pm_calloc(c, 1, 40));
     char *large = static_cast<char *>(pm_malloc(c, 70000));
     if (large)
@@ -160,6 +177,7 @@ bool change(pm_container *c, const std::set<char *> &objects)
 struct Found {
     bool opened, whole; // pm_check() has nothing to say
     uint64_t digest;
+    bool log; // of the log engine
 };
 
 // What is there after closing, by a reader.
@@ -176,14 +194,15 @@ Found visit_in(Way way)
 {
     pm_container *c = open_in(way);
     if (!c)
-        return {false, false, 0};
-    Found found = {true, pm_check(c) == 0, 0};
+        return {false, false, 0, false};
+    Found found = {true, pm_check(c) == 0, 0, false};
     demand(found.whole || errno == EBADMSG, way, "pm_check() fails for no good reason");
     std::set<char *> objects = objects_of(c);
     found.digest = digest_of(c, objects);
     struct pm_stats stats{};
     stats.size = sizeof stats;
     demand(pm_stats(c, &stats) == 0, way, "pm_stats() fails");
+    found.log = strcmp(stats.engine, "log") == 0;
     if (way == READ_ONLY || !found.whole) {
         pm_close(c);
         return found;
@@ -245,13 +264,20 @@ void visit(const Bytes &file)
 {
     the_file().fill(file);
     Found reader = visit_in(READ_ONLY);
-    Way way = (Way)(UNDO + checksum(file.data(), file.size(), 0) % (WAYS - UNDO));
+    const bool log = reader.opened ? reader.log : is_log(file);
+    const Way first = log ? LOG : UNDO, end = log ? WAYS : LOG;
+    Way way = (Way)(first + checksum(file.data(), file.size(), 0) % (uint64_t)(end - first));
     Found writer = visit_in(way);
+    if (!writer.opened &&
+        strstr(pm_errormsg(), "as often as")) // a log container may be refused to writers only
+        return;
     demand(writer.opened == reader.opened, way, "opens what a reader does not, or the reverse");
     demand(!reader.whole || writer.whole, way, "is less whole than to a reader");
     demand(!reader.whole || writer.digest == reader.digest, way,
            "shows something else to a reader");
-    use(file, uses[checksum(file.data(), file.size(), 1) % std::size(uses)]);
+    const std::span<const Use> all =
+        log ? std::span<const Use>(log_uses) : std::span<const Use>(uses);
+    use(file, all[checksum(file.data(), file.size(), 1) % all.size()]);
 }
 
 } // namespace hostile
