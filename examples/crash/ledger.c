@@ -1,8 +1,9 @@
 /*
  * ledger: a program to crash, and its own check, for docs/crash-testing.md.
  *
- *     ledger FILE COUNT [MODE]   print the number of postings, then make COUNT more, and print the number
- *                                after each. MODE: undo, redo, log, stores (redo with this tracker), log.stores
+ *     ledger FILE COUNT [MODE]   print the number of postings, then make COUNT more, and print the
+ *                                number after each. MODE: undo, redo, log, stores (redo with this
+ *                                tracker), or log.stores
  *     ledger --check FILE        check the book, and that it has all postings whose number was printed. For
  *                                `pm crash --check`
  *

@@ -5,9 +5,8 @@
  */
 #include "backend/backend.h"
 
-#include "base/bits.h"
+#include "base/stream.h"
 
-#include <emmintrin.h>
 #include <libpmem.h>
 
 static void pmem_medium_write_back(struct medium *medium, const void *address, size_t size)
@@ -22,20 +21,11 @@ static int pmem_medium_publish(struct medium *medium, const void *address, size_
     return 0;
 }
 
-/* For one line, as commits carry them home: pmem_memcpy() would take longer to choose a method. */
-static void stream_line(char *to, const char *from)
-{
-    enum { PIECE = sizeof(__m128i) };
-#pragma GCC unroll 4
-    for (size_t i = 0; i < PM_LINE; i += PIECE)
-        _mm_stream_si128((__m128i *)(to + i), _mm_load_si128((const __m128i *)(from + i)));
-}
-
 static int pmem_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
 {
     (void)medium;
     if (size == PM_LINE && ((uintptr_t)to | (uintptr_t)from) % PM_LINE == 0)
-        stream_line(to, from);
+        stream_line(to, from); /* as commits carry home: pmem_memcpy() takes longer to choose a method */
     else
         pmem_memcpy(to, from, size, PMEM_F_MEM_NODRAIN | PMEM_F_MEM_NONTEMPORAL);
     return 0;

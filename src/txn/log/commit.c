@@ -11,6 +11,7 @@
 #include "txn/log/log.h"
 
 #include "base/error.h"
+#include "base/stream.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -60,12 +61,20 @@ static void collect_metadata(struct txn *t, const struct commit_words *w)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
+/* Past the cache: nobody reads home before the line changes again, or the cleaner comes. */
+static void bring_home(struct txn *t, uint64_t run)
+{
+    _Alignas(PM_LINE) char image[PM_LINE];
+    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
+        stream_line(t->c->home + line * PM_LINE, line_in_home_form(t, line, image));
+}
+
 static void finish(struct txn *t, const struct commit_words *w, const struct record_runs *r)
 {
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
     for (uint64_t i = 0; i < r->data_count; i++) /* as they have gone to the log */
-        (void)log_put_data(t, t->c->home + run_line(r->runs[i]) * PM_LINE, r->runs[i]);
+        bring_home(t, r->runs[i]);
     t->lines_logged += r->lines;
     view_end(t, w);
 }
