@@ -328,3 +328,27 @@ TEST_CASE("chunks that are emptied many times before one line of them stays", "[
     subject.reopen_each();
     guards_tables = false;
 }
+
+// Not of CI: it takes 18 GiB of memory. scripts/soak runs it.
+TEST_CASE("a transaction of more than 4 GiB", "[.huge]")
+{
+    constexpr uint64_t WORDS = (UINT64_C(4) << 30) / sizeof(uint64_t) + 1000;
+    const test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options options = test::options(PM_CREATE);
+    options.max_size = UINT64_C(16) << 30;
+    test::Container c = test::open(path, options);
+    auto *words = static_cast<uint64_t *>(pm_malloc(c.get(), WORDS * sizeof(uint64_t)));
+    REQUIRE(words);
+    REQUIRE_OK(pm_setroot(c.get(), words, 0));
+    for (uint64_t i = 0; i < WORDS; i += 8)
+        words[i] = i + 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, test::options(PM_READONLY));
+    words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < WORDS; i += 8)
+        wrong += words[i] != i + 1;
+    REQUIRE(wrong == 0);
+}
