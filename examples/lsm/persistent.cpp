@@ -187,8 +187,11 @@ bool Container::free_some()
         list = unneeded_.back();
     }
     try {
-        free_nodes(list);
+        const bool gone = free_nodes(list);
         commit();
+        std::lock_guard guard(unneeded_lock_);
+        if (gone)
+            std::erase(unneeded_, list);
     } catch (...) {
         pm_rollback(container_.get()); // nobody reads them
         throw;
@@ -196,15 +199,15 @@ bool Container::free_some()
     return true;
 }
 
-// Free the first nodes of a list; at its end, the list.
-void Container::free_nodes(List *list)
+// Free the first nodes of a list; at its end, the list: true.
+bool Container::free_nodes(List *list)
 {
     Nodes memory(container_.get(), 0);
     unsigned n = 0;
     while (n < free_at_once && Memtable::free_first(memory, list->head))
         n++;
     if (n == free_at_once)
-        return;
+        return false;
     List **to = &root_->newest;
     while (*to != list)
         to = &(*to)->older;
@@ -212,8 +215,7 @@ void Container::free_nodes(List *list)
     *to = list->older;
     demand(pm_free(list->head));
     demand(pm_free(list));
-    std::lock_guard guard(unneeded_lock_);
-    std::erase(unneeded_, list);
+    return true;
 }
 
 PersistentMemtable::PersistentMemtable(Container &container, Container::List *list,

@@ -67,7 +67,7 @@ class Container
     class Nodes;
 
     void commit();
-    void free_nodes(List *list);
+    bool free_nodes(List *list);
 
     std::mutex lock_, turn_; // who is to have lock_ next has turn_
     pm::container container_;

@@ -5,9 +5,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Threads that may find room in the list of marks at the same moment. */
+#define MARKERS_MAX (UINT64_C(1) << 12)
+
 /* Capacity of the list of marks: each line of the container, and some more. Threads that mark one line at
  * the same moment may each add an entry. If a signal handler leaves a mark by longjmp(3), the next mark
- * of the line adds another entry. */
+ * of the line adds another entry. So does the next call that lets the file grow, if one has failed and cut it
+ * off again. */
 uint64_t tracker_marks_max(const struct container *c)
 {
     return c->max_size / PM_LINE + (UINT64_C(1) << 16);
@@ -15,6 +19,7 @@ uint64_t tracker_marks_max(const struct container *c)
 
 void tracker_load(struct tracker *k, struct container *c)
 {
+    k->most = tracker_marks_max(c) - MARKERS_MAX;
     k->marked = tables_take(&c->tables, tracker_marks_max(c) * sizeof *k->marked);
     k->images = tables_take(&c->tables, IMAGES_MAX * sizeof *k->images);
     k->imaged = tables_take(&c->tables, IMAGES_MAX * sizeof *k->imaged);

@@ -31,6 +31,7 @@ struct tracker {
     bool audit;       /* every commit looks for stores without a mark */
     uint64_t *marked; /* lines marked in this transaction; not NULL under redo */
     _Atomic uint64_t count;
+    uint64_t most;       /* from this count on, a line that is to be marked has its page listed instead */
     line_image *images;  /* images of the first IMAGES_MAX marked lines */
     bool *imaged;        /* per image: true if there is one, T2 */
     uint32_t audit_hand; /* the page that the audit examined last */
@@ -47,7 +48,8 @@ void tracker_load(struct tracker *k, struct container *c);
  * has found all differences. */
 void tracker_clear(struct tracker *k, const struct pages *p);
 
-/* Clear the marks from `page` on. Their entries stay in `marked`, and are void. */
+/* Clear the marks from `page` on. Their entries stay in `marked`, and are void. So a line that is marked again
+ * has several. */
 void tracker_forget(struct tracker *k, const struct pages *p, uint32_t page);
 
 /* Give back the memory of the tables of marks. No mark is set now. */

@@ -72,6 +72,22 @@ static void publish_mark(const struct txn *t, uint64_t line)
         __atomic_fetch_or(line_mark(t->c, line), tracker_mark(&t->tracker), __ATOMIC_RELEASE);
 }
 
+/* List a page that is stored to as a whole, or because the list of marks is full. Its lines then need no entries
+ * of their own. */
+__attribute__((noinline)) static void mark_page(struct txn *t, uint32_t page)
+{
+    DEFER_CANCELLATION;
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    if (segments_page_is_data(t, page) && make_ready(t, page) == 0) {
+        pages_list_once(&t->pages, page, true);
+        uint8_t *mark = line_mark(t->c, (uint64_t)page * PM_PAGE_LINES);
+        for (uint32_t i = 0; i < PM_PAGE_LINES; i++)
+            mark[i] |= tracker_mark(&t->tracker);
+    }
+    lock_release_masked(&t->lock, &saved);
+}
+
 /* The line's byte is set last. Once it is set, the line is in the list, with an image from before any
  * thread stores to it. If a signal handler leaves this function earlier by longjmp(3), the next store
  * begins anew. */
@@ -90,6 +106,10 @@ __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint6
         return;
     if (t->pages.heat[page] == 0)
         t->pages.heat[page] = 1;
+    if (__builtin_expect(k->count >= k->most, false)) {
+        mark_page(t, page);
+        return;
+    }
     uint64_t n = next_mark(k);
     k->marked[n] = line;
     imaged &= n < IMAGES_MAX;
@@ -105,21 +125,6 @@ __attribute__((always_inline)) static inline void mark_line(struct txn *t, uint6
 void track_mark(struct txn *t, uint64_t line, enum mark_time when)
 {
     mark_line(t, line, when);
-}
-
-/* List a page that is stored to as a whole. Its lines then need no entries of their own. */
-static void mark_page(struct txn *t, uint32_t page)
-{
-    DEFER_CANCELLATION;
-    sigset_t saved;
-    lock_acquire_masked(&t->lock, &saved);
-    if (segments_page_is_data(t, page) && make_ready(t, page) == 0) {
-        pages_list_once(&t->pages, page, true);
-        uint8_t *mark = line_mark(t->c, (uint64_t)page * PM_PAGE_LINES);
-        for (uint32_t i = 0; i < PM_PAGE_LINES; i++)
-            mark[i] |= tracker_mark(&t->tracker);
-    }
-    lock_release_masked(&t->lock, &saved);
 }
 
 void track_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_time when)

@@ -15,7 +15,7 @@
  * had been opened again.
  *
  * This file also cuts off growth of the file for a call that failed. Nothing there has ever been
- * committed, so nothing need be made durable first. Only what the open transaction remembers of these
+ * committed, so nothing need be made durable first, but a failed commit's record is erased. Only what the open transaction remembers of these
  * pages is forgotten.
  */
 #include "txn/txn.h"
@@ -85,11 +85,14 @@ int txn_shrink(struct txn *t)
 }
 
 /* If this fails the file stays longer, as after a call that succeeded. While a copy is being made the
- * file stays longer too, because the copy reads home without the lock. */
+ * file stays longer too, because the copy reads home without the lock. So it does while a record that failed
+ * cannot be erased: it may be whole, and name these segments. */
 void txn_cut_tail(struct txn *t, uint32_t segments)
 {
     uint32_t end = (uint32_t)max_u64(segments, segments_used(t));
     if (t->copy || end == atomic_load(&t->c->segments) || medium_failed(&t->c->medium) != 0)
+        return;
+    if (txn_retract(t) != 0)
         return;
     uint32_t page = end * pages_per_segment(t->c);
     tracker_forget(&t->tracker, &t->pages, page);

@@ -209,6 +209,44 @@ TEST_CASE_METHOD(Fixture, "a commit of nothing erases the rest of a record that 
     REQUIRE(file_medium.writes > writes);
 }
 
+// The commit lets the file grow, for a map. After it has failed, the map's segment would be cut off.
+TEST_CASE_METHOD(Fixture,
+                 "the rest of a record that cannot be erased names no segment that is gone",
+                 "[stores]")
+{
+    uint64_t failures = 0;
+    for (uint64_t at = 1;; at++) {
+        c.reset();
+        std::filesystem::remove(path);
+        file_medium = {};
+        c = test::open_with_pages(path, PAGES, test::small(PM_CREATE | PM_MOVABLE));
+        for (uint64_t word = 0; word < PAGE / 8; word += 8)
+            (&page_word(c.get(), 1))[word] = 1;
+        while (test::stats(c.get()).segments_free > 0)
+            REQUIRE(pm_malloc(c.get(), 64 << 10));
+        REQUIRE_OK(pm_commit(c.get()));
+        store_zeros(c.get());
+        reinterpret_cast<void *volatile *>(pm_getroot(c.get()))[1] = pm_getroot(c.get());
+        file_medium = {};
+        file_medium.write_fails = at;
+        file_medium.write_error = ENOSPC;
+        const bool done = pm_commit(c.get()) == 0;
+        const std::string crashed = test::read_file(path);
+        const uint64_t writes = file_medium.writes;
+        file_medium = {};
+        c.reset();
+        if (writes < at)
+            break;
+        failures += !done;
+        INFO("write " << at << " failed");
+        test::write_file(other, crashed);
+        test::Container left = test::open(other, test::options(PM_MOVABLE | PM_ACCEPT_COPY));
+        REQUIRE((page_word(left.get(), 0) == 0 || page_word(left.get(), 0) == 2));
+        REQUIRE_OK(pm_check(left.get()));
+    }
+    REQUIRE(failures > 0);
+}
+
 TEST_CASE_METHOD(Fixture, "recovery writes again what only the cache may have")
 {
     const bool is_new = GENERATE(false, true);

@@ -112,7 +112,17 @@ static int compare_lines(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Drop void marks and sort the others, so that runs are long. List pages with many marks. The images then
+/* Lines that are left in a sorted list. */
+static uint64_t drop_repeated(uint64_t *lines, uint64_t count)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (n == 0 || lines[n - 1] != lines[i])
+            lines[n++] = lines[i];
+    return n;
+}
+
+/* Drop void marks and sort the others, each line once, so that runs are long. List pages with many marks. The images then
  * belong to other entries, so drop them, also for the commit after one that fails. */
 static void condense(struct txn *t)
 {
@@ -121,9 +131,10 @@ static void condense(struct txn *t)
     for (uint64_t i = 0; i < all; i++)
         if (line_is_marked(t->c, k->marked[i]))
             k->marked[n++] = k->marked[i];
-    k->count = n;
     tracker_drop_images(k, all);
     qsort(k->marked, n, sizeof *k->marked, compare_lines);
+    n = drop_repeated(k->marked, n);
+    k->count = n;
     for (uint64_t i = 0, end; i < n; i = end) {
         uint64_t page = k->marked[i] / PM_PAGE_LINES;
         for (end = i + 1; end < n && k->marked[end] / PM_PAGE_LINES == page; end++)
