@@ -134,8 +134,9 @@ bool Search::may_point(Value *value, unsigned depth)
 bool is_narrow_number(const Type *type)
 {
     const Type *scalar = type->getScalarType();
-    return scalar->isIntegerTy() && scalar->getIntegerBitWidth() > 1 &&
-           type->getPrimitiveSizeInBits().getFixedValue() < 64;
+    bool is_number = scalar->isFloatTy() || scalar->is16bitFPTy() ||
+                     (scalar->isIntegerTy() && scalar->getIntegerBitWidth() > 1);
+    return is_number && type->getPrimitiveSizeInBits().getFixedValue() < 64;
 }
 
 /* The result of arithmetic is no piece. But shifts and bitwise operations move and join pieces. */
@@ -165,6 +166,8 @@ bool Search::may_be_piece(Value *value, unsigned depth)
     case Instruction::BitCast:
     case Instruction::ExtractElement:
         return !isa<IntrinsicInst>(operation) || any_is_piece();
+    case Instruction::AtomicRMW:
+        return cast<AtomicRMWInst>(operation)->getOperation() == AtomicRMWInst::Xchg;
     case Instruction::PHI:
     case Instruction::Select:
     case Instruction::Freeze:
@@ -557,9 +560,9 @@ bool is_typed_pointer(const Instruction &access)
 bool is_typed_field(const Instruction &access)
 {
     const MDNode *tag = access.getMetadata(LLVMContext::MD_tbaa);
-    bool is_byte =
-        accessed_type(access) == "omnipotent char" && tag->getOperand(0) == tag->getOperand(1);
-    return access.getModule()->getNamedMetadata(typed_note) && !is_byte;
+    bool is_byte = tag && accessed_type(access) == "omnipotent char" &&
+                   tag->getOperand(0) == tag->getOperand(1);
+    return tag && access.getModule()->getNamedMetadata(typed_note) && !is_byte;
 }
 
 bool may_be_piece(Value *value)

@@ -310,6 +310,8 @@ void Collector::assembly(CallBase &call)
                 writes_.back().from = Constant::getNullValue(output->getType());
             } else {
                 bytes(output, type, Align(1));
+                if (layout_.getTypeStoreSize(type) < 8) // perhaps a tag of a pointer
+                    updates();
             }
         }
         argument++;
@@ -481,10 +483,12 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
         else if (is_piece(*store))
             collector.pieces();
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
-        if (update->getOperation() == AtomicRMWInst::Xchg)
+        if (update->getOperation() == AtomicRMWInst::Xchg) {
             collector.value(update->getPointerOperand(), update->getValOperand(),
                             update->getAlign());
-        else
+            if (may_be_piece(update->getValOperand()))
+                collector.pieces();
+        } else
             collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
                             update->getAlign());
         if (is_update(*update))
@@ -492,6 +496,8 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
         collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
                         exchange->getAlign()); // the exchange may fail, and leave the old word
+        if (writes.back().size < 8)
+            collector.updates();
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
         if (!collector.intrinsic(*call) && is_unknown_write(*call, libc))
             warn_unseen(*call, "what " + call->getCalledFunction()->getName());

@@ -48,8 +48,8 @@ void tracker_load(struct tracker *k, struct container *c);
  * has found all differences. */
 void tracker_clear(struct tracker *k, const struct pages *p);
 
-/* Clear the marks from `page` on. Their entries stay in `marked`, and are void. So a line that is marked again
- * has several. */
+/* Clear the marks from `page` on. Their entries stay in `marked`, and are void. So a line that is marked
+ * again has several. */
 void tracker_forget(struct tracker *k, const struct pages *p, uint32_t page);
 
 /* Give back the memory of the tables of marks. No mark is set now. */

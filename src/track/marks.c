@@ -72,8 +72,8 @@ static void publish_mark(const struct txn *t, uint64_t line)
         __atomic_fetch_or(line_mark(t->c, line), tracker_mark(&t->tracker), __ATOMIC_RELEASE);
 }
 
-/* List a page that is stored to as a whole, or because the list of marks is full. Its lines then need no entries
- * of their own. */
+/* List a page that is stored to as a whole, or because the list of marks is full. Its lines then need no
+ * entries of their own. */
 __attribute__((noinline)) static void mark_page(struct txn *t, uint32_t page)
 {
     DEFER_CANCELLATION;

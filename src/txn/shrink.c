@@ -1,8 +1,8 @@
 /*
  * Giving the end of the file back while a container is in use.
  *
- * Recovery refuses a table or a record that names anything beyond the end of the file. So three steps
- * come in this order:
+ * Recovery refuses a table or a record that names anything beyond the end of the file. So three steps come
+ * in this order:
  *
  *   1  Home has the last commit, and is made durable. A round of its own raises the base epoch, which
  *      voids the log. A clean close does the same.
@@ -10,13 +10,13 @@
  *      by another round.
  *   3  The file's end behind the last segment in use is cut off.
  *
- * A crash in between leaves a container that was closed cleanly, or one whose log is longer than
- * necessary. Under undo the log has images for the open epoch. So the epoch changes, as if the container
- * had been opened again.
+ * A crash in between leaves a container that was closed cleanly, or one whose log is longer than necessary.
+ * Under undo the log has images for the open epoch. So the epoch changes, as if the container had been
+ * opened again.
  *
- * This file also cuts off growth of the file for a call that failed. Nothing there has ever been
- * committed, so nothing need be made durable first, but a failed commit's record is erased. Only what the open transaction remembers of these
- * pages is forgotten.
+ * This file also cuts off growth of the file for a call that failed. Nothing there has ever been committed,
+ * so nothing need be made durable first, but a failed commit's record is erased. Only what the open
+ * transaction remembers of these pages is forgotten.
  */
 #include "txn/txn.h"
 

@@ -386,10 +386,49 @@ NOINLINE static void stored_or_set(char *word, long bits)
     w->bytes[0] |= 4;
 }
 
+/* The optimiser makes one store of the two, and drops its type. */
+NOINLINE static long set_or_clear(unsigned char *byte, long set, long n)
+{
+    if (set) {
+        *byte |= 1;
+        return n / set;
+    }
+    *byte &= 0xfe;
+    return n + 3;
+}
+NOINLINE static void set_or_clear_in_byte(char *word, long bits)
+{
+    set_or_clear((unsigned char *)word, bits & 1, bits);
+}
+NOINLINE static void set_by_comparing(char *word, long bits)
+{
+    unsigned *half = (unsigned *)word, old = __atomic_load_n(half, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(half, &old, old | (unsigned)(bits & 7), 0, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+__attribute__((unused)) NOINLINE static void set_in_memory(char *word, long bits)
+{
+    (void)bits;
+    unsigned char copy;
+    memcpy(&copy, word, sizeof copy);
+    copy |= 1;
+    memcpy(word, &copy, sizeof copy);
+}
+NOINLINE static void set_by_assembly(char *word, long bits)
+{
+    (void)bits;
+    __asm__ volatile("orb $2, %0" : "+m"(*(unsigned char *)word));
+}
+
 const struct bit_change bit_changes[] = {
-    {set_in_byte, false},      {clear_in_byte, false}, {set_one_in_byte, false},
-    {clear_one_in_byte, false}, {flip_in_word, false},  {set_in_number, false},
-    {clear_in_pointer, true},  {colour_atomically, false}, {stored_on_one_path, true},
-    {stored_or_set, true},
+    {set_in_byte, false},       {clear_in_byte, false},        {set_one_in_byte, false},
+    {clear_one_in_byte, false}, {flip_in_word, false},         {set_in_number, false},
+    {clear_in_pointer, true},   {colour_atomically, false},    {stored_on_one_path, true},
+    {stored_or_set, true},      {set_or_clear_in_byte, false}, {set_by_comparing, false},
+    {set_by_assembly, false},
+#ifdef __OPTIMIZE__ /* without, it goes through a variable */
+    {set_in_memory, false},
+#endif
 };
 const int bit_change_count = COUNT(bit_changes);

@@ -122,8 +122,8 @@ static uint64_t drop_repeated(uint64_t *lines, uint64_t count)
     return n;
 }
 
-/* Drop void marks and sort the others, each line once, so that runs are long. List pages with many marks. The images then
- * belong to other entries, so drop them, also for the commit after one that fails. */
+/* Drop void marks and sort the others, each line once, so that runs are long. List pages with many marks.
+ * The images then belong to other entries, so drop them, also for the commit after one that fails. */
 static void condense(struct txn *t)
 {
     struct tracker *k = &t->tracker;
