@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <wchar.h>
 
 /* glibc takes some of these or their namesakes without a prefix, as a program is compiled. */
@@ -124,6 +125,13 @@ SUBJECT(uses_texts)
 }
 
 /* What comes after a format's last conversion is not assigned. */
+SUBJECT(uses_a_set_with_a_percent_sign)
+{
+    char line[200] = "]% ";
+    memset(line + 3, 'x', 150);
+    sscanf(line, "%[]%]%s", m + 1024, m + 1100);
+}
+
 SUBJECT(uses_formats_that_end_early)
 {
     scan("1 2", "%d %", m);

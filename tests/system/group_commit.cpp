@@ -153,3 +153,48 @@ TEST_CASE_METHOD(Fixture, "a kill amid two threads' waits loses nothing that was
         c.reset();
     }
 }
+
+// While rounds are short, who follows one does not sleep. It must look again before it does: the round may
+// have ended meanwhile, and with nobody else there is none that would wake it.
+TEST_CASE("a thread that follows a short round is not left behind when it ends", "[private]")
+{
+    test::Directory directory;
+    test::Container c = test::open_with_pages(directory / "c.pm", 100, test::small());
+    std::atomic<int> go = 0, waiting = 0;
+    constexpr int TIMES = 100;
+    bool all = true;
+    std::jthread other([&] {
+        for (int i = 1; i <= TIMES; i++) {
+            while (go < i)
+                std::this_thread::yield();
+            page_word(c.get(), 1) = (uint64_t)i;
+            pm_ticket ticket = pm_commit_async(c.get());
+            waiting = i;
+            all &= pm_wait(ticket) == 0;
+            waiting = -i;
+        }
+    });
+    alarm(20); // a thread that is left behind waits for ever
+    for (int i = 1; i <= TIMES; i++) {
+        for (int k = 0; k < 2; k++) { // so that the last round was short
+            page_word(c.get(), 0) = (uint64_t)(2 * i + k);
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        test::file_medium.synced = [&](bool) {
+            if (go == i)
+                return;
+            go = i;
+            for (int n = 0; waiting < i && n < 100;
+                 n++) // its commit may wait for this round itself
+                usleep(10);
+        };
+        page_word(c.get(), 0) = 1;
+        REQUIRE_OK(pm_commit(c.get()));
+        while (waiting != -i)
+            std::this_thread::yield();
+    }
+    other.join();
+    alarm(0);
+    test::file_medium.synced = nullptr;
+    REQUIRE(all);
+}

@@ -115,6 +115,35 @@ TEST_CASE("a container elsewhere gets its first map of pointers there")
     REQUIRE(is_at_home(test::open(copy, Fixture::movable())));
 }
 
+// The record of such a commit has other words, too, and they may come last.
+TEST_CASE("a container elsewhere gets its first map of pointers beside a new object")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    {
+        test::Container c = test::open(path, Fixture::movable(PM_CREATE));
+        void *o = pm_calloc(c.get(), 4, sizeof(void *));
+        REQUIRE(o);
+        REQUIRE_OK(pm_setroot(c.get(), o, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(test::stats(c.get()).segments_map == 0);
+    }
+    std::filesystem::copy_file(path, copy);
+    test::Container original = test::open(path, Fixture::movable());
+    test::Container c = test::open(copy, Fixture::movable());
+    auto **o = static_cast<void **>(pm_getroot(c.get()));
+    REQUIRE(o[0] == nullptr); // the page is there, and maps are looked for
+    void *first = pm_malloc(c.get(), 4 * sizeof(void *)); // before the map: its words come last
+    REQUIRE(first);
+    o[0] = first;
+    REQUIRE_OK(pm_mark_pointer(o));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).segments_map == 1);
+    o[0] = nullptr;
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(o[0] == first);
+}
+
 TEST_CASE_METHOD(Fixture, "a copy is written beside its original, and goes home again")
 {
     const char *home = base_of(original.get());

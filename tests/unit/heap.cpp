@@ -193,6 +193,23 @@ TEST_CASE("a large object begins as zeros where small ones were")
         pm__free(p);
 }
 
+TEST_CASE("holes that fit exactly are used again")
+{
+    std::vector<char *> all, holes;
+    for (int i = 0; i < 32; i++)
+        all.push_back(allocate(1 << 20));
+    for (int i = 1; i < 32; i += 2) { /* between two that stay */
+        holes.push_back(all[i]);
+        pm__free(all[i]);
+    }
+    for (int i = 1; i < 31; i += 2) {
+        all[i] = allocate(1 << 20);
+        REQUIRE(std::count(holes.begin(), holes.end(), all[i]) == 1);
+    }
+    for (int i = 0; i < 31; i++)
+        pm__free(all[i]);
+}
+
 TEST_CASE("contents and kinds go along with a larger object, and kinds end with it")
 {
     struct Pair {

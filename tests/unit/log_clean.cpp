@@ -218,3 +218,32 @@ TEST_CASE("a file that is relocated again and again stays small")
     }
     CHECK(std::filesystem::file_size(path(8)) <= 4 * WORDS * sizeof(void *));
 }
+
+TEST_CASE(
+    "the cleaner goes on after the program itself has emptied the chunk that was being cleaned")
+{
+    const uint64_t bytes = MiB, lines = bytes / LINE;
+    const uint64_t seed = 1;
+    Subject subject(bytes);
+    std::mt19937_64 random(seed);
+    for (int round = 0; round < 20; round++) {
+        logged_again = 0;
+        for (uint64_t i = 0; i < 4 * lines && logged_again < 1 + random() % 3; i++) {
+            subject.store(random() % lines * 8, random());
+            REQUIRE_OK(pm_commit(subject.c.get()));
+        }
+        const uint64_t count = random() % (3 * lines), each = 1 + random() % 200;
+        for (uint64_t i = 0; i < count; i++) { // in order: whole chunks die
+            subject.store(i % lines * 8, random());
+            if (i % each == 0)
+                REQUIRE_OK(pm_commit(subject.c.get()));
+        }
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    for (uint64_t i = 0; i < 4 * lines; i++) {
+        subject.store(random() % lines * 8, random());
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    CHECK(subject.file_bytes() <= bytes * 3 + 200 * LINE);
+    subject.holds_in(subject.c.get());
+}
