@@ -273,7 +273,7 @@ static inline int txn_begin_commit(struct txn *t, sigset_t *saved)
 
 static inline int txn_commit(struct txn *t)
 {
-    return t->engine->commit(t);
+    return txn_retract_or_fail(t) == 0 ? t->engine->commit(t) : -1;
 }
 
 static inline void txn_end_commit(struct txn *t, const sigset_t *saved)

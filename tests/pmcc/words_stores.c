@@ -364,12 +364,17 @@ NOINLINE static void colour_atomically(char *word, long bits)
     atomic_fetch_or((_Atomic(uintptr_t) *)word, (uintptr_t)bits & 4);
 }
 
+/* The compiler does not know that it is the same. */
+static inline void *hidden(void *pointer)
+{
+    __asm__ volatile("" : "+r"(pointer));
+    return pointer;
+}
 /* The compiler does not load the byte again where it knows what was stored. */
 NOINLINE static void stored_on_one_path(char *word, long bits)
 {
     union word *w = (union word *)word;
-    void *same = w->pointer;
-    __asm__ volatile("" : "+r"(same));
+    void *same = hidden(w->pointer);
     if (bits & 1)
         w->pointer = same;
     w->bytes[0] |= (unsigned char)(bits & 7);
@@ -377,8 +382,7 @@ NOINLINE static void stored_on_one_path(char *word, long bits)
 NOINLINE static void stored_or_set(char *word, long bits)
 {
     union word *w = (union word *)word;
-    void *same = w->pointer;
-    __asm__ volatile("" : "+r"(same));
+    void *same = hidden(w->pointer);
     if (bits & 1)
         w->pointer = same;
     else

@@ -36,6 +36,18 @@ struct Fixture {
     }
     ~Fixture() { file_medium = {}; }
 
+    // A new container, whose commit store_zeros() changes.
+    void restart_with_ones()
+    {
+        c.reset();
+        std::filesystem::remove(path);
+        c = start();
+        page_word(c.get(), 0) = 1;
+        for (uint64_t word = 0; word < PAGE / 8; word += 8)
+            (&page_word(c.get(), 1))[word] = 1;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+
     // A file has the commit of this value.
     void holds(const std::string &file, uint64_t value) const
     {
@@ -88,13 +100,7 @@ TEST_CASE_METHOD(Fixture, "a commit that failed is not there, though all of its 
     const bool erases_at_once = GENERATE(true, false), copies = GENERATE(false, true);
     uint64_t failures = 0;
     for (uint64_t at = 1;; at++) {
-        c.reset();
-        std::filesystem::remove(path);
-        c = start();
-        page_word(c.get(), 0) = 1;
-        for (uint64_t word = 0; word < PAGE / 8; word += 8)
-            (&page_word(c.get(), 1))[word] = 1;
-        REQUIRE_OK(pm_commit(c.get()));
+        restart_with_ones();
         store_zeros(c.get());
         file_medium = {};
         file_medium.write_fails = at;
@@ -129,21 +135,15 @@ TEST_CASE_METHOD(Fixture, "a commit that failed is not there, though all of its 
     REQUIRE(failures > 0);
 }
 
-// The disk takes no byte for a while, as a file system that never overwrites does when it is full. What the failed
-// record has left cannot be erased, so the calls fail that would end its transaction in another way.
+// The disk takes no byte for a while, as a file system that never overwrites does when it is full. So what the
+// failed record has left cannot be erased. Until it is, no call ends the transaction in another way.
 TEST_CASE_METHOD(Fixture, "no call succeeds until the rest of a record that failed is erased")
 {
     const std::string ending = GENERATE("rollback", "commit", "close", "clear");
     const bool is_first = GENERATE(false, true); // commit since it was opened
     uint64_t failures = 0;
     for (uint64_t at = 1;; at++) {
-        c.reset();
-        std::filesystem::remove(path);
-        c = start();
-        page_word(c.get(), 0) = 1;
-        for (uint64_t word = 0; word < PAGE / 8; word += 8)
-            (&page_word(c.get(), 1))[word] = 1;
-        REQUIRE_OK(pm_commit(c.get()));
+        restart_with_ones();
         if (is_first) {
             c.reset();
             c = test::open(path, test::options());

@@ -154,8 +154,8 @@ TEST_CASE_METHOD(Fixture, "a kill amid two threads' waits loses nothing that was
     }
 }
 
-// While rounds are short, who follows one does not sleep. It must look again before it does: the round may
-// have ended meanwhile, and with nobody else there is none that would wake it.
+// A thread that follows a round waits awake at first, and then sleeps. Before it sleeps it looks once more. For
+// the round may have ended meanwhile, and then nobody would wake the thread.
 TEST_CASE("a thread that follows a short round is not left behind when it ends", "[private]")
 {
     test::Directory directory;

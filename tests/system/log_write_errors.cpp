@@ -107,7 +107,8 @@ TEST_CASE_METHOD(Fixture, "parts of an attempt that failed join no other record"
         }
     }
     REQUIRE(first > 6); // headers of chunks, and parts
-    REQUIRE(failures > 20);
+    // A rollback erases what is left. So a second attempt of few writes has nothing to erase that could fail.
+    REQUIRE(failures > (rolls_back && shorter == 1 ? 20 : 30));
     c.reset();
     for (const Crash &crash : crashes) {
         INFO("write " << crash.first << " failed, then " << crash.second);

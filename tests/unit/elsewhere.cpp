@@ -77,6 +77,18 @@ uint64_t pages(pm_container *c)
 
 } // namespace
 
+// A container whose root is zero but for its second word, and that has no map of pointers.
+static void create_without_map(const std::string &path, size_t bytes)
+{
+    test::Container c = test::open(path, Fixture::movable(PM_CREATE));
+    auto *o = static_cast<uint64_t *>(pm_calloc(c.get(), 1, bytes));
+    REQUIRE(o);
+    o[1] = 1;
+    REQUIRE_OK(pm_setroot(c.get(), o, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).segments_map == 0);
+}
+
 TEST_CASE("a container elsewhere gets its first map of pointers there")
 {
     struct Object {
@@ -89,15 +101,7 @@ TEST_CASE("a container elsewhere gets its first map of pointers there")
         const auto *o = static_cast<Object *>(pm_getroot(c.get()));
         return o->number == 1 && o->self == o;
     };
-    {
-        test::Container c = test::open(path, Fixture::movable(PM_CREATE));
-        auto *o = static_cast<Object *>(pm_calloc(c.get(), 1, sizeof(Object)));
-        REQUIRE(o);
-        o->number = 1;
-        REQUIRE_OK(pm_setroot(c.get(), o, 0));
-        REQUIRE_OK(pm_commit(c.get()));
-        REQUIRE(test::stats(c.get()).segments_map == 0);
-    }
+    create_without_map(path, sizeof(Object));
     std::filesystem::copy_file(path, copy);
     {
         test::Container original = test::open(path, Fixture::movable());
@@ -120,14 +124,7 @@ TEST_CASE("a container elsewhere gets its first map of pointers beside a new obj
 {
     test::Directory directory;
     const std::string path = directory / "c.pm", copy = directory / "copy.pm";
-    {
-        test::Container c = test::open(path, Fixture::movable(PM_CREATE));
-        void *o = pm_calloc(c.get(), 4, sizeof(void *));
-        REQUIRE(o);
-        REQUIRE_OK(pm_setroot(c.get(), o, 0));
-        REQUIRE_OK(pm_commit(c.get()));
-        REQUIRE(test::stats(c.get()).segments_map == 0);
-    }
+    create_without_map(path, 4 * sizeof(void *));
     std::filesystem::copy_file(path, copy);
     test::Container original = test::open(path, Fixture::movable());
     test::Container c = test::open(copy, Fixture::movable());

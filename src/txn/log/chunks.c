@@ -22,8 +22,9 @@
 #define GROWTH_BYTES_MAX (UINT64_C(2) << 20)
 
 /* A dead chunk waits for three commits, if each is fenced, and meanwhile the file may grow. If nobody calls
- * pm_wait(), it waits for ever. A commit that needs a chunk makes the dead ones free at once, in three
- * rounds, if these and an eighth of all chunks wait, and one of them for so many commits. */
+ * pm_wait(), it waits for ever. So a commit that needs a chunk looks at the dead ones. If more wait than an
+ * eighth of all chunks and WAITING_MIN, and one of them for more than WAITING_COMMITS, it makes them free at
+ * once, in three rounds. */
 #define WAITING_MIN     2
 #define WAITING_COMMITS 4
 
@@ -172,6 +173,11 @@ int log_reclaim(struct txn *t)
     return error == 0 ? void_all(t, last) : error;
 }
 
+bool log_gains_room(struct txn *t, int error)
+{
+    return log_lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0);
+}
+
 /* Add `count` chunks to the file, or more at once because more will be needed. */
 static int grow(struct txn *t, uint64_t count)
 {
@@ -205,7 +211,7 @@ int log_make_room(struct txn *t, uint64_t lines)
     while (chunks > k->free.count && (log_reclaim(t) == 0 || log_clean_for_reserve(t) == 0))
         ;
     int error = have_free(t, chunks);
-    while (log_lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0))
+    while (log_gains_room(t, error))
         error = have_free(t, chunks);
     if (error == 0)
         k->reserved = t->epoch;

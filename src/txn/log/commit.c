@@ -101,7 +101,7 @@ static void swap_streams(struct log_engine *k)
 static int plan(struct txn *t, struct record_runs *runs)
 {
     int error = log_plan(t, runs);
-    while (log_lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0))
+    while (log_gains_room(t, error))
         error = log_plan(t, runs);
     if (log_lacks_room(error)) {
         swap_streams(log_engine_of(t));
@@ -114,8 +114,6 @@ int log_commit(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     const struct changes *ch = &t->view.changes;
-    if (txn_retract_or_fail(t) != 0)
-        return -1;
     view_collect(t);
     struct commit_words w = view_words(t);
     uint64_t data_count = ch->run_count;

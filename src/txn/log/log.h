@@ -164,11 +164,13 @@ int log_reclaim(struct txn *t);
  * -errno */
 int log_void_found(struct txn *t);
 
-/* Whether log_reclaim() or the cleaner may help. */
+/* Whether an error says that there is no room. log_gains_room() also makes some, by log_reclaim() or by the
+ * cleaner; false: there is no more to be had. */
 static inline bool log_lacks_room(int error)
 {
     return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 }
+bool log_gains_room(struct txn *t, int error);
 
 /* Have free chunks for `lines` lines of records. -errno: the file is as long as before */
 int log_make_room(struct txn *t, uint64_t lines);
@@ -197,25 +199,6 @@ int log_plan(struct txn *t, struct record_runs *runs);
 /* Write the planned record, and bring the map up to date. After an error (-errno) the map is as it was, and
  * nothing of the record counts. The next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, uint64_t base);
-
-/* Copy the lines of a run. Returns the end of the copy. Inline, because a record has few lines. */
-static inline char *log_put_lines(char *to, const char *from, uint64_t run)
-{
-    const line_image *source = (const line_image *)from + run_line(run);
-    line_image *place = (line_image *)to;
-    for (uint64_t n = run_count(run); n > 0; n--)
-        *place++ = *source++;
-    return (char *)place;
-}
-
-/* The same from the view, in home's form. Why it is no race to read lines of the view: see tests/tsan.supp.
- */
-char *log_put_translated(const struct txn *t, char *to, uint64_t run);
-
-static inline char *log_put_data(const struct txn *t, char *to, uint64_t run)
-{
-    return t->translation ? log_put_translated(t, to, run) : log_put_lines(to, t->c->base, run);
-}
 
 /* Erase what records have left that could not be written. 0: nothing is left; -errno */
 int log_erase_stale(struct txn *t);

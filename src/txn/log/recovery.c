@@ -334,8 +334,8 @@ static uint32_t choose_open(const struct log_reader *r)
     return best;
 }
 
-/* The word that a chunk's header needs. A chunk that is sealed where it ends can stay so, but not the one
- * that is filled further. Nor can one with abandoned parts behind its end, for these would count again. */
+/* The word that a chunk's header needs. A chunk that is sealed where it ends stays so. Two kinds do not: the
+ * open chunk, and a chunk with abandoned parts behind its end, for these would count again. */
 static uint64_t seal_of(const struct log_reader *r, uint32_t chunk, uint64_t word)
 {
     uint32_t end = r->ends[chunk];

@@ -168,8 +168,6 @@ int redo_commit(struct txn *t)
 {
     struct redo *r = redo_of(t);
     const struct changes *ch = &t->view.changes;
-    if (txn_retract_or_fail(t) != 0)
-        return -1;
     view_collect(t);
     struct commit_words w = view_words(t);
     uint64_t total = stream_bytes(t, &w);
