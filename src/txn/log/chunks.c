@@ -88,6 +88,15 @@ void log_chunk_emptied(struct txn *t, uint32_t chunk, uint64_t epoch)
         k->victim = 0;
 }
 
+void log_leave_chunk(struct txn *t, enum log_stream stream, uint32_t next)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t before = k->open[stream];
+    k->open[stream] = next;
+    if (before != 0 && !log_is_open(k, before) && k->chunks[before].live == 0)
+        push(&k->emptied, before);
+}
+
 int log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes)
 {
     if (t->copy)

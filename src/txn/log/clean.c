@@ -55,6 +55,16 @@ static bool is_due(const struct txn *t)
     return idle_chunks(log_engine_of(t)) < LOG_RESERVE + 1 + used_chunks(t) / 8 && is_wasteful(t);
 }
 
+/* A chunk that is being filled may be a victim on a full disk, if little room is left in it. */
+static bool may_be_victim(const struct txn *t, uint32_t chunk)
+{
+    const struct log_engine *k = log_engine_of(t);
+    const struct chunk *h = &k->chunks[chunk];
+    if (!log_is_open(k, chunk))
+        return h->live > 0;
+    return k->uses_reserve && h->end > chunk_lines(t) / 8 * 7;
+}
+
 /* The chunk with the fewest live lines, at most `most`; 0: none. */
 static uint32_t choose_victim(const struct txn *t, uint32_t most)
 {
@@ -62,8 +72,7 @@ static uint32_t choose_victim(const struct txn *t, uint32_t most)
     uint32_t best = 0;
     for (uint32_t i = 1; i < t->c->chunks; i++) {
         const struct chunk *h = &k->chunks[i];
-        if (!log_is_open(k, i) && h->live > 0 && h->live <= most &&
-            (best == 0 || h->live < k->chunks[best].live))
+        if (h->live <= most && (best == 0 || h->live < k->chunks[best].live) && may_be_victim(t, i))
             best = i;
     }
     return best;
@@ -222,14 +231,21 @@ int log_clean_for_reserve(struct txn *t)
 }
 
 /* Scattered lines take 9/8 of their number in a record, for each has a run of its own. So even the record
- * of a victim that is three quarters live is shorter than a chunk. Otherwise a chunk that was just filled
- * could be the next victim, and a caller that wants room would never end. */
+ * of a victim that is three quarters live leaves more room in its chunk than the victim had. Otherwise a
+ * chunk that was just filled could be the next victim, and a caller that wants room would never end. */
 int log_clean_chunk(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    k->victim = 0;
+    const uint32_t most_live = chunk_lines(t) / 4 * 3;
     k->uses_reserve = true;
-    int64_t lines = clean(t, chunk_lines(t) / 4 * 3, UINT64_MAX, true);
+    uint32_t victim = choose_victim(t, most_live);
+    for (int stream = 0; stream < LOG_STREAMS; stream++)
+        if (victim != 0 && victim == k->open[stream])
+            log_leave_chunk(t, (enum log_stream)stream, 0);
+    bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
+    k->victim = is_dead ? 0 : victim;
+    k->victim_at = 1;
+    int64_t lines = is_dead ? 0 : clean(t, most_live, UINT64_MAX, true);
     k->uses_reserve = false;
-    return lines > 0 ? 0 : lines < 0 ? (int)lines : -ENOSPC;
+    return lines > 0 || is_dead ? 0 : lines < 0 ? (int)lines : -ENOSPC;
 }

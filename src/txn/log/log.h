@@ -140,6 +140,9 @@ void log_chunks_found(struct txn *t);
 /* Commit `epoch` has taken the last live line of a chunk. */
 void log_chunk_emptied(struct txn *t, uint32_t chunk, uint64_t epoch);
 
+/* A stream goes on in chunk `next`, which may be the same; 0: in a fresh one. */
+void log_leave_chunk(struct txn *t, enum log_stream stream, uint32_t next);
+
 /* No line has its newest piece at `place` any more, as commit `epoch` says. 0: none had. */
 static inline void log_leave_place(struct txn *t, uint32_t place, uint64_t epoch)
 {

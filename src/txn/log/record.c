@@ -192,12 +192,9 @@ void log_install(struct txn *t)
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
         struct chunk *chunk = &k->chunks[part->chunk];
-        uint32_t before = k->open[k->stream];
-        k->open[k->stream] = part->chunk;
+        log_leave_chunk(t, k->stream, part->chunk);
         chunk->newest = t->epoch;
         chunk->end = part->line + (uint32_t)log_part_head(part->runs) + part->lines;
-        if (before != 0 && !log_is_open(k, before) && k->chunks[before].live == 0)
-            k->emptied.items[k->emptied.count++] = before;
         chunk->live += part->lines;
         for (uint32_t n = 0; n < part->lines; n++, moved++) {
             k->lines_live += moved->from == 0;
