@@ -364,12 +364,12 @@ PM_EXPORT bool pm_contains(const pm_container *c, const void *ptr);
 /**
  * Reserve room for the open transaction, until its commit. `bytes` is rounded up to whole pages of 4096.
  * The transaction can then store to this many further pages and commit, without needing space from the
- * file system.
+ * file system. With PM_TRACKER_STORES you may count cache lines instead: 64 bytes for each.
  *
  * Why: a store cannot return ENOSPC. Under undo a store fails if its page cannot be logged, because the
  * disk is full or the container is at its max_size. Without a reservation such a store ends the process
  * with a message, and the last commit stands. pm_malloc() needs no reservation: it reports ENOSPC by
- * itself.
+ * itself. Under log, commits need space, too. Reserve it before a transaction that you cannot roll back.
  */
 PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
 

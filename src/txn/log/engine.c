@@ -51,8 +51,10 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
     uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
     words += cleared_lines(t);
-    if (t->tracker.kinds) /* words of the pointer map: one for each marked line, and those of whole pages */
-        words += t->tracker.count + (pages + t->pages.count) * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
+    if (t->tracker
+            .kinds) /* words of the pointer map: one for each line, and those of whole pages */
+        words += t->tracker.count + pages * PM_PAGE_LINES +
+                 t->pages.count * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
     int error = log_make_room(t, data + words);
     lock_release_masked(&t->lock, &saved);
     return error;

@@ -34,7 +34,7 @@ int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t e
         listed += most_bytes(t, t->pages.opened[i].page);
     uint64_t words = counts.words + extra_words + log_segments(&t->log);
     if (t->tracker.kinds) /* words of the pointer map: one a line, or a few a page */
-        words += t->tracker.count + (pages + t->pages.count) * MAP_WORDS_OF_PAGE;
+        words += t->tracker.count + pages * PM_PAGE_LINES + t->pages.count * MAP_WORDS_OF_PAGE;
     int error =
         redo_log_reserve(t, listed + redo_stream_bytes(counts.clears, words, 0, lines, lines));
     lock_release_masked(&t->lock, &saved);
