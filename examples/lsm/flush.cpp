@@ -225,13 +225,18 @@ void LsmStore::move(const Buffer &from, PersistentMemtable &to)
     at->seek_to_first();
     while (at->valid()) {
         Container::Hold hold(to.container());
+        Memtable::Node *node = nullptr;
         try {
             for (unsigned n = 0; n < move_at_once && at->valid(); n++, at->next()) {
-                Memtable::Node *node = to.make(at->key(), at->value());
+                node = to.make(at->key(), at->value());
+                to.reserve(Memtable::height(node));
                 if (!to.link(node))
                     to.release(node);
+                node = nullptr;
             }
         } catch (...) {
+            if (node)
+                to.release(node);
             to.commit(to.last(), false); // readers may have seen what is linked
             throw;
         }

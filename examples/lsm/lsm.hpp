@@ -25,6 +25,8 @@
 #ifndef EXAMPLES_LSM_LSM_HPP
 #define EXAMPLES_LSM_LSM_HPP
 
+#include <libpm.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -86,6 +88,7 @@ struct Options {
                    // `immutable_persistent`
     uint64_t container_bytes = UINT64_C(64)
                                << 30; // which the container never exceeds; used at its creation
+    pm_engine engine = PM_ENGINE_AUTO; // of a new container: redo, the default, or log
 
     // Used once, and noted in the file PLACES of the store. Empty: in the directory of the store.
     std::string container = {};      // path of the container

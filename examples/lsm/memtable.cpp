@@ -161,6 +161,11 @@ void Memtable::release(Node *node)
     memory_->release(node, node->bytes());
 }
 
+unsigned Memtable::height(const Node *node)
+{
+    return node->height;
+}
+
 void Memtable::add(Sequence sequence, Kind kind, std::string_view user_key, std::string_view value)
 {
     link(make(tagged(user_key, sequence, kind), value));

@@ -37,6 +37,7 @@ class Memtable
     Node *make(std::string_view key, std::string_view value); // the key has its tag
     bool link(Node *node);
     void release(Node *node); // never linked
+    static unsigned height(const Node *node); // link() stores to at most so many others
 
     // The newest version of a key that `sequence` may see; no value if there is none. Valid as long as
     // the memtable.

@@ -50,22 +50,25 @@ void *allocate_in(pm_container *container, size_t bytes)
     return at;
 }
 
-pm::container opened(const std::string &path, bool create, uint64_t initial_bytes,
-                     uint64_t max_bytes)
+pm::container opened(const std::string &path, const Options *creation)
 {
-    if (!create && access(path.c_str(), F_OK) != 0)
+    if (!creation && access(path.c_str(), F_OK) != 0)
         throw Error(errno,
                     path + ": cannot open the memtables of the store: " + strerror(errno) +
                         "; restore them from a backup, or if they were moved, say in PLACES where");
     pm::options options;
-    options.flags = PM_ANNOUNCED | (create ? PM_CREATE : 0);
-    options.engine = PM_ENGINE_REDO;
+    options.flags = PM_ANNOUNCED;
     options.tracker = PM_TRACKER_STORES;
     options.layout = "lsm/1";
-    options.initial_size = std::min(initial_bytes, max_bytes);
-    options.max_size = max_bytes;
-    if (max_bytes < small_container)
-        options.segment_size = small_segment;
+    if (creation) {
+        const unsigned memtables = creation->memtables == Memtables::persistent_only ? 1 : 3;
+        options.flags |= PM_CREATE;
+        options.engine = creation->engine;
+        options.max_size = creation->container_bytes;
+        options.initial_size = std::min(memtables * creation->persistent_bytes, options.max_size);
+        if (options.max_size < small_container)
+            options.segment_size = small_segment;
+    }
     try {
         return pm::container(path, options);
     } catch (const pm::error &error) {
@@ -98,15 +101,14 @@ class Container::Nodes : public Memory
     pm_container *container_;
 };
 
-Container::Container(const std::string &path, bool create, uint64_t initial_bytes,
-                     uint64_t max_bytes)
-    : container_(opened(path, create, initial_bytes, max_bytes)), root_(container_.root<Root>())
+Container::Container(const std::string &path, const Options *creation)
+    : container_(opened(path, creation)), root_(container_.root<Root>())
 {
-    if (root_ && root_->claimed && create)
+    if (root_ && root_->claimed && creation)
         throw Error(EEXIST, path + ": belongs to another store; choose another path");
     if (root_)
         return;
-    if (!create)
+    if (!creation)
         throw Error(EBADMSG, path + ": has no memtables; restore it from a backup");
     root_ = static_cast<Root *>(allocate_in(container_.get(), sizeof *root_));
     announce_stores(root_, sizeof *root_);
@@ -253,6 +255,13 @@ void PersistentMemtable::drop()
     Container::Hold hold(container_);
     commit(list_->first - 1, false);
     set_unneeded();
+}
+
+// Readers stand on what was linked, so it cannot be rolled back. Each pointer is in a cache line, which must
+// be logged, and so is the list.
+void PersistentMemtable::reserve(size_t links)
+{
+    demand(pm_reserve(container_.container_.get(), (links + 1) * size_t{64} + sizeof *list_));
 }
 
 void PersistentMemtable::commit(Sequence last, bool synced)

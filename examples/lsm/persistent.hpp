@@ -26,9 +26,8 @@ class PersistentMemtable;
 class Container
 {
   public:
-    // Open the container, or make it if `create`: EEXIST if a store has claimed it. It grows to
-    // `initial_bytes` ahead.
-    Container(const std::string &path, bool create, uint64_t initial_bytes, uint64_t max_bytes);
+    // Open the container, or make it as `creation` says: EEXIST if a store has claimed it.
+    Container(const std::string &path, const Options *creation);
 
     uint64_t id() const; // random; of its creation
     void claim();        // PLACES of a store names it now
@@ -85,6 +84,9 @@ class PersistentMemtable final : public Memtable
     Container &container() const { return container_; }
     Sequence first() const;
     Sequence last() const;
+
+    // Have room for the commit of what was made, when `links` pointers to it are stored. Throws ENOSPC.
+    void reserve(size_t links);
 
     // Make what was linked since the last commit durable; the list is complete up to `last`. `synced`: a
     // write asked for `sync`. The caller holds the container. A failure leaves the transaction open.

@@ -165,15 +165,12 @@ void LsmStore::open_places()
     places_.memtables = options_.memtables;
     const bool is_new = places_.container.empty();
     if (is_new && options_.memtables != Memtables::dram) {
-        const unsigned memtables = options_.memtables == Memtables::persistent_only ? 1 : 3;
         places_.container =
             options_.container.empty() ? "memtables.pm" : absolute(options_.container);
-        container_ = std::make_unique<Container>(places_.container_path(), true,
-                                                 memtables * options_.persistent_bytes,
-                                                 options_.container_bytes);
+        container_ = std::make_unique<Container>(places_.container_path(), &options_);
         places_.container_id = container_->id();
     } else if (!is_new) {
-        container_ = std::make_unique<Container>(places_.container_path(), false, 0, 0);
+        container_ = std::make_unique<Container>(places_.container_path(), nullptr);
         if (container_->id() != places_.container_id)
             throw Error(EBADMSG, places_.container_path() +
                                      ": has the memtables of another store; restore those of " +

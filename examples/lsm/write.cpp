@@ -174,20 +174,23 @@ void LsmStore::write_to_log(const Buffer &to, const std::vector<const Entries *>
     unknown = false;
 }
 
-// First make all nodes, which may find no room, and then link them.
+// First make all nodes and reserve room for their commit, which may find none. Then link them.
 void LsmStore::write_to_container(const Buffer &to, const std::vector<const Entries *> &group,
                                   Sequence first, bool sync, bool &unknown)
 {
     PersistentMemtable &table = *to.persistent();
     Container::Hold hold(table.container());
     std::vector<Memtable::Node *> made;
+    size_t links = 0;
     Sequence next = first;
     try {
         for (const Entries *entries : group)
             next = entries->each(next, [&](Sequence sequence, Kind kind, std::string_view key,
                                            std::string_view value) {
                 made.push_back(table.make(tagged(key, sequence, kind), value));
+                links += Memtable::height(made.back());
             });
+        table.reserve(links);
     } catch (...) {
         for (Memtable::Node *node : made)
             table.release(node);

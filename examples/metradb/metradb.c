@@ -385,7 +385,7 @@ static pm_container *open_container(const char *path, const struct metradb_optio
         .size = sizeof options,
         .flags = PM_MOVABLE | PM_ANNOUNCED | (o->flags & METRADB_CREATE ? PM_CREATE : 0) |
                  (o->flags & METRADB_READONLY ? PM_READONLY : PM_RELOCATE),
-        .engine = PM_ENGINE_REDO,
+        .engine = o->engine,
         .tracker = PM_TRACKER_STORES,
         .layout = layout,
         .private_max = o->memory_max,

@@ -61,6 +61,7 @@ struct metradb_options {
     uint64_t max_size;   /* bytes that the file may grow to, for creation; default 64 GiB */
     uint64_t memory_max; /* about how many bytes of memory copies of stored-to pages may take;
                             default 256 MiB */
+    enum pm_engine engine; /* of a new container: PM_ENGINE_REDO, the default, or PM_ENGINE_LOG */
 };
 
 /** A reference to bytes. It does not own them. */

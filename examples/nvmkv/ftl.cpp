@@ -28,7 +28,7 @@ pm::options container_options(const Ftl::Options &ours)
     options.max_size = ours.max_size;
     options.segment_size = ours.segment_size;
     if (!(ours.flags & PM_READONLY)) { // this code announces all stores: see announce()
-        options.engine = PM_ENGINE_REDO;
+        options.engine = ours.engine;
         options.tracker = PM_TRACKER_STORES;
         options.flags |= PM_ANNOUNCED;
     }

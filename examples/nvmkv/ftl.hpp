@@ -131,6 +131,7 @@ class Ftl
         Durability durability = Durability::sync;
         uint64_t max_size = 0;     // of a new container; as in pm_options
         uint64_t segment_size = 0; // of a new container; as in pm_options
+        pm_engine engine = PM_ENGINE_AUTO; // of a new container: redo, the default, or log
     };
 
     /// One state of the address space. Hold it briefly: meanwhile no memory is freed. If a change has no

@@ -68,7 +68,7 @@ Superblock write_superblock(Ftl &ftl, const Options &options)
 
 Ftl::Options ftl_options(const Options &options, unsigned flags)
 {
-    return {flags, options.durability, options.max_size, options.segment_size};
+    return {flags, options.durability, options.max_size, options.segment_size, options.engine};
 }
 
 } // namespace

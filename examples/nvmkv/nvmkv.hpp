@@ -65,6 +65,7 @@ struct Options {
     unsigned value_bits = 12;  // 2 to 20: values of up to 2^value_bits / 2 * 512 bytes (1 MiB)
     uint64_t max_size = 0;     // of the file, as in pm_options
     uint64_t segment_size = 0; // of the container, as in pm_options
+    pm_engine engine = PM_ENGINE_AUTO; // of the container: redo, the default, or log
 };
 
 struct PoolInfo {

@@ -28,6 +28,7 @@ pm::container opened(const fs::path &directory, const options &options)
                     directory.string() + ": cannot make the store: " + code.message());
     pm::options how;
     how.flags = options.create ? PM_CREATE : 0;
+    how.engine = options.engine;
     how.tracker = options.tracker;
     how.layout = layout;
     how.max_size = options.max_size;

@@ -42,6 +42,7 @@ struct options {
     std::filesystem::path container{};
     pm_tracker tracker = PM_TRACKER_FAULTS; // PM_TRACKER_STORES: the program is compiled by pmcc
     uint64_t max_size = UINT64_C(16) << 30; // of the container
+    pm_engine engine = PM_ENGINE_AUTO;      // the log engine, too, but only if the store is new
     /// Bytes of values for tiers by name. Other tiers have no limit but their own.
     std::map<std::string, uint64_t> budgets{};
     /// The user's own tiers by name. A store that has values in one needs it at every opening.

@@ -6,6 +6,7 @@
 #include "lsm/lsm.hpp"
 #include "lsm/persistent.hpp"
 
+#include "common/mode.hpp"
 #include "promised.hpp"
 
 #include <cstdio>
@@ -40,6 +41,7 @@ lsm::Options options_of(const std::string &path)
     options.container = path;
     options.container_bytes = container_bytes;
     options.persistent_bytes = 256 << 10;
+    options.engine = test::engine_option();
     return options;
 }
 
@@ -118,7 +120,8 @@ std::string number(uint64_t i)
 
 void run_list(const std::string &path)
 {
-    lsm::Container container(path, true, 0, container_bytes);
+    const lsm::Options creation = options_of(path);
+    lsm::Container container(path, &creation);
     said(0);
     auto list = container.begin(1, 0);
     for (uint64_t i = 0; i < nodes;) {
@@ -141,7 +144,7 @@ void check_list(const std::string &path)
     const long made = promised();
     std::optional<lsm::Container> container;
     try {
-        container.emplace(path, false, 0, 0);
+        container.emplace(path, nullptr);
     } catch (const lsm::Error &error) {
         if (made < 0) // the crash was earlier than the container
             return;

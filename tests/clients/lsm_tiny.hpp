@@ -29,6 +29,7 @@ inline lsm::Options tiny(Memtables mode = Memtables::dram)
     options.memtables = mode;
     options.persistent_bytes = 512 << 10;
     options.container_bytes = 1 << 30;
+    options.engine = test::engine_option();
     return options;
 }
 

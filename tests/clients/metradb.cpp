@@ -89,6 +89,7 @@ struct Fixture {
         o.key_size = key_size;
         o.buckets = buckets;
         o.max_size = max_size;
+        o.engine = test::engine_option();
         return open(o);
     }
     void refuses(int error, const char *words, metradb_options o = {}) const
@@ -163,15 +164,19 @@ TEST_CASE_METHOD(Fixture, "a put writes its value once, and a commit is one roun
     Database db = create();
     for (uint64_t i = 0; i < 300; i++) { // new ones, and then replacements
         struct pm_stats before = stats(db);
-        std::string value(value_size, static_cast<char>(i));
+        std::string value(value_size, static_cast<char>(i + 1));
         REQUIRE_DB(metradb_put(db.get(), bytes(key_of(i % 200)), bytes(value)), i < 200);
         REQUIRE(stats(db).rounds == before.rounds);
         REQUIRE_DB(metradb_commit(db.get()), 0);
         struct pm_stats after = stats(db);
         uint64_t fresh = after.bytes_fresh - before.bytes_fresh;
         uint64_t logged = after.bytes_logged - before.bytes_logged - fresh;
+        if (test::engine() == "log") { // which logs everything once
+            fresh = logged;
+            logged = 0;
+        }
         REQUIRE(fresh >= value_size);
-        REQUIRE(fresh < value_size + 128);
+        REQUIRE(fresh < value_size + (test::engine() == "log" ? 1024 : 128));
         REQUIRE(logged < 768); // three lines of links and of the count, and the allocator's words
         REQUIRE(after.rounds == before.rounds + 1);
         REQUIRE(after.fences == before.fences + 1);

@@ -5,6 +5,8 @@
 //                                      to be done, or of one more
 //
 // The history is always the same, so that what a container should hold can be computed.
+#include "common/mode.hpp"
+
 #include <metradb.h>
 
 #include <cstdio>
@@ -81,6 +83,7 @@ metradb *create(const char *path)
     o.flags = METRADB_CREATE;
     o.key_size = 5;
     o.buckets = 3;
+    o.engine = test::engine_option();
     return metradb_open(path, &o);
 }
 

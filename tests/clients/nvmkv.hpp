@@ -32,6 +32,7 @@ inline nvmkv::Options small_store(unsigned key_bits = 36, unsigned value_bits = 
     options.value_bits = value_bits;
     options.segment_size = 64 << 10;
     options.max_size = 64 << 20;
+    options.engine = engine_option();
     return options;
 }
 

@@ -6,6 +6,7 @@
 //                                     made, or in the middle of the next, as far as that may be?
 #include "nvmkv/nvmkv.hpp"
 
+#include "common/mode.hpp"
 #include "promised.hpp"
 
 #include <cstdio>
@@ -98,6 +99,7 @@ int run(const std::string &path, const std::string &which)
     options.value_bits = 4;
     options.segment_size = 64 << 10;
     options.max_size = 16 << 20;
+    options.engine = test::engine_option();
     Store store = Store::create(path, options);
     printf("made 0\n");
     const std::vector<Step> steps = steps_of(which);

@@ -24,6 +24,7 @@ struct Fixture {
         options.flags = flags;
         options.segment_size = 64 << 10;
         options.max_size = 64 << 20;
+        options.engine = test::engine_option();
         return std::make_unique<Ftl>(path, options);
     }
     void reopen()

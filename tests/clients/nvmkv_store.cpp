@@ -140,9 +140,13 @@ TEST_CASE_METHOD(Fixture, "a store whose creation was cut short counts as none")
     // After each of the commits by which a store is created but the last.
     const auto cut = GENERATE(
         +[](const std::string &p) {
-            pm::container(p, {.flags = PM_CREATE | PM_MOVABLE, .layout = "nvmkv/1"});
+            pm::options options{.flags = PM_CREATE | PM_MOVABLE, .layout = "nvmkv/1"};
+            options.engine = test::engine_option();
+            pm::container(p, options);
         },
-        +[](const std::string &p) { nvmkv::Ftl(p, {.flags = PM_CREATE}); });
+        +[](const std::string &p) {
+            nvmkv::Ftl(p, {.flags = PM_CREATE, .engine = test::engine_option()});
+        });
     cut(path);
     REQUIRE(error_of([&] { Store::open(path); }) == ENODATA);
     REQUIRE(error_of([&] { Store::open(path, {.readonly = true}); }) == ENODATA);

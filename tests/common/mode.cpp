@@ -31,10 +31,15 @@ bool stores()
     return stores_in(mode());
 }
 
-void set_mode(pm_options &options, const std::string &mode)
+pm_engine engine_option(const std::string &mode)
 {
     const std::string engine = engine_of(mode);
-    options.engine = engine == "undo" ? PM_ENGINE_UNDO : engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
+    return engine == "undo" ? PM_ENGINE_UNDO : engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
+}
+
+void set_mode(pm_options &options, const std::string &mode)
+{
+    options.engine = engine_option(mode);
     options.tracker = stores_in(mode) ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
 }
 

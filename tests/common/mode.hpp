@@ -14,6 +14,7 @@ namespace test
 std::string mode();
 
 std::string engine(); // of the mode
+pm_engine engine_option(const std::string &mode = test::mode());
 bool stores();        // the mode's tracker is `stores`
 void set_mode(pm_options &options, const std::string &mode = test::mode());
 

@@ -7,6 +7,7 @@
 #include "types.durable.hpp"
 
 #include "clients/promised.hpp"
+#include "common/mode.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -51,6 +52,7 @@ tiered::options options_of(const std::string &path)
     tiered::options options;
     options.container = path;
     options.max_size = 64 << 20;
+    options.engine = test::engine_option();
     options.tiers["remote"] = std::make_shared<Known>();
     return options;
 }

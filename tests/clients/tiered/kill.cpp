@@ -27,6 +27,7 @@ tiered::options options()
 {
     tiered::options options;
     options.max_size = 256 << 20;
+    options.engine = test::engine_option();
     options.tiers["remote"] = std::make_shared<Remote>();
     options.budgets["pm"] = 8000;
     return options;

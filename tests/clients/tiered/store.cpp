@@ -27,6 +27,7 @@ tiered::options with(const std::shared_ptr<Remote> &remote)
 {
     tiered::options options;
     options.max_size = 1 << 30;
+    options.engine = test::engine_option();
     options.tiers["remote"] = remote;
     return options;
 }
