@@ -1,8 +1,10 @@
 // A full disk: an error where a call can return one, the end of the process where a store cannot,
 // and never the loss of what was committed.
+#include "common/format.hpp"
 #include "common/process.hpp"
 #include "system/disk.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -478,6 +480,47 @@ TEST_CASE("a store that cannot be logged at the maximum size ends the process", 
     INFO(ended.errors);
     REQUIRE(ended.errors.find("max_size leaves no room") != std::string::npos);
     REQUIRE(ended.errors.find("last commit stands") != std::string::npos);
+}
+
+// arguments: path. Stores to a page apart, and then to pages one behind the other. Prints a line after each store.
+CHILD_PROCESS(stores_to_page_after_page)
+{
+    const test::Container c = test::open(arguments[0], test::options());
+    test::page_word(c.get(), 40) = 1;
+    test::say("stored");
+    for (uint64_t page = 0; page < 40; page++) {
+        test::page_word(c.get(), page) = 1;
+        test::say("stored");
+    }
+}
+
+// If stores run on from page to page, one fault opens 2, 4, 8 pages. If the log has room for fewer pages, the
+// fault opens one.
+TEST_CASE("stores that run on from page to page can use the log's last room", "[undo]")
+{
+    constexpr uint64_t DATA = 3 * SEGMENT;
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options how = test::small();
+    how.max_size = 8 * SEGMENT;
+    {
+        const test::Container c = test::open(path, how);
+        void *p = pm_malloc(c.get(), DATA);
+        REQUIRE(p);
+        memset(p, 0, DATA);
+        REQUIRE_OK(pm_setroot(c.get(), p, 0));
+        while (pm_malloc(c.get(), SEGMENT)) // so that the log cannot grow
+            ;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    const test::Ended ended = test::run("stores_to_page_after_page", {path});
+    INFO(ended.errors);
+    REQUIRE(test::killed(ended.status, SIGABRT));
+    REQUIRE(ended.errors.find("max_size leaves no room") != std::string::npos);
+    // The faults open 1, 1, 2 and 4 pages. The next fault finds room for fewer than 8 pages.
+    const uint32_t room = log_segment_slots(SEGMENT);
+    REQUIRE(room - 8 < 8);
+    REQUIRE(std::count(ended.output.begin(), ended.output.end(), '\n') == room);
 }
 
 TEST_CASE("the container's maximum size is as a full disk")
