@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "discovery/exclusions.h"
+#include "txn/log/log.h"
 
 static uint8_t flags_before;
 static uint32_t count_before;
@@ -60,4 +61,37 @@ void free_beside_commit(pm_container *c, void *object)
 uint64_t base_epoch_in_memory(const pm_container *c)
 {
     return file_state(&c->container)->base_epoch;
+}
+
+static bool has(const struct chunk_list *list, uint32_t chunk)
+{
+    uint32_t i = 0;
+    while (i < list->count && list->items[i] != chunk)
+        i++;
+    return i < list->count;
+}
+
+uint32_t lost_chunks(const pm_container *c)
+{
+    const struct log_engine *k = log_engine_of(&c->txn);
+    uint32_t lost = 0;
+    for (uint32_t i = 1; i < k->known; i++)
+        lost += k->chunks[i].live == 0 && !log_is_open(k, i) && !has(&k->free, i) &&
+                !has(&k->emptied, i) && !has(&k->voided, i);
+    return lost;
+}
+
+uint32_t cleaners_chunk(const pm_container *c)
+{
+    return log_engine_of(&c->txn)->open[LOG_CLEANER];
+}
+
+void fill_chunk(pm_container *c, uint32_t chunk)
+{
+    log_engine_of(&c->txn)->chunks[chunk].end = chunk_lines(&c->txn);
+}
+
+uint32_t live_lines(const pm_container *c, uint32_t chunk)
+{
+    return log_engine_of(&c->txn)->chunks[chunk].live;
 }

@@ -1,5 +1,5 @@
-/* The states of a container's pages, made to contradict each other; marks as threads make them; and a word
- * that only the library sees. */
+/* Tests look behind the interface. They make page states that contradict each other, and marks as threads make
+ * them. They read a word that only the library sees, and the log engine's chunks. */
 #ifndef TESTS_UNIT_PAGE_STATE_H
 #define TESTS_UNIT_PAGE_STATE_H
 
@@ -34,6 +34,18 @@ void free_beside_commit(pm_container *c, void *object);
 
 /* In the library's copy of the file. */
 uint64_t base_epoch_in_memory(const pm_container *c);
+
+/* Number of chunks without a live line that nobody will fill again: they are on none of the log engine's lists. */
+uint32_t lost_chunks(const pm_container *c);
+
+/* The chunk that the log engine's cleaner fills, or 0. */
+uint32_t cleaners_chunk(const pm_container *c);
+
+/* From now on no further part of a record fits into the chunk, which has no live line. */
+void fill_chunk(pm_container *c, uint32_t chunk);
+
+/* Number of the lines in a chunk that have no newer piece elsewhere. */
+uint32_t live_lines(const pm_container *c, uint32_t chunk);
 
 #ifdef __cplusplus
 }
