@@ -149,6 +149,14 @@ NOINLINE static void fill_wide(struct rows *r, struct object *o, int rows)
         r->wide[i].b = i;
     }
 }
+/* Two numbers with pointers between them, stored before: the numbers alone are data. */
+NOINLINE static void weigh_wide(struct rows *r, int rows)
+{
+    for (int i = 0; i < rows; i++) {
+        r->wide[i].a = i * 0.5;
+        r->wide[i].b = i * 2.5;
+    }
+}
 NOINLINE static void tag_all(uintptr_t *words, int rows)
 {
     for (int i = 0; i < rows; i++)
@@ -173,6 +181,7 @@ static void build_rows(pm_container *c, int step)
     fill_weighted(r, r->objects, rows);
     fill_counted(r, r->objects, rows);
     fill_wide(r, r->objects, rows);
+    weigh_wide(r, rows);
     for (int i = 0; i < rows; i++)
         r->tagged[i] = (uintptr_t)&r->objects[i];
     tag_all(r->tagged, rows);
