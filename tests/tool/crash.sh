@@ -150,6 +150,11 @@ judged) # by libpm, without a check; and by a check that does not end
     ask="echo \"\$(cksum <'$book') \$LIBPM_CRASH_COMMITS\" >>'$directory/asked'"
     expect 0 crash --check "$ask" -- sh -c "'$examples/ledger' '$book' 2 >silence"
     [ -n "$(sort -u asked | cut -d' ' -f1,2 | uniq -d)" ] || fail "no bytes were judged after another commit"
+    # Also, they may be right until the program prints something, and wrong afterwards.
+    rm "$book"
+    expect 1 crash --check "! grep -q finished \$LIBPM_CRASH_OUTPUT" -- \
+        sh -c "'$examples/ledger' '$book' 1; echo finished"
+    says "printed last: finished"
     ;;
 interrupted) # by the check, so at a known moment
     expect 2 crash --check "kill -INT \$PPID" -- "$examples/ledger" "$book" 3
