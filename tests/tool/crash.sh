@@ -168,6 +168,14 @@ killed) # by no check, but by kill -9 while the program runs, which then ends to
     kill -9 $!
     timeout 10 cat <&3 || fail "the program outlives pm crash"
     ;;
+left_running) # by the program: it dies when the program has ended
+    mkfifo held
+    "$pm" crash --events 1 -- \
+        sh -c "exec 4>held; sleep 60 & exec '$examples/ledger' '$book' 1 4>&-" >output 2>&1 &
+    exec 3<held
+    wait $! || fail "the run failed"
+    timeout 10 cat <&3 || fail "a process that the program has left outlives pm crash"
+    ;;
 put_back)
     good ledger undo
     [ ! -e "$book.pm-crash-aside" ] || fail "what was set aside still is"
