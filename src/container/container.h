@@ -58,6 +58,7 @@ struct container {
     uint64_t pointers_moved;  /* count: relocated on the medium, or translated for the view */
     uint64_t seed;            /* of every checksum in this container */
     uint64_t mark_open;       /* the state page's mark of a writer of this very file */
+    uint64_t mark_failed;     /* the mark that pm_open() leaves if it fails after recovery */
     int fd;
     int home_fd; /* what home, shadow and view are mapped from: fd, or under the log engine memory */
     bool is_log; /* a container of the log engine (container/format_log.h) */

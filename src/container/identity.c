@@ -80,7 +80,11 @@ int identity_check(struct container *c, bool accept_copy)
     bool born = st.stx_mask & STATX_BTIME && birth != 0;
     c->mark_open = mark_open(is_lasting(c->fd), born ? hash(birth) : 0, hash(st.stx_ino));
     /* Recovery refuses a word that is damaged. */
-    if (accept_copy || !mark_is_valid(mark) || !(mark & MARK_OPEN) || !is_copy(mark, c->mark_open))
+    bool copy = mark_is_valid(mark) && mark & MARK_OPEN && is_copy(mark, c->mark_open);
+    /* If an accepted copy cannot be opened, it must be accepted again. Any other container is closed
+     * then, and may be copied. */
+    c->mark_failed = copy ? mark : MARK_CLOSED;
+    if (accept_copy || !copy)
         return 0;
     return pm__fail(
         ENOTUNIQ,

@@ -5,8 +5,8 @@
 #include "container/container.h"
 
 /*
- * Sets `c->mark_open`. Refuses a container that is marked open as another file: -1 with ENOTUNIQ,
- * unless `accept_copy`. -1 too when the system says nothing about the file.
+ * Sets `c->mark_open` and `c->mark_failed`. Refuses a container that is marked open as another file: -1
+ * with ENOTUNIQ, unless `accept_copy`. -1 too when the system says nothing about the file.
  */
 int identity_check(struct container *c, bool accept_copy);
 

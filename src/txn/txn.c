@@ -145,7 +145,7 @@ void txn_abandon(struct txn *t)
 {
     int error = errno;
     if (!t->c->readonly) /* if open, a copy of the whole file would be refused; it is too if this fails */
-        (void)publish_file_mark(t, MARK_CLOSED);
+        (void)publish_file_mark(t, t->c->mark_failed);
     txn_unload(t);
     errno = error;
 }

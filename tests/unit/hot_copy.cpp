@@ -200,6 +200,21 @@ TEST_CASE_METHOD(Fixture, "an accepted copy becomes a container of its own")
     REQUIRE_OK(pm_close(c));
 }
 
+TEST_CASE_METHOD(Fixture, "an accepted copy that cannot be opened must be accepted again")
+{
+    REQUIRE_CLEAN(test::run("dies_as_soon_as_it_is_open", {path}));
+    take();
+    const uint64_t mark = mark_of_file(copy);
+    mapping_fails = true;
+    pm_container *c = try_open(copy, PM_ACCEPT_COPY);
+    mapping_fails = false;
+    REQUIRE_FALSE(c);
+    REQUIRE(mark_of_file(copy) == mark);
+    REQUIRE_FALSE(opens(copy));
+    REQUIRE(opens(copy, PM_ACCEPT_COPY));
+    REQUIRE(opens(copy));
+}
+
 // (Format version 2 had none: tests/hostile/format2.cpp.)
 TEST_CASE_METHOD(Fixture, "a container whose mark is lost is refused")
 {
