@@ -7,7 +7,7 @@
  *   3  txn_open() recovers, and maps the rest.
  *   4  allocator_open() builds the lists of slabs. Then the table of modules is judged: a module that is
  *      missing or refused may fail the opening.
- *   5  pointers_note_immovable() comes last, because it is for good.
+ *   5  sums_upgrade() and pointers_note_immovable() come last, because what they write is for good.
  *   6  discovery_open() follows, if the program asked for it. It cannot fail.
  *
  * Only step 3 tells whether a module lies elsewhere than the pointers mean. Then all layers are closed
@@ -22,6 +22,7 @@
 #include "pages/fault.h"
 #include "pointer/relocate.h"
 #include "txn/copy.h"
+#include "txn/sums.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -232,7 +233,7 @@ static int finish(pm_container *c, const struct pm_options *options)
         return 0; /* it will be opened again, which may fail */
     if (options->module_pointers != PM_MODULES_MISSING_OK && demand_modules(c) != 0)
         return -1;
-    return pointers_note_immovable(&c->container);
+    return sums_upgrade(&c->txn) == 0 ? pointers_note_immovable(&c->container) : -1;
 }
 
 /*

@@ -47,6 +47,12 @@ static int publish(struct container *c, uint64_t *word, uint64_t payload)
     return error == 0 ? medium_fence(&c->medium) : error;
 }
 
+/* A container of an older format gets its guard when it is upgraded. */
+static int publish_to_guard(struct container *c, uint64_t *word, uint64_t payload)
+{
+    return c->header.version < FORMAT_VERSION ? 0 : publish(c, word, payload);
+}
+
 /* The words that one word of the map calls pointers. Only words of objects count, whatever the map says
  * (contents.h). */
 static uint64_t mapped_words(const struct container *c, uint64_t map, uint64_t offset)
@@ -198,7 +204,7 @@ static int relocate(struct txn *t)
     if (error == 0)
         error = publish(c, &state->base, to);
     if (error == 0)
-        error = publish(c, &file_guard(c)->base, to);
+        error = publish_to_guard(c, &file_guard(c)->base, to);
     if (error == 0)
         error = publish(c, &state->target, 0);
     if (error != 0)

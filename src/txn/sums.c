@@ -130,6 +130,8 @@ int sums_publish(struct txn *t, uint64_t durable)
 
 int sums_upgrade(struct txn *t)
 {
+    if (t->c->header.version >= FORMAT_VERSION || t->c->readonly)
+        return 0;
     struct format_state *state = file_state(t->c);
     struct format_guard *guard = file_guard(t->c);
     struct medium *medium = &t->c->medium;

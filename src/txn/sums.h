@@ -28,8 +28,9 @@ int sums_check_rest(const struct txn *t);
  */
 int sums_publish(struct txn *t, uint64_t durable);
 
-/* Give a container of an older format sums, a guard, and the format version that has them. Recovery must
- * be complete. Two rounds. -1 with a message. */
+/* Give a container of an older format sums, a guard, and the format version that has them. From then on an
+ * older libpm refuses it, so pm_open() has no checks left. Two rounds, and two of the headers. A read-only
+ * container stays as it is. -1 with a message. */
 int sums_upgrade(struct txn *t);
 
 #endif

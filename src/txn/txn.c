@@ -57,15 +57,6 @@ static int load_tables(struct txn *t)
     return load_log(t);
 }
 
-/* After recovery home must have the sums of the last commit. A container of an older format has no sums
- * to compare. */
-static int check_sums(struct txn *t)
-{
-    if (t->c->header.version >= FORMAT_VERSION)
-        return sums_check_fixed(t);
-    return t->c->readonly ? 0 : sums_upgrade(t);
-}
-
 static int load_translation(struct txn *t, uint64_t private_max)
 {
     t->translation = translation_new(&t->pages, &t->modules, &t->map, private_max);
@@ -93,8 +84,8 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
     if (txn_check_table(c, false) == 0 && load_tables(t) == 0 && recover(t) == 0) {
         /* Words that recovery applied may have added or removed log segments. */
         if (txn_check_table(c, true) == 0 && load_log(t) == 0 && txn_check_root(t) == 0 &&
-            modules_load(&t->modules) == 0 && check_sums(t) == 0 && options->recovered(t) == 0 &&
-            container_map_rest(c) == 0 &&
+            modules_load(&t->modules) == 0 && sums_check_fixed(t) == 0 &&
+            options->recovered(t) == 0 && container_map_rest(c) == 0 &&
             (!c->translated || load_translation(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             txn_find_maps(t);

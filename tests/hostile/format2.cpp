@@ -13,6 +13,7 @@ namespace
 unsigned unsettled; // words that were published, and not made durable
 unsigned upgrades;
 bool upgrading;
+bool refuses;                   // its pointers
 std::vector<std::string> steps; // that upgrading takes
 
 } // namespace
@@ -26,6 +27,8 @@ int __real_medium_settle(struct medium *medium);
 int __real_container_upgrade(struct container *c);
 int __real_file_write(int fd, const void *from, size_t size, uint64_t offset);
 int __real_file_sync(int fd);
+struct allocator;
+int __real_pointers_check(struct allocator *a, void (*allowed)(void));
 
 int __wrap_medium_publish(struct medium *medium, const void *address, size_t size)
 {
@@ -63,6 +66,11 @@ int __wrap_file_sync(int fd)
     if (upgrading)
         steps.push_back("sync");
     return __real_file_sync(fd);
+}
+
+int __wrap_pointers_check(struct allocator *a, void (*allowed)(void))
+{
+    return refuses ? -1 : __real_pointers_check(a, allowed);
 }
 }
 
@@ -177,6 +185,44 @@ TEST_CASE_METHOD(Old, "a header torn on the way to the current format is mended,
     }
     file.fill(torn);
     test::Container c = open();
+    requires_life(c.get());
+    requires_current();
+}
+
+// PM_MODULES_REFUSE asks for the last check of pm_open().
+TEST_CASE_METHOD(Old, "an opening that fails leaves a container at format version 2")
+{
+    const bool moves = GENERATE(false, true); // to other addresses, which comes before
+    if (moves && !movable)
+        return;
+    MemoryFile other;
+    test::Container there;
+    if (moves) {
+        other.fill(whole);
+        there = test::open(other.path(), test::options(PM_MOVABLE | PM_READONLY | PM_ACCEPT_COPY));
+    }
+    const unsigned flags = movable ? (unsigned)PM_MOVABLE : 0u;
+    pm_options how = test::options(flags | (moves ? (unsigned)PM_RELOCATE : 0u) | PM_ACCEPT_COPY);
+    how.module_pointers = PM_MODULES_REFUSE;
+    upgrades = 0;
+    refuses = true;
+    const bool fails = !pm_open(file.path(), &how) && errno == EPERM;
+    refuses = false;
+    REQUIRE(fails);
+    REQUIRE(upgrades == 0);
+    REQUIRE(version(FORMAT_HEADER_A) == FORMAT_VERSION_OLDEST);
+    REQUIRE(version(FORMAT_HEADER_B) == FORMAT_VERSION_OLDEST);
+    const Bytes after = test::read_file(file.path());
+    REQUIRE(at<format_state>(after, FORMAT_STATE).sums == 0);
+    const bool no_guard =
+        Bytes(after, FORMAT_GUARD, sizeof(format_guard)) == Bytes(sizeof(format_guard), '\0');
+    REQUIRE(no_guard);
+    if (moves)
+        REQUIRE(at<format_state>(after, FORMAT_STATE).base !=
+                at<format_state>(whole, FORMAT_STATE).base);
+    const test::Container c(pm_open(file.path(), &how));
+    REQUIRE(c);
+    REQUIRE(upgrades == 1);
     requires_life(c.get());
     requires_current();
 }
