@@ -46,7 +46,7 @@ std::function<void()> during_realloc;
 pm_options how(unsigned flags = 0)
 {
     pm_options o = test::small(PM_CREATE | PM_DISCOVER | PM_VOUCHED | flags);
-    o.engine = PM_ENGINE_AUTO;
+    o.engine = test::engine() == "log" ? PM_ENGINE_LOG : PM_ENGINE_AUTO;
     o.tracker = PM_TRACKER_FAULTS; // implied otherwise
     return o;
 }
@@ -989,7 +989,8 @@ TEST_CASE_METHOD(Fixture, "fields of objects that a rollback brings back are lef
     REQUIRE(exclusions_count == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "fields that are left out go along when a container is compacted")
+TEST_CASE_METHOD(Fixture, "fields that are left out go along when a container is compacted",
+                 "[home]")
 {
     enum { ALL = 4000, LEFT = 10 };
     Node *outside = make(7, 2, nullptr);
@@ -1386,7 +1387,8 @@ TEST_CASE_METHOD(Fixture, "what an object alone leads to leaves with it")
     REQUIRE_FALSE(pm_detach(holder));
 }
 
-TEST_CASE_METHOD(Fixture, "nothing leaves a container whose pointer map has lost a sector")
+TEST_CASE_METHOD(Fixture, "nothing leaves a container whose pointer map has lost a sector",
+                 "[home]")
 {
     for (int i = 0; i < 100; i++)
         push(r, 1, nullptr);
@@ -1646,7 +1648,7 @@ TEST_CASE("who may hold pointers that nobody looks at must be vouched for")
     REQUIRE(test::failed_with(EINVAL, {"has not compiled", "PM_VOUCHED"}));
 }
 
-TEST_CASE("a container that lies where another was begins without the other's marks")
+TEST_CASE("a container that lies where another was begins without the other's marks", "[home]")
 {
     struct Pair {
         Pair *self;

@@ -18,7 +18,7 @@ struct Fixture {
     test::Directory directory;
     test::Container c = [this] {
         pm_options how = test::small(PM_CREATE | PM_DISCOVER | PM_VOUCHED);
-        how.engine = PM_ENGINE_AUTO;
+        how.engine = test::engine() == "log" ? PM_ENGINE_LOG : PM_ENGINE_AUTO;
         how.tracker = PM_TRACKER_FAULTS; // implied otherwise
         return test::open(directory / "c.pm", how);
     }();
