@@ -268,13 +268,13 @@ void Emitter::prepare(ArrayRef<Write> writes)
             !loaded_.count(write.loaded))
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
     for (const Write &write : writes)
-        for (LoadInst *half : {write.half_of, write.first_of})
-            if (half && write.completes && write.tells && !loaded_.count(half)) {
-                Instruction *behind = half->getNextNode();
-                IRBuilder<> builder(behind);
-                Value *from = flat(builder, half->getPointerOperand());
-                loaded_[half] = kind_of_whole(behind, from, KIND_BY_VALUE);
-            }
+        if (LoadInst *part = write.part_of;
+            part && write.completes && write.tells && !loaded_.count(part)) {
+            Instruction *behind = part->getNextNode();
+            IRBuilder<> builder(behind);
+            Value *from = flat(builder, part->getPointerOperand());
+            loaded_[part] = kind_of_whole(behind, from, KIND_BY_VALUE);
+        }
 }
 
 /* The kinds of a write as the kinds table has them: in Write::kinds data is 0, in the table KIND_DATA. */
@@ -332,15 +332,13 @@ void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
     Value *others = builder.CreateAnd(before, builder.getInt8(KIND_PIECES));
     Value *kind = builder.CreateOr(others, builder.CreateTrunc(pieces, builder.getInt8Ty()));
     if (write.completes) {
-        Value *other = builder.CreateAdd(address, builder.getInt64(write.completes));
-        Value *first = write.completes < 0 ? other : address;
+        Value *first = builder.CreateAdd(address, builder.getInt64(*write.completes));
         Value *is_whole = builder.CreateIsNull(builder.CreateAnd(first, word_size - 1));
-        for (LoadInst *half : {write.half_of, write.first_of})
-            if (half) { // text is no half of a pointer
-                Value *may_point = builder.CreateAnd(loaded_[half], KIND_MAY_POINT);
-                is_whole = builder.CreateAnd(is_whole, builder.CreateIsNotNull(may_point));
-            }
-        kind = builder.CreateSelect(is_whole, builder.getInt8(KIND_BY_VALUE), kind);
+        Value *whole = builder.getInt64(KIND_BY_VALUE);
+        if (write.part_of) // other parts may have been changed
+            whole = with_bits_changed(builder, loaded_[write.part_of]);
+        whole = builder.CreateTrunc(whole, builder.getInt8Ty());
+        kind = builder.CreateSelect(is_whole, whole, kind);
     }
     builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();
 }

@@ -65,7 +65,7 @@ StringRef accessed_type(const Instruction &access)
 }
 
 /* Whether memory may be read by another type than it was written by. The optimiser turns a local union
- * into one variable with the type of one member, or into two variables, each half of a member. */
+ * into one variable with the type of one member. */
 bool is_of_union(const LoadInst &load)
 {
     if (auto *variable = dyn_cast<AllocaInst>(load.getPointerOperand()))
@@ -100,7 +100,6 @@ class Search
     MaybeOrigin of_constant(Constant &constant, unsigned depth);
     MaybeOrigin of_phi(Operator &phi, unsigned depth);
     MaybeOrigin of_operation(Operator &operation, unsigned depth);
-    MaybeOrigin of_half(Operator &operation, unsigned depth);
     MaybeOrigin of_narrow(Operator &operation, unsigned depth);
     Origin of_lanes(iterator_range<User::op_iterator> operands, unsigned depth);
     Origin of_arithmetic(Operator &operation, unsigned depth);
@@ -217,9 +216,7 @@ MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, un
 MaybeOrigin Search::of_phi(Operator &phi, unsigned depth)
 {
     if (!phis_.insert(&phi).second)
-        return phi.getType()->isIntOrIntVectorTy() && !phi.getType()->isIntegerTy(32)
-                   ? Origin{Origin::ByValue}
-                   : MaybeOrigin();
+        return phi.getType()->isIntOrIntVectorTy() ? Origin{Origin::ByValue} : MaybeOrigin();
     MaybeOrigin result;
     bool is_complete = true;
     for (Value *value : phi.operands()) {
@@ -424,33 +421,6 @@ MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
     }
 }
 
-/* The origin of half a word. The optimiser may have made two variables of a union. Then a half that may
- * belong to a pointer goes by its value, if the other half is stored beside it. */
-MaybeOrigin Search::of_half(Operator &operation, unsigned depth)
-{
-    switch (operation.getOpcode()) {
-    case Instruction::PHI:
-    case Instruction::Select:
-    case Instruction::Freeze:
-        return of_operation(operation, depth);
-    case Instruction::Load:
-        return Origin{is_of_union(cast<LoadInst>(operation)) ? Origin::ByValue : Origin::Data};
-    case Instruction::Trunc: {
-        if (depth == 0)
-            return Origin{Origin::Data};
-        Value *whole = operation.getOperand(0), *shifted;
-        if (match(whole, m_LShr(m_Value(shifted), m_SpecificInt(32))))
-            whole = shifted;
-        MaybeOrigin origin = look(whole, depth + 1);
-        bool is_pointer = origin && (origin->kind == Origin::Pointer ||
-                                     (origin->load && origin->load->getType()->isPointerTy()));
-        return Origin{is_pointer ? Origin::ByValue : Origin::Data};
-    }
-    default:
-        return Origin{Origin::Data};
-    }
-}
-
 /* Whether a type is a vector of words in narrower lanes. */
 bool is_narrow(const Type *type)
 {
@@ -516,8 +486,6 @@ MaybeOrigin Search::look(Value *value, unsigned depth)
                                                  : Origin{Origin::ByValue};
     if (type->isX86_MMXTy())
         return Origin{Origin::ByValue};
-    if (operation && type->isIntegerTy(32) && depth <= depth_limit)
-        return of_half(*operation, depth);
     bool is_word = scalar->isPointerTy() || scalar->isDoubleTy() ||
                    (scalar->isIntegerTy() && scalar->getIntegerBitWidth() >= 64);
     if (!is_word)

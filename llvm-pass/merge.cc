@@ -94,7 +94,7 @@ Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
 {
     for (const Write &write : writes) {
         tellers_.insert(write.at);
-        for (const Instruction *load : {write.loaded, write.half_of, write.first_of})
+        for (const Instruction *load : {write.loaded, write.part_of})
             if (load && write.tells)
                 asked_.insert(load);
     }

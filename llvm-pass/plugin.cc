@@ -70,7 +70,7 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
     }
     if (writes.empty())
         return false;
-    pair_halves(writes);
+    join_parts(writes);
     if (!function.hasOptNone()) {
         move_out_of_loops(function, analyses, writes);
         merge(function, writes);

@@ -39,6 +39,22 @@ void warn_unseen(const CallBase &call, const Twine &what)
     warn_unknown(call, what + " writes; if it is in a container, call pm_dirty() before");
 }
 
+/* The load that has read what `part` was cut out of, `at` bytes behind the first one. NULL if that is not
+ * known. */
+LoadInst *load_of_part(Value *part, int64_t &at)
+{
+    constexpr unsigned steps_max = 6;
+    uint64_t bits;
+    for (unsigned step = 0; step < steps_max && !isa<LoadInst>(part); step++)
+        if (match(part, m_LShr(m_Value(part), m_ConstantInt(bits))))
+            at += static_cast<int64_t>(bits / 8);
+        else if (!match(part,
+                        m_CombineOr(m_Trunc(m_Value(part)), m_CombineOr(m_PtrToInt(m_Value(part)),
+                                                                        m_BitCast(m_Value(part))))))
+            break;
+    return dyn_cast<LoadInst>(part);
+}
+
 class Collector
 {
   public:
@@ -75,14 +91,6 @@ class Collector
             is_typed_pointer(at_))
             origin = {Origin::Pointer};
         uint64_t size = layout_.getTypeStoreSize(value->getType());
-        if (size < 8) {
-            bytes(pointer, size, align);
-            writes_.back().pieces = origin.kind != Origin::Data;
-            writes_.back().half = writes_.back().pieces && size == 4;
-            if (writes_.back().half)
-                writes_.back().half_of = dyn_cast<LoadInst>(value);
-            return;
-        }
         if (size > kinds_size_max && origin.kind != Origin::Data)
             return by_lines(pointer, size, align, [&](uint64_t) { return origin.kind; });
         bytes(pointer, size, align);
@@ -101,7 +109,14 @@ class Collector
     }
 
     /* The newest write may store a piece of a pointer. */
-    void pieces() { writes_.back().pieces |= writes_.back().is_data(); }
+    void pieces(Value *piece = nullptr)
+    {
+        Write &write = writes_.back();
+        if (!write.is_data())
+            return;
+        write.pieces = write.is_part = true;
+        write.part_of = piece ? load_of_part(piece, write.part_at) : nullptr;
+    }
 
     void bytes(Value *pointer, Value *length, Align align)
     {
@@ -122,7 +137,11 @@ class Collector
             return;
         size_t count = writes_.size();
         bytes(pointer, length, align);
-        if (writes_.size() > count)
+        if (writes_.size() == count)
+            return;
+        if (constant && constant->getZExtValue() < 8)
+            pieces();
+        else
             writes_.back().from = from;
     }
 
@@ -481,13 +500,13 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
         if (may_be_tag(*store, store->getValueOperand()->getType()))
             collector.updates();
         else if (is_piece(*store))
-            collector.pieces();
+            collector.pieces(store->getValueOperand());
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
         if (update->getOperation() == AtomicRMWInst::Xchg) {
             collector.value(update->getPointerOperand(), update->getValOperand(),
                             update->getAlign());
             if (may_be_piece(update->getValOperand()))
-                collector.pieces();
+                collector.pieces(update->getValOperand());
         } else
             collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
                             update->getAlign());
@@ -513,7 +532,7 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
                                 [&](const Write &w) { return is_outside(w.pointer, libc); }),
                  writes.end());
     for (Write &write : drop_begin(writes, first))
-        for (LoadInst **load : {&write.loaded, &write.half_of})
+        for (LoadInst **load : {&write.loaded, &write.part_of})
             if (*load && is_outside((*load)->getPointerOperand(), libc))
                 *load = nullptr; // libpm knows no kind of it: the word goes by its value
     for (Write &write : drop_begin(writes, first))

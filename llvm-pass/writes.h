@@ -15,9 +15,10 @@
  *                  have changed since
  *     `from`       a copy of the memory at `from`. If `from` is NULL, the words go by their values
  *     `pieces`     parts of words, or stores that are not aligned, that may be pieces of pointers
- *     `half`       a piece of 4 bytes that may be half of a union, if the optimiser has made two variables
- *                  of the union. `half_of` is the load that has read the half, or NULL
- *     `completes`  the write before has stored the other half (halves.cc), which `first_of` has read
+ *     `is_part`    a piece that may be a part of a union, if the optimiser has made several variables of the
+ *                  union. `part_of` is the load that has read the part, or NULL. The part lies `part_at`
+ *                  bytes behind what the load has read first
+ *     `completes`  the writes before have stored the other parts of the word (parts.cc)
  *     `updates`    part of a word, with bits set or cleared: the word keeps its kind
  *     none         larger writes without any of these are data
  */
@@ -28,6 +29,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace pmcc
 {
@@ -48,10 +50,10 @@ struct Write {
     bool changes = false;
     llvm::Value *from = nullptr;
     bool pieces = false;
-    bool half = false;
-    llvm::LoadInst *half_of = nullptr;
-    int64_t completes = 0; // where the other half is, in bytes from this one; 0: it completes nothing
-    llvm::LoadInst *first_of = nullptr;
+    bool is_part = false;
+    llvm::LoadInst *part_of = nullptr;
+    int64_t part_at = 0;
+    std::optional<int64_t> completes = std::nullopt; // how far the word's first byte is
     bool updates = false;
     bool marks = true; // false: another mark covers it
     bool tells = true; // false: other writes tell its kinds
@@ -89,8 +91,8 @@ bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc)
 void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
                     llvm::SmallVectorImpl<Write> &writes);
 
-/** Find the writes that complete a word of two halves. `writes` are in program order. (halves.cc) */
-void pair_halves(llvm::MutableArrayRef<Write> writes);
+/** Find the writes that complete a word of several parts. `writes` are in program order. (parts.cc) */
+void join_parts(llvm::MutableArrayRef<Write> writes);
 
 /** Whether a commit may happen while `instruction` runs, in this thread. */
 bool may_commit(const llvm::Instruction &instruction);

@@ -34,8 +34,9 @@
  *   P4  A pieced word whose value leads to an object is ambiguous: a pointer that was copied piece by
  *       piece, or numbers that look like one. So a commit neither changes the word nor keeps it: it
  *       fails, and names the word. If the value leads nowhere, the word is data.
- *   P5  The optimiser may split a union into two variables, and store the halves of a word one after the
- *       other. If both were read from words that may be pointers, the word goes by its value.
+ *   P5  The optimiser may split a union into several variables, and store the parts of a word one after the
+ *       other. The word is what the word was that the parts were read from. If that is not known, the word
+ *       goes by its value.
  *
  * Idea: the card-marking write barriers of garbage collectors, at the size of a cache line.
  */

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace
@@ -119,5 +120,85 @@ static const char *check_objects(pm_container *c)
     }
     for (const auto &seen : root->seen)
         REQUIRE_THAT_IT_HAS(pm_contains(c, seen.load()));
+    return nullptr;
+}
+
+// Variants of a pointer and a smaller number: the optimiser keeps each in several variables.
+namespace
+{
+
+template <class Number> using Either = std::variant<Item *, Number>;
+
+volatile double sum;
+
+template <class Number> [[gnu::noinline]] void copy(Either<Number> *to, const Either<Number> *from)
+{
+    Either<Number> value = *from;
+    if (auto *number = std::get_if<1>(&value))
+        sum = *number;
+    *to = value;
+}
+
+template <class Number> struct Eithers {
+    Either<Number> made[6], copied[6];
+
+    void build(Item *item, int step)
+    {
+        for (int i = 0; i < 6; i++) {
+            bool is_pointer = (i + step) % 2;
+            if (is_pointer)
+                made[i] = item;
+            else {
+#ifndef __OPTIMIZE__ // through memory, where libpm does not know of the rest of a pointer
+                made[i] = nullptr;
+#endif
+                made[i] = static_cast<Number>(number(i));
+            }
+            copy(&copied[i], &made[i]);
+            for (auto *either : {&made[i], &copied[i]}) {
+                has_data(either, sizeof *either);
+                if (is_pointer)
+                    has_pointer(either);
+            }
+        }
+    }
+    bool check(const Item *item) const
+    {
+        for (int i = 0; i < 6; i++)
+            if (auto *pointer = std::get_if<0>(&copied[i]); pointer && *pointer != item)
+                return false;
+        return true;
+    }
+};
+
+struct Variants {
+    Eithers<bool> bools;
+    Eithers<char> chars;
+    Eithers<short> shorts;
+    Eithers<int> ints;
+    Eithers<float> floats;
+    Eithers<double> doubles;
+    Item item;
+};
+
+} // namespace
+
+STRUCTURE(variants)
+static void build_variants(pm_container *c, int step)
+{
+    auto *r = static_cast<Variants *>(root_bytes(c, step, sizeof(Variants)));
+    r->bools.build(&r->item, step);
+    r->chars.build(&r->item, step);
+    r->shorts.build(&r->item, step);
+    r->ints.build(&r->item, step);
+    r->floats.build(&r->item, step);
+    r->doubles.build(&r->item, step);
+}
+static const char *check_variants(pm_container *c)
+{
+    const auto *r = static_cast<const Variants *>(pm_getroot(c));
+    REQUIRE_THAT_IT_HAS(r->bools.check(&r->item) && r->chars.check(&r->item));
+    REQUIRE_THAT_IT_HAS(r->shorts.check(&r->item) && r->ints.check(&r->item));
+    REQUIRE_THAT_IT_HAS(r->floats.check(&r->item) && r->doubles.check(&r->item));
     return nullptr;
 }

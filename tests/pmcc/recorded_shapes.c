@@ -420,6 +420,106 @@ static const char *check_through(pm_container *c)
     return NULL;
 }
 
+/* ---- unions that the optimiser makes several variables of --------------------------------------- */
+
+static volatile double part_read;
+
+/* The part that is read gets a variable of its own, and the rest of the union another. */
+#define PART(name, member, part)                                                                   \
+    struct part_##name {                                                                           \
+        long is_pointer;                                                                           \
+        union {                                                                                    \
+            struct object *o;                                                                      \
+            uint64_t n;                                                                            \
+            member;                                                                                \
+        } as;                                                                                      \
+    };                                                                                             \
+    NOINLINE static void copy_part_##name(struct part_##name *to, const struct part_##name *from)  \
+    {                                                                                              \
+        struct part_##name value = *from;                                                          \
+        if (!value.is_pointer)                                                                     \
+            part_read = (double)value.as.part;                                                     \
+        *to = value;                                                                               \
+    }                                                                                              \
+    NOINLINE static void choose_part_##name(struct part_##name *to, const struct part_##name *a,   \
+                                            const struct part_##name *b)                           \
+    {                                                                                              \
+        struct part_##name value = b->is_pointer ? *b : *a;                                        \
+        if (value.is_pointer < 0)                                                                  \
+            value.as.part = 0;                                                                     \
+        *to = value;                                                                               \
+    }
+
+PART(char, unsigned char c, c)
+PART(bool, _Bool b; short h, b)
+PART(short, short h, h)
+PART(int, int i, i)
+PART(float, float f, f)
+PART(
+    floats,
+    struct {
+        float x;
+        float y;
+    } at,
+    at.y)
+PART(last, unsigned char bytes[8], bytes[5])
+
+#define PARTS 8
+struct parts_of_unions {
+    struct part_char chars[3 * PARTS];
+    struct part_bool bools[3 * PARTS];
+    struct part_short shorts[3 * PARTS];
+    struct part_int ints[3 * PARTS];
+    struct part_float floats[3 * PARTS];
+    struct part_floats pairs[3 * PARTS];
+    struct part_last lasts[3 * PARTS];
+    struct object object;
+};
+
+#define FILL_PART(name, values)                                                                    \
+    values[i].is_pointer = is_pointer;                                                             \
+    if (is_pointer)                                                                                \
+        values[i].as.o = o;                                                                        \
+    else                                                                                           \
+        values[i].as.n = (uint64_t)number(86400 + i);                                              \
+    copy_part_##name(&values[PARTS + i], &values[i]);                                              \
+    choose_part_##name(&values[2 * PARTS + i], &values[PARTS + i], &values[i]);                    \
+    for (int at = i; at < 3 * PARTS; at += PARTS) {                                                \
+        has_data(&values[at], sizeof *values);                                                     \
+        if (is_pointer)                                                                            \
+            has_pointer(&values[at].as);                                                           \
+    }
+
+STRUCTURE(parts_of_unions)
+static void build_parts_of_unions(pm_container *c, int step)
+{
+    struct parts_of_unions *r = root_bytes(c, step, sizeof *r);
+    struct object *o = &r->object;
+    for (int i = 0; i < PARTS; i++) {
+        bool is_pointer = (i + step) % 3 == 0;
+        FILL_PART(char, r->chars)
+        FILL_PART(bool, r->bools)
+        FILL_PART(short, r->shorts)
+        FILL_PART(int, r->ints)
+        FILL_PART(float, r->floats)
+        FILL_PART(floats, r->pairs)
+        FILL_PART(last, r->lasts)
+    }
+}
+static const char *check_parts_of_unions(pm_container *c)
+{
+    const struct parts_of_unions *r = pm_getroot(c);
+    for (int at = 0; at < 3 * PARTS; at++) {
+        int i = at % PARTS;
+        uint64_t is = (i + STEPS - 1) % 3 ? 86400 + (uint64_t)i : (uint64_t)&r->object;
+        REQUIRE_THAT_IT_HAS(r->chars[at].as.n == is && r->bools[at].as.n == is);
+        REQUIRE_THAT_IT_HAS(r->shorts[at].as.n == is && r->ints[at].as.n == is);
+        REQUIRE_THAT_IT_HAS(r->floats[at].as.n == is && r->pairs[at].as.n == is);
+        REQUIRE_THAT_IT_HAS(r->lasts[at].as.n == is);
+    }
+    return NULL;
+}
+
 /* ---- addresses that arithmetic takes apart, and puts together again --------------------------- */
 
 struct computed {

@@ -221,6 +221,28 @@ NOINLINE static void assigned_pairs(char *to, const char *from, long n)
     for (; n > 0; n -= 2 * WORD, to += 2 * WORD, from += 2 * WORD)
         *(struct pair *)to = *(const struct pair *)from;
 }
+/* The optimiser makes several variables of each union. */
+static volatile bool parts_are_read;
+static volatile double part_read;
+#define ASSIGNED_PARTS(name, type)                                                                 \
+    NOINLINE static void name(char *to, const char *from, long n)                                  \
+    {                                                                                              \
+        for (; n > 0; n -= WORD, to += WORD, from += WORD) {                                       \
+            union {                                                                                \
+                void *pointer;                                                                     \
+                type part;                                                                         \
+            } word;                                                                                \
+            memcpy(&word, from, sizeof word);                                                      \
+            if (parts_are_read)                                                                    \
+                part_read = (double)word.part;                                                     \
+            memcpy(to, &word, sizeof word);                                                        \
+        }                                                                                          \
+    }
+ASSIGNED_PARTS(assigned_char, char)
+ASSIGNED_PARTS(assigned_bool, bool)
+ASSIGNED_PARTS(assigned_short, short)
+ASSIGNED_PARTS(assigned_int, int)
+ASSIGNED_PARTS(assigned_float, float)
 NOINLINE static void pointers(char *to, const char *from, long n)
 {
     for (; n > 0; n -= WORD, to += WORD, from += WORD)
@@ -260,6 +282,12 @@ NOINLINE static void bytes_cut(char *to, const char *from, long n)
     }
 }
 
+#ifdef __OPTIMIZE__
+#define GOES_THROUGH_MEMORY false
+#else
+#define GOES_THROUGH_MEMORY true
+#endif
+
 const struct copy copies[] = {
     {with_memcpy, 1, 1, false, false, false},
     {with_memmove, 1, 1, true, false, false},
@@ -285,6 +313,11 @@ const struct copy copies[] = {
     {through_a_function, 1, 1, false, true, false},
     {assigned, 8, 8, false, false, false},
     {assigned_pairs, 16, 8, false, false, false},
+    {assigned_char, 8, 8, false, false, GOES_THROUGH_MEMORY},
+    {assigned_bool, 8, 8, false, false, GOES_THROUGH_MEMORY},
+    {assigned_short, 8, 8, false, false, GOES_THROUGH_MEMORY},
+    {assigned_int, 8, 8, false, false, GOES_THROUGH_MEMORY},
+    {assigned_float, 8, 8, false, false, GOES_THROUGH_MEMORY},
     {pointers, 8, 8, false, false, true},
     {numbers, 8, 8, false, false, false},
     {through_the_stack, 8, 8, false, false, true},

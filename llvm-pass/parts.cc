@@ -1,0 +1,75 @@
+/*
+ * Finds words that are stored part by part (base/marks.h, P5). The optimiser may make several variables of a
+ * union. A copy of the union then stores the parts of a word one behind the other: between them there is no
+ * call, and no other write to the arena.
+ */
+#include "writes.h"
+
+#include <llvm/IR/Module.h>
+
+using namespace llvm;
+
+namespace pmcc
+{
+
+constexpr int64_t word_size = 8;
+
+static std::optional<int64_t> distance(const Write &a, const Value *from, const Value *to)
+{
+    if (from->getType() != to->getType())
+        return std::nullopt;
+    return to->getPointerOffsetFrom(from, a.at->getModule()->getDataLayout());
+}
+
+/* Whether only `second` writes to the arena from behind `first` on, and both stand in one block. */
+static bool are_neighbours(const Instruction *first, const Instruction *second)
+{
+    const Instruction *i = first->getNextNode();
+    while (i && i != second && !is_barrier(*i) && !may_tell(*i))
+        i = i->getNextNode();
+    return i && i == second;
+}
+
+/* How far `b` is from `a`, in bytes. Parts that were read from two words do not belong together. */
+static std::optional<int64_t> distance_of_parts(const Write &a, const Write &b)
+{
+    auto stored = distance(a, a.pointer, b.pointer);
+    if (!stored || !a.part_of || !b.part_of)
+        return stored;
+    auto read = distance(a, a.part_of->getPointerOperand(), b.part_of->getPointerOperand());
+    return read && *read + b.part_at - a.part_at == *stored ? stored : std::nullopt;
+}
+
+void join_parts(MutableArrayRef<Write> writes)
+{
+    size_t first = 0;          // of the parts that lie side by side so far
+    int64_t low = 0, high = 0; // their bytes, counted from the first one. None if both are equal
+    for (size_t i = 0; i < writes.size(); i++) {
+        Write &write = writes[i];
+        const auto size = static_cast<int64_t>(write.size);
+        std::optional<int64_t> at;
+        if (low != high && write.is_part && are_neighbours(writes[i - 1].at, write.at))
+            at = distance_of_parts(writes[first], write);
+        const bool begins_a_word = write.align.value() >= word_size;
+        if (at && *at + size == low) {
+            low = *at;
+        } else if (at && *at == high && !begins_a_word) {
+            high += size;
+        } else {
+            first = i;
+            at = low = 0;
+            high = write.is_part ? size : 0;
+        }
+        if (!writes[first].part_of) {
+            writes[first].part_of = write.part_of;
+            writes[first].part_at = write.part_at - *at;
+        }
+        if (high - low < word_size)
+            continue;
+        write.completes = low - *at;
+        write.part_of = writes[first].part_of;
+        low = high;
+    }
+}
+
+} // namespace pmcc
