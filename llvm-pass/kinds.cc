@@ -421,12 +421,12 @@ MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
     }
 }
 
-/* Whether a type is a vector of words in narrower lanes. */
+/* Whether a type is a vector that may have words in narrower lanes. */
 bool is_narrow(const Type *type)
 {
     auto *vector = dyn_cast<FixedVectorType>(type);
     unsigned bits = vector ? vector->getScalarSizeInBits() : 0;
-    return bits != 0 && bits < 64 && bits * vector->getNumElements() % 64 == 0;
+    return bits != 0 && bits < 64 && bits * vector->getNumElements() >= 64;
 }
 
 /* The origin of a vector of narrow lanes. SIMD code copies and permutes words as such vectors, whatever
@@ -486,7 +486,8 @@ MaybeOrigin Search::look(Value *value, unsigned depth)
                                                  : Origin{Origin::ByValue};
     if (type->isX86_MMXTy())
         return Origin{Origin::ByValue};
-    bool is_word = scalar->isPointerTy() || scalar->isDoubleTy() ||
+    bool is_word = scalar->isPointerTy() || scalar->isDoubleTy() || scalar->isFP128Ty() ||
+                   scalar->isX86_FP80Ty() ||
                    (scalar->isIntegerTy() && scalar->getIntegerBitWidth() >= 64);
     if (!is_word)
         return Origin{Origin::Data};

@@ -11,7 +11,8 @@
  *     a loaded word with variable bits set, cleared or flipped                       data if the loaded word
  *                                                                                    was data, else by value
  *     a loaded pointer whose type strict aliasing does not know                      as the loaded word
- *     arguments, results, loaded doubles, other changes of a pointer                 by its value
+ *     arguments, results, loaded doubles and long doubles, other changes of a
+ *     pointer                                                                        by its value
  *     shifts, quotients and small multiples of what may be part of a pointer         by its value
  *     vectors of narrower lanes that are copied, passed or returned; what bitwise
  *     operations and instructions of the processor make of them; doubles that such

@@ -91,7 +91,7 @@ class Collector
             is_typed_pointer(at_))
             origin = {Origin::Pointer};
         uint64_t size = layout_.getTypeStoreSize(value->getType());
-        if (size > kinds_size_max && origin.kind != Origin::Data)
+        if ((size > kinds_size_max || (size > 8 && size % 8 != 0)) && origin.kind != Origin::Data)
             return by_lines(pointer, size, align, [&](uint64_t) { return origin.kind; });
         bytes(pointer, size, align);
         if (origin.kind == Origin::Data)
@@ -185,19 +185,24 @@ class Collector
     SmallVectorImpl<Write> &writes_;
 };
 
-/* Split a large write into writes of at most kinds_size_max, so that the kind of each word can be told. */
+/* Split a write into writes of at most kinds_size_max, so that the kind of each word can be told. A rest of
+ * less than a word may be a piece. */
 void Collector::by_lines(Value *pointer, uint64_t size, Align align,
                          function_ref<Origin::Kind(uint64_t word)> kind_of)
 {
-    for (uint64_t done = 0; done < size; done += kinds_size_max) {
+    for (uint64_t done = 0, part_size; done < size; done += part_size) {
         Value *part = pointer;
         if (done > 0)
             part = IRBuilder<>(&at_).CreateConstGEP1_64(Type::getInt8Ty(at_.getContext()), pointer,
                                                         done);
-        uint64_t part_size = std::min(size - done, kinds_size_max);
+        part_size = std::min(size - done, kinds_size_max);
+        if (part_size > 8)
+            part_size -= part_size % 8;
         bytes(part, part_size, commonAlignment(align, done));
         for (uint64_t word = 0; word < part_size / 8; word++)
             writes_.back().kinds |= repeat(kind_of(done / 8 + word), 8) << 8 * word;
+        if (part_size < 8 && kind_of(done / 8) != Origin::Data)
+            pieces();
     }
 }
 

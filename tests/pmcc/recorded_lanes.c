@@ -72,6 +72,13 @@ NOINLINE static void store_in_assembly(uintptr_t *to, const struct lanes *l)
     __asm__("movups %1, %0" : "=m"(*(__m128_u *)to) : "x"(_mm_loadu_ps((const float *)l->a)));
 }
 
+/* The last lane is half a word. */
+typedef int odd_ints __attribute__((ext_vector_type(5), aligned(4), may_alias));
+NOINLINE static void copy_odd_ints(uintptr_t *to, const struct lanes *l)
+{
+    *(odd_ints *)to = *(const odd_ints *)l->a;
+}
+
 /* ---- AVX2 and what came before it ------------------------------------------------------------- */
 
 AVX2 static void shuffle_bytes(uintptr_t *to, const struct lanes *l)
@@ -159,10 +166,11 @@ static const struct way {
     {return_floats, SAME, 2},
     {pass_floats, SAME, 2},
     {choose_floats, CHOSEN, 2},
+    {copy_odd_ints, SAME, 2},
     {choose_by_difference, CHOSEN, 2},
     {permute_mmx, SAME, 2},
     {store_in_assembly, SAME, 2},
-#define BASIC 6
+#define BASIC 7
     {shuffle_bytes, BACKWARDS, 2},
     {blend_bytes, CHOSEN, 4},
     {blend_floats, CHOSEN, 4},
@@ -172,11 +180,11 @@ static const struct way {
     {permute_doubles, CROSSED, 4},
     {load_masked, SAME, 4},
     {gather_ints, BACKWARDS, 4},
-#define WITH_AVX2 15
+#define WITH_AVX2 16
     {permute_eight_doubles, BACKWARDS, 8},
     {compress_doubles, SAME, 8},
     {choose_ints, CHOSEN, 8},
-#define WITH_AVX512 18
+#define WITH_AVX512 19
 };
 
 _Static_assert(sizeof ways / sizeof *ways == WITH_AVX512, "the numbers of ways");

@@ -520,6 +520,75 @@ static const char *check_parts_of_unions(pm_container *c)
     return NULL;
 }
 
+/* ---- unions with numbers of more than a word ---------------------------------------------------- */
+
+/* The optimiser copies such a union as one number. Of a long double it copies 10 bytes. */
+union extended {
+    long double number;
+    struct object *o;
+};
+union quad {
+    __float128 number;
+    struct object *o[2];
+};
+struct wide {
+    union extended extended[WORDS], copied[WORDS];
+    union quad quad[WORDS], swapped[WORDS];
+    struct object object;
+};
+
+NOINLINE static void copy_extended(union extended *to, const union extended *from, long change)
+{
+    union extended value = *from;
+    if (change)
+        value.number += 1;
+    *to = value;
+}
+NOINLINE static void swap_quads(union quad *a, union quad *b)
+{
+    union quad value = *a;
+    *a = *b;
+    *b = value;
+}
+
+STRUCTURE(wide)
+static void build_wide(pm_container *c, int step)
+{
+    struct wide *r = root_bytes(c, step, sizeof *r);
+    has_data(r, offsetof(struct wide, object));
+    for (int i = 0; i < WORDS; i++) {
+        bool is_pointer = (i + step) % 3 == 0;
+        memset(&r->extended[i], 0, sizeof r->extended[i]);
+        memset(&r->quad[i], 0, sizeof r->quad[i]);
+        memset(&r->swapped[i], 0, sizeof r->swapped[i]);
+        if (is_pointer) {
+            r->extended[i].o = r->quad[i].o[0] = r->swapped[i].o[1] = &r->object;
+            has_pointer(&r->extended[i]);
+            has_pointer(&r->copied[i]);
+            has_pointer(&r->swapped[i].o[0]);
+            has_pointer(&r->quad[i].o[1]);
+        } else {
+            r->extended[i].number = (long double)number(i) * 1.5L;
+            r->quad[i].number = (__float128)number(i) * 2.5;
+        }
+        copy_extended(&r->copied[i], &r->extended[i], number(!is_pointer));
+        swap_quads(&r->quad[i], &r->swapped[i]);
+    }
+}
+static const char *check_wide(pm_container *c)
+{
+    const struct wide *r = pm_getroot(c);
+    for (int i = 0; i < WORDS; i++)
+        if ((i + STEPS - 1) % 3 == 0) {
+            REQUIRE_THAT_IT_HAS(r->extended[i].o == &r->object && r->copied[i].o == &r->object);
+            REQUIRE_THAT_IT_HAS(r->swapped[i].o[0] == &r->object && r->quad[i].o[1] == &r->object);
+        } else {
+            REQUIRE_THAT_IT_HAS(r->copied[i].number == (long double)i * 1.5L + 1);
+            REQUIRE_THAT_IT_HAS(r->swapped[i].number == (__float128)i * 2.5);
+        }
+    return NULL;
+}
+
 /* ---- addresses that arithmetic takes apart, and puts together again --------------------------- */
 
 struct computed {
