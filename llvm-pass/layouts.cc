@@ -1,13 +1,18 @@
 /*
- * Strips constant offsets to find the variable, and walks through the fields of its type. Padding holds no
- * pointer, nor does a field of less than 8 bytes. Any other word may hold one. A union, an array of numbers
- * and a struct without a name say nothing of their words. Variables beyond 4 KiB are not looked at.
+ * Padding holds no pointer, nor does a field of less than 8 bytes. Any other word may hold one. Two sources
+ * say where the fields are:
+ *
+ *  - Strict aliasing, for an assignment. The whole of a union is one field then.
+ *  - The type of the variable, in code without optimisation. A union, an array of numbers and a struct
+ *    without a name say nothing of their words. The optimiser does not keep this type: it puts two
+ *    variables of one size into one, and the linker takes a union for a struct of the same shape.
+ *
+ * Variables beyond 4 KiB are not looked at.
  */
 #include "layouts.h"
 
-#include <llvm/IR/DerivedTypes.h>
-#include <llvm/IR/GlobalVariable.h>
-#include <llvm/IR/Instructions.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Module.h>
 
 using namespace llvm;
 
@@ -43,6 +48,12 @@ StructType *type_of(const Value *variable)
     return dyn_cast_or_null<StructType>(type);
 }
 
+bool is_variable(const Value *value)
+{
+    auto *argument = dyn_cast<Argument>(value);
+    return isa<AllocaInst, GlobalVariable>(value) || (argument && argument->hasByValAttr());
+}
+
 } // namespace
 
 void visit_parts(Type *type, uint64_t offset, const DataLayout &layout,
@@ -62,7 +73,23 @@ void visit_parts(Type *type, uint64_t offset, const DataLayout &layout,
     }
 }
 
-SmallBitVector pointer_words(const Value *from, uint64_t size, const DataLayout &layout)
+/* The words that an assignment copies, by the fields that strict aliasing knows: an offset, a size and a type
+ * for each. */
+static SmallBitVector words_of_fields(const MDNode &fields, uint64_t size)
+{
+    SmallBitVector words(divideCeil(size, word_size));
+    auto number = [&](unsigned i) {
+        return mdconst::extract<ConstantInt>(fields.getOperand(i))->getZExtValue();
+    };
+    for (unsigned i = 0; i + 2 < fields.getNumOperands(); i += 3) {
+        uint64_t at = number(i), end = std::min(at + number(i + 1), size);
+        if (at + word_size <= end)
+            words.set(at / word_size, divideCeil(end, word_size));
+    }
+    return words;
+}
+
+static SmallBitVector words_of_type(const Value *from, uint64_t size, const DataLayout &layout)
 {
     APInt offset(64, 0);
     const Value *variable = from->stripAndAccumulateConstantOffsets(layout, offset, true);
@@ -85,6 +112,18 @@ SmallBitVector pointer_words(const Value *from, uint64_t size, const DataLayout 
     words >>= start / word_size;
     words.resize(divideCeil(size, word_size));
     return words;
+}
+
+SmallBitVector pointer_words(const AnyMemTransferInst &copy, uint64_t size)
+{
+    const Value *from = copy.getRawSource();
+    if (size > size_limit || !is_variable(getUnderlyingObject(from)))
+        return {};
+    if (const MDNode *fields = copy.getMetadata(LLVMContext::MD_tbaa_struct))
+        return words_of_fields(*fields, size);
+    if (!copy.getFunction()->hasOptNone())
+        return {};
+    return words_of_type(from, size, copy.getModule()->getDataLayout());
 }
 
 } // namespace pmcc

@@ -130,19 +130,22 @@ class Collector
         writes_.push_back({&at_, pointer, 0, length, align});
     }
 
-    void copy(Value *pointer, Value *from, Value *length, Align align)
+    void copy(const AnyMemTransferInst &transfer)
     {
+        Value *pointer = transfer.getRawDest(), *length = transfer.getLength();
+        const Align align = transfer.getDestAlign().valueOrOne();
         auto *constant = dyn_cast<ConstantInt>(length);
-        if (constant && copy_variable(pointer, from, constant->getZExtValue(), align))
+        const bool is_part = constant && constant->getZExtValue() < 8;
+        if (constant && !is_part && copy_variable(transfer, constant->getZExtValue(), align))
             return;
         size_t count = writes_.size();
         bytes(pointer, length, align);
         if (writes_.size() == count)
             return;
-        if (constant && constant->getZExtValue() < 8)
+        if (is_part)
             pieces();
         else
-            writes_.back().from = from;
+            writes_.back().from = transfer.getRawSource();
     }
 
     void lanes(Write::Shape shape, Value *pointer, Value *mask, Value *data, Align align = Align(1))
@@ -175,7 +178,7 @@ class Collector
 
     void by_lines(Value *pointer, uint64_t size, Align align,
                   function_ref<Origin::Kind(uint64_t word)> kind_of);
-    bool copy_variable(Value *pointer, const Value *from, uint64_t size, Align align);
+    bool copy_variable(const AnyMemTransferInst &transfer, uint64_t size, Align align);
     bool x86_intrinsic(IntrinsicInst &call);
     Value *sign_bits(Value *vector);
     void x86_scatter(IntrinsicInst &call);
@@ -207,12 +210,12 @@ void Collector::by_lines(Value *pointer, uint64_t size, Align align,
 }
 
 /* Collect a copy from a variable. The variable is not in the arena, so libpm knows no kinds of its words. */
-bool Collector::copy_variable(Value *pointer, const Value *from, uint64_t size, Align align)
+bool Collector::copy_variable(const AnyMemTransferInst &transfer, uint64_t size, Align align)
 {
-    SmallBitVector words = pointer_words(from, size, layout_);
+    SmallBitVector words = pointer_words(transfer, size);
     if (words.empty())
         return false;
-    by_lines(pointer, size, align,
+    by_lines(transfer.getRawDest(), size, align,
              [&](uint64_t word) { return words[word] ? Origin::ByValue : Origin::Data; });
     return true;
 }
@@ -271,8 +274,7 @@ bool Collector::x86_intrinsic(IntrinsicInst &call)
 bool Collector::intrinsic(IntrinsicInst &call)
 {
     if (auto *transfer = dyn_cast<AnyMemTransferInst>(&call)) {
-        copy(transfer->getRawDest(), transfer->getRawSource(), transfer->getLength(),
-             transfer->getDestAlign().valueOrOne());
+        copy(*transfer);
         return true;
     }
     if (auto *set = dyn_cast<AnyMemIntrinsic>(&call)) {

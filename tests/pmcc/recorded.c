@@ -255,6 +255,45 @@ static const char *check_arrays(pm_container *c)
     return a->count == 40 * STEPS ? NULL : "all of them";
 }
 
+/* ---- a struct of the shape of the union `mixed` in recorded_shapes.c ---------------------------- */
+
+struct wrapped {
+    struct numbers {
+        int a, b, c, d, e, f;
+        double g;
+    } numbers;
+};
+struct wrapper {
+    struct wrapper *self;
+    struct wrapped wrapped;
+};
+
+NOINLINE static void get_wrapped(struct wrapped *to)
+{
+    *to = (struct wrapped){.numbers.g = (double)number(8)};
+}
+NOINLINE static void assign_wrapped(struct wrapped *to)
+{
+    struct wrapped wrapped;
+    get_wrapped(&wrapped);
+    *to = wrapped;
+}
+
+STRUCTURE(wrapped)
+static void build_wrapped(pm_container *c, int step)
+{
+    struct wrapper *r = root_bytes(c, step, sizeof *r);
+    has_pointer(&r->self);
+    r->self = r;
+    assign_wrapped(&r->wrapped);
+}
+static const char *check_wrapped(pm_container *c)
+{
+    const struct wrapper *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->self == r && r->wrapped.numbers.g == 8);
+    return NULL;
+}
+
 /* ---- unions, and data over pointers ---------------------------------------------------------- */
 
 union value {

@@ -589,6 +589,94 @@ static const char *check_wide(pm_container *c)
     return NULL;
 }
 
+/* ---- variables whose type the optimiser exchanges ----------------------------------------------- */
+
+struct numbers {
+    int a, b, c, d, e, f;
+    double g;
+};
+union mixed {
+    struct numbers numbers;
+    struct object *o[4];
+};
+struct halved {
+    struct object *o;
+    uint32_t low, high; /* with each other they look like a pointer */
+    uint64_t same;
+};
+struct exchanged {
+    union mixed merged, linked;
+    struct halved halved;
+    struct object object;
+};
+
+NOINLINE static void get_numbers(struct numbers *to, long n)
+{
+    to->a = (int)n;
+    to->g = 8;
+}
+NOINLINE static void put_pointer(union mixed *to, struct object *o, long at)
+{
+    if (at < 4)
+        to->o[at] = o;
+}
+/* Both variables become one, a struct of numbers. */
+NOINLINE static void merge(union mixed *to, struct object *o, long at)
+{
+    struct numbers numbers = {0};
+    get_numbers(&numbers, 86400);
+    union mixed mixed = {0};
+    mixed.numbers = numbers;
+    put_pointer(&mixed, o, at);
+    put_pointer(&mixed, o, at + 1);
+    *to = mixed;
+}
+/* The linker takes the union for the struct `wrapped` of recorded.c. */
+NOINLINE static void link_alike(union mixed *to, struct object *o)
+{
+    union mixed mixed;
+    for (int i = 0; i < 4; i++)
+        put_pointer(&mixed, o, i);
+    *to = mixed;
+}
+NOINLINE static void put_halves(struct halved *to, struct object *o)
+{
+    *to = (struct halved){o, (uint32_t)(uintptr_t)o, (uint32_t)((uintptr_t)o >> 32), ~(uintptr_t)o};
+}
+NOINLINE static void assign_halves(struct halved *to, struct object *o)
+{
+    struct halved halved;
+    put_halves(&halved, o);
+    *to = halved;
+}
+
+STRUCTURE(exchanged)
+static void build_exchanged(pm_container *c, int step)
+{
+    struct exchanged *r = root_bytes(c, step, sizeof *r);
+    has_data(r, sizeof *r);
+    merge(&r->merged, &r->object, number(1));
+    link_alike(&r->linked, &r->object);
+    assign_halves(&r->halved, &r->object);
+    has_pointer(&r->halved.o);
+    for (int i = 0; i < 4; i++) {
+        has_pointer(&r->linked.o[i]);
+        if (i == 1 || i == 2)
+            has_pointer(&r->merged.o[i]);
+    }
+}
+static const char *check_exchanged(pm_container *c)
+{
+    const struct exchanged *r = pm_getroot(c);
+    REQUIRE_THAT_IT_HAS(r->merged.o[1] == &r->object && r->merged.o[2] == &r->object);
+    REQUIRE_THAT_IT_HAS(r->merged.numbers.a == 86400 && r->merged.numbers.g == 8);
+    for (int i = 0; i < 4; i++)
+        REQUIRE_THAT_IT_HAS(r->linked.o[i] == &r->object);
+    REQUIRE_THAT_IT_HAS(r->halved.o == &r->object);
+    REQUIRE_THAT_IT_HAS((r->halved.low | (uint64_t)r->halved.high << 32) == ~r->halved.same);
+    return NULL;
+}
+
 /* ---- addresses that arithmetic takes apart, and puts together again --------------------------- */
 
 struct computed {
