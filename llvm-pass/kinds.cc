@@ -196,11 +196,11 @@ bool Search::is_of_pieces(Operator &operation, unsigned depth)
         if (match(value, m_ZExtOrSExt(m_Value(part))))
             return may_be_piece(part, depth + 1);
         auto *joined = dyn_cast<Operator>(value);
-        return joined && depth < depth_limit && joined->getOpcode() == Instruction::Or &&
-               is_of_pieces(*joined, depth + 1);
+        return joined && depth < depth_limit && is_of_pieces(*joined, depth + 1);
     };
-    return operation.getOpcode() == Instruction::Or && is_part(operation.getOperand(0)) &&
-           is_part(operation.getOperand(1));
+    bool joins =
+        operation.getOpcode() == Instruction::Or || operation.getOpcode() == Instruction::Add;
+    return joins && is_part(operation.getOperand(0)) && is_part(operation.getOperand(1));
 }
 
 MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, unsigned depth)

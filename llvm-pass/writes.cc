@@ -28,6 +28,9 @@ using namespace llvm::PatternMatch;
 
 namespace pmcc
 {
+
+static bool may_be_tag(const AnyMemTransferInst &copy);
+
 namespace
 {
 
@@ -142,7 +145,9 @@ class Collector
         bytes(pointer, length, align);
         if (writes_.size() == count)
             return;
-        if (is_part)
+        if (is_part && may_be_tag(transfer))
+            updates();
+        else if (is_part)
             pieces();
         else
             writes_.back().from = transfer.getRawSource();
@@ -386,12 +391,23 @@ static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo 
            });
 }
 
-/* Where a pointer leads: some bytes behind another pointer. Each path may compute it anew. */
-static std::pair<const Value *, uint64_t> place_of(const Value *pointer, const DataLayout &layout)
+/* The variable that was loaded, in code without optimisation. */
+static const Value *variable_of(const Value *value)
+{
+    auto *load = dyn_cast<LoadInst>(value);
+    bool is_of_variable = load && load->getFunction()->hasOptNone();
+    return is_of_variable ? dyn_cast<AllocaInst>(load->getPointerOperand()) : nullptr;
+}
+
+/* Where a pointer leads: some bytes behind another pointer. Each path may compute it anew, and code without
+ * optimisation loads a pointer from its variable at each use. */
+static std::tuple<const Value *, bool, uint64_t> place_of(const Value *pointer,
+                                                          const DataLayout &layout)
 {
     APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
     const Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, true);
-    return std::pair(base, offset.getZExtValue());
+    const Value *variable = variable_of(base);
+    return std::tuple(variable ? variable : base, variable != nullptr, offset.getZExtValue());
 }
 
 /* Whether a store has put `value` at `pointer` - `bytes`. */
@@ -399,7 +415,7 @@ static bool is_stored(const Value *value, uint64_t bytes, const Value *pointer,
                       const DataLayout &layout)
 {
     auto place = place_of(pointer, layout);
-    place.second -= bytes;
+    std::get<uint64_t>(place) -= bytes;
     return !isa<Constant>(value) && any_of(value->users(), [&](const User *user) {
         auto *store = dyn_cast<StoreInst>(user);
         return store && store->getValueOperand() == value &&
@@ -431,24 +447,43 @@ static bool is_part_of_stored(const Value *part, const Value *pointer, const Dat
 }
 
 /*
- * Whether `value` is the memory at `pointer` with bits set or cleared, or with a bit-field changed. Where
- * paths meet, it must be so on all of them. `around` has the values on the way to `value`: a loop leads
- * back to them.
+ * Whether a value is the memory at `pointer` with bits set or cleared, or with a bit-field changed. Where
+ * paths meet, it must be so on all of them. Without optimisation the value may lie in a variable meanwhile.
  */
-static bool is_update(const Value *value, const Value *pointer, const DataLayout &layout,
-                      SmallVectorImpl<const Value *> &around)
+class UpdateSearch
+{
+  public:
+    UpdateSearch(const Value *pointer, const DataLayout &layout)
+        : pointer_(pointer), layout_(layout), place_(place_of(pointer, layout))
+    {
+    }
+
+    bool is_update(const Value *value);
+    bool is_in_variable(const Value *variable);
+
+  private:
+    const Value *pointer_;
+    const DataLayout &layout_;
+    std::tuple<const Value *, bool, uint64_t> place_;
+    SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
+    SmallPtrSet<const Value *, 8> variables_;
+};
+
+bool UpdateSearch::is_update(const Value *value)
 {
     constexpr unsigned depth_limit = 8;
     const Value *a, *b;
     if (auto *load = dyn_cast<LoadInst>(value);
-        load && place_of(load->getPointerOperand(), layout) == place_of(pointer, layout))
+        load && place_of(load->getPointerOperand(), layout_) == place_)
         return true;
-    if (isa<PHINode>(value) && is_contained(around, value))
+    if (const Value *variable = variable_of(value))
+        return is_in_variable(variable);
+    if (isa<PHINode>(value) && is_contained(around_, value))
         return true;
-    if (around.size() > depth_limit)
+    if (around_.size() > depth_limit)
         return false;
-    around.push_back(value);
-    auto is = [&](const Value *other) { return is_update(other, pointer, layout, around); };
+    around_.push_back(value);
+    auto is = [&](const Value *other) { return is_update(other); };
     bool result;
     if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
         result = is(a) || is(b);
@@ -457,12 +492,32 @@ static bool is_update(const Value *value, const Value *pointer, const DataLayout
     else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
         result = is(a) && is(b);
     else
-        result = is_part_of_stored(value, pointer, layout) ||
+        result = is_part_of_stored(value, pointer_, layout_) ||
                  ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
                    match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
                   is(a));
-    around.pop_back();
+    around_.pop_back();
     return result;
+}
+
+bool UpdateSearch::is_in_variable(const Value *variable)
+{
+    return variables_.insert(variable).second && any_of(variable->users(), [&](const User *user) {
+               if (auto *copy = dyn_cast<AnyMemTransferInst>(user))
+                   return copy->getRawDest() == variable &&
+                          place_of(copy->getRawSource(), layout_) == place_;
+               auto *store = dyn_cast<StoreInst>(user);
+               return store && store->getPointerOperand() == variable &&
+                      is_update(store->getValueOperand());
+           });
+}
+
+/* Without optimisation memcpy() may take a part of a pointer to a variable and back. */
+static bool may_be_tag(const AnyMemTransferInst &copy)
+{
+    return copy.getFunction()->hasOptNone() &&
+           UpdateSearch(copy.getRawDest(), copy.getModule()->getDataLayout())
+               .is_in_variable(copy.getRawSource());
 }
 
 static bool is_bitwise(AtomicRMWInst::BinOp operation)
@@ -479,10 +534,10 @@ static bool may_be_tag(const Instruction &access, const Type *type)
     if (!type->isIntegerTy() || type->getIntegerBitWidth() >= 64)
         return false;
     auto *store = dyn_cast<StoreInst>(&access);
-    SmallVector<const Value *, 8> around;
-    return !store || (is_update(store->getValueOperand(), store->getPointerOperand(),
-                                store->getModule()->getDataLayout(), around) &&
-                      !is_typed_field(access));
+    const DataLayout &layout = access.getModule()->getDataLayout();
+    return !store ||
+           (UpdateSearch(store->getPointerOperand(), layout).is_update(store->getValueOperand()) &&
+            !is_typed_field(access));
 }
 
 /* Whether the word keeps its kind. Either bits of a part are set or cleared. Or a whole word changes: a

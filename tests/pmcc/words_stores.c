@@ -265,6 +265,13 @@ NOINLINE static void halves_joined(char *to, const char *from, long n)
     for (; n > 0; n -= WORD, to += WORD, from += WORD)
         *(u64 *)to = *(const u32 *)from | (unsigned long)*(const u32 *)(from + 4) << 32;
 }
+NOINLINE static void halves_added(char *to, const char *from, long n)
+{
+    for (; n > 0; n -= WORD, to += WORD, from += WORD) {
+        unsigned low = *(const u32 *)from, high = *(const u32 *)(from + 4);
+        *(u64 *)to = low + ((unsigned long)high << 32);
+    }
+}
 NOINLINE static void halves_cut(char *to, const char *from, long n)
 {
     for (; n > 0; n -= WORD, to += WORD, from += WORD) {
@@ -322,6 +329,7 @@ const struct copy copies[] = {
     {numbers, 8, 8, false, false, false},
     {through_the_stack, 8, 8, false, false, true},
     {halves_joined, 8, 8, false, true, false},
+    {halves_added, 8, 8, false, true, false},
     {halves_cut, 8, 8, false, true, false},
     {bytes_cut, 8, 8, false, true, false},
 };
@@ -444,13 +452,26 @@ NOINLINE static void set_by_comparing(char *word, long bits)
                                         __ATOMIC_RELAXED))
         ;
 }
-__attribute__((unused)) NOINLINE static void set_in_memory(char *word, long bits)
+NOINLINE static void set_in_memory(char *word, long bits)
 {
     (void)bits;
     unsigned char copy;
     memcpy(&copy, word, sizeof copy);
     copy |= 1;
     memcpy(word, &copy, sizeof copy);
+}
+/* Without optimisation the byte goes through a variable. */
+NOINLINE static void set_in_two_steps(char *word, long bits)
+{
+    unsigned char byte = ((union word *)word)->bytes[0];
+    byte |= (unsigned char)(bits & 7);
+    ((union word *)word)->bytes[0] = byte;
+}
+NOINLINE static void set_in_place(char *word, long bits)
+{
+    (void)bits;
+    union word *w = (union word *)word;
+    w->bytes[0] = w->bytes[0] | 4;
 }
 NOINLINE static void set_by_assembly(char *word, long bits)
 {
@@ -463,9 +484,7 @@ const struct bit_change bit_changes[] = {
     {clear_one_in_byte, false}, {flip_in_word, false},         {set_in_number, false},
     {clear_in_pointer, true},   {colour_atomically, false},    {stored_on_one_path, true},
     {stored_or_set, true},      {set_or_clear_in_byte, false}, {set_by_comparing, false},
-    {set_by_assembly, false},
-#ifdef __OPTIMIZE__ /* without, it goes through a variable */
-    {set_in_memory, false},
-#endif
+    {set_by_assembly, false},   {set_in_memory, false},        {set_in_two_steps, false},
+    {set_in_place, false},
 };
 const int bit_change_count = COUNT(bit_changes);
