@@ -11,6 +11,7 @@
  */
 #include "layouts.h"
 
+#include <llvm/ADT/StringSwitch.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Module.h>
 
@@ -73,8 +74,20 @@ void visit_parts(Type *type, uint64_t offset, const DataLayout &layout,
     }
 }
 
+/* Whether a field of `bytes` is a whole number. A field of another type may be a part of a union. */
+static bool is_number(const MDNode &access, uint64_t bytes)
+{
+    auto *type = dyn_cast<MDNode>(access.getOperand(1));
+    auto *name = type ? dyn_cast<MDString>(type->getOperand(0)) : nullptr;
+    return name && StringSwitch<bool>(name->getString())
+                       .Cases("int", "float", bytes == sizeof(int))
+                       .Case("short", bytes == sizeof(short))
+                       .Default(false);
+}
+
 /* The words that an assignment copies, by the fields that strict aliasing knows: an offset, a size and a type
- * for each. */
+ * for each. Empty if the optimiser has split the assignment within the first or the last field, or not
+ * between words. */
 static SmallBitVector words_of_fields(const MDNode &fields, uint64_t size)
 {
     SmallBitVector words(divideCeil(size, word_size));
@@ -83,7 +96,15 @@ static SmallBitVector words_of_fields(const MDNode &fields, uint64_t size)
     };
     for (unsigned i = 0; i + 2 < fields.getNumOperands(); i += 3) {
         uint64_t at = number(i), end = std::min(at + number(i + 1), size);
-        if (at + word_size <= end)
+        if (at >= end)
+            continue;
+        const uint64_t bytes = end - at;
+        const bool may_be_cut = (at == 0 || end == size) && bytes % word_size;
+        if (may_be_cut && !is_number(*cast<MDNode>(fields.getOperand(i + 2)), bytes))
+            return {};
+        if (bytes >= word_size && at % word_size)
+            return {};
+        if (bytes >= word_size)
             words.set(at / word_size, divideCeil(end, word_size));
     }
     return words;

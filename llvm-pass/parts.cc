@@ -5,6 +5,7 @@
  */
 #include "writes.h"
 
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
 using namespace llvm;
@@ -40,11 +41,40 @@ static std::optional<int64_t> distance_of_parts(const Write &a, const Write &b)
     return read && *read + b.part_at - a.part_at == *stored ? stored : std::nullopt;
 }
 
-void join_parts(MutableArrayRef<Write> writes)
+/* Whether a write copies a known number of bytes, more than `bytes`. */
+static bool copies_more(const Write &write, int64_t bytes)
+{
+    return write.from && !isa<ConstantPointerNull>(write.from) && !write.length &&
+           static_cast<int64_t>(write.size) > bytes;
+}
+
+/* Cut writes[i], a copy, behind `bytes` bytes. One of both is less than a word: a part. */
+static void cut(SmallVectorImpl<Write> &writes, size_t i, int64_t bytes)
+{
+    Write rest = writes[i];
+    IRBuilder<> builder(rest.at);
+    rest.pointer = builder.CreateConstGEP1_64(builder.getInt8Ty(), rest.pointer, bytes);
+    rest.from = builder.CreateConstGEP1_64(builder.getInt8Ty(), rest.from, bytes);
+    rest.size -= bytes;
+    rest.align = commonAlignment(rest.align, bytes);
+    writes[i].size = bytes;
+    writes.insert(writes.begin() + i + 1, rest);
+    for (Write *write : {&writes[i], &writes[i + 1]})
+        if (write->size < word_size) {
+            write->from = nullptr;
+            write->pieces = write->is_part = true;
+        }
+}
+
+void join_parts(SmallVectorImpl<Write> &writes)
 {
     size_t first = 0;          // of the parts that lie side by side so far
     int64_t low = 0, high = 0; // their bytes, counted from the first one. None if both are equal
     for (size_t i = 0; i < writes.size(); i++) {
+        const int64_t missing = word_size - (high - low);
+        if (low != high && copies_more(writes[i], missing) &&
+            distance(writes[first], writes[first].pointer, writes[i].pointer) == high)
+            cut(writes, i, missing);
         Write &write = writes[i];
         const auto size = static_cast<int64_t>(write.size);
         std::optional<int64_t> at;

@@ -92,7 +92,7 @@ void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInf
                     llvm::SmallVectorImpl<Write> &writes);
 
 /** Find the writes that complete a word of several parts. `writes` are in program order. (parts.cc) */
-void join_parts(llvm::MutableArrayRef<Write> writes);
+void join_parts(llvm::SmallVectorImpl<Write> &writes);
 
 /** Whether a commit may happen while `instruction` runs, in this thread. */
 bool may_commit(const llvm::Instruction &instruction);

@@ -520,6 +520,84 @@ static const char *check_parts_of_unions(pm_container *c)
     return NULL;
 }
 
+/* ---- parts that reach beyond the union ----------------------------------------------------------- */
+
+/* The optimiser copies the rest of the union together with the fields behind it. */
+struct before_fields {
+    union {
+        struct object *o;
+        int halves[2];
+        unsigned char letter;
+    } as;
+    char letter;
+    int number;
+};
+/* It copies the padding together with the union. */
+struct behind_padding {
+    struct object *o;
+    char letter;
+    union {
+        long number;
+        struct object *o;
+    } as;
+};
+struct beyond {
+    struct before_fields before[WORDS], before_copies[WORDS];
+    struct behind_padding behind[WORDS], behind_copies[WORDS];
+    struct object object;
+};
+
+NOINLINE static void copy_before_fields(struct before_fields *to, const struct before_fields *from)
+{
+    for (int i = 0; i < WORDS; i++) {
+        struct before_fields value = from[i];
+        if (part_read < 0)
+            part_read = value.as.halves[0];
+        to[i] = value;
+    }
+}
+NOINLINE static void copy_behind_padding(struct behind_padding *to,
+                                         const struct behind_padding *from)
+{
+    for (int i = 0; i < WORDS; i++) {
+        struct behind_padding value = from[i];
+        part_read = value.letter;
+        to[i] = value;
+    }
+}
+
+STRUCTURE(beyond)
+static void build_beyond(pm_container *c, int step)
+{
+    struct beyond *r = root_bytes(c, step, sizeof *r);
+    struct object *o = &r->object;
+    for (int i = 0; i < WORDS; i++) {
+        r->before[i] = (struct before_fields){.as.o = o, .letter = 'a', .number = i + step};
+        r->behind[i] = (struct behind_padding){.o = o, .letter = 'b', .as.o = o};
+    }
+    copy_before_fields(r->before_copies, r->before);
+    copy_behind_padding(r->behind_copies, r->behind);
+    for (int i = 0; i < WORDS; i++) {
+        has_pointer(&r->before[i].as);
+        has_pointer(&r->before_copies[i].as);
+        has_pointer(&r->behind[i].o);
+        has_pointer(&r->behind[i].as);
+        has_pointer(&r->behind_copies[i].o);
+        has_pointer(&r->behind_copies[i].as);
+    }
+}
+static const char *check_beyond(pm_container *c)
+{
+    const struct beyond *r = pm_getroot(c);
+    for (int i = 0; i < WORDS; i++) {
+        REQUIRE_THAT_IT_HAS(r->before_copies[i].as.o == &r->object);
+        REQUIRE_THAT_IT_HAS(r->before_copies[i].number == i + STEPS - 1);
+        REQUIRE_THAT_IT_HAS(r->behind_copies[i].o == &r->object);
+        REQUIRE_THAT_IT_HAS(r->behind_copies[i].as.o == &r->object);
+    }
+    return NULL;
+}
+
 /* ---- unions with numbers of more than a word ---------------------------------------------------- */
 
 /* The optimiser copies such a union as one number. Of a long double it copies 10 bytes. */
