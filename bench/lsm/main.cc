@@ -328,10 +328,12 @@ int main(int count, char **values)
     app.add_option("--cache_size", a.peer.cache_size, "bytes of blocks in memory");
     app.add_option("--bloom_bits", a.peer.bloom_bits, "a key; 0: no filters");
     app.add_option("--memtables", a.peer.memtables,
-                   "of our store: dram, immutable, mutable or nosst")
-        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst"}));
+                   "of our store: dram, immutable, mutable, nosst or merging")
+        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst", "merging"}));
     app.add_option("--container", a.peer.container, "path of its memtables in persistent memory");
     app.add_option("--persistent_bytes", a.peer.persistent_bytes, "of such a memtable");
+    app.add_option("--engine", a.peer.engine, "of libpm, for a new container")
+        ->check(CLI::IsMember({"redo", "log"}));
     app.add_option("--fast_directory", a.peer.fast_directory, "of its tables of upper levels");
     app.add_option("--fast_levels", a.peer.fast_levels, "how many levels those are");
     app.add_option("--read_workers", a.peer.read_workers, "threads that help its gets");

@@ -21,9 +21,10 @@ struct PeerOptions {
     bool use_existing_db = false;
 
     /* Of our store only. */
-    std::string memtables = "dram"; /* or immutable, mutable, nosst */
+    std::string memtables = "dram"; /* or immutable, mutable, nosst, merging */
     std::string container;          /* path; empty: in `db` */
     uint64_t persistent_bytes = 256 << 20;
+    std::string engine = "redo"; /* of its container, or log */
     std::string fast_directory;
     unsigned fast_levels = 0, read_workers = 0;
 };

@@ -18,6 +18,7 @@ class OurPeer : public Peer
                                          .bloom_bits = static_cast<unsigned>(o.bloom_bits),
                                          .memtables = *lsm::memtables_of(o.memtables),
                                          .persistent_bytes = o.persistent_bytes,
+                                         .engine = o.engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO,
                                          .container = o.container,
                                          .fast_directory = o.fast_directory,
                                          .fast_levels = o.fast_levels,

@@ -5,6 +5,7 @@
 //     mutable_persistent     one with a log; while it is written to a table, one in the container. If there
 //                            is no room, as `dram`
 //     persistent_only        one in the container, for ever
+//     merging                one in the container; and below it lists that were full, and are merged
 #include "lsm/store.hpp"
 
 #include <algorithm>
@@ -25,6 +26,8 @@ bool LsmStore::is_full(const Buffer &buffer) const
         return true;
     if (!buffer.persistent())
         return buffer.table->bytes() >= options_.memtable_bytes;
+    if (options_.memtables == Memtables::merging)
+        return buffer.table->bytes() >= options_.memtable_bytes;
     return options_.memtables != Memtables::persistent_only &&
            buffer.table->bytes() >= options_.persistent_bytes;
 }
@@ -38,6 +41,9 @@ bool LsmStore::any_logged(size_t from) const
 // Whether there may be one more. The first is about to be sealed.
 bool LsmStore::may_begin_buffer() const
 {
+    if (options_.memtables == Memtables::merging)
+        return buffers_->size() == 1 ||
+               !is_over_budget(0); // the first is none that becomes a table
     if (options_.memtables != Memtables::mutable_persistent || container_full_)
         return !any_logged(1);
     const bool next_is_logged = !any_logged(1) && buffers_->front().persistent();
@@ -64,7 +70,8 @@ void LsmStore::begin_buffer()
 Buffer LsmStore::next_buffer()
 {
     const bool is_mutable = options_.memtables == Memtables::mutable_persistent;
-    if (options_.memtables == Memtables::persistent_only)
+    if (options_.memtables == Memtables::persistent_only ||
+        options_.memtables == Memtables::merging)
         return persistent_buffer();
     if (is_mutable && any_logged(0) && !container_full_)
         try {
@@ -93,10 +100,13 @@ Buffer LsmStore::logged_buffer(uint64_t number) const
 
 Buffer LsmStore::persistent_buffer()
 {
-    const bool is_bounded = options_.memtables != Memtables::persistent_only;
+    size_t bytes = options_.persistent_bytes;
+    if (options_.memtables == Memtables::persistent_only)
+        bytes = 0; // nobody knows how large it gets
+    if (options_.memtables == Memtables::merging)
+        bytes = options_.memtable_bytes;
     Buffer buffer;
-    buffer.table = container_->begin(last_sequence_ + 1,
-                                     is_bounded ? options_.persistent_bytes / filter_share : 0);
+    buffer.table = container_->begin(last_sequence_ + 1, bytes / filter_share);
     return buffer;
 }
 
@@ -105,6 +115,13 @@ void LsmStore::change_buffers(const std::function<void(Buffers &)> &change)
     auto next = std::make_shared<Buffers>(*buffers_);
     change(*next);
     buffers_ = std::move(next);
+    eras_.push_back({++era_, last_sequence_, buffers_});
+}
+
+// A memtable that has just left buffers_. The keeper lets it go when nobody reads it.
+void LsmStore::retire(Buffer buffer)
+{
+    old_buffers_.push_back({std::move(buffer), era_});
 }
 
 std::string LsmStore::log_path(uint64_t number) const

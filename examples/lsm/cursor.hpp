@@ -5,6 +5,7 @@
 #include "lsm/key.hpp"
 #include "lsm/lsm.hpp"
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -16,9 +17,10 @@ using Cursor = Iterator;
 
 using Cursors = std::vector<std::unique_ptr<Cursor>>;
 
-// All pairs of these cursors, in order. A step is linear in the number of cursors. There are few: two
-// memtables, the tables of level 0, and the other levels.
-std::unique_ptr<Cursor> merged(Cursors cursors);
+// All pairs of these cursors, in order. A step is linear in the number of cursors. There are few: memtables,
+// the tables of level 0, and the other levels. `moves`, if it is not NULL, changes before pairs move from the
+// part of one cursor to that of a later one.
+std::unique_ptr<Cursor> merged(Cursors cursors, const std::atomic<uint64_t> *moves = nullptr);
 
 } // namespace lsm
 

@@ -35,6 +35,7 @@ class GrowingFilter
     explicit GrowingFilter(size_t bytes) : lines_(bytes / sizeof(Line)) {}
     void add(std::string_view user_key);
     bool may_have(std::string_view user_key) const; // without bytes: always
+    bool has_bytes() const { return !lines_.empty(); }
 
   private:
     struct alignas(64) Line {

@@ -29,20 +29,29 @@ bool LsmStore::flush_step()
         const bool moves = full.log && !full.full &&
                            none_persistent && // else the last opening chose another way
                            options_.memtables == Memtables::immutable_persistent;
-        if (!full.sealed || moves || broken_)
+        const bool stays = options_.memtables == Memtables::merging && full.persistent() &&
+                           !full.full && !draining_ && !is_over_budget(0);
+        if (!full.sealed || full.busy || moves || stays || broken_)
             return false;
+        change_buffers([](Buffers &buffers) { buffers.back().busy = true; });
     }
-    Edit edit;
-    edit.log = full.log ? full.log_number + 1 : 0;
-    edit.last_sequence = full.last;
-    if (!full.table->empty())
-        edit.added.emplace_back(0, write_table(*full.table, new_number()));
-    install(std::move(edit), [&] {
-        change_buffers([](Buffers &buffers) { buffers.pop_back(); });
-        old_buffers_.push_back(full);
-        if (full.persistent())
-            full.persistent()->set_unneeded();
-    });
+    try {
+        Edit edit;
+        edit.log = full.log ? full.log_number + 1 : 0;
+        edit.last_sequence = full.last;
+        if (!full.table->empty())
+            edit.added.emplace_back(0, write_table(*full.table, new_number()));
+        install(std::move(edit), [&] {
+            change_buffers([](Buffers &buffers) { buffers.pop_back(); });
+            retire(full);
+            if (full.persistent())
+                full.persistent()->set_unneeded();
+        });
+    } catch (...) {
+        std::lock_guard guard(lock_);
+        change_buffers([](Buffers &buffers) { buffers.back().busy = false; });
+        throw;
+    }
     if (full.log)
         unlink(log_path(full.log_number).c_str());
     full = {}; // so that the keeper may have the last
@@ -73,7 +82,7 @@ bool LsmStore::keep_ready_step()
     } catch (...) {
         error = std::current_exception();
     }
-    any |= move_step() || free_step();
+    any |= move_step() || free_step() || merge_lists_step();
     if (error && !any)
         std::rethrow_exception(error);
     return any;
@@ -89,20 +98,24 @@ bool LsmStore::free_step()
 }
 
 // Delete what nobody uses any more.
-
 bool LsmStore::let_go()
 {
     std::vector<Buffer> buffers;
     Tables tables;
     {
         std::lock_guard guard(lock_);
-        const auto take = [](auto &from, auto &to, auto is_unused) {
-            auto used = std::partition(from.begin(), from.end(), is_unused);
-            std::move(from.begin(), used, std::back_inserter(to));
-            from.erase(from.begin(), used);
-        };
-        take(old_buffers_, buffers, [](const Buffer &b) { return b.table.use_count() == 1; });
-        take(old_tables_, tables, [](const auto &table) { return table.use_count() == 1; });
+        while (eras_.front().buffers.expired())
+            eras_.pop_front();
+        const auto old = std::partition(old_buffers_.begin(), old_buffers_.end(), [&](const Old &o) {
+            return o.era > eras_.front().number || o.buffer.table.use_count() > 1;
+        });
+        for (auto at = old; at != old_buffers_.end(); ++at)
+            buffers.push_back(std::move(at->buffer));
+        old_buffers_.erase(old, old_buffers_.end());
+        const auto unused = std::partition(old_tables_.begin(), old_tables_.end(),
+                                           [](const auto &table) { return table.use_count() > 1; });
+        std::move(unused, old_tables_.end(), std::back_inserter(tables));
+        old_tables_.erase(unused, old_tables_.end());
     }
     return !buffers.empty() || !tables.empty();
 }
@@ -113,7 +126,8 @@ bool LsmStore::prepare_log()
     uint64_t number;
     {
         std::lock_guard guard(lock_);
-        if (ready_ || options_.memtables == Memtables::persistent_only)
+        if (ready_ || options_.memtables == Memtables::persistent_only ||
+            options_.memtables == Memtables::merging)
             return false;
         number = next_number_++;
     }
@@ -151,7 +165,7 @@ bool LsmStore::move_step()
             (at + 1)->last = at->last;
             buffers.erase(at);
         });
-        old_buffers_.push_back(std::move(from));
+        retire(std::move(from));
         changed_.notify_all();
         want();
     }
@@ -223,23 +237,25 @@ void LsmStore::move(const Buffer &from, PersistentMemtable &to)
     }
     auto at = from.table->cursor();
     at->seek_to_first();
+    std::vector<Memtable::Node *> made;
     while (at->valid()) {
         Container::Hold hold(to.container());
-        Memtable::Node *node = nullptr;
+        made.clear();
         try {
-            for (unsigned n = 0; n < move_at_once && at->valid(); n++, at->next()) {
-                node = to.make(at->key(), at->value());
-                to.reserve(Memtable::height(node));
-                if (!to.link(node))
-                    to.release(node);
-                node = nullptr;
+            size_t links = 0;
+            for (; made.size() < move_at_once && at->valid(); at->next()) {
+                made.push_back(to.make(at->key(), at->value()));
+                links += Memtable::height(made.back());
             }
+            to.reserve(links);
         } catch (...) {
-            if (node)
+            for (Memtable::Node *node : made)
                 to.release(node);
-            to.commit(to.last(), false); // readers may have seen what is linked
             throw;
         }
+        for (Memtable::Node *node : made)
+            if (!to.link(node))
+                to.release(node);
         to.commit(to.last(), false);
     }
     Container::Hold hold(to.container());

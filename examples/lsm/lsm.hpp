@@ -56,9 +56,9 @@ constexpr unsigned levels = 7;
 
 enum class Compression : uint8_t { none = 0, zstd = 1, snappy = 2 };
 
-// Where memtables lie, and when there is a log. All but `dram` are of NoveLSM (Kannan, Bhat, Gavrilovska,
-// A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018). They keep memtables in a libpm container. Each
-// opening may choose anew.
+// Where memtables lie, and when there is a log. All but `dram` keep memtables in a libpm container. Three
+// are of NoveLSM (Kannan, Bhat, Gavrilovska, A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018), and
+// `merging` is of MioDB (Duan and others, ASPLOS 2023). Each opening may choose anew.
 enum class Memtables : uint8_t {
     as_before,            // as the last opening chose; `dram` for a new store
     dram,                 // in ordinary memory, with a log
@@ -66,9 +66,12 @@ enum class Memtables : uint8_t {
     mutable_persistent, // as `dram`; while one is written to a table, writes go to a large one in the
                         // container, without a log (4.2)
     persistent_only,    // all writes go to one memtable in the container, and stay there ("NoSST")
+    merging, // all writes go to a memtable in the container. When it has `memtable_bytes`, the next begins.
+    // Lists of like size are merged by pointer: no pair is copied. If all lists together have
+    // more than `persistent_bytes`, the oldest becomes a table
 };
 
-// By name: "dram", "immutable", "mutable", "nosst".
+// By name: "dram", "immutable", "mutable", "nosst", "merging".
 std::optional<Memtables> memtables_of(std::string_view name);
 
 struct Options {
@@ -83,9 +86,9 @@ struct Options {
 
     Memtables memtables = Memtables::as_before;
     size_t persistent_bytes =
-        256 << 20; // of a memtable in the container. At creation the container gets
-                   // room for this, or for three with `mutable_persistent` and
-                   // `immutable_persistent`
+        256 << 20; // of a memtable in the container; `merging`: of all. At creation the
+                   // container gets room for this, or for three with `mutable_persistent`
+                   // and `immutable_persistent`
     uint64_t container_bytes = UINT64_C(64)
                                << 30; // which the container never exceeds; used at its creation
     pm_engine engine = PM_ENGINE_AUTO; // of a new container: redo, the default, or log

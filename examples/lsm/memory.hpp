@@ -24,6 +24,13 @@ class Memory
     // Give one allocation back. `bytes` as it was allocated.
     virtual void release(void *at, size_t bytes) = 0;
 
+    // An allocation is `to`'s from now on. Both have the same container.
+    void hand_over(Memory &to, size_t bytes)
+    {
+        count(-bytes);
+        to.count(bytes);
+    }
+
     size_t bytes() const { return bytes_.load(std::memory_order_relaxed); } // allocated
 
   protected:

@@ -1,5 +1,5 @@
 // A search takes a logarithmic number of steps.
-#include "lsm/memtable.hpp"
+#include "lsm/node.hpp"
 
 #include <algorithm>
 
@@ -8,41 +8,22 @@ namespace lsm
 namespace
 {
 
-constexpr unsigned height_max = 12, branching = 4; // good for 16 million nodes
+constexpr unsigned branching = 4;
 
 } // namespace
-
-struct Memtable::Node {
-    uint32_t value_bytes;
-    uint32_t key_bytes : 24, height : 8;
-    const char *text;            // the value
-    std::atomic<Node *> next[1]; // as many as it is high; then the key
-
-    static size_t bytes(unsigned height, size_t key_bytes)
-    {
-        return sizeof(Node) + (height - 1) * sizeof(std::atomic<Node *>) + key_bytes;
-    }
-    size_t bytes() const { return bytes(height, key_bytes); }
-    char *key_text() { return reinterpret_cast<char *>(next + height); }
-    std::string_view key() const
-    {
-        return {reinterpret_cast<const char *>(next + height), key_bytes};
-    }
-    std::string_view value() const { return {text, value_bytes}; }
-    Node *after(unsigned level) const { return next[level].load(std::memory_order_acquire); }
-};
 
 static_assert(key_max + tag_bytes < 1 << 24 && value_max <= UINT32_MAX);
 
 Memtable::Memtable(size_t filter_bytes)
-    : memory_(std::make_unique<HeapMemory>()), head_(make_head(*memory_)), height_(1),
-      filter_(filter_bytes)
+    : memory_(std::make_unique<HeapMemory>()), head_(make_head(*memory_)), height_(1)
 {
+    take_filter(std::make_unique<GrowingFilter>(filter_bytes));
 }
 
 Memtable::Memtable(std::unique_ptr<Memory> memory, Node *head, size_t filter_bytes)
-    : memory_(std::move(memory)), head_(head), height_(height_max), filter_(filter_bytes)
+    : memory_(std::move(memory)), head_(head), height_(height_max)
 {
+    take_filter(std::make_unique<GrowingFilter>(filter_bytes));
     while (height_ > 1 && !head_->after(height_ - 1))
         height_--;
     random_ += reinterpret_cast<uintptr_t>(this); // after a restart, other heights than before it
@@ -130,6 +111,8 @@ Memtable::Node *Memtable::make(std::string_view key, std::string_view value)
     memory_->announce(at, bytes);
     auto *node = new (at) Node{
         static_cast<uint32_t>(value.size()), static_cast<uint32_t>(key.size()), height, text, {}};
+    for (unsigned level = 1; level < height; level++)
+        new (&node->next[level]) std::atomic<Node *>(nullptr);
     memcpy(node->key_text(), key.data(), key.size());
     return node;
 }
@@ -141,14 +124,14 @@ bool Memtable::link(Node *node)
     const Node *at = first_from(node->key(), before);
     if (at && at->key() == node->key())
         return false;
-    filter_.add(user_key(node->key()));
+    filter_.load(std::memory_order_relaxed)->add(user_key(node->key()));
     if (node->height > height_.load(std::memory_order_relaxed))
         height_.store(
             node->height,
             std::memory_order_relaxed); // a reader that sees it early finds NULL in the head
     for (unsigned level = 0; level < node->height; level++) {
         memory_->announce(&before[level]->next[level], sizeof node->next[level]);
-        new (&node->next[level]) std::atomic<Node *>(before[level]->after(level));
+        node->next[level].store(before[level]->after(level), std::memory_order_release);
         before[level]->next[level].store(node, std::memory_order_release);
     }
     return true;
@@ -185,11 +168,44 @@ bool Memtable::free_first(Memory &memory, Node *head)
     return true;
 }
 
+void Memtable::take_filter(std::unique_ptr<GrowingFilter> filter)
+{
+    filter_.store(filter.get(), std::memory_order_release);
+    filters_.push_back(std::move(filter));
+}
+
+void Memtable::renew_filter(size_t bytes)
+{
+    auto filter = std::make_unique<GrowingFilter>(bytes);
+    for (const Node *node = head_->after(0); node; node = node->after(0))
+        filter->add(user_key(node->key()));
+    take_filter(std::move(filter));
+}
+
+// Search while no nodes move. `seen`: the list's version of that time.
+template <class Search> Memtable::Node *Memtable::steady(uint64_t &seen, Search search) const
+{
+    for (;;) {
+        const uint64_t version = version_.load(std::memory_order_acquire);
+        if (version % 2 == 1) { // they are moving
+            std::lock_guard wait(moving_);
+            continue;
+        }
+        Node *found = search();
+        if (version_.load(std::memory_order_relaxed) == version) {
+            seen = version;
+            return found;
+        }
+    }
+}
+
 std::optional<Memtable::Found> Memtable::get(std::string_view key, Sequence sequence) const
 {
     if (!may_have(key))
         return {};
-    Node *node = first_from(search_key(key, sequence), nullptr);
+    uint64_t seen;
+    const std::string from = search_key(key, sequence);
+    const Node *node = steady(seen, [&] { return first_from(from, nullptr); });
     if (!node || user_key(node->key()) != key)
         return {};
     return Found{kind_of(node->key()), node->value()};
@@ -200,22 +216,47 @@ bool Memtable::empty() const
     return !head_->after(0);
 }
 
+// Its node may have moved to another list since, or have been taken out. Then it goes on from the node's key.
 class MemtableCursor : public Cursor
 {
   public:
     explicit MemtableCursor(const Memtable &table) : table_(table) {}
     bool valid() const override { return node_; }
-    void seek_to_first() override { node_ = table_.head_->after(0); }
-    void seek_to_last() override { node_ = table_.last(); }
-    void seek(std::string_view key) override { node_ = table_.first_from(key, nullptr); }
-    void next() override { node_ = node_->after(0); }
-    void prev() override { node_ = table_.before(node_); }
+    void seek_to_first() override
+    {
+        go([&] { return table_.head_->after(0); });
+    }
+    void seek_to_last() override
+    {
+        go([&] { return table_.last(); });
+    }
+    void seek(std::string_view key) override
+    {
+        go([&] { return table_.first_from(key, nullptr); });
+    }
+    void next() override
+    {
+        const uint64_t seen = seen_;
+        go([&] {
+            if (table_.version_.load(std::memory_order_acquire) == seen)
+                return node_->after(0);
+            Memtable::Node *next = table_.first_from(node_->key(), nullptr);
+            return next && next->key() == node_->key() ? next->after(0) : next;
+        });
+    }
+    void prev() override
+    {
+        go([&] { return table_.before(node_); });
+    }
     std::string_view key() const override { return node_->key(); }
     std::string_view value() const override { return node_->value(); }
 
   private:
+    template <class Search> void go(Search search) { node_ = table_.steady(seen_, search); }
+
     const Memtable &table_;
     Memtable::Node *node_ = nullptr;
+    uint64_t seen_ = 0;
 };
 
 std::unique_ptr<Cursor> Memtable::cursor() const

@@ -5,9 +5,10 @@
 //
 // Invariants
 //   1. One thread inserts at a time. Any number may read meanwhile, without a lock.
-//   2. A node never moves or changes, but for its tower. A pointer in a tower leads to a complete node: it
-//      is stored with release, and loaded with acquire.
+//   2. A node lies where it lies, and only its tower changes. A pointer in a tower leads to a complete node:
+//      it is stored with release, and loaded with acquire.
 //   3. If a node is linked at a level, it is linked at all levels below.
+//   4. Nodes leave a list only while its version is odd. Who searched meanwhile searches again.
 #ifndef EXAMPLES_LSM_MEMTABLE_HPP
 #define EXAMPLES_LSM_MEMTABLE_HPP
 
@@ -15,6 +16,7 @@
 #include "lsm/filter.hpp"
 #include "lsm/memory.hpp"
 
+#include <mutex>
 #include <optional>
 
 namespace lsm
@@ -38,6 +40,7 @@ class Memtable
     bool link(Node *node);
     void release(Node *node); // never linked
     static unsigned height(const Node *node); // link() stores to at most so many others
+    static constexpr unsigned height_max = 12; // good for 16 million nodes
 
     // The newest version of a key that `sequence` may see; no value if there is none. Valid as long as
     // the memtable.
@@ -46,7 +49,10 @@ class Memtable
         std::string_view value;
     };
     std::optional<Found> get(std::string_view user_key, Sequence sequence) const;
-    bool may_have(std::string_view user_key) const { return filter_.may_have(user_key); }
+    bool may_have(std::string_view user_key) const
+    {
+        return filter_.load(std::memory_order_acquire)->may_have(user_key);
+    }
 
     std::unique_ptr<Cursor> cursor() const; // it must be gone before the memtable
     size_t bytes() const { return memory_->bytes(); }
@@ -57,12 +63,28 @@ class Memtable
     static Node *make_head(Memory &memory);
     static bool free_first(Memory &memory, Node *head);
 
+    bool has_filter() const { return filter_.load(std::memory_order_relaxed)->has_bytes(); }
+
+    // Make a filter of this size for the keys that are there. Nobody may be inserting.
+    void renew_filter(size_t bytes);
+
+    // Move nodes from the front of `newer` to `older`, whose versions are all older, until about `most` have
+    // moved. Versions that no read at `oldest` or later can see go to the front of `grave`. Readers look at
+    // `newer` first. `moves` counts these calls. (pointer_merge.cpp)
+    static void move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Sequence oldest,
+                           unsigned most, std::atomic<uint64_t> &moves);
+
   protected:
     Memtable(std::unique_ptr<Memory> memory, Node *head, size_t filter_bytes);
 
   private:
     friend class MemtableCursor;
+    class Moving;
 
+    template <class Search> Node *steady(uint64_t &seen, Search search) const;
+    void take_filter(std::unique_ptr<GrowingFilter> filter);
+    void unlink(Node *node);
+    void bury(Node *node, Memtable &from);
     unsigned draw_height();
     Node *first_from(std::string_view key, Node **before) const;
     Node *last() const;
@@ -72,7 +94,10 @@ class Memtable
     Node *head_;
     std::atomic<unsigned> height_;
     uint64_t random_ = 0x9e3779b97f4a7c15;
-    GrowingFilter filter_;
+    std::atomic<GrowingFilter *> filter_;
+    std::vector<std::unique_ptr<GrowingFilter>> filters_; // the last counts; readers may be at others
+    std::atomic<uint64_t> version_{0};
+    mutable std::mutex moving_; // held while the version is odd
 };
 
 } // namespace lsm

@@ -1,5 +1,8 @@
 // Keeps every part at its next pair, and shows the least of these. Equal keys do not happen, because each
-// write has a sequence number of its own.
+// write has a sequence number of its own. But a pair that has just moved from part to part may come twice.
+//
+// When pairs have moved, no part need be where it should. So all parts search anew, in their order. A pair
+// that moves meanwhile is found by the earlier part if it has not moved yet, and else by the later one.
 #include "lsm/cursor.hpp"
 
 #include <utility>
@@ -12,7 +15,10 @@ namespace
 class Merged : public Cursor
 {
   public:
-    explicit Merged(Cursors parts) : parts_(std::move(parts)) {}
+    Merged(Cursors parts, const std::atomic<uint64_t> *moves)
+        : parts_(std::move(parts)), moves_(moves)
+    {
+    }
 
     bool valid() const override { return at_; }
     std::string_view key() const override { return at_->key(); }
@@ -20,7 +26,7 @@ class Merged : public Cursor
 
     void seek_to_first() override
     {
-        at_ = nullptr;
+        begin();
         for (auto &part : parts_)
             part->seek_to_first();
         choose(Direction::forward);
@@ -28,7 +34,7 @@ class Merged : public Cursor
 
     void seek_to_last() override
     {
-        at_ = nullptr;
+        begin();
         for (auto &part : parts_)
             part->seek_to_last();
         choose(Direction::backward);
@@ -36,7 +42,7 @@ class Merged : public Cursor
 
     void seek(std::string_view key) override
     {
-        at_ = nullptr;
+        begin();
         for (auto &part : parts_)
             part->seek(key);
         choose(Direction::forward);
@@ -55,8 +61,7 @@ class Merged : public Cursor
                     if (part->valid() && compare(part->key(), at.key()) == 0)
                         part->next();
                 }
-        at.next();
-        choose(Direction::forward);
+        step(at, Direction::forward);
     }
 
     // Backwards, all parts stand at their last pair that is not behind this one.
@@ -69,12 +74,43 @@ class Merged : public Cursor
                     part->seek(at.key());
                     part->valid() ? part->prev() : part->seek_to_last();
                 }
-        at.prev();
-        choose(Direction::backward);
+        step(at, Direction::backward);
     }
 
   private:
     enum class Direction { forward, backward };
+
+    void begin()
+    {
+        at_ = nullptr;
+        seen_ = moves_ ? moves_->load(std::memory_order_acquire) : 0;
+    }
+
+    void step(Cursor &at, Direction direction)
+    {
+        if (moves_)
+            key_ = at.key();
+        direction == Direction::forward ? at.next() : at.prev();
+        if (moves_ && moves_->load(std::memory_order_acquire) != seen_)
+            search_anew(direction);
+        choose(direction);
+    }
+
+    void search_anew(Direction direction)
+    {
+        begin();
+        for (auto &part : parts_) {
+            part->seek(key_);
+            if (direction == Direction::forward) {
+                while (part->valid() && compare(part->key(), key_) <= 0)
+                    part->next();
+            } else {
+                part->valid() ? part->prev() : part->seek_to_last();
+                while (part->valid() && compare(part->key(), key_) >= 0)
+                    part->prev();
+            }
+        }
+    }
 
     void choose(Direction direction)
     {
@@ -87,17 +123,20 @@ class Merged : public Cursor
     }
 
     Cursors parts_;
+    const std::atomic<uint64_t> *moves_;
+    uint64_t seen_ = 0; // of `moves_`, before the parts searched last
+    std::string key_;
     Cursor *at_ = nullptr;
     Direction direction_ = Direction::forward;
 };
 
 } // namespace
 
-std::unique_ptr<Cursor> merged(Cursors cursors)
+std::unique_ptr<Cursor> merged(Cursors cursors, const std::atomic<uint64_t> *moves)
 {
     if (cursors.size() == 1)
         return std::move(cursors.front());
-    return std::make_unique<Merged>(std::move(cursors));
+    return std::make_unique<Merged>(std::move(cursors), moves);
 }
 
 } // namespace lsm

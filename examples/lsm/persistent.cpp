@@ -27,7 +27,7 @@ struct Container::Root {
 namespace
 {
 
-constexpr unsigned free_at_once = 100;
+constexpr unsigned free_at_once = 100, move_at_once = 100;
 
 // Each size of nodes and values takes a segment at least. In a small container there would be too few.
 constexpr uint64_t small_container = UINT64_C(4) << 30, small_segment = 64 << 10;
@@ -61,11 +61,12 @@ pm::container opened(const std::string &path, const Options *creation)
     options.tracker = PM_TRACKER_STORES;
     options.layout = "lsm/1";
     if (creation) {
-        const unsigned memtables = creation->memtables == Memtables::persistent_only ? 1 : 3;
+        const bool has_many = creation->memtables == Memtables::mutable_persistent ||
+                              creation->memtables == Memtables::immutable_persistent;
         options.flags |= PM_CREATE;
         options.engine = creation->engine;
         options.max_size = creation->container_bytes;
-        options.initial_size = std::min(memtables * creation->persistent_bytes, options.max_size);
+        options.initial_size = std::min((has_many ? 3 : 1) * creation->persistent_bytes, options.max_size);
         if (options.max_size < small_container)
             options.segment_size = small_segment;
     }
@@ -201,6 +202,12 @@ bool Container::free_some()
     return true;
 }
 
+bool Container::is_freeing()
+{
+    std::lock_guard guard(unneeded_lock_);
+    return !unneeded_.empty();
+}
+
 // Free the first nodes of a list; at its end, the list: true.
 bool Container::free_nodes(List *list)
 {
@@ -264,10 +271,39 @@ void PersistentMemtable::reserve(size_t links)
     demand(pm_reserve(container_.container_.get(), (links + 1) * size_t{64} + sizeof *list_));
 }
 
-void PersistentMemtable::commit(Sequence last, bool synced)
+void PersistentMemtable::note()
 {
     announce_stores(list_, sizeof *list_);
     list_->bytes = bytes();
+}
+
+// A node that moves is taken from before the nodes that lead to it, and linked elsewhere.
+bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable &grave,
+                                   Sequence oldest)
+{
+    Container::Hold hold(container_);
+    reserve(2 * move_at_once * (2 * height_max + 2));
+    try {
+        move_nodes(newer, *this, grave, oldest, move_at_once, container_.moves_);
+        const bool is_last = newer.empty();
+        for (PersistentMemtable *list : {this, &newer, &grave})
+            list->note();
+        if (is_last) {
+            list_->last = newer.list_->last;
+            list_->synced |= newer.list_->synced;
+            newer.list_->last = newer.list_->first - 1;
+        }
+        container_.commit();
+        return is_last;
+    } catch (...) {
+        pm_rollback(container_.container_.get()); // no node may be in neither list
+        throw;
+    }
+}
+
+void PersistentMemtable::commit(Sequence last, bool synced)
+{
+    note();
     list_->last = last;
     list_->synced |= synced;
     container_.commit();

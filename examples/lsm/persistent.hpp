@@ -8,7 +8,10 @@
 // Invariants
 //   1. At a commit, every list is complete up to its `last`. Beyond it, it may have some nodes of a
 //      memtable that is being moved here; the log of this memtable is still there, and durable.
-//   2. A list whose `last` is in tables is not needed. Its nodes are freed from the front.
+//   2. A list whose `last` is in tables, or before its first write, is not needed. Its nodes are freed from
+//      the front.
+//   3. While a list takes the nodes of a newer one, it may have some beyond its `last` too. The newer list
+//      has the others, and both are needed.
 #ifndef EXAMPLES_LSM_PERSISTENT_HPP
 #define EXAMPLES_LSM_PERSISTENT_HPP
 
@@ -40,7 +43,12 @@ class Container
 
     // Free some nodes of the lists that are not needed. False: there are none.
     bool free_some();
+    bool is_freeing();             // some are left
     void check();                  // pm_check(); EBADMSG
+
+    // Counts the times when nodes have moved from list to list.
+    const std::atomic<uint64_t> &moves() const { return moves_; }
+
     uint64_t bytes_logged() const; // since the opening; values that go straight home are not logged
 
     // Hold the container. Threads take turns: a writer waits for one step of the background at most.
@@ -71,6 +79,7 @@ class Container
     std::mutex lock_, turn_; // who is to have lock_ next has turn_
     pm::container container_;
     Root *root_;
+    std::atomic<uint64_t> moves_{0};
     std::mutex unneeded_lock_;
     std::vector<List *> unneeded_; // and nobody reads them
 };
@@ -92,11 +101,17 @@ class PersistentMemtable final : public Memtable
     // write asked for `sync`. The caller holds the container. A failure leaves the transaction open.
     void commit(Sequence last, bool synced);
 
-    void set_unneeded() { unneeded_ = true; } // tables have its contents
+    // Take some nodes of `newer`, the list just before this one: see move_nodes(). True: they were the last.
+    // Then this list has all its writes, and no later opening finds `newer`.
+    bool take_some(PersistentMemtable &newer, PersistentMemtable &grave, Sequence oldest);
+
+    void set_unneeded() { unneeded_ = true; } // tables have its contents, or another list
     void drop();                              // nothing has them, and nobody shall find them again
     bool synced() const;                      // a write asked for `sync`
 
   private:
+    void note(); // in the list what a commit needs
+
     Container &container_;
     Container::List *list_;
     std::atomic<bool> unneeded_ = false;

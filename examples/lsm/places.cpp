@@ -17,6 +17,7 @@ constexpr std::pair<Memtables, const char *> modes[] = {
     {Memtables::immutable_persistent, "immutable"},
     {Memtables::mutable_persistent, "mutable"},
     {Memtables::persistent_only, "nosst"},
+    {Memtables::merging, "merging"},
 };
 constexpr char nobody[] = "nobody"; // until the manifest has our number
 

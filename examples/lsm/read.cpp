@@ -120,6 +120,11 @@ class StoreIterator : public Iterator
 LsmStore::Pinned LsmStore::pin(const Snapshot *snapshot)
 {
     std::lock_guard guard(lock_);
+    return pinned(snapshot);
+}
+
+LsmStore::Pinned LsmStore::pinned(const Snapshot *snapshot) const
+{
     return {buffers_, version_,
             snapshot ? static_cast<const StoreSnapshot *>(snapshot)->sequence : last_sequence_};
 }
@@ -139,19 +144,37 @@ std::optional<std::string> LsmStore::get(std::string_view key, const Snapshot *s
 
 std::unique_ptr<Iterator> LsmStore::iterator(const Snapshot *snapshot)
 {
-    auto p = std::make_shared<const Pinned>(pin(snapshot));
+    // The user's snapshot may go before the iterator, which needs one of its own.
+    struct Held {
+        std::unique_ptr<Snapshot> own;
+        Pinned p;
+    };
+    auto held = std::make_shared<Held>();
+    {
+        std::lock_guard guard(lock_);
+        held->p = pinned(snapshot);
+        held->own = snapshot_at(held->p.sequence);
+    }
+    const Pinned &p = held->p;
+    const bool merging = options_.memtables == Memtables::merging;
     Cursors cursors;
-    for (const Buffer &buffer : *p->buffers)
+    for (const Buffer &buffer : *p.buffers)
         cursors.push_back(buffer.table->cursor());
-    p->version->add_cursors(cursors);
-    return std::make_unique<StoreIterator>(p, merged(std::move(cursors)), p->sequence);
+    p.version->add_cursors(cursors);
+    return std::make_unique<StoreIterator>(
+        held, merged(std::move(cursors), merging ? &container_->moves() : nullptr), p.sequence);
 }
 
 std::unique_ptr<Snapshot> LsmStore::snapshot()
 {
     std::lock_guard guard(lock_);
-    snapshots_.insert(last_sequence_);
-    return std::make_unique<StoreSnapshot>(*this, last_sequence_);
+    return snapshot_at(last_sequence_);
+}
+
+std::unique_ptr<Snapshot> LsmStore::snapshot_at(Sequence sequence)
+{
+    snapshots_.insert(sequence);
+    return std::make_unique<StoreSnapshot>(*this, sequence);
 }
 
 StoreSnapshot::~StoreSnapshot()

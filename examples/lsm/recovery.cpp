@@ -277,7 +277,8 @@ bool LsmStore::take(Buffers found)
 void LsmStore::go_on()
 {
     const bool in_place = options_.memtables == Memtables::mutable_persistent ||
-                          options_.memtables == Memtables::persistent_only;
+                          options_.memtables == Memtables::persistent_only ||
+                          options_.memtables == Memtables::merging;
     const auto unseal = [](Buffers &buffers) { newest_persistent(buffers)->sealed = false; };
     if (in_place && !buffers_->empty() && buffers_->front().persistent() &&
         !is_full(buffers_->front()))

@@ -3,7 +3,7 @@
 // A write passes these: writers_ (one thread writes for all that wait), then log and memtable, or a memtable
 // in persistent memory. Three threads work in the background. One writes full memtables to level 0, one
 // merges levels, and one keeps things ready: it makes the next log, moves memtables to persistent memory,
-// and frees there.
+// merges lists there, and frees there.
 //
 // Locks. `lock_` guards all members below it. Nobody does I/O with it, but for a log that is not ready yet.
 // Whoever changes the version takes `edits_lock_` first. So the manifest has the edits in the order of the
@@ -38,6 +38,8 @@ struct Buffer {
     bool synced = false; // as it was found: it has a write that asked for `sync`
     bool sealed = false; // no more writes come
     bool full = false;   // the container had no room for it to grow
+    bool busy = false;   // it becomes a table, or is merged with another
+    std::shared_ptr<Memtable> grave{}; // its nodes move to the next list, or here if nobody needs them
 
     PersistentMemtable *persistent() const
     {
@@ -50,6 +52,7 @@ struct Buffer {
 //   2. All but the first are sealed. There is one exception: the newest in the container, if memtables with a
 //      log move there. Only memtables with a log are before it.
 //   3. Only the last becomes a table. So level 0 gets tables in the order of their writes.
+//   4. Two that are merged are neighbours.
 using Buffers = std::vector<Buffer>;
 
 constexpr size_t filter_share = 64; // a byte of filter for so many of a memtable
@@ -129,6 +132,7 @@ class LsmStore : public Store
     uint64_t new_number();
     void want();
     Sequence oldest_snapshot() const;
+    void retire(Buffer buffer);
 
     // flush.cpp
     bool flush_step();
@@ -142,8 +146,23 @@ class LsmStore : public Store
     void move(const Buffer &from, PersistentMemtable &to);
     TableInfo write_table(const Memtable &memtable, uint64_t number);
 
+    // merge_lists.cpp
+    bool merge_lists_step();
+    bool merge_lists();
+    std::optional<std::pair<Buffer, Buffer>> choose_lists();
+    void begin_merge(const Buffer &newer, const Buffer &older);
+    static void renew_filter(const Buffer &buffer, size_t bytes);
+    void give_up_merge(const Buffer &newer);
+    void end_merge(const Buffer &newer);
+    template <class Change> void change_pair(const Buffer &newer, Change change);
+    Sequence oldest_read();
+    bool is_over_budget(size_t more) const;
+    bool wait_for_lists(Guard &guard, const Error &error);
+
     // read.cpp
     Pinned pin(const Snapshot *snapshot);
+    Pinned pinned(const Snapshot *snapshot) const;
+    std::unique_ptr<Snapshot> snapshot_at(Sequence sequence);
 
     Options options_; // from the constructor on constant
     DirectoryLock directory_lock_;
@@ -160,10 +179,23 @@ class LsmStore : public Store
     uint64_t wishes_ = 0;            // how often that was said
     std::shared_ptr<const Version> version_;
     std::shared_ptr<const Buffers> buffers_ = std::make_shared<Buffers>();
+    // The values that buffers_ has had, from old to new, and its last write at that time. Whoever reads by an
+    // old one may still stand anywhere in its memtables.
+    struct Era {
+        uint64_t number;
+        Sequence since;
+        std::weak_ptr<const Buffers> buffers;
+    };
+    std::deque<Era> eras_;
+    uint64_t era_ = 0;
     std::optional<Buffer> ready_; // to be the next with a log
     // Not needed any more. The keeper lets them go, for that takes long: files are deleted. Else a reader or
     // writer would, if it was the last to use one.
-    std::vector<Buffer> old_buffers_;
+    struct Old {
+        Buffer buffer;
+        uint64_t era; // the first without it
+    };
+    std::vector<Old> old_buffers_;
     Tables old_tables_;
     uint64_t next_number_ = 1, newest_log_ = 0; // of all files; of a log that took writes
     bool container_full_ = false;

@@ -80,7 +80,11 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
                 turn_memtable(guard);
         } catch (const Error &failure) {
             error = std::current_exception();
-            again = goes_elsewhere(failure);
+            try {
+                again = goes_elsewhere(failure) || wait_for_lists(guard, failure);
+            } catch (...) { // of the background
+                error = std::current_exception();
+            }
         } catch (...) {
             error = std::current_exception();
         }
@@ -216,7 +220,8 @@ void LsmStore::make_room(Guard &guard)
 {
     // A memtable that is mutable and persistent is there so that no writer waits for tables.
     bool may_slow = options_.memtables != Memtables::mutable_persistent &&
-                    options_.memtables != Memtables::persistent_only;
+                    options_.memtables != Memtables::persistent_only &&
+                    options_.memtables != Memtables::merging;
     for (;;) {
         if (broken_)
             std::rethrow_exception(broken_);
@@ -246,6 +251,7 @@ void LsmStore::wait_for_background(Guard &guard, std::initializer_list<Worker> w
     for (const Worker worker : whom)
         if (troubles_[worker])
             std::rethrow_exception(troubles_[worker]);
+    want(); // the first list has grown, and nobody said so
     const auto before = steady_clock::now();
     changed_.wait(guard);
     note_stall(before);

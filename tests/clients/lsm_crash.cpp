@@ -2,6 +2,7 @@
 //
 //     lsm_crash FILE store            puts, deletions and batches on a store whose container is FILE
 //     lsm_crash FILE list             a list is filled as a memtable moves there, and freed
+//     lsm_crash FILE merge            two lists are merged by pointer, and what nobody needs is freed
 //     lsm_crash --check FILE CASE     does it have what it was said to have, or the next step?
 #include "lsm/lsm.hpp"
 #include "lsm/persistent.hpp"
@@ -169,6 +170,76 @@ void check_list(const std::string &path)
     demand(made < 1 || complete, "the list is not complete");
 }
 
+// ---- Two lists
+
+bool is_old(uint64_t i)
+{
+    return i % 2 == 0;
+}
+
+bool is_new(uint64_t i)
+{
+    return i % 3 == 0;
+}
+
+std::shared_ptr<lsm::PersistentMemtable> filled(lsm::Container &container, lsm::Sequence first,
+                                                bool (*has)(uint64_t), const char *value)
+{
+    auto list = container.begin(first, 0);
+    lsm::Container::Hold hold(container);
+    for (uint64_t i = 0; i < nodes; i++)
+        if (has(i))
+            list->add(first + i, lsm::Kind::value, number(i), value);
+    list->commit(first + nodes, false);
+    return list;
+}
+
+void run_merge(const std::string &path)
+{
+    const lsm::Options creation = options_of(path);
+    lsm::Container container(path, &creation);
+    said(0);
+    auto older = filled(container, 1, is_old, "old"), newer = filled(container, 1000, is_new, "new");
+    said(1);
+    auto grave = container.begin(1, 0);
+    while (!older->take_some(*newer, *grave, lsm::sequence_max))
+        ;
+    said(2);
+    for (auto *list : {&newer, &grave}) {
+        (*list)->set_unneeded();
+        list->reset();
+    }
+    while (container.free_some())
+        ;
+    said(3);
+}
+
+// Lists that are complete come from new to old. All pairs are in one of them.
+void check_merge(const std::string &path)
+{
+    const long made = promised();
+    std::optional<lsm::Container> container;
+    try {
+        container.emplace(path, nullptr);
+    } catch (const lsm::Error &error) {
+        if (made < 0)
+            return;
+        throw;
+    }
+    const auto lists = container->memtables();
+    if (made < 1)
+        return;
+    demand(made < 3 || lists.size() == 1, "there is a list too many");
+    for (uint64_t i = 0; i < nodes; i++) {
+        std::optional<lsm::Memtable::Found> found;
+        for (const auto &list : lists)
+            if (!found && list->first() <= list->last())
+                found = list->get(number(i), lsm::sequence_max);
+        const std::string wanted = is_new(i) ? "new" : is_old(i) ? "old" : "";
+        demand((found ? found->value : "") == wanted, "pair " + number(i) + " is wrong");
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -176,14 +247,16 @@ int main(int argc, char **argv)
     try {
         const bool checks = argc == 4 && std::string(argv[1]) == "--check";
         if (argc != 3 && !checks) {
-            std::cerr << "usage: lsm_crash [--check] FILE store|list\n";
+            std::cerr << "usage: lsm_crash [--check] FILE store|list|merge\n";
             return 2;
         }
         const std::string path = argv[argc - 2];
         if (std::string(argv[argc - 1]) == "store")
             checks ? check_store(path) : run_store(path);
-        else
+        else if (std::string(argv[argc - 1]) == "list")
             checks ? check_list(path) : run_list(path);
+        else
+            checks ? check_merge(path) : run_merge(path);
     } catch (const std::exception &error) {
         std::cout << "lsm_crash: " << error.what() << '\n';
         return 1;

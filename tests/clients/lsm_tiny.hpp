@@ -15,7 +15,7 @@ using lsm::Memtables;
 
 inline const std::vector<Memtables> all_modes = {
     Memtables::dram, Memtables::immutable_persistent, Memtables::mutable_persistent,
-    Memtables::persistent_only};
+    Memtables::persistent_only, Memtables::merging};
 
 inline lsm::Options tiny(Memtables mode = Memtables::dram)
 {

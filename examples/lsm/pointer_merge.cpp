@@ -1,0 +1,88 @@
+// Merging by pointer: two lists in persistent memory become one, and no pair is copied. Only the pointers in
+// the towers change. (MioDB: Duan, Yao, Xu and others, ASPLOS 2023, "zero-copy compaction". Also ListDB, Kim
+// and others, OSDI 2022.)
+//
+// The nodes of the newer list move to the older one, in the order of their keys. Readers search the newer
+// list first. So they find a node in one of the two, whenever it moves. Of a key with several versions the
+// oldest moves first: the older list never has a version that is newer than one left behind.
+//
+// A version that nobody can see any more goes to a third list, the grave. There it waits until no cursor can
+// stand on it, and is freed like a list that is not needed.
+#include "lsm/node.hpp"
+
+namespace lsm
+{
+
+// The versions of lists are odd while this lives.
+class Memtable::Moving
+{
+  public:
+    Moving(Memtable &newer, Memtable &older, std::atomic<uint64_t> &moves)
+        : newer_(newer), older_(older), hold_(newer.moving_, older.moving_)
+    {
+        newer_.version_.fetch_add(1, std::memory_order_acq_rel);
+        older_.version_.fetch_add(1, std::memory_order_acq_rel);
+        moves.fetch_add(1, std::memory_order_release);
+    }
+    ~Moving()
+    {
+        newer_.version_.fetch_add(1, std::memory_order_release);
+        older_.version_.fetch_add(1, std::memory_order_release);
+    }
+    Moving(const Moving &) = delete;
+
+  private:
+    Memtable &newer_, &older_;
+    std::scoped_lock<std::mutex, std::mutex> hold_;
+};
+
+// Take a node out of this list.
+void Memtable::unlink(Node *node)
+{
+    Node *before[height_max];
+    first_from(node->key(), before);
+    for (unsigned level = node->height; level-- > 0;) {
+        memory_->announce(&before[level]->next[level], sizeof node->next[level]);
+        before[level]->next[level].store(node->after(level), std::memory_order_release);
+    }
+    memory_->announce(node->next, node->height * sizeof node->next[0]);
+}
+
+// Nobody searches a grave, so it is no list in order.
+void Memtable::bury(Node *node, Memtable &from)
+{
+    from.unlink(node);
+    from.memory_->hand_over(*memory_, node->bytes() + node->value_bytes);
+    memory_->announce(&head_->next[0], sizeof head_->next[0]);
+    node->next[0].store(head_->after(0), std::memory_order_release);
+    head_->next[0].store(node, std::memory_order_release);
+}
+
+void Memtable::move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Sequence oldest,
+                          unsigned most, std::atomic<uint64_t> &moves)
+{
+    const Moving moving(newer, older, moves);
+    const auto next_version = [](const Node *node) {
+        Node *next = node->after(0);
+        return next && user_key(next->key()) == user_key(node->key()) ? next : nullptr;
+    };
+    for (unsigned n = 0; n < most; n++) {
+        Node *node = newer.head_->after(0), *next;
+        if (!node)
+            return;
+        while ((next = next_version(node)))
+            if (sequence_of(node->key()) > oldest)
+                node = next;
+            else if (n++ < most)
+                grave.bury(next, newer);
+            else
+                return;
+        newer.unlink(node);
+        newer.memory_->hand_over(*older.memory_, node->bytes() + node->value_bytes);
+        older.link(node);
+        for (; sequence_of(node->key()) <= oldest && (next = next_version(node)); n++)
+            grave.bury(next, older);
+    }
+}
+
+} // namespace lsm

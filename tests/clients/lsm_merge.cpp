@@ -1,0 +1,336 @@
+// Lists in persistent memory that are merged by pointer: what reads find meanwhile, what is freed, and what it
+// costs.
+#include "lsm_tiny.hpp"
+
+#include "lsm/memtable.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+namespace
+{
+
+lsm::Options merging()
+{
+    lsm::Options options = tiny(Memtables::merging);
+    options.persistent_bytes = 256 << 20; // so that nothing becomes a table
+    return options;
+}
+
+struct Lists {
+    uint64_t count = 0, bytes = 0;
+};
+
+// In the container.
+Lists lists(lsm::Store &store)
+{
+    Lists found;
+    std::istringstream lines(*store.property("memtables"));
+    std::string where;
+    for (uint64_t bytes; lines >> where >> bytes;)
+        if (where == "container") {
+            found.count++;
+            found.bytes += bytes;
+        }
+    return found;
+}
+
+// Until the background has done all it can.
+Lists settled(lsm::Store &store)
+{
+    Lists before = lists(store), now;
+    for (int quiet = 0; quiet < 20; quiet++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        now = lists(store);
+        if (now.count != before.count || now.bytes != before.bytes)
+            quiet = 0;
+        before = now;
+    }
+    return now;
+}
+
+// What happens once, before a memtable is searched for a key.
+std::function<void()> before_search;
+
+struct Fixture {
+    test::Directory directory;
+    std::string path = directory / "s";
+    std::unique_ptr<lsm::Store> store = lsm::Store::open(path, merging());
+    std::mt19937 random{1};
+    Model model;
+
+    // One write: mostly a put of one of `keys` keys, sometimes a deletion.
+    void write(unsigned keys, size_t bytes)
+    {
+        const std::string key = "k" + std::to_string(random() % keys);
+        if (random() % 10 == 0) {
+            store->remove(key);
+            model.erase(key);
+        } else {
+            const std::string value = std::to_string(random()) + std::string(bytes, 'v');
+            store->put(key, value);
+            model[key] = value;
+        }
+    }
+};
+
+} // namespace
+
+// Memtable::get(), which is wrapped under its name in the object file.
+#define GET "_ZNK3lsm8Memtable3getESt17basic_string_viewIcSt11char_traitsIcEEm"
+std::optional<lsm::Memtable::Found> real_get(const lsm::Memtable *table, std::string_view key,
+                                             lsm::Sequence sequence) __asm__("__real_" GET);
+std::optional<lsm::Memtable::Found> wrapped_get(const lsm::Memtable *table, std::string_view key,
+                                                lsm::Sequence sequence) __asm__("__wrap_" GET);
+
+std::optional<lsm::Memtable::Found> wrapped_get(const lsm::Memtable *table, std::string_view key,
+                                                lsm::Sequence sequence)
+{
+    if (auto hook = std::exchange(before_search, nullptr))
+        hook();
+    return real_get(table, key, sequence);
+}
+
+TEST_CASE_METHOD(Fixture, "merged lists have all pairs, also for snapshots and after a restart")
+{
+    const unsigned keys = GENERATE(10, 3000);
+    Model then;
+    std::unique_ptr<lsm::Snapshot> snapshot;
+    for (int i = 0; i < 12000; i++) {
+        write(keys, 500);
+        if (i == 5000) {
+            snapshot = store->snapshot();
+            then = model;
+        }
+    }
+    REQUIRE(settled(*store).count <= 5); // of 20 or so
+    compare(*store, model);
+    compare(*store, then, snapshot.get());
+    for (const auto &[key, value] : then)
+        REQUIRE(store->get(key, snapshot.get()) == value);
+    snapshot.reset();
+    store.reset();
+    store = lsm::Store::open(path);
+    compare(*store, model);
+    for (int i = 0; i < 3000; i++)
+        write(keys, 500);
+    settled(*store);
+    compare(*store, model);
+    store->check();
+    store->compact();
+    REQUIRE(lists(*store).count == 1); // for the next writes
+    compare(*store, model);
+}
+
+TEST_CASE_METHOD(Fixture, "an iterator shows its moment while pairs move, forwards and backwards")
+{
+    for (int i = 0; i < 2000; i++)
+        write(1000, 400);
+    const Model then = model;
+    auto snapshot = store->snapshot();
+    for (int i = 0; i < 2000; i++)
+        write(1000, 400);
+    auto forward = store->iterator(snapshot.get()), backward = store->iterator(snapshot.get());
+    snapshot.reset(); // they need it no longer
+    forward->seek_to_first();
+    backward->seek_to_last();
+    auto up = then.begin();
+    auto down = then.rbegin();
+    while (up != then.end()) {
+        const bool much = random() % 100 == 0; // what they stand on might be freed, and used anew
+        for (int i = 0; i < (much ? 3000 : 10); i++)
+            write(1000, 400);
+        REQUIRE(forward->valid());
+        REQUIRE(forward->key() == up->first);
+        REQUIRE(forward->value() == up->second);
+        REQUIRE(backward->valid());
+        REQUIRE(backward->key() == down->first);
+        REQUIRE(backward->value() == down->second);
+        forward->next();
+        backward->prev();
+        ++up;
+        ++down;
+        if (up != then.end() && random() % 50 == 0) { // turn around, twice
+            forward->prev();
+            forward->next();
+            backward->next();
+            backward->prev();
+        }
+    }
+    REQUIRE_FALSE(forward->valid());
+    REQUIRE_FALSE(backward->valid());
+}
+
+// Backwards, an iterator stands at the oldest version of the key before the one that it shows.
+TEST_CASE_METHOD(Fixture, "a version on which an iterator stands is not freed")
+{
+    const std::string old(1000, 'o'), value(1000, 'v');
+    store->put("a", old);
+    for (int i = 0; i < 2000; i++)
+        write(100, 1000);
+    settled(*store); // "a" is in the container
+    store->put("a", value);
+    store->put("b", value);
+    const auto at = store->iterator();
+    at->seek("b");
+    REQUIRE(at->key() == "b");
+    at->prev();
+    at->next();
+    at->next();
+    at->prev(); // and now backwards at "b"
+    REQUIRE(at->key() == "b");
+    for (int round = 0; round < 4; round++) { // merge, and use anew what was freed
+        for (int i = 0; i < 1000; i++)
+            write(100, 1000);
+        settled(*store);
+    }
+    at->prev();
+    REQUIRE(at->key() == "a");
+    REQUIRE(at->value() == value);
+}
+
+TEST_CASE("a cursor whose node has moved goes on in its own list")
+{
+    lsm::Memtable newer, older, grave;
+    std::atomic<uint64_t> moves = 0;
+    for (const char *key : {"a", "c", "e"})
+        newer.add(2, lsm::Kind::value, key, key);
+    for (const char *key : {"b", "d"})
+        older.add(1, lsm::Kind::value, key, key);
+    const auto at = newer.cursor(), whole = newer.cursor();
+    at->seek_to_first();
+    lsm::Memtable::move_nodes(newer, older, grave, 9, 1, moves);
+    REQUIRE(at->value() == "a");
+    at->next();
+    REQUIRE(at->value() == "c");
+    lsm::Memtable::move_nodes(newer, older, grave, 9, 1, moves);
+    at->prev();
+    REQUIRE_FALSE(at->valid());
+    REQUIRE(moves == 2);
+    const auto all = older.cursor();
+    std::string values;
+    for (all->seek_to_first(); all->valid(); all->next())
+        values += all->value();
+    REQUIRE(values == "abcd");
+}
+
+// What a get may see when it begins is kept until it ends, however long that takes.
+TEST_CASE_METHOD(Fixture, "a get that is overtaken by a merge finds what it pinned")
+{
+    store->put("overwritten", "before");
+    for (int i = 0; i < 2000; i++)
+        write(500, 400);
+    settled(*store); // it is in the container
+    before_search = [&] {
+        store->put("overwritten", "after");
+        for (int i = 0; i < 4000; i++)
+            write(500, 400);
+        settled(*store);
+    };
+    REQUIRE(store->get("overwritten") == "before");
+    REQUIRE(store->get("overwritten") == "after");
+}
+
+TEST_CASE_METHOD(Fixture, "versions that nobody needs are freed")
+{
+    for (int i = 0; i < 40000; i++) // 40 MB
+        write(100, 1000);
+    const Lists now = settled(*store);
+    REQUIRE(now.count > 0);
+    REQUIRE(now.bytes < 2 << 20);
+    compare(*store, model);
+    // Freed in the container too: it need not grow for as much again.
+    const auto file_bytes = [&] { return std::filesystem::file_size(path + "/memtables.pm"); };
+    const auto before = file_bytes();
+    for (int i = 0; i < 40000; i++)
+        write(100, 1000);
+    settled(*store);
+    REQUIRE(file_bytes() < before + (4 << 20));
+}
+
+TEST_CASE("if the container is full, the oldest list becomes a table")
+{
+    test::Directory directory;
+    lsm::Options options = merging();
+    options.container_bytes = 8 << 20;
+    auto store = lsm::Store::open(directory / "s", options);
+    for (int i = 0; i < 30000; i++)
+        store->put(std::to_string(i), std::string(1000, 'v'));
+    for (int i = 0; i < 30000; i += 100)
+        REQUIRE(store->get(std::to_string(i)) == std::string(1000, 'v'));
+    REQUIRE(store->property("levels")->substr(0, 4) != "0 0 ");
+    store->check();
+}
+
+TEST_CASE_METHOD(Fixture, "a merge copies no values")
+{
+    constexpr uint64_t nodes = 4000, value_bytes = 4096;
+    const auto logged = [&] { return std::stoull(*store->property("container_log")); };
+    for (uint64_t i = 0; i < nodes; i++)
+        store->put(std::to_string(random()), std::string(value_bytes, 'v'));
+    REQUIRE(settled(*store).count < 8); // of 60
+    const uint64_t bytes = logged();
+    INFO(bytes << " bytes logged");
+    if (test::engine() == "log")
+        REQUIRE(bytes < nodes * value_bytes + nodes * 3000); // the values once, and pointers for six merges
+    else
+        REQUIRE(bytes < nodes * 3000);
+}
+
+// Two lists without a store, one node a step. Of each key the newer list has three versions, and the older list
+// one. Nothing is buried, since a read at 0 may want it.
+TEST_CASE("no reader misses a pair that moves")
+{
+    constexpr unsigned keys = 1000, rounds = 30;
+    const auto name = [](unsigned k) { return "key" + std::to_string(1000 + k); };
+    std::mt19937 random(1);
+    for (unsigned round = 0; round < rounds; round++) {
+        lsm::Memtable newer, older, grave;
+        std::atomic<uint64_t> moves = 0;
+        std::atomic<bool> stop = false, failed = false;
+        for (unsigned k = 0; k < keys; k++) {
+            older.add(1, lsm::Kind::value, name(k), "old");
+            for (lsm::Sequence version : {2, 3, 4})
+                newer.add(version, lsm::Kind::value, name(k), std::to_string(version));
+        }
+        std::atomic<unsigned> moved = 0;
+        const auto get = [&] { // keys near those that move now
+            std::mt19937 draw(round);
+            while (!stop) {
+                const std::string key = name(std::min<unsigned>(moved / 3 + draw() % 4, keys - 1));
+                auto found = newer.get(key, 9);
+                if (!found)
+                    found = older.get(key, 9);
+                failed = failed || !found || found->value != "4";
+            }
+        };
+        const auto scan = [&] { // all versions in order; what has just moved may come twice
+            for (bool forward = true; !stop; forward = !forward) {
+                lsm::Cursors cursors;
+                cursors.push_back(newer.cursor());
+                cursors.push_back(older.cursor());
+                const auto at = lsm::merged(std::move(cursors), &moves);
+                unsigned count = 0;
+                std::string last;
+                for (forward ? at->seek_to_first() : at->seek_to_last(); at->valid() && !stop;
+                     forward ? at->next() : at->prev()) {
+                    count += last != at->key();
+                    last = at->key();
+                }
+                failed = failed || (!stop && count != 4 * keys);
+            }
+        };
+        {
+            std::jthread getter(get), scanner(scan);
+            for (; !newer.empty(); moved++)
+                lsm::Memtable::move_nodes(newer, older, grave, 0, 1, moves);
+            stop = true;
+        }
+        REQUIRE_FALSE(failed);
+        REQUIRE(grave.empty());
+        REQUIRE_FALSE(newer.get(name(0), 9));
+    }
+}
