@@ -35,7 +35,8 @@ int view_rollback(struct txn *t)
         pages_sort(&t->pages);
         for (uint32_t i = 0; i < t->pages.count; i++)
             t->pages.opened[i].changed = false; /* nothing has changed */
-        view_cool_pages(t);
+        if (!t->concurrent) /* else a thread may have stored since: the next commit compares the pages */
+            view_cool_pages(t);
         view_evict(t);
     }
     lock_release_masked(&t->lock, &saved);

@@ -70,7 +70,8 @@ int view_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header);
 
 /* Close listed pages, except hot pages, which stay listed, and pages whose stores marks tell of. If the
  * kernel refuses to close a page, the page stays listed too, so that no store to it is missed. The list
- * must be sorted, and its entries must say what has changed. */
+ * must be sorted, and its entries must say what has changed. Nobody has stored since they say so: with
+ * concurrent stores the pages are closed already. */
 void view_cool_pages(struct txn *t);
 
 /* If marks have opened too many runs of pages for the kernel's maps, close them all. The view must have
