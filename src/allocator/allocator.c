@@ -110,7 +110,7 @@ static uint32_t aligned_class(const struct allocator *a, uint64_t size, uint64_t
     return class;
 }
 
-void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
+void *allocator_allocate_locked(struct allocator *a, size_t size, size_t alignment)
 {
     if (size == 0)
         size = 1;
@@ -118,11 +118,17 @@ void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
         return no_space(a, size, -container_exceeds_max(a->c)), NULL;
     uint32_t object_size = 0;
     uint32_t class = aligned_class(a, size, alignment, &object_size);
-    lock_acquire(&a->lock);
     uint64_t offset =
         class == CLASS_LARGE ? allocate_large(a, size) : allocate_small(a, class, object_size);
-    lock_release(&a->lock);
     return offset ? a->c->base + offset : NULL;
+}
+
+void *allocator_allocate(struct allocator *a, size_t size, size_t alignment)
+{
+    lock_acquire(&a->lock);
+    void *p = allocator_allocate_locked(a, size, alignment);
+    lock_release(&a->lock);
+    return p;
 }
 
 static int bad_pointer(const struct allocator *a, const void *p, const char *why)
@@ -199,20 +205,25 @@ void forget_pointers(struct allocator *a, uint64_t offset, uint64_t bytes)
     track_set_kind(a->t, offset, bytes, KIND_NONE);
 }
 
-int allocator_free(struct allocator *a, const void *p)
+int allocator_free_locked(struct allocator *a, const void *p)
 {
     struct object object = {.size = 0};
+    if (find_object(a, p, &object) != 0)
+        return -1;
+    if (p == root(a))
+        set_root(a, 0, 0);
+    forget_pointers(a, (uint64_t)((const char *)p - a->c->base), object.size);
+    if (object.slab)
+        slab_put(a, object.slab, object.slot);
+    else
+        segments_release(a->t, object.segment, (uint32_t)(object.size >> a->c->segment_shift));
+    return 0;
+}
+
+int allocator_free(struct allocator *a, const void *p)
+{
     lock_acquire(&a->lock);
-    int result = find_object(a, p, &object);
-    if (result == 0) {
-        if (p == root(a))
-            set_root(a, 0, 0);
-        forget_pointers(a, (uint64_t)((const char *)p - a->c->base), object.size);
-        if (object.slab)
-            slab_put(a, object.slab, object.slot);
-        else
-            segments_release(a->t, object.segment, (uint32_t)(object.size >> a->c->segment_shift));
-    }
+    int result = allocator_free_locked(a, p);
     lock_release(&a->lock);
     return result;
 }
@@ -220,10 +231,7 @@ int allocator_free(struct allocator *a, const void *p)
 size_t allocator_usable(struct allocator *a, const void *p)
 {
     struct object object = {.size = 0};
-    lock_acquire(&a->lock);
-    size_t size = find_object(a, p, &object) == 0 ? object.size : 0;
-    lock_release(&a->lock);
-    return size;
+    return find_object(a, p, &object) == 0 ? object.size : 0;
 }
 
 bool allocator_object_at(const struct allocator *a, const void *p, uint64_t *start, uint64_t *size)
@@ -354,7 +362,6 @@ static bool is_cleared(uint64_t word)
 
 int allocator_clear(struct allocator *a)
 {
-    lock_acquire(&a->lock);
     /* Objects of the open transaction die either way. So roll them back, and free the rest on top. */
     int result = txn_rollback(a->t);
     if (result == 0) {
@@ -365,7 +372,6 @@ int allocator_clear(struct allocator *a)
         rebuild_lists(a);
         txn_find_maps(a->t);
     }
-    lock_release(&a->lock);
     return result;
 }
 
@@ -410,10 +416,8 @@ int allocator_set_root(struct allocator *a, const void *p, size_t size)
 void allocator_replace_root(struct allocator *a, const void *from, const void *to)
 {
     struct object object;
-    lock_acquire(&a->lock);
     if (from == root(a) && find_object(a, to, &object) == 0)
         set_root(a, (uint64_t)((const char *)to - a->c->base), object.size);
-    lock_release(&a->lock);
 }
 
 void *allocator_root(struct allocator *a)

@@ -98,11 +98,17 @@ void allocator_undo_locked(struct allocator *a, struct allocator_call call);
 int allocator_open(struct allocator *a, struct txn *t);
 void allocator_close(struct allocator *a);
 
-/* All of these lock. Sizes and alignments are checked; NULL or -1 with a message. */
+/* These lock. Sizes and alignments are checked; NULL or -1 with a message. */
 void *allocator_allocate(struct allocator *a, size_t size, size_t alignment);
 int allocator_free(struct allocator *a, const void *p);
 
-/* Usable bytes of the object that begins at `p`; 0 with a message if none does. */
+/* The same for a caller that holds the lock. A call that does more with an object than one of these must hold
+ * the lock from its first step to its last. Otherwise another thread's rollback, and an allocation after it,
+ * might give the object's memory to somebody else in between. */
+void *allocator_allocate_locked(struct allocator *a, size_t size, size_t alignment);
+int allocator_free_locked(struct allocator *a, const void *p);
+
+/* Usable bytes of the object that begins at `p`; 0 with a message if none does. The lock is held. */
 size_t allocator_usable(struct allocator *a, const void *p);
 
 /* The object in use that `p` points into, its offset and usable bytes; false if none. The lock is
@@ -119,12 +125,12 @@ void allocator_begin_commit(struct allocator *a);
 uint64_t allocator_end_commit(struct allocator *a, int result);
 
 int allocator_rollback(struct allocator *a);
-int allocator_clear(struct allocator *a);
+int allocator_clear(struct allocator *a);                   /* the lock is held */
 int allocator_reserve(struct allocator *a, uint64_t bytes); /* the lock is held */
 int allocator_set_root(struct allocator *a, const void *p, size_t size);
 void *allocator_root(struct allocator *a);
 
-/* If the root is `from`, make it `to`, an object. Another thread may set a root at the same time. */
+/* If the root is `from`, make it `to`, an object. The lock is held. */
 void allocator_replace_root(struct allocator *a, const void *from, const void *to);
 
 /* The root, and the size to pass when it is set again. */

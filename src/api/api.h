@@ -32,6 +32,14 @@ int api_commit(pm_container *c, struct frame program);
  * of the last transaction that has been committed. */
 int api_commit_transaction(pm_container *c, uint64_t *epoch);
 
+/* Parts of calls that make an object; the allocator's lock is held for the whole call. */
+
+/* A zeroed object; NULL with a message. */
+void *api_calloc(pm_container *c, size_t count, size_t size);
+
+/* The call has failed: free its new object, and give back everything else it has taken. Returns NULL. */
+void *api_give_back(pm_container *c, void *p, struct allocator_call call);
+
 /* Whether a commit moves objects from the volatile heap into the container. */
 static inline bool api_discovers(const pm_container *c)
 {

@@ -370,10 +370,21 @@ int pm_close(pm_container *c)
     return result == 0 ? named : result;
 }
 
+/* In one step, so that no field of an object that comes after it is included again. */
+static int clear(pm_container *c)
+{
+    lock_acquire(&c->allocator.lock);
+    int result = allocator_clear(&c->allocator);
+    if (result == 0)
+        exclusions_move(c->container.base, c->container.max_size, NULL);
+    lock_release(&c->allocator.lock);
+    return result;
+}
+
 static int clear_discovering(pm_container *c)
 {
     discovery_enter();
-    int result = allocator_clear(&c->allocator);
+    int result = clear(c);
     if (result == 0)
         discovery_drop_root(&c->discovery);
     discovery_leave();
@@ -385,10 +396,7 @@ int pm_clear(pm_container *c)
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0)
         return -1;
-    if ((api_discovers(c) ? clear_discovering(c) : allocator_clear(&c->allocator)) != 0)
-        return -1;
-    exclusions_move(c->container.base, c->container.max_size, NULL);
-    return 0;
+    return api_discovers(c) ? clear_discovering(c) : clear(c);
 }
 
 int pm_delete(const char *path)

@@ -1,7 +1,11 @@
 /*
  * Allocation. The allocator does the work, and changes only the shadow. pm_calloc() and pm_realloc() also
- * store into the view. libpm's own code has no marks. So they announce these stores, under the allocator's
- * lock. A call that fails gives back all that it has taken.
+ * store into the view. libpm's own code has no marks. So they announce these stores. A call that fails gives
+ * back all that it has taken.
+ *
+ * Each call holds the allocator's lock from its first step to its last. If the lock were free in between,
+ * another thread's commit could end the transaction for which the stores are announced. Or its rollback could
+ * take the new object back, and the stores would go to whoever has the memory next.
  */
 #include "api/api.h"
 
@@ -19,10 +23,8 @@ static void *allocate(pm_container *c, size_t size, size_t alignment)
 }
 
 /* Announce libpm's own stores into the view: this file is not compiled with pmcc. If a store cannot be
- * logged, the call fails; as a fault it would end the process.
- *
- * The caller holds the allocator's lock from here until it has stored. Otherwise another thread's commit
- * could end the transaction for which the stores are announced. The handler does not take this lock. */
+ * logged, the call fails; as a fault it would end the process. The handler does not take the allocator's
+ * lock. */
 static int announce(pm_container *c, void *p, size_t bytes)
 {
     int error = track_dirty(&c->txn, (uint64_t)((char *)p - c->container.base), bytes);
@@ -41,12 +43,11 @@ static int touch(pm_container *c, const void *from, size_t bytes)
                                         c->container.path);
 }
 
-/* The call has failed: free its new object, and give back everything else it has taken. */
-static void *give_back(pm_container *c, void *p, struct allocator_call call)
+void *api_give_back(pm_container *c, void *p, struct allocator_call call)
 {
     int error = errno;
-    allocator_free(&c->allocator, p);
-    allocator_undo_call(&c->allocator, call);
+    allocator_free_locked(&c->allocator, p);
+    allocator_undo_locked(&c->allocator, call);
     errno = error;
     return NULL;
 }
@@ -57,28 +58,30 @@ void *pm_malloc(pm_container *c, size_t size)
     return allocate(c, size, FORMAT_GRANULARITY_MIN);
 }
 
-static int zero(pm_container *c, void *p, size_t bytes)
+void *api_calloc(pm_container *c, size_t count, size_t size)
 {
-    lock_acquire(&c->allocator.lock);
-    int result = announce(c, p, bytes);
-    if (result == 0)
-        memset(p, 0, bytes);
-    lock_release(&c->allocator.lock);
-    return result;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        bytes = SIZE_MAX; /* fails like any other size that does not fit */
+    bytes = max_u64(bytes, 1);
+    struct allocator_call call = allocator_begin_call(&c->allocator);
+    void *p = allocator_allocate_locked(&c->allocator, bytes, FORMAT_GRANULARITY_MIN);
+    if (!p)
+        return NULL;
+    if (announce(c, p, bytes) != 0)
+        return api_give_back(c, p, call);
+    return memset(p, 0, bytes);
 }
 
 void *pm_calloc(pm_container *c, size_t count, size_t size)
 {
     DEFER_CANCELLATION;
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes))
-        bytes = SIZE_MAX; /* fails like any other size that does not fit */
-    bytes = max_u64(bytes, 1);
     if (api_enter_writing(c) != 0)
         return NULL;
-    struct allocator_call call = allocator_begin_call(&c->allocator);
-    void *p = allocator_allocate(&c->allocator, bytes, FORMAT_GRANULARITY_MIN);
-    return !p || zero(c, p, bytes) == 0 ? p : give_back(c, p, call);
+    lock_acquire(&c->allocator.lock);
+    void *p = api_calloc(c, count, size);
+    lock_release(&c->allocator.lock);
+    return p;
 }
 
 void *pm_aligned_alloc(pm_container *c, size_t alignment, size_t size)
@@ -109,8 +112,6 @@ static int copy_pointers(pm_container *c, void *to, const void *from, size_t byt
 
 static int copy(pm_container *c, void *to, const void *from, size_t bytes)
 {
-    lock_acquire(&c->allocator.lock);
-    struct allocator_call call = allocator_begin_call(&c->allocator);
     int result = announce(c, to, bytes);
     if (result == 0)
         result = touch(c, from, bytes);
@@ -118,10 +119,28 @@ static int copy(pm_container *c, void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
         result = copy_pointers(c, to, from, bytes);
     }
-    if (result != 0)
-        allocator_undo_locked(&c->allocator, call);
-    lock_release(&c->allocator.lock);
     return result;
+}
+
+static void *reallocate(pm_container *c, void *ptr, size_t size)
+{
+    size_t old = allocator_usable(&c->allocator, ptr);
+    if (old == 0)
+        return NULL;
+    size = max_u64(size, 1);
+    if (size <= old && size > old / 2)
+        return ptr; /* the room that a smaller object would save is not worth a copy */
+    struct allocator_call call = allocator_begin_call(&c->allocator);
+    void *p = allocator_allocate_locked(&c->allocator, size, FORMAT_GRANULARITY_MIN);
+    if (!p)
+        return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
+    if (copy(c, p, ptr, min_u64(old, size)) != 0)
+        return api_give_back(c, p, call);
+    allocator_replace_root(&c->allocator, ptr, p);
+    exclusions_move(ptr, min_u64(old, size), p);
+    exclusions_move(ptr, old, NULL);
+    allocator_free_locked(&c->allocator, ptr);
+    return p;
 }
 
 void *pm_realloc(void *ptr, size_t size)
@@ -130,22 +149,9 @@ void *pm_realloc(void *ptr, size_t size)
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return NULL;
-    size_t old = allocator_usable(&c->allocator, ptr);
-    if (old == 0)
-        return NULL;
-    size = max_u64(size, 1);
-    if (size <= old && size > old / 2)
-        return ptr; /* the room that a smaller object would save is not worth a copy */
-    struct allocator_call call = allocator_begin_call(&c->allocator);
-    void *p = pm_malloc(c, size);
-    if (!p)
-        return size <= old ? ptr : NULL; /* there is no room to become smaller: stay */
-    if (copy(c, p, ptr, min_u64(old, size)) != 0)
-        return give_back(c, p, call);
-    allocator_replace_root(&c->allocator, ptr, p);
-    exclusions_move(ptr, min_u64(old, size), p);
-    exclusions_move(ptr, old, NULL);
-    allocator_free(&c->allocator, ptr);
+    lock_acquire(&c->allocator.lock);
+    void *p = reallocate(c, ptr, size);
+    lock_release(&c->allocator.lock);
     return p;
 }
 
@@ -157,16 +163,24 @@ int pm_free(void *ptr)
     pm_container *c = owner_of(ptr);
     if (!c || api_enter_writing(c) != 0)
         return -1;
+    lock_acquire(&c->allocator.lock);
     if (exclusions_any()) /* before another thread may have the memory */
         exclusions_move(ptr, allocator_usable(&c->allocator, ptr), NULL);
-    return allocator_free(&c->allocator, ptr);
+    int result = allocator_free_locked(&c->allocator, ptr);
+    lock_release(&c->allocator.lock);
+    return result;
 }
 
 size_t pm_usable_size(const void *ptr)
 {
     DEFER_CANCELLATION;
     pm_container *c = owner_of(ptr);
-    return c ? allocator_usable(&c->allocator, ptr) : 0;
+    if (!c)
+        return 0;
+    lock_acquire(&c->allocator.lock);
+    size_t size = allocator_usable(&c->allocator, ptr);
+    lock_release(&c->allocator.lock);
+    return size;
 }
 
 bool pm_contains(const pm_container *c, const void *ptr)

@@ -170,21 +170,11 @@ void *pm_malloc_typed(pm_container *c, const struct pm_type *type, size_t count)
     DEFER_CANCELLATION;
     if (api_enter_writing(c) != 0 || check_type(c, type) != 0)
         return NULL;
-    struct allocator_call call = allocator_begin_call(&c->allocator);
-    void *p = pm_calloc(c, count, type->size);
-    if (!p)
-        return NULL;
     lock_acquire(&c->allocator.lock);
-    struct allocator_call mapping = allocator_begin_call(&c->allocator);
-    int result = map_type(c, p, type, count);
-    if (result != 0)
-        allocator_undo_locked(&c->allocator, mapping);
+    struct allocator_call call = allocator_begin_call(&c->allocator);
+    void *p = api_calloc(c, count, type->size);
+    if (p && map_type(c, p, type, count) != 0)
+        p = api_give_back(c, p, call);
     lock_release(&c->allocator.lock);
-    if (result == 0)
-        return p;
-    int error = errno;
-    allocator_free(&c->allocator, p);
-    allocator_undo_call(&c->allocator, call);
-    errno = error;
-    return NULL;
+    return p;
 }

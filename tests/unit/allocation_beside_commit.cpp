@@ -2,29 +2,24 @@
 // where another thread commits meanwhile. A line that pm_dirty() marks meanwhile is in the list of marks.
 #include "base/marks.h"
 #include "common/fixture.hpp"
-#include "common/process.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 struct txn;
 struct lock;
-struct allocator;
 
 namespace
 {
 
-std::function<void()> before_allocating, after_announcing; // once
-int announcing_fails;
+std::function<void()> after_announcing; // once
 thread_local bool commits;
 std::atomic<bool> waits, committed;
 
@@ -38,20 +33,9 @@ int __wrap_txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 int __wrap_txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 {
     int error = __real_txn_dirty(t, offset, bytes);
-    if (announcing_fails)
-        return announcing_fails;
     if (auto then = std::exchange(after_announcing, nullptr))
         then();
     return error;
-}
-
-void *__real_allocator_allocate(struct allocator *a, size_t size, size_t alignment);
-void *__wrap_allocator_allocate(struct allocator *a, size_t size, size_t alignment);
-void *__wrap_allocator_allocate(struct allocator *a, size_t size, size_t alignment)
-{
-    if (auto then = std::exchange(before_allocating, nullptr))
-        then();
-    return __real_allocator_allocate(a, size, alignment);
 }
 
 void __wrap_lock_wait(struct lock *lock);
@@ -192,37 +176,4 @@ TEST_CASE("a store is committed that is announced between the steps of another t
     REQUIRE_OK(pm_check(c.get()));
     c.reset();
     REQUIRE(sigaction(SIGSEGV, &before, nullptr) == 0);
-}
-
-// Opens a container, lets a call fail in which others commit, and dies.
-CHILD_PROCESS(fails_beside_commits)
-{
-    constexpr size_t large = 4 << 20;
-    test::Container c = test::open(arguments[0], test::small());
-    before_allocating = [&] { // as another thread may
-        auto *p = static_cast<char *>(pm_malloc(c.get(), large));
-        CHILD_REQUIRE(p);
-        memset(p, 1, large);
-        CHILD_REQUIRE(pm_commit(c.get()) == 0);
-        p[large / 2] = 2; // goes to the log
-        CHILD_REQUIRE(pm_commit(c.get()) == 0);
-        CHILD_REQUIRE(pm_free(p) == 0);
-        CHILD_REQUIRE(pm_commit(c.get()) == 0);
-        announcing_fails = -ENOMEM;
-    };
-    CHILD_REQUIRE(pm_calloc(c.get(), 2, large) == nullptr);
-    CHILD_REQUIRE(errno == ENOMEM);
-    _exit(0);
-}
-
-TEST_CASE("a call that fails beside commits leaves the file as long as their records need it")
-{
-    test::Directory directory;
-    std::string path = directory / "c.pm";
-    container(path, 7).reset();
-    REQUIRE_CLEAN(test::run("fails_beside_commits", {path}));
-    test::Container c = test::open(path, test::small());
-    REQUIRE(test::stats(c.get()).recovered);
-    REQUIRE(are_all(pm_getroot(c.get()), 7));
-    REQUIRE_OK(pm_check(c.get()));
 }
