@@ -111,7 +111,9 @@ enum pm_flags {
     /* If the container opens at other addresses, relocate it: the new addresses become its own, on the
      * medium too. This takes one pass over the memory of its pointers. Afterwards no access has to
      * translate a page, except for pointers into programs and libraries, as above. Crash-safe: if the
-     * pass is interrupted, the next pm_open() completes it. Needs PM_MOVABLE. */
+     * pass is interrupted, the next pm_open() completes it. With the log engine it needs room in the
+     * file for all lines that have pointers. If there is none, pm_open() fails with ENOSPC, and the
+     * container keeps its addresses. Needs PM_MOVABLE. */
     PM_RELOCATE = 1 << 5,
     /* If the container leads to malloc'ed memory of the program, pm_commit() moves the memory into the
      * container: see "Discovery". Implies PM_MOVABLE and PM_TRACKER_STORES. ENOTSUP if no code is

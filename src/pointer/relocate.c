@@ -17,7 +17,8 @@
  *       opening that goes on publishes `target` again, and writes back all mapped words.
  *
  * A log container has no words to change in place. There step 2 is one commit record, which also says what
- * address the pointers mean.
+ * address the pointers mean. If the record cannot be written, for example because the disk is full, `target`
+ * becomes 0 again. So the next opening finds the container at its own addresses, and needs no room.
  *
  * So the next opening goes on where this one was interrupted, however often. By then the new addresses
  * may be taken, too. Then the opening completes this relocation (home can be read from anywhere) and
@@ -168,7 +169,8 @@ static int check_maps(const struct container *c)
     return result;
 }
 
-static int move_words(struct txn *t, uint64_t to)
+/* `*begun`, true before: an opening must go on with it, because words may have been relocated for good. */
+static int move_words(struct txn *t, uint64_t to, bool *begun)
 {
     struct container *c = t->c;
     struct moved moved = {.no_memory = false};
@@ -181,8 +183,10 @@ static int move_words(struct txn *t, uint64_t to)
         visit_maps(c, relocate_few, NULL);
     } else if (c->pointers_base != to) { /* or a process has died after it had done this */
         visit_maps(c, relocate_few, &moved);
-        error = moved.no_memory ? -ENOMEM
-                                : t->engine->rebase(t, moved.runs.items, moved.runs.count, to);
+        *begun = false;
+        error = moved.no_memory
+                    ? -ENOMEM
+                    : t->engine->rebase(t, moved.runs.items, moved.runs.count, to, begun);
     }
     vector_free(&moved.runs);
     return error;
@@ -200,7 +204,10 @@ static int relocate(struct txn *t)
     int error = publish(c, &state->target, to);
     if (error != 0)
         return cannot_relocate(c, error);
-    error = move_words(t, to);
+    bool begun = true;
+    error = move_words(t, to, &begun);
+    if (!begun)
+        (void)publish(c, &state->target, 0); /* if this fails, the next opening tries again */
     if (error == 0)
         error = publish(c, &state->base, to);
     if (error == 0)

@@ -61,8 +61,10 @@ struct engine {
     int (*wait)(struct txn *t, uint64_t epoch);
     int (*rollback)(struct txn *t);
     /* While it is opened: home has changed in these runs of lines (redo_run() values), and all its pointers
-     * mean `base` from now on. Make both durable at once. -errno. NULL: who changes home makes it durable */
-    int (*rebase)(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base);
+     * mean `base` from now on. Make both durable at once. -errno; `*recorded`, false before: a crash may
+     * keep it all the same. NULL: who changes home makes it durable */
+    int (*rebase)(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base,
+                  bool *recorded);
     /* Erase what is left of a record that could not be written, if that did not succeed at once. Until then
      * no commit, rollback or copy may succeed: a crash might bring the failed commit back. -errno. NULL:
      * there is nothing */

@@ -1,8 +1,10 @@
 // A full disk under the log engine, on pmem and on an ordinary file. Commits fail cleanly, lose nothing, and
 // can be rolled back, or tried again when there is space.
+#include "common/format.hpp"
 #include "common/process.hpp"
 #include "system/disk.hpp"
 #include "system/full.hpp"
+#include "unit/linked.hpp"
 
 #include <cerrno>
 #include <filesystem>
@@ -193,4 +195,95 @@ TEST_CASE("a file stays small though nobody waits for its commits", "[disk]")
         REQUIRE(pm_commit_async(c.get()).container);
     }
     CHECK(std::filesystem::file_size(path) < 2 * MiB); // 25 MiB if dead chunks waited for a round
+}
+
+namespace
+{
+
+constexpr uint64_t NODES = 5000;
+
+// A container whose pointers are on nearly all its lines. It is open, and so are its addresses taken.
+struct Movable {
+    test::Disk disk{64 * MiB};
+    const std::string path = disk / "c.pm", copy = disk / "copy.pm";
+    test::Container original;
+
+    static pm_options movable(unsigned flags = 0)
+    {
+        pm_options o = how();
+        o.flags = PM_MOVABLE | flags;
+        return o;
+    }
+
+    Movable()
+    {
+        linked::recorded = test::stores();
+        original = test::open(path, movable(PM_CREATE));
+        linked::build(original.get(), NODES);
+        REQUIRE_OK(pm_commit(original.get()));
+        REQUIRE_OK(pm_copy(original.get(), copy.c_str(), 0, 0));
+    }
+
+    // The copy has no room to be relocated: as often as it is tried.
+    void cannot_relocate()
+    {
+        disk.fill();
+        for (int again = 0; again < 2; again++) {
+            const pm_options o = movable(PM_RELOCATE);
+            REQUIRE(pm_open(copy.c_str(), &o) == nullptr);
+            REQUIRE(failed_with(ENOSPC, {copy.c_str(), "free disk space"}));
+        }
+    }
+
+    void opens(const pm_options &o, bool relocated)
+    {
+        test::Container c = test::open(copy, o);
+        REQUIRE((test::stats(c.get()).pointers_moved > 0) == relocated);
+        linked::require(c.get(), NODES);
+        REQUIRE_OK(pm_check(c.get()));
+    }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(Movable, "a relocation that has no room leaves the container where it was",
+                 "[disk]")
+{
+    cannot_relocate();
+    SECTION("so it opens there on the full disk")
+    {
+        original.reset();
+        opens(movable(), false);
+        opens(movable(PM_READONLY), false);
+    }
+    SECTION("so it opens elsewhere with translation on the full disk")
+    {
+        test::Container c = test::open(copy, movable());
+        linked::require(c.get(), NODES);
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    SECTION("and it can be relocated when there is space")
+    {
+        disk.free_all();
+        opens(movable(PM_RELOCATE), true);
+        opens(movable(PM_RELOCATE), false);
+    }
+}
+
+TEST_CASE_METHOD(Movable, "a relocation that a crash interrupted before its record needs no room",
+                 "[disk]")
+{
+    // The addresses of another container of this size, in the arena and free.
+    const uint64_t place = FORMAT_STATE + offsetof(format_state, base);
+    const uint64_t base = seal_payload(test::read_word(copy, place));
+    const uint64_t slot = UINT64_C(1) << 30,
+                   there = base % (64 * slot) == 0 ? base + slot : base - slot;
+    const uint64_t target = seal(there);
+    test::patch_file(copy, FORMAT_STATE + offsetof(format_state, target), &target, sizeof target);
+    disk.fill();
+    original.reset();
+    const pm_options o = movable();
+    REQUIRE(pm_open(copy.c_str(), &o) == nullptr);
+    REQUIRE(failed_with(ENOSPC, {copy.c_str()}));
+    opens(o, false);
 }

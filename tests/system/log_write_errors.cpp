@@ -2,6 +2,7 @@
 // parts stay behind. They never join the record that follows. A failed fdatasync(2) ends all writing.
 #include "common/file_medium.hpp"
 #include "common/process.hpp"
+#include "unit/linked.hpp"
 
 #include <cerrno>
 
@@ -249,7 +250,8 @@ TEST_CASE_METHOD(Fixture, "what an attempt has left is erased before the next re
         usual = file_medium.syncs;
     }
     store(c.get(), 9);
-    REQUIRE(!commit_failing_at(c.get(), 4, ENOSPC)); // no later write succeeds, so nothing is erased
+    REQUIRE(
+        !commit_failing_at(c.get(), 4, ENOSPC)); // no later write succeeds, so nothing is erased
     store(c.get(), 10);
     file_medium = {};
     REQUIRE_OK(pm_commit(c.get()));
@@ -268,4 +270,46 @@ TEST_CASE_METHOD(Fixture, "attempts that fail take no more of the file each time
             bytes = test::stats(c.get()).file_bytes;
     }
     REQUIRE(test::stats(c.get()).file_bytes == bytes);
+}
+
+TEST_CASE("a relocation whose writes fail can be tried again, and the container opens without it")
+{
+    constexpr uint64_t NODES = 1000;
+    const bool once = GENERATE(true, false);
+    const test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    const pm_options movable = test::small(PM_MOVABLE),
+                     relocate = test::small(PM_MOVABLE | PM_RELOCATE);
+    file_medium = {};
+    linked::recorded = test::stores();
+    test::Container original = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
+    linked::build(original.get(), NODES);
+    REQUIRE_OK(pm_commit(original.get()));
+    REQUIRE_OK(pm_copy(original.get(), copy.c_str(), 0, 0));
+    const std::string closed = test::read_file(copy);
+    uint64_t failed = 0;
+    for (bool opened = false; !opened; failed++) {
+        INFO("write " << failed + 1 << (once ? "" : " and all behind it"));
+        test::write_file(copy, closed);
+        file_medium.writes = 0;
+        file_medium.write_fails = failed + 1;
+        file_medium.write_error = ENOSPC;
+        file_medium.once = once;
+        pm_container *c = pm_open(copy.c_str(), &relocate);
+        opened = c && file_medium.writes < file_medium.write_fails;
+        file_medium = {};
+        pm_close(c);
+        original.reset();
+        for (int again = 0; again < 2;
+             again++) { // at its own addresses, or there where it was to go
+            test::Container left = test::open(copy, movable);
+            REQUIRE(test::stats(left.get()).touches == 0);
+            linked::require(left.get(), NODES);
+            REQUIRE_OK(pm_check(left.get()));
+        }
+        original = test::open(path, movable);
+        test::Container left = test::open(copy, relocate);
+        linked::require(left.get(), NODES);
+    }
+    REQUIRE(failed > 8);
 }

@@ -142,7 +142,7 @@ int log_commit(struct txn *t)
     return 0;
 }
 
-int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base)
+int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base, bool *recorded)
 {
     uint64_t root = redo_run(t->root.offset / PM_LINE, 1); /* a record has at least one line */
     struct record_runs record = {.runs = count > 0 ? runs : &root,
@@ -153,8 +153,10 @@ int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t bas
     int error = log_void_found(t);
     if (error == 0)
         error = log_plan(t, &record);
-    if (error == 0)
+    if (error == 0) {
         error = log_write(t, &record, base);
+        *recorded = error == 0 || log_erase_stale(t) != 0;
+    }
     if (error == 0)
         error = medium_fence(&t->c->medium);
     if (error != 0)

@@ -228,7 +228,7 @@ int log_clean_for_reserve(struct txn *t);
 /* ---- commit.c, recovery.c -------------------------------------------------------------------- */
 
 int log_commit(struct txn *t);
-int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base);
+int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base, bool *recorded);
 
 /* Bring home to the state of the last commit that holds. Then, unless it is read-only, seal the chunks. It
  * sets the epoch to begin with. -1 with a message. */
