@@ -122,7 +122,8 @@ int container_map_rest(struct container *c);
 /* Unmap, unlock, forget. Never fails; the contents are the upper layers' business. */
 void container_close(struct container *c);
 
-/* The same after a failure of pm_open(): if pm_open() created the file, delete it. */
+/* The same after a failure of pm_open(): if pm_open() created the file, delete it. If another file is at its
+ * path by now, both files stay. */
 void container_discard(struct container *c);
 
 int container_delete(const char *path);

@@ -132,6 +132,7 @@ static int open_new(const char *path, mode_t mode, char temporary[PATH_MAX])
 
 int new_file_open(struct new_file *file, const char *path, mode_t mode)
 {
+    file->published = false;
     file->fd = descriptor_of_its_own(open_new(path, mode, file->name));
     return file->fd < 0 ? -1 : 0;
 }
@@ -150,6 +151,7 @@ int new_file_publish(struct new_file *file, const char *path)
         return pm__fail_system(-error, "%s: cannot create", path);
     }
     strcpy(file->name, path);
+    file->published = true;
     return directory_sync(path, directory);
 }
 
@@ -162,7 +164,7 @@ void new_file_close(struct new_file *file)
 void new_file_discard(struct new_file *file)
 {
     int error = errno;
-    if (file->name[0])
+    if (file->name[0] && (!file->published || file_is_at(file->fd, file->name)))
         unlink(file->name);
     new_file_close(file);
     errno = error;

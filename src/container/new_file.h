@@ -10,11 +10,13 @@
 #define PM_CONTAINER_NEW_FILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct new_file {
     int fd;
     char name[PATH_MAX]; /* the current name; "": none */
+    bool published;      /* this is the path, where by now another file may be */
 };
 
 /* -1 with errno, but no message. */

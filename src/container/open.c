@@ -385,9 +385,11 @@ int container_map_rest(struct container *c)
 
 void container_discard(struct container *c)
 {
-    if (c->created)
-        unlink(c->path);
-    else if (c->filled > 0)
+    const char *path = c->name.path ? c->name.path : c->path; /* resolved, unless that failed */
+    bool is_there = file_is_at(c->fd, path); /* or somebody has put another file there */
+    if (c->created && is_there)
+        unlink(path);
+    else if (c->filled > 0) /* no new file has holes */
         file_punch_unwritten(c->fd, c->filled);
     container_close(c);
 }

@@ -15,11 +15,26 @@ namespace fs = std::filesystem;
 
 static uint64_t looks;
 static std::function<void()> before_fstat; // called once
+static std::function<void()> before_failing; // once, and then pm_open() fails
+
+struct container;
 
 extern "C" {
 
 int __real_stat(const char *path, struct stat *st);
 int __real_fstat(int fd, struct stat *st);
+
+int __real_container_map_rest(struct container *c);
+int __wrap_container_map_rest(struct container *c);
+int __wrap_container_map_rest(struct container *c)
+{
+    if (std::function<void()> act = std::exchange(before_failing, nullptr)) {
+        act();
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_container_map_rest(c);
+}
 
 int __wrap_stat(const char *path, struct stat *st)
 {
@@ -291,4 +306,39 @@ TEST_CASE("a commit looks once a second, without which it asks the system nothin
     REQUIRE(pm_close(c.release()) == -1);
     REQUIRE(test::failed_with(ESTALE, {path.c_str()}));
     REQUIRE(test::open(directory / "other.pm", test::options())); // it is closed all the same
+}
+
+// Creates c.pm in directory `here`, does something meanwhile, and fails.
+CHILD_PROCESS(creates_and_fails)
+{
+    const bool goes = arguments[1] == "goes";
+    fs::current_path(arguments[0]);
+    fs::create_directory("here");
+    fs::create_directory("there");
+    test::write_file("there/c.pm", "precious");
+    fs::current_path("here");
+    before_failing = [&] {
+        if (goes)
+            fs::current_path("../there");
+        else
+            fs::rename("../there/c.pm", "c.pm");
+    };
+    const pm_options o = test::small();
+    CHILD_REQUIRE(pm_open("c.pm", &o) == nullptr);
+    CHILD_REQUIRE(!before_failing && errno == ENOMEM);
+    CHILD_REQUIRE(test::read_file("c.pm") == "precious");
+    CHILD_REQUIRE(!goes || !fs::exists("../here/c.pm"));
+}
+
+TEST_CASE("a pm_open() that fails deletes the file that it has created, and no other")
+{
+    test::Directory directory;
+    SECTION("also if the program has changed its directory")
+    {
+        REQUIRE_CLEAN(test::run("creates_and_fails", {directory.path(), "goes"}));
+    }
+    SECTION("also if somebody has replaced the file")
+    {
+        REQUIRE_CLEAN(test::run("creates_and_fails", {directory.path(), "replaces"}));
+    }
 }
