@@ -305,7 +305,8 @@ PM_EXPORT int pm_close(pm_container *c);
 
 /**
  * Free every object and set the root to NULL, as part of the open transaction: pm_commit() makes this
- * durable, pm_rollback() brings everything back. Linear in the number of segments.
+ * durable, pm_rollback() brings everything back. Linear in the number of segments. Even with
+ * `concurrent_stores` no thread may store to an object that is freed.
  */
 PM_EXPORT int pm_clear(pm_container *c);
 
@@ -439,6 +440,10 @@ PM_EXPORT int pm_wait(pm_ticket ticket);
  * Then pm_commit() fails until another call has succeeded. pm_close() forgets the transaction, too.
  * Linear in the pages to which the program stored, and in the segments. The next allocation of a size
  * looks for room anew, past every full slab.
+ *
+ * With `concurrent_stores` other threads may store meanwhile. Such a store is undone, or it waits until the
+ * rollback is over and belongs to the next transaction. Of one thread's stores the earlier ones are undone.
+ * The thread must not store to an object that the rollback takes back.
  */
 PM_EXPORT int pm_rollback(pm_container *c);
 

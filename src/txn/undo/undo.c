@@ -138,10 +138,13 @@ static int undo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uin
 }
 
 /* After a rollback a fresh page holds nothing again, and its segment may go to any owner. So close these
- * pages. Nothing else in a rollback can fail, and closing changes nothing for the transaction. */
-static int close_fresh(struct pages *p)
+ * pages. With concurrent stores close all pages: a store of another thread is then undone, or waits for the
+ * page lock until the rollback is over. Nothing else in a rollback can fail, and closing changes nothing for
+ * the transaction. */
+static int close_before_rollback(struct txn *t)
 {
-    int error = 0;
+    struct pages *p = &t->pages;
+    int error = t->concurrent ? pages_close_listed(p) : 0;
     for (uint32_t i = 0; i < p->count && error == 0; i++)
         if (p->opened[i].slot == SLOT_NONE && p->flags[p->opened[i].page] & PAGE_OPEN)
             error = pages_close(p, p->opened[i].page, 1);
@@ -149,7 +152,7 @@ static int close_fresh(struct pages *p)
 }
 
 /*
- * Copy the images and the journaled words back, and stay in the epoch (U7). The pages stay open and
+ * Copy the images and the journaled words back, and stay in the epoch (U7). The pages stay listed and
  * LOGGED, because their images are still the images of the epoch's start. The restored lines may be in
  * the cache only. The next commit writes these pages back whole, as it does with all opened pages.
  */
@@ -177,7 +180,7 @@ static int undo_rollback(struct txn *t)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    int error = close_fresh(&t->pages);
+    int error = close_before_rollback(t);
     if (error == 0)
         roll_back(t);
     lock_release_masked(&t->lock, &saved);
