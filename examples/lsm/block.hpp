@@ -13,6 +13,9 @@
 namespace lsm
 {
 
+constexpr uint64_t block_max =
+    UINT32_MAX; // bytes of any block, also of an index or a filter: restarts have 32 bits
+
 class BlockBuilder
 {
   public:

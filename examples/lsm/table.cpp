@@ -23,7 +23,7 @@ std::string expanded(std::string_view block, Compression how, const std::string 
         snappy::GetUncompressedLength(block.data(), block.size(), &bytes);
     else if (how == Compression::zstd)
         bytes = ZSTD_getFrameContentSize(block.data(), block.size());
-    if (bytes > value_max + (UINT64_C(1) << 20)) // also the codes for errors
+    if (bytes > block_max) // the codes for errors are larger, too
         damaged(path, offset, "a compressed block has no length");
     std::string contents(bytes, '\0');
     if (is_snappy ? !snappy::RawUncompress(block.data(), block.size(), contents.data())

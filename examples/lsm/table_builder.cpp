@@ -63,6 +63,10 @@ void TableBuilder::end_block()
 
 BlockPlace TableBuilder::write(std::string_view contents)
 {
+    if (contents.size() > block_max)
+        throw Error(EFBIG, file_.path() +
+                               ": a block, the index or the filter of this table would have more "
+                               "than 4 GiB; choose smaller memtable_bytes or persistent_bytes");
     Compression how = options_.compression;
     std::string block = compressed(contents, how);
     if (how == Compression::none || block.size() > contents.size() - contents.size() / 8) {

@@ -500,6 +500,38 @@ TEST_CASE("a damaged block is an error where it is read, and nowhere else")
     REQUIRE_THROWS_AS(store->check(), lsm::Error);
 }
 
+TEST_CASE("a compressed block, and the index of a table, may be as large as the options make them")
+{
+    test::Directory directory;
+    lsm::Options options;
+    options.create = true;
+    options.memtable_bytes = size_t{3} << 30; // one table takes all
+    SECTION("a block with one more value than block_bytes")
+    {
+        options.compression = lsm::Compression::zstd;
+        options.block_bytes = 4 << 20;
+        auto store = lsm::Store::open(directory / "s", options);
+        store->put("a", std::string(3 << 20, 'x'));
+        store->put("b", std::string(lsm::value_max, 'y'));
+        store->compact();
+        REQUIRE(store->get("a")->size() == 3 << 20);
+        REQUIRE(store->get("b")->size() == lsm::value_max);
+    }
+    SECTION("an index, in which each long key stands for a block")
+    {
+        options.compression = lsm::Compression::snappy;
+        auto store = lsm::Store::open(directory / "s", options);
+        constexpr int count = 4200;
+        const auto long_key = [](int i) {
+            return std::to_string(10000 + i) + std::string(lsm::key_max - 5, 'k');
+        };
+        for (int i = 0; i < count; i++)
+            store->put(long_key(i), "v");
+        store->compact();
+        REQUIRE(store->get(long_key(count - 1)) == "v");
+    }
+}
+
 TEST_CASE("on a full disk writes fail, reads go on, and with room again so do writes", "[disk]")
 {
     test::Disk disk(16 << 20);
