@@ -1,5 +1,7 @@
 // What may be dropped, in order of keys and then from new to old:
 //
+//   - the second copy of a version: if a list gets full while a memtable moves to it, the tables of both have
+//     the pairs that had moved
 //   - a version, if a newer one of its key is visible to the oldest snapshot, and so to all
 //   - a deletion, if every snapshot sees it, and no deeper level may have its key
 //
@@ -167,12 +169,15 @@ std::optional<Edit> merge(const Compaction &what, const Version &version, Sequen
     for (from->seek_to_first(); from->valid(); from->next()) {
         if (++count % ask_every == 0 && stop())
             return {};
-        if (is_first || key != user_key(from->key())) {
+        const bool is_new_key = is_first || key != user_key(from->key());
+        const Sequence sequence = sequence_of(from->key());
+        if (!is_new_key && sequence == newer) // the same version again
+            continue;
+        if (is_new_key) {
             key = user_key(from->key());
             newer = sequence_max;
             is_first = false;
         }
-        Sequence sequence = sequence_of(from->key());
         bool hidden = newer <= oldest;
         bool gone = kind_of(from->key()) == Kind::deletion && sequence <= oldest &&
                     !deeper_may_have(version, what.level + 2, key);

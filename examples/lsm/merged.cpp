@@ -1,5 +1,6 @@
-// Keeps every part at its next pair, and shows the least of these. Equal keys do not happen, because each
-// write has a sequence number of its own. But a pair that has just moved from part to part may come twice.
+// Keeps every part at its next pair, and shows the least of these. Each write has a sequence number of its
+// own, so few keys are in two parts. But a pair that has just moved from part to part may come twice. And if
+// a list gets full while a memtable moves to it, both have the pairs that have moved.
 //
 // When pairs have moved, no part need be where it should. So all parts search anew, in their order. A pair
 // that moves meanwhile is found by the earlier part if it has not moved yet, and else by the later one.

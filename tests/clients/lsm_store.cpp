@@ -532,6 +532,28 @@ TEST_CASE("a compressed block, and the index of a table, may be as large as the 
     }
 }
 
+TEST_CASE("a list that took half of a memtable becomes a table, and so does the memtable")
+{
+    test::Directory directory;
+    lsm::Options options = tiny(Memtables::immutable_persistent);
+    options.memtable_bytes = 512 << 10;
+    options.table_bytes = 8 << 20;
+    options.persistent_bytes = 64 << 20;
+    options.container_bytes = 4 << 20; // gets full during a move
+    auto store = lsm::Store::open(directory / "s", options);
+    store->put("first", "f");
+    const auto snapshot = store->snapshot(); // so that merges keep all versions
+    Model model;
+    model["first"] = "f";
+    for (int i = 0; i < 20000; i++) {
+        const std::string key = key_of(static_cast<uint64_t>(i) * 7919 % 20011);
+        store->put(key, model[key] = std::string(150, static_cast<char>('a' + i % 26)));
+    }
+    store->compact();
+    compare(*store, model);
+    store->check();
+}
+
 TEST_CASE("on a full disk writes fail, reads go on, and with room again so do writes", "[disk]")
 {
     test::Disk disk(16 << 20);
