@@ -23,7 +23,7 @@
  * (PM_TRACKER_STORES). Any compiler will do, no store is a page fault, and a commit costs as much as its
  * cache lines. Each function first does everything that can fail, announcing included. Then it stores.
  */
-#define _POSIX_C_SOURCE 200809L /* strdup */
+#define _XOPEN_SOURCE 700 /* strdup, realpath */
 #include "metradb.h"
 
 #include <errno.h>
@@ -33,6 +33,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -401,6 +402,25 @@ static void release(metradb *db)
     free(db);
 }
 
+/* Delete the file of a creation that failed. It would force its max_size on the next creation. But since
+ * the file was closed, another process may have completed it. So delete the file while it is open here, and
+ * only if it is still empty. Nobody else can open it meanwhile. PM_PATH_ERROR keeps pm_close() from printing
+ * a warning that the file is gone. */
+static void remove_unfinished(const char *path)
+{
+    pm_container *c = pm_open(path, &(struct pm_options){
+                                        .size = sizeof(struct pm_options),
+                                        .flags = PM_MOVABLE | PM_ANNOUNCED | PM_PATH_ERROR,
+                                        .tracker = PM_TRACKER_STORES,
+                                        .layout = layout,
+                                    });
+    char *file = c && !pm_getroot(c) ? realpath(path, NULL) : NULL;
+    if (file)
+        unlink(file);
+    free(file);
+    pm_close(c);
+}
+
 metradb *metradb_open(const char *path, const struct metradb_options *options)
 {
     static const struct metradb_options defaults;
@@ -427,7 +447,7 @@ metradb *metradb_open(const char *path, const struct metradb_options *options)
     bool empty = !pm_getroot(db->container);
     pm_close(db->container);
     if (empty && o->flags & METRADB_CREATE)
-        pm_delete(path); /* or the unfinished file would be in the way of the next creation */
+        remove_unfinished(path);
     release(db);
     errno = error;
     return NULL;

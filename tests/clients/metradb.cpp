@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace
@@ -101,7 +103,18 @@ struct Fixture {
     }
 };
 
+std::function<void()> after_close; // called once, when a container has just been closed
+
 } // namespace
+
+extern "C" int __real_pm_close(pm_container *c);
+extern "C" int __wrap_pm_close(pm_container *c)
+{
+    const int result = __real_pm_close(c);
+    if (after_close)
+        std::exchange(after_close, nullptr)();
+    return result;
+}
 
 TEST_CASE_METHOD(Fixture, "does what a map does, with commits, aborts and reopenings")
 {
@@ -425,6 +438,28 @@ TEST_CASE_METHOD(Fixture, "opens what it has created, and nothing else")
     test::open(path, foreign).reset();
     refuses(ENODATA, "create it once more");
     REQUIRE(contents(create()).empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a creation that fails does not delete what another creation has made meanwhile")
+{
+    metradb_options too_many{};
+    too_many.flags = METRADB_CREATE;
+    too_many.key_size = 8;
+    too_many.buckets = UINT64_MAX / 8;
+    too_many.engine = test::engine_option();
+    const bool stays_open = GENERATE(false, true);
+    Database other;
+    after_close = [&] {
+        other = create();
+        REQUIRE_DB(metradb_put(other.get(), bytes(key_of(1)), bytes("one")), 1);
+        REQUIRE_DB(metradb_commit(other.get()), 0);
+        if (!stays_open)
+            other.reset();
+    };
+    refuses(ENOSPC, "", too_many);
+    other.reset();
+    REQUIRE(contents(open()) == Model{{key_of(1), "one"}});
 }
 
 TEST_CASE_METHOD(Fixture, "a copy opens beside its original")
