@@ -90,6 +90,11 @@ bool LsmStore::keep_ready_step()
 
 bool LsmStore::free_step()
 {
+    {
+        std::lock_guard guard(lock_);
+        if (broken_) // perhaps by a commit that failed
+            return false;
+    }
     if (!container_ || !container_->free_some())
         return false;
     std::lock_guard guard(lock_);

@@ -137,6 +137,20 @@ void Container::claim()
 void Container::commit()
 {
     demand(pm_commit(container_.get()));
+    has_links_ = false;
+}
+
+// If a commit has failed, the transaction is still open. A rollback would take nodes from under readers.
+void Container::commit_links()
+{
+    if (has_links_)
+        commit();
+}
+
+void Container::roll_back()
+{
+    pm_rollback(container_.get());
+    has_links_ = false;
 }
 
 std::vector<std::shared_ptr<PersistentMemtable>> Container::memtables()
@@ -150,6 +164,7 @@ std::vector<std::shared_ptr<PersistentMemtable>> Container::memtables()
 std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filter_bytes)
 {
     Hold hold(*this);
+    commit_links();
     try {
         Nodes memory(container_.get(), 0);
         auto *list = static_cast<List *>(allocate_in(container_.get(), sizeof(List)));
@@ -160,7 +175,7 @@ std::shared_ptr<PersistentMemtable> Container::begin(Sequence first, size_t filt
         commit();
         return std::make_shared<PersistentMemtable>(*this, list, filter_bytes);
     } catch (...) {
-        pm_rollback(container_.get()); // no reader has seen anything of it
+        roll_back(); // no reader has seen anything of it
         throw;
     }
 }
@@ -189,6 +204,7 @@ bool Container::free_some()
             return false;
         list = unneeded_.back();
     }
+    commit_links();
     try {
         const bool gone = free_nodes(list);
         commit();
@@ -196,7 +212,7 @@ bool Container::free_some()
         if (gone)
             std::erase(unneeded_, list);
     } catch (...) {
-        pm_rollback(container_.get()); // nobody reads them
+        roll_back(); // nobody reads them
         throw;
     }
     return true;
@@ -269,6 +285,7 @@ void PersistentMemtable::drop()
 void PersistentMemtable::reserve(size_t links)
 {
     demand(pm_reserve(container_.container_.get(), (links + 1) * size_t{64} + sizeof *list_));
+    container_.has_links_ = true;
 }
 
 void PersistentMemtable::note()
@@ -282,6 +299,7 @@ bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable
                                    Sequence oldest)
 {
     Container::Hold hold(container_);
+    container_.commit_links();
     reserve(2 * move_at_once * (2 * height_max + 2));
     try {
         move_nodes(newer, *this, grave, oldest, move_at_once, container_.moves_);
@@ -296,7 +314,7 @@ bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable
         container_.commit();
         return is_last;
     } catch (...) {
-        pm_rollback(container_.container_.get()); // no node may be in neither list
+        container_.roll_back(); // no node may be in neither list
         throw;
     }
 }

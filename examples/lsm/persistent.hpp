@@ -74,11 +74,14 @@ class Container
     class Nodes;
 
     void commit();
+    void commit_links(); // before changes that a failure rolls back
+    void roll_back();
     bool free_nodes(List *list);
 
     std::mutex lock_, turn_; // who is to have lock_ next has turn_
     pm::container container_;
     Root *root_;
+    bool has_links_ = false; // the open transaction may have linked nodes, on which readers stand
     std::atomic<uint64_t> moves_{0};
     std::mutex unneeded_lock_;
     std::vector<List *> unneeded_; // and nobody reads them

@@ -3,6 +3,7 @@
 #include "common/fixture.hpp"
 
 #include "clients/lsm_tiny.hpp"
+#include "lsm/persistent.hpp"
 #include "system/disk.hpp"
 
 #include <filesystem>
@@ -19,6 +20,8 @@ namespace
 std::mutex syncs_lock;
 std::vector<std::string> synced;
 std::atomic<bool> tables_wait{false};
+std::atomic<bool> commits_fail{false}; // of containers; pm_commit() then does nothing
+std::atomic<unsigned> commits{0}, rollbacks{0};
 
 } // namespace
 
@@ -33,8 +36,35 @@ extern "C" int __wrap_fdatasync(int fd)
     return __real_fdatasync(fd);
 }
 
+extern "C" int __real_pm_commit(pm_container *c);
+extern "C" int __wrap_pm_commit(pm_container *c)
+{
+    commits++;
+    if (!commits_fail)
+        return __real_pm_commit(c);
+    errno = ENOSPC;
+    return -1;
+}
+
+extern "C" int __real_pm_rollback(pm_container *c);
+extern "C" int __wrap_pm_rollback(pm_container *c)
+{
+    rollbacks++;
+    return __real_pm_rollback(c);
+}
+
 namespace
 {
+
+void put(lsm::PersistentMemtable &memtable, const std::string &key, lsm::Sequence sequence)
+{
+    lsm::Container::Hold hold(memtable.container());
+    lsm::Memtable::Node *node =
+        memtable.make(lsm::tagged(key, sequence, lsm::Kind::value), std::string(100, 'v'));
+    memtable.reserve(lsm::Memtable::height(node));
+    memtable.link(node);
+    memtable.commit(sequence, false);
+}
 
 std::string only_file(const std::string &directory, const std::string &ending)
 {
@@ -451,6 +481,64 @@ TEST_CASE("a full container refuses writes, and as tables take them it has room 
     compare(*store, model);
     churn(*store, model, 1, 20000);
     compare(*store, model);
+}
+
+TEST_CASE("if a commit fails, no rollback takes what readers may stand on")
+{
+    test::Directory directory;
+    const lsm::Options options = tiny(Memtables::persistent_only);
+    {
+        lsm::Container container(directory / "c", &options);
+        const auto list = container.begin(1, 0);
+        {
+            const auto old = container.begin(2, 0);
+            put(*old, "old", 2);
+            old->drop();
+        }
+        rollbacks = 0;
+        commits_fail = true;
+        CHECK_THROWS_AS(put(*list, "new", 1), lsm::Error);
+        CHECK_THROWS_AS(container.free_some(), lsm::Error);
+        CHECK_THROWS_AS(container.begin(3, 0), lsm::Error);
+        commits_fail = false;
+        CHECK(rollbacks == 0);
+        CHECK(list->get("new", 1));
+        while (container.free_some())
+            ;
+    }
+    lsm::Container container(directory / "c", nullptr);
+    const auto lists = container.memtables();
+    REQUIRE(lists.size() == 1);
+    CHECK(lists[0]->last() == 1);
+    CHECK(lists[0]->get("new", 1));
+}
+
+TEST_CASE("a store that is broken frees nothing")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory / "s", tiny(Memtables::mutable_persistent));
+    const auto memtables = [&] { return *store->property("memtables"); };
+    const auto fill_until = [&](auto holds) {
+        for (uint64_t i = 0; !holds(); i++)
+            store->put(key_of(i), std::string(1000, 'v'));
+    };
+    const auto is_first = [&] { return memtables().find("container") == 0; };
+    tables_wait = true; // so that memtables in the container are used
+    fill_until(is_first);
+    auto reader = store->iterator(); // keeps the memtables that there are
+    tables_wait = false;
+    fill_until([&] { return !is_first(); });
+    tables_wait = true;
+    fill_until(is_first);
+    commits_fail = true;
+    CHECK_THROWS_AS(store->put("k", "v"), lsm::Error);
+    tables_wait = false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100)); // for steps that had begun
+    const unsigned before = commits;
+    reader.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500)); // the keeper looks once a second
+    CHECK(commits == before);
+    commits_fail = false;
 }
 
 TEST_CASE("a torn tail of the log is cut off, and damage before it is an error")
