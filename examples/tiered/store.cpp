@@ -18,6 +18,10 @@ namespace fs = std::filesystem;
 
 constexpr const char *layout = "tiered/3 libstdc++";
 
+// The tracker is always PM_TRACKER_FAULTS. The other needs a mark for each store, and libtiered is compiled
+// without marks. It cannot announce its stores either: it keeps names and extents in a std::map, and only
+// the map knows the nodes to which the map stores. And in a program that is not compiled by pmcc, collections
+// have no marks at all.
 pm::container opened(const fs::path &directory, const options &options)
 {
     std::error_code code;
@@ -29,7 +33,6 @@ pm::container opened(const fs::path &directory, const options &options)
     pm::options how;
     how.flags = options.create ? PM_CREATE : 0;
     how.engine = options.engine;
-    how.tracker = options.tracker;
     how.layout = layout;
     how.max_size = options.max_size;
     how.segment_size = block_bytes;

@@ -40,7 +40,6 @@ struct options {
     /// The container's path, for instance on a file system of persistent memory. Default: container.pm in
     /// the store's directory. The path must be the same at every opening.
     std::filesystem::path container{};
-    pm_tracker tracker = PM_TRACKER_FAULTS; // PM_TRACKER_STORES: the program is compiled by pmcc
     uint64_t max_size = UINT64_C(16) << 30; // of the container
     pm_engine engine = PM_ENGINE_AUTO;      // the log engine, too, but only if the store is new
     /// Bytes of values for tiers by name. Other tiers have no limit but their own.
