@@ -18,10 +18,13 @@ namespace fs = std::filesystem;
 
 constexpr const char *layout = "tiered/3 libstdc++";
 
-// The tracker is always PM_TRACKER_FAULTS. The other needs a mark for each store, and libtiered is compiled
-// without marks. It cannot announce its stores either: it keeps names and extents in a std::map, and only
-// the map knows the nodes to which the map stores. And in a program that is not compiled by pmcc, collections
-// have no marks at all.
+// The tracker is always PM_TRACKER_FAULTS. The other one needs a mark for each store, and libtiered is
+// compiled without marks. libtiered cannot announce its stores either. Names and extents are in a
+// std::map, and only the map knows the nodes to which the map stores. And if a program is not compiled by
+// pmcc, its collections have no marks at all.
+//
+// The engine is undo only if the program asks for it. Undo must log a page before a store to the page, and
+// on a full disk the process ends there. Redo logs in commit(), which throws.
 pm::container opened(const fs::path &directory, const options &options)
 {
     std::error_code code;
@@ -32,14 +35,24 @@ pm::container opened(const fs::path &directory, const options &options)
                     directory.string() + ": cannot make the store: " + code.message());
     pm::options how;
     how.flags = options.create ? PM_CREATE : 0;
-    how.engine = options.engine;
     how.layout = layout;
     how.max_size = options.max_size;
     how.segment_size = block_bytes;
-    return as_error([&] {
-        return pm::container(
-            options.container.empty() ? directory / container_name : options.container, how);
-    });
+    const fs::path path =
+        options.container.empty() ? directory / container_name : options.container;
+    const auto open = [&](pm_engine engine) {
+        how.engine = engine;
+        return as_error([&] { return pm::container(path, how); });
+    };
+    if (options.engine != PM_ENGINE_AUTO)
+        return open(options.engine);
+    try {
+        return open(PM_ENGINE_REDO);
+    } catch (const error &failure) {
+        if (failure.code().value() != ENOTSUP)
+            throw;
+    }
+    return open(PM_ENGINE_AUTO); // a container of the log engine
 }
 
 void demand_name(const std::string &name)

@@ -41,7 +41,9 @@ struct options {
     /// the store's directory. The path must be the same at every opening.
     std::filesystem::path container{};
     uint64_t max_size = UINT64_C(16) << 30; // of the container
-    pm_engine engine = PM_ENGINE_AUTO;      // the log engine, too, but only if the store is new
+    /// PM_ENGINE_AUTO: redo, or log if the store was made so. PM_ENGINE_LOG: only if the store is new.
+    /// PM_ENGINE_UNDO: if the disk is full, a store to an object may end the process.
+    pm_engine engine = PM_ENGINE_AUTO;
     /// Bytes of values for tiers by name. Other tiers have no limit but their own.
     std::map<std::string, uint64_t> budgets{};
     /// The user's own tiers by name. A store that has values in one needs it at every opening.
@@ -97,7 +99,8 @@ class store
     }
 
     /// Make everything since the last commit durable. After a failure the transaction is as it was: commit
-    /// again, or roll back. EIO: a value cannot be written. ENOSPC: the container's log has no room.
+    /// again, or roll back. EIO: a value cannot be written. ENOSPC: the container's log has no room, as the
+    /// disk is full.
     void commit();
     /// Undo everything since the last commit. References to what was made since are invalid.
     void rollback();

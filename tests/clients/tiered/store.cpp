@@ -3,6 +3,7 @@
 #include "common/fixture.hpp"
 #include "common/process.hpp"
 #include "crash/spawn.hpp"
+#include "system/disk.hpp"
 
 #include "remote.hpp"
 #include "types.durable.hpp"
@@ -974,6 +975,54 @@ TEST_CASE("what a rollback leaves in a file of values does not stay for ever")
     store.settle();
     REQUIRE(fs::file_size(one_file(directory / "s")) == 10000);
     REQUIRE(std::ranges::equal((*store.all<person>().begin()).image(), image_of(1)));
+}
+
+TEST_CASE("on a full disk a setter or a commit throws, and the last commit is whole", "[disk]")
+{
+    test::Disk disk(40 << 20);
+    tiered::options options = with(std::make_shared<Remote>());
+    if (test::engine() != "log")
+        options.engine = PM_ENGINE_AUTO;
+    auto store = std::make_unique<tiered::store>(disk / "s", options);
+    const auto all = [&]() -> auto & {
+        return store->root<tiered::vector<durable::account>>("all");
+    };
+    const auto owner = [](size_t i) { return std::to_string(i) + std::string(400, 'o'); };
+    for (size_t i = 0; i < 20000; i++) {
+        all().push_back(store->make<durable::account>());
+        all().back().set_owner(owner(i));
+    }
+    store->commit();
+    disk.fill();
+    unsigned refused = 0;
+    const auto may_refuse = [&](auto call) {
+        try {
+            call();
+        } catch (const tiered::error &error) {
+            REQUIRE(error.code().value() == ENOSPC);
+            refused++;
+        }
+    };
+    for (size_t i = 0; i < all().size(); i++)
+        may_refuse([&] {
+            all()[i].set_balance(i + 1);
+            all()[i].set_owner(owner(i + 1));
+        });
+    may_refuse([&] { store->commit(); });
+    REQUIRE(refused > 0);
+    store->rollback();
+    for (size_t i = 0; i < all().size(); i++) {
+        REQUIRE(all()[i].balance() == 0);
+        REQUIRE(all()[i].owner() == owner(i));
+    }
+    disk.free_all();
+    for (size_t i = 0; i < all().size(); i++)
+        all()[i].set_owner(owner(i + 1));
+    store->commit();
+    store.reset();
+    options.engine = PM_ENGINE_AUTO; // opens a store of each engine
+    store = std::make_unique<tiered::store>(disk / "s", options);
+    REQUIRE(all().back().owner() == owner(all().size()));
 }
 
 TEST_CASE("settle() ends if the container has no room for what should move up")
