@@ -198,6 +198,31 @@ TEST_CASE("a reservation takes chunks that are dead before the file grows")
     subject.holds_in(subject.c.get());
 }
 
+TEST_CASE("a reservation that counts cache lines has room for as many runs")
+{
+    const uint64_t bytes = 8 * MiB, lines = bytes / LINE;
+    test::Directory directory;
+    pm_options how = test::small(PM_CREATE | PM_ANNOUNCED);
+    how.tracker = PM_TRACKER_STORES;
+    test::Container c = test::open(directory / "c.pm", how);
+    auto *words = static_cast<volatile uint64_t *>(pm_malloc(c.get(), bytes));
+    REQUIRE(words);
+    auto store = [&](uint64_t line, uint64_t value) {
+        REQUIRE_OK(pm_dirty(const_cast<uint64_t *>(&words[line * 8]), LINE));
+        words[line * 8] = value;
+    };
+    for (uint64_t line = 0; line < lines; line++) // so that no chunk is dead
+        store(line, 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_reserve(c.get(), lines / 2 * LINE));
+    for (uint64_t line = 0; line < lines; line += 2)
+        store(line, 2);
+    disk_is_full = true;
+    const int result = pm_commit(c.get());
+    disk_is_full = false;
+    REQUIRE_OK(result);
+}
+
 TEST_CASE("a file that is relocated again and again stays small")
 {
     constexpr uint64_t WORDS = 20'000;
