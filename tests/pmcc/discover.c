@@ -348,13 +348,30 @@ static long add_from_before(pm_container *c, long *a)
         sum += from_before(c, a, k, k + i);
     return sum;
 }
+/* Both calls of at() are in one block, and a commit between them may move the array. */
+__attribute__((noinline)) static long from_between(pm_container *c, long *a, long k, long i)
+{
+    const long *before = a - k;
+    perhaps(c, a);
+    long first = at(before, i);
+    perhaps(c, a);
+    return first + at(before, i + 1);
+}
+static long add_from_between(pm_container *c, long *a)
+{
+    long sum = 0, k = number(100000);
+    for (long i = 0; i < LONGS; i += 2)
+        sum += from_between(c, a, k, k + i);
+    return sum;
+}
 #else
 #define add_from_before add_from_far
+#define add_from_between add_from_far
 #endif
 CASE(finds_pointers_that_the_optimiser_has_moved_outside)
 {
-    add_up *const ways[] = {add_from_one, add_from_far, add_from_farther, add_backwards,
-                            add_either, add_from_before};
+    add_up *const ways[] = {add_from_one, add_from_far,    add_from_farther, add_backwards,
+                            add_either,   add_from_before, add_from_between};
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
         for (long before = 1; before < LONGS; before += 5) { /* so many are read before */
             pm_container *c = fresh(0);
