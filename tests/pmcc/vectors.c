@@ -45,5 +45,7 @@ SUBJECT(scatters_avx512)
                               _mm512_set1_pd((double)n), 8);
     commit();
     _mm_mask_i32scatter_epi64(m, (__mmask8)n, _mm_set_epi32(3, 40, 5, 60), _mm_set1_epi64x(n), 8);
+    commit();
+    _mm_i32scatter_epi64(m + 512, _mm_set_epi32(-3, -40, 5, -60), _mm_set1_epi64x(n), 8);
 }
 #endif
