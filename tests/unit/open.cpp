@@ -367,6 +367,21 @@ TEST_CASE("what lies behind max_size makes up for no hole")
     REQUIRE(st.st_blocks * 512 >= (8 << 20)); // all are filled
 }
 
+TEST_CASE("the holes of a log are filled behind max_size too", "[log]")
+{
+    test::Directory directory;
+    std::string path = directory / "c.pm";
+    pm_options options = test::small();
+    options.max_size = 4 << 20;
+    create(path, options);
+    REQUIRE(truncate(path.c_str(), 8 << 20) == 0); // chunks that are void
+    test::Container c = test::open(path, test::options());
+    REQUIRE_OK(pm_check(c.get()));
+    struct stat st;
+    REQUIRE(stat(path.c_str(), &st) == 0);
+    REQUIRE(st.st_blocks * 512 >= (8 << 20));
+}
+
 TEST_CASE("a file that cannot be opened keeps its holes")
 {
     test::Directory directory;
