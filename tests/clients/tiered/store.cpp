@@ -1080,6 +1080,29 @@ TEST_CASE("a field without a choice gets the room of those that have one, at onc
     REQUIRE(store.usage_of("pm").bytes <= 100'000);
 }
 
+TEST_CASE("a value that has made room stays, if the transaction is rolled back")
+{
+    test::Directory directory;
+    auto options = with(std::make_shared<Remote>());
+    options.budgets["pm"] = 100'000;
+    tiered::store store(directory / "s", options);
+    std::vector<person> all;
+    for (int i = 0; i < 100; i++) {
+        all.push_back(store.make<person>());
+        all.back().set_place(std::string(875, char('a' + i % 26)));
+    }
+    store.commit();
+    for (const person one : all)
+        one.set_motto(std::string(900, 'm'));
+    store.rollback();
+    store.commit();
+    store.set_budget("pm", UINT64_MAX);
+    for (const person one : all) // would take the memory of a value that has left
+        one.set_motto(std::string(875, 'm'));
+    for (int i = 0; i < 100; i++)
+        REQUIRE(all[size_t(i)].place() == std::string(875, char('a' + i % 26)));
+}
+
 TEST_CASE("a short value stays in its slot, whatever room is needed")
 {
     test::Directory directory;
