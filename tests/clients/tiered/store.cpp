@@ -940,6 +940,37 @@ TEST_CASE("nothing is freed while a backup copies it")
     REQUIRE(one.other() == "new");
 }
 
+TEST_CASE("a backup that ends discards no extent with a copy that the next commit needs")
+{
+    using people::durable::note;
+    class Copied : public OneExtent
+    {
+      public:
+        void copy(const fs::path &) override { during(); }
+        std::function<void()> during;
+    };
+    test::Directory directory;
+    const auto one = std::make_shared<Copied>();
+    tiered::store store(directory / "s", with(one));
+    const note moves = store.make<note>(), leaves = store.make<note>();
+    moves.set_text(std::string(5000, 't'));
+    leaves.set_other("other");
+    store.commit();
+    one->waits = false;
+    one->during = [&] {
+        leaves.set_other(""); // no slot leads to the extent any more
+        store.commit();
+        store.set_budget("pm", 1000);
+        while (!one->has_copied)
+            usleep(100);
+        usleep(50'000); // until the store knows of the copy
+    };
+    store.backup(directory / "b");
+    store.settle();
+    REQUIRE(store.usage_of("pm").bytes == 0);
+    REQUIRE(moves.text() == std::string(5000, 't'));
+}
+
 TEST_CASE("a backup that ends in a transaction deletes nothing that a rollback wants")
 {
     test::Directory directory;
