@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <sys/mman.h>
 
 using test::base_of;
 using test::mapped;
@@ -587,6 +588,24 @@ TEST_CASE("sorting carries pointers along", "[stores]")
             REQUIRE(words.count(offset_of(c.get(), &items[i])) ==
                     (pm_contains(c.get(), items[i].pointer) ? 1 : 0));
     }
+}
+
+TEST_CASE("a declared pointer to memory that is unmapped fails a commit", "[faults]")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto **root = static_cast<void **>(pm_calloc(c.get(), 1, sizeof(void *)));
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    REQUIRE_OK(pm_mark_pointer(root));
+    REQUIRE_OK(pm_commit(c.get()));
+    void *gone = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(gone != MAP_FAILED);
+    REQUIRE(munmap(gone, 4096) == 0);
+    *root = gone;
+    REQUIRE(pm_commit(c.get()) == -1);
+    require_failure(EINVAL, "leads out");
+    *root = MAP_FAILED; // no address
+    REQUIRE_OK(pm_commit(c.get()));
 }
 
 // Notes of pages that live or die are for one commit, also if it fails before the engine begins.
