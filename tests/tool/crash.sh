@@ -176,6 +176,11 @@ left_running) # by the program: it dies when the program has ended
     wait $! || fail "the run failed"
     timeout 10 cat <&3 || fail "a process that the program has left outlives pm crash"
     ;;
+removed) # by the program, without pm_delete(): at its end there is no container to check
+    expect 0 crash --events 20 --seeds 1 --check "! grep -q removed \$LIBPM_CRASH_OUTPUT || [ ! -e '$book' ]" -- \
+        sh -c "'$examples/ledger' '$book' 1; rm '$book'; echo removed"
+    says "all are as they should be"
+    ;;
 put_back)
     good ledger undo
     [ ! -e "$book.pm-crash-aside" ] || fail "what was set aside still is"
