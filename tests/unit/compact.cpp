@@ -228,6 +228,25 @@ TEST_CASE("what was not committed is, before anything moves")
     REQUIRE(web::root(c.get())->cells == cells);
 }
 
+TEST_CASE("a map just behind where all would fit moves too", "[home]")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how());
+    auto *pointer = static_cast<void **>(pm_calloc(c.get(), 1, sizeof(void *)));
+    void *large = pm_malloc(c.get(), how().segment_size);
+    REQUIRE(pointer);
+    REQUIRE(large);
+    REQUIRE_OK(pm_setroot(c.get(), pointer, 0));
+    REQUIRE_OK(pm_mark_pointer(pointer)); // its map comes behind the large object
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(large));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).segments_free > 0);
+    compact(c.get());
+    REQUIRE(test::stats(c.get()).segments_free == 0);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("nothing to move", "[home]")
 {
     test::Directory directory;
