@@ -34,6 +34,9 @@ SUBJECT(uses_scanf)
     snprintf(line, sizeof line, "%s", text_of(n + 1));
     sscanf(line, "%[x]", m + 1024);
     sscanf("5 6", "%2$d %1$d", (int *)(m + 2048), (int *)(m + 2200));
+    memset(line, 'c', 150);
+    line[150] = '\0';
+    sscanf(line, "%150c", m + 2400);                /* more than a line */
     sscanf("abc", "%3c%d", m + 3000, (int *)(m + 3100));
     sscanf("", "%d", (int *)(m + 3200));
     sscanf("7 8", "%n%d %d", (int *)(m + 3300), (int *)(m + 3400), (int *)(m + 3500));
