@@ -37,6 +37,7 @@ SUBJECT(uses_scanf)
     memset(line, 'c', 150);
     line[150] = '\0';
     sscanf(line, "%150c", m + 2400);                /* more than a line */
+    sscanf("a\xff", "%2lc", (wchar_t *)(m + 2688)); /* stores one, and counts none */
     sscanf("abc", "%3c%d", m + 3000, (int *)(m + 3100));
     sscanf("", "%d", (int *)(m + 3200));
     sscanf("7 8", "%n%d %d", (int *)(m + 3300), (int *)(m + 3400), (int *)(m + 3500));
