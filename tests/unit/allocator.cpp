@@ -297,6 +297,19 @@ TEST_CASE_METHOD(Fixture, "the root stays the root when realloc moves it")
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE_METHOD(Fixture, "a root that realloc makes smaller has the new size")
+{
+    void *p = pm_malloc(c.get(), 5000);
+    REQUIRE(p);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    void *moved = pm_realloc(p, 100);
+    REQUIRE((moved && moved != p));
+    REQUIRE(pm_getroot(c.get()) == moved);
+    REQUIRE_OK(pm_check(c.get())); // the root is not larger than its object
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE_METHOD(Fixture, "realloc to nothing keeps one byte")
 {
     auto *p = static_cast<char *>(pm_malloc(c.get(), 64));
