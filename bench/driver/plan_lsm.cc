@@ -22,7 +22,8 @@ struct Contender {
 constexpr Contender contenders[] = {
     {"LevelDB", "lsm_bench_leveldb", ""}, {"RocksDB", "lsm_bench_rocksdb", ""},
     {"plain", "lsm_bench", "dram"},       {"immutable", "lsm_bench", "immutable"},
-    {"mutable", "lsm_bench", "mutable"},  {"NoSST", "lsm_bench", "nosst"}};
+    {"mutable", "lsm_bench", "mutable"},  {"NoSST", "lsm_bench", "nosst"},
+    {"merging", "lsm_bench", "merging"}};
 
 constexpr uint64_t all_bytes = UINT64_C(1) << 30; /* of the values of a case */
 constexpr const char *one_gib = "1073741824";
@@ -56,7 +57,8 @@ class LsmPlan
             add(words, {"--samples", label});
         if (is_ours)
             add(words, {"--memtables", who.memtables, "--container", directories_.memory + "/pm"});
-        if (who.memtables == std::string("nosst")) /* room for all, with what goes with a value */
+        if (who.memtables == std::string("nosst") || who.memtables == std::string("merging"))
+            /* room for all, with what goes with a value */
             add(words, {"--persistent_bytes", std::to_string(count * (c.value * 5 / 4 + 150))});
         return words;
     }

@@ -23,10 +23,11 @@ std::vector<Table> lsm_tables()
 {
     const std::vector<std::string> labels = {"durability", "tables on", "cores",
                                              "value",      "workload",  "figure"};
-    const std::vector<std::string> all = {leveldb,     rocksdb,   "plain",
-                                          "immutable", "mutable", "NoSST"};
-    const std::vector<Quantity> ratios = {
-        {leveldb, "immutable"}, {leveldb, "mutable"}, {leveldb, "NoSST"}, {rocksdb, "NoSST"}};
+    const std::vector<std::string> all = {leveldb,   rocksdb, "plain",  "immutable",
+                                          "mutable", "NoSST", "merging"};
+    const std::vector<Quantity> ratios = {{leveldb, "immutable"}, {leveldb, "mutable"},
+                                          {leveldb, "NoSST"},     {rocksdb, "NoSST"},
+                                          {"mutable", "merging"}, {"NoSST", "merging"}};
     const auto row = [](const char *durability, const char *tables, const char *cores,
                         const char *value, const char *workload, const char *figure) {
         return std::vector<std::string>{durability, tables, cores, value, workload, figure};
@@ -50,6 +51,12 @@ std::vector<Table> lsm_tables()
               {{leveldb, "NoSST"}, 2, true, row(shipped, "ext4", "both", "4 KB", fill, mean)},
               {{rocksdb, "NoSST"}, 1.9, true, row(shipped, "ext4", "both", "4 KB", fill, mean)},
               {{leveldb, "NoSST"}, 1.2, true, row(shipped, "ext4", "both", "1 KB", fill, mean)},
+              {{"mutable", "merging"}, 1, true, row(shipped, "ext4", "both", "4 KB", fill, mean)},
+              {{"mutable", "merging"}, 1, true, row(shipped, "ext4", "both", "1 KB", fill, mean)},
+              {{"mutable", "merging"},
+               1,
+               true,
+               row(shipped, "ext4", "both", "4 KB", fill, "p99.9")},
               {{leveldb, "mutable"},
                5,
                true,

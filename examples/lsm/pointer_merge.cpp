@@ -1,5 +1,5 @@
 // Merging by pointer: two lists in persistent memory become one, and no pair is copied. Only the pointers in
-// the towers change. (MioDB: Duan, Yao, Xu and others, ASPLOS 2023, "zero-copy compaction". Also ListDB, Kim
+// the towers change. (MioDB: Duan, Yao, Liu and others, ASPLOS 2023, "zero-copy compaction". Also ListDB, Kim
 // and others, OSDI 2022.)
 //
 // The nodes of the newer list move to the older one, in the order of their keys. Readers search the newer
