@@ -52,8 +52,13 @@ ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
 char *__realpath_chk(const char *, char *, size_t);
 size_t __mbstowcs_chk(wchar_t *, const char *, size_t, size_t);
 size_t __wcstombs_chk(char *, const wchar_t *, size_t, size_t);
+size_t __mbsrtowcs_chk(wchar_t *, const char **, size_t, mbstate_t *, size_t);
+size_t __wcsrtombs_chk(char *, const wchar_t **, size_t, mbstate_t *, size_t);
+size_t __mbsnrtowcs_chk(wchar_t *, const char **, size_t, size_t, mbstate_t *, size_t);
+size_t __wcsnrtombs_chk(char *, const wchar_t **, size_t, size_t, mbstate_t *, size_t);
 int __wctomb_chk(char *, wchar_t, size_t);
 size_t __wcrtomb_chk(char *, wchar_t, mbstate_t *, size_t);
 int __gethostname_chk(char *, size_t, size_t);
+int __getgroups_chk(int, gid_t *, size_t);
 
 #endif

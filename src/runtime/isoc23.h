@@ -1,6 +1,6 @@
 /*
  * The headers of glibc 2.38 or later make programs call these functions instead of strtol(), similar
- * functions, and the scanf family. This happens to programs compiled for C23, or for all that glibc has.
+ * functions, and the scanf families. This happens to programs compiled for C23, or for all that glibc has.
  * The functions are weak, because libpm may be built and run with an older glibc. Then no program calls
  * them.
  */
@@ -37,5 +37,8 @@ WEAK uintmax_t __isoc23_wcstoumax(const wchar_t *, wchar_t **, int);
 WEAK int __isoc23_vscanf(const char *, va_list);
 WEAK int __isoc23_vfscanf(FILE *, const char *, va_list);
 WEAK int __isoc23_vsscanf(const char *, const char *, va_list);
+WEAK int __isoc23_vwscanf(const wchar_t *, va_list);
+WEAK int __isoc23_vfwscanf(FILE *, const wchar_t *, va_list);
+WEAK int __isoc23_vswscanf(const wchar_t *, const wchar_t *, va_list);
 
 #endif

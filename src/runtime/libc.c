@@ -12,12 +12,16 @@
 #include "runtime/fortified.h"
 
 #include <arpa/inet.h>
+#include <iconv.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/filter.h>
 #include <math.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <regex.h>
+#include <search.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,6 +42,7 @@
 #include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
+#include <uchar.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -115,9 +120,10 @@ static size_t wide_bytes(const char *q, size_t n)
     return (length < n ? length + 1 : n) * sizeof(wchar_t);
 }
 
-static size_t narrow_bytes(const wchar_t *q, size_t n)
+/* `count`: the most characters that are read. */
+static size_t narrow_bytes(const wchar_t *q, size_t count, size_t n)
 {
-    size_t most = (wcsnlen(q, n) + 1) * MB_CUR_MAX;
+    size_t most = (wcsnlen(q, count < n ? count : n) + 1) * MB_CUR_MAX;
     return most < n ? most : n;
 }
 
@@ -126,6 +132,33 @@ static void announce_converted(void *p, size_t size, size_t got, size_t n)
 {
     if (got != SIZE_MAX)
         announce(p, (got < n ? got + 1 : n) * size);
+}
+
+/* The same, if the function stores to *q where it has stopped. That is NULL if the text has got its end. */
+static void announce_converted_part(void *p, size_t size, size_t got, const void *q)
+{
+    if (got != SIZE_MAX)
+        announce(p, (q ? got : got + 1) * size);
+}
+
+/* The function moves a place in a text, and keeps a state between calls. */
+static void announce_progress(char **q, mbstate_t *state)
+{
+    announce_pointer(q);
+    announce_object(state);
+}
+
+/* Returns where iconv() will store. It is NULL if iconv() is not asked for a text. */
+static char *announce_iconv(char **from, size_t *from_left, char **to, size_t *to_left)
+{
+    announce_pointer(from);
+    announce_object(from_left);
+    announce_pointer(to);
+    announce_object(to_left);
+    char *start = to ? *to : NULL;
+    if (start)
+        announce_lines(start, *to_left);
+    return start;
 }
 
 /* Announce a text that ends within n bytes, or was cut off there. */
@@ -253,6 +286,30 @@ static void announce_line(char *p, int room, FILE *f)
     size_t length = strlen(p);
     bool is_whole = (length && p[length - 1] == '\n') || feof(f);
     announce(p, is_whole ? length + 1 : (size_t)room);
+}
+
+/* If lsearch() has found no such element, it has appended one. */
+static void announce_appended(const void *key, void *element, size_t *n, size_t size, size_t before)
+{
+    if (*n == before)
+        return;
+    announce_object(n);
+    announce_copy(element, key, size);
+}
+
+/* random_r() stores to an array, and to pointers into it. The word before the array has its type. */
+static void announce_random(struct random_data *p)
+{
+    announce_pointer((char **)&p->fptr);
+    announce_pointer((char **)&p->rptr);
+    announce_pointer((char **)&p->state);
+    announce_pointer((char **)&p->end_ptr);
+    announce_object(&p->rand_type);
+    announce_object(&p->rand_deg);
+    announce_object(&p->rand_sep);
+    size_t words = p->rand_deg > 1 ? (size_t)p->rand_deg : 1;
+    if (p->state)
+        announce(p->state - 1, (words + 1) * sizeof *p->state);
 }
 
 static void announce_vector_lines(const struct iovec *v, int n)

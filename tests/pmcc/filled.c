@@ -9,7 +9,12 @@
 #include <libpm.h>
 
 #undef NDEBUG
+#include <arpa/inet.h>
 #include <assert.h>
+#include <iconv.h>
+#include <locale.h>
+#include <netdb.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +50,12 @@ enum {
     EVENTS,
     OPTION,
     CONTROL,
+    PART,
+    WIDE_PART,
+    CONVERTED,
+    ERROR,
+    NAME,
+    SCANNED,
     TEXTS
 };
 
@@ -177,8 +188,26 @@ static void get_address(struct field *f, int way, int is_short, size_t room)
     close(at);
 }
 
+static void convert(char *to, size_t room)
+{
+    char text[] = "abc", *from = text;
+    size_t left = 3;
+    iconv_t way = iconv_open("UTF-16LE", "UTF-8");
+    assert(iconv(way, &from, &left, &to, &room) == 0 && left == 0 && room == ROOM - 6);
+    iconv_close(way);
+}
+
+static void get_name(char *to, socklen_t room)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    assert(getnameinfo((struct sockaddr *)&any, sizeof any, to, room, NULL, 0, NI_NUMERICHOST) ==
+           0);
+}
+
 static void fill(struct field *f, int which, size_t room)
 {
+    const char *from = "abc";
+    const wchar_t *wide_from = L"abc";
     time_t now = 0;
     struct tm *t = gmtime(&now);
     switch (which) {
@@ -212,6 +241,25 @@ static void fill(struct field *f, int which, size_t room)
     case CONTROL:
         get_descriptor(f->text, room);
         break;
+    case PART:
+        assert(mbsnrtowcs(f->wide, &from, 3, room / sizeof(wchar_t), NULL) == 3 && from);
+        break;
+    case WIDE_PART:
+        assert(wcsrtombs(f->text, &wide_from, room, NULL) == 3 && !wide_from);
+        break;
+    case CONVERTED:
+        convert(f->text, room);
+        break;
+    case ERROR:
+        assert(regerror(REG_ESPACE, NULL, f->text, room) < sizeof f->text);
+        break;
+    case NAME:
+        get_name(f->text, (socklen_t)room);
+        break;
+    case SCANNED: /* 57 bytes; there might be 306 */
+        assert(swscanf(L"\u20ac\u20ac\u20acaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                       L"%51c", f->text) == 1);
+        break;
     default:
         get_address(f, (which - TEXTS) % WAYS, which - TEXTS >= WAYS, room);
     }
@@ -237,6 +285,7 @@ static void reuse(pm_container *c, struct root *root)
 
 int main(void)
 {
+    assert(setlocale(LC_CTYPE, "C.UTF-8") != NULL);
     char path[] = "/dev/shm/libpm-filled-XXXXXX", copy[sizeof path + 5];
     int fd = mkstemp(path);
     assert(fd >= 0 && close(fd) == 0 && unlink(path) == 0);

@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -84,6 +85,24 @@ SUBJECT_MORE(uses_fortified_conversions)
     require(CALL(__wctomb_chk)(m + 2000, L'x', ROOM) == 1);
     require(CALL(__wcrtomb_chk)(m + 2500, L'x', state, ROOM) == 1);
     require(CALL(__realpath_chk)("/proc/self/..", m + 4000, PATH_MAX) == m + 4000);
+}
+
+SUBJECT_MORE(uses_fortified_conversions_of_parts)
+{
+    wchar_t wide[101];
+    const char *from = text_of(n);
+    const wchar_t *wide_from = wide;
+    mbstate_t *state = (mbstate_t *)(m + 5000);
+    memset(state, 0, sizeof *state);
+    require(mbstowcs(wide, text_of(n), 101) == (size_t)n);
+    require(CALL(__mbsrtowcs_chk)((wchar_t *)m, &from, 200, state, ROOM) == (size_t)n);
+    require(CALL(__wcsrtombs_chk)(m + 1000, &wide_from, 200, state, ROOM) == (size_t)n);
+    from = text_of(n);
+    wide_from = wide;
+    require(CALL(__mbsnrtowcs_chk)((wchar_t *)(m + 2000), &from, n, 200, state, ROOM) == (size_t)n);
+    require(CALL(__wcsnrtombs_chk)(m + 3000, &wide_from, n, 200, state, ROOM) == (size_t)n);
+    setgroups(2, (gid_t[]){1, 2}); /* if it may */
+    require(CALL(__getgroups_chk)(1000, (gid_t *)(m + 8000), ROOM) >= 0);
 }
 
 SUBJECT_MORE(uses_more_fortified_files)

@@ -26,20 +26,23 @@ STRTO(unsigned long long, wcstoull, wchar_t)
 STRTO(intmax_t, wcstoimax, wchar_t)
 STRTO(uintmax_t, wcstoumax, wchar_t)
 
-int __isoc23_vscanf(const char *, va_list);
-int __isoc23_vscanf(const char *format, va_list list)
-{
-    return vscanf(format, list);
-}
-int __isoc23_vfscanf(FILE *, const char *, va_list);
-int __isoc23_vfscanf(FILE *f, const char *format, va_list list)
-{
-    return vfscanf(f, format, list);
-}
-int __isoc23_vsscanf(const char *, const char *, va_list);
-int __isoc23_vsscanf(const char *s, const char *format, va_list list)
-{
-    return vsscanf(s, format, list);
-}
+#define SCAN(scanf, character)                                                                     \
+    int __isoc23_v##scanf(const character *, va_list);                                             \
+    int __isoc23_v##scanf(const character *format, va_list list)                                   \
+    {                                                                                              \
+        return v##scanf(format, list);                                                             \
+    }                                                                                              \
+    int __isoc23_vf##scanf(FILE *, const character *, va_list);                                    \
+    int __isoc23_vf##scanf(FILE *f, const character *format, va_list list)                         \
+    {                                                                                              \
+        return vf##scanf(f, format, list);                                                         \
+    }                                                                                              \
+    int __isoc23_vs##scanf(const character *, const character *, va_list);                         \
+    int __isoc23_vs##scanf(const character *s, const character *format, va_list list)              \
+    {                                                                                              \
+        return vs##scanf(s, format, list);                                                         \
+    }
+SCAN(scanf, char)
+SCAN(wscanf, wchar_t)
 
 #endif

@@ -2,13 +2,18 @@
 #define _GNU_SOURCE
 #include "text.h"
 
+#include <iconv.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <math.h>
+#include <regex.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <uchar.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -176,6 +181,80 @@ SUBJECT_MORE(uses_conversions_of_texts)
     require(mbstowcs((wchar_t *)(m + 6000), text_of(n), n) == (size_t)n);
     require(wcstombs(m + 7000, wide, n) == (size_t)n);
 }
+/* These move a pointer along the text, to NULL at its end. */
+SUBJECT_MORE(uses_conversions_of_parts)
+{
+    wchar_t wide[101];
+    const char **from = (const char **)m;
+    const wchar_t **wide_from = (const wchar_t **)(m + 128);
+    mbstate_t *state = (mbstate_t *)(m + 256);
+    require(mbstowcs(wide, text_of(n), 101) == (size_t)n);
+    memset(state, 0, sizeof *state);
+    *from = text_of(n);
+    *wide_from = wide;
+    commit();
+    require(mbsrtowcs((wchar_t *)(m + 1000), from, 200, state) == (size_t)n && !*from);
+    require(wcsrtombs(m + 2000, wide_from, 200, state) == (size_t)n && !*wide_from);
+    *from = text_of(n);
+    *wide_from = wide;
+    commit();
+    require(mbsnrtowcs((wchar_t *)(m + 3000), from, n, 200, state) == (size_t)n);
+    require(wcsnrtombs(m + 4000, wide_from, n, 200, state) == (size_t)n);
+    *from = text_of(n);
+    *wide_from = wide;
+    commit();
+    require(mbsrtowcs((wchar_t *)(m + 5000), from, n, state) == (size_t)n);
+    require(wcsrtombs(m + 6000, wide_from, n, state) == (size_t)n);
+}
+SUBJECT_MORE(uses_conversions_of_characters)
+{
+    mbstate_t *state = (mbstate_t *)(m + 1000);
+    memset(state, 0, sizeof *state);
+    require(mbrtoc16((char16_t *)m, "x", 1, state) == 1);
+    require(mbrtoc32((char32_t *)(m + 128), "x", 1, state) == 1);
+    require(c16rtomb(m + 256, u'x', state) == 1);
+    require(c32rtomb(m + 384, U'x', state) == 1);
+}
+/* The first bytes of a character are in the state. */
+SUBJECT_MORE(uses_a_state_between_calls)
+{
+    mbstate_t *state = (mbstate_t *)m;
+    memset(state, 0, sizeof *state);
+    require(setlocale(LC_CTYPE, "C.UTF-8") != NULL);
+    commit();
+    require(CALL(mbrlen)("\xc3", 1, state) == (size_t)-2);
+    setlocale(LC_CTYPE, "C");
+}
+SUBJECT_MORE(uses_iconv)
+{
+    char text[] = "some text";
+    char **from = (char **)m, **to = (char **)(m + 256);
+    size_t *left = (size_t *)(m + 128), *room = (size_t *)(m + 384);
+    *from = text;
+    *left = sizeof text - 1;
+    *to = m + 1000;
+    *room = 100;
+    iconv_t way = iconv_open("UTF-16LE", "UTF-8");
+    commit();
+    require(iconv(way, from, left, to, room) == 0);
+    require(*left == 0 && *room == 100 - 2 * (sizeof text - 1));
+    require(iconv(way, NULL, NULL, NULL, NULL) == 0);
+    iconv_close(way);
+}
+SUBJECT_MORE(uses_regular_expressions)
+{
+    regex_t e;
+    require(regcomp(&e, "(x)(x)*|y", REG_EXTENDED) == 0);
+    char text[110] = "ab";
+    strcat(strcat(text, text_of(n)), "y");
+    require(regexec(&e, text, 20, (regmatch_t *)m, 0) == 0);
+    require(regerror(REG_ESPACE, &e, m + 1000, 100) > 1);
+    regfree(&e);
+    /* it does not look at the array */
+    require(regcomp(&e, "y", REG_NOSUB) == 0);
+    require(regexec(&e, text, SIZE_MAX, (regmatch_t *)(m + 2000), 0) == 0);
+    regfree(&e);
+}
 SUBJECT(uses_numbers)
 {
     strtol("123", (char **)m, 10);
@@ -245,6 +324,59 @@ SUBJECT(uses_random_numbers)
     jrand48((unsigned short *)(m + 384));
 }
 
+SUBJECT_MORE(uses_random_numbers_of_a_state)
+{
+    struct random_data *data = (struct random_data *)m;
+    char *state = m + 1000;
+    memset(data, 0, sizeof *data);
+    commit();
+    require(initstate_r((unsigned)n, state, 256, data) == 0);
+    commit();
+    for (int i = 0; i < 5; i++)
+        require(random_r(data, (int32_t *)(m + 128)) == 0);
+    commit();
+    require(srandom_r((unsigned)n + 1, data) == 0);
+    commit();
+    require(initstate_r((unsigned)n, m + 2000, 8, data) == 0); /* one number */
+    commit();
+    require(random_r(data, (int32_t *)(m + 256)) == 0);
+    commit();
+    require(setstate_r(state, data) == 0);
+}
+SUBJECT_MORE(uses_random_numbers_of_48_bits)
+{
+    struct drand48_data *data = (struct drand48_data *)m;
+    unsigned short seed[7] = {(unsigned short)n, 2, 3, 4, 5, 6, 7};
+    require(srand48_r(n, data) == 0);
+    commit();
+    require(drand48_r(data, (double *)(m + 128)) == 0);
+    commit();
+    require(lrand48_r(data, (long *)(m + 256)) == 0);
+    commit();
+    require(mrand48_r(data, (long *)(m + 384)) == 0);
+    commit();
+    require(seed48_r(seed, data) == 0);
+    commit();
+    require(lcong48_r(seed, data) == 0);
+    commit();
+    require(erand48_r((unsigned short *)(m + 512), data, (double *)(m + 640)) == 0);
+    require(nrand48_r((unsigned short *)(m + 768), data, (long *)(m + 896)) == 0);
+    require(jrand48_r((unsigned short *)(m + 1024), data, (long *)(m + 1152)) == 0);
+}
+/* These are in libm. */
+SUBJECT(uses_mathematics)
+{
+    sincos((double)n + 1.5, (double *)m, (double *)(m + 128));
+    sincosf((float)n + 1.5f, (float *)(m + 256), (float *)(m + 384));
+    sincosl((long double)n + 1.5L, (long double *)(m + 512), (long double *)(m + 640));
+    lgamma_r(-0.5 - (double)(n % 2), (int *)(m + 768));
+    lgammaf_r(-0.5f - (float)(n % 2), (int *)(m + 896));
+    lgammal_r(-0.5L - (long double)(n % 2), (int *)(m + 1024));
+    remquo((double)n + 17, 2.5, (int *)(m + 1152));
+    remquof((float)n + 17, 2.5f, (int *)(m + 1280));
+    remquol((long double)n + 17, 2.5L, (int *)(m + 1408));
+}
+
 /* No instruction stores these at once. */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Watomic-alignment"
@@ -306,4 +438,18 @@ SUBJECT_MORE(uses_qsort)
     commit();
     qsort(m, n, sizeof(int), compare);
     qsort_r(m + 1000, n, sizeof(int), compare_more, m + 2000);
+}
+/* The second key is there already. */
+SUBJECT_MORE(uses_lsearch)
+{
+    int key = (int)n;
+    size_t *count = (size_t *)(m + 1000);
+    *count = 0;
+    commit();
+    require(lsearch(&key, m, count, sizeof key, compare) == m && *count == 1);
+    require(lsearch(&key, m, count, sizeof key, compare) == m && *count == 1);
+    commit();
+    is_first = 1;
+    key++;
+    require(lsearch(&key, m, count, sizeof key, commit_and_compare) == m + sizeof key);
 }

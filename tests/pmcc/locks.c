@@ -17,6 +17,10 @@ SUBJECT_MORE(uses_clocks)
     clock_getres(CLOCK_MONOTONIC, (struct timespec *)(m + 200));
     timespec_get((struct timespec *)(m + 400), TIME_UTC);
     gettimeofday((struct timeval *)(m + 600), (struct timezone *)(m + 800));
+    struct itimerval hour = {.it_value.tv_sec = 3600}, off = {0};
+    setitimer(ITIMER_VIRTUAL, &hour, NULL);
+    getitimer(ITIMER_VIRTUAL, (struct itimerval *)(m + 4000));
+    setitimer(ITIMER_VIRTUAL, &off, (struct itimerval *)(m + 4200));
     time((time_t *)(m + 1000));
 }
 
@@ -105,6 +109,8 @@ SUBJECT_MORE(uses_mutexes_of_c11)
     TRY(mtx_unlock(lock));
     TRY(mtx_timedlock(lock, &never));
     TRY(mtx_unlock(lock));
+    commit();
+    mtx_destroy(lock);
 }
 
 SUBJECT_MORE(uses_condition_variables)

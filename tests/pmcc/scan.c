@@ -1,11 +1,14 @@
-/* The scanf family: eighteen functions, and all that a format may say. */
+/* The scanf and wscanf families: eighteen functions each, and all that a format may say. */
 #define _GNU_SOURCE
 #include "text.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <wchar.h>
 
 /* glibc takes some of these or their namesakes without a prefix, as a program is compiled. */
@@ -21,6 +24,19 @@ int __isoc23_sscanf(const char *, const char *, ...);
 int __isoc23_vscanf(const char *, va_list);
 int __isoc23_vfscanf(FILE *, const char *, va_list);
 int __isoc23_vsscanf(const char *, const char *, va_list);
+
+int __isoc99_wscanf(const wchar_t *, ...);
+int __isoc99_fwscanf(FILE *, const wchar_t *, ...);
+int __isoc99_swscanf(const wchar_t *, const wchar_t *, ...);
+int __isoc99_vwscanf(const wchar_t *, va_list);
+int __isoc99_vfwscanf(FILE *, const wchar_t *, va_list);
+int __isoc99_vswscanf(const wchar_t *, const wchar_t *, va_list);
+int __isoc23_wscanf(const wchar_t *, ...);
+int __isoc23_fwscanf(FILE *, const wchar_t *, ...);
+int __isoc23_swscanf(const wchar_t *, const wchar_t *, ...);
+int __isoc23_vwscanf(const wchar_t *, va_list);
+int __isoc23_vfwscanf(FILE *, const wchar_t *, va_list);
+int __isoc23_vswscanf(const wchar_t *, const wchar_t *, va_list);
 
 SUBJECT(uses_scanf)
 {
@@ -153,4 +169,112 @@ SUBJECT_MORE(uses_conversions_that_fail)
     commit();
     scan("1 some text \xff", "%d %l[a-z \xff]", m);
     scan("1 text\xff", "%d %9ls", m + 5000);
+}
+
+static void read_wide_list(int (*read)(const wchar_t *, va_list), const wchar_t *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    read(format, list);
+    va_end(list);
+}
+
+static void read_wide_list_from(int (*read)(FILE *, const wchar_t *, va_list), FILE *stream,
+                                const wchar_t *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    read(stream, format, list);
+    va_end(list);
+}
+
+static void read_wide_list_of(int (*read)(const wchar_t *, const wchar_t *, va_list),
+                              const wchar_t *text, const wchar_t *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    read(text, format, list);
+    va_end(list);
+}
+
+/* Without what the headers make of them. */
+int plain_wscanf(const wchar_t *, ...) __asm__("wscanf");
+int plain_fwscanf(FILE *, const wchar_t *, ...) __asm__("fwscanf");
+int plain_swscanf(const wchar_t *, const wchar_t *, ...) __asm__("swscanf");
+int plain_vwscanf(const wchar_t *, va_list) __asm__("vwscanf");
+int plain_vfwscanf(FILE *, const wchar_t *, va_list) __asm__("vfwscanf");
+int plain_vswscanf(const wchar_t *, const wchar_t *, va_list) __asm__("vswscanf");
+
+/* fmemopen() has no wide streams. */
+static FILE *wide_stream_of(const char *text)
+{
+    int fd = memfd_create("text", MFD_CLOEXEC);
+    require(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    FILE *stream = fdopen(fd, "r");
+    require(stream != NULL);
+    rewind(stream);
+    return stream;
+}
+
+SUBJECT(uses_all_functions_of_wscanf)
+{
+    FILE *input = stdin, *other = wide_stream_of("1 2 3 4 5 6");
+    stdin = wide_stream_of("1 2 3 4 5 6");
+    CALL(plain_wscanf)(L"%d", (int *)m);
+    CALL(__isoc99_wscanf)(L"%d", (int *)(m + 128));
+    read_wide_list(plain_vwscanf, L"%d", (int *)(m + 256));
+    read_wide_list(__isoc99_vwscanf, L"%d", (int *)(m + 384));
+    CALL(__isoc23_wscanf)(L"%d", (int *)(m + 1536));
+    read_wide_list(__isoc23_vwscanf, L"%d", (int *)(m + 1664));
+    fclose(stdin);
+    stdin = input;
+    CALL(plain_fwscanf)(other, L"%d", (int *)(m + 512));
+    CALL(__isoc99_fwscanf)(other, L"%d", (int *)(m + 640));
+    read_wide_list_from(plain_vfwscanf, other, L"%d", (int *)(m + 768));
+    read_wide_list_from(__isoc99_vfwscanf, other, L"%d", (int *)(m + 896));
+    CALL(__isoc23_fwscanf)(other, L"%d", (int *)(m + 1792));
+    read_wide_list_from(__isoc23_vfwscanf, other, L"%d", (int *)(m + 1920));
+    fclose(other);
+    CALL(plain_swscanf)(L"1", L"%d", (int *)(m + 1024));
+    CALL(__isoc99_swscanf)(L"1", L"%d", (int *)(m + 1152));
+    read_wide_list_of(plain_vswscanf, L"1", L"%d", (int *)(m + 1280));
+    read_wide_list_of(__isoc99_vswscanf, L"1", L"%d", (int *)(m + 1408));
+    CALL(__isoc23_swscanf)(L"1", L"%d", (int *)(m + 2048));
+    read_wide_list_of(__isoc23_vswscanf, L"1", L"%d", (int *)(m + 2176));
+}
+
+/* As scan(), for wide characters. */
+static void scan_wide(const wchar_t *text, const wchar_t *format, char *m)
+{
+    CALL(swscanf)(text, format, m, m + 128, m + 256, m + 384, m + 512, m + 640);
+}
+
+/* U+016D is an 'm' with one more bit. */
+SUBJECT(uses_wide_formats)
+{
+    scan_wide(L"1 2 3 4 5 6", L"%hd %*d %Lf %n%d %09d", m);
+    scan_wide(L"5 6", L"%2$d %1$d", m + 700);
+    scan_wide(L"abc]def -ghi \u016d8", L"%l[^]]%*l[]d-f] %l[^g]ghi \u016d%d", m + 1024);
+    scan_wide(L"1 \u016d2", L"%d %*l[\u016d]%d", m + 2048);
+    scan_wide(L"1 2", L"%d %l[^", m + 3072);
+    scan_wide(L"1 2", L"%d %", m + 4096);
+}
+
+/* Wide characters become bytes, each up to three here. */
+SUBJECT_MORE(uses_wide_texts)
+{
+    wchar_t text[51];
+    wmemset(text, L'\u20ac', 50);
+    text[50] = L'\0';
+    require(setlocale(LC_CTYPE, "C.UTF-8") != NULL);
+    require(CALL(swscanf)(text, L"%50c", m) == 1);
+    require(CALL(swscanf)(text, L"%s", m + 1000) == 1);
+    require(CALL(swscanf)(text, L"%l[\u20ac]", m + 2000) == 1);
+    require(CALL(swscanf)(text, L"%50lc", m + 3000) == 1);
+    CALL(swscanf)(text, L"%60c", m + 4000); /* stores 50, and counts none */
+    setlocale(LC_CTYPE, "C");
+    wmemset(text, L'a', 40); /* the locale "C" has no other character of the text */
+    commit();
+    require(CALL(swscanf)(text, L"%s", m + 5000) <= 0);
+    CALL(swscanf)(text, L"%45s", m + 6000);
 }

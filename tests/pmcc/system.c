@@ -4,8 +4,10 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/filter.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -57,6 +59,10 @@ SUBJECT_MORE(uses_files)
     require(preadv(fd, &piece, 1, 0) == n);
     piece.iov_base = m + 2400;
     require(preadv64(fd, &piece, 1, 0) == n);
+    piece.iov_base = m + 8000;
+    require(preadv2(fd, &piece, 1, 0, 0) == n);
+    piece.iov_base = m + 8400;
+    require(preadv64v2(fd, &piece, 1, 0, 0) == n);
     require(fstat(fd, (struct stat *)(m + 3000)) == 0);
     require(fstat64(fd, (struct stat64 *)(m + 3200)) == 0);
     close(fd);
@@ -124,11 +130,15 @@ SUBJECT_MORE(uses_paths)
 
 SUBJECT_MORE(uses_limits)
 {
+    setgroups(2, (gid_t[]){1, 2}); /* if it may */
     require(uname((struct utsname *)m) == 0);
     require(sysinfo((struct sysinfo *)(m + 1000)) == 0);
     require(getrusage(RUSAGE_SELF, (struct rusage *)(m + 2000)) == 0);
     require(getrlimit(RLIMIT_NOFILE, (struct rlimit *)(m + 3000)) == 0);
     require(getrlimit64(RLIMIT_NOFILE, (struct rlimit64 *)(m + 4000)) == 0);
+    require(prlimit(0, RLIMIT_NOFILE, NULL, (struct rlimit *)(m + 5000)) == 0);
+    require(prlimit64(0, RLIMIT_NOFILE, NULL, (struct rlimit64 *)(m + 6000)) == 0);
+    require(getgroups(1000, (gid_t *)(m + 7000)) >= 0);
 }
 
 static pid_t child(void)
@@ -260,6 +270,15 @@ SUBJECT_MORE(uses_texts_of_addresses)
     require(inet_pton(AF_INET6, "fe80::1:2:3:4:5", m + 600) == 1);
     commit();
     require(inet_ntop(AF_INET, m + 400, m + 800, 100) == m + 800);
+}
+
+SUBJECT_MORE(uses_names_of_addresses)
+{
+    struct addrinfo **list = (struct addrinfo **)m, asked = {.ai_flags = AI_NUMERICHOST};
+    require(getaddrinfo("127.0.0.1", NULL, &asked, list) == 0);
+    require(getnameinfo((*list)->ai_addr, (*list)->ai_addrlen, m + 1000, 100, m + 2000, 100,
+                        NI_NUMERICHOST | NI_NUMERICSERV) == 0);
+    freeaddrinfo(*list);
 }
 
 SUBJECT_MORE(uses_select)
