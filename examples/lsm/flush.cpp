@@ -102,6 +102,13 @@ bool LsmStore::free_step()
     return true;
 }
 
+bool LsmStore::is_unread(const Old &old)
+{
+    while (eras_.front().buffers.expired())
+        eras_.pop_front();
+    return old.era <= eras_.front().number;
+}
+
 // Delete what nobody uses any more.
 bool LsmStore::let_go()
 {
@@ -109,20 +116,24 @@ bool LsmStore::let_go()
     Tables tables;
     {
         std::lock_guard guard(lock_);
-        while (eras_.front().buffers.expired())
-            eras_.pop_front();
-        const auto old = std::partition(old_buffers_.begin(), old_buffers_.end(), [&](const Old &o) {
-            return o.era > eras_.front().number || o.buffer.table.use_count() > 1;
-        });
+        const auto old =
+            std::partition(old_buffers_.begin(), old_buffers_.end(), [&](const Old &o) {
+                return !is_unread(o) || o.buffer.table.use_count() > 1;
+            });
         for (auto at = old; at != old_buffers_.end(); ++at)
             buffers.push_back(std::move(at->buffer));
         old_buffers_.erase(old, old_buffers_.end());
+        lets_go_ = !buffers.empty();
         const auto unused = std::partition(old_tables_.begin(), old_tables_.end(),
                                            [](const auto &table) { return table.use_count() > 1; });
         std::move(unused, old_tables_.end(), std::back_inserter(tables));
         old_tables_.erase(unused, old_tables_.end());
     }
-    return !buffers.empty() || !tables.empty();
+    const bool any = !buffers.empty() || !tables.empty();
+    buffers.clear();
+    std::lock_guard guard(lock_);
+    lets_go_ = false;
+    return any;
 }
 
 // Make the next memtable with a log, so that no writer waits for the file system.

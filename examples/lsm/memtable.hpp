@@ -68,6 +68,9 @@ class Memtable
     // Make a filter of this size for the keys that are there. Nobody may be inserting.
     void renew_filter(size_t bytes);
 
+    // Bring to the cache what a move of the first `count` nodes of `newer` to this list needs.
+    void warm(const Memtable &newer, unsigned count) const;
+
     // Move nodes from the front of `newer` to `older`, whose versions are all older, until about `most` have
     // moved. Versions that no read at `oldest` or later can see go to the front of `grave`. Readers look at
     // `newer` first. `moves` counts these calls. (pointer_merge.cpp)

@@ -45,12 +45,14 @@ bool LsmStore::wait_for_lists(Guard &guard, const Error &error)
 {
     if (options_.memtables != Memtables::merging || error.code().value() != ENOSPC || broken_)
         return false;
-    if (old_buffers_.empty() && !container_->is_freeing()) {
-        if (buffers_->size() == 1)
-            return false;
+    const bool frees = lets_go_ || container_->is_freeing() ||
+                       std::any_of(old_buffers_.begin(), old_buffers_.end(),
+                                   [&](const Old &o) { return is_unread(o); });
+    if (!frees && buffers_->size() == 1)
+        return false;
+    if (!frees)
         change_buffers([](Buffers &buffers) { buffers.back().full = true; });
-        want();
-    }
+    starves_ = true;
     wait_for_background(guard, {flusher, keeper});
     return true;
 }
@@ -78,7 +80,7 @@ std::optional<std::pair<Buffer, Buffer>> LsmStore::choose_lists()
     const auto is_idle = [](const Buffer &b) {
         return b.persistent() && b.sealed && !b.busy && !b.full;
     };
-    if (draining_)
+    if (draining_ || starves_)
         return {};
     // The oldest is about to become a table.
     const size_t end = buffers_->size() - is_over_budget(options_.memtable_bytes);

@@ -294,10 +294,12 @@ void PersistentMemtable::note()
     list_->bytes = bytes();
 }
 
-// A node that moves is taken from before the nodes that lead to it, and linked elsewhere.
+// A node that moves is taken from before the nodes that lead to it, and linked elsewhere. Nobody else changes
+// these lists. So the places are searched first, and writers wait for the changes only.
 bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable &grave,
                                    Sequence oldest)
 {
+    warm(newer, move_at_once);
     Container::Hold hold(container_);
     container_.commit_links();
     reserve(2 * move_at_once * (2 * height_max + 2));

@@ -58,6 +58,17 @@ void Memtable::bury(Node *node, Memtable &from)
     head_->next[0].store(node, std::memory_order_release);
 }
 
+void Memtable::warm(const Memtable &newer, unsigned count) const
+{
+    Node *before[height_max];
+    for (const Node *node = newer.head_->after(0); node && count > 0;
+         node = node->after(0), count--) {
+        first_from(node->key(), before);
+        __builtin_prefetch(node->after(0));
+        may_have(user_key(node->key()));
+    }
+}
+
 void Memtable::move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Sequence oldest,
                           unsigned most, std::atomic<uint64_t> &moves)
 {

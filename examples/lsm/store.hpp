@@ -85,6 +85,7 @@ class LsmStore : public Store
     enum Worker { flusher, merger, keeper };
     struct Writer;
     struct Pinned;
+    struct Old;
 
     // recovery.cpp
     void recover();
@@ -139,6 +140,7 @@ class LsmStore : public Store
     bool keep_ready_step();
     bool prepare_log();
     bool let_go();
+    bool is_unread(const Old &old);
     bool free_step();
     bool move_step();
     bool choose_move(Buffer &from, Buffer &to);
@@ -196,9 +198,11 @@ class LsmStore : public Store
         uint64_t era; // the first without it
     };
     std::vector<Old> old_buffers_;
+    bool lets_go_ = false; // of some that are no longer there
     Tables old_tables_;
     uint64_t next_number_ = 1, newest_log_ = 0; // of all files; of a log that took writes
     bool container_full_ = false;
+    bool starves_ = false; // a writer had no room in the container: no merge begins before one has
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;
     std::multiset<Sequence> snapshots_;

@@ -157,6 +157,7 @@ void LsmStore::append_group(Guard &guard, Writer &leader, size_t &count)
     if (error)
         std::rethrow_exception(error);
     last_sequence_ += writes;
+    starves_ = false;
 }
 
 // `unknown`: it failed, but may survive a crash.

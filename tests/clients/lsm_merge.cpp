@@ -263,6 +263,17 @@ TEST_CASE("if the container is full, the oldest list becomes a table")
         REQUIRE(store->get(std::to_string(i)) == std::string(1000, 'v'));
     REQUIRE(store->property("levels")->substr(0, 4) != "0 0 ");
     store->check();
+
+    // With an iterator that keeps all lists a write fails, and does not wait for ever.
+    auto at = store->iterator();
+    const auto write = [&] {
+        for (int i = 0; i < 30000; i++)
+            store->put(std::to_string(i), std::string(1000, 'w'));
+    };
+    REQUIRE_THROWS_WITH(write(), Catch::Contains("max_size"));
+    at.reset();
+    write();
+    REQUIRE(store->get("29999") == std::string(1000, 'w'));
 }
 
 TEST_CASE_METHOD(Fixture, "a merge copies no values")
