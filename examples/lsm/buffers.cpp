@@ -119,9 +119,9 @@ void LsmStore::change_buffers(const std::function<void(Buffers &)> &change)
 }
 
 // A memtable that has just left buffers_. The keeper lets it go when nobody reads it.
-void LsmStore::retire(Buffer buffer)
+void LsmStore::retire(Buffer buffer, std::shared_ptr<const void> filter)
 {
-    old_buffers_.push_back({std::move(buffer), era_});
+    old_buffers_.push_back({std::move(buffer), std::move(filter), era_});
 }
 
 std::string LsmStore::log_path(uint64_t number) const

@@ -102,17 +102,23 @@ bool LsmStore::free_step()
     return true;
 }
 
-bool LsmStore::is_unread(const Old &old)
+void LsmStore::drop_eras()
 {
     while (eras_.front().buffers.expired())
         eras_.pop_front();
+    std::atomic_thread_fence(std::memory_order_acquire); // what their readers did came before
+}
+
+bool LsmStore::is_unread(const Old &old)
+{
+    drop_eras();
     return old.era <= eras_.front().number;
 }
 
 // Delete what nobody uses any more.
 bool LsmStore::let_go()
 {
-    std::vector<Buffer> buffers;
+    std::vector<Old> buffers;
     Tables tables;
     {
         std::lock_guard guard(lock_);
@@ -121,7 +127,7 @@ bool LsmStore::let_go()
                 return !is_unread(o) || o.buffer.table.use_count() > 1;
             });
         for (auto at = old; at != old_buffers_.end(); ++at)
-            buffers.push_back(std::move(at->buffer));
+            buffers.push_back(std::move(*at));
         old_buffers_.erase(old, old_buffers_.end());
         lets_go_ = !buffers.empty();
         const auto unused = std::partition(old_tables_.begin(), old_tables_.end(),

@@ -17,13 +17,13 @@ static_assert(key_max + tag_bytes < 1 << 24 && value_max <= UINT32_MAX);
 Memtable::Memtable(size_t filter_bytes)
     : memory_(std::make_unique<HeapMemory>()), head_(make_head(*memory_)), height_(1)
 {
-    take_filter(std::make_unique<GrowingFilter>(filter_bytes));
+    take_filter(std::make_shared<GrowingFilter>(filter_bytes));
 }
 
 Memtable::Memtable(std::unique_ptr<Memory> memory, Node *head, size_t filter_bytes)
     : memory_(std::move(memory)), head_(head), height_(height_max)
 {
-    take_filter(std::make_unique<GrowingFilter>(filter_bytes));
+    take_filter(std::make_shared<GrowingFilter>(filter_bytes));
     while (height_ > 1 && !head_->after(height_ - 1))
         height_--;
     random_ += reinterpret_cast<uintptr_t>(this); // after a restart, other heights than before it
@@ -168,18 +168,19 @@ bool Memtable::free_first(Memory &memory, Node *head)
     return true;
 }
 
-void Memtable::take_filter(std::unique_ptr<GrowingFilter> filter)
+std::shared_ptr<GrowingFilter> Memtable::take_filter(std::shared_ptr<GrowingFilter> filter)
 {
     filter_.store(filter.get(), std::memory_order_release);
-    filters_.push_back(std::move(filter));
+    std::swap(owned_filter_, filter);
+    return filter;
 }
 
-void Memtable::renew_filter(size_t bytes)
+std::shared_ptr<const void> Memtable::renew_filter(size_t bytes)
 {
-    auto filter = std::make_unique<GrowingFilter>(bytes);
+    auto filter = std::make_shared<GrowingFilter>(bytes);
     for (const Node *node = head_->after(0); node; node = node->after(0))
         filter->add(user_key(node->key()));
-    take_filter(std::move(filter));
+    return take_filter(std::move(filter));
 }
 
 // Search while no nodes move. `seen`: the list's version of that time.

@@ -66,7 +66,8 @@ class Memtable
     bool has_filter() const { return filter_.load(std::memory_order_relaxed)->has_bytes(); }
 
     // Make a filter of this size for the keys that are there. Nobody may be inserting.
-    void renew_filter(size_t bytes);
+    // Returns the filter before it, which readers may still ask.
+    std::shared_ptr<const void> renew_filter(size_t bytes);
 
     // Bring to the cache what a move of the first `count` nodes of `newer` to this list needs.
     void warm(const Memtable &newer, unsigned count) const;
@@ -76,6 +77,8 @@ class Memtable
     // `newer` first. `moves` counts these calls. (pointer_merge.cpp)
     static void move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Sequence oldest,
                            unsigned most, std::atomic<uint64_t> &moves);
+    // Nodes of these lists have moved otherwise: whoever stands there searches anew.
+    static void note_moves(Memtable &newer, Memtable &older, std::atomic<uint64_t> &moves);
 
   protected:
     Memtable(std::unique_ptr<Memory> memory, Node *head, size_t filter_bytes);
@@ -85,7 +88,7 @@ class Memtable
     class Moving;
 
     template <class Search> Node *steady(uint64_t &seen, Search search) const;
-    void take_filter(std::unique_ptr<GrowingFilter> filter);
+    std::shared_ptr<GrowingFilter> take_filter(std::shared_ptr<GrowingFilter> filter);
     void unlink(Node *node);
     void bury(Node *node, Memtable &from);
     unsigned draw_height();
@@ -98,7 +101,7 @@ class Memtable
     std::atomic<unsigned> height_;
     uint64_t random_ = 0x9e3779b97f4a7c15;
     std::atomic<GrowingFilter *> filter_;
-    std::vector<std::unique_ptr<GrowingFilter>> filters_; // the last counts; readers may be at others
+    std::shared_ptr<GrowingFilter> owned_filter_;
     std::atomic<uint64_t> version_{0};
     mutable std::mutex moving_; // held while the version is odd
 };

@@ -26,8 +26,7 @@ constexpr size_t filter_min = 64; // bytes
 // but pins buffers_, and looks for no write that was too new then.
 Sequence LsmStore::oldest_read()
 {
-    while (eras_.front().buffers.expired())
-        eras_.pop_front();
+    drop_eras();
     return std::min(oldest_snapshot(), eras_.front().since);
 }
 
@@ -80,7 +79,7 @@ std::optional<std::pair<Buffer, Buffer>> LsmStore::choose_lists()
     const auto is_idle = [](const Buffer &b) {
         return b.persistent() && b.sealed && !b.busy && !b.full;
     };
-    if (draining_ || starves_)
+    if (draining_ || starves_ || broken_)
         return {};
     // The oldest is about to become a table.
     const size_t end = buffers_->size() - is_over_budget(options_.memtable_bytes);
@@ -101,8 +100,8 @@ void LsmStore::begin_merge(const Buffer &newer, const Buffer &older)
     try {
         const std::shared_ptr<PersistentMemtable> grave = container_->begin(1, 0);
         grave->set_unneeded();
-        renew_filter(older, newer.table->bytes() + older.table->bytes());
         change_pair(newer, [&](Buffers &, auto at) { at->grave = grave; });
+        renew_filter(older, newer.table->bytes() + older.table->bytes());
     } catch (...) {
         give_up_merge(newer);
         throw;
@@ -111,7 +110,10 @@ void LsmStore::begin_merge(const Buffer &newer, const Buffer &older)
 
 void LsmStore::renew_filter(const Buffer &buffer, size_t bytes)
 {
-    buffer.table->renew_filter(std::max(bytes / filter_share, filter_min));
+    auto old = buffer.table->renew_filter(std::max(bytes / filter_share, filter_min));
+    std::lock_guard guard(lock_);
+    change_buffers([](Buffers &) {}); // who reads from now on does not ask the old one
+    retire({}, std::move(old));
 }
 
 // They are two lists again. The grave must wait as below.
@@ -149,6 +151,8 @@ bool LsmStore::merge_lists_step()
     } catch (const Error &error) {
         if (error.code().value() != ENOSPC)
             throw;
+        std::lock_guard guard(lock_);
+        starves_ = true; // until a write has found room
         return false;
     }
 }

@@ -303,22 +303,32 @@ bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable
     Container::Hold hold(container_);
     container_.commit_links();
     reserve(2 * move_at_once * (2 * height_max + 2));
+    for (PersistentMemtable *list : {this, &newer, &grave})
+        list->note();
     try {
         move_nodes(newer, *this, grave, oldest, move_at_once, container_.moves_);
-        const bool is_last = newer.empty();
-        for (PersistentMemtable *list : {this, &newer, &grave})
-            list->note();
-        if (is_last) {
-            list_->last = newer.list_->last;
-            list_->synced |= newer.list_->synced;
-            newer.list_->last = newer.list_->first - 1;
-        }
-        container_.commit();
-        return is_last;
-    } catch (...) {
-        container_.roll_back(); // no node may be in neither list
+    } catch (...) { // the medium has failed: no node may be in neither list
+        container_.roll_back();
+        note_moves(newer, *this, container_.moves_);
         throw;
     }
+    for (PersistentMemtable *list : {this, &newer, &grave})
+        list->list_->bytes = list->bytes();
+    const Container::List before = *list_, newer_before = *newer.list_;
+    const bool is_last = newer.empty();
+    if (is_last) {
+        list_->last = newer.list_->last;
+        list_->synced |= newer.list_->synced;
+        newer.list_->last = newer.list_->first - 1;
+    }
+    try {
+        container_.commit();
+    } catch (...) { // readers have seen the nodes where they are now, so there they stay
+        *list_ = before;
+        *newer.list_ = newer_before;
+        throw;
+    }
+    return is_last;
 }
 
 void PersistentMemtable::commit(Sequence last, bool synced)

@@ -51,11 +51,15 @@ void Memtable::unlink(Node *node)
 // Nobody searches a grave, so it is no list in order.
 void Memtable::bury(Node *node, Memtable &from)
 {
-    from.unlink(node);
     from.memory_->hand_over(*memory_, node->bytes() + node->value_bytes);
     memory_->announce(&head_->next[0], sizeof head_->next[0]);
     node->next[0].store(head_->after(0), std::memory_order_release);
     head_->next[0].store(node, std::memory_order_release);
+}
+
+void Memtable::note_moves(Memtable &newer, Memtable &older, std::atomic<uint64_t> &moves)
+{
+    const Moving moving(newer, older, moves);
 }
 
 void Memtable::warm(const Memtable &newer, unsigned count) const
@@ -73,26 +77,39 @@ void Memtable::move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Seq
                           unsigned most, std::atomic<uint64_t> &moves)
 {
     const Moving moving(newer, older, moves);
-    const auto next_version = [](const Node *node) {
-        Node *next = node->after(0);
-        return next && user_key(next->key()) == user_key(node->key()) ? next : nullptr;
+    const auto is_same_key = [](const Node *a, const Node *b) {
+        return a && user_key(a->key()) == user_key(b->key());
+    };
+    const auto bury_from = [&](Memtable &list, Node *node) {
+        list.unlink(node);
+        grave.bury(node, list);
     };
     for (unsigned n = 0; n < most; n++) {
-        Node *node = newer.head_->after(0), *next;
-        if (!node)
+        const Node *first = newer.head_->after(0);
+        if (!first)
             return;
-        while ((next = next_version(node)))
-            if (sequence_of(node->key()) > oldest)
-                node = next;
-            else if (n++ < most)
-                grave.bury(next, newer);
-            else
+        // The version that a read at `oldest` sees, or else the oldest one; and then what it hides.
+        const std::string seen = search_key(user_key(first->key()), oldest);
+        Node *before[height_max], *node = newer.first_from(seen, before);
+        const bool hides = is_same_key(node, first);
+        if (!hides)
+            node = before[0];
+        for (Node *old; (old = node->after(0)) && is_same_key(old, node); n++) {
+            if (n >= most)
                 return;
+            bury_from(newer, old);
+        }
+        for (Node *old; hides && is_same_key(old = older.first_from(node->key(), nullptr), node);
+             n++) {
+            if (n >= most)
+                return;
+            bury_from(older, old);
+        }
         newer.unlink(node);
-        newer.memory_->hand_over(*older.memory_, node->bytes() + node->value_bytes);
-        older.link(node);
-        for (; sequence_of(node->key()) <= oldest && (next = next_version(node)); n++)
-            grave.bury(next, older);
+        if (older.link(node))
+            newer.memory_->hand_over(*older.memory_, node->bytes() + node->value_bytes);
+        else // an interrupted move has left this version in both
+            grave.bury(node, newer);
     }
 }
 

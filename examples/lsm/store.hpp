@@ -133,7 +133,7 @@ class LsmStore : public Store
     uint64_t new_number();
     void want();
     Sequence oldest_snapshot() const;
-    void retire(Buffer buffer);
+    void retire(Buffer buffer, std::shared_ptr<const void> filter = {});
 
     // flush.cpp
     bool flush_step();
@@ -141,6 +141,7 @@ class LsmStore : public Store
     bool prepare_log();
     bool let_go();
     bool is_unread(const Old &old);
+    void drop_eras();
     bool free_step();
     bool move_step();
     bool choose_move(Buffer &from, Buffer &to);
@@ -153,7 +154,7 @@ class LsmStore : public Store
     bool merge_lists();
     std::optional<std::pair<Buffer, Buffer>> choose_lists();
     void begin_merge(const Buffer &newer, const Buffer &older);
-    static void renew_filter(const Buffer &buffer, size_t bytes);
+    void renew_filter(const Buffer &buffer, size_t bytes);
     void give_up_merge(const Buffer &newer);
     void end_merge(const Buffer &newer);
     template <class Change> void change_pair(const Buffer &newer, Change change);
@@ -195,14 +196,16 @@ class LsmStore : public Store
     // writer would, if it was the last to use one.
     struct Old {
         Buffer buffer;
-        uint64_t era; // the first without it
+        std::shared_ptr<const void> filter; // of a list that has a new one
+        uint64_t era;                       // the first without it
     };
     std::vector<Old> old_buffers_;
     bool lets_go_ = false; // of some that are no longer there
     Tables old_tables_;
     uint64_t next_number_ = 1, newest_log_ = 0; // of all files; of a log that took writes
     bool container_full_ = false;
-    bool starves_ = false; // a writer had no room in the container: no merge begins before one has
+    bool starves_ =
+        false; // somebody had no room in the container: no merge begins before a writer has
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;
     std::multiset<Sequence> snapshots_;

@@ -192,6 +192,52 @@ TEST_CASE_METHOD(Fixture, "a version on which an iterator stands is not freed")
     REQUIRE(at->value() == value);
 }
 
+TEST_CASE("one call moves and buries a bounded number of nodes")
+{
+    constexpr unsigned versions = 1000, most = 100;
+    const lsm::Sequence oldest = GENERATE(lsm::Sequence{0}, lsm::sequence_max);
+    lsm::Memtable newer, older, grave;
+    std::atomic<uint64_t> moves = 0;
+    for (unsigned i = 1; i <= versions; i++) {
+        older.add(i, lsm::Kind::value, "key", "old");
+        newer.add(versions + i, lsm::Kind::value, "key", "new");
+    }
+    const auto count = [](const lsm::Memtable &list) {
+        unsigned n = 0;
+        const auto at = list.cursor();
+        for (at->seek_to_first(); at->valid(); at->next())
+            n++;
+        return n;
+    };
+    unsigned calls = 0, before = 2 * versions;
+    for (; !newer.empty(); calls++) {
+        const unsigned in_newer = count(newer);
+        lsm::Memtable::move_nodes(newer, older, grave, oldest, most, moves);
+        const unsigned now = count(newer) + count(older);
+        REQUIRE(before - now <= most);
+        REQUIRE(in_newer - count(newer) <= most);
+        REQUIRE((newer.empty() ? older : newer).get("key", lsm::sequence_max)->value == "new");
+        before = now;
+    }
+    REQUIRE(calls >= versions / most);
+    REQUIRE(count(older) == (oldest == 0 ? 2 * versions : 1));
+}
+
+TEST_CASE("a version that is in both lists is left in one")
+{
+    lsm::Memtable newer, older, grave;
+    std::atomic<uint64_t> moves = 0;
+    newer.add(5, lsm::Kind::value, "key", "value");
+    older.add(5, lsm::Kind::value, "key", "value");
+    const size_t bytes = grave.bytes();
+    lsm::Memtable::move_nodes(newer, older, grave, GENERATE(lsm::Sequence{0}, lsm::sequence_max),
+                              100, moves);
+    REQUIRE(newer.empty());
+    REQUIRE(older.get("key", 9)->value == "value");
+    REQUIRE_FALSE(grave.empty()); // where it will be freed
+    REQUIRE(grave.bytes() > bytes);
+}
+
 TEST_CASE("a cursor whose node has moved goes on in its own list")
 {
     lsm::Memtable newer, older, grave;
@@ -274,6 +320,25 @@ TEST_CASE("if the container is full, the oldest list becomes a table")
     at.reset();
     write();
     REQUIRE(store->get("29999") == std::string(1000, 'w'));
+}
+
+TEST_CASE("if there is no room for a merge, the background rests")
+{
+    test::Directory directory;
+    lsm::Options options = merging();
+    options.container_bytes = 4 << 20;
+    auto store = lsm::Store::open(directory / "s", options);
+    for (int i = 0; i < 8000;) {
+        for (const int end = i + 250; i < end; i++)
+            store->put(std::to_string(i), std::string(1000, 'v'));
+        bool rests = false;
+        for (int wait = 0; wait < 200 && !rests; wait++) { // until tables are merged, too
+            const clock_t before = clock();
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            rests = clock() - before < CLOCKS_PER_SEC / 200;
+        }
+        REQUIRE(rests);
+    }
 }
 
 TEST_CASE_METHOD(Fixture, "a merge copies no values")
