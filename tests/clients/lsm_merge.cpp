@@ -322,6 +322,20 @@ TEST_CASE("if the container is full, the oldest list becomes a table")
     REQUIRE(store->get("29999") == std::string(1000, 'w'));
 }
 
+TEST_CASE("a container has room for four lists at least")
+{
+    test::Directory directory;
+    lsm::Options options = merging();
+    options.container_bytes = 4 * options.memtable_bytes - 1;
+    REQUIRE_THROWS_WITH(lsm::Store::open(directory / "s", options),
+                        Catch::Contains("container_bytes"));
+    options.container_bytes++;
+    auto store = lsm::Store::open(directory / "s", options);
+    for (int i = 0; i < 3000; i++)
+        store->put(std::to_string(i), std::string(1000, 'v'));
+    REQUIRE(store->get("2999"));
+}
+
 TEST_CASE("if there is no room for a merge, the background rests")
 {
     test::Directory directory;
