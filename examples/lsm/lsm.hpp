@@ -91,7 +91,7 @@ struct Options {
                    // and `immutable_persistent`
     uint64_t container_bytes = UINT64_C(64)
                                << 30;  // which the container never exceeds; used at its creation.
-                                       // `merging`: at least four times `memtable_bytes`
+                                       // `merging`: at least sixteen times `memtable_bytes`
     pm_engine engine = PM_ENGINE_AUTO; // of a new container: redo, the default, or log
 
     // Used once, and noted in the file PLACES of the store. Empty: in the directory of the store.

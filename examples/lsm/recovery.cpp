@@ -164,9 +164,9 @@ void LsmStore::open_places()
     const Places before = places_;
     places_.memtables = options_.memtables;
     const bool is_new = places_.container.empty();
-    if (is_new && options_.memtables == Memtables::merging) // else one list could fill it
-        demand(options_.container_bytes / 4 >= options_.memtable_bytes, places_.directory,
-               "options.container_bytes must be at least four times memtable_bytes");
+    if (is_new && options_.memtables == Memtables::merging) // else a few lists could fill it
+        demand(options_.container_bytes / 16 >= options_.memtable_bytes, places_.directory,
+               "options.container_bytes must be at least sixteen times memtable_bytes");
     if (is_new && options_.memtables != Memtables::dram) {
         places_.container =
             options_.container.empty() ? "memtables.pm" : absolute(options_.container);

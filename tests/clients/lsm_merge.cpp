@@ -322,11 +322,11 @@ TEST_CASE("if the container is full, the oldest list becomes a table")
     REQUIRE(store->get("29999") == std::string(1000, 'w'));
 }
 
-TEST_CASE("a container has room for four lists at least")
+TEST_CASE("a container has room for sixteen lists at least")
 {
     test::Directory directory;
     lsm::Options options = merging();
-    options.container_bytes = 4 * options.memtable_bytes - 1;
+    options.container_bytes = 16 * options.memtable_bytes - 1;
     REQUIRE_THROWS_WITH(lsm::Store::open(directory / "s", options),
                         Catch::Contains("container_bytes"));
     options.container_bytes++;
