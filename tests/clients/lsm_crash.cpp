@@ -139,18 +139,25 @@ void run_list(const std::string &path)
     said(2);
 }
 
+// NULL: the crash was earlier than the container.
+std::unique_ptr<lsm::Container> opened(const std::string &path, long made)
+{
+    try {
+        return std::make_unique<lsm::Container>(path, nullptr);
+    } catch (const lsm::Error &) {
+        if (made < 0)
+            return nullptr;
+        throw;
+    }
+}
+
 // The nodes are a beginning of all, or, once it was full, an end.
 void check_list(const std::string &path)
 {
     const long made = promised();
-    std::optional<lsm::Container> container;
-    try {
-        container.emplace(path, nullptr);
-    } catch (const lsm::Error &error) {
-        if (made < 0) // the crash was earlier than the container
-            return;
-        throw;
-    }
+    const auto container = opened(path, made);
+    if (!container)
+        return;
     const auto lists = container->memtables();
     demand(lists.size() <= 1 && (made < 2 || lists.empty()), "there is a list too many");
     if (lists.empty())
@@ -218,17 +225,10 @@ void run_merge(const std::string &path)
 void check_merge(const std::string &path)
 {
     const long made = promised();
-    std::optional<lsm::Container> container;
-    try {
-        container.emplace(path, nullptr);
-    } catch (const lsm::Error &error) {
-        if (made < 0)
-            return;
-        throw;
-    }
-    const auto lists = container->memtables();
+    const auto container = opened(path, made);
     if (made < 1)
         return;
+    const auto lists = container->memtables();
     demand(made < 3 || lists.size() == 1, "there is a list too many");
     for (uint64_t i = 0; i < nodes; i++) {
         std::optional<lsm::Memtable::Found> found;

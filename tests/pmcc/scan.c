@@ -66,31 +66,34 @@ static FILE *stream_of(const char *text)
     return stream;
 }
 
-static void read_list(int (*read)(const char *, va_list), const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    read(format, list);
-    va_end(list);
-}
+/* Functions that call one of the `v` forms with their arguments. */
+#define READ_LISTS(name, character)                                                                \
+    static void name(int (*read)(const character *, va_list), const character *format, ...)        \
+    {                                                                                              \
+        va_list list;                                                                              \
+        va_start(list, format);                                                                    \
+        read(format, list);                                                                        \
+        va_end(list);                                                                              \
+    }                                                                                              \
+    static void name##_from(int (*read)(FILE *, const character *, va_list), FILE *stream,         \
+                            const character *format, ...)                                          \
+    {                                                                                              \
+        va_list list;                                                                              \
+        va_start(list, format);                                                                    \
+        read(stream, format, list);                                                                \
+        va_end(list);                                                                              \
+    }                                                                                              \
+    static void name##_of(int (*read)(const character *, const character *, va_list),              \
+                          const character *text, const character *format, ...)                     \
+    {                                                                                              \
+        va_list list;                                                                              \
+        va_start(list, format);                                                                    \
+        read(text, format, list);                                                                  \
+        va_end(list);                                                                              \
+    }
 
-static void read_list_from(int (*read)(FILE *, const char *, va_list), FILE *stream,
-                           const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    read(stream, format, list);
-    va_end(list);
-}
-
-static void read_list_of(int (*read)(const char *, const char *, va_list), const char *text,
-                         const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    read(text, format, list);
-    va_end(list);
-}
+READ_LISTS(read_list, char)
+READ_LISTS(read_wide_list, wchar_t)
 
 SUBJECT(uses_all_functions_of_scanf)
 {
@@ -169,32 +172,6 @@ SUBJECT_MORE(uses_conversions_that_fail)
     commit();
     scan("1 some text \xff", "%d %l[a-z \xff]", m);
     scan("1 text\xff", "%d %9ls", m + 5000);
-}
-
-static void read_wide_list(int (*read)(const wchar_t *, va_list), const wchar_t *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    read(format, list);
-    va_end(list);
-}
-
-static void read_wide_list_from(int (*read)(FILE *, const wchar_t *, va_list), FILE *stream,
-                                const wchar_t *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    read(stream, format, list);
-    va_end(list);
-}
-
-static void read_wide_list_of(int (*read)(const wchar_t *, const wchar_t *, va_list),
-                              const wchar_t *text, const wchar_t *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    read(text, format, list);
-    va_end(list);
 }
 
 /* Without what the headers make of them. */

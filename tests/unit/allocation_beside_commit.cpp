@@ -2,8 +2,8 @@
 // where another thread commits meanwhile. A line that pm_dirty() marks meanwhile is in the list of marks.
 #include "base/marks.h"
 #include "common/fixture.hpp"
+#include "unit/beside.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -14,20 +14,17 @@
 #include <utility>
 
 struct txn;
-struct lock;
 
 namespace
 {
 
 std::function<void()> after_announcing; // once
-thread_local bool commits;
-std::atomic<bool> waits, committed;
+std::atomic<bool> committed;
 
 } // namespace
 
 extern "C" {
 int __real_txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
-void __real_lock_wait(struct lock *lock);
 
 int __wrap_txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 int __wrap_txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
@@ -37,26 +34,12 @@ int __wrap_txn_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
         then();
     return error;
 }
-
-void __wrap_lock_wait(struct lock *lock);
-void __wrap_lock_wait(struct lock *lock)
-{
-    if (commits)
-        waits = true;
-    __real_lock_wait(lock);
-}
 }
 
 namespace
 {
 
 constexpr size_t bytes = 1000;
-
-bool are_all(const void *p, int value)
-{
-    const auto *b = static_cast<const unsigned char *>(p);
-    return std::all_of(b, b + bytes, [&](unsigned char c) { return c == value; });
-}
 
 // A container with an object of `old`, which is the root, and where new objects will be one that had ones
 // when it was freed.
@@ -80,14 +63,14 @@ template <class Call> void beside_commit(pm_container *c, Call call)
 {
     int result = -1;
     std::thread thread;
-    waits = committed = false;
+    other_waits = committed = false;
     after_announcing = [&] {
         thread = std::thread([&] {
-            commits = true;
+            is_other = true;
             result = pm_commit(c);
             committed = true;
         });
-        while (!waits && !committed)
+        while (!other_waits && !committed)
             std::this_thread::yield();
     };
     call();
@@ -110,7 +93,7 @@ TEST_CASE("what is zeroed while another thread commits is zero after the next co
     REQUIRE_OK(pm_check(c.get()));
     c.reset();
     c = test::open(path, test::small());
-    REQUIRE(are_all(pm_getroot(c.get()), 0));
+    REQUIRE(are_all(pm_getroot(c.get()), bytes, 0));
 }
 
 TEST_CASE("what is copied while another thread commits is there after the next commit")
@@ -123,7 +106,7 @@ TEST_CASE("what is copied while another thread commits is there after the next c
     REQUIRE_OK(pm_check(c.get()));
     c.reset();
     c = test::open(path, test::small());
-    REQUIRE(are_all(pm_getroot(c.get()), 7));
+    REQUIRE(are_all(pm_getroot(c.get()), bytes, 7));
 }
 
 namespace
@@ -138,7 +121,7 @@ void let_commit(int)
     if (!guarded || mprotect(std::exchange(guarded, nullptr), PAGE, PROT_READ | PROT_WRITE) != 0)
         abort();
     announcing = true;
-    while (!waits && !committed)
+    while (!other_waits && !committed)
         std::this_thread::yield();
 }
 
@@ -154,9 +137,9 @@ TEST_CASE("a store is committed that is announced between the steps of another t
     test::Container c = container(path, 7); // passes on what is no container's
     auto *root = static_cast<char *>(pm_getroot(c.get()));
     int result = -1;
-    waits = committed = announcing = false;
+    other_waits = committed = announcing = false;
     std::thread thread([&] {
-        commits = true;
+        is_other = true;
         while (!announcing)
             std::this_thread::yield();
         result = pm_commit(c.get());
@@ -172,7 +155,7 @@ TEST_CASE("a store is committed that is announced between the steps of another t
     REQUIRE_OK(pm_commit(c.get()));
     c.reset();
     c = test::open(path, test::small());
-    REQUIRE(are_all(pm_getroot(c.get()), 9));
+    REQUIRE(are_all(pm_getroot(c.get()), bytes, 9));
     REQUIRE_OK(pm_check(c.get()));
     c.reset();
     REQUIRE(sigaction(SIGSEGV, &before, nullptr) == 0);

@@ -1,8 +1,8 @@
 // A call that makes an object, and stores to it, does so in one transaction, also where another thread rolls
 // back meanwhile. Otherwise libpm would store to whatever object has the memory next.
 #include "common/fixture.hpp"
+#include "unit/beside.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -10,14 +10,12 @@
 #include <utility>
 
 struct allocator;
-struct lock;
 
 namespace
 {
 
 std::function<void()> after_allocating; // once
-thread_local bool is_other;
-std::atomic<bool> waits, done;
+std::atomic<bool> done;
 
 } // namespace
 
@@ -31,27 +29,12 @@ void *__wrap_allocator_allocate_locked(struct allocator *a, size_t size, size_t 
         then();
     return p;
 }
-
-void __real_lock_wait(struct lock *lock);
-void __wrap_lock_wait(struct lock *lock);
-void __wrap_lock_wait(struct lock *lock)
-{
-    if (is_other)
-        waits = true;
-    __real_lock_wait(lock);
-}
 }
 
 namespace
 {
 
 constexpr size_t BYTES = 2000;
-
-bool are_all(const void *p, unsigned char value)
-{
-    const auto *b = static_cast<const unsigned char *>(p);
-    return std::all_of(b, b + BYTES, [&](unsigned char c) { return c == value; });
-}
 
 struct Fixture {
     test::Directory directory;
@@ -78,7 +61,7 @@ struct Fixture {
     {
         std::thread thread;
         int result = -1;
-        waits = done = false;
+        other_waits = done = false;
         after_allocating = [&] {
             thread = std::thread([&] {
                 is_other = true;
@@ -90,7 +73,7 @@ struct Fixture {
                 }
                 done = true;
             });
-            while (!waits && !done)
+            while (!other_waits && !done)
                 std::this_thread::yield();
         };
         call();
@@ -101,10 +84,10 @@ struct Fixture {
 
     void theirs_is_whole()
     {
-        CHECK(are_all(theirs, 'x'));
+        CHECK(are_all(theirs, BYTES, 'x'));
         REQUIRE_OK(pm_commit(c.get()));
         REQUIRE_OK(pm_check(c.get()));
-        CHECK(are_all(theirs, 'x'));
+        CHECK(are_all(theirs, BYTES, 'x'));
     }
 };
 

@@ -1075,18 +1075,40 @@ TEST_CASE("settle() ends if the container has no room for what should move up")
         REQUIRE(one.place() == std::string(100'000, char('a' + i++ % 26)));
 }
 
-TEST_CASE("a field without a choice gets the room of those that have one, at once")
+namespace
 {
-    test::Directory directory;
-    auto options = with(std::make_shared<Remote>());
+
+tiered::options with_little_memory()
+{
+    tiered::options options = with(std::make_shared<Remote>());
     options.budgets["pm"] = 100'000;
-    tiered::store store(directory / "s", options);
+    return options;
+}
+
+std::string place_of(int i)
+{
+    return std::string(875, char('a' + i % 26));
+}
+
+// A hundred persons with these places, committed.
+std::vector<person> hundred_places(tiered::store &store)
+{
     std::vector<person> all;
     for (int i = 0; i < 100; i++) {
         all.push_back(store.make<person>());
-        all.back().set_place(std::string(875, char('a' + i % 26)));
+        all.back().set_place(place_of(i));
     }
     store.commit();
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("a field without a choice gets the room of those that have one, at once")
+{
+    test::Directory directory;
+    tiered::store store(directory / "s", with_little_memory());
+    const std::vector<person> all = hundred_places(store);
     REQUIRE(store.usage_of("pm").bytes == 87'500);
     const std::string_view shown = all[0].place();
     const auto fill = [&] {
@@ -1103,7 +1125,7 @@ TEST_CASE("a field without a choice gets the room of those that have one, at onc
             store.rollback();
         }
         for (int i = 0; i < 100; i++) {
-            REQUIRE(all[size_t(i)].place() == std::string(875, char('a' + i % 26)));
+            REQUIRE(all[size_t(i)].place() == place_of(i));
             REQUIRE(all[size_t(i)].motto() ==
                     (commits ? std::string(900, char('A' + i % 26)) : ""));
         }
@@ -1114,15 +1136,8 @@ TEST_CASE("a field without a choice gets the room of those that have one, at onc
 TEST_CASE("a value that has made room stays, if the transaction is rolled back")
 {
     test::Directory directory;
-    auto options = with(std::make_shared<Remote>());
-    options.budgets["pm"] = 100'000;
-    tiered::store store(directory / "s", options);
-    std::vector<person> all;
-    for (int i = 0; i < 100; i++) {
-        all.push_back(store.make<person>());
-        all.back().set_place(std::string(875, char('a' + i % 26)));
-    }
-    store.commit();
+    tiered::store store(directory / "s", with_little_memory());
+    const std::vector<person> all = hundred_places(store);
     for (const person one : all)
         one.set_motto(std::string(900, 'm'));
     store.rollback();
@@ -1131,7 +1146,7 @@ TEST_CASE("a value that has made room stays, if the transaction is rolled back")
     for (const person one : all) // would take the memory of a value that has left
         one.set_motto(std::string(875, 'm'));
     for (int i = 0; i < 100; i++)
-        REQUIRE(all[size_t(i)].place() == std::string(875, char('a' + i % 26)));
+        REQUIRE(all[size_t(i)].place() == place_of(i));
 }
 
 TEST_CASE("a short value stays in its slot, whatever room is needed")
