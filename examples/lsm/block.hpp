@@ -13,8 +13,8 @@
 namespace lsm
 {
 
-constexpr uint64_t block_max =
-    UINT32_MAX; // bytes of any block, also of an index or a filter: restarts have 32 bits
+// Bytes of any block, also of an index or a filter: restarts have 32 bits.
+constexpr uint64_t block_max = UINT32_MAX;
 
 class BlockBuilder
 {

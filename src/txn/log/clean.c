@@ -240,12 +240,12 @@ int log_clean_chunk(struct txn *t)
     k->uses_reserve = true;
     uint32_t victim = choose_victim(t, most_live);
     for (int stream = 0; stream < LOG_STREAMS; stream++)
-        if (victim != 0 && victim == k->open[stream])
+        if (victim == k->open[stream])
             log_leave_chunk(t, (enum log_stream)stream, 0);
     bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
     k->victim = is_dead ? 0 : victim;
     k->victim_at = 1;
-    int64_t lines = is_dead ? 0 : clean(t, most_live, UINT64_MAX, true);
+    int64_t lines = k->victim != 0 ? clean(t, most_live, UINT64_MAX, true) : 0;
     k->uses_reserve = false;
     return lines > 0 || is_dead ? 0 : lines < 0 ? (int)lines : -ENOSPC;
 }

@@ -52,7 +52,7 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
     uint64_t words = journal_count(&t->journal).words + extra_words;
     words += cleared_lines(t);
     if (t->tracker
-            .kinds) /* words of the pointer map: one for each line, and those of whole pages */
+            .kinds) /* words of the pointer map: one for each line, or those of a whole page */
         words += t->tracker.count + pages * PM_PAGE_LINES +
                  t->pages.count * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
     int error = log_make_room(t, data + words);
