@@ -20,16 +20,26 @@ constexpr ptrdiff_t persistent_most = 2; // memtables in the container
 
 } // namespace
 
+// Whether new memtables may have a log. Else all writes go to the container.
+bool LsmStore::has_logs() const
+{
+    return options_.memtables != Memtables::persistent_only &&
+           options_.memtables != Memtables::merging;
+}
+
+// Bytes of a memtable in the container.
+size_t LsmStore::persistent_limit() const
+{
+    if (options_.memtables == Memtables::persistent_only)
+        return SIZE_MAX;
+    return options_.memtables == Memtables::merging ? options_.memtable_bytes
+                                                    : options_.persistent_bytes;
+}
+
 bool LsmStore::is_full(const Buffer &buffer) const
 {
-    if (buffer.full)
-        return true;
-    if (!buffer.persistent())
-        return buffer.table->bytes() >= options_.memtable_bytes;
-    if (options_.memtables == Memtables::merging)
-        return buffer.table->bytes() >= options_.memtable_bytes;
-    return options_.memtables != Memtables::persistent_only &&
-           buffer.table->bytes() >= options_.persistent_bytes;
+    const size_t limit = buffer.persistent() ? persistent_limit() : options_.memtable_bytes;
+    return buffer.full || buffer.table->bytes() >= limit;
 }
 
 bool LsmStore::any_logged(size_t from) const
@@ -70,8 +80,7 @@ void LsmStore::begin_buffer()
 Buffer LsmStore::next_buffer()
 {
     const bool is_mutable = options_.memtables == Memtables::mutable_persistent;
-    if (options_.memtables == Memtables::persistent_only ||
-        options_.memtables == Memtables::merging)
+    if (!has_logs())
         return persistent_buffer();
     if (is_mutable && any_logged(0) && !container_full_)
         try {
@@ -100,13 +109,10 @@ Buffer LsmStore::logged_buffer(uint64_t number) const
 
 Buffer LsmStore::persistent_buffer()
 {
-    size_t bytes = options_.persistent_bytes;
-    if (options_.memtables == Memtables::persistent_only)
-        bytes = 0; // nobody knows how large it gets
-    if (options_.memtables == Memtables::merging)
-        bytes = options_.memtable_bytes;
+    const size_t limit = persistent_limit();
     Buffer buffer;
-    buffer.table = container_->begin(last_sequence_ + 1, bytes / filter_share);
+    buffer.table =
+        container_->begin(last_sequence_ + 1, limit == SIZE_MAX ? 0 : limit / filter_share);
     return buffer;
 }
 

@@ -148,8 +148,7 @@ bool LsmStore::prepare_log()
     uint64_t number;
     {
         std::lock_guard guard(lock_);
-        if (ready_ || options_.memtables == Memtables::persistent_only ||
-            options_.memtables == Memtables::merging)
+        if (ready_ || !has_logs())
             return false;
         number = next_number_++;
     }

@@ -74,11 +74,9 @@ class Memtable
 
     // Move nodes from the front of `newer` to `older`, whose versions are all older, until about `most` have
     // moved. Versions that no read at `oldest` or later can see go to the front of `grave`. Readers look at
-    // `newer` first. `moves` counts these calls. (pointer_merge.cpp)
+    // `newer` first, and cursors search anew after each call. `moves` counts the calls. (pointer_merge.cpp)
     static void move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Sequence oldest,
                            unsigned most, std::atomic<uint64_t> &moves);
-    // Nodes of these lists have moved otherwise: whoever stands there searches anew.
-    static void note_moves(Memtable &newer, Memtable &older, std::atomic<uint64_t> &moves);
 
   protected:
     Memtable(std::unique_ptr<Memory> memory, Node *head, size_t filter_bytes);

@@ -98,7 +98,7 @@ std::optional<std::pair<Buffer, Buffer>> LsmStore::choose_lists()
 void LsmStore::begin_merge(const Buffer &newer, const Buffer &older)
 {
     try {
-        const std::shared_ptr<PersistentMemtable> grave = container_->begin(1, 0);
+        const auto grave = container_->begin(1, 0);
         grave->set_unneeded();
         change_pair(newer, [&](Buffers &, auto at) { at->grave = grave; });
         renew_filter(older, newer.table->bytes() + older.table->bytes());
@@ -180,8 +180,8 @@ bool LsmStore::merge_lists()
             continue;
         any = true;
         try {
-            if ((*buffers)[i + 1].persistent()->take_some(
-                    *newer.persistent(), static_cast<PersistentMemtable &>(*newer.grave), oldest))
+            if ((*buffers)[i + 1].persistent()->take_some(*newer.persistent(), *newer.grave,
+                                                          oldest))
                 end_merge(newer);
         } catch (...) {
             give_up_merge(newer);

@@ -288,12 +288,6 @@ void PersistentMemtable::reserve(size_t links)
     container_.has_links_ = true;
 }
 
-void PersistentMemtable::note()
-{
-    announce_stores(list_, sizeof *list_);
-    list_->bytes = bytes();
-}
-
 // A node that moves is taken from before the nodes that lead to it, and linked elsewhere. Nobody else changes
 // these lists. So the places are searched first, and writers wait for the changes only.
 bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable &grave,
@@ -304,12 +298,12 @@ bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable
     container_.commit_links();
     reserve(2 * move_at_once * (2 * height_max + 2));
     for (PersistentMemtable *list : {this, &newer, &grave})
-        list->note();
+        announce_stores(list->list_, sizeof *list->list_);
     try {
         move_nodes(newer, *this, grave, oldest, move_at_once, container_.moves_);
     } catch (...) { // the medium has failed: no node may be in neither list
         container_.roll_back();
-        note_moves(newer, *this, container_.moves_);
+        move_nodes(newer, *this, grave, oldest, 0, container_.moves_); // readers search anew
         throw;
     }
     for (PersistentMemtable *list : {this, &newer, &grave})
@@ -333,7 +327,8 @@ bool PersistentMemtable::take_some(PersistentMemtable &newer, PersistentMemtable
 
 void PersistentMemtable::commit(Sequence last, bool synced)
 {
-    note();
+    announce_stores(list_, sizeof *list_);
+    list_->bytes = bytes();
     list_->last = last;
     list_->synced |= synced;
     container_.commit();

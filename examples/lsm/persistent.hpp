@@ -113,8 +113,6 @@ class PersistentMemtable final : public Memtable
     bool synced() const;                      // a write asked for `sync`
 
   private:
-    void note(); // in the list what a commit needs
-
     Container &container_;
     Container::List *list_;
     std::atomic<bool> unneeded_ = false;

@@ -57,11 +57,6 @@ void Memtable::bury(Node *node, Memtable &from)
     head_->next[0].store(node, std::memory_order_release);
 }
 
-void Memtable::note_moves(Memtable &newer, Memtable &older, std::atomic<uint64_t> &moves)
-{
-    const Moving moving(newer, older, moves);
-}
-
 void Memtable::warm(const Memtable &newer, unsigned count) const
 {
     Node *before[height_max];

@@ -279,9 +279,7 @@ bool LsmStore::take(Buffers found)
 // Let one of the memtables that were found take writes again, or begin one.
 void LsmStore::go_on()
 {
-    const bool in_place = options_.memtables == Memtables::mutable_persistent ||
-                          options_.memtables == Memtables::persistent_only ||
-                          options_.memtables == Memtables::merging;
+    const bool in_place = !has_logs() || options_.memtables == Memtables::mutable_persistent;
     const auto unseal = [](Buffers &buffers) { newest_persistent(buffers)->sealed = false; };
     if (in_place && !buffers_->empty() && buffers_->front().persistent() &&
         !is_full(buffers_->front()))

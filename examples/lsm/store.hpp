@@ -39,7 +39,8 @@ struct Buffer {
     bool sealed = false; // no more writes come
     bool full = false;   // the container had no room for it to grow
     bool busy = false;   // it becomes a table, or is merged with another
-    std::shared_ptr<Memtable> grave{}; // its nodes move to the next list, or here if nobody needs them
+    std::shared_ptr<PersistentMemtable>
+        grave{}; // its nodes move to the next list, or here if nobody needs them
 
     PersistentMemtable *persistent() const
     {
@@ -114,6 +115,8 @@ class LsmStore : public Store
     void note_stall(std::chrono::steady_clock::time_point since);
 
     // buffers.cpp
+    bool has_logs() const;
+    size_t persistent_limit() const;
     bool is_full(const Buffer &buffer) const;
     bool may_begin_buffer() const;
     bool any_logged(size_t from) const;
@@ -200,7 +203,7 @@ class LsmStore : public Store
         uint64_t era;                       // the first without it
     };
     std::vector<Old> old_buffers_;
-    bool lets_go_ = false; // of some that are no longer there
+    bool lets_go_ = false; // the keeper has taken some out, and is about to destroy them
     Tables old_tables_;
     uint64_t next_number_ = 1, newest_log_ = 0; // of all files; of a log that took writes
     bool container_full_ = false;

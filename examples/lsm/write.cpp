@@ -220,9 +220,7 @@ void LsmStore::turn_memtable(Guard &guard)
 void LsmStore::make_room(Guard &guard)
 {
     // A memtable that is mutable and persistent is there so that no writer waits for tables.
-    bool may_slow = options_.memtables != Memtables::mutable_persistent &&
-                    options_.memtables != Memtables::persistent_only &&
-                    options_.memtables != Memtables::merging;
+    bool may_slow = has_logs() && options_.memtables != Memtables::mutable_persistent;
     for (;;) {
         if (broken_)
             std::rethrow_exception(broken_);
@@ -252,7 +250,7 @@ void LsmStore::wait_for_background(Guard &guard, std::initializer_list<Worker> w
     for (const Worker worker : whom)
         if (troubles_[worker])
             std::rethrow_exception(troubles_[worker]);
-    want(); // the first list has grown, and nobody said so
+    want(); // for the workers do not see how the first memtable grows
     const auto before = steady_clock::now();
     changed_.wait(guard);
     note_stall(before);
