@@ -1,7 +1,7 @@
 /*
  * Finds words that are stored part by part (base/marks.h, P5). The optimiser may make several variables of a
- * union. A copy of the union then stores the parts of a word one behind the other: between them there is no
- * call, and no other write to the arena.
+ * union. A copy of the union then stores the parts of a word one behind the other. Between two parts there is
+ * no call, and no other write to the arena.
  */
 #include "writes.h"
 

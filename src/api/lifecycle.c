@@ -370,7 +370,7 @@ int pm_close(pm_container *c)
     return result == 0 ? named : result;
 }
 
-/* In one step, so that no field of an object that comes after it is included again. */
+/* The lock is held over both. Otherwise another thread might exclude a field of a new object in between. */
 static int clear(pm_container *c)
 {
     lock_acquire(&c->allocator.lock);

@@ -1,5 +1,5 @@
-// Lists in persistent memory that are merged by pointer: what reads find meanwhile, what is freed, and what it
-// costs.
+// Mode `merging` merges lists in persistent memory by pointer. These tests read during a merge. They check that
+// hidden versions are freed, and count the bytes that a merge logs.
 #include "lsm_tiny.hpp"
 
 #include "lsm/memtable.hpp"
@@ -263,7 +263,7 @@ TEST_CASE("a cursor whose node has moved goes on in its own list")
     REQUIRE(values == "abcd");
 }
 
-// What a get may see when it begins is kept until it ends, however long that takes.
+// A get may take long. Until it ends, a merge frees no version that the get could see at its beginning.
 TEST_CASE_METHOD(Fixture, "a get that is overtaken by a merge finds what it pinned")
 {
     store->put("overwritten", "before");
