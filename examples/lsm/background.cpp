@@ -3,8 +3,8 @@
 #include "lsm/store.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
-#include <unistd.h>
 
 namespace lsm
 {
@@ -68,7 +68,22 @@ void LsmStore::end_work()
         thread->join();
 }
 
+Works LsmStore::works()
+{
+    return {storage_, options_, [this] { return new_number(); },
+            [this] {
+                std::lock_guard guard(lock_);
+                return stopping_;
+            }};
+}
+
+// Merge tables, or else move one, or else collect garbage.
 bool LsmStore::merge_step()
+{
+    return merge_tables() || move_tables() || collect_step();
+}
+
+bool LsmStore::merge_tables()
 {
     std::shared_ptr<const Version> version;
     std::optional<Compaction> what;
@@ -86,28 +101,93 @@ bool LsmStore::merge_step()
         whole = whole_;
         what =
             whole ? whole_level(*version, *whole) : next_compaction(*version, options_, cursors_);
+        if (!what && must_leave_level0(*version, budget_))
+            what = whole_level(*version, 0);
         oldest = oldest_snapshot();
     }
     if (!what)
         return false;
-    auto edit = merge(
-        *what, *version, oldest, places_, options_, [&] { return new_number(); },
-        [&] {
-            std::lock_guard guard(lock_);
-            return stopping_;
-        });
+    const auto since = std::chrono::steady_clock::now();
+    auto edit = merge(*what, *version, oldest, place_of(what->level + 1), works());
     if (!edit)
         return false;
-    install(std::move(*edit), [&] {
+    install(std::move(*edit), nullptr, [&] {
         if (whole == whole_)
             whole_.reset();
+        merged_for_ += std::chrono::steady_clock::now() - since;
     });
     return true;
 }
 
-// Let an edit count. `also` changes more under the lock. A failure deletes the tables that the edit adds. If
-// the manifest was written but not synced, they stay: the edit may count after a crash.
-void LsmStore::install(Edit edit, const std::function<void()> &also)
+// A step towards the budget of the container.
+bool LsmStore::move_tables()
+{
+    std::shared_ptr<const Version> version;
+    uint64_t budget;
+    bool may_come;
+    {
+        std::lock_guard guard(lock_);
+        if (broken_ || options_.memtables != Memtables::key_lsm)
+            return false;
+        version = version_;
+        budget = budget_;
+        may_come = !container_full_;
+    }
+    try {
+        auto edit = move_table(*version, budget, may_come, works());
+        if (edit)
+            install(std::move(*edit), nullptr, [] {});
+        return edit.has_value();
+    } catch (const Error &error) {
+        if (error.code().value() != ENOSPC)
+            throw;
+        std::lock_guard guard(lock_);
+        container_full_ = true; // until some of it has been freed
+        return false;
+    }
+}
+
+// Nobody but the merger changes tables below level 0. So they are still there when the edit comes.
+bool LsmStore::collect_step()
+{
+    std::shared_ptr<const Version> version;
+    std::set<uint64_t> spared;
+    double share;
+    {
+        std::lock_guard guard(lock_);
+        if (broken_)
+            return false;
+        version = version_;
+        spared = spared_;
+        share = collecting_ ? 0 : options_.garbage_share;
+    }
+    const auto what = next_collection(*version, values_, share, spared);
+    std::exception_ptr error;
+    if (what)
+        try {
+            ValueWriter values = value_writer();
+            if (auto edit = collect_values(*what, works(), values))
+                install(std::move(*edit), &values, [] {});
+            return true;
+        } catch (const Error &damage) {
+            if (damage.code().value() != EBADMSG && damage.code().value() != ENOENT)
+                throw;
+            error = std::current_exception(); // reads report it, too
+        }
+    std::lock_guard guard(lock_);
+    if (what)
+        spared_.insert(what->files.begin(), what->files.end());
+    if (error)
+        damage_ = error;
+    collecting_ = collecting_ && what;
+    changed_.notify_all();
+    return what.has_value();
+}
+
+// Let an edit count. `also` changes more under the lock. A failure deletes the tables that the edit adds;
+// those who made them keep no `values`. If the manifest was written but not synced, they stay: the edit may
+// count after a crash.
+void LsmStore::install(Edit edit, ValueWriter *values, const std::function<void()> &also)
 {
     std::lock_guard edits(edits_lock_);
     std::shared_ptr<const Version> before;
@@ -126,19 +206,23 @@ void LsmStore::install(Edit edit, const std::function<void()> &also)
     try {
         for (const auto &[level, info] : edit.added) {
             auto found = find(info.number); // it only goes down
-            opened.push_back(found != old.end() ? *found
-                                                : std::make_shared<Table>(places_, info, cache_));
+            opened.push_back(found != old.end() ? *found : std::make_shared<Table>(storage_, info));
         }
         manifest_->append(edit, unknown);
     } catch (...) {
+        opened.clear();
         for (const auto &[level, info] : edit.added)
             if (!unknown && find(info.number) == old.end())
-                unlink(table_path(places_, info).c_str());
+                delete_table(storage_, info);
+        if (unknown && values)
+            values->keep();
         std::lock_guard guard(lock_);
         if (unknown)
             set_broken(std::current_exception());
         throw;
     }
+    if (values)
+        values->keep();
     auto after = std::make_shared<const Version>(before->after(edit, opened));
     Tables unused;
     for (uint64_t number : edit.removed)
@@ -153,6 +237,41 @@ void LsmStore::install(Edit edit, const std::function<void()> &also)
     also();
     changed_.notify_all();
     want();
+}
+
+void LsmStore::set_persistent_bytes(uint64_t bytes)
+{
+    std::lock_guard guard(lock_);
+    budget_ = bytes;
+    want();
+}
+
+// For the background. Fails when the store does, or one of these workers.
+template <class Holds>
+void LsmStore::wait_until(Guard &guard, std::initializer_list<Worker> whom, Holds holds)
+{
+    while (!holds()) {
+        if (broken_)
+            std::rethrow_exception(broken_);
+        for (const Worker worker : whom)
+            if (troubles_[worker])
+                std::rethrow_exception(troubles_[worker]);
+        changed_.wait(guard);
+    }
+}
+
+void LsmStore::collect()
+{
+    Guard guard(lock_);
+    wait_until(guard, {merger}, [&] { return !whole_; }); // of another thread
+    whole_ = 0;                                           // what it needs would be left alone
+    damage_ = nullptr;
+    spared_.clear();
+    collecting_ = true;
+    want();
+    wait_until(guard, {merger}, [&] { return !collecting_; });
+    if (damage_)
+        std::rethrow_exception(damage_);
 }
 
 void LsmStore::set_broken(std::exception_ptr error)
@@ -182,26 +301,18 @@ void LsmStore::compact()
         ~Draining() { count--; }
     } draining(draining_);
     want();
-    const auto wait_until = [&](auto holds) {
-        while (!holds()) {
-            for (const auto &error :
-                 {broken_, troubles_[flusher], troubles_[merger], troubles_[keeper]})
-                if (error)
-                    std::rethrow_exception(error);
-            changed_.wait(guard);
-        }
-    };
-    wait_until([&] { return buffers_->size() == 1; });
+    const auto wait = [&](auto holds) { wait_until(guard, {flusher, merger, keeper}, holds); };
+    wait([&] { return buffers_->size() == 1; });
     for (unsigned n = 0; n + 1 < levels; n++) {
         bool is_lowest = n > 0;
         for (unsigned below = n + 1; below < levels; below++)
             is_lowest &= version_->level(below).empty();
         if (is_lowest)
             return;
-        wait_until([&] { return !whole_; }); // of another thread
+        wait([&] { return !whole_; }); // of another thread
         whole_ = n;
         want();
-        wait_until([&] { return !whole_; });
+        wait([&] { return !whole_; });
     }
 }
 

@@ -20,9 +20,9 @@ class BlockCursor : public Cursor
     BlockCursor(Block block, const std::string &path, uint64_t offset)
         : block_(std::move(block)), path_(path), offset_(offset)
     {
-        const size_t size = block_->size();
+        const size_t size = block_.text.size();
         if (size >= sizeof(uint32_t))
-            restarts_ = fixed_at<uint32_t>(block_->data() + size - sizeof(uint32_t));
+            restarts_ = fixed_at<uint32_t>(block_.text.data() + size - sizeof(uint32_t));
         uint64_t tail = (uint64_t(restarts_) + 1) * sizeof(uint32_t);
         if (size < sizeof(uint32_t) || tail > size)
             damaged(path_, offset_, "a block is too short");
@@ -81,7 +81,7 @@ class BlockCursor : public Cursor
   private:
     uint64_t restart(uint32_t n) const
     {
-        return fixed_at<uint32_t>(block_->data() + end_ + n * sizeof(uint32_t));
+        return fixed_at<uint32_t>(block_.text.data() + end_ + n * sizeof(uint32_t));
     }
 
     void go_to(uint32_t n)
@@ -95,7 +95,7 @@ class BlockCursor : public Cursor
         at_ = at;
         if (at >= end_)
             return;
-        Reader in{std::string_view(*block_).substr(at, end_ - at)};
+        Reader in{block_.text.substr(at, end_ - at)};
         uint64_t shared = in.varint(), own = in.varint(), length = in.varint();
         std::string_view own_key = in.bytes(own);
         value_ = in.bytes(length);

@@ -30,8 +30,20 @@ class BlockBuilder
     unsigned count_ = 0; // since the last restart
 };
 
-// A block in memory, shared by the cache and by cursors.
-using Block = std::shared_ptr<const std::string>;
+// A block in memory, shared by the cache and by cursors, or in the container.
+struct Block {
+    std::string_view text{};
+    std::shared_ptr<const void> owner{}; // NULL in the container, where its table keeps it
+
+    Block() = default;
+    explicit Block(std::string_view text) : text(text) {}
+    explicit Block(std::string own)
+    {
+        auto kept = std::make_shared<const std::string>(std::move(own));
+        text = *kept;
+        owner = std::move(kept);
+    }
+};
 
 // Walk through a block. `path` and `offset` say where it stands, for errors: EBADMSG if an entry does not
 // fit.

@@ -6,6 +6,7 @@
 //                            is no room, as `dram`
 //     persistent_only        one in the container, for ever
 //     merging                one in the container; and below it lists that were full, and are merged
+//     key_lsm                the same, but those that were full are written to tables
 #include "lsm/store.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace
 {
 
 constexpr ptrdiff_t persistent_most = 2; // memtables in the container
+constexpr size_t key_lsm_most = 3;       // so that a burst need not wait
 
 } // namespace
 
@@ -24,7 +26,7 @@ constexpr ptrdiff_t persistent_most = 2; // memtables in the container
 bool LsmStore::has_logs() const
 {
     return options_.memtables != Memtables::persistent_only &&
-           options_.memtables != Memtables::merging;
+           options_.memtables != Memtables::merging && options_.memtables != Memtables::key_lsm;
 }
 
 // Bytes of a memtable in the container.
@@ -32,8 +34,7 @@ size_t LsmStore::persistent_limit() const
 {
     if (options_.memtables == Memtables::persistent_only)
         return SIZE_MAX;
-    return options_.memtables == Memtables::merging ? options_.memtable_bytes
-                                                    : options_.persistent_bytes;
+    return has_logs() ? budget_ : options_.memtable_bytes;
 }
 
 bool LsmStore::is_full(const Buffer &buffer) const
@@ -54,6 +55,8 @@ bool LsmStore::may_begin_buffer() const
     if (options_.memtables == Memtables::merging)
         return buffers_->size() == 1 ||
                !is_over_budget(0); // the first is none that becomes a table
+    if (options_.memtables == Memtables::key_lsm)
+        return buffers_->size() < key_lsm_most;
     if (options_.memtables != Memtables::mutable_persistent || container_full_)
         return !any_logged(1);
     const bool next_is_logged = !any_logged(1) && buffers_->front().persistent();

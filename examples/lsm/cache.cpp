@@ -4,14 +4,14 @@
 namespace lsm
 {
 
-Block BlockCache::get(uint64_t table, uint64_t offset)
+std::optional<Block> BlockCache::get(uint64_t table, uint64_t offset)
 {
     const Place place{table, offset};
     Part &part = part_of(place);
     std::lock_guard guard(part.lock);
     auto found = part.at.find(place);
     if (found == part.at.end())
-        return nullptr;
+        return {};
     part.entries.splice(part.entries.begin(), part.entries, found->second);
     return found->second->block;
 }
@@ -21,14 +21,14 @@ void BlockCache::put(uint64_t table, uint64_t offset, Block block)
     const Place place{table, offset};
     Part &part = part_of(place);
     std::lock_guard guard(part.lock);
-    if (block->size() > room_ || part.at.contains(place))
+    if (block.text.size() > room_ || part.at.contains(place))
         return;
-    part.bytes += block->size();
+    part.bytes += block.text.size();
     part.entries.push_front({place, std::move(block)});
     part.at[place] = part.entries.begin();
     while (part.bytes > room_) {
         Entry &oldest = part.entries.back();
-        part.bytes -= oldest.block->size();
+        part.bytes -= oldest.block.text.size();
         part.at.erase(oldest.place);
         part.entries.pop_back();
     }

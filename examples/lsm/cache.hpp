@@ -6,6 +6,7 @@
 
 #include <list>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 namespace lsm
@@ -16,7 +17,7 @@ class BlockCache
   public:
     explicit BlockCache(size_t bytes) : room_(bytes / parts) {}
 
-    Block get(uint64_t table, uint64_t offset); // NULL if it is not there
+    std::optional<Block> get(uint64_t table, uint64_t offset);
     void put(uint64_t table, uint64_t offset, Block block);
 
   private:

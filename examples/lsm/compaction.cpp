@@ -1,21 +1,22 @@
-// What may be dropped, in order of keys and then from new to old:
-//
-//   - the second copy of a version: if a list gets full while a memtable moves to it, the tables of both have
-//     the pairs that had moved
-//   - a version, if a newer one of its key is visible to the oldest snapshot, and so to all
-//   - a deletion, if every snapshot sees it, and no deeper level may have its key
+// Pairs come in order of keys, and then from new to old. What class Versions calls hidden is dropped. A
+// deletion is dropped if every snapshot sees it and no deeper level may have its key. There are two copies of
+// a version if a list gets full while a memtable moves to it: the tables of both have the pairs that had
+// moved.
 //
 // An output ends between two user keys, so that no key is in two tables of a level (invariant 2 of
 // version.hpp).
 #include "lsm/compaction.hpp"
 
-#include <unistd.h>
+#include <algorithm>
 #include <utility>
 
 namespace lsm
 {
 namespace
 {
+
+// Of a table in the container. It gets there in one transaction, for which writers wait.
+constexpr size_t container_table_bytes = 1 << 20;
 
 uint64_t most_bytes(unsigned level, const Options &options)
 {
@@ -55,25 +56,27 @@ bool deeper_may_have(const Version &version, unsigned level, std::string_view ke
 class Output
 {
   public:
-    Output(const Places &places, const Options &options, unsigned level,
-           const std::function<uint64_t()> &new_number)
-        : places_(places), options_(options), fast_(level < options.fast_levels),
-          new_number_(new_number)
+    Output(const Works &works, TablePlace place)
+        : works_(works), place_(place),
+          table_bytes_(place == TablePlace::container
+                           ? std::min(works.options.table_bytes, container_table_bytes)
+                           : works.options.table_bytes)
     {
     }
 
     ~Output()
     {
         for (const TableInfo &table : done_)
-            unlink(table_path(places_, table).c_str());
+            delete_table(works_.storage, table);
     }
 
     void add(std::string_view key, std::string_view value, bool is_new_key)
     {
-        if (builder_ && is_new_key && builder_->bytes() >= options_.table_bytes)
+        if (builder_ && is_new_key && builder_->bytes() >= table_bytes_)
             end_table();
         if (!builder_)
-            builder_ = std::make_unique<TableBuilder>(places_, new_number_(), fast_, options_);
+            builder_ = std::make_unique<TableBuilder>(works_.storage, works_.new_number(), place_,
+                                                      works_.options);
         builder_->add(key, value);
     }
 
@@ -81,7 +84,7 @@ class Output
     {
         if (builder_)
             end_table();
-        sync_directory(places_.of_tables(fast_));
+        sync_names(works_.storage, done_);
         return std::exchange(done_, {});
     }
 
@@ -92,10 +95,9 @@ class Output
         builder_.reset();
     }
 
-    const Places &places_;
-    const Options &options_;
-    const bool fast_;
-    const std::function<uint64_t()> &new_number_;
+    const Works &works_;
+    const TablePlace place_;
+    const size_t table_bytes_;
     std::unique_ptr<TableBuilder> builder_;
     std::vector<TableInfo> done_;
 };
@@ -134,59 +136,59 @@ Compaction whole_level(const Version &version, unsigned level)
     return of(version, level, version.level(level));
 }
 
+bool Versions::are_hidden(std::string_view key)
+{
+    is_new_key_ = !any_ || key_ != user_key(key);
+    if (is_new_key_) {
+        key_ = user_key(key);
+        any_ = true;
+        newer_ = sequence_max;
+    }
+    const Sequence sequence = sequence_of(key), newer = std::exchange(newer_, sequence);
+    return newer <= oldest_ || sequence == newer;
+}
+
 std::optional<Edit> merge(const Compaction &what, const Version &version, Sequence oldest,
-                          const Places &places, const Options &options,
-                          const std::function<uint64_t()> &new_number,
-                          const std::function<bool()> &stop)
+                          TablePlace place, const Works &works)
 {
     constexpr unsigned ask_every = 1000; // pairs
     Edit edit;
     for (const Tables *tables : {&what.upper, &what.lower})
         for (const auto &table : *tables)
             edit.removed.push_back(table->info().number);
-    const bool stays = what.upper[0]->info().fast == (what.level + 1 < options.fast_levels);
     if (what.upper.size() == 1 && what.lower.empty() &&
-        stays) { // it overlaps nothing: it just goes down
+        what.upper[0]->info().place == place) { // it overlaps nothing: it just goes down
         edit.added.emplace_back(what.level + 1, what.upper[0]->info());
         return edit;
     }
 
+    constexpr auto as_they_are = Table::Values::addresses;
     Cursors cursors;
     if (what.level == 0)
         for (const auto &table : what.upper)
-            cursors.push_back(table->cursor());
+            cursors.push_back(table->cursor(as_they_are));
     else
-        cursors.push_back(level_cursor(what.upper));
+        cursors.push_back(level_cursor(what.upper, as_they_are));
     if (!what.lower.empty())
-        cursors.push_back(level_cursor(what.lower));
+        cursors.push_back(level_cursor(what.lower, as_they_are));
     auto from = merged(std::move(cursors));
 
-    Output output(places, options, what.level + 1, new_number);
-    std::string key, written;
-    bool is_first = true, any_written = false;
-    Sequence newer = sequence_max; // number of the version before, of the same key
+    Output output(works, place);
+    Versions versions(oldest);
+    bool is_new_key = true; // since the last pair that was kept
     unsigned count = 0;
     for (from->seek_to_first(); from->valid(); from->next()) {
-        if (++count % ask_every == 0 && stop())
+        if (++count % ask_every == 0 && works.stop())
             return {};
-        const bool is_new_key = is_first || key != user_key(from->key());
-        const Sequence sequence = sequence_of(from->key());
-        if (!is_new_key && sequence == newer) // the same version again
-            continue;
-        if (is_new_key) {
-            key = user_key(from->key());
-            newer = sequence_max;
-            is_first = false;
-        }
-        bool hidden = newer <= oldest;
-        bool gone = kind_of(from->key()) == Kind::deletion && sequence <= oldest &&
-                    !deeper_may_have(version, what.level + 2, key);
-        newer = sequence;
+        const std::string_view key = from->key();
+        const bool hidden = versions.are_hidden(key);
+        is_new_key |= versions.is_new_key();
+        const bool gone = kind_of(key) == Kind::deletion && sequence_of(key) <= oldest &&
+                          !deeper_may_have(version, what.level + 2, user_key(key));
         if (hidden || gone)
             continue;
-        output.add(from->key(), from->value(), !any_written || written != key);
-        written = key;
-        any_written = true;
+        output.add(key, from->value(), is_new_key);
+        is_new_key = false;
     }
     for (TableInfo &table : output.take())
         edit.added.emplace_back(what.level + 1, std::move(table));

@@ -1,4 +1,6 @@
-// What becomes of full memtables: a table of level 0, or part of a larger one in the container.
+// What becomes of full memtables: a table of level 0, or part of a larger one in the container. In mode
+// `key_lsm` values are written to value files, in the order of their keys, and the table gets their
+// addresses.
 //
 // The oldest goes first, so that tables of level 0 are in order. A memtable in the container that takes
 // others stays until it is full.
@@ -16,6 +18,7 @@ namespace
 {
 
 constexpr unsigned move_at_once = 100; // nodes of one commit
+constexpr size_t value_files_a_memtable = 4;
 
 } // namespace
 
@@ -36,12 +39,13 @@ bool LsmStore::flush_step()
         change_buffers([](Buffers &buffers) { buffers.back().busy = true; });
     }
     try {
+        ValueWriter values = value_writer();
         Edit edit;
         edit.log = full.log ? full.log_number + 1 : 0;
         edit.last_sequence = full.last;
         if (!full.table->empty())
-            edit.added.emplace_back(0, write_table(*full.table, new_number()));
-        install(std::move(edit), [&] {
+            edit.added.emplace_back(0, write_table(*full.table, values));
+        install(std::move(edit), &values, [&] {
             change_buffers([](Buffers &buffers) { buffers.pop_back(); });
             retire(full);
             if (full.persistent())
@@ -60,15 +64,46 @@ bool LsmStore::flush_step()
     return true;
 }
 
-TableInfo LsmStore::write_table(const Memtable &memtable, uint64_t number)
+ValueWriter LsmStore::value_writer()
 {
-    const bool is_fast = options_.fast_levels > 0;
-    TableBuilder builder(places_, number, is_fast, options_);
+    return ValueWriter(places_.directory, options_.memtable_bytes / value_files_a_memtable,
+                       [this] { return new_number(); });
+}
+
+// Where a table of a level goes.
+TablePlace LsmStore::place_of(unsigned level)
+{
+    std::lock_guard guard(lock_);
+    if (options_.memtables == Memtables::key_lsm && level < levels_in_container(*version_, budget_))
+        return TablePlace::container;
+    return level < options_.fast_levels ? TablePlace::fast : TablePlace::directory;
+}
+
+TableInfo LsmStore::write_table(const Memtable &memtable, ValueWriter &values)
+{
+    const TablePlace place = place_of(0);
+    const bool apart = options_.memtables == Memtables::key_lsm;
+    Sequence oldest;
+    {
+        std::lock_guard guard(lock_);
+        oldest = oldest_snapshot();
+    }
+    TableBuilder builder(storage_, new_number(), place, options_);
+    Versions versions(oldest);
     auto from = memtable.cursor();
-    for (from->seek_to_first(); from->valid(); from->next())
-        builder.add(from->key(), from->value());
+    for (from->seek_to_first(); from->valid(); from->next()) {
+        const std::string_view key = from->key(), value = from->value();
+        if (versions.are_hidden(key))
+            continue;
+        if (apart && value.size() >= apart_min)
+            builder.add(tagged(user_key(key), sequence_of(key), Kind::address),
+                        values.append(value).text());
+        else
+            builder.add(key, value);
+    }
+    values.finish();
     TableInfo info = builder.finish();
-    sync_directory(places_.of_tables(is_fast));
+    sync_names(storage_, {info});
     return info;
 }
 

@@ -16,7 +16,8 @@ using Sequence = uint64_t; // 56 bits
 
 constexpr Sequence sequence_max = (UINT64_C(1) << 56) - 1;
 
-enum class Kind : uint8_t { deletion = 0, value = 1 };
+// `address`: the value is in a value file (values.hpp). Only tables have such.
+enum class Kind : uint8_t { deletion = 0, value = 1, address = 2 };
 
 constexpr size_t tag_bytes = 8;
 
@@ -37,7 +38,7 @@ inline std::string tagged(std::string_view user_key, Sequence sequence, Kind kin
 // The version that a search for `sequence` finds first.
 inline std::string search_key(std::string_view user_key, Sequence sequence)
 {
-    return tagged(user_key, sequence, Kind::value);
+    return tagged(user_key, sequence, Kind::address);
 }
 
 inline std::string_view user_key(std::string_view key)
@@ -57,7 +58,7 @@ inline Sequence sequence_of(std::string_view key)
 
 inline Kind kind_of(std::string_view key)
 {
-    return static_cast<Kind>(tag(key) & 1);
+    return static_cast<Kind>(tag(key) & 3);
 }
 
 // As memcmp(3), which takes longer to call than a short key to compare.

@@ -56,9 +56,12 @@ constexpr unsigned levels = 7;
 
 enum class Compression : uint8_t { none = 0, zstd = 1, snappy = 2 };
 
-// Where memtables lie, and when there is a log. All but `dram` keep memtables in a libpm container. Three
-// are of NoveLSM (Kannan, Bhat, Gavrilovska, A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018), and
-// `merging` is of MioDB (Duan and others, ASPLOS 2023). Each opening may choose anew.
+// Where memtables lie, and when there is a log. All but `dram` keep memtables in a libpm container. Three are
+// of NoveLSM (Kannan, Bhat, Gavrilovska, A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018), `merging` is
+// of MioDB (Duan and others, ASPLOS 2023), and `key_lsm` is of Sakoda, Aota and Kono ("Improving an LSM-tree
+// key-value store with NVDIMM").
+//
+// Each opening may choose anew.
 enum class Memtables : uint8_t {
     as_before,            // as the last opening chose; `dram` for a new store
     dram,                 // in ordinary memory, with a log
@@ -66,12 +69,19 @@ enum class Memtables : uint8_t {
     mutable_persistent, // as `dram`; while one is written to a table, writes go to a large one in the
                         // container, without a log (4.2)
     persistent_only,    // all writes go to one memtable in the container, and stay there ("NoSST")
-    merging, // all writes go to a memtable in the container. When it has `memtable_bytes`, the next begins.
-    // Lists of like size are merged by pointer: no pair is copied. If all lists together have
-    // more than `persistent_bytes`, the oldest becomes a table
+
+    // All writes go to a memtable in the container. When it has `memtable_bytes`, the next begins. Lists of like
+    // size are merged by pointer: no pair is copied. If all lists together have more than `persistent_bytes`,
+    // the oldest becomes a table.
+    merging,
+
+    // As `merging`, but a full memtable is split. Values go to a file of values on the disk, and keys to a table
+    // in the container. Tables are merged there, and no value is moved. If tables have more than
+    // `persistent_bytes`, the lower levels go to the disk.
+    key_lsm,
 };
 
-// By name: "dram", "immutable", "mutable", "nosst", "merging".
+// By name: "dram", "immutable", "mutable", "nosst", "merging", "keylsm".
 std::optional<Memtables> memtables_of(std::string_view name);
 
 struct Options {
@@ -85,13 +95,18 @@ struct Options {
     Compression compression = Compression::none;
 
     Memtables memtables = Memtables::as_before;
-    size_t persistent_bytes =
-        256 << 20; // of a memtable in the container; `merging`: of all. At creation the
-                   // container gets room for this, or for three with `mutable_persistent`
-                   // and `immutable_persistent`
-    uint64_t container_bytes = UINT64_C(64)
-                               << 30;  // which the container never exceeds; used at its creation.
-                                       // `merging`: at least sixteen times `memtable_bytes`
+
+    // Of a memtable in the container; `merging`: of all; `key_lsm`: of all tables there, and may be 0. At creation
+    // the container gets room for this, or for three with `mutable_persistent` and `immutable_persistent`.
+    size_t persistent_bytes = 256 << 20;
+
+    // Which the container never exceeds; used at its creation. `merging`: at least sixteen times
+    // `memtable_bytes`. `key_lsm`: at least `persistent_bytes` and eight times `memtable_bytes`.
+    uint64_t container_bytes = UINT64_C(64) << 30;
+
+    // If more than this share of all files of values is garbage, it is collected. 1: only by collect().
+    double garbage_share = 0.2;
+
     pm_engine engine = PM_ENGINE_AUTO; // of a new container: redo, the default, or log
 
     // Used once, and noted in the file PLACES of the store. Empty: in the directory of the store.
@@ -133,9 +148,10 @@ class Snapshot
     virtual ~Snapshot() = default;
 };
 
-// Pairs in order of their keys, as they were when the iterator was made. key() and value() need valid(),
-// and live until the iterator moves. If a move throws, because a block is damaged, the iterator is not
-// valid, and a seek to another key goes on. It must be gone before the store.
+// Pairs in order of their keys, as they were when the iterator was made. key() and value() need valid(), and
+// live until the iterator moves. value() may read a file of values, and throws if that fails. If a move
+// throws, because a block is damaged, the iterator is not valid, and a seek to another key goes on. It must
+// be gone before the store.
 class Iterator
 {
   public:
@@ -172,13 +188,23 @@ class Store
     // Merge all that is there now into the lowest level that it reaches. Waits for it.
     virtual void compact() = 0;
 
+    // Collect the garbage of all files of values: copy what is needed, and delete the files. Waits for it.
+    // EBADMSG, ENOENT: some could not be read. All others have been collected.
+    virtual void collect() = 0;
+
+    // Change options.persistent_bytes. Returns at once; the background sees to it.
+    virtual void set_persistent_bytes(uint64_t bytes) = 0;
+
     // "levels": the files and bytes of each level, a line each. "memtables": a line each, from new to old:
-    // where it is, its bytes. "stalls": how often writers waited for the background, the longest wait and
-    // the sum, in microseconds. "container_log": bytes that libpm has logged since the opening. Nothing for
-    // another name.
+    // where it is, its bytes. "stalls": how often writers waited for the background, the longest wait and the
+    // sum, in microseconds. "container_log": bytes that libpm has logged since the opening. "container":
+    // bytes of all tables there. "values": files of values, their bytes, and how many of these are needed.
+    // "merging": how long tables have been merged since the opening, in microseconds. Nothing for another
+    // name.
     virtual std::optional<std::string> property(std::string_view name) = 0;
 
-    // Read every block of every table, and check the container. Throws Error for the first that is damaged.
+    // Read every block of every table, and every value, and check the container. Throws Error for the first
+    // that is damaged.
     virtual void check() = 0;
 };
 

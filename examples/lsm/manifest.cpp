@@ -1,7 +1,9 @@
 // A new manifest begins with one edit that says everything. An opening begins one when the last has got
-// long, so none grows for ever.
+// long, so none grows for ever. The edits that the container had of an earlier time count for nothing as long
+// as CURRENT names another manifest.
 #include "lsm/manifest.hpp"
 
+#include <cerrno>
 #include <unistd.h>
 
 namespace lsm
@@ -9,7 +11,7 @@ namespace lsm
 namespace
 {
 
-constexpr char current_name[] = "CURRENT";
+constexpr char current_name[] = "CURRENT", container_name[] = "CONTAINER";
 
 constexpr uint64_t long_bytes = 1 << 20;
 
@@ -52,61 +54,86 @@ void State::apply(const Edit &edit, const Tables &opened)
     fast_id = edit.fast_id ? edit.fast_id : fast_id;
 }
 
-std::optional<State> read_manifest(const Places &places, BlockCache &cache)
+std::optional<State> read_manifest(const Storage &storage)
 {
-    const std::string &directory = places.directory;
+    const std::string &directory = storage.places.directory;
     const std::string current = directory + "/" + current_name;
     if (!exists(current))
         return {};
-    const std::string name = read_whole(current), path = directory + "/" + name;
+    const std::string name = read_whole(current);
+    const bool in_container = name == container_name;
+    if (in_container && !storage.container)
+        throw Error(EBADMSG, directory + "/PLACES: does not name the container, which has the "
+                                         "manifest; restore it from a backup");
+    const std::string path = in_container ? storage.container->path() : directory + "/" + name;
     State state;
     std::vector<std::pair<unsigned, TableInfo>> tables;
-    bool any = false;
-    const bool is_whole = read_log(path, [&](std::string_view record) {
+    bool any = false, is_whole = true;
+    uint64_t bytes = 0;
+    const auto read = [&](std::string_view record) {
         auto edit = Edit::of(record);
         if (!edit)
             damaged(path, 0, "an edit of the manifest makes no sense");
         any = true;
+        bytes += record.size();
         for (uint64_t number : edit->removed)
             std::erase_if(tables, [&](const auto &t) { return t.second.number == number; });
         for (auto &table : edit->added)
             tables.push_back(table);
         edit->added.clear();
         state.apply(*edit, {});
-    });
+    };
+    if (in_container)
+        for (const std::string_view edit : storage.container->edits())
+            read(edit);
+    else
+        is_whole = read_log(path, read);
     if (!any)
         damaged(path, 0, "the manifest has no edit");
     Edit all;
     all.added = std::move(tables);
     Tables opened;
     for (const auto &[level, info] : all.added)
-        opened.push_back(std::make_shared<Table>(places, info, cache));
+        opened.push_back(std::make_shared<Table>(storage, info));
     state.apply(all, opened);
-    if (is_whole && File(path, File::Use::read).size() < long_bytes)
-        state.manifest = number_of(name);
+    if (is_whole && bytes < long_bytes) {
+        state.in_container = in_container;
+        state.manifest = in_container ? 0 : number_of(name);
+    }
     return state;
 }
 
-Manifest::Manifest(const std::string &directory, uint64_t number, const State &state)
-    : log_(state.manifest ? directory + "/" + name_of(state.manifest)
-                          : fresh_path(directory + "/" + name_of(number)))
+Manifest::Manifest(const Storage &storage, uint64_t number, const State &state)
+    : container_(storage.container)
 {
-    if (state.manifest) {
-        log_.sync(); // the last edit may have been written, but not synced
+    const std::string &directory = storage.places.directory;
+    const bool to_container = number == 0, goes_on = state.goes_on(to_container);
+    if (!to_container)
+        log_.emplace(goes_on ? directory + "/" + name_of(state.manifest)
+                             : fresh_path(directory + "/" + name_of(number)));
+    if (goes_on) {
+        if (log_)
+            log_->sync(); // the last edit may have been written, but not synced
         return;
     }
-    log_.append(whole(state).text());
-    log_.sync();
-    sync_directory(directory);
-    replace(directory, current_name, name_of(number));
+    if (log_) {
+        log_->append(whole(state).text());
+        log_->sync();
+        sync_directory(directory);
+    } else {
+        container_->begin_edits(whole(state).text());
+    }
+    replace(directory, current_name, log_ ? name_of(number) : container_name);
 }
 
 void Manifest::append(const Edit &edit, bool &unknown)
 {
     unknown = false;
-    log_.append(edit.text());
+    if (!log_)
+        return container_->append_edit(edit.text());
+    log_->append(edit.text());
     unknown = true;
-    log_.sync();
+    log_->sync();
     unknown = false;
 }
 

@@ -1,4 +1,5 @@
 // The manifest: a log of edits. CURRENT names the manifest that counts, so a new one takes over in one step.
+// In mode `key_lsm` it lies in the container. So a compaction there does nothing on the disk.
 #ifndef EXAMPLES_LSM_MANIFEST_HPP
 #define EXAMPLES_LSM_MANIFEST_HPP
 
@@ -14,26 +15,32 @@ struct State {
     uint64_t log = 0, next_number = 1;
     Sequence last_sequence = 0;
     uint64_t container_id = 0, fast_id = 0;
-    uint64_t manifest = 0; // number of the manifest that says so, if it takes more edits; else 0
+    // Which manifest says so, if it takes more edits.
+    uint64_t manifest = 0;     // its number; 0: none
+    bool in_container = false; // it is the container's
+
+    bool goes_on(bool to_container) const { return to_container ? in_container : manifest != 0; }
 
     void apply(const Edit &edit, const Tables &opened);
 };
 
 // Read the manifest. No value: the directory has no store.
-std::optional<State> read_manifest(const Places &places, BlockCache &cache);
+std::optional<State> read_manifest(const Storage &storage);
 
 class Manifest
 {
   public:
-    // Go on with the one that `state` names, or begin manifest `number` and make it count.
-    Manifest(const std::string &directory, uint64_t number, const State &state);
+    // Go on with the one that `state` names, or begin another and make it count: the container's if
+    // `number` is 0.
+    Manifest(const Storage &storage, uint64_t number, const State &state);
 
     // When it returns, the edit survives a power failure. If it fails with `unknown`, it may survive or
     // not, and no further edit is possible.
     void append(const Edit &edit, bool &unknown);
 
   private:
-    Log log_;
+    std::optional<Log> log_; // no value: in the container
+    Container *container_;
 };
 
 } // namespace lsm

@@ -35,14 +35,16 @@ bool LsmStore::is_over_budget(size_t more) const
 {
     for (const Buffer &buffer : *buffers_)
         more += buffer.persistent() ? buffer.table->bytes() : 0;
-    return more > options_.persistent_bytes;
+    return more > budget_;
 }
 
 // The container is full. Let the oldest list become a table, and wait until that has given back some room.
 // False: there is nothing more to give back.
 bool LsmStore::wait_for_lists(Guard &guard, const Error &error)
 {
-    if (options_.memtables != Memtables::merging || error.code().value() != ENOSPC || broken_)
+    const bool has_lists =
+        options_.memtables == Memtables::merging || options_.memtables == Memtables::key_lsm;
+    if (!has_lists || error.code().value() != ENOSPC || broken_)
         return false;
     const bool frees = lets_go_ || container_->is_freeing() ||
                        std::any_of(old_buffers_.begin(), old_buffers_.end(),

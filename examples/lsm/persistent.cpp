@@ -1,28 +1,13 @@
 // Every node and every value is an object of its own. libpm writes a new object straight home, and logs only
 // the pointers that lead to it.
-#include "lsm/persistent.hpp"
+#include "lsm/container_root.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <random>
 #include <unistd.h>
 
 namespace lsm
 {
-
-struct Container::List {
-    Memtable::Node *head;
-    uint64_t bytes;
-    Sequence first, last;
-    bool synced;
-    List *older;
-};
-
-struct Container::Root {
-    uint64_t id;
-    bool claimed;
-    List *newest;
-};
 
 namespace
 {
@@ -32,22 +17,18 @@ constexpr unsigned free_at_once = 100, move_at_once = 100;
 // Each size of nodes and values takes a segment at least. In a small container there would be too few.
 constexpr uint64_t small_container = UINT64_C(4) << 30, small_segment = 64 << 10;
 
-void demand(int result)
+// At creation.
+uint64_t initial_bytes(const Options &options)
 {
-    if (result != 0)
-        throw Error(errno, pm_errormsg());
-}
-
-void announce_stores(const void *at, size_t bytes)
-{
-    demand(pm_dirty(at, bytes));
-}
-
-void *allocate_in(pm_container *container, size_t bytes)
-{
-    void *at = pm_malloc(container, bytes);
-    demand(at ? 0 : -1);
-    return at;
+    switch (options.memtables) {
+    case Memtables::mutable_persistent:
+    case Memtables::immutable_persistent:
+        return 3 * options.persistent_bytes;
+    case Memtables::key_lsm:
+        return options.persistent_bytes + 3 * options.memtable_bytes;
+    default:
+        return options.persistent_bytes;
+    }
 }
 
 pm::container opened(const std::string &path, const Options *creation)
@@ -61,12 +42,10 @@ pm::container opened(const std::string &path, const Options *creation)
     options.tracker = PM_TRACKER_STORES;
     options.layout = "lsm/1";
     if (creation) {
-        const bool has_many = creation->memtables == Memtables::mutable_persistent ||
-                              creation->memtables == Memtables::immutable_persistent;
         options.flags |= PM_CREATE;
         options.engine = creation->engine;
         options.max_size = creation->container_bytes;
-        options.initial_size = std::min((has_many ? 3 : 1) * creation->persistent_bytes, options.max_size);
+        options.initial_size = std::min(initial_bytes(*creation), options.max_size);
         if (options.max_size < small_container)
             options.segment_size = small_segment;
     }
@@ -103,20 +82,37 @@ class Container::Nodes : public Memory
 };
 
 Container::Container(const std::string &path, const Options *creation)
-    : container_(opened(path, creation)), root_(container_.root<Root>())
+    : path_(path), container_(opened(path, creation)), root_(container_.root<Root>())
 {
     if (root_ && root_->claimed && creation)
         throw Error(EEXIST, path + ": belongs to another store; choose another path");
-    if (root_)
+    if (root_) {
+        enlarge_root();
+        find_tables();
         return;
+    }
     if (!creation)
         throw Error(EBADMSG, path + ": has no memtables; restore it from a backup");
     root_ = static_cast<Root *>(allocate_in(container_.get(), sizeof *root_));
     announce_stores(root_, sizeof *root_);
     std::random_device random;
-    *root_ = {uint64_t(random()) << 32 | random(), false, nullptr};
+    *root_ = {uint64_t(random()) << 32 | random(), false, nullptr, nullptr, nullptr, nullptr};
     demand(pm_setroot(container_.get(), root_, sizeof *root_));
     commit();
+}
+
+// Of a container that an earlier libpm made.
+void Container::enlarge_root()
+{
+    if (pm_usable_size(root_) >= sizeof(Root))
+        return;
+    auto *larger = static_cast<Root *>(allocate_in(container_.get(), sizeof(Root)));
+    announce_stores(larger, sizeof *larger);
+    *larger = {root_->id, root_->claimed, root_->newest, nullptr, nullptr, nullptr};
+    demand(pm_setroot(container_.get(), larger, sizeof *larger));
+    demand(pm_free(root_));
+    commit();
+    root_ = larger;
 }
 
 uint64_t Container::id() const
@@ -200,6 +196,8 @@ bool Container::free_some()
     List *list;
     {
         std::lock_guard guard(unneeded_lock_);
+        if (!unneeded_tables_.empty())
+            return free_table();
         if (unneeded_.empty())
             return false;
         list = unneeded_.back();
@@ -221,7 +219,7 @@ bool Container::free_some()
 bool Container::is_freeing()
 {
     std::lock_guard guard(unneeded_lock_);
-    return !unneeded_.empty();
+    return !unneeded_.empty() || !unneeded_tables_.empty();
 }
 
 // Free the first nodes of a list; at its end, the list: true.

@@ -1,5 +1,6 @@
 // Memtables in persistent memory: skip lists in a libpm container. Opening maps them, and they are there.
-// (NoveLSM, Kannan et al., USENIX ATC 2018, sections 4.1 to 4.4.)
+// (NoveLSM, Kannan et al., USENIX ATC 2018, sections 4.1 to 4.4.) In mode `key_lsm`, tables and the manifest
+// are there too.
 //
 // The container has one transaction. Whoever changes a memtable holds the container from the first
 // change to the commit. Nobody makes more changes than a hundred nodes, or one group of writes. Readers
@@ -20,6 +21,9 @@
 #include <libpm.hpp>
 
 #include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace lsm
 {
@@ -41,7 +45,21 @@ class Container
     // A new one, for writes from sequence number `first` on.
     std::shared_ptr<PersistentMemtable> begin(Sequence first, size_t filter_bytes);
 
-    // Free some nodes of the lists that are not needed. False: there are none.
+    // Keep a table: it is durable when this returns. ENOSPC: nothing has changed.
+    void add_table(uint64_t number, std::string_view bytes);
+    std::string_view
+    table(uint64_t number);           // EBADMSG: it is not there. It lives until drop_table()
+    void drop_table(uint64_t number); // nobody reads it any more
+    std::vector<uint64_t> tables();   // their numbers
+
+    // The edits of a manifest, from old to new. They live until the next begin_edits().
+    std::vector<std::string_view> edits() const;
+    void append_edit(std::string_view edit); // as add_table()
+    void begin_edits(std::string_view edit); // in the place of all that are there
+
+    const std::string &path() const { return path_; }
+
+    // Free some nodes of the lists that are not needed, or a table. False: there are none.
     bool free_some();
     bool is_freeing();             // some are left
     void check();                  // pm_check(); EBADMSG
@@ -70,6 +88,7 @@ class Container
   private:
     friend class PersistentMemtable;
     struct List;
+    struct Piece;
     struct Root;
     class Nodes;
 
@@ -77,7 +96,15 @@ class Container
     void commit_links(); // before changes that a failure rolls back
     void roll_back();
     bool free_nodes(List *list);
+    void enlarge_root();
 
+    // pieces.cpp
+    Piece *make_piece(uint64_t number, std::string_view bytes);
+    template <class Change> void change(Change change);
+    void find_tables();
+    bool free_table();
+
+    const std::string path_;
     std::mutex lock_, turn_; // who is to have lock_ next has turn_
     pm::container container_;
     Root *root_;
@@ -85,6 +112,9 @@ class Container
     std::atomic<uint64_t> moves_{0};
     std::mutex unneeded_lock_;
     std::vector<List *> unneeded_; // and nobody reads them
+    std::vector<uint64_t> unneeded_tables_;
+    std::mutex tables_lock_;
+    std::unordered_map<uint64_t, Piece *> tables_;
 };
 
 class PersistentMemtable final : public Memtable

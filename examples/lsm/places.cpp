@@ -18,6 +18,7 @@ constexpr std::pair<Memtables, const char *> modes[] = {
     {Memtables::mutable_persistent, "mutable"},
     {Memtables::persistent_only, "nosst"},
     {Memtables::merging, "merging"},
+    {Memtables::key_lsm, "keylsm"},
 };
 constexpr char nobody[] = "nobody"; // until the manifest has our number
 

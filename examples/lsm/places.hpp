@@ -30,7 +30,6 @@ struct Places {
     {
         return container.starts_with('/') ? container : directory + "/" + container;
     }
-    const std::string &of_tables(bool are_fast) const { return are_fast ? fast : directory; }
 
     static Places read(const std::string &directory); // EBADMSG if a line makes no sense
     void write() const;                               // as `replace` of file.hpp

@@ -101,7 +101,7 @@ class StoreIterator : public Iterator
             for (; cursor_->valid() && user_key(cursor_->key()) == key_; cursor_->prev()) {
                 if (sequence_of(cursor_->key()) > sequence_)
                     continue;
-                shown_ = kind_of(cursor_->key()) == Kind::value;
+                shown_ = kind_of(cursor_->key()) != Kind::deletion;
                 if (shown_)
                     value_ = cursor_->value();
             }
@@ -196,6 +196,21 @@ std::optional<std::string> LsmStore::property(std::string_view name)
         for (const Buffer &buffer : *buffers_)
             text += (buffer.persistent() ? "container " : "dram ") +
                     std::to_string(buffer.table->bytes()) + "\n";
+    if (name == "merging") {
+        using std::chrono::microseconds;
+        return std::to_string(std::chrono::duration_cast<microseconds>(merged_for_).count());
+    }
+    if (name == "container") {
+        uint64_t bytes = 0;
+        for (const auto &table : version_->all())
+            bytes += table->info().in_container() ? table->info().bytes : 0;
+        return std::to_string(bytes);
+    }
+    if (name == "values") {
+        const ValueSpace space = value_space(*version_, values_);
+        return std::to_string(space.files) + " " + std::to_string(space.bytes) + " " +
+               std::to_string(space.needed);
+    }
     if (name != "levels")
         return name == "memtables" ? std::optional(text) : std::nullopt;
     for (unsigned n = 0; n < levels; n++)

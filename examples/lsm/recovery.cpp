@@ -14,6 +14,7 @@ namespace
 {
 
 constexpr size_t memtable_min = 256 << 10;
+constexpr size_t key_lsm_room = 8; // memtables: those that wait, those that are being freed
 
 void demand(bool holds, const std::string &directory, const char *what)
 {
@@ -27,7 +28,7 @@ std::string absolute(const std::string &path)
 }
 
 struct Name {
-    std::string_view kind; // "log", "table", "manifest", or "" of any other file
+    std::string_view kind; // "log", "table", "values", "manifest", or "" of any other file
     uint64_t number = 0;
 };
 
@@ -45,7 +46,7 @@ Name parse(std::string_view name)
     Name parsed{kind};
     auto [end, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), parsed.number);
-    bool is_ours = kind == "log" || kind == "table" || kind == "manifest";
+    bool is_ours = kind == "log" || kind == "table" || kind == "values" || kind == "manifest";
     return is_ours && error == std::errc() && end == digits.data() + digits.size() ? parsed
                                                                                    : Name{};
 }
@@ -54,8 +55,11 @@ Name parse(std::string_view name)
 
 std::unique_ptr<Store> Store::open(const std::string &directory, const Options &options)
 {
-    demand(options.memtable_bytes >= memtable_min && options.persistent_bytes >= memtable_min,
+    demand(options.memtable_bytes >= memtable_min && (options.persistent_bytes >= memtable_min ||
+                                                      options.memtables == Memtables::key_lsm),
            directory, "options.memtable_bytes and persistent_bytes must be at least 256 KiB");
+    demand(options.garbage_share >= 0 && options.garbage_share <= 1, directory,
+           "options.garbage_share must be from 0 to 1");
     demand(options.table_bytes > 0 && options.level_bytes > 0 && options.block_bytes > 0, directory,
            "options.table_bytes, level_bytes and block_bytes must not be 0");
     demand(options.block_bytes <= 64 << 20, directory,
@@ -69,7 +73,8 @@ std::unique_ptr<Store> Store::open(const std::string &directory, const Options &
 
 LsmStore::LsmStore(const std::string &directory, const Options &options)
     : options_(options), directory_lock_(directory), cache_(options.cache_bytes),
-      places_(Places::read(directory))
+      places_(Places::read(directory)), values_(directory),
+      storage_{places_, nullptr, cache_, values_}, budget_(options.persistent_bytes)
 {
     if (options_.memtables == Memtables::as_before)
         options_.memtables = places_.memtables;
@@ -95,13 +100,14 @@ void LsmStore::recover()
         if (kind.empty())
             continue;
         next = std::max(next, number + 1);
-        has_data |= kind == "table";
+        has_data |= kind == "table" || kind == "values";
         if (kind == "log") {
             logs.push_back(number);
             has_data |= File(log_path(number), File::Use::read).size() > 0;
         }
     }
-    std::optional<State> state = read_manifest(places_, cache_);
+    open_container();
+    std::optional<State> state = read_manifest(storage_);
     if (!state && has_data)
         throw Error(EBADMSG,
                     directory +
@@ -110,6 +116,9 @@ void LsmStore::recover()
         throw Error(ENOENT, directory + ": has no store; to make one, open it with `create`");
     if (!state)
         state.emplace();
+    const auto pieces = container_ ? container_->tables() : std::vector<uint64_t>();
+    for (const uint64_t number : pieces)
+        next = std::max(next, number + 1);
     next_number_ = std::max(next, state->next_number);
     last_sequence_ = state->last_sequence;
 
@@ -117,32 +126,41 @@ void LsmStore::recover()
     open_places();
     std::erase_if(logs, [&](uint64_t number) { return number < state->log; });
     const bool any_dropped = take(found_buffers(logs));
-    const uint64_t manifest = state->manifest ? state->manifest : next_number_++;
+    const bool to_container = options_.memtables == Memtables::key_lsm;
+    const bool goes_on = state->goes_on(to_container);
+    const uint64_t manifest = to_container ? 0 : goes_on ? state->manifest : next_number_++;
     state->next_number = next_number_;
     const bool has_new_places =
         state->container_id != places_.container_id || state->fast_id != places_.fast_id;
     Edit places;
     places.container_id = state->container_id = places_.container_id;
     places.fast_id = state->fast_id = places_.fast_id;
-    manifest_ = std::make_unique<Manifest>(directory, manifest, *state);
+    manifest_ = std::make_unique<Manifest>(storage_, manifest, *state);
     bool unknown;
-    if (state->manifest && has_new_places)
+    if (goes_on && has_new_places)
         manifest_->append(places, unknown);
     if (container_)
         container_->claim();
     if (!places_.fast.empty())
         places_.claim_fast();
     version_ = std::make_shared<const Version>(state->version);
+    std::set<uint64_t> tables, values;
+    for (const auto &table : version_->all()) {
+        tables.insert(table->info().number);
+        for (const auto &[file, bytes] : table->info().values)
+            values.insert(file);
+    }
     delete_files([&](std::string_view kind, uint64_t number) {
         if (kind == "manifest")
             return number != manifest;
         if (kind == "log")
             return std::none_of(buffers_->begin(), buffers_->end(),
                                 [&](const Buffer &b) { return b.log_number == number; });
-        const Tables all = version_->all();
-        return std::none_of(all.begin(), all.end(),
-                            [&](const auto &t) { return t->info().number == number; });
+        return kind == "values" ? !values.contains(number) : !tables.contains(number);
     });
+    for (const uint64_t number : pieces)
+        if (!tables.contains(number))
+            container_->drop_table(number);
     if (any_dropped)
         sync_directory(directory); // else a log could come back, whose numbers new writes have
 }
@@ -159,6 +177,19 @@ void LsmStore::check_places(const State &state) const
                         "manifest names; restore it from a backup");
 }
 
+// The one that PLACES names.
+void LsmStore::open_container()
+{
+    if (places_.container.empty())
+        return;
+    container_ = std::make_unique<Container>(places_.container_path(), nullptr);
+    storage_.container = container_.get();
+    if (container_->id() != places_.container_id)
+        throw Error(EBADMSG, places_.container_path() +
+                                 ": has the memtables of another store; restore those of " +
+                                 places_.directory + " from a backup");
+}
+
 void LsmStore::open_places()
 {
     const Places before = places_;
@@ -167,17 +198,19 @@ void LsmStore::open_places()
     if (is_new && options_.memtables == Memtables::merging) // else a few lists could fill it
         demand(options_.container_bytes / 16 >= options_.memtable_bytes, places_.directory,
                "options.container_bytes must be at least sixteen times memtable_bytes");
+    if (is_new && options_.memtables == Memtables::key_lsm)
+        demand(options_.container_bytes >= options_.persistent_bytes &&
+                   options_.container_bytes - options_.persistent_bytes >=
+                       key_lsm_room * options_.memtable_bytes,
+               places_.directory,
+               "options.container_bytes must be at least persistent_bytes and eight times "
+               "memtable_bytes");
     if (is_new && options_.memtables != Memtables::dram) {
         places_.container =
             options_.container.empty() ? "memtables.pm" : absolute(options_.container);
         container_ = std::make_unique<Container>(places_.container_path(), &options_);
+        storage_.container = container_.get();
         places_.container_id = container_->id();
-    } else if (!is_new) {
-        container_ = std::make_unique<Container>(places_.container_path(), nullptr);
-        if (container_->id() != places_.container_id)
-            throw Error(EBADMSG, places_.container_path() +
-                                     ": has the memtables of another store; restore those of " +
-                                     places_.directory + " from a backup");
     }
     if (places_.fast.empty() && !options_.fast_directory.empty()) {
         make_directory(options_.fast_directory);

@@ -66,9 +66,10 @@ int main(int count, char **values)
     uint64_t limit = UINT64_MAX;
     bool whole = false;
     app.add_option("DIRECTORY", directory, "of the store; `put` and `batch` make it")->required();
-    app.add_option("--memtables", memtables,
-                   "where memtables lie from now on: dram, immutable, mutable, nosst or merging")
-        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst", "merging"}));
+    app.add_option(
+           "--memtables", memtables,
+           "where memtables lie from now on: dram, immutable, mutable, nosst, merging or keylsm")
+        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst", "merging", "keylsm"}));
     app.add_option("--container", container, "path of a new container, for memtables");
     app.add_option("--fast-directory", fast, "where tables of upper levels go, from now on");
     app.add_option("--fast-levels", fast_levels, "how many levels those are")

@@ -1,9 +1,9 @@
 // The store as it is while open. lsm.hpp is what users see.
 //
 // A write passes these: writers_ (one thread writes for all that wait), then log and memtable, or a memtable
-// in persistent memory. Three threads work in the background. One writes full memtables to level 0, one
-// merges levels, and one keeps things ready: it makes the next log, moves memtables to persistent memory,
-// merges lists there, and frees there.
+// in persistent memory. Three threads work in the background. One writes full memtables to level 0. One
+// changes the other levels: it merges tables, moves them, and collects garbage. One keeps things ready: it
+// makes the next log, moves memtables to persistent memory, merges lists there, and frees there.
 //
 // Locks. `lock_` guards all members below it. Nobody does I/O with it, but for a log that is not ready yet.
 // Whoever changes the version takes `edits_lock_` first. So the manifest has the edits in the order of the
@@ -12,7 +12,8 @@
 #define EXAMPLES_LSM_STORE_HPP
 
 #include "lsm/batch.hpp"
-#include "lsm/compaction.hpp"
+#include "lsm/budget.hpp"
+#include "lsm/collect.hpp"
 #include "lsm/manifest.hpp"
 #include "lsm/parallel.hpp"
 #include "lsm/persistent.hpp"
@@ -78,6 +79,8 @@ class LsmStore : public Store
     std::unique_ptr<Iterator> iterator(const Snapshot *snapshot) override;
     std::unique_ptr<Snapshot> snapshot() override;
     void compact() override;
+    void collect() override;
+    void set_persistent_bytes(uint64_t bytes) override;
     std::optional<std::string> property(std::string_view name) override;
     void check() override;
 
@@ -90,6 +93,7 @@ class LsmStore : public Store
 
     // recovery.cpp
     void recover();
+    void open_container();
     void open_places();
     Buffers found_buffers(const std::vector<uint64_t> &logs) const;
     void replay(Buffer &buffer) const;
@@ -131,8 +135,14 @@ class LsmStore : public Store
     template <class Step> void work(Worker worker, Step step);
     void begin_work();
     void end_work();
+    Works works();
     bool merge_step();
-    void install(Edit edit, const std::function<void()> &also);
+    bool merge_tables();
+    bool move_tables();
+    bool collect_step();
+    void install(Edit edit, ValueWriter *values, const std::function<void()> &also);
+    template <class Holds>
+    void wait_until(Guard &guard, std::initializer_list<Worker> whom, Holds holds);
     uint64_t new_number();
     void want();
     Sequence oldest_snapshot() const;
@@ -150,7 +160,9 @@ class LsmStore : public Store
     bool choose_move(Buffer &from, Buffer &to);
     bool make_way(uint64_t log);
     void move(const Buffer &from, PersistentMemtable &to);
-    TableInfo write_table(const Memtable &memtable, uint64_t number);
+    ValueWriter value_writer();
+    TablePlace place_of(unsigned level);
+    TableInfo write_table(const Memtable &memtable, ValueWriter &values);
 
     // merge_lists.cpp
     bool merge_lists_step();
@@ -175,6 +187,8 @@ class LsmStore : public Store
     BlockCache cache_;
     Places places_;
     std::unique_ptr<Container> container_; // NULL: none
+    ValueFiles values_;
+    Storage storage_;
     std::mutex edits_lock_;
     std::unique_ptr<Manifest> manifest_;
 
@@ -213,6 +227,11 @@ class LsmStore : public Store
     std::deque<Writer *> writers_;
     std::multiset<Sequence> snapshots_;
     std::array<std::string, levels> cursors_; // for next_compaction()
+    uint64_t budget_;                         // options_.persistent_bytes, as it is now
+    bool collecting_ = false;                 // collect() wants all garbage collected
+    std::set<uint64_t> spared_;               // value files that cannot be read
+    std::exception_ptr damage_;               // found in one of them
+    std::chrono::steady_clock::duration merged_for_{};
     std::optional<unsigned> whole_;           // compact() wants this level merged
     unsigned draining_ = 0; // calls of compact() that want all memtables in tables
     std::array<std::exception_ptr, 3> troubles_; // a worker's last attempt failed; it tries again

@@ -1,7 +1,8 @@
 // Opening reads footer, index and filter, which stay in memory. A get then reads one block, if the filter
-// does not rule it out and the cache does not have it.
+// does not rule it out and the cache does not have it. In the container, all of this is in memory anyway.
 #include "lsm/table.hpp"
 
+#include <algorithm>
 #include <snappy.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -41,67 +42,152 @@ BlockPlace place_in(std::string_view value)
 
 } // namespace
 
-Table::Table(const Places &places, TableInfo info, BlockCache &cache)
-    : info_(std::move(info)), file_(table_path(places, info_), File::Use::read), cache_(cache)
+std::string Storage::path_of(const TableInfo &table) const
 {
-    if (file_.size() != info_.bytes || file_.size() < footer_bytes)
-        damaged(file_.path(), file_.size(),
-                "a table of " + std::to_string(info_.bytes) + " bytes ends here");
-    const uint64_t at = file_.size() - footer_bytes;
-    const std::string footer = file_.read(at, footer_bytes);
-    Reader in{footer};
+    return numbered_path(table.place == TablePlace::fast ? places.fast : places.directory,
+                         table.number, "table");
+}
+
+void delete_table(const Storage &storage, const TableInfo &table)
+{
+    if (table.in_container())
+        storage.container->drop_table(table.number);
+    else
+        unlink(storage.path_of(table).c_str());
+}
+
+void sync_names(const Storage &storage, const std::vector<TableInfo> &tables)
+{
+    for (const auto &[place, directory] :
+         {std::pair(TablePlace::directory, &storage.places.directory),
+          {TablePlace::fast, &storage.places.fast}})
+        if (std::any_of(tables.begin(), tables.end(),
+                        [place = place](const TableInfo &t) { return t.place == place; }))
+            sync_directory(*directory);
+}
+
+Table::Table(const Storage &storage, TableInfo info) : storage_(storage), info_(std::move(info))
+{
+    if (info_.in_container())
+        memory_ = storage_.container->table(info_.number);
+    else
+        file_ = File(storage_.path_of(info_), File::Use::read);
+    const uint64_t size = info_.in_container() ? memory_.size() : file_.size();
+    if (size != info_.bytes || size < footer_bytes)
+        damaged(path(), size, "a table of " + std::to_string(info_.bytes) + " bytes ends here");
+    const uint64_t at = size - footer_bytes;
+    const Block footer = part(at, footer_bytes);
+    Reader in{footer.text};
     BlockPlace filter{in.fixed<uint64_t>(), in.fixed<uint64_t>()},
         index{in.fixed<uint64_t>(), in.fixed<uint64_t>()};
-    if (in.fixed<uint64_t>() != XXH3_64bits(footer.data(), 4 * 8) || in.rest != "lsmtable")
-        damaged(file_.path(), at, "the end of a table is damaged");
-    filter_ = *read(filter, false);
-    index_ = read(index, false);
+    if (in.fixed<uint64_t>() != XXH3_64bits(footer.text.data(), 4 * 8) || in.rest != "lsmtable")
+        damaged(path(), at, "the end of a table is damaged");
     index_at_ = index.offset;
+    filter_ = read(filter, false);
+    index_ = read(index, false);
+    for (const auto &[number, bytes] : info_.values) {
+        values_.push_back(storage_.values.get(number));
+        values_.back()->add_user();
+    }
 }
 
 Table::~Table()
 {
     if (obsolete_)
-        unlink(file_.path().c_str());
+        delete_table(storage_, info_);
+    else
+        for (const auto &file : values_)
+            file->remove_user();
 }
 
+void Table::delete_when_unused()
+{
+    obsolete_ = true;
+    for (const auto &file : values_) {
+        file->remove_user();
+        file->delete_if_unused();
+    }
+}
+
+// As errors name it.
+std::string Table::path() const
+{
+    return info_.in_container()
+               ? storage_.container->path() + ": table " + std::to_string(info_.number)
+               : file_.path();
+}
+
+Block Table::part(uint64_t offset, size_t bytes) const
+{
+    if (!info_.in_container())
+        return Block(file_.read(offset, bytes));
+    if (offset > memory_.size() || bytes > memory_.size() - offset)
+        damaged(path(), memory_.size(), "the table ends too early");
+    return Block(memory_.substr(offset, bytes));
+}
+
+std::string Table::bytes() const
+{
+    return info_.in_container() ? std::string(memory_) : file_.read(0, file_.size());
+}
+
+// What the container has as it is to be read needs no cache.
 Block Table::read(BlockPlace place, bool cached) const
 {
-    Block block = cached ? cache_.get(info_.number, place.offset) : nullptr;
-    if (block)
-        return block;
-    if (place.bytes > file_.size())
-        damaged(file_.path(), index_at_, "the index of a table leads out of it");
-    std::string text = file_.read(place.offset, place.bytes + trailer_bytes);
+    cached &= !info_.in_container();
+    if (auto block = cached ? storage_.cache.get(info_.number, place.offset) : std::nullopt)
+        return *block;
+    if (place.bytes > info_.bytes)
+        damaged(path(), index_at_, "the index of a table leads out of it");
+    Block block = part(place.offset, place.bytes + trailer_bytes);
     const size_t covered = place.bytes + 1;
-    if (fixed_at<uint32_t>(text.data() + covered) !=
-        static_cast<uint32_t>(XXH3_64bits_withSeed(text.data(), covered, place.offset)))
-        damaged(file_.path(), place.offset, "a block of a table is damaged");
-    auto how = static_cast<Compression>(text[place.bytes]);
-    text.resize(place.bytes);
-    block = std::make_shared<const std::string>(
-        how == Compression::none ? std::move(text)
-                                 : expanded(text, how, file_.path(), place.offset));
+    if (fixed_at<uint32_t>(block.text.data() + covered) !=
+        static_cast<uint32_t>(XXH3_64bits_withSeed(block.text.data(), covered, place.offset)))
+        damaged(path(), place.offset, "a block of a table is damaged");
+    const auto how = static_cast<Compression>(block.text[place.bytes]);
+    block.text = block.text.substr(0, place.bytes);
+    if (how != Compression::none)
+        block = Block(expanded(block.text, how, path(), place.offset));
     if (cached)
-        cache_.put(info_.number, place.offset, block);
+        storage_.cache.put(info_.number, place.offset, block);
     return block;
+}
+
+std::string Table::value_at(std::string_view text) const
+{
+    const auto address = Address::of(text);
+    const auto file =
+        std::lower_bound(values_.begin(), values_.end(), address ? address->number : UINT64_MAX,
+                         [](const auto &f, uint64_t number) { return f->number() < number; });
+    if (!address || file == values_.end() || (*file)->number() != address->number)
+        damaged(path(), 0, "a table has the address of a value that is in none of its files");
+    return (*file)->read(*address);
 }
 
 class TableCursor : public Cursor
 {
   public:
-    TableCursor(const Table &table, bool cached)
-        : table_(table), cached_(cached),
-          index_(block_cursor(table.index_, table.file_.path(), table.index_at_))
+    TableCursor(const Table &table, bool cached, Table::Values values)
+        : table_(table), path_(table.path()), cached_(cached), values_(values),
+          index_(block_cursor(table.index_, path_, table.index_at_))
     {
     }
 
     bool valid() const override { return block_ && block_->valid(); }
     std::string_view key() const override { return block_->key(); }
-    std::string_view value() const override { return block_->value(); }
+
+    std::string_view value() const override
+    {
+        if (values_ == Table::Values::addresses || kind_of(key()) != Kind::address)
+            return block_->value();
+        if (!value_)
+            value_ = table_.value_at(block_->value());
+        return *value_;
+    }
 
     void seek_to_first() override
     {
+        value_.reset();
         index_->seek_to_first();
         enter();
         if (block_)
@@ -110,6 +196,7 @@ class TableCursor : public Cursor
 
     void seek_to_last() override
     {
+        value_.reset();
         index_->seek_to_last();
         enter();
         if (block_)
@@ -118,6 +205,7 @@ class TableCursor : public Cursor
 
     void seek(std::string_view key) override
     {
+        value_.reset();
         index_->seek(key); // to the first block whose last key is not before it
         enter();
         if (block_)
@@ -126,6 +214,7 @@ class TableCursor : public Cursor
 
     void next() override
     {
+        value_.reset();
         block_->next();
         if (block_->valid())
             return;
@@ -137,6 +226,7 @@ class TableCursor : public Cursor
 
     void prev() override
     {
+        value_.reset();
         block_->prev();
         if (block_->valid())
             return;
@@ -153,44 +243,50 @@ class TableCursor : public Cursor
         if (!index_->valid())
             return;
         BlockPlace place = place_in(index_->value());
-        block_ = block_cursor(table_.read(place, cached_), table_.file_.path(), place.offset);
+        block_ = block_cursor(table_.read(place, cached_), path_, place.offset);
     }
 
     const Table &table_;
-    bool cached_;
+    const std::string path_;
+    const bool cached_;
+    const Table::Values values_;
     std::unique_ptr<Cursor> index_, block_;
+    mutable std::optional<std::string> value_; // that was read for this pair
 };
 
-std::unique_ptr<Cursor> Table::cursor() const
+std::unique_ptr<Cursor> Table::cursor(Values values) const
 {
-    return std::make_unique<TableCursor>(*this, true);
+    return std::make_unique<TableCursor>(*this, true, values);
 }
 
 std::optional<Table::Found> Table::get(std::string_view key, Sequence sequence) const
 {
-    TableCursor at(*this, true);
+    TableCursor at(*this, true, Values::addresses);
     at.seek(search_key(key, sequence));
     if (!at.valid() || user_key(at.key()) != key)
         return {};
+    if (kind_of(at.key()) == Kind::address)
+        return Found{Kind::value, value_at(at.value())};
     return Found{kind_of(at.key()), std::string(at.value())};
 }
 
 bool Table::may_have(std::string_view key) const
 {
-    return filter_may_have(filter_, key);
+    return filter_may_have(filter_.text, key);
 }
 
 void Table::check() const
 {
-    TableCursor at(*this, false);
+    TableCursor at(*this, false, Values::read);
     std::string before;
     for (at.seek_to_first(); at.valid(); at.next()) {
         if (!before.empty() && compare(before, at.key()) >= 0)
-            damaged(file_.path(), 0, "keys of a table are out of order");
+            damaged(path(), 0, "keys of a table are out of order");
         before = at.key();
+        at.value();
     }
     if (before != info_.largest)
-        damaged(file_.path(), 0, "the last key of a table is not the one that the manifest names");
+        damaged(path(), 0, "the last key of a table is not the one that the manifest names");
 }
 
 } // namespace lsm

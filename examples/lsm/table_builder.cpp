@@ -1,6 +1,8 @@
-// Blocks go to the file as they are full. Index and filter wait in memory for the end.
+// Blocks go to the file as they are full. Index and filter wait in memory for the end. So does a whole table
+// for the container, since it gets there in one transaction.
 #include "lsm/table.hpp"
 
+#include <cerrno>
 #include <snappy.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -27,18 +29,42 @@ std::string compressed(std::string_view contents, Compression how)
     return block;
 }
 
+// A file that survives a power failure; its name may not.
+void write_file(const Storage &storage, const TableInfo &info, std::string_view bytes)
+{
+    File file(storage.path_of(info), File::Use::create);
+    try {
+        file.append(bytes);
+        file.sync();
+    } catch (...) {
+        unlink(file.path().c_str());
+        throw;
+    }
+}
+
 } // namespace
 
-TableBuilder::TableBuilder(const Places &places, uint64_t number, bool fast, const Options &options)
-    : options_(options), info_{number, 0, {}, {}, fast},
-      file_(table_path(places, info_), File::Use::create), filter_(options.bloom_bits)
+TableBuilder::TableBuilder(const Storage &storage, uint64_t number, TablePlace place,
+                           const Options &options)
+    : storage_(storage), options_(options), info_{number, 0, {}, {}, place, {}},
+      filter_(options.bloom_bits)
 {
+    if (place != TablePlace::container)
+        file_ = File(storage.path_of(info_), File::Use::create);
 }
 
 TableBuilder::~TableBuilder()
 {
-    if (!finished_)
-        unlink(file_.path().c_str());
+    if (!finished_ && !info_.in_container())
+        unlink(storage_.path_of(info_).c_str());
+}
+
+void TableBuilder::append(std::string_view bytes)
+{
+    if (info_.in_container())
+        text_ += bytes;
+    else
+        file_.append(bytes);
 }
 
 void TableBuilder::add(std::string_view key, std::string_view value)
@@ -48,6 +74,9 @@ void TableBuilder::add(std::string_view key, std::string_view value)
     block_.add(key, value);
     filter_.add(user_key(key));
     info_.largest = key;
+    if (kind_of(key) == Kind::address)
+        if (const auto address = Address::of(value))
+            values_[address->number] += address->space();
     if (block_.bytes() >= options_.block_bytes)
         end_block();
 }
@@ -64,7 +93,7 @@ void TableBuilder::end_block()
 BlockPlace TableBuilder::write(std::string_view contents)
 {
     if (contents.size() > block_max)
-        throw Error(EFBIG, file_.path() +
+        throw Error(EFBIG, storage_.path_of(info_) +
                                ": a block, the index or the filter of this table would have more "
                                "than 4 GiB; choose smaller memtable_bytes or persistent_bytes");
     Compression how = options_.compression;
@@ -73,15 +102,25 @@ BlockPlace TableBuilder::write(std::string_view contents)
         how = Compression::none;
         block = contents;
     }
-    BlockPlace place{file_.size(), block.size()};
+    BlockPlace place{size(), block.size()};
     block.push_back(static_cast<char>(how));
     put_fixed(block, static_cast<uint32_t>(
                          XXH3_64bits_withSeed(block.data(), block.size(), place.offset)));
-    file_.append(block);
+    append(block);
     // A table that goes to the disk all at once makes others wait, who append to a log.
-    if (file_.size() % write_back_bytes < block.size())
+    if (!info_.in_container() && file_.size() % write_back_bytes < block.size())
         file_.begin_write_back();
     return place;
+}
+
+void copy_table(const Table &table, const Storage &storage, const TableInfo &info)
+{
+    if (info.in_container()) {
+        storage.container->add_table(info.number, table.bytes());
+    } else {
+        write_file(storage, info, table.bytes());
+        sync_names(storage, {info});
+    }
 }
 
 TableInfo TableBuilder::finish()
@@ -96,11 +135,27 @@ TableInfo TableBuilder::finish()
     }
     put_fixed(footer, static_cast<uint64_t>(XXH3_64bits(footer.data(), footer.size())));
     footer += "lsmtable";
-    file_.append(footer);
-    file_.sync();
-    info_.bytes = file_.size();
+    append(footer);
+    info_.bytes = size();
+    info_.values.assign(values_.begin(), values_.end());
+    if (info_.in_container())
+        add_to_container();
+    else
+        file_.sync();
     finished_ = true;
     return info_;
+}
+
+void TableBuilder::add_to_container()
+{
+    try {
+        storage_.container->add_table(info_.number, text_);
+    } catch (const Error &error) {
+        if (error.code().value() != ENOSPC)
+            throw;
+        info_.place = TablePlace::directory;
+        write_file(storage_, info_, text_);
+    }
 }
 
 } // namespace lsm

@@ -26,7 +26,7 @@ bool may_have(const Table &table, std::string_view key)
 class LevelCursor : public Cursor
 {
   public:
-    explicit LevelCursor(const Tables &tables) : tables_(tables) {}
+    LevelCursor(const Tables &tables, Table::Values values) : tables_(tables), values_(values) {}
 
     bool valid() const override { return at_ && at_->valid(); }
     std::string_view key() const override { return at_->key(); }
@@ -77,10 +77,11 @@ class LevelCursor : public Cursor
     void enter(size_t table)
     {
         table_ = table;
-        at_ = table < tables_.size() ? tables_[table]->cursor() : nullptr;
+        at_ = table < tables_.size() ? tables_[table]->cursor(values_) : nullptr;
     }
 
-    Tables tables_;
+    const Tables tables_;
+    const Table::Values values_;
     size_t table_ = 0;
     std::unique_ptr<Cursor> at_;
 };
@@ -93,8 +94,56 @@ enum Field : uint64_t {
     removed_field,
     added_fast_field,
     container_field,
-    fast_field
+    fast_field,
+    added_whole_field
 };
+
+// Tables without values, and not in the container, have the form that they always had.
+void put_table(std::string &text, unsigned level, const TableInfo &table)
+{
+    const bool is_plain = table.values.empty() && !table.in_container();
+    const bool is_fast = table.place == TablePlace::fast;
+    put_varint(text, !is_plain ? added_whole_field : is_fast ? added_fast_field : added_field);
+    for (const uint64_t number : {uint64_t(level), table.number, table.bytes})
+        put_varint(text, number);
+    put_string(text, table.smallest);
+    put_string(text, table.largest);
+    if (is_plain)
+        return;
+    put_varint(text, static_cast<uint64_t>(table.place));
+    put_varint(text, table.values.size());
+    for (const auto &[number, bytes] : table.values) {
+        put_varint(text, number);
+        put_varint(text, bytes);
+    }
+}
+
+// The numbers of value files must ascend.
+std::pair<unsigned, TableInfo> read_table(Reader &in, uint64_t field)
+{
+    const uint64_t level = in.varint();
+    TableInfo table{in.varint(),
+                    in.varint(),
+                    std::string(in.string()),
+                    std::string(in.string()),
+                    field == added_fast_field ? TablePlace::fast : TablePlace::directory,
+                    {}};
+    in.ok &=
+        level < levels && table.smallest.size() >= tag_bytes && table.largest.size() >= tag_bytes;
+    if (field == added_whole_field) {
+        const uint64_t place = in.varint();
+        in.ok &= place <= static_cast<uint64_t>(TablePlace::container);
+        table.place = static_cast<TablePlace>(place);
+        uint64_t before = 0;
+        for (uint64_t n = in.varint(); in.ok && n > 0; n--) {
+            const uint64_t number = in.varint();
+            table.values.emplace_back(number, in.varint());
+            in.ok &= number > before;
+            before = number;
+        }
+    }
+    return {static_cast<unsigned>(level), std::move(table)};
+}
 
 } // namespace
 
@@ -110,13 +159,8 @@ std::string Edit::text() const
             put_varint(text, field);
             put_varint(text, value);
         }
-    for (const auto &[level, table] : added) {
-        put_varint(text, table.fast ? added_fast_field : added_field);
-        for (uint64_t number : {uint64_t(level), table.number, table.bytes})
-            put_varint(text, number);
-        put_string(text, table.smallest);
-        put_string(text, table.largest);
-    }
+    for (const auto &[level, table] : added)
+        put_table(text, level, table);
     for (uint64_t number : removed) {
         put_varint(text, removed_field);
         put_varint(text, number);
@@ -146,15 +190,10 @@ std::optional<Edit> Edit::of(std::string_view text)
             edit.fast_id = in.varint();
             break;
         case added_field:
-        case added_fast_field: {
-            uint64_t level = in.varint();
-            TableInfo table{in.varint(), in.varint(), std::string(in.string()),
-                            std::string(in.string()), field == added_fast_field};
-            in.ok &= level < levels && table.smallest.size() >= tag_bytes &&
-                     table.largest.size() >= tag_bytes;
-            edit.added.emplace_back(static_cast<unsigned>(level), std::move(table));
+        case added_fast_field:
+        case added_whole_field:
+            edit.added.push_back(read_table(in, field));
             break;
-        }
         case removed_field:
             edit.removed.push_back(in.varint());
             break;
@@ -243,6 +282,15 @@ Tables Version::all() const
     return all;
 }
 
+std::vector<std::pair<unsigned, std::shared_ptr<Table>>> Version::with_levels() const
+{
+    std::vector<std::pair<unsigned, std::shared_ptr<Table>>> all;
+    for (unsigned n = 0; n < levels; n++)
+        for (const auto &table : levels_[n])
+            all.emplace_back(n, table);
+    return all;
+}
+
 Tables Version::overlapping(unsigned n, std::string_view smallest, std::string_view largest) const
 {
     Tables found;
@@ -253,9 +301,9 @@ Tables Version::overlapping(unsigned n, std::string_view smallest, std::string_v
     return found;
 }
 
-std::unique_ptr<Cursor> level_cursor(const Tables &tables)
+std::unique_ptr<Cursor> level_cursor(const Tables &tables, Table::Values values)
 {
-    return std::make_unique<LevelCursor>(tables);
+    return std::make_unique<LevelCursor>(tables, values);
 }
 
 } // namespace lsm

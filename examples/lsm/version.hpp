@@ -46,6 +46,7 @@ class Version
     const Tables &level(unsigned n) const { return levels_[n]; }
     uint64_t bytes(unsigned n) const;
     Tables all() const;
+    std::vector<std::pair<unsigned, std::shared_ptr<Table>>> with_levels() const; // all
 
     // The tables of a level that may have user keys from `smallest` to `largest`.
     Tables overlapping(unsigned n, std::string_view smallest, std::string_view largest) const;
@@ -57,7 +58,8 @@ class Version
 };
 
 // A walk through tables that are in order.
-std::unique_ptr<Cursor> level_cursor(const Tables &tables);
+std::unique_ptr<Cursor> level_cursor(const Tables &tables,
+                                     Table::Values values = Table::Values::read);
 
 } // namespace lsm
 

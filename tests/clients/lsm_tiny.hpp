@@ -13,9 +13,12 @@
 
 using lsm::Memtables;
 
-inline const std::vector<Memtables> all_modes = {
-    Memtables::dram, Memtables::immutable_persistent, Memtables::mutable_persistent,
-    Memtables::persistent_only, Memtables::merging};
+inline const std::vector<Memtables> all_modes = {Memtables::dram,
+                                                 Memtables::immutable_persistent,
+                                                 Memtables::mutable_persistent,
+                                                 Memtables::persistent_only,
+                                                 Memtables::merging,
+                                                 Memtables::key_lsm};
 
 inline lsm::Options tiny(Memtables mode = Memtables::dram)
 {

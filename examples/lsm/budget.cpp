@@ -1,0 +1,71 @@
+#include "lsm/budget.hpp"
+
+#include <algorithm>
+
+namespace lsm
+{
+
+// A level comes back when there is some room to spare. Else it would go again at once.
+unsigned levels_in_container(const Version &version, uint64_t budget)
+{
+    uint64_t bytes = 0;
+    for (unsigned n = 0; n < levels; n++) {
+        bytes += version.bytes(n);
+        const Tables &tables = version.level(n);
+        const bool would_come =
+            !tables.empty() && std::none_of(tables.begin(), tables.end(),
+                                            [](const auto &t) { return t->info().in_container(); });
+        if (bytes >= (would_come ? budget - budget / 8 : budget))
+            return n;
+    }
+    return levels;
+}
+
+namespace
+{
+
+// From the deepest level out, or from the uppermost in.
+std::optional<std::pair<unsigned, std::shared_ptr<Table>>>
+table_in_wrong_place(const Version &version, unsigned in_container)
+{
+    for (unsigned n = levels; n-- > std::max(in_container, 1U);)
+        for (const auto &table : version.level(n))
+            if (table->info().in_container())
+                return std::pair(n, table);
+    for (unsigned n = 1; n < in_container; n++)
+        for (const auto &table : version.level(n))
+            if (!table->info().in_container())
+                return std::pair(n, table);
+    return {};
+}
+
+} // namespace
+
+bool must_leave_level0(const Version &version, uint64_t budget)
+{
+    const Tables &young = version.level(0);
+    return levels_in_container(version, budget) == 0 &&
+           std::any_of(young.begin(), young.end(),
+                       [](const auto &t) { return t->info().in_container(); });
+}
+
+std::optional<Edit> move_table(const Version &version, uint64_t budget, bool may_come,
+                               const Works &works)
+{
+    const auto wrong = table_in_wrong_place(version, levels_in_container(version, budget));
+    if (!wrong)
+        return {};
+    const auto &[level, table] = *wrong;
+    TableInfo info = table->info();
+    if (!info.in_container() && !may_come)
+        return {};
+    info.place = info.in_container() ? TablePlace::directory : TablePlace::container;
+    info.number = works.new_number();
+    copy_table(*table, works.storage, info);
+    Edit edit;
+    edit.removed.push_back(table->info().number);
+    edit.added.emplace_back(level, std::move(info));
+    return edit;
+}
+
+} // namespace lsm
