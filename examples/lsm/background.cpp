@@ -241,6 +241,8 @@ void LsmStore::install(Edit edit, ValueWriter *values, const std::function<void(
 
 void LsmStore::set_persistent_bytes(uint64_t bytes)
 {
+    if (bytes < memtable_min && options_.memtables != Memtables::key_lsm)
+        throw Error(EINVAL, places_.directory + ": persistent_bytes must be at least 256 KiB");
     std::lock_guard guard(lock_);
     budget_ = bytes;
     want();

@@ -70,13 +70,13 @@ enum class Memtables : uint8_t {
                         // container, without a log (4.2)
     persistent_only,    // all writes go to one memtable in the container, and stay there ("NoSST")
 
-    // All writes go to a memtable in the container. When it has `memtable_bytes`, the next begins. Lists of like
-    // size are merged by pointer: no pair is copied. If all lists together have more than `persistent_bytes`,
-    // the oldest becomes a table.
+    // All writes go to a memtable in the container. When it has `memtable_bytes`, the next begins. Lists of
+    // like size are merged by pointer: no pair is copied. If all lists together have more than
+    // `persistent_bytes`, the oldest becomes a table.
     merging,
 
-    // As `merging`, but a full memtable is split. Values go to a file of values on the disk, and keys to a table
-    // in the container. Tables are merged there, and no value is moved. If tables have more than
+    // As `merging`, but a full memtable is split. Values go to a file of values on the disk, and keys to a
+    // table in the container. Tables are merged there, and no value is moved. If tables have more than
     // `persistent_bytes`, the lower levels go to the disk.
     key_lsm,
 };
@@ -96,8 +96,9 @@ struct Options {
 
     Memtables memtables = Memtables::as_before;
 
-    // Of a memtable in the container; `merging`: of all; `key_lsm`: of all tables there, and may be 0. At creation
-    // the container gets room for this, or for three with `mutable_persistent` and `immutable_persistent`.
+    // Of a memtable in the container; `merging`: of all; `key_lsm`: of all tables there, and may be 0. At
+    // creation the container gets room for this, or for three with `mutable_persistent` and
+    // `immutable_persistent`.
     size_t persistent_bytes = 256 << 20;
 
     // Which the container never exceeds; used at its creation. `merging`: at least sixteen times
@@ -192,7 +193,8 @@ class Store
     // EBADMSG, ENOENT: some could not be read. All others have been collected.
     virtual void collect() = 0;
 
-    // Change options.persistent_bytes. Returns at once; the background sees to it.
+    // Change options.persistent_bytes until the store is closed. Returns at once; the background sees to it.
+    // EINVAL: less than 256 KiB, but for `key_lsm`.
     virtual void set_persistent_bytes(uint64_t bytes) = 0;
 
     // "levels": the files and bytes of each level, a line each. "memtables": a line each, from new to old:

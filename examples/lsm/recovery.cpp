@@ -13,7 +13,6 @@ namespace lsm
 namespace
 {
 
-constexpr size_t memtable_min = 256 << 10;
 constexpr size_t key_lsm_room = 8; // memtables: those that wait, those that are being freed
 
 void demand(bool holds, const std::string &directory, const char *what)

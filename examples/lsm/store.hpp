@@ -57,6 +57,8 @@ struct Buffer {
 //   4. Two that are merged are neighbours.
 using Buffers = std::vector<Buffer>;
 
+constexpr size_t memtable_min = 256 << 10;
+
 constexpr size_t filter_share = 64; // a byte of filter for so many of a memtable
 
 // The newest in the container, or the end.

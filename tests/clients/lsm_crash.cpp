@@ -2,6 +2,7 @@
 //
 //     lsm_crash FILE store            puts, deletions and batches on a store whose container is FILE
 //     lsm_crash FILE list             a list is filled as a memtable moves there, and freed
+//     lsm_crash FILE pieces           tables and edits of a manifest come and go
 //     lsm_crash FILE merge            two lists are merged by pointer, and what nobody needs is freed
 //     lsm_crash --check FILE CASE     does it have what it was said to have, or the next step?
 #include "lsm/lsm.hpp"
@@ -240,6 +241,55 @@ void check_merge(const std::string &path)
     }
 }
 
+// ---- Tables and edits, as `key_lsm` has them: each table is named by an edit after it is there
+
+std::string table_text(uint64_t number)
+{
+    return std::string(1000 * number, static_cast<char>('a' + number));
+}
+
+void run_pieces(const std::string &path)
+{
+    const lsm::Options creation = options_of(path);
+    lsm::Container container(path, &creation);
+    said(0);
+    container.begin_edits("1");
+    for (uint64_t number = 1; number <= 5; number++) {
+        container.add_table(number, table_text(number));
+        container.append_edit(std::to_string(number));
+    }
+    said(1);
+    container.begin_edits("24");
+    for (const uint64_t number : {1, 5, 3})
+        container.drop_table(number);
+    while (container.free_some())
+        ;
+    said(2);
+}
+
+// The edits are some of the first ones, or the one that came in their place. What they name is there.
+void check_pieces(const std::string &path)
+{
+    const long made = promised();
+    const auto container = opened(path, made);
+    if (!container)
+        return;
+    std::string edits;
+    for (const std::string_view edit : container->edits())
+        edits += edit;
+    const bool is_second = edits == "24";
+    demand(is_second || std::string("112345").starts_with(edits), "the edits are " + edits);
+    demand(made < 1 || is_second || edits == "112345", "edits are missing");
+    demand(made < 2 || (is_second && container->tables().size() == 2), "tables were not dropped");
+    if (!is_second && !edits.empty())
+        edits.erase(0, 1);
+    for (const char number : edits)
+        demand(container->table(static_cast<uint64_t>(number - '0')) ==
+                   table_text(static_cast<uint64_t>(number - '0')),
+               std::string("table ") + number + " is wrong");
+    container->check();
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -247,7 +297,7 @@ int main(int argc, char **argv)
     try {
         const bool checks = argc == 4 && std::string(argv[1]) == "--check";
         if (argc != 3 && !checks) {
-            std::cerr << "usage: lsm_crash [--check] FILE store|list|merge\n";
+            std::cerr << "usage: lsm_crash [--check] FILE store|list|pieces|merge\n";
             return 2;
         }
         const std::string path = argv[argc - 2];
@@ -255,6 +305,8 @@ int main(int argc, char **argv)
             checks ? check_store(path) : run_store(path);
         else if (std::string(argv[argc - 1]) == "list")
             checks ? check_list(path) : run_list(path);
+        else if (std::string(argv[argc - 1]) == "pieces")
+            checks ? check_pieces(path) : run_pieces(path);
         else
             checks ? check_merge(path) : run_merge(path);
     } catch (const std::exception &error) {

@@ -1,6 +1,7 @@
 // The LSM store beside SIGKILL. A child writes, and dies just before its n-th event. An event is a write to a
 // file, a sync, a change of a directory, or a commit of the container. So the child dies in every phase: in a
-// put, a move of a memtable, a flush, the freeing of nodes, a merge, an opening.
+// put, a move of a memtable, a flush, the freeing of nodes, a merge, a collection of garbage, a move of
+// tables to the disk or back, an opening.
 #include "clients/dying.hpp"
 #include "clients/lsm_tiny.hpp"
 #include "common/process.hpp"
@@ -42,13 +43,18 @@ uint64_t rounds()
 CHILD_PROCESS(writes_and_dies)
 {
     events_left = std::stoull(arguments[3]);
-    auto store = lsm::Store::open(arguments[0], tiny(all_modes[std::stoul(arguments[1])]));
+    const Memtables mode = all_modes[std::stoul(arguments[1])];
+    auto store = lsm::Store::open(arguments[0], tiny(mode));
     for (uint64_t i = std::stoull(arguments[2]);; i++) {
         store->put(key_at(i), value_at(i), {.sync = i % 50 == 0});
         if (i > kept)
             store->remove(key_at(i - kept));
         if (i % 1000 == 999)
             store->compact();
+        if (mode == Memtables::key_lsm && i % 200 == 199)
+            store->collect();
+        if (mode == Memtables::key_lsm && i % 100 == 99)
+            store->set_persistent_bytes(i % 400 < 200 ? 0 : 512 << 10);
         test::say(std::to_string(i).c_str());
     }
 }
@@ -57,7 +63,7 @@ CHILD_PROCESS(writes_and_dies)
 TEST_CASE("after SIGKILL a store has every write that was acknowledged, and no gap")
 {
     test::Directory directory;
-    const size_t first_mode = GENERATE(0U, 1U, 2U, 3U);
+    const size_t first_mode = GENERATE(range(size_t{0}, all_modes.size()));
     const bool changes = GENERATE(false, true); // of the mode, at each opening
     const std::string path = directory / "s";
     uint64_t acknowledged = 0;

@@ -1,0 +1,508 @@
+// Keys apart from values (mode `key_lsm` of the LSM store): what is written and read where, the garbage of
+// value files, the budget of the container, and damage.
+#include "clients/lsm_tiny.hpp"
+#include "lsm/persistent.hpp"
+#include "lsm/values.hpp"
+
+#include <libpm.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+
+// What the store does with its files, the container excepted: bytes and calls, by the end of a file's name.
+namespace
+{
+
+struct Traffic {
+    uint64_t written = 0, writes = 0, read = 0, reads = 0, syncs = 0;
+};
+
+std::mutex traffic_lock;
+std::map<std::string, Traffic> traffic;
+
+// NULL: the container, or no file of a store.
+Traffic *traffic_of(int fd)
+{
+    const std::filesystem::path path =
+        std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
+    const std::string name = path.extension().empty() ? path.filename() : path.extension();
+    return name == ".pm" ? nullptr : &traffic[name];
+}
+
+template <class Note> void note(int fd, Note note)
+{
+    std::lock_guard guard(traffic_lock);
+    if (Traffic *of_file = traffic_of(fd))
+        note(*of_file);
+}
+
+std::map<std::string, Traffic> taken_traffic()
+{
+    std::lock_guard guard(traffic_lock);
+    return std::exchange(traffic, {});
+}
+
+} // namespace
+
+extern "C" ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
+extern "C" ssize_t __wrap_pwrite(int fd, const void *from, size_t bytes, off_t at)
+{
+    note(fd, [&](Traffic &t) {
+        t.written += bytes;
+        t.writes++;
+    });
+    return __real_pwrite(fd, from, bytes, at);
+}
+
+extern "C" ssize_t __real_pread(int fd, void *to, size_t bytes, off_t at);
+extern "C" ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t at)
+{
+    note(fd, [&](Traffic &t) {
+        t.read += bytes;
+        t.reads++;
+    });
+    return __real_pread(fd, to, bytes, at);
+}
+
+extern "C" int __real_fdatasync(int fd);
+extern "C" int __wrap_fdatasync(int fd)
+{
+    note(fd, [](Traffic &t) { t.syncs++; });
+    return __real_fdatasync(fd);
+}
+
+namespace
+{
+
+lsm::Options keys_apart()
+{
+    lsm::Options options = tiny(Memtables::key_lsm);
+    options.persistent_bytes = 64 << 20;
+    return options;
+}
+
+std::vector<uint64_t> numbers(lsm::Store &store, const char *property)
+{
+    std::istringstream text(*store.property(property));
+    std::vector<uint64_t> numbers;
+    for (uint64_t number; text >> number;)
+        numbers.push_back(number);
+    return numbers;
+}
+
+uint64_t tables_below(lsm::Store &store, uint64_t level)
+{
+    const auto all = numbers(store, "levels"); // level, tables, bytes
+    uint64_t count = 0;
+    for (size_t i = 0; i < all.size(); i += 3)
+        count += all[i] >= level ? all[i + 1] : 0;
+    return count;
+}
+
+std::vector<std::filesystem::path> files(const std::string &directory, const char *ending)
+{
+    std::vector<std::filesystem::path> found;
+    for (const auto &entry : std::filesystem::directory_iterator(directory))
+        if (entry.path().extension() == ending)
+            found.push_back(entry.path());
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+uint64_t bytes_of_values(const std::string &directory)
+{
+    uint64_t bytes = 0;
+    for (const auto &file : files(directory, ".values"))
+        bytes += std::filesystem::file_size(file);
+    return bytes;
+}
+
+// The background works on its own time.
+template <class Holds> bool soon(Holds holds)
+{
+    for (int tries = 0; tries < 1000; tries++, usleep(10000))
+        if (holds())
+            return true;
+    return false;
+}
+
+std::string value_at(uint64_t i)
+{
+    return std::to_string(i) + std::string(100 + i % 900, 'v');
+}
+
+Model filled(lsm::Store &store, uint64_t count)
+{
+    Model model;
+    std::mt19937_64 random(1);
+    for (uint64_t i = 0; i < count; i++) {
+        const std::string key = "key" + std::to_string(random() % (4 * count));
+        store.put(key, model[key] = value_at(i));
+    }
+    return model;
+}
+
+} // namespace
+
+TEST_CASE("each value is written to the disk once, and a merge of tables does nothing there")
+{
+    test::Directory directory;
+    lsm::Options options = keys_apart();
+    auto store = lsm::Store::open(directory.path(), options);
+    taken_traffic();
+    uint64_t bytes = 0;
+    Model model;
+    for (uint64_t i = 0; i < 6000; i++) { // each key once, in no order
+        const std::string key = "key" + std::to_string(i * 7919 % 6000);
+        store->put(key, model[key] = value_at(i));
+        bytes += lsm::Address{0, 0, value_at(i).size()}.space();
+    }
+    store->compact();
+    REQUIRE(tables_below(*store, 1) > 1);
+    REQUIRE(numbers(*store, "merging").front() > 0);
+    const auto seen = taken_traffic();
+    for (const auto &[name, of_file] : seen) {
+        INFO(name);
+        REQUIRE(of_file.reads == 0);
+        REQUIRE((name == ".values" || of_file.writes + of_file.syncs == 0));
+    }
+    REQUIRE(seen.at(".values").written == bytes);
+    REQUIRE(bytes_of_values(directory.path()) == bytes);
+    REQUIRE(files(directory.path(), ".table").empty());
+    REQUIRE(files(directory.path(), ".log").empty());
+    compare(*store, model);
+    store->check();
+}
+
+TEST_CASE("a get reads its value once, and keys are read without values")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), keys_apart());
+    const Model model = filled(*store, 3000);
+    store->compact();
+    taken_traffic();
+    for (auto at = model.begin(); at != model.end(); ++at) {
+        REQUIRE(store->get(at->first) == at->second);
+        REQUIRE(store->get(at->first + "x") == std::nullopt);
+        const auto seen = taken_traffic();
+        REQUIRE(seen.size() == 1);
+        REQUIRE(seen.at(".values").reads == 1);
+        REQUIRE(seen.at(".values").read == lsm::Address{0, 0, at->second.size()}.space());
+    }
+    auto walk = store->iterator();
+    uint64_t count = 0;
+    for (walk->seek_to_first(); walk->valid(); walk->next())
+        count++;
+    REQUIRE(count == model.size());
+    REQUIRE(taken_traffic().empty());
+    walk->seek_to_first();
+    REQUIRE(walk->value() == walk->value());
+    REQUIRE(taken_traffic().at(".values").reads == 1);
+}
+
+TEST_CASE("a value of 31 bytes stays with its key, and one of 32 does not")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), keys_apart());
+    Model model;
+    for (size_t bytes = 0; bytes < 40; bytes++)
+        store->put("key" + std::to_string(bytes),
+                   model["key" + std::to_string(bytes)] = std::string(bytes, 'v'));
+    store->compact();
+    uint64_t apart = 0;
+    for (size_t bytes = lsm::apart_min; bytes < 40; bytes++)
+        apart += lsm::Address{0, 0, bytes}.space();
+    REQUIRE(lsm::apart_min == 32);
+    REQUIRE(bytes_of_values(directory.path()) == apart);
+    compare(*store, model);
+}
+
+TEST_CASE("garbage is collected by hand, but not what a snapshot or an iterator sees")
+{
+    test::Directory directory;
+    lsm::Options options = keys_apart();
+    options.garbage_share = 1;
+    auto store = lsm::Store::open(directory.path(), options);
+    const Model then = filled(*store, 3000);
+    auto snapshot = store->snapshot();
+    auto walk = store->iterator();
+    Model now;
+    for (const auto &[key, value] : then)
+        if (key.back() % 2)
+            store->put(key, now[key] = "now " + value);
+        else
+            store->remove(key);
+    store->compact();
+    store->collect();
+    compare(*store, then, snapshot.get());
+    compare(*store, now);
+    snapshot.reset();
+    store->compact();
+    store->collect();
+    walk->seek_to_first();
+    for (const auto &[key, value] : then) {
+        REQUIRE((walk->valid() && walk->key() == key && walk->value() == value));
+        walk->next();
+    }
+    REQUIRE_FALSE(walk->valid());
+    walk.reset();
+
+    // All files of before are gone now, and what is there is needed.
+    churn(*store, now, 1, 1);
+    store->compact();
+    store->collect();
+    REQUIRE(
+        soon([&] { return bytes_of_values(directory.path()) == numbers(*store, "values")[2]; }));
+    compare(*store, now);
+    store->check();
+    store.reset();
+    store = lsm::Store::open(directory.path(), options);
+    compare(*store, now);
+}
+
+TEST_CASE("with random overwrites files of values have at most half as much again as is needed")
+{
+    test::Directory directory;
+    lsm::Options options = keys_apart();
+    auto store = lsm::Store::open(directory.path(), options);
+    Model model;
+    std::mt19937_64 random(3);
+    uint64_t live = 0;
+    for (uint64_t i = 0; i < 80000; i++) {
+        const std::string key = "key" + std::to_string(random() % 16000);
+        const std::string value = std::to_string(i) + std::string(500, 'v');
+        live += value.size() - (model.contains(key) ? model[key].size() : 0);
+        store->put(key, model[key] = value);
+    }
+    const auto bound = [&] { return 2 * bytes_of_values(directory.path()) <= 3 * live; };
+    REQUIRE(soon(bound));
+    compare(*store, model);
+    store->check();
+}
+
+TEST_CASE("if the budget shrinks tables go to the disk as they are, and they come back")
+{
+    test::Directory directory;
+    const lsm::Options options = keys_apart();
+    auto store = lsm::Store::open(directory.path(), options);
+    Model model = filled(*store, 12000);
+    store->compact();
+    const uint64_t all = numbers(*store, "container").front();
+    REQUIRE(all > 4 * options.table_bytes);
+    const uint64_t tables = tables_below(*store, 1);
+    const auto in_container = [&] { return numbers(*store, "container").front(); };
+    const auto on_disk = [&] { return files(directory.path(), ".table").size(); };
+
+    store->set_persistent_bytes(0);
+    REQUIRE(soon([&] { return in_container() == 0; }));
+    REQUIRE(on_disk() == tables);
+    REQUIRE(tables_below(*store, 1) == tables);
+    uint64_t bytes = 0;
+    for (const auto &file : files(directory.path(), ".table"))
+        bytes += std::filesystem::file_size(file);
+    REQUIRE(bytes == all);
+    compare(*store, model);
+
+    store->set_persistent_bytes(
+        all); // it would be full: a level comes back if there is room to spare
+    usleep(50000);
+    REQUIRE(in_container() == 0);
+    store->set_persistent_bytes(2 * all);
+    REQUIRE(soon([&] { return in_container() == all && on_disk() == 0; }));
+    compare(*store, model);
+
+    // To and fro under load.
+    std::atomic<bool> over{false};
+    std::thread changes([&] {
+        for (uint64_t i = 0; !over; i++, usleep(2000))
+            store->set_persistent_bytes(i % 3 * all / 2);
+    });
+    for (unsigned turn = 0; turn < 4; turn++)
+        churn(*store, model, turn, 4000);
+    over = true;
+    changes.join();
+    store->set_persistent_bytes(0);
+    REQUIRE(soon([&] { return in_container() == 0; }));
+    compare(*store, model);
+    store->check();
+    store.reset();
+    store = lsm::Store::open(directory.path(), options); // with the old budget
+    store->compact();                                    // level 0 stays until it is merged
+    REQUIRE(soon([&] { return in_container() > 0 && on_disk() == 0; }));
+    compare(*store, model);
+}
+
+TEST_CASE("only key_lsm works with a budget of 0")
+{
+    test::Directory directory;
+    lsm::Options options = tiny(Memtables::mutable_persistent);
+    options.persistent_bytes = 0;
+    REQUIRE_THROWS_AS(lsm::Store::open(directory.path(), options), lsm::Error);
+    auto store = lsm::Store::open(directory.path(), tiny(Memtables::merging));
+    REQUIRE_THROWS_AS(store->set_persistent_bytes((256 << 10) - 1), lsm::Error);
+    store->set_persistent_bytes(256 << 10);
+}
+
+TEST_CASE("a file of values that is missing, cut or damaged fails the reads of its values only")
+{
+    test::Directory directory;
+    lsm::Options options = keys_apart();
+    options.garbage_share = 1;
+    Model model;
+    {
+        auto store = lsm::Store::open(directory.path(), options);
+        model = filled(*store, 3000);
+        for (auto at = model.begin(); at != model.end(); ++at) // so that all files have garbage
+            if (at->first.back() == '1')
+                store->put(at->first, at->second += "!");
+        store->compact();
+    }
+    const auto victim = files(directory.path(), ".values")[1];
+    const uint64_t bytes = std::filesystem::file_size(victim);
+    std::string message = victim.string() + ": cannot open";
+    bool is_short = true; // of what is needed, so it has no garbage
+    SECTION("missing")
+    {
+        std::filesystem::remove(victim);
+    }
+    SECTION("cut")
+    {
+        std::filesystem::resize_file(victim, bytes / 2);
+        message = victim.string() + ": offset " + std::to_string(bytes / 2) + ": the file ends";
+    }
+    SECTION("damaged")
+    {
+        std::fstream(victim, std::ios::in | std::ios::out | std::ios::binary)
+            << std::string(bytes / 2, 'd');
+        message = ": a value is damaged";
+        is_short = false;
+    }
+    auto store = lsm::Store::open(directory.path(), options);
+    uint64_t failed = 0;
+    for (const auto &[key, value] : model)
+        try {
+            const auto found = store->get(key);
+            REQUIRE(found == value);
+        } catch (const lsm::Error &error) {
+            REQUIRE(std::string(error.what()).find(victim) != std::string::npos);
+            REQUIRE(std::string(error.what()).find(message) != std::string::npos);
+            failed++;
+        }
+    REQUIRE(failed > 10);
+    REQUIRE(failed < model.size() / 3);
+    REQUIRE_THROWS_WITH(store->check(), Catch::Contains(message));
+    if (is_short)
+        store->collect();
+    else
+        REQUIRE_THROWS_WITH(store->collect(), Catch::Contains(victim.string()));
+    store->put("after", "it"); // the store goes on
+    store->compact();
+    REQUIRE(store->get("after") == "it");
+
+    // Whoever deletes or overwrites those keys is rid of it.
+    for (const auto &[key, value] : model)
+        store->put(key, value);
+    store->compact();
+    store->collect();
+    store->check();
+    for (const auto &[key, value] : model)
+        REQUIRE(store->get(key) == value);
+}
+
+TEST_CASE("what nobody has the address of is deleted by the next opening")
+{
+    test::Directory directory;
+    const lsm::Options options = keys_apart();
+    Model model;
+    {
+        auto store = lsm::Store::open(directory.path(), options);
+        model = filled(*store, 2000);
+        store->compact();
+    }
+    const std::string values = lsm::value_path(directory.path(), 900001);
+    std::ofstream(values) << "of a flush that a crash ended";
+    {
+        lsm::Container container(directory / "memtables.pm", nullptr);
+        container.add_table(900000, "of a merge that a crash ended");
+    }
+    auto store = lsm::Store::open(directory.path(), options);
+    REQUIRE_FALSE(std::filesystem::exists(values));
+    compare(*store, model);
+    churn(*store, model, 5, 100);
+    store->compact();
+    REQUIRE(files(directory.path(), ".values").back() > values); // its number is not used again
+    REQUIRE(soon([&] { return store->property("container"); }));
+    store.reset();
+    lsm::Container container(directory / "memtables.pm", nullptr);
+    const auto tables = container.tables();
+    REQUIRE(std::find(tables.begin(), tables.end(), 900000) == tables.end());
+}
+
+TEST_CASE("a container of before opens, and takes tables and edits")
+{
+    test::Directory directory;
+    const std::string path = directory / "c";
+    {
+        pm::options options;
+        options.flags = PM_CREATE | PM_ANNOUNCED;
+        options.tracker = PM_TRACKER_STORES;
+        options.engine = test::engine_option();
+        options.layout = "lsm/1";
+        pm::container old(path, options);
+        struct Root {
+            uint64_t id;
+            bool claimed;
+            void *newest;
+        };
+        auto *root = static_cast<Root *>(pm_malloc(old.get(), sizeof(Root)));
+        REQUIRE(pm_dirty(root, sizeof *root) == 0);
+        *root = {4711, true, nullptr};
+        old.set_root(root);
+        old.commit();
+    }
+    for (int opening = 0; opening < 2; opening++) {
+        lsm::Container container(path, nullptr);
+        REQUIRE(container.id() == 4711);
+        if (opening == 0) {
+            container.add_table(7, "table");
+            container.begin_edits("one");
+            container.append_edit("two");
+        }
+        REQUIRE(container.table(7) == "table");
+        REQUIRE(container.edits() == std::vector<std::string_view>{"one", "two"});
+        REQUIRE_THROWS_WITH(container.table(8), Catch::Contains("lacks table 8"));
+        container.check();
+    }
+}
+
+TEST_CASE("without PLACES or with a container that lacks a table the store says so")
+{
+    test::Directory directory;
+    lsm::Options options = keys_apart();
+    {
+        auto store = lsm::Store::open(directory.path(), options);
+        filled(*store, 2000);
+        store->compact();
+    }
+    SECTION("without PLACES")
+    {
+        std::filesystem::remove(directory / "PLACES");
+        REQUIRE_THROWS_WITH(lsm::Store::open(directory.path(), options), Catch::Contains("PLACES"));
+    }
+    SECTION("without a table")
+    {
+        {
+            lsm::Container container(directory / "memtables.pm", nullptr);
+            for (const uint64_t number : container.tables())
+                container.drop_table(number);
+            while (container.free_some())
+                ;
+        }
+        REQUIRE_THROWS_WITH(lsm::Store::open(directory.path(), options),
+                            Catch::Contains("lacks table"));
+    }
+}
