@@ -50,10 +50,31 @@ void LsmStore::want()
     wanted_.notify_all();
 }
 
+// If a step has no room in the container, and there will soon be some: take it again then.
+template <class Step> bool LsmStore::if_room(Step step)
+{
+    const uint64_t freed = container_ ? container_->times_freed() : 0;
+    try {
+        return step();
+    } catch (const Error &error) {
+        std::lock_guard guard(lock_);
+        if (error.code().value() != ENOSPC || options_.memtables != Memtables::key_lsm)
+            throw;
+        if (container_->times_freed() != freed)
+            return true;
+        if (!is_freeing())
+            throw;
+        awaits_room_ = true;
+        return false;
+    }
+}
+
 void LsmStore::begin_work()
 {
-    flusher_ = std::thread([this] { work(flusher, [this] { return flush_step(); }); });
-    merger_ = std::thread([this] { work(merger, [this] { return merge_step(); }); });
+    flusher_ = std::thread(
+        [this] { work(flusher, [this] { return if_room([this] { return flush_step(); }); }); });
+    merger_ = std::thread(
+        [this] { work(merger, [this] { return if_room([this] { return merge_step(); }); }); });
     keeper_ = std::thread([this] { work(keeper, [this] { return keep_ready_step(); }); });
 }
 
@@ -124,25 +145,23 @@ bool LsmStore::move_tables()
 {
     std::shared_ptr<const Version> version;
     uint64_t budget;
-    bool may_come;
     {
         std::lock_guard guard(lock_);
         if (broken_ || options_.memtables != Memtables::key_lsm)
             return false;
         version = version_;
         budget = budget_;
-        may_come = !container_full_;
     }
+    const uint64_t freed = container_->times_freed();
     try {
-        auto edit = move_table(*version, budget, may_come, works());
+        auto edit = move_table(*version, budget, freed != full_at_, works());
         if (edit)
             install(std::move(*edit), nullptr, [] {});
         return edit.has_value();
     } catch (const Error &error) {
         if (error.code().value() != ENOSPC)
             throw;
-        std::lock_guard guard(lock_);
-        container_full_ = true; // until some of it has been freed
+        full_at_ = freed; // let none come until some of it has been freed
         return false;
     }
 }
@@ -239,12 +258,24 @@ void LsmStore::install(Edit edit, ValueWriter *values, const std::function<void(
     want();
 }
 
+// Tables leave room for memtables. And a merge needs room for new tables beside the old ones, in one piece
+// each.
+void LsmStore::set_budget(uint64_t bytes)
+{
+    budget_ = bytes;
+    if (options_.memtables != Memtables::key_lsm || container_->max_bytes() == 0)
+        return;
+    const uint64_t all = container_->max_bytes(),
+                   memtables = std::min(all, key_lsm_memtables * options_.memtable_bytes);
+    budget_ = std::min(bytes, (all - memtables) / 4);
+}
+
 void LsmStore::set_persistent_bytes(uint64_t bytes)
 {
     if (bytes < memtable_min && options_.memtables != Memtables::key_lsm)
         throw Error(EINVAL, places_.directory + ": persistent_bytes must be at least 256 KiB");
     std::lock_guard guard(lock_);
-    budget_ = bytes;
+    set_budget(bytes);
     want();
 }
 

@@ -5,6 +5,14 @@
 namespace lsm
 {
 
+uint64_t bytes_in_container(const Version &version)
+{
+    uint64_t bytes = 0;
+    for (const auto &table : version.all())
+        bytes += table->info().in_container() ? table->info().bytes : 0;
+    return bytes;
+}
+
 // A level comes back when there is some room to spare. Else it would go again at once.
 unsigned levels_in_container(const Version &version, uint64_t budget)
 {

@@ -11,6 +11,8 @@
 namespace lsm
 {
 
+uint64_t bytes_in_container(const Version &version);
+
 // How many levels lie in the container, when all tables are where they should be.
 unsigned levels_in_container(const Version &version, uint64_t budget);
 

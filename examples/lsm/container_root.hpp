@@ -34,6 +34,7 @@ struct Container::Root {
     // From here on: not in containers of before `key_lsm`, until they are opened for the first time.
     Piece *tables;                 // in any order
     Piece *first_edit, *last_edit; // of the manifest, if CURRENT says that it is here
+    uint64_t max_bytes;            // of the container; 0: nobody knows
 };
 
 inline void demand(int result)

@@ -134,6 +134,8 @@ bool LsmStore::free_step()
         return false;
     std::lock_guard guard(lock_);
     container_full_ = false;
+    if (std::exchange(awaits_room_, false))
+        want();
     return true;
 }
 

@@ -102,7 +102,7 @@ struct Options {
     size_t persistent_bytes = 256 << 20;
 
     // Which the container never exceeds; used at its creation. `merging`: at least sixteen times
-    // `memtable_bytes`. `key_lsm`: at least `persistent_bytes` and eight times `memtable_bytes`.
+    // `memtable_bytes`. `key_lsm`: at least four times `persistent_bytes` and sixteen times `memtable_bytes`.
     uint64_t container_bytes = UINT64_C(64) << 30;
 
     // If more than this share of all files of values is garbage, it is collected. 1: only by collect().
@@ -194,6 +194,7 @@ class Store
     virtual void collect() = 0;
 
     // Change options.persistent_bytes until the store is closed. Returns at once; the background sees to it.
+    // Tables never get more than the container was made for (options.container_bytes).
     // EINVAL: less than 256 KiB, but for `key_lsm`.
     virtual void set_persistent_bytes(uint64_t bytes) = 0;
 

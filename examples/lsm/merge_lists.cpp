@@ -46,9 +46,7 @@ bool LsmStore::wait_for_lists(Guard &guard, const Error &error)
         options_.memtables == Memtables::merging || options_.memtables == Memtables::key_lsm;
     if (!has_lists || error.code().value() != ENOSPC || broken_)
         return false;
-    const bool frees = lets_go_ || container_->is_freeing() ||
-                       std::any_of(old_buffers_.begin(), old_buffers_.end(),
-                                   [&](const Old &o) { return is_unread(o); });
+    const bool frees = is_freeing();
     if (!frees && buffers_->size() == 1)
         return false;
     if (!frees)
@@ -56,6 +54,16 @@ bool LsmStore::wait_for_lists(Guard &guard, const Error &error)
     starves_ = true;
     wait_for_background(guard, {flusher, keeper});
     return true;
+}
+
+// Whether the container will have more room soon.
+bool LsmStore::is_freeing()
+{
+    return lets_go_ || container_->is_freeing() ||
+           std::any_of(old_buffers_.begin(), old_buffers_.end(),
+                       [&](const Old &o) { return is_unread(o); }) ||
+           std::any_of(old_tables_.begin(), old_tables_.end(),
+                       [](const auto &t) { return t.use_count() == 1; });
 }
 
 // Change both lists of a pair, whose newer one is given.

@@ -96,7 +96,13 @@ Container::Container(const std::string &path, const Options *creation)
     root_ = static_cast<Root *>(allocate_in(container_.get(), sizeof *root_));
     announce_stores(root_, sizeof *root_);
     std::random_device random;
-    *root_ = {uint64_t(random()) << 32 | random(), false, nullptr, nullptr, nullptr, nullptr};
+    *root_ = {uint64_t(random()) << 32 | random(),
+              false,
+              nullptr,
+              nullptr,
+              nullptr,
+              nullptr,
+              creation->container_bytes};
     demand(pm_setroot(container_.get(), root_, sizeof *root_));
     commit();
 }
@@ -108,7 +114,7 @@ void Container::enlarge_root()
         return;
     auto *larger = static_cast<Root *>(allocate_in(container_.get(), sizeof(Root)));
     announce_stores(larger, sizeof *larger);
-    *larger = {root_->id, root_->claimed, root_->newest, nullptr, nullptr, nullptr};
+    *larger = {root_->id, root_->claimed, root_->newest, nullptr, nullptr, nullptr, 0};
     demand(pm_setroot(container_.get(), larger, sizeof *larger));
     demand(pm_free(root_));
     commit();
@@ -118,6 +124,11 @@ void Container::enlarge_root()
 uint64_t Container::id() const
 {
     return root_->id;
+}
+
+uint64_t Container::max_bytes() const
+{
+    return root_->max_bytes;
 }
 
 void Container::claim()
@@ -206,6 +217,7 @@ bool Container::free_some()
     try {
         const bool gone = free_nodes(list);
         commit();
+        times_freed_++;
         std::lock_guard guard(unneeded_lock_);
         if (gone)
             std::erase(unneeded_, list);

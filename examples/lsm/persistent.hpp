@@ -37,6 +37,7 @@ class Container
     Container(const std::string &path, const Options *creation);
 
     uint64_t id() const; // random; of its creation
+    uint64_t max_bytes() const; // which it never exceeds; 0: an earlier libpm made it
     void claim();        // PLACES of a store names it now
 
     // The memtables that it had when it was opened, in any order.
@@ -62,6 +63,7 @@ class Container
     // Free some nodes of the lists that are not needed, or a table. False: there are none.
     bool free_some();
     bool is_freeing();             // some are left
+    uint64_t times_freed() const { return times_freed_; }
     void check();                  // pm_check(); EBADMSG
 
     // Counts the times when nodes have moved from list to list.
@@ -109,7 +111,7 @@ class Container
     pm::container container_;
     Root *root_;
     bool has_links_ = false; // the open transaction may have linked nodes, on which readers stand
-    std::atomic<uint64_t> moves_{0};
+    std::atomic<uint64_t> moves_{0}, times_freed_{0};
     std::mutex unneeded_lock_;
     std::vector<List *> unneeded_; // and nobody reads them
     std::vector<uint64_t> unneeded_tables_;

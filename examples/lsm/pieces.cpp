@@ -97,6 +97,7 @@ bool Container::free_table()
         (piece->previous ? piece->previous->next : root_->tables) = piece->next;
         demand(pm_free(piece));
     });
+    times_freed_++;
     tables_.erase(number);
     unneeded_tables_.pop_back();
     return true;

@@ -200,12 +200,8 @@ std::optional<std::string> LsmStore::property(std::string_view name)
         using std::chrono::microseconds;
         return std::to_string(std::chrono::duration_cast<microseconds>(merged_for_).count());
     }
-    if (name == "container") {
-        uint64_t bytes = 0;
-        for (const auto &table : version_->all())
-            bytes += table->info().in_container() ? table->info().bytes : 0;
-        return std::to_string(bytes);
-    }
+    if (name == "container")
+        return std::to_string(bytes_in_container(*version_));
     if (name == "values") {
         const ValueSpace space = value_space(*version_, values_);
         return std::to_string(space.files) + " " + std::to_string(space.bytes) + " " +

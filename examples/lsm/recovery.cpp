@@ -13,7 +13,6 @@ namespace lsm
 namespace
 {
 
-constexpr size_t key_lsm_room = 8; // memtables: those that wait, those that are being freed
 
 void demand(bool holds, const std::string &directory, const char *what)
 {
@@ -73,7 +72,7 @@ std::unique_ptr<Store> Store::open(const std::string &directory, const Options &
 LsmStore::LsmStore(const std::string &directory, const Options &options)
     : options_(options), directory_lock_(directory), cache_(options.cache_bytes),
       places_(Places::read(directory)), values_(directory),
-      storage_{places_, nullptr, cache_, values_}, budget_(options.persistent_bytes)
+      storage_{places_, nullptr, cache_, values_}
 {
     if (options_.memtables == Memtables::as_before)
         options_.memtables = places_.memtables;
@@ -123,6 +122,7 @@ void LsmStore::recover()
 
     check_places(*state);
     open_places();
+    set_budget(options_.persistent_bytes);
     std::erase_if(logs, [&](uint64_t number) { return number < state->log; });
     const bool any_dropped = take(found_buffers(logs));
     const bool to_container = options_.memtables == Memtables::key_lsm;
@@ -198,12 +198,12 @@ void LsmStore::open_places()
         demand(options_.container_bytes / 16 >= options_.memtable_bytes, places_.directory,
                "options.container_bytes must be at least sixteen times memtable_bytes");
     if (is_new && options_.memtables == Memtables::key_lsm)
-        demand(options_.container_bytes >= options_.persistent_bytes &&
-                   options_.container_bytes - options_.persistent_bytes >=
-                       key_lsm_room * options_.memtable_bytes,
+        demand(options_.container_bytes / 4 >= options_.persistent_bytes &&
+                   options_.container_bytes - 4 * options_.persistent_bytes >=
+                       key_lsm_memtables * options_.memtable_bytes,
                places_.directory,
-               "options.container_bytes must be at least persistent_bytes and eight times "
-               "memtable_bytes");
+               "options.container_bytes must be at least four times persistent_bytes and "
+               "sixteen times memtable_bytes");
     if (is_new && options_.memtables != Memtables::dram) {
         places_.container =
             options_.container.empty() ? "memtables.pm" : absolute(options_.container);

@@ -58,6 +58,7 @@ struct Buffer {
 using Buffers = std::vector<Buffer>;
 
 constexpr size_t memtable_min = 256 << 10;
+constexpr size_t key_lsm_memtables = 16; // for which the container has room
 
 constexpr size_t filter_share = 64; // a byte of filter for so many of a memtable
 
@@ -96,6 +97,7 @@ class LsmStore : public Store
     // recovery.cpp
     void recover();
     void open_container();
+    void set_budget(uint64_t bytes);
     void open_places();
     Buffers found_buffers(const std::vector<uint64_t> &logs) const;
     void replay(Buffer &buffer) const;
@@ -135,6 +137,7 @@ class LsmStore : public Store
 
     // background.cpp
     template <class Step> void work(Worker worker, Step step);
+    template <class Step> bool if_room(Step step);
     void begin_work();
     void end_work();
     Works works();
@@ -178,6 +181,7 @@ class LsmStore : public Store
     Sequence oldest_read();
     bool is_over_budget(size_t more) const;
     bool wait_for_lists(Guard &guard, const Error &error);
+    bool is_freeing();
 
     // read.cpp
     Pinned pin(const Snapshot *snapshot);
@@ -225,11 +229,15 @@ class LsmStore : public Store
     bool container_full_ = false;
     bool starves_ =
         false; // somebody had no room in the container: no merge begins before a writer has
+    uint64_t full_at_ =
+        UINT64_MAX; // the merger's: Container::times_freed() when no table found room
+    bool awaits_room_ =
+        false; // a worker does: let it know when some of the container has been freed
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;
     std::multiset<Sequence> snapshots_;
     std::array<std::string, levels> cursors_; // for next_compaction()
-    uint64_t budget_;                         // options_.persistent_bytes, as it is now
+    uint64_t budget_ = 0;                     // options_.persistent_bytes, as it is now
     bool collecting_ = false;                 // collect() wants all garbage collected
     std::set<uint64_t> spared_;               // value files that cannot be read
     std::exception_ptr damage_;               // found in one of them

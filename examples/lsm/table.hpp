@@ -61,7 +61,7 @@ void delete_table(const Storage &storage, const TableInfo &table);
 void sync_names(const Storage &storage, const std::vector<TableInfo> &tables);
 
 // Writes a table. If it goes away before finish() returns, so does the file. One for the container waits in
-// memory. If there is no room for it in the container, it goes to the directory.
+// memory, for it gets there in one transaction. If it finds no room there, it goes to the directory.
 class TableBuilder
 {
   public:

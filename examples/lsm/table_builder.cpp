@@ -1,5 +1,4 @@
-// Blocks go to the file as they are full. Index and filter wait in memory for the end. So does a whole table
-// for the container, since it gets there in one transaction.
+// Blocks go to the file as they are full. Index and filter wait in memory for the end.
 #include "lsm/table.hpp"
 
 #include <cerrno>
@@ -29,7 +28,7 @@ std::string compressed(std::string_view contents, Compression how)
     return block;
 }
 
-// A file that survives a power failure; its name may not.
+// It survives a power failure; its name may not.
 void write_file(const Storage &storage, const TableInfo &info, std::string_view bytes)
 {
     File file(storage.path_of(info), File::Use::create);
@@ -115,12 +114,10 @@ BlockPlace TableBuilder::write(std::string_view contents)
 
 void copy_table(const Table &table, const Storage &storage, const TableInfo &info)
 {
-    if (info.in_container()) {
-        storage.container->add_table(info.number, table.bytes());
-    } else {
-        write_file(storage, info, table.bytes());
-        sync_names(storage, {info});
-    }
+    if (info.in_container())
+        return storage.container->add_table(info.number, table.bytes());
+    write_file(storage, info, table.bytes());
+    sync_names(storage, {info});
 }
 
 TableInfo TableBuilder::finish()
@@ -146,6 +143,7 @@ TableInfo TableBuilder::finish()
     return info_;
 }
 
+// It is one object. There may be room, but in pieces.
 void TableBuilder::add_to_container()
 {
     try {
