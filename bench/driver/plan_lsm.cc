@@ -23,10 +23,12 @@ constexpr Contender contenders[] = {
     {"LevelDB", "lsm_bench_leveldb", ""}, {"RocksDB", "lsm_bench_rocksdb", ""},
     {"plain", "lsm_bench", "dram"},       {"immutable", "lsm_bench", "immutable"},
     {"mutable", "lsm_bench", "mutable"},  {"NoSST", "lsm_bench", "nosst"},
-    {"merging", "lsm_bench", "merging"}};
+    {"merging", "lsm_bench", "merging"},  {"key LSM", "lsm_bench", "keylsm"}};
 
 constexpr uint64_t all_bytes = UINT64_C(1) << 30; /* of the values of a case */
 constexpr const char *one_gib = "1073741824";
+constexpr uint64_t key_bytes =
+    60; /* of a key of ours and the address of its value, with room to spare */
 
 std::string size_name(uint64_t bytes)
 {
@@ -60,6 +62,8 @@ class LsmPlan
         if (who.memtables == std::string("nosst") || who.memtables == std::string("merging"))
             /* room for all, with what goes with a value */
             add(words, {"--persistent_bytes", std::to_string(count * (c.value * 5 / 4 + 150))});
+        if (who.memtables == std::string("keylsm")) /* room for all keys */
+            add(words, {"--persistent_bytes", std::to_string(count * key_bytes)});
         return words;
     }
 
@@ -96,6 +100,18 @@ class LsmPlan
         add(words, {"--threads", "2", "--read_duration", plan_.quick ? "1" : "3"});
         if (*who.memtables)
             add(words, {"--fast_directory", directories_.memory + "/fast", "--fast_levels", "2"});
+        return {{words, false}};
+    }
+
+    /* Reads and updates in equal numbers, by 16 clients. */
+    std::vector<Plan::Command> clients(const Contender &who) const
+    {
+        const Case c = {"16 clients", "ext4", "both", 1024};
+        Words words = this->words(c, who, "", 500'000);
+        add(words, {"--read_duration", plan_.quick ? "1" : "3"});
+        words.insert(words.begin(), {"/bin/sh", "-c",
+                                     R"("$0" "$@" --benchmarks fillseq,wait >/dev/null;
+                                     exec "$0" "$@" --threads 16 --benchmarks ycsba)"});
         return {{words, false}};
     }
 
@@ -162,6 +178,8 @@ std::vector<Plan::Command> lsm_commands(const Plan &plan, size_t repetition,
                 commands.push_back(command);
     constexpr Contender ycsb[] = {contenders[0], contenders[1], contenders[4]};
     in_turn(std::size(ycsb), [&](size_t i) { return lsm.ycsb(ycsb[i]); });
+    constexpr Contender clients[] = {contenders[0], contenders[1], contenders[4], contenders[7]};
+    in_turn(std::size(clients), [&](size_t i) { return lsm.clients(clients[i]); });
     for (const Plan::Command &command : lsm.workers())
         commands.push_back(command);
     for (const char *memtables : {"dram", "mutable", "nosst"})

@@ -7,12 +7,13 @@ namespace bench
 namespace
 {
 
-constexpr const char *leveldb = "LevelDB", *rocksdb = "RocksDB";
+constexpr const char *leveldb = "LevelDB", *rocksdb = "RocksDB", *key_lsm = "key LSM";
 
 std::function<bool(const Row &)> only(const char *durability, const char *workload)
 {
     return [=](const Row &row) {
         return row.labels[0] == durability && (row.labels[4] == workload || !*workload) &&
+               row.labels[5] != "merging" &&
                (row.labels[5] != "bytes written" || row.labels[0] == std::string("restart"));
     };
 }
@@ -23,11 +24,11 @@ std::vector<Table> lsm_tables()
 {
     const std::vector<std::string> labels = {"durability", "tables on", "cores",
                                              "value",      "workload",  "figure"};
-    const std::vector<std::string> all = {leveldb,   rocksdb, "plain",  "immutable",
-                                          "mutable", "NoSST", "merging"};
-    const std::vector<Quantity> ratios = {{leveldb, "immutable"}, {leveldb, "mutable"},
-                                          {leveldb, "NoSST"},     {rocksdb, "NoSST"},
-                                          {"mutable", "merging"}, {"NoSST", "merging"}};
+    const std::vector<std::string> all = {leveldb,   rocksdb, "plain",   "immutable",
+                                          "mutable", "NoSST", "merging", key_lsm};
+    const std::vector<Quantity> ratios = {
+        {leveldb, "immutable"}, {leveldb, "mutable"}, {leveldb, "NoSST"}, {rocksdb, "NoSST"},
+        {"mutable", "merging"}, {"NoSST", "merging"}, {leveldb, key_lsm}, {"mutable", key_lsm}};
     const auto row = [](const char *durability, const char *tables, const char *cores,
                         const char *value, const char *workload, const char *figure) {
         return std::vector<std::string>{durability, tables, cores, value, workload, figure};
@@ -57,6 +58,7 @@ std::vector<Table> lsm_tables()
                1,
                true,
                row(shipped, "ext4", "both", "4 KB", fill, "p99.9")},
+              {{leveldb, key_lsm}, 1.7, true, row(shipped, "ext4", "both", "1 KB", fill, mean)},
               {{leveldb, "mutable"},
                5,
                true,
@@ -83,6 +85,7 @@ std::vector<Table> lsm_tables()
          .ratios = ratios,
          .targets =
              {{{leveldb, "NoSST"}, 2, true, row(durable, "ext4", "both", "1 KB", fill, mean)},
+              {{leveldb, key_lsm}, 10, true, row(durable, "ext4", "both", "1 KB", fill, mean)},
               {{rocksdb, "NoSST"}, 2, true, row(durable, "ext4", "both", "1 KB", fill, mean)}},
          .samples = "lsm",
          .shows = only(durable, "")},
@@ -116,6 +119,36 @@ std::vector<Table> lsm_tables()
          .ratios = {{leveldb, "mutable"}, {rocksdb, "mutable"}},
          .samples = "lsm",
          .shows = only("YCSB", "")},
+        {.id = "lsm_clients",
+         .title = "Reads and updates by 16 clients",
+         .note = "500,000 records of 1 KB, reads and updates in equal numbers (YCSB A), in µs an "
+                 "operation "
+                 "of each client.",
+         .labels = labels,
+         .peers = {leveldb, rocksdb, "mutable", key_lsm},
+         .ratios = {{leveldb, key_lsm}, {"mutable", key_lsm}},
+         .targets = {{{leveldb, key_lsm},
+                      1,
+                      true,
+                      row("16 clients", "ext4", "both", "1 KB", "ycsba", mean)}},
+         .samples = "lsm",
+         .shows = only("16 clients", "ycsba")},
+        {.id = "lsm_merging",
+         .title = "Time in compaction",
+         .note = "How long tables were merged during the puts of the first table, in percent of "
+                 "its time. "
+                 "Writing memtables to level 0 does not count.",
+         .labels = labels,
+         .peers = {leveldb, "plain", "mutable", key_lsm},
+         .ratios = {{leveldb, key_lsm}},
+         .targets =
+             {{{key_lsm, ""}, 6, false, row(shipped, "ext4", "both", "1 KB", fill, "merging")}},
+         .samples = "lsm",
+         .shows =
+             [](const Row &row) {
+                 return row.labels[0] == "as shipped" && row.labels[4] == "fillrandom" &&
+                        row.labels[5] == "merging";
+             }},
         {.id = "lsm_workers",
          .title = "Parallel reads",
          .note = "Gets of values of 64 KB from tables without filters, in µs.",

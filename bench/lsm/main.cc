@@ -247,7 +247,8 @@ class Run
                 {"p99", at(0.99)},
                 {"p99.9", at(0.999)},
                 {"longest", took.empty() ? 0.0F : took.back()},
-                {"bytes written", bytes / operations}};
+                {"bytes written", bytes / operations},
+                {"merging", 100 * peer_->merging_seconds() / seconds}};
     }
 
     const Arguments &a_;
@@ -270,15 +271,20 @@ void print(const Arguments &a, const nlohmann::json &r)
     if (a.json) {
         printf("%s\n", r.dump().c_str());
     } else if (!a.samples.empty()) {
-        for (const char *figure : {"mean", "p50", "p99", "p99.9", "longest", "bytes written"}) {
+        for (const char *figure :
+             {"mean", "p50", "p99", "p99.9", "longest", "bytes written", "merging"}) {
             std::vector<std::string> row(a.samples.begin() + 1, a.samples.end());
             row.push_back(name);
             row.push_back(figure);
-            const bool is_bytes = figure == std::string("bytes written");
-            if (is_bytes && name == "open")
+            const bool is_bytes = figure == std::string("bytes written"),
+                       is_share = figure == std::string("merging");
+            if ((is_bytes || is_share) && name == "open")
                 continue;
             bench::emit({a.samples[0], row, a.column, r[figure].get<double>(),
-                         is_bytes ? "B" : "µs", operations});
+                         is_bytes   ? "B"
+                         : is_share ? "%"
+                                    : "µs",
+                         operations});
         }
     } else {
         printf("%-17s", name.c_str());
@@ -328,8 +334,8 @@ int main(int count, char **values)
     app.add_option("--cache_size", a.peer.cache_size, "bytes of blocks in memory");
     app.add_option("--bloom_bits", a.peer.bloom_bits, "a key; 0: no filters");
     app.add_option("--memtables", a.peer.memtables,
-                   "of our store: dram, immutable, mutable, nosst or merging")
-        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst", "merging"}));
+                   "of our store: dram, immutable, mutable, nosst, merging or keylsm")
+        ->check(CLI::IsMember({"dram", "immutable", "mutable", "nosst", "merging", "keylsm"}));
     app.add_option("--container", a.peer.container, "path of its memtables in persistent memory");
     app.add_option("--persistent_bytes", a.peer.persistent_bytes, "of such a memtable");
     app.add_option("--engine", a.peer.engine, "of libpm, for a new container")

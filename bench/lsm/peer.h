@@ -21,7 +21,7 @@ struct PeerOptions {
     bool use_existing_db = false;
 
     /* Of our store only. */
-    std::string memtables = "dram"; /* or immutable, mutable, nosst, merging */
+    std::string memtables = "dram"; /* or immutable, mutable, nosst, merging, keylsm */
     std::string container;          /* path; empty: in `db` */
     uint64_t persistent_bytes = 256 << 20;
     std::string engine = "redo"; /* of its container, or log */
@@ -38,11 +38,14 @@ class Peer
     virtual void remove(std::string_view key) = 0;
     virtual bool get(std::string_view key, std::string &value) = 0;
 
-    /** Visit up to `count` pairs from `key` on. Returns how many there were. */
+    /** Visit up to `count` pairs from `key` on, keys and values. Returns how many there were. */
     virtual uint64_t scan(std::string_view key, uint64_t count) = 0;
 
     /** Bytes of log that it did not write to a file with write(2). */
     virtual uint64_t log_bytes() { return 0; }
+
+    /** How long its background has merged tables since the opening. */
+    virtual double merging_seconds() { return 0; }
 
     static std::unique_ptr<Peer> open(const PeerOptions &options);
     static const char *name();

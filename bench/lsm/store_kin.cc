@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #ifdef BENCH_ROCKSDB
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
@@ -84,11 +85,30 @@ class KinPeer : public Peer
     {
         std::unique_ptr<db::Iterator> at(db_->NewIterator({}));
         uint64_t n = 0;
-        for (at->Seek(slice(key)); at->Valid() && n < count; at->Next())
-            n++;
+        for (at->Seek(slice(key)); at->Valid() && n < count; at->Next(), n++)
+            at->value();
         demand(at->status());
         return n;
     }
+
+#ifndef BENCH_ROCKSDB
+    /* Its property is a table, whose third column has the seconds of each level. They include those of writing
+     * memtables to level 0, which is the time of level 0. */
+    double merging_seconds() override
+    {
+        std::string text;
+        db_->GetProperty("leveldb.stats", &text);
+        std::istringstream lines(text);
+        double all = 0;
+        for (std::string line; std::getline(lines, line);) {
+            std::istringstream fields(line);
+            double level = 0, files = 0, megabytes = 0, seconds = 0;
+            if (fields >> level >> files >> megabytes >> seconds && level > 0)
+                all += seconds;
+        }
+        return all;
+    }
+#endif
 
   private:
 #ifndef BENCH_ROCKSDB

@@ -45,12 +45,14 @@ class OurPeer : public Peer
     {
         auto at = store_->iterator();
         uint64_t n = 0;
-        for (at->seek(key); at->valid() && n < count; at->next())
-            n++;
+        for (at->seek(key); at->valid() && n < count; at->next(), n++)
+            at->value();
         return n;
     }
 
     uint64_t log_bytes() override { return std::stoull(*store_->property("container_log")); }
+
+    double merging_seconds() override { return std::stod(*store_->property("merging")) * 1e-6; }
 
   private:
     std::unique_ptr<lsm::Store> store_;

@@ -61,7 +61,7 @@ const Peers nvmkv_peers = {
 const Peers lsm_peers = {
     {"LevelDB", "#d55e00", 13},  {"RocksDB", "#e69f00", 9}, {"plain", "#999999", 1},
     {"immutable", "#56b4e9", 6}, {"mutable", "#0072b2", 7}, {"NoSST", "#009e73", 5},
-    {"merging", "#cc79a7", 3},
+    {"merging", "#cc79a7", 3},   {"key LSM", "#7f7f7f", 5},
 };
 const Peers lsm_part_peers = {
     {"dram", "#999999", 1}, {"mutable", "#0072b2", 7}, {"nosst", "#009e73", 5}};
