@@ -122,7 +122,7 @@ bool LsmStore::merge_tables()
         whole = whole_;
         what =
             whole ? whole_level(*version, *whole) : next_compaction(*version, options_, cursors_);
-        if (!what && must_leave_level0(*version, budget_))
+        if (!what && must_leave_level0(*version, table_budget()))
             what = whole_level(*version, 0);
         oldest = oldest_snapshot();
     }
@@ -147,23 +147,19 @@ bool LsmStore::move_tables()
     uint64_t budget;
     {
         std::lock_guard guard(lock_);
-        if (broken_ || options_.memtables != Memtables::key_lsm)
+        if (broken_ || !container_)
             return false;
         version = version_;
-        budget = budget_;
+        budget = table_budget();
     }
     const uint64_t freed = container_->times_freed();
-    try {
-        auto edit = move_table(*version, budget, freed != full_at_, works());
-        if (edit)
-            install(std::move(*edit), nullptr, [] {});
-        return edit.has_value();
-    } catch (const Error &error) {
-        if (error.code().value() != ENOSPC)
-            throw;
-        full_at_ = freed; // let none come until some of it has been freed
-        return false;
-    }
+    bool may_come = freed != full_at_;
+    auto edit = move_table(*version, budget, may_come, works());
+    if (!may_come) // until some of it has been freed
+        full_at_ = freed;
+    if (edit)
+        install(std::move(*edit), nullptr, [] {});
+    return edit.has_value();
 }
 
 // Nobody but the merger changes tables below level 0. So they are still there when the edit comes.
@@ -268,6 +264,12 @@ void LsmStore::set_budget(uint64_t bytes)
     const uint64_t all = container_->max_bytes(),
                    memtables = std::min(all, key_lsm_memtables * options_.memtable_bytes);
     budget_ = std::min(bytes, (all - memtables) / 4);
+}
+
+// Bytes that tables in the container may have.
+uint64_t LsmStore::table_budget() const
+{
+    return options_.memtables == Memtables::key_lsm ? budget_ : 0;
 }
 
 void LsmStore::set_persistent_bytes(uint64_t bytes)

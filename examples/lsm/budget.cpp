@@ -1,6 +1,7 @@
 #include "lsm/budget.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace lsm
 {
@@ -57,7 +58,7 @@ bool must_leave_level0(const Version &version, uint64_t budget)
                        [](const auto &t) { return t->info().in_container(); });
 }
 
-std::optional<Edit> move_table(const Version &version, uint64_t budget, bool may_come,
+std::optional<Edit> move_table(const Version &version, uint64_t budget, bool &may_come,
                                const Works &works)
 {
     const auto wrong = table_in_wrong_place(version, levels_in_container(version, budget));
@@ -65,11 +66,19 @@ std::optional<Edit> move_table(const Version &version, uint64_t budget, bool may
         return {};
     const auto &[level, table] = *wrong;
     TableInfo info = table->info();
-    if (!info.in_container() && !may_come)
+    const bool comes = !info.in_container();
+    if (comes && !may_come)
         return {};
-    info.place = info.in_container() ? TablePlace::directory : TablePlace::container;
+    info.place = comes ? TablePlace::container : TablePlace::directory;
     info.number = works.new_number();
-    copy_table(*table, works.storage, info);
+    try {
+        copy_table(*table, works.storage, info);
+    } catch (const Error &error) {
+        if (!comes || error.code().value() != ENOSPC)
+            throw;
+        may_come = false;
+        return {};
+    }
     Edit edit;
     edit.removed.push_back(table->info().number);
     edit.added.emplace_back(level, std::move(info));

@@ -19,9 +19,9 @@ unsigned levels_in_container(const Version &version, uint64_t budget);
 // Whether tables of level 0 in the container are too many, so that they should be merged with level 1.
 bool must_leave_level0(const Version &version, uint64_t budget);
 
-// Copy one table to the place where it should be, and return the edit that says so. No value: all are there,
-// or they could only come to the container, and may not.
-std::optional<Edit> move_table(const Version &version, uint64_t budget, bool may_come,
+// Copy one table to the place where it should be, and return the edit that says so; no value if all are
+// there. None comes to the container unless `may_come`, which becomes false if there was no room for one.
+std::optional<Edit> move_table(const Version &version, uint64_t budget, bool &may_come,
                                const Works &works);
 
 } // namespace lsm

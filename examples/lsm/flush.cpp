@@ -74,7 +74,7 @@ ValueWriter LsmStore::value_writer()
 TablePlace LsmStore::place_of(unsigned level)
 {
     std::lock_guard guard(lock_);
-    if (options_.memtables == Memtables::key_lsm && level < levels_in_container(*version_, budget_))
+    if (level < levels_in_container(*version_, table_budget()))
         return TablePlace::container;
     return level < options_.fast_levels ? TablePlace::fast : TablePlace::directory;
 }

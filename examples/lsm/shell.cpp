@@ -95,6 +95,7 @@ int main(int count, char **values)
         "stats",
         "print for each level: number, tables, bytes; and for each memtable: where it is, bytes");
     auto *on_compact = command("compact", "merge everything into the lowest level");
+    auto *on_collect = command("collect", "collect the garbage of files of values");
     auto *on_check =
         command("check", "read every table, check the container, and report what is damaged");
     std::ios::sync_with_stdio(true); // text::print_line() uses stdio
@@ -127,6 +128,8 @@ int main(int count, char **values)
             std::cout << *store->property("levels") << *store->property("memtables");
         else if (on_compact->parsed())
             store->compact();
+        else if (on_collect->parsed())
+            store->collect();
         else if (on_check->parsed())
             store->check();
         std::cout.flush();

@@ -98,6 +98,7 @@ class LsmStore : public Store
     void recover();
     void open_container();
     void set_budget(uint64_t bytes);
+    uint64_t table_budget() const;
     void open_places();
     Buffers found_buffers(const std::vector<uint64_t> &logs) const;
     void replay(Buffer &buffer) const;

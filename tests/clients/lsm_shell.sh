@@ -65,3 +65,12 @@ prints memory "$lsm" "$b" get new
 printf 'X' | dd of="$(ls "$b"/*.table)" conv=notrunc status=none
 status 3 "$lsm" "$b" check
 grep -q 'offset 0: a block of a table is damaged; restore' "$directory/err" || fail "damage is not named"
+
+status 0 "$lsm" --memtables keylsm "$a" put apart "a value that is long enough to lie in a file"
+status 0 "$lsm" "$a" compact
+status 0 "$lsm" "$a" put apart "another value that is long enough to lie in a file"
+status 0 "$lsm" "$a" compact
+status 0 "$lsm" "$a" collect
+prints 'another value that is long enough to lie in a file' "$lsm" "$a" get apart
+[[ $(stat -c %s "$a"/*.values) == 54 ]] || fail "the garbage was not collected"
+status 0 "$lsm" "$a" check
