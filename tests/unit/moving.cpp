@@ -142,6 +142,37 @@ TEST_CASE_METHOD(Fixture, "pointers in all words of objects, of all sizes, besid
                 FAIL("word " << word << " of object " << i << " of " << size_of(i) << " bytes");
 }
 
+TEST_CASE_METHOD(Fixture, "two pointers that are side by side, at each place of a word of the map")
+{
+    // An object is so large that its pair has a word of the map to itself.
+    constexpr size_t WORDS = 128, COUNT = WORDS - 1;
+    const std::string pairs = directory / "pairs.pm", other = directory / "other.pm";
+    {
+        test::Container c = test::open(pairs, movable(PM_CREATE));
+        auto **table = static_cast<void ***>(pm_calloc(c.get(), COUNT, sizeof(void *)));
+        REQUIRE(table);
+        REQUIRE_OK(pm_mark_pointers(table, COUNT));
+        REQUIRE_OK(pm_setroot(c.get(), table, 0));
+        for (size_t i = 0; i < COUNT; i++) {
+            table[i] = static_cast<void **>(pm_calloc(c.get(), WORDS, sizeof(void *)));
+            REQUIRE(table[i]);
+            REQUIRE_OK(pm_mark_pointers(table[i] + i, 2));
+            table[i][i] = table[i][i + 1] = table[i];
+        }
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    std::filesystem::copy_file(pairs, other);
+    test::Container a = test::open(pairs, movable()), b = test::open(other, movable());
+    REQUIRE(base_of(a.get()) != base_of(b.get()));
+    b.reset(); // what it has on the medium counts
+    b = test::open(other, movable());
+    auto **table = static_cast<void ***>(pm_getroot(b.get()));
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t word = i; word < i + 2; word++)
+            if (table[i][word] != table[i])
+                FAIL("word " << word << " of object " << i);
+}
+
 TEST_CASE_METHOD(Fixture, "a reader elsewhere changes nothing on the medium")
 {
     std::string before = test::read_file(copy);
