@@ -1,4 +1,5 @@
 // pm_compact(): whatever it moves, all pointers lead to what they led to; and how much it gains.
+#include "unit/mapped.hpp"
 #include "unit/web.hpp"
 
 #include "common/fixture.hpp"
@@ -245,6 +246,25 @@ TEST_CASE("a map just behind where all would fit moves too", "[home]")
     compact(c.get());
     REQUIRE(test::stats(c.get()).segments_free == 0);
     REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a map stays whose only pointer is the last that it has room for")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how());
+    const uint64_t segment = how().segment_size, group = MAP_GROUP_SEGMENTS * segment;
+    char *object;
+    do
+        REQUIRE((object = static_cast<char *>(pm_malloc(c.get(), segment))));
+    while (test::offset_of(c.get(), object) + segment < group);
+    REQUIRE(test::offset_of(c.get(), object) + segment == group);
+    void **last = reinterpret_cast<void **>(object + segment) - 1;
+    REQUIRE_OK(pm_mark_pointer(last));
+    *last = object;
+    REQUIRE_OK(pm_setroot(c.get(), object, 0));
+    compact(c.get());
+    REQUIRE(pm_getroot(c.get()) == object);
+    REQUIRE(pm_next_pointer(object, object + segment) == last);
 }
 
 TEST_CASE("nothing to move", "[home]")
