@@ -1497,6 +1497,23 @@ TEST_CASE_METHOD(Fixture, "a part of a word that realloc() keeps is data")
     pm__free(n);
 }
 
+TEST_CASE_METHOD(Fixture, "realloc() into the container keeps the bytes behind the last whole word")
+{
+    constexpr size_t SIZE = PM_LINE + 4;
+    const std::string text(SIZE, 'x');
+    auto *p = static_cast<char *>(memcpy(pm__malloc(SIZE), text.data(), SIZE));
+    REQUIRE_OK(pm_set_current(c.get()));
+    p = static_cast<char *>(pm__realloc(p, SIZE + 1));
+    REQUIRE_OK(pm_set_current(nullptr));
+    REQUIRE(pm_contains(c.get(), p));
+    REQUIRE((uintptr_t)p % PM_LINE == 0); // nothing else stores to the line of these bytes
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, how());
+    REQUIRE(std::string(static_cast<char *>(pm_getroot(c.get())), SIZE) == text);
+}
+
 TEST_CASE_METHOD(Fixture, "what leaves may lead to the root, which stays")
 {
     Node *n = push(r, 1, nullptr);
