@@ -251,6 +251,25 @@ TEST_CASE_METHOD(Fixture, "what is mapped or no longer is another word at home")
     REQUIRE(integer(words) == value);
 }
 
+TEST_CASE_METHOD(Fixture, "a pointer over a number of the same value is another word at home",
+                 "[stores]")
+{
+    {
+        test::Container c = elsewhere();
+        auto **words = static_cast<void **>(pm_calloc(c.get(), 2, sizeof(void *)));
+        REQUIRE(words);
+        words[0] = words + 1;
+        REQUIRE_OK(pm_mark_data(words, sizeof *words));
+        REQUIRE_OK(pm_setroot(c.get(), words, 0));
+        REQUIRE_OK(pm_commit(c.get()));
+        *const_cast<void *volatile *>(words) = words + 1;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    test::Container c = at_home();
+    auto **words = static_cast<void **>(pm_getroot(c.get()));
+    REQUIRE(words[0] == words + 1);
+}
+
 TEST_CASE_METHOD(Fixture, "values beside a container's addresses, and one past its end")
 {
     uint64_t size = 64 << 20, from = (uintptr_t)base_of(original.get());
