@@ -978,6 +978,44 @@ static const char *check_partly(pm_container *c)
     return NULL;
 }
 
+/* ---- words that are read from one of two places ------------------------------------------------ */
+
+struct either {
+    struct object object;
+    uintptr_t number, pointer, to[2];
+};
+
+NOINLINE static void copy_either(uintptr_t *to, const uintptr_t *a, const uintptr_t *b, int which)
+{
+    uintptr_t x = *a, y = *b;
+    *to = which ? x : y;
+}
+
+STRUCTURE(either)
+static void build_either(pm_container *c, int step)
+{
+    struct either *r = root_bytes(c, step, sizeof *r);
+    uintptr_t o = (uintptr_t)&r->object;
+    if (step % 2 == 0) {
+        r->number = o / 8 * (uintptr_t)number(8); /* it looks like a pointer */
+        r->pointer = o;
+    }
+    if (step != 2) {
+        copy_either(&r->to[0], &r->number, &r->pointer, (int)number(0));
+        copy_either(&r->to[1], &r->pointer, &r->number, (int)number(1));
+    }
+    has_pointer(&r->pointer);
+    has_pointer(&r->to[0]);
+    has_pointer(&r->to[1]);
+}
+static const char *check_either(pm_container *c)
+{
+    const struct either *r = pm_getroot(c);
+    uintptr_t o = (uintptr_t)&r->object;
+    REQUIRE_THAT_IT_HAS(r->pointer == o && (!r->to[0] || (r->to[0] == o && r->to[1] == o)));
+    return NULL;
+}
+
 /* ---- vectors of lanes narrower than a word, which SIMD code copies and permutes words by ------- */
 
 typedef float any_floats __attribute__((vector_size(16), aligned(8), may_alias));
