@@ -15,6 +15,7 @@
 
 #include <csetjmp>
 #include <llvm/ADT/Sequence.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -446,6 +447,34 @@ static bool is_part_of_stored(const Value *part, const Value *pointer, const Dat
     return false;
 }
 
+static bool writes_to(const Instruction &instruction, const Value *variable)
+{
+    auto *store = dyn_cast<StoreInst>(&instruction);
+    auto *other = dyn_cast<AnyMemIntrinsic>(&instruction);
+    return (store && store->getPointerOperand() == variable) ||
+           (other && other->getRawDest() == variable);
+}
+
+/* The writes to a variable of which one is the last before `at`, on any path. */
+static SmallVector<const Instruction *, 4> last_writes(const Value *variable, const Instruction &at)
+{
+    SmallVector<const Instruction *, 4> writes;
+    SmallVector<const Instruction *, 8> ends(1, &at); // of the stretches that are left
+    SmallPtrSet<const BasicBlock *, 8> seen;
+    while (!ends.empty()) {
+        const Instruction *end = ends.pop_back_val(), *i = end->getPrevNode();
+        while (i && !writes_to(*i, variable))
+            i = i->getPrevNode();
+        if (i)
+            writes.push_back(i);
+        else
+            for (const BasicBlock *before : predecessors(end->getParent()))
+                if (seen.insert(before).second)
+                    ends.push_back(before->getTerminator());
+    }
+    return writes;
+}
+
 /*
  * Whether a value is the memory at `pointer` with bits set or cleared, or with a bit-field changed. Where
  * paths meet, it must be so on all of them. Without optimisation the value may lie in a variable meanwhile.
@@ -459,14 +488,14 @@ class UpdateSearch
     }
 
     bool is_update(const Value *value);
-    bool is_in_variable(const Value *variable);
+    bool is_in_variable(const Value *variable, const Instruction &at);
 
   private:
     const Value *pointer_;
     const DataLayout &layout_;
     std::tuple<const Value *, bool, uint64_t> place_;
     SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
-    SmallPtrSet<const Value *, 8> variables_;
+    SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
 };
 
 bool UpdateSearch::is_update(const Value *value)
@@ -477,7 +506,7 @@ bool UpdateSearch::is_update(const Value *value)
         load && place_of(load->getPointerOperand(), layout_) == place_)
         return true;
     if (const Value *variable = variable_of(value))
-        return is_in_variable(variable);
+        return is_in_variable(variable, *cast<Instruction>(value));
     if (isa<PHINode>(value) && is_contained(around_, value))
         return true;
     if (around_.size() > depth_limit)
@@ -500,16 +529,22 @@ bool UpdateSearch::is_update(const Value *value)
     return result;
 }
 
-bool UpdateSearch::is_in_variable(const Value *variable)
+/* Whether `at` reads an update from the variable, whichever write was the last. */
+bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
 {
-    return variables_.insert(variable).second && any_of(variable->users(), [&](const User *user) {
-               if (auto *copy = dyn_cast<AnyMemTransferInst>(user))
-                   return copy->getRawDest() == variable &&
-                          place_of(copy->getRawSource(), layout_) == place_;
-               auto *store = dyn_cast<StoreInst>(user);
-               return store && store->getPointerOperand() == variable &&
-                      is_update(store->getValueOperand());
-           });
+    if (!readers_.insert(&at).second)
+        return true;
+    SmallVector<const Value *, 8> around;
+    around.swap(around_);
+    auto writes = last_writes(variable, at);
+    bool result = !writes.empty() && all_of(writes, [&](const Instruction *write) {
+        if (auto *copy = dyn_cast<AnyMemTransferInst>(write))
+            return place_of(copy->getRawSource(), layout_) == place_;
+        auto *store = dyn_cast<StoreInst>(write);
+        return store && is_update(store->getValueOperand());
+    });
+    around.swap(around_);
+    return result;
 }
 
 /* Without optimisation memcpy() may take a part of a pointer to a variable and back. */
@@ -517,7 +552,7 @@ static bool may_be_tag(const AnyMemTransferInst &copy)
 {
     return copy.getFunction()->hasOptNone() &&
            UpdateSearch(copy.getRawDest(), copy.getModule()->getDataLayout())
-               .is_in_variable(copy.getRawSource());
+               .is_in_variable(copy.getRawSource(), copy);
 }
 
 static bool is_bitwise(AtomicRMWInst::BinOp operation)

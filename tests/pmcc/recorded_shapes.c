@@ -870,7 +870,7 @@ typedef uint32_t __attribute__((may_alias)) any_uint32_t;
 struct partly {
     uintptr_t byte[4], half, atomic, twice;
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
-    uintptr_t number, over, flagged;
+    uintptr_t number, over, flagged, met;
     struct object object;
 };
 
@@ -924,6 +924,14 @@ NOINLINE static void set_byte(uintptr_t *word)
 {
     *(unsigned char *)word = 5;
 }
+/* Two paths meet before the store, and on one of them the byte is no tag. */
+NOINLINE static void tag_or_set_byte(uintptr_t *word, bool sets)
+{
+    unsigned char byte = *(unsigned char *)word;
+    if (sets)
+        byte = (unsigned char)number(5);
+    *(unsigned char *)word = byte;
+}
 
 STRUCTURE(partly)
 static void build_partly(pm_container *c, int step)
@@ -934,7 +942,7 @@ static void build_partly(pm_container *c, int step)
         0) { /* then tags are set in the transaction of the store, and else in the next */
         for (int i = 0; i < 4; i++)
             r->byte[i] = o;
-        r->half = r->atomic = r->twice = r->over = r->flagged = o;
+        r->half = r->atomic = r->twice = r->over = r->flagged = r->met = o;
         r->number = o / 8 * (uintptr_t)number(8); /* it looks like a pointer */
     }
     if (step != 2) {
@@ -951,6 +959,7 @@ static void build_partly(pm_container *c, int step)
         tag_byte(&r->number, 1);
         set_byte(&r->over);
         flag_last(&r->flagged);
+        tag_or_set_byte(&r->met, true);
     }
     for (int i = 0; i < 4; i++)
         has_pointer(&r->byte[i]);
@@ -961,10 +970,11 @@ static void build_partly(pm_container *c, int step)
     has_pointer(&r->third);
     has_pointer(&r->pair[0]);
     has_pointer(&r->pair[1]);
-    has_data(&r->over, sizeof r->over + sizeof r->flagged);
+    has_data(&r->over, sizeof r->over + sizeof r->flagged + sizeof r->met);
     if (step == 2) {
         has_pointer(&r->over);
         has_pointer(&r->flagged);
+        has_pointer(&r->met);
     }
 }
 static const char *check_partly(pm_container *c)
