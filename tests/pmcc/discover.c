@@ -364,14 +364,39 @@ static long add_from_between(pm_container *c, long *a)
         sum += from_between(c, a, k, k + i);
     return sum;
 }
+/* A commit comes between the pointer and the choice, and none between the choice and its use. In one branch
+ * only, the optimiser would make the pointer there. */
+__attribute__((noinline)) static long from_chosen(pm_container *c, long *a, long k, long i)
+{
+    const long *before = a - k, *from = a;
+    perhaps(c, a);
+    if (i % 3 == 0) {
+        i -= number(k);
+    } else if (i % 3 == 1) {
+        i += number(0);
+        from = before;
+    } else {
+        i -= number(0);
+        from = before;
+    }
+    return at(from, i);
+}
+static long add_from_chosen(pm_container *c, long *a)
+{
+    long sum = 0, k = number(100000);
+    for (long i = 0; i < LONGS; i++)
+        sum += from_chosen(c, a, k, k + i);
+    return sum;
+}
 #else
 #define add_from_before add_from_far
 #define add_from_between add_from_far
+#define add_from_chosen  add_from_far
 #endif
 CASE(finds_pointers_that_the_optimiser_has_moved_outside)
 {
     add_up *const ways[] = {add_from_one, add_from_far,    add_from_farther, add_backwards,
-                            add_either,   add_from_before, add_from_between};
+                            add_either,   add_from_before, add_from_between, add_from_chosen};
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
         for (long before = 1; before < LONGS; before += 5) { /* so many are read before */
             pm_container *c = fresh(0);
