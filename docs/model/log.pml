@@ -17,7 +17,9 @@
  * chunk's header may be lost in a container whose process died between commits. Recovery may then refuse it,
  * and must if it would restore anything else. With PLAIN there is only data, and
  * parts are records. With FAIL a record of two parts may fail after the first. With LAX recovery does without
- * three things that the code does and no rule needs: README.md says which.
+ * three things that the code does and no rule needs: README.md says which. With COMPACT the container is compacted
+ * once: a new generation begins, and a record says that pieces of older ones count no more (L14). With FREED the
+ * object has been stored to, and freed, when the model begins.
  */
 
 #ifndef COMMITS
@@ -59,6 +61,7 @@
 #define PIECE(w, v)      (((v) + 1) << (12 + 3 * (w)))
 #define MAP(part, w)     ((part) >> (21 + 3 * (w)) & 7)
 #define MAPPED(w, s)     ((s) << (21 + 3 * (w)))
+#define ANEW            (1 << 30) /* pieces of older generations do not count (L14) */
 
 /* Parts of a chunk must ascend: by epoch, then by number. */
 #define RANK(part) (EPOCH(part) * 2 + ((part) & SECOND -> 1 : 0))
@@ -100,6 +103,12 @@ bool rotten;
 #ifdef FAIL
 bool failed;
 byte stale, before; /* L12: the slot of a part that a failed write has left; `current` before it */
+#endif
+#ifdef COMPACT
+bool compacts, compacted; /* the record that counts alone is still to come; or it is durable */
+byte first;               /* epoch of the generation that it begins with */
+bool drops;               /* it is written, and chunks of older generations are not void yet */
+byte least;               /* recovery: older generations do not count */
 #endif
 
 /* What a commit is about to do. */
@@ -303,6 +312,15 @@ inline move_word(x, to)
 
 #define LIVE(ch) (place[X] / SLOTS == (ch) || place[B] / SLOTS == (ch) || place[O] / SLOTS == (ch))
 
+
+/* L14: a word that nobody needs, and that the record does not log again. */
+#ifdef COMPACT
+#define IS_OLD(w)     (place[w] != NOWHERE && EPOCH(c_slot[place[w]]) < first)
+#define IS_DROPPED(w) ((part[0] & ANEW) != 0 && IS_OLD(w))
+#else
+#define IS_DROPPED(w) false
+#endif
+
 /* The map: where each word is from now on. */
 inline install()
 {
@@ -311,6 +329,9 @@ inline install()
         if
         :: HAS(part[0], w) -> move_word(w, where[0])
         :: !HAS(part[0], w) && HAS(part[1], w) -> move_word(w, where[1])
+#ifdef COMPACT
+        :: !HAS(part[0], w) && !HAS(part[1], w) && IS_DROPPED(w) -> move_word(w, NOWHERE)
+#endif
         :: else
         fi
     }
@@ -322,7 +343,7 @@ inline install()
 inline tell_map()
 {
     for (w : 0 .. WORDS - 1) {
-        e = (HAS(part[0], w) -> where[0] : (HAS(part[1], w) -> where[1] : place[w]));
+        e = (HAS(part[0], w) -> where[0] : (HAS(part[1], w) -> where[1] : (IS_DROPPED(w) -> NOWHERE : place[w])));
         part[0] = part[0] | MAPPED(w, e);
         if :: parts == 2 -> part[1] = part[1] | MAPPED(w, e) :: else fi
     }
@@ -411,6 +432,40 @@ inline find_end()
     CLEAR_SCRATCH
 }
 
+#ifdef COMPACT
+/* L14: chunks of which a record says that they do not count. */
+inline drop_chunks()
+{
+    k = 0;
+#ifndef MUTANT_NOT_DROPPED
+    for (j : 0 .. CHUNKS - 1) {
+        for (i : 0 .. SLOTS - 1) {
+            record = c_slot[j * SLOTS + i];
+            if
+            :: i < valid[j] && (record & ANEW) != 0 && GENERATION(record) > least -> least = GENERATION(record)
+            :: else
+            fi
+        }
+    }
+    for (j : 0 .. CHUNKS - 1) {
+        k = valid[j];
+        for (i : 0 .. SLOTS - 1) {
+            record = c_slot[j * SLOTS + i];
+            if
+            :: i < k && GENERATION(record) < least -> valid[j] = 0
+            :: i < k && GENERATION(record) >= least -> refuses = refuses || valid[j] != k /* no chunk has both */
+            :: else
+            fi
+        }
+    }
+    least = 0;
+    CLEAR_SCRATCH
+#endif
+}
+#else
+#define drop_chunks() skip
+#endif
+
 /* The newest piece of each word wins. */
 inline find_words()
 {
@@ -491,6 +546,11 @@ inline open_container()
 /* ---- the container's life --------------------------------------------------------------------- */
 
 #define forget_mask() mask = 0
+#ifdef COMPACT
+#define NOTHING_DROPS drops = false
+#else
+#define NOTHING_DROPS skip
+#endif
 #define VOIDED_ANY (use[0] == VOIDED || use[1] == VOIDED || use[CHUNKS / 2] == VOIDED || use[CHUNKS - 1] == VOIDED)
 
 /* The chunks that may be void: in `mask`. */
@@ -563,7 +623,22 @@ active proctype container()
 #endif
         epoch = 1; current = NOWHERE; state_count = 1;
         for (i : 0 .. WORDS - 1) { place[i] = NOWHERE }
-        i = 0
+        i = 0;
+#ifdef FREED /* commit 1 has stored to all words, and commit 2 has freed the object */
+        c_slot[0] = 1 | generation << 7 | PIECE(X, 1) | PIECE(B, 1) | PIECE(O, 1) |
+                    MAPPED(X, 0) | MAPPED(B, 0) | MAPPED(O, 0);
+        c_slot[SLOTS] = 2 | 1 << 4 | generation << 7 | PIECE(B, 0) |
+                        MAPPED(X, 0) | MAPPED(B, SLOTS) | MAPPED(O, 0);
+        c_head[0] = HEAD(generation, 0); use[0] = USED; position[0] = 1;
+        c_head[1] = HEAD(generation, 0); use[1] = USED; position[1] = 1;
+        place[X] = 0; place[B] = SLOTS; place[O] = 0;
+        commits = 2; epoch = 3; durable = 2; proved = 1; reusable = 1;
+        states[0] = STATE(1, 0, 0);
+#ifdef ROT
+        c_note = 2; m_note = 2;
+#endif
+        fence_medium()
+#endif
     }
 
 running:
@@ -579,6 +654,10 @@ running:
 #endif
 #if CHUNKS > 3
         :: mask & 8 -> forget_mask(); make_void(3); goto running
+#endif
+#ifdef COMPACT
+        :: commits < COMMITS && !compacts && !compacted -> forget_mask(); goto begin_anew
+        :: compacts -> forget_mask(); goto log_anew
 #endif
         :: MAY_CRASH -> forget_mask(); at_rest = true; goto crash
         fi
@@ -615,11 +694,72 @@ running:
         fi
     }
 
+#ifdef COMPACT
+    goto make_room;
+
+    /* L4: the next generation is durable before the first record that has it. So are all commits. */
+begin_anew:
+#ifndef MUTANT_OLD_GENERATION
+    atomic { write_incarnation(generation + 1) };
+    CRASH_HERE;
+#endif
+    atomic {
+#ifdef MUTANT_BEGUN_UNFENCED
+        skip;
+#else
+        fence();
+        note(durable);
+#endif
+        d_step {
+            generation = c_incarnation;
+            current = NOWHERE;
+            for (i : 0 .. CHUNKS - 1) { if :: use[i] == USED -> position[i] = SLOTS :: else fi }
+            i = 0;
+            compacts = true; first = epoch;
+            printf("generation %d begins\n", generation)
+        }
+        goto running
+    }
+
+    /* L14: log again what matters and is of an older generation. */
+log_anew:
+    atomic {
+        for (i : 0 .. WORDS - 1) {
+            n[i] = NOW(i);
+            changes[i] = IS_OLD(i)
+        }
+        i = 0;
+        if
+        :: true
+        :: n[B] == 0 -> changes[B] = false /* as if it was never stored to */
+        fi;
+        if :: n[B] == 0 -> changes[O] = false :: else fi;
+#ifdef MUTANT_LEFT_BEHIND
+        changes[X] = false;
+#endif
+        if
+        :: true
+        :: place[X] != NOWHERE -> changes[X] = true
+        fi;
+        if
+        :: !changes[X] && !changes[B] && !changes[O] -> forget_transaction(); goto running
+        :: else
+        fi;
+        parts = 1;
+        if
+        :: true
+        :: changes[X] && (changes[B] || changes[O]) || changes[B] && changes[O] -> parts = 2
+        fi;
+        drops = true
+    }
+make_room:
+#endif
+
     /* L12: room for all parts is there before the first byte is written. */
     atomic {
         count_room();
         if
-        :: k < parts -> k = 0; forget_transaction(); goto running
+        :: k < parts -> k = 0; NOTHING_DROPS; forget_transaction(); goto running
         :: k >= parts
         fi;
         k = 0
@@ -630,6 +770,9 @@ running:
     atomic {
         d_step {
             part[0] = epoch | (parts == 2 -> TWO : 0);
+#ifdef COMPACT
+            part[0] = part[0] | (drops -> ANEW : 0);
+#endif
 #ifdef MUTANT_FENCED_OWN
             part[0] = part[0] | epoch << 4;
 #else
@@ -684,7 +827,7 @@ running:
            printf("the second part cannot be written\n");
            failed = true; stale = where[0];
            give_back(1); give_back(0); current = before;
-           state_count--; states[state_count] = 0 };
+           state_count--; states[state_count] = 0; NOTHING_DROPS };
        forget_transaction(); goto running
     :: true
     fi;
@@ -720,6 +863,35 @@ running:
 #endif
         forget_transaction()
     }
+#ifdef COMPACT
+    if
+    :: drops
+    :: !drops -> goto running
+    fi;
+    /* L8: the chunks that do not count become void when the record that says so is durable. */
+#ifndef PMEM
+#ifndef MUTANT_ANEW_UNFENCED
+    CRASH_HERE;
+    atomic { fence(); note(durable) };
+#endif
+#endif
+    atomic { compacts = false; compacted = true; current = NOWHERE };
+#ifdef MUTANT_VOIDED_LATER
+    drops = false;
+    goto running;
+#endif
+    do
+    :: atomic { j < CHUNKS ->
+           if
+           :: use[j] == USED && EPOCH(c_slot[j * SLOTS]) < first -> make_void(j)
+           :: else
+           fi;
+           j++ }
+       CRASH_HERE
+    :: j == CHUNKS -> break
+    od;
+    atomic { j = 0; drops = false; first = 0; fence(); note(durable) };
+#endif
     goto running;
 
 crash:
@@ -731,6 +903,10 @@ crash:
             for (i : 0 .. WORDS - 1) { place[i] = 0 }
             for (i : 0 .. CHUNKS - 1) { emptied[i] = 0 }
             epoch = 0; durable = 0; proved = 0; reusable = 0; generation = 0; current = 0;
+            NOTHING_DROPS;
+#ifdef COMPACT
+            compacts = false; first = 0;
+#endif
 #ifdef FAIL
             stale = NOWHERE; before = NOWHERE;
 #endif
@@ -759,7 +935,7 @@ crash:
     atomic {
         d_step {
             read_chunks();
-            if :: !refuses -> find_end(); find_words(); compare_map() :: else fi
+            if :: !refuses -> find_end(); drop_chunks(); find_words(); compare_map() :: else fi
         };
         if
         :: refuses -> printf("refused\n"); assert(rotten); goto done
@@ -789,7 +965,12 @@ crash:
     :: atomic { j < CHUNKS ->
            if
            :: c_head[j] == 0
+#ifdef MUTANT_ANEW_NOT_VOIDED
+           :: c_head[j] != 0 && valid[j] == 0 && c_slot[j * SLOTS] != 0
+           :: c_head[j] != 0 && valid[j] == 0 && c_slot[j * SLOTS] == 0 -> write_head(j, 0)
+#else
            :: c_head[j] != 0 && valid[j] == 0 -> write_head(j, 0)
+#endif
            :: c_head[j] != 0 && valid[j] != 0 -> write_head(j, HEAD(SEALED_AS(j), valid[j]))
            fi;
            j++ }
