@@ -651,7 +651,9 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  * pm_rollback() undoes none of it.
  *
  * The log takes about an eighth of the file, and at least 16 MiB. If the container has less room, the
- * log takes the room there is. Nothing else takes room, so a full container can be compacted.
+ * log takes the room there is. Nothing else takes room, so a full container can be compacted. Under the log
+ * engine the file becomes shorter at the end, unless that gains less than an eighth. For this the contents
+ * are written once or twice, and take room once more meanwhile.
  *
  * No other thread may use the container, or pointers into it, until this returns. The time is linear in
  * the objects and their bytes. Each transaction also takes time linear in all mapped pointers. There
@@ -663,7 +665,10 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  *     EINVAL   `c` is NULL, or the size of `result` is 0 or unknown to libpm
  *     ENOTSUP  the container is not PM_MOVABLE: nobody knows where all of its pointers are
  *     EBADMSG  damaged, as pm_check() says. Nothing was moved. (Pointers may lead anywhere)
- *     ENOSPC   the log has no room to move even a single object
+ *     ENOSPC   the log has no room to move even a single object; or, under the log engine, the disk has no
+ *              room for the contents once more, and the file stays as it is
+ *     EOVERFLOW
+ *              under the log engine: nearly as often opened and compacted as a container can be
  *     ENOMEM   no memory for tables, or the kernel does not unmap the end of the file
  *     and others as pm_commit()
  */

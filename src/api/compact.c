@@ -47,6 +47,15 @@ static uint64_t segments_freed(const pm_container *c, const struct pm_compacted 
     return before > after ? (before - after) >> c->container.segment_shift : 0;
 }
 
+/* At last, for under the log engine it writes all contents anew. */
+static int compact_file(pm_container *c)
+{
+    lock_acquire(&c->allocator.lock);
+    int result = txn_compact_file(&c->txn);
+    lock_release(&c->allocator.lock);
+    return result;
+}
+
 /* Repeat while the file gets smaller: the room of the log is free only after a compaction. */
 static int compact_all(pm_container *c, const struct compact_caller *caller,
                        struct pm_compacted *done)
@@ -62,7 +71,7 @@ static int compact_all(pm_container *c, const struct compact_caller *caller,
         done->pointers_redirected += report.pointers;
         done->commits += report.commits;
     } while (failed == 0 && report.objects > 0 && container_bytes(&c->container) < before);
-    return failed;
+    return failed == 0 ? compact_file(c) : failed;
 }
 
 struct follower {

@@ -143,6 +143,10 @@ int container_grow_home(struct container *c, uint32_t count);
 /* The same for the chunks of a log container's file. Page lock. -errno: the file is as long as before */
 int container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
 
+/* Cut a log container's file down to `chunks` chunks. Those behind are void, and nobody uses them. -errno:
+ * the file may be as long as before, but what is behind stays unused */
+int container_cut_chunks(struct container *c, uint32_t chunks);
+
 static inline uint32_t pages_per_segment(const struct container *c)
 {
     return (uint32_t)(c->segment_size >> PM_PAGE_SHIFT);

@@ -69,7 +69,8 @@ struct format_state {
     uint64_t fenced_epoch;  /* sealed; see below */
     uint64_t fenced_images; /* sealed; undo: fenced_images() */
     uint64_t mark;          /* sealed; see below */
-    uint64_t incarnation; /* sealed; log engine: number of openings for writing (L4) */
+    uint64_t
+        incarnation; /* sealed; log engine: number of openings for writing, and of compactions (L4) */
     uint64_t unused[3];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */

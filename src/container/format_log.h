@@ -69,13 +69,15 @@ struct log_part {
     uint64_t map;    /* log_map_term() of all lines after this commit, added up */
     uint32_t generation; /* of its writer (L4) */
     uint32_t base;       /* log_base() of the address that the pointers mean after this commit */
-    uint32_t number;     /* LOG_LAST in the last part of a record */
+    uint32_t number;     /* and LOG_LAST, LOG_ANEW */
     uint16_t runs, lines;
     uint64_t run[2]; /* redo_run() values; those that do not fit are behind, and the last line is filled up
                         with zeros */
 };
 
+/* In `number`: this part is the record's last one; pieces of older generations count no more (L14). */
 #define LOG_LAST (UINT32_C(1) << 31)
+#define LOG_ANEW (UINT32_C(1) << 30)
 
 /* A part is at most this long, header included. */
 #define LOG_PART_LINES 1024u
@@ -100,7 +102,7 @@ static inline uint64_t log_part_lines(const struct log_part *part, uint64_t room
 
 static inline uint32_t log_part_number(const struct log_part *part)
 {
-    return part->number & ~LOG_LAST;
+    return part->number & ~(LOG_LAST | LOG_ANEW);
 }
 
 /*

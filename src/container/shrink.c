@@ -27,6 +27,14 @@ static int unmap_all(struct container *c, uint64_t from, uint64_t size)
     return error == 0 ? unmap(c->shadow + from, size, false) : error;
 }
 
+int container_cut_chunks(struct container *c, uint32_t chunks)
+{
+    uint64_t from = chunks * c->chunk_size, size = container_file_bytes(c) - from;
+    atomic_store_explicit(&c->chunks, chunks, memory_order_release);
+    int error = size > 0 ? map_reserve_again(c->file + from, size) : 0;
+    return error == 0 ? file_give_back(c->fd, from) : error;
+}
+
 int container_shrink(struct container *c, uint32_t segments)
 {
     uint64_t from = (uint64_t)segments << c->segment_shift, size = container_bytes(c) - from;

@@ -25,6 +25,7 @@
 #include "txn/copy.h"
 
 #include <assert.h>
+#include <errno.h>
 
 /* The number of segments up to the last one in use. */
 static uint32_t segments_used(const struct txn *t)
@@ -82,6 +83,25 @@ int txn_shrink(struct txn *t)
     int result = t->copy ? txn_refuse_beside_copy(t) : shrink(t);
     lock_release_masked(&t->lock, &saved);
     return result;
+}
+
+int txn_compact_file(struct txn *t)
+{
+    sigset_t saved;
+    if (!t->engine->compact)
+        return 0;
+    lock_acquire_masked(&t->lock, &saved);
+    int error = txn_retract(t);
+    if (error == 0)
+        error = t->engine->compact(t);
+    bool told = error == -EBADMSG && t->engine->check(t) != 0; /* where the damage is */
+    lock_release_masked(&t->lock, &saved);
+    if (error == 0 || told || txn_check_medium(t) != 0)
+        return error == 0 ? 0 : -1;
+    return container_fail(
+        t->c, -error,
+        "%s: compacted, but cannot write its records anew, and give back the space at its end",
+        t->c->path);
 }
 
 /* If this fails the file stays longer, as after a call that succeeded. While a copy is being made the

@@ -77,6 +77,9 @@ struct engine {
      * the log is home */
     int (*drain)(struct txn *t);
     void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
+    /* Make the file as short as the contents allow. Nothing has changed since the last commit. -errno; NULL:
+     * txn_shrink() has done so */
+    int (*compact)(struct txn *t);
 };
 
 /* To add an engine name it here, in recovery.c, and in api/lifecycle.c. */
@@ -181,6 +184,10 @@ int txn_end_home(struct txn *t);
  * container. Some rounds. If the medium fails, or the system refuses, -1 with a message.
  */
 int txn_shrink(struct txn *t);
+
+/* The same for a file that is not as long as the container, if that is worth its while. It writes the
+ * contents anew, and needs room for them. -1 with a message: the file may be longer than before. */
+int txn_compact_file(struct txn *t);
 
 /*
  * The state where a call begins that may fail: the length of the file, and the epoch. If the call fails

@@ -81,7 +81,13 @@ std::vector<LogPart> LogFile::record(uint64_t epoch) const
 std::map<uint64_t, uint64_t> LogFile::places() const
 {
     std::map<uint64_t, uint64_t> places;
+    uint32_t least = 0; // older generations do not count (L14)
+    for (const LogPart &part : parts())
+        if (part.head.number & LOG_ANEW)
+            least = std::max(least, part.head.generation);
     for (const LogPart &part : parts()) {
+        if (part.head.generation < least)
+            continue;
         uint64_t place = part.contents() / PM_LINE;
         for (uint64_t run : part.runs)
             for (uint64_t i = 0; i < run_count(run) && place * PM_LINE < part.end(); i++)

@@ -134,6 +134,26 @@ uint64_t a_line(const LogFile &file)
     return run_line(last_part(file).runs[0]);
 }
 
+// A record in a chunk of its own that says that older generations do not count.
+void append_anew(LogFile &file, uint64_t generations)
+{
+    const uint64_t chunk = file.bytes.size();
+    log_part head = last_part(file).head;
+    const char contents[PM_LINE] = {7};
+    head.run[0] = redo_run(a_line(file), 1);
+    head.run[1] = 0;
+    head.runs = head.lines = 1;
+    head.fenced = head.epoch++;
+    head.number = LOG_LAST | LOG_ANEW;
+    head.generation += (uint32_t)generations;
+    file.bytes.resize(chunk + file.chunk_size());
+    put(file.bytes, chunk, log_chunk_word(head.generation, 1));
+    put(file.bytes, chunk + PM_LINE, head);
+    file.bytes.replace(chunk + 2 * PM_LINE, PM_LINE, contents, PM_LINE);
+    file.seal_part(chunk + PM_LINE);
+    file.seal_newest();
+}
+
 constexpr uint64_t ROOT = FORMAT_STATE + offsetof(format_state, root_offset);
 
 const Forgery forgeries[] = {
@@ -199,6 +219,30 @@ const Forgery forgeries[] = {
      [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.number &= ~LOG_LAST; }); }},
     {"each part is the last", HARMLESS,
      [](LogFile &f) { edit_newest(f, [](log_part &h) { h.number |= LOG_LAST; }); }},
+
+    // generations that do not count any more
+    {"older generations do not count, and there are none", HARMLESS,
+     [](LogFile &f) {
+         edit_newest(f, [](log_part &h) { h.number |= LOG_ANEW; });
+         f.seal_newest();
+     }},
+    {"older generations do not count, and all else is of one", HARMLESS,
+     [](LogFile &f) { append_anew(f, 1); }},
+    {"the same by the last generation", READABLE,
+     [](LogFile &f) { append_anew(f, UINT32_MAX - generation_of(f)); }},
+    {"a part of the newest record only says that older generations do not count", HARMLESS,
+     [](LogFile &f) {
+         edit(f, last_part(f), [](log_part &h) { h.number |= LOG_ANEW; });
+         f.seal_newest();
+     }},
+    {"what does not count is in the same chunk", REFUSED,
+     [](LogFile &f) {
+         f.append({redo_run(a_line(f), 1)}, 7);
+         const uint64_t lines = f.chunk_size() / PM_LINE;
+         put_chunk_word(f, generation_of(f), last_part(f).end() / PM_LINE % lines);
+         edit_newest(f, [](log_part &h) { h.generation++, h.number |= LOG_ANEW; });
+         f.seal_newest();
+     }},
 
     // epochs
     {"epoch 0", REFUSED,

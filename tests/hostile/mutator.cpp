@@ -40,6 +40,8 @@ uint64_t interesting(Random &random, const Bytes &file)
                                FORMAT_SEGMENT_MIN,
                                FORMAT_SIZE_MAX,
                                PM_PAGE,
+                               LOG_ANEW,
+                               LOG_ANEW | LOG_LAST,
                                segment_word(SEGMENT_SLAB, below(random, 4096)),
                                segment_word(SEGMENT_LARGE, below(random, 16)),
                                segment_word(SEGMENT_MORE, below(random, 16)),

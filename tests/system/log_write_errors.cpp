@@ -5,6 +5,8 @@
 #include "unit/linked.hpp"
 
 #include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 using test::failed_with;
 using test::file_medium;
@@ -124,6 +126,62 @@ TEST_CASE_METHOD(Fixture, "parts of an attempt that failed join no other record"
     }
     c = test::open(path, test::options());
     REQUIRE(value_of(c.get()) == value);
+}
+
+TEST_CASE("a compaction whose writes fail loses nothing, and goes on")
+{
+    const bool once = GENERATE(true, false), crashes = GENERATE(false, true);
+    const int error = GENERATE(ENOSPC, EIO);
+    const test::Directory directory;
+    const std::string path = directory / "c.pm", crashed = directory / "crashed.pm";
+    file_medium = {};
+    pm_options how = test::small();
+    how.flags |= PM_MOVABLE;
+    uint64_t at = 0, value = 1, failures = 0;
+    for (bool all_arrived = false; !all_arrived;) {
+        test::Container c = test::open_with_pages(path, PAGES, how);
+        const uint64_t pages = 10;
+        store(c.get(), value, pages);
+        REQUIRE_OK(pm_commit(c.get()));
+        void *goes = pm_malloc(c.get(), 2 << 20);
+        REQUIRE(goes);
+        memset(goes, 'x', 2 << 20);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_free(goes));
+        store(c.get(), ++value, pages);
+        REQUIRE_OK(pm_commit(c.get()));
+        file_medium = {};
+        file_medium.write_fails = ++at;
+        file_medium.write_error = (uint64_t)error;
+        file_medium.once = once;
+        const bool done = pm_compact(c.get(), nullptr, nullptr, nullptr) == 0;
+        if (!done)
+            REQUIRE(failed_with(error, {path.c_str()}));
+        all_arrived = file_medium.writes < at;
+        REQUIRE(done >= all_arrived);
+        REQUIRE(
+            (once || done == all_arrived)); // a write of what need not be done now may fail once
+        file_medium = {};
+        failures += !done;
+        REQUIRE(value_of(c.get(), pages) == value);
+        if (crashes) {
+            test::write_file(crashed, test::read_file(path));
+            const test::Container left = test::open(crashed, test::options(PM_ACCEPT_COPY));
+            REQUIRE(value_of(left.get(), pages) == value);
+            REQUIRE_OK(pm_check(left.get()));
+        }
+        store(c.get(), ++value, pages);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+        CHECK(std::filesystem::file_size(path) < 1 << 20);
+        c.reset();
+        c = test::open(path, test::options());
+        REQUIRE(value_of(c.get(), pages) == value);
+        REQUIRE_OK(pm_check(c.get()));
+        c.reset();
+        std::filesystem::remove(path);
+    }
+    CHECK(failures > 10);
 }
 
 TEST_CASE_METHOD(Fixture, "a commit whose writes fail says so, and nothing changes")

@@ -104,7 +104,7 @@ static int gather_part(struct txn *t, const struct log_part *part, uint32_t plac
     for (place += (uint32_t)log_part_head(part->runs); run < end; run++)
         for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && line < max && error == 0;
              n--, line++, place++)
-            if (k->map[line] == place) {
+            if (k->map[line] == place && !(k->compacts && log_line_is_free(t, line))) {
                 error = add_line(t, line);
                 ++*lines;
             }
@@ -169,14 +169,15 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 }
 
 /* Log the gathered lines again. `alone`: no record follows that would be fenced with it. */
-static int log_again(struct txn *t, uint64_t lines, bool alone)
+static int log_again(struct txn *t, uint64_t lines, bool alone, uint32_t flags)
 {
     struct log_engine *k = log_engine_of(t);
     struct record_runs runs = {.runs = k->cleaned.items,
                                .count = k->cleaned.count,
                                .lines = lines,
                                .contents = k->cleaned_lines.items,
-                               .stream = LOG_CLEANER};
+                               .stream = LOG_CLEANER,
+                               .flags = flags};
     bool freed = t->freed == t->epoch, reserved = k->reserved == t->epoch;
     int error = log_plan(t, &runs);
     if (error == 0)
@@ -207,7 +208,7 @@ static int64_t clean(struct txn *t, uint32_t most_live, uint64_t most, bool alon
     }
     int error = k->victim != 0 && !k->cannot_clean ? gather(t, most, &lines) : -ENOSPC;
     if (error == 0 && lines > 0)
-        error = log_again(t, lines, alone);
+        error = log_again(t, lines, alone, 0);
     return error == 0 ? (int64_t)lines : error;
 }
 
@@ -248,4 +249,25 @@ int log_clean_chunk(struct txn *t)
     int64_t lines = k->victim != 0 ? clean(t, most_live, UINT64_MAX, true) : 0;
     k->uses_reserve = false;
     return lines > 0 || is_dead ? 0 : lines < 0 ? (int)lines : -ENOSPC;
+}
+
+int log_empty_chunk(struct txn *t, uint32_t chunk)
+{
+    struct log_engine *k = log_engine_of(t);
+    if (k->cannot_clean)
+        return -EBADMSG;
+    k->victim = chunk;
+    k->victim_at = 1;
+    int64_t lines = clean(t, 0, UINT64_MAX, true);
+    return lines < 0 ? (int)lines : 0;
+}
+
+int log_anew(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    k->cleaned.count = k->cleaned_lines.count = 0;
+    int error = add_line(t, t->root.offset / PM_LINE);
+    if (error == 0)
+        error = copy_lines(t);
+    return error == 0 ? log_again(t, 1, true, LOG_ANEW) : error;
 }

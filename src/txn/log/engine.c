@@ -109,4 +109,5 @@ const struct engine engine_log = {
     .check = log_check,
     .close = log_engine_close,
     .end = log_engine_end,
+    .compact = log_compact,
 };

@@ -25,6 +25,7 @@
  * L11  new metadata is logged where the log may have older pieces          commit.c
  * L12  there is room for all parts before the first byte                   record.c
  * L13  a record says what the whole map is                                 record.c, recovery.c
+ * L14  what a compaction has forgotten does not come back                  compact.c, recovery.c
  */
 #ifndef PM_TXN_LOG_LOG_H
 #define PM_TXN_LOG_LOG_H
@@ -86,6 +87,8 @@ struct log_engine {
     uint64_t taken;       /* chunks taken ever */
     uint64_t reserved;    /* the epoch for which log_make_room() was called last */
     bool uses_reserve;    /* the cleaner may take the last free chunks */
+    bool compacts;        /* lines of free segments are not logged again */
+    bool forgets;         /* L14: what does not count any more is not void yet */
     /* The cleaner: its victim, or 0, and the line there where it goes on; when it last looked for one. A part
      * that is damaged ends its work. */
     uint32_t victim, victim_at;
@@ -193,6 +196,7 @@ struct record_runs {
     const char *metadata_from; /* the shadow, or home */
     const char *contents;      /* NULL, or all lines of the record, one after the other */
     enum log_stream stream;
+    uint32_t flags; /* of its parts: LOG_ANEW or 0 */
 };
 
 /* Plan where the parts go, with room for all of them (L12). If there are several, their runs take the place
@@ -203,7 +207,8 @@ int log_plan(struct txn *t, struct record_runs *runs);
  * nothing of the record counts. The next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, uint64_t base);
 
-/* Erase what records have left that could not be written. 0: nothing is left; -errno */
+/* Erase what records have left that could not be written, and what a compaction has. 0: nothing is left;
+ * -errno */
 int log_erase_stale(struct txn *t);
 
 /* The record counts: count its lines where they are now, and no more where they were. */
@@ -224,6 +229,26 @@ int log_clean_chunk(struct txn *t);
 
 /* The same, unless little of what is in use is dead. */
 int log_clean_for_reserve(struct txn *t);
+
+/* Log again what is live in a chunk that no stream has open. -errno: perhaps a part of it */
+int log_empty_chunk(struct txn *t, uint32_t chunk);
+
+/* Log the root again, in a record with LOG_ANEW. -errno */
+int log_anew(struct txn *t);
+
+/* ---- compact.c ------------------------------------------------------------------------------- */
+
+/* compact() of struct engine. */
+int log_compact(struct txn *t);
+
+/* L14: void the chunks that do not count since a compaction, if that has failed. -errno */
+int log_end_compaction(struct txn *t);
+
+/* Whether a line may be forgotten: it is of a free segment. */
+static inline bool log_line_is_free(const struct txn *t, uint64_t line)
+{
+    return table_word(home_table(t->c), line * PM_LINE >> t->c->segment_shift) == 0;
+}
 
 /* ---- commit.c, recovery.c -------------------------------------------------------------------- */
 

@@ -293,7 +293,7 @@ int log_erase_stale(struct txn *t)
     static const struct log_part nothing;
     int error = 0;
     if (k->stale.count == 0)
-        return 0;
+        return k->forgets ? log_end_compaction(t) : 0;
     for (uint64_t i = 0; i < k->stale.count && error == 0; i++) {
         const struct planned_part *part = (struct planned_part *)k->stale.items + i;
         error = log_store(t, place_in(t, part->chunk, part->line), &nothing, sizeof nothing);
@@ -320,7 +320,7 @@ int log_write(struct txn *t, const struct record_runs *runs, uint64_t base)
         error = log_erase_stale(t);
     bool begun = error == 0;
     for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
-        head.number = (uint32_t)i | (i + 1 == k->plan.count ? LOG_LAST : 0);
+        head.number = (uint32_t)i | (i + 1 == k->plan.count ? LOG_LAST : 0) | runs->flags;
         error = write_part(t, planned(k, i), runs, &head);
     }
     if (error == 0)

@@ -3,8 +3,9 @@
  *
  *   1  Walk each chunk that is not void, from its beginning.
  *   2  Find the newest record that holds, E.
- *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, and compare the
- *      sum over the map with the one that E's record has (L13).
+ *   3  Cut each chunk before its first part above E, and drop those that a compaction has forgotten (L14).
+ *      Let the newest piece of each line win, and compare the sum over the map with the one that E's record
+ *      has (L13).
  *   4  (writers) Take the next incarnation, and make durable what was read. A fence.
  *   5  Seal the chunks. The base becomes E. A fence.
  *
@@ -178,6 +179,27 @@ static void cut_chunks(struct log_reader *r)
         r->cut[place / lines] = true;
         r->parts.count = i;
     }
+}
+
+/* L14: forget the chunks whose parts are of older generations than a record with LOG_ANEW. They become void
+ * with the seals. */
+static int drop_forgotten(struct log_reader *r)
+{
+    uint32_t least = 0, lines = chunk_lines(r->t);
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < r->parts.count; i++)
+        if (found(r, i)->part->number & LOG_ANEW)
+            least = (uint32_t)max_u64(least, found(r, i)->part->generation);
+    for (uint64_t i = 0; i < r->parts.count; i++)
+        if (found(r, i)->part->generation < least)
+            r->ends[found(r, i)->place / lines] = 0;
+        else
+            ((struct found_part *)r->parts.items)[kept++] = *found(r, i);
+    r->parts.count = kept;
+    for (uint64_t i = 0; i < kept; i++)
+        if (r->ends[found(r, i)->place / lines] == 0)
+            return damaged(r->t, found(r, i)->place, "a chunk of the log has records of two lives");
+    return 0;
 }
 
 /* Called for each line of a part, with the piece's place. */
@@ -430,6 +452,8 @@ static int recover_from(struct log_reader *r)
         return -1;
     find_newest(r);
     cut_chunks(r);
+    if (drop_forgotten(r) != 0)
+        return -1;
     t->recovery.recovered = state->mark != MARK_CLOSED;
     t->epoch = r->newest + 1;
     if (build_home(r) != 0)
