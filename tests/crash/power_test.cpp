@@ -25,6 +25,9 @@ struct Medium {
 };
 
 const Medium pmem = {WORKER_POWER, {"rollback"}, 12000, {40, 400, 1500, 1500}, 1, 1};
+// Under the log engine the file grows with each commit, and each recovery reads all of it. So the first failure
+// comes soon, and there are fewer chains. LIBPM_FAILURES=500 runs as many as elsewhere.
+const Medium pmem_log = {WORKER_POWER, {"rollback"}, 1500, {40, 400, 1500, 1500}, 1, 5};
 // Failures mostly between a record and its fence.
 const Medium pmem_coarse = {WORKER_POWER, {"rollback"}, 60, {2, 4, 10, 30}, 1, 1, true};
 // Records run over several segments, and each use the log's last ones again.
@@ -169,7 +172,8 @@ bool notices(Medium medium, const std::string &worker)
 
 TEST_CASE("structures survive power failure at any event", "[crash]")
 {
-    require_no_violation(pmem, GENERATE("rbtree", "btree", "skiplist", "hashmap"));
+    require_no_violation(test::engine() == "log" ? pmem_log : pmem,
+                         GENERATE("rbtree", "btree", "skiplist", "hashmap"));
 }
 
 TEST_CASE("so they do at the end of commits", "[crash]")
