@@ -107,7 +107,7 @@ class BlockCursor : public Cursor
     }
 
     Block block_;
-    std::string path_;
+    const std::string &path_;
     uint64_t offset_;
     uint32_t restarts_ = 0;
     uint64_t end_, at_, next_; // of the entries; where this entry begins, and the next

@@ -46,7 +46,7 @@ struct Block {
 };
 
 // Walk through a block. `path` and `offset` say where it stands, for errors: EBADMSG if an entry does not
-// fit.
+// fit. The path must outlive the cursor.
 std::unique_ptr<Cursor> block_cursor(Block block, const std::string &path, uint64_t offset);
 
 } // namespace lsm

@@ -66,22 +66,26 @@ void sync_names(const Storage &storage, const std::vector<TableInfo> &tables)
             sync_directory(*directory);
 }
 
-Table::Table(const Storage &storage, TableInfo info) : storage_(storage), info_(std::move(info))
+Table::Table(const Storage &storage, TableInfo info)
+    : storage_(storage), info_(std::move(info)),
+      path_(info_.in_container()
+                ? storage_.container->path() + ": table " + std::to_string(info_.number)
+                : storage_.path_of(info_))
 {
     if (info_.in_container())
         memory_ = storage_.container->table(info_.number);
     else
-        file_ = File(storage_.path_of(info_), File::Use::read);
+        file_ = File(path_, File::Use::read);
     const uint64_t size = info_.in_container() ? memory_.size() : file_.size();
     if (size != info_.bytes || size < footer_bytes)
-        damaged(path(), size, "a table of " + std::to_string(info_.bytes) + " bytes ends here");
+        damaged(path_, size, "a table of " + std::to_string(info_.bytes) + " bytes ends here");
     const uint64_t at = size - footer_bytes;
     const Block footer = part(at, footer_bytes);
     Reader in{footer.text};
     BlockPlace filter{in.fixed<uint64_t>(), in.fixed<uint64_t>()},
         index{in.fixed<uint64_t>(), in.fixed<uint64_t>()};
     if (in.fixed<uint64_t>() != XXH3_64bits(footer.text.data(), 4 * 8) || in.rest != "lsmtable")
-        damaged(path(), at, "the end of a table is damaged");
+        damaged(path_, at, "the end of a table is damaged");
     index_at_ = index.offset;
     filter_ = read(filter, false);
     index_ = read(index, false);
@@ -109,20 +113,12 @@ void Table::delete_when_unused()
     }
 }
 
-// As errors name it.
-std::string Table::path() const
-{
-    return info_.in_container()
-               ? storage_.container->path() + ": table " + std::to_string(info_.number)
-               : file_.path();
-}
-
 Block Table::part(uint64_t offset, size_t bytes) const
 {
     if (!info_.in_container())
         return Block(file_.read(offset, bytes));
     if (offset > memory_.size() || bytes > memory_.size() - offset)
-        damaged(path(), memory_.size(), "the table ends too early");
+        damaged(path_, memory_.size(), "the table ends too early");
     return Block(memory_.substr(offset, bytes));
 }
 
@@ -138,16 +134,16 @@ Block Table::read(BlockPlace place, bool cached) const
     if (auto block = cached ? storage_.cache.get(info_.number, place.offset) : std::nullopt)
         return *block;
     if (place.bytes > info_.bytes)
-        damaged(path(), index_at_, "the index of a table leads out of it");
+        damaged(path_, index_at_, "the index of a table leads out of it");
     Block block = part(place.offset, place.bytes + trailer_bytes);
     const size_t covered = place.bytes + 1;
     if (fixed_at<uint32_t>(block.text.data() + covered) !=
         static_cast<uint32_t>(XXH3_64bits_withSeed(block.text.data(), covered, place.offset)))
-        damaged(path(), place.offset, "a block of a table is damaged");
+        damaged(path_, place.offset, "a block of a table is damaged");
     const auto how = static_cast<Compression>(block.text[place.bytes]);
     block.text = block.text.substr(0, place.bytes);
     if (how != Compression::none)
-        block = Block(expanded(block.text, how, path(), place.offset));
+        block = Block(expanded(block.text, how, path_, place.offset));
     if (cached)
         storage_.cache.put(info_.number, place.offset, block);
     return block;
@@ -160,7 +156,7 @@ std::string Table::value_at(std::string_view text) const
         std::lower_bound(values_.begin(), values_.end(), address ? address->number : UINT64_MAX,
                          [](const auto &f, uint64_t number) { return f->number() < number; });
     if (!address || file == values_.end() || (*file)->number() != address->number)
-        damaged(path(), 0, "a table has the address of a value that is in none of its files");
+        damaged(path_, 0, "a table has the address of a value that is in none of its files");
     return (*file)->read(*address);
 }
 
@@ -168,8 +164,8 @@ class TableCursor : public Cursor
 {
   public:
     TableCursor(const Table &table, bool cached, Table::Values values)
-        : table_(table), path_(table.path()), cached_(cached), values_(values),
-          index_(block_cursor(table.index_, path_, table.index_at_))
+        : table_(table), cached_(cached), values_(values),
+          index_(block_cursor(table.index_, table.path_, table.index_at_))
     {
     }
 
@@ -243,11 +239,10 @@ class TableCursor : public Cursor
         if (!index_->valid())
             return;
         BlockPlace place = place_in(index_->value());
-        block_ = block_cursor(table_.read(place, cached_), path_, place.offset);
+        block_ = block_cursor(table_.read(place, cached_), table_.path_, place.offset);
     }
 
     const Table &table_;
-    const std::string path_;
     const bool cached_;
     const Table::Values values_;
     std::unique_ptr<Cursor> index_, block_;
@@ -281,12 +276,12 @@ void Table::check() const
     std::string before;
     for (at.seek_to_first(); at.valid(); at.next()) {
         if (!before.empty() && compare(before, at.key()) >= 0)
-            damaged(path(), 0, "keys of a table are out of order");
+            damaged(path_, 0, "keys of a table are out of order");
         before = at.key();
         at.value();
     }
     if (before != info_.largest)
-        damaged(path(), 0, "the last key of a table is not the one that the manifest names");
+        damaged(path_, 0, "the last key of a table is not the one that the manifest names");
 }
 
 } // namespace lsm

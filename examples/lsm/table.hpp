@@ -124,10 +124,10 @@ class Table
     friend class TableCursor;
     Block part(uint64_t offset, size_t bytes) const;
     Block read(BlockPlace place, bool cached) const;
-    std::string path() const;
 
     const Storage &storage_;
     TableInfo info_;
+    const std::string path_; // as errors name it
     File file_;
     std::string_view memory_;                        // in the container
     std::vector<std::shared_ptr<ValueFile>> values_; // as info_ has them
