@@ -130,7 +130,12 @@ void Manifest::append(const Edit &edit, bool &unknown)
 {
     unknown = false;
     if (!log_)
-        return container_->append_edit(edit.text());
+        try {
+            return container_->append_edit(edit.text());
+        } catch (const Error &error) {
+            unknown = error.code().value() == EIO; // as libpm.h says
+            throw;
+        }
     log_->append(edit.text());
     unknown = true;
     log_->sync();

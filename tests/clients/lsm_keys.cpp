@@ -75,6 +75,22 @@ extern "C" int __wrap_fdatasync(int fd)
     return __real_fdatasync(fd);
 }
 
+// Commits of the container that succeed from now on. The next is made, but says EIO, as libpm may. All later
+// ones only say so.
+static std::atomic<int64_t> commits_left{INT64_MAX};
+
+extern "C" int __real_pm_commit(pm_container *c);
+extern "C" int __wrap_pm_commit(pm_container *c)
+{
+    const int64_t left = commits_left--;
+    if (left > 0)
+        return __real_pm_commit(c);
+    if (left == 0)
+        __real_pm_commit(c);
+    errno = EIO;
+    return -1;
+}
+
 namespace
 {
 
@@ -442,6 +458,40 @@ TEST_CASE("a file of values that is missing, cut or damaged fails the reads of i
     store->check();
     for (const auto &[key, value] : model)
         REQUIRE(store->get(key) == value);
+}
+
+TEST_CASE("if a commit fails and may have been made, what it names is kept")
+{
+    const lsm::Options options = keys_apart();
+    bool failed = true;
+    for (int64_t commit = 0; failed; commit++) {
+        CAPTURE(commit);
+        test::Directory directory;
+        auto store = lsm::Store::open(directory.path(), options);
+        Model model = filled(*store, 500);
+        store->compact();
+        churn(*store, model, 1, 200);
+        commits_left = commit;
+        failed = false;
+        try {
+            store->compact();
+            store->collect();
+            store->set_persistent_bytes(0);
+            const bool moved = soon([&] {
+                store->compact(); // fails if the store does
+                return numbers(*store, "container").front() == 0;
+            });
+            REQUIRE(moved);
+        } catch (const lsm::Error &error) {
+            REQUIRE(error.code().value() == EIO);
+            failed = true;
+        }
+        store.reset();
+        commits_left = INT64_MAX;
+        store = lsm::Store::open(directory.path(), options);
+        compare(*store, model);
+        store->check();
+    }
 }
 
 TEST_CASE("what nobody has the address of is deleted by the next opening")
