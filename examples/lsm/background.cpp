@@ -218,13 +218,16 @@ void LsmStore::install(Edit edit, ValueWriter *values, const std::function<void(
     };
     bool unknown = false;
     Tables opened;
+    std::shared_ptr<const Version> after;
     try {
         for (const auto &[level, info] : edit.added) {
             auto found = find(info.number); // it only goes down
             opened.push_back(found != old.end() ? *found : std::make_shared<Table>(storage_, info));
         }
-        manifest_->append(edit, unknown);
+        after = std::make_shared<const Version>(before->after(edit, opened));
+        manifest_->append(edit, *after, unknown);
     } catch (...) {
+        after.reset();
         opened.clear();
         for (const auto &[level, info] : edit.added)
             if (!unknown && find(info.number) == old.end())
@@ -238,7 +241,6 @@ void LsmStore::install(Edit edit, ValueWriter *values, const std::function<void(
     }
     if (values)
         values->keep();
-    auto after = std::make_shared<const Version>(before->after(edit, opened));
     Tables unused;
     for (uint64_t number : edit.removed)
         if (std::none_of(opened.begin(), opened.end(),

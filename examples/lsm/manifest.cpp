@@ -1,8 +1,10 @@
 // A new manifest begins with one edit that says everything. An opening begins one when the last has got
-// long, so none grows for ever. The edits that the container had of an earlier time count for nothing as long
-// as CURRENT names another manifest.
+// long, so none grows for ever. In the container, edits take room that tables and memtables need. So there
+// another begins as soon as the last is long. The edits that the container had of an earlier time count for
+// nothing as long as CURRENT names another manifest.
 #include "lsm/manifest.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <unistd.h>
 
@@ -13,7 +15,7 @@ namespace
 
 constexpr char current_name[] = "CURRENT", container_name[] = "CONTAINER";
 
-constexpr uint64_t long_bytes = 1 << 20;
+constexpr uint64_t long_bytes = 1 << 20, long_in_container = 64 << 10;
 
 std::string name_of(uint64_t number)
 {
@@ -31,13 +33,13 @@ std::string fresh_path(const std::string &path)
     return path;
 }
 
-Edit whole(const State &state)
+Edit whole(const State &state, const Version &version)
 {
     Edit edit{
         state.log, state.next_number, state.last_sequence, state.container_id, state.fast_id, {},
         {}};
     for (unsigned n = 0; n < levels; n++)
-        for (const auto &table : state.version.level(n))
+        for (const auto &table : version.level(n))
             edit.added.emplace_back(n, table->info());
     return edit;
 }
@@ -104,8 +106,9 @@ std::optional<State> read_manifest(const Storage &storage)
 }
 
 Manifest::Manifest(const Storage &storage, uint64_t number, const State &state)
-    : container_(storage.container)
+    : container_(storage.container), state_(state)
 {
+    state_.version = {}; // it would keep its tables
     const std::string &directory = storage.places.directory;
     const bool to_container = number == 0, goes_on = state.goes_on(to_container);
     if (!to_container)
@@ -114,24 +117,48 @@ Manifest::Manifest(const Storage &storage, uint64_t number, const State &state)
     if (goes_on) {
         if (log_)
             log_->sync(); // the last edit may have been written, but not synced
+        else
+            for (const std::string_view edit : container_->edits()) {
+                whole_bytes_ = bytes_ == 0 ? edit.size() : whole_bytes_;
+                bytes_ += edit.size();
+            }
         return;
     }
+    const std::string text = whole(state, state.version).text();
     if (log_) {
-        log_->append(whole(state).text());
+        log_->append(text);
         log_->sync();
         sync_directory(directory);
     } else {
-        container_->begin_edits(whole(state).text());
+        container_->begin_edits(text);
+        bytes_ = whole_bytes_ = text.size();
     }
     replace(directory, current_name, log_ ? name_of(number) : container_name);
 }
 
-void Manifest::append(const Edit &edit, bool &unknown)
+void Manifest::append_in_container(const Edit &edit, const Version &after)
+{
+    State state = state_;
+    state.apply(edit, {});
+    const bool is_long = bytes_ >= std::max(long_in_container, 2 * whole_bytes_);
+    const std::string text = (is_long ? whole(state, after) : edit).text();
+    if (is_long) {
+        container_->begin_edits(text);
+        bytes_ = 0;
+        whole_bytes_ = text.size();
+    } else {
+        container_->append_edit(text);
+    }
+    bytes_ += text.size();
+    state_ = state;
+}
+
+void Manifest::append(const Edit &edit, const Version &after, bool &unknown)
 {
     unknown = false;
     if (!log_)
         try {
-            return container_->append_edit(edit.text());
+            return append_in_container(edit, after);
         } catch (const Error &error) {
             unknown = error.code().value() == EIO; // as libpm.h says
             throw;

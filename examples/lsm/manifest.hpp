@@ -35,12 +35,17 @@ class Manifest
     Manifest(const Storage &storage, uint64_t number, const State &state);
 
     // When it returns, the edit survives a power failure. If it fails with `unknown`, it may survive or
-    // not, and no further edit is possible.
-    void append(const Edit &edit, bool &unknown);
+    // not, and no further edit is possible. `after`: the version after the edit.
+    void append(const Edit &edit, const Version &after, bool &unknown);
 
   private:
+    void append_in_container(const Edit &edit, const Version &after);
+
     std::optional<Log> log_; // no value: in the container
     Container *container_;
+    State state_; // but for the version
+    uint64_t bytes_ = 0,
+             whole_bytes_ = 0; // in the container: of all edits; of the first, which says all
 };
 
 } // namespace lsm

@@ -137,7 +137,7 @@ void LsmStore::recover()
     manifest_ = std::make_unique<Manifest>(storage_, manifest, *state);
     bool unknown;
     if (goes_on && has_new_places)
-        manifest_->append(places, unknown);
+        manifest_->append(places, state->version, unknown);
     if (container_)
         container_->claim();
     if (!places_.fast.empty())

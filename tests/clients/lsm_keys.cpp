@@ -383,6 +383,35 @@ TEST_CASE("whatever the budget is, tables leave room for memtables in the contai
     REQUIRE(soon([&] { return on_disk() == 0; }));
 }
 
+TEST_CASE("the manifest in the container is made short while the store is open")
+{
+    test::Directory directory;
+    const lsm::Options options = keys_apart();
+    constexpr uint64_t most = 80 << 10; // a little more than when it is long
+    const auto bytes = [&] {
+        lsm::Container container(directory / "memtables.pm", nullptr);
+        uint64_t bytes = 0;
+        for (const std::string_view edit : container.edits())
+            bytes += edit.size();
+        return bytes;
+    };
+    Model model;
+    uint64_t largest = 0;
+    for (unsigned opening = 0; opening < 4; opening++) {
+        auto store = lsm::Store::open(directory.path(), options);
+        compare(*store, model);
+        for (unsigned turn = 0; turn < 100; turn++) {
+            churn(*store, model, turn, 20);
+            store->compact();
+        }
+        compare(*store, model);
+        store.reset();
+        REQUIRE(bytes() < most);
+        largest = std::max(largest, bytes());
+    }
+    REQUIRE(largest > most / 4);
+}
+
 TEST_CASE("only key_lsm works with a budget of 0")
 {
     test::Directory directory;
