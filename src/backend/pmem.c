@@ -9,6 +9,9 @@
 
 #include <libpmem.h>
 
+/* Small commits copy no more than this at once. */
+#define STREAM_MAX (16 * PM_LINE)
+
 static void pmem_medium_write_back(struct medium *medium, const void *address, size_t size)
 {
     (void)medium;
@@ -24,8 +27,8 @@ static int pmem_medium_publish(struct medium *medium, const void *address, size_
 static int pmem_medium_copy(struct medium *medium, void *to, const void *from, size_t size)
 {
     (void)medium;
-    if (size == PM_LINE && ((uintptr_t)to | (uintptr_t)from) % PM_LINE == 0)
-        stream_line(to, from); /* as commits carry home: pmem_memcpy() takes longer to choose a method */
+    if (size <= STREAM_MAX && ((uintptr_t)to | (uintptr_t)from | size) % PM_LINE == 0)
+        stream_lines(to, from, size); /* pmem_memcpy() takes longer to choose a method */
     else
         pmem_memcpy(to, from, size, PMEM_F_MEM_NODRAIN | PMEM_F_MEM_NONTEMPORAL);
     return 0;

@@ -1,7 +1,4 @@
-/*
- * XXH3 through libxxhash's dispatcher, which chooses the instructions by the processor. checksum_mix()
- * hashes three words, and does not read the data again.
- */
+/* XXH3 through libxxhash's dispatcher, which chooses the instructions by the processor. */
 #include "base/checksum.h"
 
 #include <immintrin.h>
@@ -23,10 +20,4 @@ uint64_t checksum(const void *bytes, size_t size, uint64_t seed)
     if (size > SMALL_MAX && __builtin_cpu_supports("avx"))
         clear_upper_halves();
     return sum;
-}
-
-uint64_t checksum_mix(uint64_t sum, uint64_t a, uint64_t b)
-{
-    uint64_t words[3] = {sum, a, b};
-    return XXH3_64bits(words, sizeof words);
 }

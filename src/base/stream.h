@@ -16,4 +16,11 @@ static inline void stream_line(char *to, const char *from)
         _mm_stream_si128((__m128i *)(to + i), _mm_load_si128((const __m128i *)(from + i)));
 }
 
+/* Copy whole lines, at least one. */
+static inline void stream_lines(char *to, const char *from, size_t bytes)
+{
+    for (const char *end = from + bytes; from < end; from += PM_LINE, to += PM_LINE)
+        stream_line(to, from);
+}
+
 #endif
