@@ -93,7 +93,10 @@ TEST_CASE("a commit that fails behind the cleaner leaves a container that can be
     const uint64_t bytes = MiB, lines = bytes / LINE;
     Subject subject(bytes);
     std::mt19937_64 random(1);
-    auto change = [&] { subject.store(random() % lines * 8, random()); };
+    auto change = [&] { // more lines than a small commit has, which is not planned
+        for (int i = 0; i < 32; i++)
+            subject.store(random() % lines * 8, random());
+    };
     for (logged_again = 0; logged_again == 0;) {
         change();
         REQUIRE_OK(pm_commit(subject.c.get()));

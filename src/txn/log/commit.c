@@ -1,5 +1,6 @@
 /*
- * Commit of the log engine. Each step that can fail comes before the first change.
+ * Commit of the log engine. Each step that can fail comes before the first change. Small commits take these
+ * steps in small.c.
  *
  *   1  Find what has changed: lines of data, and lines of metadata.
  *   2  Void chunks that nobody needs, clean others, and plan the record.
@@ -110,7 +111,8 @@ static int plan(struct txn *t, struct record_runs *runs)
     return error;
 }
 
-int log_commit(struct txn *t)
+/* Out of line: a small commit then saves no registers for it. */
+__attribute__((noinline)) static int commit_any(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     const struct changes *ch = &t->view.changes;
@@ -140,6 +142,14 @@ int log_commit(struct txn *t)
     rounds_note(t, k->fenced); /* L1 */
     finish(t, &w, &runs);
     return 0;
+}
+
+int log_commit(struct txn *t)
+{
+    int error;
+    if (!log_commit_small(t, &error))
+        return commit_any(t);
+    return error == 0 ? 0 : cannot_write(t, t->view.changes.lines, error);
 }
 
 int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base, bool *recorded)

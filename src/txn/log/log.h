@@ -203,9 +203,23 @@ struct record_runs {
  * of `runs`: none is of two parts. -errno: nothing has changed */
 int log_plan(struct txn *t, struct record_runs *runs);
 
+/* The header that the parts of the next record share. It does not know the map's sum yet. */
+static inline struct log_part log_begin_record(struct txn *t, uint64_t base)
+{
+    struct log_engine *k = log_engine_of(t);
+    k->fenced = atomic_load(&t->rounds.durable); /* L2 */
+    return (struct log_part){.epoch = t->epoch,
+                             .fenced = k->fenced,
+                             .generation = k->generation,
+                             .base = log_base(base)};
+}
+
 /* Write the planned record, and bring the map up to date. After an error (-errno) the map is as it was, and
  * nothing of the record counts. The next record goes to the same place. */
 int log_write(struct txn *t, const struct record_runs *runs, uint64_t base);
+
+/* The same for a record of one part, there, which could not be written. */
+void log_note_failed(struct txn *t, uint32_t chunk, uint32_t line);
 
 /* Erase what records have left that could not be written, and what a compaction has. 0: nothing is left;
  * -errno */
@@ -216,6 +230,12 @@ void log_install(struct txn *t);
 
 /* Checksum of a part that stands at `place`. */
 uint64_t log_part_sum(const struct container *c, const struct log_part *part, uint64_t place);
+
+/* ---- small.c --------------------------------------------------------------------------------- */
+
+/* A commit of a few lines. False: it is not small, and nothing has changed. `*error`: as log_write(); the
+ * view's `changes` say how many lines. */
+bool log_commit_small(struct txn *t, int *error);
 
 /* ---- clean.c --------------------------------------------------------------------------------- */
 

@@ -305,17 +305,22 @@ int log_erase_stale(struct txn *t)
     return error;
 }
 
+void log_note_failed(struct txn *t, uint32_t chunk, uint32_t line)
+{
+    struct log_engine *k = log_engine_of(t);
+    k->plan.count = 1;
+    *planned(k, 0) = (struct planned_part){.chunk = chunk, .line = line};
+    note_stale(k);
+    (void)log_erase_stale(t);
+}
+
 int log_write(struct txn *t, const struct record_runs *runs, uint64_t base)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t map_sum = k->map_sum;
     int error = enter_lines(t, runs);
-    k->fenced = atomic_load(&t->rounds.durable);
-    struct log_part head = {.epoch = t->epoch,
-                            .fenced = k->fenced,
-                            .map = k->map_sum,
-                            .generation = k->generation,
-                            .base = log_base(base)};
+    struct log_part head = log_begin_record(t, base);
+    head.map = k->map_sum;
     if (error == 0)
         error = log_erase_stale(t);
     bool begun = error == 0;

@@ -1,0 +1,187 @@
+/*
+ * Small commits, as most are under `stores`: a few marked lines, and a few words. In general a commit goes
+ * over its lines six times, by way of tables that have room for any number of lines. It finds the lines, cuts
+ * them into parts, enters them in the map, builds each part, counts, and brings home. Here three loops over a
+ * table on the stack do that. They do it in the same order, so the rules hold for the same reasons.
+ *
+ * A commit is small if
+ *
+ *   - no page is listed, and no line needs translation
+ *   - at most SMALL_MAX lines have changed, the lines of words included, and all have an object
+ *   - no metadata is new
+ *   - its record is one part, which fits in the open chunk, and nothing is left of a record that failed
+ *
+ * Whether a commit is small is known before anything has changed.
+ */
+#include "txn/log/log.h"
+
+#include "base/stream.h"
+
+#include <string.h>
+
+/* Lines, and marks. The more there may be, the longer other commits look in vain. */
+#define SMALL_MAX 16
+
+struct small_line {
+    uint64_t line;
+    const char *from; /* in home's form */
+    uint32_t before;  /* its place in the file before this commit */
+};
+
+struct small {
+    struct small_line lines[SMALL_MAX];
+    uint64_t runs[SMALL_MAX]; /* redo_run() values */
+    uint32_t count, run_count;
+    uint32_t data_count; /* lines of data; they come first */
+};
+
+static inline void add(struct small *s, uint64_t line, const char *from)
+{
+    s->lines[s->count++] = (struct small_line){.line = line, .from = from};
+    if (s->run_count == 0 || !run_extend(&s->runs[s->run_count - 1], line))
+        s->runs[s->run_count++] = redo_run(line, 1);
+}
+
+/* As view_collect(). False: the commit is not small. */
+static inline bool collect_data(struct txn *t, struct small *s)
+{
+    const struct tracker *k = &t->tracker;
+    const uint8_t *marks = line_mark(t->c, 0);
+    bool freed = t->freed == t->epoch;
+    uint64_t marked = k->count;
+    if (marked > SMALL_MAX)
+        return false;
+    for (uint64_t i = 0; i < marked; i++) {
+        uint64_t line = k->marked[i];
+        const char *view = t->c->base + line * PM_LINE;
+        const void *before =
+            k->imaged[i] ? (const void *)&k->images[i] : t->c->home + line * PM_LINE;
+        if (marks[line] == 0 || !line_images_differ(view, before))
+            continue;
+        if (freed && !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
+            return false;
+        add(s, line, view);
+    }
+    s->data_count = s->count;
+    return true;
+}
+
+static inline bool collect_words(struct txn *t, struct small *s, const struct commit_words *w)
+{
+    if (w->counts.clears > 0 || s->count + w->counts.words > SMALL_MAX)
+        return false;
+    for (uint64_t i = 0; i < w->counts.words; i++) {
+        uint64_t line = w->words[i].offset / PM_LINE;
+        if (i == 0 || line != w->words[i - 1].offset / PM_LINE)
+            add(s, line, t->c->shadow + line * PM_LINE);
+    }
+    return true;
+}
+
+/* The plan has memory, in which a failed record can be noted. */
+static inline bool fits(const struct txn *t, const struct small *s)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t chunk = k->open[LOG_PROGRAM];
+    return chunk != 0 && k->stale.count == 0 && k->plan.room > 0 &&
+           k->chunks[chunk].end + log_part_head(s->run_count) + s->count <= chunk_lines(t);
+}
+
+/* Enter the lines in the map, and build the part in the stage. */
+static inline struct log_part *build(struct txn *t, struct small *s, uint32_t place)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct log_part *part = (struct log_part *)k->stage;
+    line_image *to = (line_image *)part + log_part_head(s->run_count);
+    uint32_t *map = k->map, at = place + (uint32_t)log_part_head(s->run_count);
+    uint64_t sum = k->map_sum, seed = t->c->seed;
+    to[-1] = (line_image){0}; /* behind the last run */
+    *part = log_begin_record(t, t->c->pointers_base);
+    part->number = LOG_LAST;
+    part->runs = (uint16_t)s->run_count;
+    part->lines = (uint16_t)s->count;
+    for (uint32_t i = 0; i < s->run_count; i++)
+        part->run[i] = s->runs[i];
+    for (struct small_line *l = s->lines, *end = l + s->count; l < end; l++, at++) {
+        l->before = map[l->line];
+        map[l->line] = at;
+        sum += log_map_change(seed, l->line, l->before, at);
+        *to++ = *(const line_image *)l->from;
+    }
+    k->map_sum = part->map = sum;
+    part->checksum = log_part_sum(t->c, part, place);
+    return part;
+}
+
+/* -errno: the map is as it was, and nothing of the record counts. */
+static inline int write_record(struct txn *t, struct small *s)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t chunk = k->open[LOG_PROGRAM], place = place_in(t, chunk, k->chunks[chunk].end);
+    uint64_t sum = k->map_sum;
+    const struct log_part *part = build(t, s, place);
+    int error = log_store(t, place, part, (log_part_head(s->run_count) + s->count) * PM_LINE);
+    if (error == 0)
+        return 0;
+    for (uint32_t i = s->count; i-- > 0;) /* a line may be there twice */
+        k->map[s->lines[i].line] = s->lines[i].before;
+    k->map_sum = sum;
+    log_note_failed(t, chunk, k->chunks[chunk].end);
+    return error;
+}
+
+/* As log_install(), and finish() of commit.c. */
+static inline void finish(struct txn *t, const struct small *s, const struct commit_words *w)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct chunk *chunk = &k->chunks[k->open[LOG_PROGRAM]];
+    uint32_t new_lines = 0;
+    chunk->newest = t->epoch;
+    chunk->end += (uint32_t)log_part_head(s->run_count) + s->count;
+    chunk->live += s->count;
+    for (const struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
+        new_lines += l->before == 0;
+        log_leave_place(t, l->before, t->epoch);
+    }
+    k->lines_live += new_lines;
+    t->lines_logged += s->count;
+    journal_apply(t->c, w->clears, 0, w->words, w->counts.words);
+    for (uint32_t i = 0; i < s->data_count; i++)
+        stream_line(t->c->home + s->lines[i].line * PM_LINE, s->lines[i].from);
+    view_end(t, w);
+}
+
+/* -errno: nothing has changed. */
+static inline int commit_lines(struct txn *t, struct small *s, const struct commit_words *w)
+{
+    int error = log_void_chunks(t);
+    if (error != 0)
+        return error;
+    log_clean(t, s->count);
+    error = write_record(t, s);
+    if (error != 0)
+        return error;
+    view_leave(t);
+    rounds_note(t, log_engine_of(t)->fenced); /* L1 */
+    finish(t, s, w);
+    return 0;
+}
+
+bool log_commit_small(struct txn *t, int *error)
+{
+    struct small s;
+    s.count = s.run_count = 0;
+    if (t->pages.count > 0 || t->translation || !collect_data(t, &s))
+        return false;
+    struct commit_words w = view_words(t);
+    if (!collect_words(t, &s, &w) || !fits(t, &s))
+        return false;
+    t->view.changes.run_count = t->view.changes.fresh_count = 0;
+    t->view.changes.lines = s.count;
+    *error = 0;
+    if (s.count == 0)
+        view_end_unchanged(t);
+    else
+        *error = commit_lines(t, &s, &w);
+    return true;
+}
