@@ -215,6 +215,40 @@ TEST_CASE_METHOD(Fixture, "a commit whose writes fail says so, and nothing chang
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE_METHOD(Fixture, "a small commit whose write fails changes nothing")
+{
+    const bool rolls_back = GENERATE(false, true);
+    const auto change = [&](uint64_t value) {
+        for (uint64_t line : {0, 1, 5})
+            (&page_word(c.get(), 0))[line * 8] = value;
+    };
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    std::vector<Crash> crashes;
+    for (uint64_t value = 2; value < 10; value++) {
+        change(value);
+        REQUIRE_FALSE(commit_failing_at(c.get(), 1, ENOSPC)); // and what is left cannot be erased
+        crashes.push_back({test::read_file(path), value - 1, 1, 0});
+        if (rolls_back) {
+            REQUIRE_OK(pm_rollback(c.get()));
+            REQUIRE(page_word(c.get(), 0) == value - 1);
+            change(value);
+        }
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    c.reset();
+    for (const Crash &crash : crashes) {
+        test::write_file(crashed, crash.file);
+        const test::Container left = test::open(crashed, test::options(PM_ACCEPT_COPY));
+        REQUIRE(page_word(left.get(), 0) == crash.value);
+        REQUIRE_OK(pm_check(left.get()));
+    }
+    c = test::open(path, test::options());
+    for (uint64_t line = 0; line < 8; line++)
+        REQUIRE((&page_word(c.get(), 0))[line * 8] == (line < 2 || line == 5 ? 9 : 1));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE_METHOD(Fixture, "an fdatasync that fails anywhere ends all writing")
 {
     uint64_t places = 0;

@@ -223,6 +223,24 @@ TEST_CASE("records that leave a few lines of a chunk, and what comes next", "[lo
     }
 }
 
+TEST_CASE("records about as long as those of small commits, where a chunk ends", "[log]")
+{
+    const uint64_t lines = GENERATE(1, 2, 3, 15, 16, 17);
+    const bool scattered = GENERATE(false, true);
+    const Shape shape = {scattered ? lines : 1, lines};
+    const uint64_t needed = log_part_head(shape.runs) + lines;
+    Subject subject;
+    for (int more : {-1, 0, 1}) {
+        const uint64_t left = needed + (uint64_t)more;
+        INFO(left << " lines left for " << needed);
+        subject.leave(left);
+        subject.commit(shape);
+        REQUIRE(parts_of_newest(subject) == (more < 0 && left >= SHORTEST ? 2 : 1));
+        subject.reopen_each();
+        subject.commit({1, 1});
+    }
+}
+
 TEST_CASE("records of several chunks", "[log]")
 {
     const uint64_t runs = GENERATE(1, 2, 3, 10, 11, 300);
