@@ -187,6 +187,31 @@ TEST_CASE("on a full disk the program goes on in what is left of the cleaner's c
     subject.holds_in(subject.c.get());
 }
 
+TEST_CASE("commits go on on a full disk, of whose room the contents take 80 percent")
+{
+    const uint64_t values = 4 * MiB / (2 * LINE);
+    Subject subject(4 * MiB);
+    std::mt19937_64 random(1);
+    auto change = [&] {
+        const uint64_t at = random() % values * 16, number = random();
+        subject.store(at, number);
+        subject.store(at + 8, number);
+    };
+    grows_by_least = true;
+    for (uint64_t i = 0; i < 3 * values; i++) {
+        disk_is_full = subject.file_bytes() >= 5 * MiB;
+        change();
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    REQUIRE(disk_is_full);
+    disk_is_full = grows_by_least = false;
+    CHECK(subject.file_bytes() <= 5 * MiB);
+    subject.holds_in(subject.c.get());
+    subject.c.reset();
+    subject.c = test::open(subject.path, test::options());
+    subject.holds_in(subject.c.get());
+}
+
 TEST_CASE("a reservation takes chunks that are dead before the file grows")
 {
     Subject subject(MiB);

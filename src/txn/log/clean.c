@@ -29,6 +29,8 @@
 /* Lines cleaned for each line that a commit logs; and by any commit at least. */
 #define CLEAN_SHARE 2
 #define CLEAN_MIN   16
+/* On a full disk a victim must leave at least this share of a chunk. */
+#define GAIN_SHARE 32
 /* Chunks in use without which no commit cleans. */
 #define CLEAN_CHUNKS_MIN 8
 
@@ -231,24 +233,38 @@ int log_clean_for_reserve(struct txn *t)
     return is_wasteful(t) ? log_clean_chunk(t) : -ENOSPC;
 }
 
-/* Scattered lines take 9/8 of their number in a record, for each has a run of its own. So even the record
- * of a victim that is three quarters live leaves more room in its chunk than the victim had. Otherwise a
- * chunk that was just filled could be the next victim, and a caller that wants room would never end. */
+/* Lines that a record of what was gathered takes, at most. Each part has a line that is partly filled, behind
+ * its runs. */
+static uint64_t gathered_room(const struct log_engine *k, uint64_t lines)
+{
+    uint64_t parts = lines / (LOG_PART_LINES / 2) + 1;
+    return lines + log_part_head(k->cleaned.count) + 2 * parts;
+}
+
+/* A victim must leave more room than its lines take elsewhere. A run costs a word, so scattered lines take
+ * 9/8 of their number: a chunk of them is full, and 8/9 live. If it were a victim again, a caller that wants
+ * room would never end. */
 int log_clean_chunk(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    const uint32_t most_live = chunk_lines(t) / 4 * 3;
+    uint64_t lines = 0, most = chunk_lines(t) - chunk_lines(t) / GAIN_SHARE;
     k->uses_reserve = true;
-    uint32_t victim = choose_victim(t, most_live);
-    for (int stream = 0; stream < LOG_STREAMS; stream++)
+    uint32_t victim = choose_victim(t, (uint32_t)most);
+    bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
+    int error = victim != 0 && (is_dead || !k->cannot_clean) ? 0 : -ENOSPC;
+    k->victim = error == 0 && !is_dead ? victim : 0;
+    k->victim_at = 1;
+    if (k->victim != 0)
+        error = gather(t, UINT64_MAX, &lines);
+    if (error == 0 && !is_dead && gathered_room(k, lines) > most)
+        error = -ENOSPC;
+    for (int stream = 0; stream < LOG_STREAMS && error == 0; stream++)
         if (victim == k->open[stream])
             log_leave_chunk(t, (enum log_stream)stream, 0);
-    bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
-    k->victim = is_dead ? 0 : victim;
-    k->victim_at = 1;
-    int64_t lines = k->victim != 0 ? clean(t, most_live, UINT64_MAX, true) : 0;
+    if (error == 0 && !is_dead)
+        error = lines > 0 ? log_again(t, lines, true, 0) : -ENOSPC;
     k->uses_reserve = false;
-    return lines > 0 || is_dead ? 0 : lines < 0 ? (int)lines : -ENOSPC;
+    return error;
 }
 
 int log_empty_chunk(struct txn *t, uint32_t chunk)
