@@ -303,6 +303,32 @@ TEST_CASE_METHOD(Fixture, "an fdatasync that fails anywhere ends all writing")
     REQUIRE(places >= 6); // of commits, of growth, of what failed, and two of closing
 }
 
+TEST_CASE_METHOD(Fixture, "home that cannot be written to in opening is copied to")
+{
+    store(c.get(), 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    const std::string killed = test::read_file(path);
+    c.reset();
+    uint64_t works_from = 2;
+    for (pm_options options = test::options(PM_ACCEPT_COPY);; works_from++) {
+        test::write_file(crashed, killed);
+        file_medium = {};
+        file_medium.write_fails = 1;
+        file_medium.write_error = ENOSPC;
+        file_medium.writes_work_from = works_from;
+        c.reset(pm_open(crashed.c_str(), &options));
+        file_medium = {};
+        if (!c) { // the seals could not be written
+            REQUIRE(failed_with(ENOSPC, {crashed.c_str()}));
+            break;
+        }
+        REQUIRE(value_of(c.get()) == 1);
+        REQUIRE_OK(pm_check(c.get()));
+        c.reset();
+    }
+    REQUIRE(works_from > 6);
+}
+
 TEST_CASE_METHOD(Fixture, "an fdatasync that fails in opening")
 {
     store(c.get(), 1);

@@ -22,6 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* From so many lines on, which are a page, home is written to and not copied to. */
+#define WRITTEN_MIN PM_PAGE_LINES
+
 struct found_part {
     const struct log_part *part;
     uint32_t place;
@@ -202,18 +205,6 @@ static int drop_forgotten(struct log_reader *r)
     return 0;
 }
 
-/* Called for each line of a part, with the piece's place. */
-typedef void line_visitor(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch);
-
-static void for_each_line(struct txn *t, const struct found_part *f, line_visitor *visit)
-{
-    const uint64_t *runs = f->part->run;
-    uint32_t place = f->place + (uint32_t)log_part_head(f->part->runs);
-    for (uint32_t i = 0; i < f->part->runs; i++)
-        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--)
-            visit(t, line++, place++, f->part->epoch);
-}
-
 /* For the report: pages that what was committed since the base has touched, each run by itself. */
 static uint64_t pages_in(const struct log_part *part)
 {
@@ -238,14 +229,50 @@ static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epo
     k->chunks[place / chunk_lines(t)].live++;
 }
 
-static void take_if_newest(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
+static void move_lines(struct txn *t, const struct found_part *f)
+{
+    const uint64_t *run = f->part->run, *end = run + f->part->runs;
+    uint32_t place = f->place + (uint32_t)log_part_head(f->part->runs);
+    for (; run < end; run++)
+        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0; n--)
+            move_line(t, line++, place++, f->part->epoch);
+}
+
+/* Bring home lines that lie together in the file too. To write many is faster than to copy them: the kernel
+ * takes no fault for each page of home, and does not clear pages first. If it cannot write, copy. */
+static void bring_home(struct txn *t, uint64_t line, uint32_t place, uint64_t lines)
+{
+    const char *from = at_place(t, place);
+    uint64_t offset = line * PM_LINE, bytes = lines * PM_LINE;
+    if (lines < WRITTEN_MIN || file_write(t->c->home_fd, from, bytes, offset) != 0)
+        memcpy(t->c->home + offset, from, bytes);
+}
+
+/* Bring home the lines of a run that have their newest pieces from `place` on. */
+static void take_newest(struct txn *t, uint64_t run, uint32_t place)
 {
     struct log_engine *k = log_engine_of(t);
-    (void)epoch;
-    if (k->map[line] != place)
-        return;
-    memcpy(t->c->home + line * PM_LINE, at_place(t, place), PM_LINE);
-    k->map_sum += log_map_term(t->c->seed, line, place);
+    uint64_t line = run_line(run), end = line + run_count(run);
+    while (line < end) {
+        uint64_t n = 0;
+        for (; line + n < end && k->map[line + n] == place + n; n++)
+            k->map_sum += log_map_term(t->c->seed, line + n, place + (uint32_t)n);
+        if (n > 0)
+            bring_home(t, line, place, n);
+        else
+            n = 1; /* this line has a newer one */
+        line += n;
+        place += (uint32_t)n;
+    }
+}
+
+static void take_newest_of(struct txn *t, const struct found_part *f)
+{
+    uint32_t place = f->place + (uint32_t)log_part_head(f->part->runs);
+    for (uint32_t i = 0; i < f->part->runs; i++) {
+        take_newest(t, f->part->run[i], place);
+        place += (uint32_t)run_count(f->part->run[i]);
+    }
 }
 
 static int grow_home(struct txn *t, uint32_t segments)
@@ -289,12 +316,12 @@ static int build_home(struct log_reader *r)
         k->chunks[i].end = r->ends[i];
     for (uint64_t i = 0; i < r->parts.count; i++) {
         k->chunks[found(r, i)->place / chunk_lines(t)].newest = found(r, i)->part->epoch;
-        for_each_line(t, found(r, i), move_line);
+        move_lines(t, found(r, i));
         if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
     for (uint64_t i = 0; i < r->parts.count; i++)
-        for_each_line(t, found(r, i), take_if_newest);
+        take_newest_of(t, found(r, i));
     if (complete_home(t) != 0)
         return -1;
     const struct found_part *last = r->parts.count > 0 ? found(r, r->parts.count - 1) : NULL;
