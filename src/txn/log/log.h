@@ -23,8 +23,8 @@
  *  L7  what is relied on is made durable first                             recovery.c
  *  L8, L9, L10  when a chunk is void, and when it is filled again          chunks.c
  * L11  new metadata is logged where the log may have older pieces          commit.c
- * L12  there is room for all parts before the first byte                   record.c
- * L13  a record says what the whole map is                                 record.c, recovery.c
+ * L12  there is room for all parts before the first byte                   record.c, small.c
+ * L13  a record says what the whole map is                                 record.c, small.c, recovery.c
  * L14  what a compaction has forgotten does not come back                  compact.c, recovery.c
  */
 #ifndef PM_TXN_LOG_LOG_H
