@@ -49,13 +49,16 @@ LoadInst *load_of_part(Value *part, int64_t &at)
 {
     constexpr unsigned steps_max = 6;
     uint64_t bits;
-    for (unsigned step = 0; step < steps_max && !isa<LoadInst>(part); step++)
-        if (match(part, m_LShr(m_Value(part), m_ConstantInt(bits))))
+    for (unsigned step = 0; step < steps_max && !isa<LoadInst>(part); step++) {
+        Value *whole;
+        if (match(part, m_LShr(m_Value(whole), m_ConstantInt(bits))) && bits % 8 == 0)
             at += static_cast<int64_t>(bits / 8);
-        else if (!match(part,
-                        m_CombineOr(m_Trunc(m_Value(part)), m_CombineOr(m_PtrToInt(m_Value(part)),
-                                                                        m_BitCast(m_Value(part))))))
+        else if (!match(part, m_CombineOr(m_Trunc(m_Value(whole)),
+                                          m_CombineOr(m_PtrToInt(m_Value(whole)),
+                                                      m_BitCast(m_Value(whole))))))
             break;
+        part = whole;
+    }
     return dyn_cast<LoadInst>(part);
 }
 
@@ -432,7 +435,7 @@ static bool is_part_of_stored(const Value *part, const Value *pointer, const Dat
     uint64_t bytes = 0, number;
     const Value *whole;
     for (unsigned step = 0; step < steps_max; step++) {
-        if (match(part, m_LShr(m_Value(whole), m_ConstantInt(number))))
+        if (match(part, m_LShr(m_Value(whole), m_ConstantInt(number))) && number % 8 == 0)
             bytes += number / 8;
         else if (match(part, m_ExtractElt(m_Value(whole), m_ConstantInt(number))))
             bytes += number * layout.getTypeStoreSize(part->getType());
@@ -491,6 +494,8 @@ class UpdateSearch
     bool is_in_variable(const Value *variable, const Instruction &at);
 
   private:
+    bool is_loaded(const Value *value) const;
+
     const Value *pointer_;
     const DataLayout &layout_;
     std::tuple<const Value *, bool, uint64_t> place_;
@@ -498,12 +503,24 @@ class UpdateSearch
     SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
 };
 
+/* Whether a value was loaded from there, perhaps as a part of the word. If the optimiser has loaded the word
+ * already, it cuts the value out. */
+bool UpdateSearch::is_loaded(const Value *value) const
+{
+    int64_t at = 0;
+    const LoadInst *load = load_of_part(const_cast<Value *>(value), at);
+    if (!load)
+        return false;
+    auto place = place_of(load->getPointerOperand(), layout_);
+    std::get<uint64_t>(place) += static_cast<uint64_t>(at);
+    return place == place_;
+}
+
 bool UpdateSearch::is_update(const Value *value)
 {
     constexpr unsigned depth_limit = 8;
     const Value *a, *b;
-    if (auto *load = dyn_cast<LoadInst>(value);
-        load && place_of(load->getPointerOperand(), layout_) == place_)
+    if (is_loaded(value))
         return true;
     if (const Value *variable = variable_of(value))
         return is_in_variable(variable, *cast<Instruction>(value));

@@ -870,6 +870,7 @@ typedef uint32_t __attribute__((may_alias)) any_uint32_t;
 struct partly {
     uintptr_t byte[4], half, atomic, twice;
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
+    uintptr_t loaded;                 /* by the function that tags it */
     uintptr_t number, over, flagged, met;
     struct object object;
 };
@@ -914,6 +915,12 @@ NOINLINE static void store_changed(uintptr_t *word, uintptr_t value)
     *word = value;
     ((unsigned char *)word)[2] ^= 1;
 }
+NOINLINE static uintptr_t load_and_change(uintptr_t *word)
+{
+    uintptr_t value = *word;
+    ((unsigned char *)word)[2] ^= 1;
+    return value;
+}
 NOINLINE static void copy_tagged(uintptr_t *to, const uintptr_t *from)
 {
     to[0] = from[0];
@@ -945,6 +952,10 @@ static void build_partly(pm_container *c, int step)
         r->half = r->atomic = r->twice = r->over = r->flagged = r->met = o;
         r->number = o / 8 * (uintptr_t)number(8); /* it looks like a pointer */
     }
+    if (step == 0) {
+        r->loaded = o ^ 0x10000;
+        (void)load_and_change(&r->loaded);
+    }
     if (step != 2) {
         tag_byte(&r->byte[0], 1);
         flip_byte(&r->byte[1]);
@@ -970,6 +981,7 @@ static void build_partly(pm_container *c, int step)
     has_pointer(&r->third);
     has_pointer(&r->pair[0]);
     has_pointer(&r->pair[1]);
+    has_pointer(&r->loaded);
     has_data(&r->over, sizeof r->over + sizeof r->flagged + sizeof r->met);
     if (step == 2) {
         has_pointer(&r->over);
@@ -985,6 +997,7 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->byte[3] == (o | 4) && r->half == o + 1 && r->atomic == o + 1);
     REQUIRE_THAT_IT_HAS(r->twice == o && (!r->stored || r->stored == o + 1));
     REQUIRE_THAT_IT_HAS(!r->pair[1] || (r->third == o && r->pair[1] == (o | 4)));
+    REQUIRE_THAT_IT_HAS(r->loaded == o);
     return NULL;
 }
 
