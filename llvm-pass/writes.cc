@@ -123,6 +123,8 @@ class Collector
             return;
         write.pieces = write.is_part = true;
         write.part_of = piece ? load_of_part(piece, write.part_at) : nullptr;
+        if (write.part_at >= 8) // libpm is asked for the load's first word
+            write.part_of = nullptr;
     }
 
     void bytes(Value *pointer, Value *length, Align align)

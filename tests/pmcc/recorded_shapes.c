@@ -866,6 +866,7 @@ static const char *check_computed(pm_container *c)
 /* ---- tags that are set in a part of the word -------------------------------------------------- */
 
 typedef uint32_t __attribute__((may_alias)) any_uint32_t;
+typedef uint16_t __attribute__((may_alias)) any_uint16_t;
 
 struct partly {
     uintptr_t byte[4], half, atomic, twice;
@@ -1005,13 +1006,27 @@ static const char *check_partly(pm_container *c)
 
 struct either {
     struct object object;
-    uintptr_t number, pointer, to[2];
+    uintptr_t number, pointer, to[2], second;
 };
 
 NOINLINE static void copy_either(uintptr_t *to, const uintptr_t *a, const uintptr_t *b, int which)
 {
     uintptr_t x = *a, y = *b;
     *to = which ? x : y;
+}
+
+/* The second of two words that are read as one number, in parts. Without optimisation that is refused. */
+NOINLINE static void copy_second(uintptr_t *to, const uintptr_t *from)
+{
+#ifdef __OPTIMIZE__
+    unsigned __int128 both;
+    memcpy(&both, from, sizeof both);
+    ((any_uint32_t *)to)[0] = (uint32_t)(both >> 64);
+    ((any_uint16_t *)to)[2] = (uint16_t)(both >> 96);
+    ((any_uint16_t *)to)[3] = (uint16_t)(both >> 112);
+#else
+    *to = from[1];
+#endif
 }
 
 STRUCTURE(either)
@@ -1026,8 +1041,10 @@ static void build_either(pm_container *c, int step)
     if (step != 2) {
         copy_either(&r->to[0], &r->number, &r->pointer, (int)number(0));
         copy_either(&r->to[1], &r->pointer, &r->number, (int)number(1));
+        copy_second(&r->second, &r->number);
     }
     has_pointer(&r->pointer);
+    has_pointer(&r->second);
     has_pointer(&r->to[0]);
     has_pointer(&r->to[1]);
 }
@@ -1035,7 +1052,8 @@ static const char *check_either(pm_container *c)
 {
     const struct either *r = pm_getroot(c);
     uintptr_t o = (uintptr_t)&r->object;
-    REQUIRE_THAT_IT_HAS(r->pointer == o && (!r->to[0] || (r->to[0] == o && r->to[1] == o)));
+    REQUIRE_THAT_IT_HAS(r->pointer == o && r->second == o);
+    REQUIRE_THAT_IT_HAS(!r->to[0] || (r->to[0] == o && r->to[1] == o));
     return NULL;
 }
 
