@@ -178,19 +178,24 @@ bool LsmStore::collect_step()
     }
     const auto what = next_collection(*version, values_, share, spared);
     std::exception_ptr error;
+    uint64_t reading = 0; // this value file
     if (what)
         try {
             ValueWriter values = value_writer();
-            if (auto edit = collect_values(*what, works(), values))
+            if (auto edit = collect_values(*what, works(), values, reading))
                 install(std::move(*edit), &values, [] {});
             return true;
         } catch (const Error &damage) {
-            if (damage.code().value() != EBADMSG && damage.code().value() != ENOENT)
+            const int code = damage.code().value();
+            const bool is_missing = reading && (code == ENOENT || code == EIO);
+            if (!is_missing && code != EBADMSG)
                 throw;
             error = std::current_exception(); // reads report it, too
         }
     std::lock_guard guard(lock_);
-    if (what)
+    if (reading)
+        spared_.insert(reading);
+    else if (what) // a table is damaged
         spared_.insert(what->files.begin(), what->files.end());
     if (error)
         damage_ = error;

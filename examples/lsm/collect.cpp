@@ -83,7 +83,8 @@ std::optional<Collection> next_collection(const Version &version, ValueFiles &fi
     return what;
 }
 
-std::optional<Edit> collect_values(const Collection &what, const Works &works, ValueWriter &values)
+std::optional<Edit> collect_values(const Collection &what, const Works &works, ValueWriter &values,
+                                   uint64_t &reading)
 {
     Edit edit;
     std::vector<TableInfo> made;
@@ -99,10 +100,14 @@ std::optional<Edit> collect_values(const Collection &what, const Works &works, V
             for (at->seek_to_first(); at->valid(); at->next()) {
                 const auto address =
                     kind_of(at->key()) == Kind::address ? Address::of(at->value()) : std::nullopt;
-                if (address && what.files.contains(address->number))
-                    builder.add(at->key(), values.append(table->value_at(at->value())).text());
-                else
+                if (!address || !what.files.contains(address->number)) {
                     builder.add(at->key(), at->value());
+                    continue;
+                }
+                reading = address->number;
+                const std::string value = table->value_at(at->value());
+                reading = 0;
+                builder.add(at->key(), values.append(value).text());
             }
             edit.removed.push_back(table->info().number);
             made.push_back(builder.finish());

@@ -37,8 +37,10 @@ std::optional<Collection> next_collection(const Version &version, ValueFiles &fi
                                           const std::set<uint64_t> &spared);
 
 // Copy, and return the edit that puts new tables in the place of the old ones; none if it was stopped. The
-// new value files are gone if `values` is not kept.
-std::optional<Edit> collect_values(const Collection &what, const Works &works, ValueWriter &values);
+// new value files are gone if `values` is not kept. If it fails while it reads a value, `reading` is the
+// number of the value's file, else 0.
+std::optional<Edit> collect_values(const Collection &what, const Works &works, ValueWriter &values,
+                                   uint64_t &reading);
 
 } // namespace lsm
 

@@ -190,7 +190,7 @@ class Store
     virtual void compact() = 0;
 
     // Collect the garbage of all files of values: copy what is needed, and delete the files. Waits for it.
-    // EBADMSG, ENOENT: some could not be read. All others have been collected.
+    // EBADMSG, ENOENT, EIO: some could not be read. All others have been collected.
     virtual void collect() = 0;
 
     // Change options.persistent_bytes until the store is closed. Returns at once; the background sees to it.
