@@ -150,9 +150,9 @@ class Snapshot
 };
 
 // Pairs in order of their keys, as they were when the iterator was made. key() and value() need valid(), and
-// live until the iterator moves. value() may read a file of values, and throws if that fails. If a move
-// throws, because a block is damaged, the iterator is not valid, and a seek to another key goes on. It must
-// be gone before the store.
+// live until the iterator moves. value() may read a file of values, and throws if that fails; backwards, the
+// move reads it. If a move throws, because a block or a value is damaged, the iterator is not valid, and a
+// seek to another key goes on. It must be gone before the store.
 class Iterator
 {
   public:

@@ -101,9 +101,11 @@ class StoreIterator : public Iterator
             for (; cursor_->valid() && user_key(cursor_->key()) == key_; cursor_->prev()) {
                 if (sequence_of(cursor_->key()) > sequence_)
                     continue;
-                shown_ = kind_of(cursor_->key()) != Kind::deletion;
-                if (shown_)
-                    value_ = cursor_->value();
+                shown_ = false; // also if the value cannot be read
+                if (kind_of(cursor_->key()) == Kind::deletion)
+                    continue;
+                value_ = cursor_->value();
+                shown_ = true;
             }
         }
     }

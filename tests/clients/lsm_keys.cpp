@@ -3,6 +3,7 @@
 #include "clients/lsm_tiny.hpp"
 #include "lsm/persistent.hpp"
 #include "lsm/values.hpp"
+#include "system/disk.hpp"
 
 #include <libpm.hpp>
 
@@ -412,6 +413,27 @@ TEST_CASE("the manifest in the container is made short while the store is open")
     REQUIRE(largest > most / 4);
 }
 
+TEST_CASE("if the disk is too full for tables that should leave, they leave when it has room",
+          "[disk]")
+{
+    test::Directory memory;
+    test::Disk disk(16 << 20);
+    lsm::Options options = keys_apart();
+    options.container = memory / "container";
+    auto store = lsm::Store::open(disk / "s", options);
+    const Model model = filled(*store, 6000);
+    store->compact();
+    const auto in_container = [&] { return numbers(*store, "container").front(); };
+    REQUIRE(in_container() > 64 << 10);
+    disk.fill();
+    store->set_persistent_bytes(0);
+    sleep(1);
+    REQUIRE(in_container() > 0);
+    disk.free_all();
+    REQUIRE(soon([&] { return in_container() == 0; }));
+    compare(*store, model);
+}
+
 TEST_CASE("only key_lsm works with a budget of 0")
 {
     test::Directory directory;
@@ -471,6 +493,21 @@ TEST_CASE("a file of values that is missing, cut or damaged fails the reads of i
         }
     REQUIRE(failed > 10);
     REQUIRE(failed < model.size() / 3);
+    auto walk = store->iterator();
+    for (auto at = std::next(model.begin()); at != model.end(); ++at) {
+        walk->seek(at->first);
+        bool is_read = true;
+        try {
+            walk->prev();
+        } catch (const lsm::Error &) {
+            is_read = false;
+            failed--;
+        }
+        REQUIRE(walk->valid() == is_read);
+        REQUIRE((!is_read || walk->value() == std::prev(at)->second));
+    }
+    REQUIRE(failed <= 1); // the last key
+    walk.reset();
     REQUIRE_THROWS_WITH(store->check(), Catch::Contains(message));
     if (is_short)
         store->collect();
