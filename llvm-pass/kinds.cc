@@ -135,7 +135,7 @@ bool is_narrow_number(const Type *type)
     const Type *scalar = type->getScalarType();
     bool is_number = scalar->isFloatTy() || scalar->is16bitFPTy() ||
                      (scalar->isIntegerTy() && scalar->getIntegerBitWidth() > 1);
-    return is_number && type->getPrimitiveSizeInBits().getFixedValue() < 64;
+    return is_number && type->getScalarSizeInBits() < 64;
 }
 
 /* The result of arithmetic is no piece. But shifts and bitwise operations move and join pieces. */

@@ -121,7 +121,8 @@ class Collector
         Write &write = writes_.back();
         if (!write.is_data())
             return;
-        write.pieces = write.is_part = true;
+        write.pieces = true;
+        write.is_part = write.size < 8;
         write.part_of = piece ? load_of_part(piece, write.part_at) : nullptr;
         if (write.part_at >= 8) // libpm is asked for the load's first word
             write.part_of = nullptr;

@@ -18,6 +18,8 @@ void store_foreign(Holder *holder, Foreign what, pm_container *other);
 void store_pointer(Holder *holder, void *pointer);
 void store_pointers(void **words, size_t count, void *pointer);
 void copy(void *to, const void *from, size_t bytes);
+/** In halves, by a loop. The optimiser may take several words at once. */
+void copy_halves(void *__restrict to, void *const *__restrict from, size_t count);
 void fill(void *words, int byte, size_t bytes);
 /** As a result of arithmetic, not of a pointer. */
 void store_number(Holder *holder, long number);

@@ -430,6 +430,21 @@ TEST_CASE("a copy over itself, upwards, takes along that a pointer between two w
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
 }
 
+TEST_CASE("pointers that a loop copies in halves fail the commit")
+{
+    constexpr size_t COUNT = 16; // a loop of vectors takes all of them
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto **words = static_cast<void **>(root_bytes(c.get(), 0, 2 * COUNT * sizeof(void *)));
+    store_pointers(words, COUNT, words);
+    REQUIRE_OK(pm_commit(c.get()));
+    copy_halves(words + COUNT, words, COUNT);
+    REQUIRE(words[2 * COUNT - 1] == words);
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(errno == EINVAL);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
+}
+
 TEST_CASE("a number over a pointer is none, whatever code that tells no kinds stores beside it")
 {
     test::Directory directory;
