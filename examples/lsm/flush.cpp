@@ -134,9 +134,14 @@ bool LsmStore::free_step()
         return false;
     std::lock_guard guard(lock_);
     container_full_ = false;
+    room_came();
+    return true;
+}
+
+void LsmStore::room_came()
+{
     if (std::exchange(awaits_room_, false))
         want();
-    return true;
 }
 
 void LsmStore::drop_eras()
@@ -174,8 +179,11 @@ bool LsmStore::let_go()
     }
     const bool any = !buffers.empty() || !tables.empty();
     buffers.clear();
+    tables.clear();
     std::lock_guard guard(lock_);
     lets_go_ = false;
+    if (any)
+        room_came(); // perhaps on the disk
     return any;
 }
 

@@ -162,6 +162,7 @@ class LsmStore : public Store
     bool is_unread(const Old &old);
     void drop_eras();
     bool free_step();
+    void room_came();
     bool move_step();
     bool choose_move(Buffer &from, Buffer &to);
     bool make_way(uint64_t log);

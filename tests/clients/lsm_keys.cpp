@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
@@ -49,9 +50,29 @@ std::map<std::string, Traffic> taken_traffic()
 
 } // namespace
 
+// Writes to tables wait, if they are to. And so many find the disk full.
+static std::atomic<bool> tables_wait{false}, a_table_waits{false};
+static std::atomic<unsigned> full_disks{0};
+
+static bool finds_disk_full(int fd)
+{
+    const std::string path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
+    if (!path.ends_with(".table"))
+        return false;
+    for (; tables_wait; usleep(100))
+        a_table_waits = true;
+    if (full_disks == 0)
+        return false;
+    full_disks--;
+    errno = ENOSPC;
+    return true;
+}
+
 extern "C" ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
 extern "C" ssize_t __wrap_pwrite(int fd, const void *from, size_t bytes, off_t at)
 {
+    if (finds_disk_full(fd))
+        return -1;
     note(fd, [&](Traffic &t) {
         t.written += bytes;
         t.writes++;
@@ -431,6 +452,52 @@ TEST_CASE("if the disk is too full for tables that should leave, they leave when
     REQUIRE(in_container() > 0);
     disk.free_all();
     REQUIRE(soon([&] { return in_container() == 0; }));
+    compare(*store, model);
+}
+
+TEST_CASE("whoever finds the disk full while tables are about to be deleted tries again then")
+{
+    test::Directory directory;
+    lsm::Options options = keys_apart();
+    options.persistent_bytes = 0;
+    options.garbage_share = 1;
+    auto store = lsm::Store::open(directory.path(), options);
+    Model model = filled(*store, 1000);
+    for (unsigned turn = 0; turn < 6; turn++) { // in some the keeper is faster
+        churn(*store, model, turn, 1000);
+        store->compact();
+        auto walk = store->iterator();
+        store->collect(); // the old tables stay for the iterator
+        churn(*store, model, turn, 100);
+        a_table_waits = false;
+        tables_wait = true;
+        int code = 0;
+        auto compaction = std::async(std::launch::async, [&] {
+            try {
+                store->compact();
+            } catch (const lsm::Error &error) {
+                code = error.code().value();
+            }
+        });
+        REQUIRE(soon([&] { return a_table_waits.load(); }));
+        walk.reset();
+        full_disks = 2; // the flusher tries again at once if anything was wanted meanwhile
+        tables_wait = false;
+        const auto ended = compaction.wait_for(std::chrono::seconds(10));
+        store->set_persistent_bytes(0); // wakes the background in any case
+        compaction.get();
+        REQUIRE(ended == std::future_status::ready);
+        REQUIRE((code == 0 || code == ENOSPC));
+        full_disks = 0;
+        REQUIRE(soon([&] { // it tries again after a second
+            try {
+                store->compact();
+                return true;
+            } catch (const lsm::Error &) {
+                return false;
+            }
+        }));
+    }
     compare(*store, model);
 }
 
