@@ -25,6 +25,7 @@ struct Traffic {
 
 std::mutex traffic_lock;
 std::map<std::string, Traffic> traffic;
+std::string order; // of syncs of value files, of syncs of directories, and of commits: v, d, c
 
 // NULL: the container, or no file of a store.
 Traffic *traffic_of(int fd)
@@ -93,8 +94,22 @@ extern "C" ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t at)
 extern "C" int __real_fdatasync(int fd);
 extern "C" int __wrap_fdatasync(int fd)
 {
-    note(fd, [](Traffic &t) { t.syncs++; });
+    note(fd, [&](Traffic &t) {
+        t.syncs++;
+        if (&t == &traffic[".values"])
+            order += 'v';
+    });
     return __real_fdatasync(fd);
+}
+
+extern "C" int __real_fsync(int fd);
+extern "C" int __wrap_fsync(int fd)
+{
+    {
+        std::lock_guard guard(traffic_lock);
+        order += 'd';
+    }
+    return __real_fsync(fd);
 }
 
 // Commits of the container that succeed from now on. The next is made, but says EIO, as libpm may. All later
@@ -104,6 +119,10 @@ static std::atomic<int64_t> commits_left{INT64_MAX};
 extern "C" int __real_pm_commit(pm_container *c);
 extern "C" int __wrap_pm_commit(pm_container *c)
 {
+    {
+        std::lock_guard guard(traffic_lock);
+        order += 'c';
+    }
     const int64_t left = commits_left--;
     if (left > 0)
         return __real_pm_commit(c);
@@ -218,6 +237,22 @@ TEST_CASE("each value is written to the disk once, and a merge of tables does no
     REQUIRE(files(directory.path(), ".log").empty());
     compare(*store, model);
     store->check();
+}
+
+TEST_CASE("values and their names are durable before a commit has their addresses")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), keys_apart());
+    filled(*store, 300);
+    REQUIRE(files(directory.path(), ".values").empty());
+    {
+        std::lock_guard guard(traffic_lock);
+        order.clear();
+    }
+    store->compact();
+    std::lock_guard guard(traffic_lock);
+    REQUIRE(order.find("vdcc") != std::string::npos); // the table, and the edit of the manifest
+    REQUIRE(order.rfind('v') < order.find("dcc"));
 }
 
 TEST_CASE("a get reads its value once, and keys are read without values")
