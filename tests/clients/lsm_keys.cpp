@@ -341,6 +341,29 @@ TEST_CASE("garbage is collected by hand, but not what a snapshot or an iterator 
     compare(*store, now);
 }
 
+TEST_CASE("collecting by hand also finds what tables of level 0 have overwritten")
+{
+    test::Directory directory;
+    lsm::Options options = keys_apart();
+    options.garbage_share = 1;
+    auto store = lsm::Store::open(directory.path(), options);
+    const auto put_all = [&](char with) {
+        for (unsigned i = 0; i < 600; i++)
+            store->put("key" + std::to_string(i), std::string(700, with));
+    };
+    put_all('a');
+    store->compact();
+    put_all('b');
+    REQUIRE(soon([&] {
+        return numbers(*store, "levels")[1] > 0 &&
+               store->property("memtables")->find('\n') + 1 == store->property("memtables")->size();
+    }));
+    const uint64_t before = numbers(*store, "values")[2];
+    store->collect();
+    REQUIRE(numbers(*store, "values")[2] < before);
+    REQUIRE(numbers(*store, "values")[1] == numbers(*store, "values")[2]);
+}
+
 TEST_CASE("with random overwrites files of values have at most half as much again as is needed")
 {
     test::Directory directory;
@@ -562,7 +585,7 @@ TEST_CASE("a file of values that is missing, cut or damaged fails the reads of i
         store->compact();
     }
     const auto all = files(directory.path(), ".values");
-    const auto victim = all[all.size() / 2];
+    const auto victim = all.at(all.size() / 2);
     const uint64_t bytes = std::filesystem::file_size(victim);
     std::string message = victim.string() + ": cannot open";
     bool is_short = true; // of what is needed, so it has no garbage
@@ -629,6 +652,25 @@ TEST_CASE("a file of values that is missing, cut or damaged fails the reads of i
     store->check();
     for (const auto &[key, value] : model)
         REQUIRE(store->get(key) == value);
+}
+
+TEST_CASE("a value in the place of another is damaged")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), keys_apart());
+    for (const char *key : {"a", "b"})
+        store->put(key, std::string(100, *key));
+    store->compact();
+    const auto file = files(directory.path(), ".values").at(0);
+    std::fstream values(file, std::ios::in | std::ios::out | std::ios::binary);
+    std::string text(std::filesystem::file_size(file), 0);
+    values.read(text.data(), static_cast<std::streamsize>(text.size()));
+    const size_t half = text.size() / 2;
+    REQUIRE(half == lsm::Address{0, 0, 100}.space());
+    values.seekp(0);
+    values << text.substr(half) << text.substr(0, half) << std::flush;
+    for (const char *key : {"a", "b"})
+        REQUIRE_THROWS_WITH(store->get(key), Catch::Contains("a value is damaged"));
 }
 
 TEST_CASE("if a commit fails and may have been made, what it names is kept")
