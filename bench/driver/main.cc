@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     CLI::App app("Time libpm beside malloc, libpmemobj, and databases on files");
     app.add_flag("--quick", plan.quick, "structures of 10^5 keys only, fewer repetitions");
     app.add_option("--part", plan.part, "what to measure: libpm, or a client of it")
-        ->check(CLI::IsMember({"libpm", "metradb", "nvmkv", "lsm", "tiered"}));
+        ->check(CLI::IsMember({"libpm", "metradb", "nvmkv", "log", "lsm", "tiered"}));
     app.add_option("--markdown", paths.markdown, "file for the tables instead of standard output");
     app.add_option("--json", paths.json, "file for the figures")->required();
     app.add_option("--file-directory", paths.file_directory,

@@ -1,5 +1,6 @@
 #include "driver/plan.h"
 
+#include "driver/plan_log.h"
 #include "driver/plan_lsm.h"
 #include "driver/plan_tiered.h"
 
@@ -181,6 +182,8 @@ std::vector<Plan::Command> Plan::commands(size_t repetition, const Directories &
         append_nvmkv(commands, *this, repetition, directories);
         return commands;
     }
+    if (part == "log")
+        return log_commands(*this, repetition, directories);
     if (part == "lsm")
         return lsm_commands(*this, repetition, directories);
     if (part == "tiered")

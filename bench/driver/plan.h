@@ -30,7 +30,10 @@ struct Plan {
         std::vector<std::string> log_of = {}; // the cell whose log bytes are to be appended
     };
 
-    size_t repetitions() const { return part == "lsm" || part == "tiered" ? (quick ? 1 : 3) : quick ? 3 : 5; }
+    size_t repetitions() const
+    {
+        return part == "log" || part == "lsm" || part == "tiered" ? (quick ? 1 : 3) : quick ? 3 : 5;
+    }
 
     std::vector<Command> commands(size_t repetition, const Directories &directories) const;
 };

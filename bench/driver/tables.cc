@@ -487,7 +487,7 @@ const std::vector<Table> &tables()
     static const std::vector<Table> tables = [] {
         std::vector<Table> all;
         for (auto part : {structure_tables, micro_tables, mark_tables, file_tables, metradb_tables,
-                          nvmkv_tables, lsm_tables, tiered_tables})
+                          nvmkv_tables, log_tables, lsm_tables, tiered_tables})
             std::ranges::copy(part(), std::back_inserter(all));
         return all;
     }();

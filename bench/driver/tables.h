@@ -47,6 +47,7 @@ struct Table {
 
 const std::vector<Table> &tables();
 
+std::vector<Table> log_tables();    /* tables_log.cc */
 std::vector<Table> lsm_tables();    /* tables_lsm.cc */
 std::vector<Table> tiered_tables(); /* tables_tiered.cc */
 
