@@ -31,8 +31,8 @@ struct ValueSpace {
 ValueSpace value_space(const Version &version, ValueFiles &files);
 
 // What should be collected next; no value if at most `share` of all value files is garbage. `spared`: files
-// that cannot be read. What a table of level 0 needs is left alone: it is young, and a new table would be
-// taken for a newer one.
+// that cannot be read. What a table of level 0 needs is left alone. It has no garbage; and if it had, a new
+// table there would be taken for a newer one.
 std::optional<Collection> next_collection(const Version &version, ValueFiles &files, double share,
                                           const std::set<uint64_t> &spared);
 

@@ -53,9 +53,8 @@ Name parse(std::string_view name)
 
 std::unique_ptr<Store> Store::open(const std::string &directory, const Options &options)
 {
-    demand(options.memtable_bytes >= memtable_min && (options.persistent_bytes >= memtable_min ||
-                                                      options.memtables == Memtables::key_lsm),
-           directory, "options.memtable_bytes and persistent_bytes must be at least 256 KiB");
+    demand(options.memtable_bytes >= memtable_min, directory,
+           "options.memtable_bytes must be at least 256 KiB");
     demand(options.garbage_share >= 0 && options.garbage_share <= 1, directory,
            "options.garbage_share must be from 0 to 1");
     demand(options.table_bytes > 0 && options.level_bytes > 0 && options.block_bytes > 0, directory,
@@ -76,6 +75,8 @@ LsmStore::LsmStore(const std::string &directory, const Options &options)
 {
     if (options_.memtables == Memtables::as_before)
         options_.memtables = places_.memtables;
+    demand(options_.persistent_bytes >= memtable_min || options_.memtables == Memtables::key_lsm,
+           directory, "options.persistent_bytes must be at least 256 KiB");
     recover();
     if (options_.read_workers > 0)
         parallel_ = std::make_unique<ParallelReader>(options_.read_workers);

@@ -1,7 +1,7 @@
 // Keys apart from values (mode `key_lsm` of the LSM store): what is written and read where, the garbage of
 // value files, the budget of the container, and damage.
 #include "clients/lsm_tiny.hpp"
-#include "lsm/persistent.hpp"
+#include "lsm/budget.hpp"
 #include "lsm/values.hpp"
 #include "system/disk.hpp"
 
@@ -568,6 +568,62 @@ TEST_CASE("only key_lsm works with a budget of 0")
     auto store = lsm::Store::open(directory.path(), tiny(Memtables::merging));
     REQUIRE_THROWS_AS(store->set_persistent_bytes((256 << 10) - 1), lsm::Error);
     store->set_persistent_bytes(256 << 10);
+    store.reset();
+    lsm::Store::open(directory.path(), tiny(Memtables::key_lsm));
+    options.memtables = Memtables::as_before;
+    lsm::Store::open(directory.path(), options);
+}
+
+TEST_CASE(
+    "a table of level 0 stays, for its number says how new it is; others go where they should be")
+{
+    test::Directory directory;
+    const lsm::Options options = keys_apart();
+    lsm::Container container(directory / "c.pm", &options);
+    lsm::Places places;
+    places.directory = directory.path();
+    lsm::BlockCache cache(1 << 20);
+    lsm::ValueFiles values(directory.path());
+    const lsm::Storage storage{places, &container, cache, values};
+    uint64_t numbers_used = 0;
+    const lsm::Works works{storage, options, [&] { return ++numbers_used; }, [] { return false; }};
+    const auto with_table = [&](const lsm::Version &before, unsigned level,
+                                const std::string &key) {
+        lsm::TableBuilder builder(storage, works.new_number(), lsm::TablePlace::container, options);
+        builder.add(lsm::tagged(key, 1, lsm::Kind::value), "value");
+        lsm::Edit edit;
+        edit.added.emplace_back(level, builder.finish());
+        return before.after(edit,
+                            {std::make_shared<lsm::Table>(storage, edit.added.front().second)});
+    };
+    bool may_come = true;
+    const lsm::Version young = with_table({}, 0, "a");
+    REQUIRE(lsm::must_leave_level0(young, 0));
+    REQUIRE_FALSE(lsm::move_table(young, 0, may_come, works));
+
+    const lsm::Version all = with_table(with_table(young, 1, "b"), 2, "c");
+    const uint64_t each = young.bytes(0);
+    REQUIRE(lsm::levels_in_container(all, 0) == 0);
+    REQUIRE(lsm::levels_in_container(all, each) == 0);
+    REQUIRE(lsm::levels_in_container(all, each + 1) == 1);
+    REQUIRE(lsm::levels_in_container(all, 3 * each) == 2);
+    REQUIRE(lsm::levels_in_container(all, 3 * each + 1) == lsm::levels);
+    REQUIRE_FALSE(lsm::must_leave_level0(all, each + 1));
+    const auto edit = lsm::move_table(all, 2 * each + 1, may_come, works);
+    REQUIRE(edit);
+    REQUIRE(edit->removed == std::vector<uint64_t>{3});
+    REQUIRE(edit->added.front().first == 2);
+    REQUIRE(edit->added.front().second.place == lsm::TablePlace::directory);
+    REQUIRE(files(directory.path(), ".table").size() == 1);
+
+    const lsm::Version moved =
+        all.after(*edit, {std::make_shared<lsm::Table>(storage, edit->added.front().second)});
+    REQUIRE_FALSE(lsm::move_table(moved, 2 * each + 1, may_come, works));
+    may_come = false;
+    REQUIRE_FALSE(lsm::move_table(moved, 100 * each, may_come, works));
+    may_come = true;
+    REQUIRE(
+        lsm::move_table(moved, 100 * each, may_come, works)->added.front().second.in_container());
 }
 
 TEST_CASE("a file of values that is missing, cut or damaged fails the reads of its values only")
