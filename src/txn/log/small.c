@@ -9,7 +9,8 @@
  *   - no page is listed, and no line needs translation
  *   - at most SMALL_MAX lines have changed, the lines of words included, and all have an object
  *   - no metadata is new
- *   - its record is one part, which fits in the open chunk, and nothing is left of a record that failed
+ *   - its record is one part, which fits in the open chunk
+ *   - nothing is left of a record that failed, or of a compaction (L14)
  *
  * Whether a commit is small is known before anything has changed.
  */
@@ -83,7 +84,7 @@ static inline bool fits(const struct txn *t, const struct small *s)
 {
     const struct log_engine *k = log_engine_of(t);
     uint32_t chunk = k->open[LOG_PROGRAM];
-    return chunk != 0 && k->stale.count == 0 && k->plan.room > 0 &&
+    return chunk != 0 && k->stale.count == 0 && !k->forgets && k->plan.room > 0 &&
            k->chunks[chunk].end + log_part_head(s->run_count) + s->count <= chunk_lines(t);
 }
 
