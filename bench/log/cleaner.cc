@@ -2,14 +2,15 @@
  * What the cleaner of the log engine costs. Values of 128 bytes are stored to, in turn, at random, or most
  * updates to a small part of them. Each commit is fenced. The file has more or less room:
  *
- *   roomy    from the beginning so much that nothing is ever cleaned
- *   grows    as by default
- *   70       the file cannot grow, and the contents take 70 % of it. A limit of file sizes sees to that, which
- *            libpm takes for a full disk
+ *   roomy    from the beginning so much that nothing is ever cleaned.
+ *   grows    as by default.
+ *   70       the file cannot grow, and the contents take 70 % of it. A limit of file sizes sees to that. libpm
+ *            takes it for a full disk.
  *
  * Times are of the processor, which does nothing but this.
  */
 #include "harness/sample.h"
+#include "harness/status.h"
 #include "log/skewed.h"
 
 #include <CLI/CLI.hpp>
@@ -194,10 +195,5 @@ int main(int argc, char **argv)
     app.add_option("--segment", setting.segment,
                    "segment_size of the container, and so of the chunks");
     CLI11_PARSE(app, argc, argv);
-    try {
-        bench::measure(setting);
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return bench::status_of([&] { bench::measure(setting); });
 }

@@ -5,6 +5,7 @@
 #include "log/values.h"
 #include "harness/clock.h"
 #include "harness/sample.h"
+#include "harness/status.h"
 #include "log/skewed.h"
 
 #include <CLI/CLI.hpp>
@@ -111,10 +112,5 @@ int main(int argc, char **argv)
         ->required();
     app.add_option("path", setting.path, "file to create")->required();
     CLI11_PARSE(app, argc, argv);
-    try {
-        bench::measure(setting);
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return bench::status_of([&] { bench::measure(setting); });
 }

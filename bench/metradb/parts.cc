@@ -7,6 +7,7 @@
  *     bench_metradb_parts DIRECTORY PAIRS BYTES
  */
 #include "harness/sample.h"
+#include "harness/status.h"
 #include "metradb/round.h"
 
 #include <CLI/CLI.hpp>
@@ -197,10 +198,5 @@ int main(int argc, char **argv)
     app.add_option("pairs", pairs)->required();
     app.add_option("bytes", bytes, "of a value")->required();
     CLI11_PARSE(app, argc, argv);
-    try {
-        bench::run(directory, pairs, bytes);
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return bench::status_of([&] { bench::run(directory, pairs, bytes); });
 }

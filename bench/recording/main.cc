@@ -11,6 +11,7 @@
 #include "harness/clock.h"
 #include "harness/mode.h"
 #include "harness/sample.h"
+#include "harness/status.h"
 #include "structures/keys.h"
 
 #include <CLI/CLI.hpp>
@@ -159,10 +160,5 @@ int main(int argc, char **argv)
     app.add_option("keys", setting.keys)->required();
     app.add_option("directory", setting.directory, "where to make the containers")->required();
     CLI11_PARSE(app, argc, argv);
-    try {
-        bench::measure(setting);
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return bench::status_of([&] { bench::measure(setting); });
 }

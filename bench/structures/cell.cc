@@ -14,6 +14,7 @@
  */
 #include "harness/clock.h"
 #include "harness/sample.h"
+#include "harness/status.h"
 #include "structures/keys.h"
 #include "structures/peer.h"
 
@@ -176,10 +177,5 @@ int main(int argc, char **argv)
     app.add_option("--log-bytes", setting.log_bytes,
                    "what each commit logs: for insertions and removals, for each batch in turn");
     CLI11_PARSE(app, argc, argv);
-    try {
-        bench::measure(setting);
-    } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
-        return 1;
-    }
+    return bench::status_of([&] { bench::measure(setting); });
 }

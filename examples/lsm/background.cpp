@@ -98,10 +98,20 @@ Works LsmStore::works()
             }};
 }
 
-// Merge tables, or else move one, or else collect garbage.
+// Merge tables, or else move one, or else collect garbage. Nobody but the merger changes tables below level
+// 0. So they are still there when the edit comes.
 bool LsmStore::merge_step()
 {
-    return merge_tables() || move_tables() || collect_step();
+    if (merge_tables())
+        return true;
+    std::shared_ptr<const Version> version;
+    {
+        std::lock_guard guard(lock_);
+        if (broken_)
+            return false;
+        version = version_;
+    }
+    return move_tables(*version) || collect_step(*version);
 }
 
 bool LsmStore::merge_tables()
@@ -141,20 +151,18 @@ bool LsmStore::merge_tables()
 }
 
 // A step towards the budget of the container.
-bool LsmStore::move_tables()
+bool LsmStore::move_tables(const Version &version)
 {
-    std::shared_ptr<const Version> version;
+    if (!container_)
+        return false;
     uint64_t budget;
     {
         std::lock_guard guard(lock_);
-        if (broken_ || !container_)
-            return false;
-        version = version_;
         budget = table_budget();
     }
     const uint64_t freed = container_->times_freed();
     bool may_come = freed != full_at_;
-    auto edit = move_table(*version, budget, may_come, works());
+    auto edit = move_table(version, budget, may_come, works());
     if (!may_come) // until some of it has been freed
         full_at_ = freed;
     if (edit)
@@ -162,21 +170,16 @@ bool LsmStore::move_tables()
     return edit.has_value();
 }
 
-// Nobody but the merger changes tables below level 0. So they are still there when the edit comes.
-bool LsmStore::collect_step()
+bool LsmStore::collect_step(const Version &version)
 {
-    std::shared_ptr<const Version> version;
     std::set<uint64_t> spared;
     double share;
     {
         std::lock_guard guard(lock_);
-        if (broken_)
-            return false;
-        version = version_;
         spared = spared_;
         share = collecting_ ? 0 : options_.garbage_share;
     }
-    const auto what = next_collection(*version, values_, share, spared);
+    const auto what = next_collection(version, values_, share, spared);
     std::exception_ptr error;
     uint64_t reading = 0; // this value file
     if (what)

@@ -87,42 +87,30 @@ std::optional<Edit> collect_values(const Collection &what, const Works &works, V
                                    uint64_t &reading)
 {
     Edit edit;
-    std::vector<TableInfo> made;
-    const auto give_up = [&] {
-        for (const TableInfo &table : made)
-            delete_table(works.storage, table);
-    };
-    try {
-        for (const auto &[level, table] : what.tables) {
-            TableBuilder builder(works.storage, works.new_number(), table->info().place,
-                                 works.options);
-            const auto at = table->cursor(Table::Values::addresses);
-            for (at->seek_to_first(); at->valid(); at->next()) {
-                const auto address =
-                    kind_of(at->key()) == Kind::address ? Address::of(at->value()) : std::nullopt;
-                if (!address || !what.files.contains(address->number)) {
-                    builder.add(at->key(), at->value());
-                    continue;
-                }
-                reading = address->number;
-                const std::string value = table->value_at(at->value());
-                reading = 0;
-                builder.add(at->key(), values.append(value).text());
+    NewTables made(works.storage);
+    for (const auto &[level, table] : what.tables) {
+        TableBuilder builder(works.storage, works.new_number(), table->info().place, works.options);
+        const auto at = table->cursor(Table::Values::addresses);
+        for (at->seek_to_first(); at->valid(); at->next()) {
+            const auto address =
+                kind_of(at->key()) == Kind::address ? Address::of(at->value()) : std::nullopt;
+            if (!address || !what.files.contains(address->number)) {
+                builder.add(at->key(), at->value());
+                continue;
             }
-            edit.removed.push_back(table->info().number);
-            made.push_back(builder.finish());
-            edit.added.emplace_back(level, made.back());
-            if (works.stop()) {
-                give_up();
-                return {};
-            }
+            reading = address->number;
+            const std::string value = table->value_at(at->value());
+            reading = 0;
+            builder.add(at->key(), values.append(value).text());
         }
-        values.finish();
-        sync_names(works.storage, made);
-    } catch (...) {
-        give_up();
-        throw;
+        made.add(builder.finish());
+        edit.removed.push_back(table->info().number);
+        if (works.stop())
+            return {};
     }
+    values.finish();
+    for (TableInfo &table : made.take())
+        edit.added.emplace_back(what.tables[edit.added.size()].first, std::move(table));
     return edit;
 }
 

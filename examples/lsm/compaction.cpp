@@ -1,7 +1,6 @@
 // Pairs come in order of keys, and then from new to old. What class Versions calls hidden is dropped. A
-// deletion is dropped if every snapshot sees it and no deeper level may have its key. There are two copies of
-// a version if a list gets full while a memtable moves to it: the tables of both have the pairs that had
-// moved.
+// deletion is dropped if every snapshot sees it and no deeper level may have its key. A list may get full
+// while a memtable moves to it. Then the tables of both have the pairs that had moved, so these come twice.
 //
 // An output ends between two user keys, so that no key is in two tables of a level (invariant 2 of
 // version.hpp).
@@ -52,7 +51,7 @@ bool deeper_may_have(const Version &version, unsigned level, std::string_view ke
     return false;
 }
 
-// The tables being written. They are deleted if no edit takes them.
+// The tables being written.
 class Output
 {
   public:
@@ -60,14 +59,9 @@ class Output
         : works_(works), place_(place),
           table_bytes_(place == TablePlace::container
                            ? std::min(works.options.table_bytes, container_table_bytes)
-                           : works.options.table_bytes)
+                           : works.options.table_bytes),
+          done_(works.storage)
     {
-    }
-
-    ~Output()
-    {
-        for (const TableInfo &table : done_)
-            delete_table(works_.storage, table);
     }
 
     void add(std::string_view key, std::string_view value, bool is_new_key)
@@ -84,14 +78,13 @@ class Output
     {
         if (builder_)
             end_table();
-        sync_names(works_.storage, done_);
-        return std::exchange(done_, {});
+        return done_.take();
     }
 
   private:
     void end_table()
     {
-        done_.push_back(builder_->finish());
+        done_.add(builder_->finish());
         builder_.reset();
     }
 
@@ -99,7 +92,7 @@ class Output
     const TablePlace place_;
     const size_t table_bytes_;
     std::unique_ptr<TableBuilder> builder_;
-    std::vector<TableInfo> done_;
+    NewTables done_;
 };
 
 } // namespace

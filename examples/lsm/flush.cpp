@@ -102,9 +102,9 @@ TableInfo LsmStore::write_table(const Memtable &memtable, ValueWriter &values)
             builder.add(key, value);
     }
     values.finish();
-    TableInfo info = builder.finish();
-    sync_names(storage_, {info});
-    return info;
+    NewTables made(storage_);
+    made.add(builder.finish());
+    return made.take().front();
 }
 
 // On a full disk there may be no room for a log. Then all the more the rest must be done.

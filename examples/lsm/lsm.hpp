@@ -56,10 +56,12 @@ constexpr unsigned levels = 7;
 
 enum class Compression : uint8_t { none = 0, zstd = 1, snappy = 2 };
 
-// Where memtables lie, and when there is a log. All but `dram` keep memtables in a libpm container. Three are
-// of NoveLSM (Kannan, Bhat, Gavrilovska, A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018), `merging` is
-// of MioDB (Duan and others, ASPLOS 2023), and `key_lsm` is of Sakoda, Aota and Kono ("Improving an LSM-tree
-// key-value store with NVDIMM").
+// Where memtables lie, and when there is a log. All but `dram` keep memtables in a libpm container. They come
+// from these papers:
+//
+//     NoveLSM   three modes. Kannan, Bhat, Gavrilovska, A. Arpaci-Dusseau, R. Arpaci-Dusseau, USENIX ATC 2018
+//     MioDB     `merging`. Duan and others, ASPLOS 2023
+//     Key LSM   `key_lsm`. Sakoda, Aota, Kono: "Improving an LSM-tree key-value store with NVDIMM"
 //
 // Each opening may choose anew.
 enum class Memtables : uint8_t {

@@ -38,9 +38,8 @@ Edit whole(const State &state, const Version &version)
     Edit edit{
         state.log, state.next_number, state.last_sequence, state.container_id, state.fast_id, {},
         {}};
-    for (unsigned n = 0; n < levels; n++)
-        for (const auto &table : version.level(n))
-            edit.added.emplace_back(n, table->info());
+    for (const auto &[level, table] : version.with_levels())
+        edit.added.emplace_back(level, table->info());
     return edit;
 }
 

@@ -97,8 +97,6 @@ class LsmStore : public Store
     // recovery.cpp
     void recover();
     void open_container();
-    void set_budget(uint64_t bytes);
-    uint64_t table_budget() const;
     void open_places();
     Buffers found_buffers(const std::vector<uint64_t> &logs) const;
     void replay(Buffer &buffer) const;
@@ -144,11 +142,13 @@ class LsmStore : public Store
     Works works();
     bool merge_step();
     bool merge_tables();
-    bool move_tables();
-    bool collect_step();
+    bool move_tables(const Version &version);
+    bool collect_step(const Version &version);
     void install(Edit edit, ValueWriter *values, const std::function<void()> &also);
     template <class Holds>
     void wait_until(Guard &guard, std::initializer_list<Worker> whom, Holds holds);
+    void set_budget(uint64_t bytes);
+    uint64_t table_budget() const;
     uint64_t new_number();
     void want();
     Sequence oldest_snapshot() const;
@@ -229,22 +229,22 @@ class LsmStore : public Store
     Tables old_tables_;
     uint64_t next_number_ = 1, newest_log_ = 0; // of all files; of a log that took writes
     bool container_full_ = false;
-    bool starves_ =
-        false; // somebody had no room in the container: no merge begins before a writer has
-    uint64_t full_at_ =
-        UINT64_MAX; // the merger's: Container::times_freed() when no table found room
-    bool awaits_room_ =
-        false; // a worker does: let it know when some of the container has been freed
+    // Somebody had no room in the container: no merge begins before a writer has.
+    bool starves_ = false;
+    // The merger's: Container::times_freed() when no table found room.
+    uint64_t full_at_ = UINT64_MAX;
+    // A worker has no room: let it know when some of the container has been freed.
+    bool awaits_room_ = false;
     Sequence last_sequence_ = 0;
     std::deque<Writer *> writers_;
     std::multiset<Sequence> snapshots_;
-    std::array<std::string, levels> cursors_; // for next_compaction()
     uint64_t budget_ = 0;                     // options_.persistent_bytes, as it is now
+    std::array<std::string, levels> cursors_; // for next_compaction()
+    std::optional<unsigned> whole_;           // compact() or collect() wants this level merged
     bool collecting_ = false;                 // collect() wants all garbage collected
     std::set<uint64_t> spared_;               // value files that cannot be read
     std::exception_ptr damage_;               // found in one of them
     std::chrono::steady_clock::duration merged_for_{};
-    std::optional<unsigned> whole_;           // compact() wants this level merged
     unsigned draining_ = 0; // calls of compact() that want all memtables in tables
     std::array<std::exception_ptr, 3> troubles_; // a worker's last attempt failed; it tries again
     std::exception_ptr broken_;                  // nobody knows what survives: no more writes

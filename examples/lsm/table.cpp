@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <snappy.h>
 #include <unistd.h>
+#include <utility>
 #include <xxhash.h>
 #include <zstd.h>
 
@@ -56,14 +57,21 @@ void delete_table(const Storage &storage, const TableInfo &table)
         unlink(storage.path_of(table).c_str());
 }
 
-void sync_names(const Storage &storage, const std::vector<TableInfo> &tables)
+NewTables::~NewTables()
+{
+    for (const TableInfo &table : tables_)
+        delete_table(storage_, table);
+}
+
+std::vector<TableInfo> NewTables::take()
 {
     for (const auto &[place, directory] :
-         {std::pair(TablePlace::directory, &storage.places.directory),
-          {TablePlace::fast, &storage.places.fast}})
-        if (std::any_of(tables.begin(), tables.end(),
+         {std::pair(TablePlace::directory, &storage_.places.directory),
+          {TablePlace::fast, &storage_.places.fast}})
+        if (std::any_of(tables_.begin(), tables_.end(),
                         [place = place](const TableInfo &t) { return t.place == place; }))
             sync_directory(*directory);
+    return std::exchange(tables_, {});
 }
 
 Table::Table(const Storage &storage, TableInfo info)

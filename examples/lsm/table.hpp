@@ -57,8 +57,20 @@ struct Storage {
 // A table that no version has had, or has any more.
 void delete_table(const Storage &storage, const TableInfo &table);
 
-// The names of these tables survive a power failure.
-void sync_names(const Storage &storage, const std::vector<TableInfo> &tables);
+// Tables that no edit names yet. What is not taken is deleted.
+class NewTables
+{
+  public:
+    explicit NewTables(const Storage &storage) : storage_(storage) {}
+    ~NewTables();
+    NewTables(const NewTables &) = delete;
+    void add(TableInfo table) { tables_.push_back(std::move(table)); }
+    std::vector<TableInfo> take(); // from now on their names survive a power failure
+
+  private:
+    const Storage &storage_;
+    std::vector<TableInfo> tables_;
+};
 
 // Writes a table. If it goes away before finish() returns, so does the file. One for the container waits in
 // memory, for it gets there in one transaction. If it finds no room there, it goes to the directory.

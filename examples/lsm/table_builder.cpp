@@ -116,8 +116,10 @@ void copy_table(const Table &table, const Storage &storage, const TableInfo &inf
 {
     if (info.in_container())
         return storage.container->add_table(info.number, table.bytes());
+    NewTables made(storage);
     write_file(storage, info, table.bytes());
-    sync_names(storage, {info});
+    made.add(info);
+    made.take();
 }
 
 TableInfo TableBuilder::finish()

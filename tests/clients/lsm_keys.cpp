@@ -1,5 +1,5 @@
-// Keys apart from values (mode `key_lsm` of the LSM store): what is written and read where, the garbage of
-// value files, the budget of the container, and damage.
+// Mode `key_lsm` of the LSM store, which keeps keys apart from values. What is written and read where is
+// counted. Then come the garbage of value files, the budget of the container, and damage.
 #include "clients/lsm_tiny.hpp"
 #include "lsm/budget.hpp"
 #include "lsm/values.hpp"

@@ -1,7 +1,7 @@
 // The LSM store beside SIGKILL. A child writes, and dies just before its n-th event. An event is a write to a
-// file, a sync, a change of a directory, or a commit of the container. So the child dies in every phase: in a
-// put, a move of a memtable, a flush, the freeing of nodes, a merge, a collection of garbage, a move of
-// tables to the disk or back, an opening.
+// file, a sync, a change of a directory, or a commit of the container. So the child dies in every phase. It
+// may put, open, or compact. In the background it may move or flush a memtable, free nodes, merge tables,
+// move them to the disk or back, or collect garbage.
 #include "clients/dying.hpp"
 #include "clients/lsm_tiny.hpp"
 #include "common/process.hpp"
