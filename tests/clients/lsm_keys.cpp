@@ -574,28 +574,56 @@ TEST_CASE("only key_lsm works with a budget of 0")
     lsm::Store::open(directory.path(), options);
 }
 
-TEST_CASE(
-    "a table of level 0 stays, for its number says how new it is; others go where they should be")
-{
+// What a store gives to those who write tables.
+struct Ground {
     test::Directory directory;
     const lsm::Options options = keys_apart();
-    lsm::Container container(directory / "c.pm", &options);
+    lsm::Container container{directory / "c.pm", &options};
     lsm::Places places;
-    places.directory = directory.path();
-    lsm::BlockCache cache(1 << 20);
-    lsm::ValueFiles values(directory.path());
+    lsm::BlockCache cache{1 << 20};
+    lsm::ValueFiles values{directory.path()};
     const lsm::Storage storage{places, &container, cache, values};
     uint64_t numbers_used = 0;
     const lsm::Works works{storage, options, [&] { return ++numbers_used; }, [] { return false; }};
-    const auto with_table = [&](const lsm::Version &before, unsigned level,
-                                const std::string &key) {
-        lsm::TableBuilder builder(storage, works.new_number(), lsm::TablePlace::container, options);
+
+    Ground() { places.directory = directory.path(); }
+
+    lsm::TableInfo table(lsm::TablePlace place, const std::string &key)
+    {
+        lsm::TableBuilder builder(storage, works.new_number(), place, options);
         builder.add(lsm::tagged(key, 1, lsm::Kind::value), "value");
+        return builder.finish();
+    }
+
+    lsm::Version with_table(const lsm::Version &before, unsigned level, const std::string &key)
+    {
         lsm::Edit edit;
-        edit.added.emplace_back(level, builder.finish());
+        edit.added.emplace_back(level, table(lsm::TablePlace::container, key));
         return before.after(edit,
                             {std::make_shared<lsm::Table>(storage, edit.added.front().second)});
-    };
+    }
+};
+
+TEST_CASE_METHOD(Ground, "new tables that nobody takes are deleted")
+{
+    const bool taken = GENERATE(false, true);
+    {
+        lsm::NewTables made(storage);
+        made.add(table(lsm::TablePlace::directory, "a"));
+        made.add(table(lsm::TablePlace::container, "b"));
+        if (taken)
+            REQUIRE(made.take().size() == 2);
+    }
+    while (container.free_some())
+        ;
+    REQUIRE(files(directory.path(), ".table").size() == taken);
+    REQUIRE(container.tables().size() == taken);
+}
+
+TEST_CASE_METHOD(
+    Ground,
+    "a table of level 0 stays, for its number says how new it is; others go where they should be")
+{
     bool may_come = true;
     const lsm::Version young = with_table({}, 0, "a");
     REQUIRE(lsm::must_leave_level0(young, 0));
