@@ -365,6 +365,23 @@ PM_EXPORT size_t pm_usable_size(const void *ptr);
 PM_EXPORT bool pm_contains(const pm_container *c, const void *ptr);
 
 /**
+ * Allocate an object of `bytes` bytes, and hand its contents over: as pm_malloc(), and then pm_write(). From
+ * 256 bytes on the object is aligned to 64. If `data` is NULL, the contents are not set. Then several calls
+ * of pm_write() may set them piece by piece, as from a stream. Errors as those two.
+ */
+PM_EXPORT void *pm_put(pm_container *c, const void *data, size_t bytes);
+
+/**
+ * Copy bytes into an object, as pm_dirty() and memcpy() do. Under PM_ENGINE_LOG the bytes of an object that
+ * this transaction has allocated need no private page, no marks, and no comparison at commit. That makes
+ * large values cheaper, above all those of pm_put(). A value that comes in pieces is best cut at multiples of
+ * 64. The bytes are data: the pointer map stays as it is. EINVAL if the range is in no open container, or not
+ * in objects. If memory or disk is exhausted, the call fails as pm_dirty() does; then a part of the bytes may
+ * have been copied. Thread-safe, as stores to different objects are. Linear in the bytes.
+ */
+PM_EXPORT int pm_write(void *to, const void *from, size_t bytes);
+
+/**
  * Reserve room for the open transaction, until its commit. `bytes` is rounded up to whole pages of 4096.
  * The transaction can then store to this many further pages and commit, without needing space from the
  * file system. With PM_TRACKER_STORES you may count cache lines instead: 64 bytes for each.

@@ -116,7 +116,9 @@ class container
             throw;
         }
     }
-    /// Frees what make() returned; nullptr is allowed.
+    /// pm_put(); throws pm::error.
+    void *put(const void *data, size_t bytes) { return check(pm_put(container_, data, bytes)); }
+    /// Frees what make() or put() returned; nullptr is allowed.
     void destroy(void *object) { check(pm_free(object)); }
 
     /// The root as a T, or nullptr. libpm does not know its type: see options::layout.

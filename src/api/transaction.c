@@ -6,6 +6,7 @@
 #include "discovery/heap.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 static int rollback_discovering(pm_container *c)
@@ -28,12 +29,25 @@ int pm_rollback(pm_container *c)
 
 /* Under `stores` the caller holds the allocator's lock. Otherwise another thread's commit might clear the
  * list of marks between a line's entry and its byte (T1). No later store to the line would be seen. */
-static int announce(pm_container *c, uint64_t offset, uint64_t bytes)
+int api_announce(pm_container *c, uint64_t offset, uint64_t bytes)
 {
     int error = track_dirty(&c->txn, offset, bytes);
     if (error == 0)
         track_mark_foreign(&c->txn, offset, bytes);
     return error;
+}
+
+int api_check_data(const pm_container *c, const void *ptr, size_t bytes)
+{
+    uint64_t offset = (uint64_t)((const char *)ptr - c->container.base);
+    if (bytes > c->container.max_size - offset)
+        return pm__fail_at(c->container.path, offset, EINVAL,
+                           "%zu bytes reach beyond the container", bytes);
+    for (uint64_t page = offset >> PM_PAGE_SHIFT; page << PM_PAGE_SHIFT < offset + bytes; page++)
+        if (!segments_page_is_data(&c->txn, (uint32_t)page))
+            return pm__fail_at(c->container.path, page << PM_PAGE_SHIFT, EINVAL,
+                               "not in an allocated object");
+    return 0;
 }
 
 int pm_dirty(const void *ptr, size_t len)
@@ -44,26 +58,19 @@ int pm_dirty(const void *ptr, size_t len)
         return -1;
     if (len == 0)
         return 0;
+    if (api_check_data(c, ptr, len) != 0)
+        return -1;
     uint64_t offset = (uint64_t)((const char *)ptr - c->container.base);
-    if (len > c->container.max_size - offset)
-        return pm__fail_at(c->container.path, offset, EINVAL,
-                           "%zu bytes reach beyond the container", len);
-    uint32_t first = (uint32_t)(offset >> PM_PAGE_SHIFT);
-    uint32_t last = (uint32_t)((offset + len - 1) >> PM_PAGE_SHIFT);
-    for (uint32_t page = first; page <= last; page++)
-        if (!segments_page_is_data(&c->txn, page))
-            return pm__fail_at(c->container.path, (uint64_t)page << PM_PAGE_SHIFT, EINVAL,
-                               "not in an allocated object");
+    uint64_t pages = divide_up(offset + len, PM_PAGE) - (offset >> PM_PAGE_SHIFT);
     bool marks = c->txn.tracker.stores;
     if (marks)
         lock_acquire(&c->allocator.lock);
-    int error = announce(c, offset, len);
+    int error = api_announce(c, offset, len);
     if (marks)
         lock_release(&c->allocator.lock);
-    return error == 0
-               ? 0
-               : container_fail_at(&c->container, offset, -error,
-                                   "cannot log or open %u pages for stores", last - first + 1);
+    return error == 0 ? 0
+                      : container_fail_at(&c->container, offset, -error,
+                                          "cannot log or open %" PRIu64 " pages for stores", pages);
 }
 
 static int set_root(pm_container *c, void *ptr, size_t size)

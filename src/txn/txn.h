@@ -56,6 +56,10 @@ struct engine {
     int (*open_page)(struct txn *t, uint32_t page);
     int (*open_marked)(struct txn *t, uint32_t page);
     int (*dirty)(struct txn *t, uint64_t offset, uint64_t bytes); /* open pages for stores */
+    /* Copy whole lines into new objects, and let the commit log them without a mark. Returns how many bytes,
+     * from the first one on, it has taken; the caller stores the others. The allocator's lock is held. NULL:
+     * none */
+    uint64_t (*fill)(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
     int (*reserve)(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
     int (*commit)(struct txn *t);
     int (*wait)(struct txn *t, uint64_t epoch);

@@ -57,6 +57,7 @@ void log_tables_close(struct txn *t)
     vector_free(&k->cleaned);
     vector_free(&k->cleaned_lines);
     free(k->moved);
+    vector_free(&k->filled);
     vector_free(&k->stale);
     free(k);
     t->own = NULL;

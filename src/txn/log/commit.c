@@ -74,9 +74,10 @@ static void finish(struct txn *t, const struct commit_words *w, const struct rec
 {
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    for (uint64_t i = 0; i < r->data_count; i++) /* as they have gone to the log */
+    for (uint64_t i = 0; i < r->stored_count; i++) /* as they have gone to the log */
         bring_home(t, r->runs[i]);
     t->lines_logged += r->lines;
+    log_end_filled(log_engine_of(t));
     view_end(t, w);
 }
 
@@ -116,17 +117,22 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     const struct changes *ch = &t->view.changes;
+    (void)log_unfill(t, false); /* a failure does no harm: the lines are nobody's */
     view_collect(t);
     struct commit_words w = view_words(t);
+    uint64_t stored_count = ch->run_count;
+    log_add_filled(t);
     uint64_t data_count = ch->run_count;
     collect_metadata(t, &w);
     if (ch->lines == 0) {
+        log_end_filled(k);
         view_end_unchanged(t);
         return 0;
     }
     struct record_runs runs = {.runs = ch->runs,
                                .count = ch->run_count,
                                .data_count = data_count,
+                               .stored_count = stored_count,
                                .lines = ch->lines,
                                .metadata_from = t->c->shadow};
     int error = log_void_chunks(t);

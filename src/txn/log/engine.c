@@ -51,6 +51,7 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
     uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
     words += cleared_lines(t);
+    data += log_filled_lines(log_engine_of(t));
     if (t->tracker
             .kinds) /* words of the pointer map: one for each line, or those of a whole page */
         words += t->tracker.count + pages * PM_PAGE_LINES +
@@ -71,6 +72,20 @@ static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint3
         if (map[line] != 0)
             memcpy(t->c->home + line * PM_LINE, at_place(t, map[line]), PM_LINE);
     return view_adopt(t, first, count, header);
+}
+
+static int log_rollback(struct txn *t)
+{
+    sigset_t saved;
+    lock_acquire_masked(&t->lock, &saved);
+    int error = log_unfill(t, true);
+    lock_release_masked(&t->lock, &saved);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot open a page to restore it", t->c->path);
+    int result = view_rollback(t);
+    if (result == 0)
+        log_end_filled(log_engine_of(t));
+    return result;
 }
 
 static int log_engine_close(struct txn *t)
@@ -103,7 +118,8 @@ const struct engine engine_log = {
     .reserve = log_engine_reserve,
     .commit = log_commit,
     .wait = rounds_wait,
-    .rollback = view_rollback,
+    .rollback = log_rollback,
+    .fill = log_fill,
     .rebase = log_rebase,
     .retract = log_erase_stale,
     .check = log_check,

@@ -95,6 +95,7 @@ struct log_engine {
     uint64_t searched;
     bool cannot_clean;
     struct vector cleaned, cleaned_lines; /* lines to be logged again: redo_run() values, and contents */
+    struct vector filled; /* lines that were handed over in this transaction: redo_run() values */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
@@ -193,6 +194,7 @@ void log_untake_chunk(struct txn *t, uint32_t chunk);
 struct record_runs {
     const uint64_t *runs;
     uint64_t count, data_count, lines;
+    uint64_t stored_count; /* of data: runs that home does not have yet */
     const char *metadata_from; /* the shadow, or home */
     const char *contents;      /* NULL, or all lines of the record, one after the other */
     enum log_stream stream;
@@ -236,6 +238,23 @@ uint64_t log_part_sum(const struct container *c, const struct log_part *part, ui
 /* A commit of a few lines. False: it is not small, and nothing has changed. `*error`: as log_write(); the
  * view's `changes` say how many lines. */
 bool log_commit_small(struct txn *t, int *error);
+
+/* ---- fill.c ---------------------------------------------------------------------------------- */
+
+/* fill() of struct engine. */
+uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
+
+/* Bring home what the log says of filled lines: of all, or of those whose object was freed again. -errno: a
+ * page cannot be opened; it may be repeated */
+int log_unfill(struct txn *t, bool all);
+
+/* Add the filled lines to those that the commit has found, behind them. */
+void log_add_filled(struct txn *t);
+
+uint64_t log_filled_lines(const struct log_engine *k);
+
+/* The transaction that filled them has ended. */
+void log_end_filled(struct log_engine *k);
 
 /* ---- clean.c --------------------------------------------------------------------------------- */
 

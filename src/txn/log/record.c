@@ -28,7 +28,7 @@ struct cutter {
     const struct record_runs *runs;
     struct vector *pieces; /* redo_run() values */
     uint64_t run, skip;    /* how far it has come */
-    uint64_t data_count;   /* pieces of data */
+    uint64_t data_count, stored_count; /* pieces of data, and of data that was stored */
 };
 
 /* Fill a part with up to `room` lines, header included. -ENOMEM */
@@ -43,6 +43,7 @@ static int fill_part(struct planned_part *part, struct cutter *at, uint64_t room
             return -ENOMEM;
         *piece = redo_run(run_line(run) + at->skip, n);
         at->data_count += at->run < at->runs->data_count;
+        at->stored_count += at->run < at->runs->stored_count;
         part->runs++;
         part->lines += (uint32_t)n;
         at->skip += n;
@@ -106,6 +107,7 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
     r->runs = k->pieces.items;
     r->count = k->pieces.count;
     r->data_count = at.data_count;
+    r->stored_count = at.stored_count;
     return 0;
 }
 

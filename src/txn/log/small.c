@@ -6,7 +6,7 @@
  *
  * A commit is small if
  *
- *   - no page is listed, and no line needs translation
+ *   - no page is listed, no line needs translation, and none was handed over
  *   - at most SMALL_MAX lines have changed, the lines of words included, and all have an object
  *   - no metadata is new
  *   - its record is one part, which fits in the open chunk
@@ -172,7 +172,8 @@ bool log_commit_small(struct txn *t, int *error)
 {
     struct small s;
     s.count = s.run_count = 0;
-    if (t->pages.count > 0 || t->translation || !collect_data(t, &s))
+    if (t->pages.count > 0 || t->translation || log_engine_of(t)->filled.count > 0 ||
+        !collect_data(t, &s))
         return false;
     struct commit_words w = view_words(t);
     if (!collect_words(t, &s, &w) || !fits(t, &s))

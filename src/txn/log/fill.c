@@ -1,0 +1,155 @@
+/*
+ * Bytes that are handed over (pm_write()). A store of the program goes to a private copy of a page, and the
+ * commit looks for what differs from home. The bytes of a new object need neither copy nor search. They go
+ * to home, through which the view is read, and the commit logs their lines as they are.
+ *
+ * Invariants
+ *  F1  A line is filled only if it has an object now and had none at the last commit, and if nobody has
+ *      stored to its page since the page was closed. So nobody has the old bytes, and the view reads the new
+ *      ones through to home.
+ *  F2  Only on filled lines does home differ from what the log says. A rollback brings home what the log
+ *      says. So does a commit for lines of objects that were freed again.
+ */
+#include "txn/log/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Runs for which memory is kept between commits. */
+#define FILLED_KEPT 1024
+
+static uint64_t *filled(const struct log_engine *k)
+{
+    return k->filled.items;
+}
+
+/* Note that lines are filled. False: there is no memory. */
+static bool note(struct log_engine *k, uint64_t line, uint64_t lines)
+{
+    uint64_t *last = k->filled.count > 0 ? &filled(k)[k->filled.count - 1] : NULL;
+    if (last && run_line(*last) + run_count(*last) == line &&
+        run_count(*last) + lines <= RUN_LINES_MAX) {
+        *last = redo_run(run_line(*last), run_count(*last) + lines);
+        return true;
+    }
+    uint64_t *run = vector_push(&k->filled, sizeof *run);
+    if (run)
+        *run = redo_run(line, lines);
+    return run != NULL;
+}
+
+static bool may_fill(const struct txn *t, uint64_t line, uint64_t lines)
+{
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
+    if (page_has(&t->pages, page, PAGE_OPEN | PAGE_LISTED | PAGE_PRIVATE))
+        return false;
+    struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
+    uint64_t wanted = bits_between(line % PM_PAGE_LINES, line % PM_PAGE_LINES + lines);
+    return (live.after & wanted) == wanted && (live.before & wanted) == 0;
+}
+
+uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
+{
+    uint64_t done = 0;
+    sigset_t saved;
+    if (t->translation)
+        return 0;
+    lock_acquire_masked(&t->lock, &saved);
+    while (done < bytes) {
+        uint64_t line = (offset + done) / PM_LINE,
+                 lines = min_u64(PM_PAGE_LINES - line % PM_PAGE_LINES, (bytes - done) / PM_LINE);
+        if (!may_fill(t, line, lines) || !note(log_engine_of(t), line, lines))
+            break;
+        memcpy(t->c->home + line * PM_LINE, (const char *)from + done, lines * PM_LINE);
+        done += lines * PM_LINE;
+    }
+    lock_release_masked(&t->lock, &saved);
+    return done;
+}
+
+/* ---- at a commit or rollback ----------------------------------------------------------------- */
+
+/* Home has what the log says. The page may have got a private copy since it was filled. */
+static int unfill(struct txn *t, uint64_t line)
+{
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES), place = log_engine_of(t)->map[line];
+    char *home = t->c->home + line * PM_LINE;
+    if (line >= container_bytes(t->c) / PM_LINE) /* cut off again, with its object */
+        return 0;
+    if (place != 0)
+        memcpy(home, at_place(t, place), PM_LINE);
+    else
+        memset(home, 0, PM_LINE);
+    bool copied = page_has(&t->pages, page, PAGE_OPEN | PAGE_PRIVATE) &&
+                  !page_has(&t->pages, page, PAGE_LISTED);
+    return copied ? view_restore(t, line * PM_LINE, PM_LINE) : 0;
+}
+
+static bool is_freed(const struct txn *t, uint64_t line)
+{
+    return t->freed == t->epoch &&
+           !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER);
+}
+
+int log_unfill(struct txn *t, bool all)
+{
+    const struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    for (uint64_t i = 0; i < k->filled.count && (all || t->freed == t->epoch); i++) {
+        uint64_t run = filled(k)[i], line = run_line(run), end = line + run_count(run);
+        for (; line < end && error == 0; line++)
+            if (all || is_freed(t, line))
+                error = unfill(t, line);
+    }
+    return error;
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    uint64_t x = run_line(*(const uint64_t *)a), y = run_line(*(const uint64_t *)b);
+    return (x > y) - (x < y);
+}
+
+/* Each line once, though it may have been filled several times: the table of changes has room for no more. */
+static void condense(struct log_engine *k)
+{
+    uint64_t n = 0, end = 0;
+    if (k->filled.count > 1)
+        qsort(k->filled.items, k->filled.count, sizeof(uint64_t), compare_runs);
+    for (uint64_t i = 0; i < k->filled.count; i++) {
+        uint64_t run = filled(k)[i], from = max_u64(run_line(run), end);
+        end = max_u64(run_line(run) + run_count(run), end);
+        if (from < end)
+            filled(k)[n++] = redo_run(from, end - from);
+    }
+    k->filled.count = n;
+}
+
+void log_add_filled(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct changes *ch = &t->view.changes;
+    uint64_t first = ch->run_count;
+    condense(k);
+    for (uint64_t i = 0; i < k->filled.count; i++) {
+        uint64_t run = filled(k)[i], line = run_line(run), end = line + run_count(run);
+        for (; line < end; line++)
+            if (!is_freed(t, line))
+                changes_add(ch, first, line);
+    }
+}
+
+uint64_t log_filled_lines(const struct log_engine *k)
+{
+    uint64_t lines = 0;
+    for (uint64_t i = 0; i < k->filled.count; i++)
+        lines += run_count(filled(k)[i]);
+    return lines;
+}
+
+void log_end_filled(struct log_engine *k)
+{
+    k->filled.count = 0;
+    if (k->filled.room > FILLED_KEPT)
+        vector_free(&k->filled);
+}

@@ -1,0 +1,295 @@
+// Bytes that are handed over: pm_put() and pm_write(), at every boundary, beside a plain copy in memory. Under
+// the log engine they take a short way, which must not show.
+#include "common/fixture.hpp"
+#include "common/process.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+namespace
+{
+
+constexpr size_t LINE = 64, PAGE = 4096, SEGMENT = 64 << 10;
+
+std::string bytes_of(size_t size, unsigned seed)
+{
+    std::mt19937 random(seed);
+    std::string bytes(size, 0);
+    for (char &byte : bytes)
+        byte = (char)random();
+    return bytes;
+}
+
+struct Root {
+    char *object[16];
+    size_t size[16];
+};
+
+Root *root_of(pm_container *c)
+{
+    return static_cast<Root *>(pm_getroot(c));
+}
+
+// Dirty by hand, since these tests run under either tracker.
+void set(Root *root, int i, void *object, size_t size)
+{
+    REQUIRE_OK(pm_dirty(&root->object[i], sizeof root->object[i]));
+    root->object[i] = static_cast<char *>(object);
+    REQUIRE_OK(pm_dirty(&root->size[i], sizeof root->size[i]));
+    root->size[i] = size;
+}
+
+Root *make_root(pm_container *c)
+{
+    auto *root = static_cast<Root *>(pm_calloc(c, 1, sizeof(Root)));
+    REQUIRE(root);
+    REQUIRE_OK(pm_setroot(c, root, 0));
+    REQUIRE_OK(pm_commit(c));
+    return root;
+}
+
+std::string contents(const Root *root, int i)
+{
+    return {root->object[i], root->size[i]};
+}
+
+bool takes_short_way()
+{
+    return test::engine() == "log";
+}
+
+// What a crash leaves: the file as it is now. Objects keep their addresses.
+void crash(test::Container &c, const std::string &path)
+{
+    const std::string bytes = test::read_file(path);
+    c.reset();
+    test::write_file(path, bytes);
+    c = test::open(path, test::options(PM_ACCEPT_COPY));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+} // namespace
+
+TEST_CASE("a value that is handed over is there, at once, after the commit, and after a crash")
+{
+    const size_t size = GENERATE(1u, 63u, 64u, 255u, 256u, 257u, 320u, 4095u, 4096u, 4097u, 20000u,
+                                 SEGMENT / 2, SEGMENT / 2 + 1, SEGMENT, 3 * SEGMENT + 5);
+    CAPTURE(size);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    Root *root = make_root(c.get());
+    for (int i = 0; i < 5; i++) {
+        const std::string value = bytes_of(size, (unsigned)i);
+        void *object = pm_put(c.get(), value.data(), value.size());
+        REQUIRE(object);
+        REQUIRE(memcmp(object, value.data(), size) == 0);
+        REQUIRE((uintptr_t)object % (size < 256 ? 16 : 64) == 0);
+        set(root, i, object, size);
+        if (i == 2)
+            REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    for (bool crashed : {true, false}) {
+        if (crashed) {
+            crash(c, path);
+        } else {
+            c.reset();
+            c = test::open(path, test::options());
+        }
+        for (int i = 0; i < 5; i++)
+            REQUIRE(contents(root_of(c.get()), i) == bytes_of(size, (unsigned)i));
+    }
+}
+
+// A store that home seems to have already is not logged.
+TEST_CASE("what was handed over and then undone or freed leaves nothing behind")
+{
+    const size_t size = GENERATE(256u, 1000u, 4096u, 40000u, 2 * SEGMENT);
+    const std::string how =
+        GENERATE(as<std::string>{}, "rolled back", "freed", "freed and rolled back");
+    const bool used_before = GENERATE(false, true), opened = GENERATE(false, true);
+    CAPTURE(size, how, used_before, opened);
+    test::Directory directory;
+    const std::string path = directory / "c.pm", value = bytes_of(size, 1);
+    test::Container c = test::open(path, test::small());
+    Root *root = make_root(c.get());
+    if (used_before) {
+        const std::string earlier = bytes_of(size, 2);
+        void *object = pm_put(c.get(), earlier.data(), size);
+        REQUIRE(object);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_free(object));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    auto *object = static_cast<char *>(pm_put(c.get(), value.data(), size));
+    REQUIRE(object);
+    if (opened) { // from here on its page has a private copy
+        REQUIRE_OK(pm_dirty(object, 1));
+        object[0] ^= 1;
+    }
+    if (how != "rolled back")
+        REQUIRE_OK(pm_free(object));
+    if (how == "freed") {
+        set(root, 0, nullptr, 0);
+        REQUIRE_OK(pm_commit(c.get()));
+    } else {
+        REQUIRE_OK(pm_rollback(c.get()));
+    }
+    // Uninitialised memory, to which the program stores the same bytes in the ordinary way.
+    auto *second = static_cast<char *>(pm_aligned_alloc(c.get(), LINE, size));
+    REQUIRE(second);
+    REQUIRE_OK(pm_dirty(second, size));
+    memcpy(second, value.data(), size);
+    set(root, 0, second, size);
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    REQUIRE(contents(root, 0) == value);
+}
+
+TEST_CASE("a value comes in pieces, and the program stores to it before the commit and after it")
+{
+    const size_t piece = GENERATE(64u, 100u, 256u, 1000u, 4096u, 8192u);
+    const size_t size = GENERATE(3000u, 10000u, 70000u);
+    CAPTURE(piece, size);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    Root *root = make_root(c.get());
+    std::string value = bytes_of(size, 3);
+    auto *object = static_cast<char *>(pm_put(c.get(), nullptr, size));
+    REQUIRE(object);
+    for (size_t at = 0; at < size; at += piece)
+        REQUIRE_OK(pm_write(object + at, value.data() + at, std::min(piece, size - at)));
+    // Once more, and then in part in the ordinary way.
+    REQUIRE_OK(pm_write(object, value.data(), size));
+    REQUIRE(std::string(object, size) == value);
+    auto change = [&](size_t at) {
+        REQUIRE_OK(pm_dirty(object + at, 1));
+        object[at] ^= 0x55;
+        value[at] ^= 0x55;
+    };
+    change(0);
+    change(size / 2);
+    set(root, 0, object, size);
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    REQUIRE(contents(root, 0) == value);
+    change(size - 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    // An object that the last commit had: a rollback brings its bytes back.
+    REQUIRE_OK(pm_write(object + 1, bytes_of(size, 4).data(), size - 1));
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(contents(root, 0) == value);
+    const std::string other = bytes_of(size, 5);
+    REQUIRE_OK(pm_write(object, other.data(), size));
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    REQUIRE(contents(root, 0) == other);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+// Objects that share pages, among them some that the program has stored to: many random transactions, and a
+// crash after each commit.
+TEST_CASE("values of random sizes beside ordinary objects")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    Root *root = make_root(c.get());
+    std::mt19937 random(GENERATE(1u, 2u, 3u));
+    std::string model[16], committed[16];
+    for (int step = 0; step < 200; step++) {
+        for (unsigned changes = 1 + random() % 6; changes > 0; changes--) {
+            const int i = (int)(random() % 16);
+            const size_t size = 1 + random() % (random() % 4 == 0 ? 9000 : 600);
+            const std::string value = bytes_of(size, random());
+            if (root->object[i])
+                REQUIRE_OK(pm_free(root->object[i]));
+            void *object = nullptr;
+            if (random() % 3 > 0) {
+                object = pm_put(c.get(), value.data(), size);
+            } else {
+                object = pm_malloc(c.get(), size);
+                REQUIRE(object);
+                REQUIRE_OK(pm_dirty(object, size));
+                memcpy(object, value.data(), size);
+            }
+            REQUIRE(object);
+            set(root, i, object, size);
+            model[i] = value;
+        }
+        if (random() % 4 == 0) {
+            REQUIRE_OK(pm_rollback(c.get()));
+            std::copy(committed, committed + 16, model);
+        } else {
+            REQUIRE_OK(pm_commit(c.get()));
+            std::copy(model, model + 16, committed);
+        }
+        for (int i = 0; i < 16; i++)
+            REQUIRE(contents(root, i) == model[i]);
+        if (step % 10 == 0) {
+            crash(c, path);
+            std::copy(committed, committed + 16, model);
+            for (int i = 0; i < 16; i++)
+                REQUIRE(contents(root, i) == committed[i]);
+        }
+    }
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+// The short way: no page gets a private copy, no store faults, and just these lines are logged.
+TEST_CASE("a large value needs no private pages", "[log][log.stores]")
+{
+    if (!takes_short_way())
+        return;
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small());
+    make_root(c.get());
+    const std::string value = bytes_of(16 * PAGE, 6);
+    struct pm_stats before = test::stats(c.get());
+    REQUIRE(pm_put(c.get(), value.data(), value.size()));
+    REQUIRE(test::stats(c.get()).pages_private == before.pages_private);
+    REQUIRE_OK(pm_commit(c.get()));
+    struct pm_stats after = test::stats(c.get());
+    REQUIRE(after.faults == before.faults);
+    REQUIRE(after.pages_private == before.pages_private);
+    const uint64_t lines = after.lines_logged - before.lines_logged;
+    REQUIRE(lines >= value.size() / LINE);
+    REQUIRE(lines <= value.size() / LINE + 4); // words of the segment table
+}
+
+TEST_CASE("bytes cannot be handed over to nowhere")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    Root *root = make_root(c.get());
+    char byte = 1;
+    REQUIRE(pm_write(nullptr, &byte, 1) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"no open container"}));
+    REQUIRE(pm_write(&byte, &byte, 1) == -1);
+    REQUIRE(test::failed_with(EINVAL));
+    REQUIRE(pm_write(reinterpret_cast<char *>(root) + (48 << 20), &byte, 1) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"not in an allocated object"}));
+    REQUIRE(pm_write(root, &byte, (size_t)1 << 40) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"beyond the container"}));
+    REQUIRE_OK(pm_write(root, &byte, 0));
+    REQUIRE(pm_put(nullptr, &byte, 1) == nullptr);
+    REQUIRE(test::failed_with(EINVAL));
+    const std::string large = bytes_of(80 << 20, 7);
+    const uint64_t file = test::stats(c.get()).file_bytes;
+    REQUIRE(pm_put(c.get(), large.data(), large.size()) == nullptr);
+    REQUIRE(test::failed_with(ENOSPC));
+    REQUIRE(test::stats(c.get()).file_bytes == file);
+    REQUIRE_OK(pm_rollback(c.get()));
+    c.reset();
+    pm_options how = test::options(PM_READONLY);
+    c = test::open(path, how);
+    REQUIRE(pm_put(c.get(), &byte, 1) == nullptr);
+    REQUIRE(test::failed_with(EROFS));
+    REQUIRE(pm_write(root_of(c.get()), &byte, 1) == -1);
+    REQUIRE(test::failed_with(EROFS));
+}
