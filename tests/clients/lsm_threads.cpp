@@ -1,6 +1,7 @@
 // Two writers and two readers on one LSM store, in each mode. A writer writes ever larger numbers to keys of its
 // own. A reader must find a number no smaller than the last that was acknowledged before it asked, and a walk
-// must be in order, with no key twice. Each mode takes a second, or LIBPM_SECONDS.
+// must be in order, with no key twice. Each mode takes a second, or LIBPM_SECONDS; longer where a sanitizer and
+// the audit make it slow, until enough has happened.
 #include "clients/lsm_tiny.hpp"
 #include "crash/spawn.hpp"
 
@@ -12,6 +13,7 @@ namespace
 {
 
 constexpr uint64_t writers = 2, keys = 400; // of each writer
+constexpr uint64_t enough = 100;            // writes, and reads
 
 class Race
 {
@@ -27,14 +29,13 @@ class Race
         threads.emplace_back([this] { guard([&] { get(); }); });
         threads.emplace_back([this] { guard([&] { walk(); }); });
         std::this_thread::sleep_for(time);
+        while (!over_ && (writes_ < enough || reads_ < enough))
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
         over_ = true;
         for (std::thread &thread : threads)
             thread.join();
         return wrong_;
     }
-
-    uint64_t writes() const { return writes_; }
-    uint64_t reads() const { return reads_; }
 
   private:
     template <class Work> void guard(Work work)
@@ -116,6 +117,4 @@ TEST_CASE("threads write and read together")
     auto store = lsm::Store::open(directory.path(), options);
     Race race(*store);
     REQUIRE(race.run(std::chrono::milliseconds(ms)).empty());
-    REQUIRE(race.writes() > 100);
-    REQUIRE(race.reads() > 100);
 }
