@@ -176,6 +176,7 @@ enum map_kind {
     MAP_VIEW_SHARED, /* the application's: read-only until a page is opened */
     MAP_HOME_SHARED, /* the library's: writable */
     MAP_COPY,        /* private and writable: changes stay in this process */
+    MAP_VIEW_COPY,   /* the application's, private: read-only until a page is opened */
     MAP_VIEW_MEMORY, /* the application's, in memory of its own: untouchable until a page is made */
 };
 
@@ -218,6 +219,9 @@ int file_fill(int fd, uint64_t size);
 
 /* Make a hole of all blocks in [0, size) that nobody has written, for instance after file_fill(). */
 void file_punch_unwritten(int fd, uint64_t size);
+
+/* Give back the blocks of [from, to), which reads as zero then. A hint. */
+void file_punch(int fd, uint64_t from, uint64_t to);
 
 /* Cut off the file at `from`. On failure the rest stays, unused. [handler] -errno */
 int file_give_back(int fd, uint64_t from);

@@ -93,6 +93,13 @@ int file_fill(int fd, uint64_t size)
     return error;
 }
 
+void file_punch(int fd, uint64_t from, uint64_t to)
+{
+    UNCANCELLED;
+    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+                    (off_t)(to - from));
+}
+
 int file_give_back(int fd, uint64_t from)
 {
     return truncate_to(fd, from);

@@ -69,22 +69,31 @@ struct log_part {
     uint64_t map;    /* log_map_term() of all lines after this commit, added up */
     uint32_t generation; /* of its writer (L4) */
     uint32_t base;       /* log_base() of the address that the pointers mean after this commit */
-    uint32_t number;     /* and LOG_LAST, LOG_ANEW */
+    uint32_t number;     /* and LOG_LAST, LOG_ANEW, LOG_PAGES */
     uint16_t runs, lines;
     uint64_t run[2]; /* redo_run() values; those that do not fit are behind, and the last line is filled up
                         with zeros */
 };
 
-/* In `number`: this part is the record's last one; pieces of older generations count no more (L14). */
-#define LOG_LAST (UINT32_C(1) << 31)
-#define LOG_ANEW (UINT32_C(1) << 30)
+/* In `number`: this part is the record's last one; pieces of older generations count no more (L14); this part
+ * has whole pages. */
+#define LOG_LAST  (UINT32_C(1) << 31)
+#define LOG_ANEW  (UINT32_C(1) << 30)
+#define LOG_PAGES (UINT32_C(1) << 29)
 
-/* A part is at most this long, header included. */
+/* A part is at most this long, header included. One of whole pages may fill its chunk. */
 #define LOG_PART_LINES 1024u
+
+/*
+ * A part of whole pages has one run, of LOG_PAGES_MIN lines or more, from the start of a page on. Its
+ * contents begin at the next page of the file behind the header. So they can be mapped. The lines in between
+ * are whatever they were. The part's checksum is of the header alone; run[1] is the checksum of the contents.
+ */
+#define LOG_PAGES_MIN (16 * PM_PAGE_LINES)
 
 static_assert(sizeof(struct log_part) == PM_LINE, "format");
 static_assert(sizeof(struct log_chunk) == PM_LINE, "format");
-static_assert(LOG_PART_LINES <= UINT16_MAX, "format");
+static_assert(LOG_CHUNK_MAX / PM_LINE <= UINT16_MAX, "format");
 
 /* Lines before the contents. */
 static inline uint64_t log_part_head(uint64_t runs)
@@ -92,17 +101,37 @@ static inline uint64_t log_part_head(uint64_t runs)
     return divide_up(offsetof(struct log_part, run) + runs * sizeof(uint64_t), PM_LINE);
 }
 
-/* Lines of what may be a part, with `room` lines left in its chunk; 0: it cannot be one. Nothing else of it
- * has been checked. */
-static inline uint64_t log_part_lines(const struct log_part *part, uint64_t room)
+static inline bool log_part_has_pages(const struct log_part *part)
 {
-    uint64_t lines = log_part_head(part->runs) + part->lines;
-    return part->runs > 0 && lines <= min_u64(room, LOG_PART_LINES) ? lines : 0;
+    return part->number & LOG_PAGES;
+}
+
+/* The line where the contents begin of a part that is at line `at`, counted from the start of any page. */
+static inline uint64_t log_part_contents(const struct log_part *part, uint64_t at)
+{
+    return log_part_has_pages(part) ? align_up(at + 1, PM_PAGE_LINES)
+                                    : at + log_part_head(part->runs);
+}
+
+/* Lines that the part's checksum is of. */
+static inline uint64_t log_part_summed(const struct log_part *part)
+{
+    return log_part_has_pages(part) ? 1 : log_part_head(part->runs) + part->lines;
+}
+
+/* Lines of what may be a part at line `at`, with `room` lines left in its chunk; 0: it cannot be one. Nothing
+ * else of it has been checked. */
+static inline uint64_t log_part_lines(const struct log_part *part, uint64_t at, uint64_t room)
+{
+    uint64_t lines = log_part_contents(part, at) - at + part->lines;
+    bool fits = log_part_has_pages(part) ? part->runs == 1 && part->lines % PM_PAGE_LINES == 0
+                                         : part->runs > 0 && lines <= LOG_PART_LINES;
+    return fits && lines <= room ? lines : 0;
 }
 
 static inline uint32_t log_part_number(const struct log_part *part)
 {
-    return part->number & ~(LOG_LAST | LOG_ANEW);
+    return part->number & ~(LOG_LAST | LOG_ANEW | LOG_PAGES);
 }
 
 /*

@@ -51,7 +51,9 @@ static int cut_off(struct txn *t, uint32_t end)
     uint32_t gone = atomic_load(&t->c->segments) - end;
     uint32_t page = end * pages_per_segment(t->c), pages = gone * pages_per_segment(t->c);
     int error = 0;
-    if (gone > 0)
+    if (gone > 0 && t->engine->release)
+        error = t->engine->release(t, page, pages);
+    if (gone > 0 && error == 0)
         error = t->translation ? translation_forget(t->translation, page, pages)
                                : pages_close(&t->pages, page, pages);
     if (error != 0)

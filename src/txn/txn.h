@@ -60,6 +60,8 @@ struct engine {
      * from the first one on, it has taken; the caller stores the others. The allocator's lock is held. NULL:
      * none */
     uint64_t (*fill)(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
+    /* Pages are about to be cut off: what is mapped there is theirs again. Page lock. -errno. NULL: it is */
+    int (*release)(struct txn *t, uint32_t first, uint32_t count);
     int (*reserve)(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t extra_words);
     int (*commit)(struct txn *t);
     int (*wait)(struct txn *t, uint64_t epoch);

@@ -168,7 +168,7 @@ template <typename Visit> void for_each_part(const Bytes &file, const Geometry &
         for (uint64_t at_line = 1, n; at_line < size / PM_LINE; at_line += n) {
             const uint64_t offset = chunk + at_line * PM_LINE;
             const log_part part = at<log_part>(file, offset);
-            n = log_part_lines(&part, size / PM_LINE - at_line);
+            n = log_part_lines(&part, at_line, size / PM_LINE - at_line);
             if (n == 0)
                 break;
             visit(offset, part);
@@ -179,7 +179,7 @@ template <typename Visit> void for_each_part(const Bytes &file, const Geometry &
 template <typename Visit>
 void for_each_line(const Bytes &file, uint64_t offset, const log_part &part, Visit visit)
 {
-    uint64_t from = offset + log_part_head(part.runs) * PM_LINE;
+    uint64_t from = log_part_contents(&part, offset / PM_LINE) * PM_LINE;
     const uint64_t end = from + part.lines * PM_LINE;
     for (uint64_t i = 0; i < part.runs; i++) {
         const uint64_t run = at<uint64_t>(file, offset + offsetof(log_part, run) + i * sizeof run);
@@ -212,6 +212,7 @@ void add_chunks(const Bytes &file, const Geometry &g, Collector &out)
     for_each_part(file, g, [&](uint64_t offset, const log_part &part) {
         begin_chunks(offset + size);
         out.add(Kind::part, offset, log_part_head(part.runs) * PM_LINE, part.epoch);
+        out.skip_to(log_part_contents(&part, offset / PM_LINE) * PM_LINE);
         for_each_line(file, offset, part, [&](uint64_t line, uint64_t at) {
             out.add(lines.kind_of(line), at, PM_LINE, part.epoch);
         });

@@ -27,8 +27,8 @@ uint64_t LogFile::max_lines() const
 uint64_t LogFile::sum_of(uint64_t offset) const
 {
     auto head = at<log_part>(bytes, offset);
-    uint64_t size = (log_part_head(head.runs) + head.lines) * PM_LINE;
-    if (head.lines > LOG_PART_LINES || size > bytes.size() - offset)
+    uint64_t size = log_part_summed(&head) * PM_LINE;
+    if (size > LOG_PART_LINES * PM_LINE || size > bytes.size() - offset)
         return ~head.checksum; // no part is that long
     Bytes part = bytes.substr(offset, size);
     put(part, offsetof(log_part, checksum), uint64_t{0});
@@ -45,7 +45,7 @@ std::vector<LogPart> LogFile::parts() const
              word != 0 && offset + 2 * PM_LINE <= end;) {
             LogPart part = {offset, at<log_part>(bytes, offset), {}};
             const bool certain = offset / PM_LINE % (chunk_size_ / PM_LINE) < log_chunk_end(word);
-            if (part.head.runs == 0 || part.head.lines > LOG_PART_LINES || part.end() > end ||
+            if (log_part_lines(&part.head, offset / PM_LINE, (end - offset) / PM_LINE) == 0 ||
                 part.head.checksum != sum_of(offset) || part.head.epoch < epoch ||
                 (part.head.epoch == epoch && log_part_number(&part.head) <= number) ||
                 (!certain && part.head.generation != log_chunk_generation(word)))
@@ -112,6 +112,12 @@ uint64_t LogFile::map_sum() const
 
 void LogFile::seal_part(uint64_t offset)
 {
+    const LogPart part = {offset, at<log_part>(bytes, offset), {}};
+    if (log_part_has_pages(&part.head)) {
+        const uint64_t sum =
+            checksum(bytes.data() + part.contents(), part.end() - part.contents(), 0);
+        put(bytes, offset + offsetof(log_part, run) + sizeof sum, sum);
+    }
     put(bytes, offset + offsetof(log_part, checksum), sum_of(offset));
 }
 

@@ -19,10 +19,10 @@ struct LogPart {
     log_part head;
     std::vector<uint64_t> runs;
 
-    uint64_t lines() const { return log_part_head(head.runs) + head.lines; }
+    uint64_t lines() const { return (contents() - offset) / PM_LINE + head.lines; }
     uint64_t bytes() const { return lines() * PM_LINE; }
     uint64_t end() const { return offset + bytes(); }
-    uint64_t contents() const { return offset + log_part_head(head.runs) * PM_LINE; }
+    uint64_t contents() const { return log_part_contents(&head, offset / PM_LINE) * PM_LINE; }
 };
 
 class LogFile

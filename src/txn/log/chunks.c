@@ -39,6 +39,7 @@ int log_tables_open(struct txn *t)
     uint64_t chunks = LOG_FILE_MAX / t->c->chunk_size;
     k->map = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->map);
     k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
+    k->mapped = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);
     struct chunk_list *const lists[] = {&k->free, &k->emptied, &k->voided};
     for (int i = 0; i < 3; i++)
         lists[i]->items = tables_take(tables, chunks * sizeof *lists[i]->items);
@@ -213,6 +214,8 @@ static int have_free(struct txn *t, uint64_t count)
 int log_make_room(struct txn *t, uint64_t lines)
 {
     uint64_t in_chunk = chunk_lines(t) - 1 - 2 * divide_up(chunk_lines(t), LOG_PART_LINES);
+    if (log_makes_pages(t)) /* lines in front of them, and at the chunk's end */
+        in_chunk -= chunk_lines(t) / LOG_PAGES_MIN * PM_PAGE_LINES + LOG_PAGES_ROOM;
     uint64_t chunks = 1 + divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
     struct log_engine *k = log_engine_of(t);
     chunks += LOG_RESERVE;

@@ -103,11 +103,13 @@ static int gather_part(struct txn *t, const struct log_part *part, uint32_t plac
     const uint64_t *run = part->run, *end = run + part->runs;
     const uint64_t max = t->c->max_size / PM_LINE;
     int error = 0;
-    for (place += (uint32_t)log_part_head(part->runs); run < end; run++)
+    for (place = (uint32_t)log_part_contents(part, place); run < end; run++)
         for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && line < max && error == 0;
              n--, line++, place++)
             if (k->map[line] == place && !(k->compacts && log_line_is_free(t, line))) {
-                error = add_line(t, line);
+                error = log_unmap_pages(t, (uint32_t)(line / PM_PAGE_LINES));
+                if (error == 0)
+                    error = add_line(t, line);
                 ++*lines;
             }
     return error;
@@ -155,7 +157,7 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
     while (k->victim_at < end && *lines < most && error == 0) {
         uint32_t place = place_in(t, k->victim, k->victim_at);
         const struct log_part *part = (const struct log_part *)at_place(t, place);
-        uint64_t n = log_part_lines(part, end - k->victim_at);
+        uint64_t n = log_part_lines(part, place, end - k->victim_at);
         error = n > 0 ? gather_part(t, part, place, lines) : -EBADMSG;
         k->victim_at += (uint32_t)n;
     }

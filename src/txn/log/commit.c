@@ -78,6 +78,7 @@ static void finish(struct txn *t, const struct commit_words *w, const struct rec
         bring_home(t, r->runs[i]);
     t->lines_logged += r->lines;
     log_end_filled(log_engine_of(t));
+    log_map_planned(t);
     view_end(t, w);
 }
 

@@ -135,10 +135,22 @@ int log_end_compaction(struct txn *t)
     return error;
 }
 
+static int unmap_free(struct txn *t)
+{
+    const uint32_t pages = pages_per_segment(t->c);
+    int error = 0;
+    for (uint32_t i = 0; i < atomic_load(&t->c->segments) && error == 0; i++)
+        if (table_word(home_table(t->c), i) == 0)
+            error = log_unmap_range(t, i * pages, pages);
+    return error;
+}
+
 static int forget_free_lines(struct txn *t, uint64_t lines)
 {
     struct log_engine *k = log_engine_of(t);
     int error = reclaim_if_few(t);
+    if (error == 0)
+        error = unmap_free(t);
     if (error != 0)
         return error;
     uint64_t sum = k->map_sum;

@@ -15,7 +15,7 @@ static int log_engine_load(struct txn *t, const struct txn_options *options)
     view_load(t, options->private_max);
     t->view.logs_fresh = t->view.home_is_log = true;
     rounds_open(&t->rounds, t->epoch - 1);
-    return 0;
+    return log_map_view(t);
 }
 
 static void log_engine_unload(struct txn *t)
@@ -68,6 +68,9 @@ static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint3
 {
     const uint32_t *map = log_engine_of(t)->map;
     uint64_t line = (uint64_t)first * PM_PAGE_LINES;
+    int error = log_unmap_range(t, first, count);
+    if (error != 0)
+        return error;
     for (uint64_t end = line + (uint64_t)count * PM_PAGE_LINES; line < end; line++)
         if (map[line] != 0)
             memcpy(t->c->home + line * PM_LINE, at_place(t, map[line]), PM_LINE);
@@ -112,9 +115,10 @@ const struct engine engine_log = {
     .load = log_engine_load,
     .unload = log_engine_unload,
     .adopt = log_engine_adopt,
-    .open_page = view_open_page,
-    .open_marked = view_open_marked,
+    .open_page = log_open_page,
+    .open_marked = log_open_marked,
     .dirty = view_dirty,
+    .release = log_unmap_range,
     .reserve = log_engine_reserve,
     .commit = log_commit,
     .wait = rounds_wait,

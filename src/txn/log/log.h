@@ -26,6 +26,7 @@
  * L12  there is room for all parts before the first byte                   record.c, small.c
  * L13  a record says what the whole map is                                 record.c, small.c, recovery.c
  * L14  what a compaction has forgotten does not come back                  compact.c, recovery.c
+ * L15  what is mapped stays where it is                                    pages.c
  */
 #ifndef PM_TXN_LOG_LOG_H
 #define PM_TXN_LOG_LOG_H
@@ -61,9 +62,11 @@ struct chunk_list {
 
 /* A part of the next record: its place, and its share of the record's runs. */
 struct planned_part {
-    uint32_t chunk, line; /* in the chunk */
+    uint32_t chunk, line;           /* in the chunk */
+    uint32_t contents;              /* line in the chunk where they begin */
     uint64_t first_run, first_line; /* of the record */
     uint32_t runs, lines;
+    bool pages; /* LOG_PAGES */
 };
 
 /* A line that the record being written moves, and where it was. */
@@ -95,6 +98,9 @@ struct log_engine {
     uint64_t searched;
     bool cannot_clean;
     struct vector cleaned, cleaned_lines; /* lines to be logged again: redo_run() values, and contents */
+    uint8_t *mapped;                      /* for each page: it is mapped from the file (pages.c) */
+    uint32_t mapped_runs;                 /* how many runs of pages are */
+    bool maps_view;                       /* the view is there, and is mapped too */
     struct vector filled; /* lines that were handed over in this transaction: redo_run() values */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
@@ -194,12 +200,22 @@ void log_untake_chunk(struct txn *t, uint32_t chunk);
 struct record_runs {
     const uint64_t *runs;
     uint64_t count, data_count, lines;
-    uint64_t stored_count; /* of data: runs that home does not have yet */
+    uint64_t stored_count;     /* of data: runs that home does not have yet */
     const char *metadata_from; /* the shadow, or home */
     const char *contents;      /* NULL, or all lines of the record, one after the other */
     enum log_stream stream;
     uint32_t flags; /* of its parts: LOG_ANEW or 0 */
 };
+
+/* Lines without which no part of whole pages is begun in a chunk. */
+#define LOG_PAGES_ROOM (PM_PAGE_LINES + LOG_PAGES_MIN)
+
+/* Whether pages of data get parts of their own. A small chunk has no room for these. If the container lies
+ * elsewhere, its pages need translation. */
+static inline bool log_makes_pages(const struct txn *t)
+{
+    return chunk_lines(t) >= 2 * LOG_PAGES_ROOM && !t->translation;
+}
 
 /* Plan where the parts go, with room for all of them (L12). If there are several, their runs take the place
  * of `runs`: none is of two parts. -errno: nothing has changed */
@@ -255,6 +271,28 @@ uint64_t log_filled_lines(const struct log_engine *k);
 
 /* The transaction that filled them has ended. */
 void log_end_filled(struct log_engine *k);
+
+/* ---- pages.c --------------------------------------------------------------------------------- */
+
+/* Map pages from the file, where they lie together, in home and view: home and view have the same already, or
+ * nobody has looked yet. None of them is open. False: nothing has changed. */
+bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
+
+/* If a page is mapped so, give it memory again, and all pages that are mapped with it. [handler] -errno */
+int log_unmap_pages(struct txn *t, uint32_t page);
+
+/* The same for a range. release() of struct engine. */
+int log_unmap_range(struct txn *t, uint32_t first, uint32_t count);
+
+/* The view is there: map in it what is mapped in home. -errno */
+int log_map_view(struct txn *t);
+
+/* Map the pages that the record had as whole pages, if nobody has stored to them. */
+void log_map_planned(struct txn *t);
+
+/* open_page() and open_marked() of struct engine. */
+int log_open_page(struct txn *t, uint32_t page);
+int log_open_marked(struct txn *t, uint32_t page);
 
 /* ---- clean.c --------------------------------------------------------------------------------- */
 

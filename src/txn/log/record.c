@@ -2,11 +2,15 @@
  * Records. First a record is planned: where each part goes, and which lines it has. Then it is written,
  * part by part, and when it counts it is installed in the map. A part fills what is left of its chunk, or
  * LOG_PART_LINES. The next part goes behind it, or to a free chunk. Most records have one part, and fit.
+ *
+ * A long run of data is cut where pages begin and end, and its pages go to parts of their own (LOG_PAGES).
+ * What the cleaner logs is not: on a full disk it must know how much room a chunk's lines take.
  */
 #include "txn/log/log.h"
 
 #include "base/checksum.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,31 +32,67 @@ struct cutter {
     const struct record_runs *runs;
     struct vector *pieces; /* redo_run() values */
     uint64_t run, skip;    /* how far it has come */
+    bool makes_pages;
     uint64_t data_count, stored_count; /* pieces of data, and of data that was stored */
 };
+
+/* Lines of the run that are left. */
+static uint64_t lines_left(const struct cutter *at)
+{
+    return run_count(at->runs->runs[at->run]) - at->skip;
+}
+
+/* Lines to the next page that goes to a part of whole pages; UINT64_MAX: none does. */
+static uint64_t lines_before_pages(const struct cutter *at)
+{
+    if (!at->makes_pages || at->run >= at->runs->data_count)
+        return UINT64_MAX;
+    uint64_t line = run_line(at->runs->runs[at->run]) + at->skip;
+    uint64_t before = align_up(line, PM_PAGE_LINES) - line;
+    return lines_left(at) >= before + LOG_PAGES_MIN ? before : UINT64_MAX;
+}
+
+/* Let a part have the next `n` lines, which are of one run. -ENOMEM */
+static int cut(struct planned_part *part, struct cutter *at, uint64_t n)
+{
+    uint64_t *piece = vector_push(at->pieces, sizeof *piece);
+    if (!piece)
+        return -ENOMEM;
+    bool ends = n == lines_left(at);
+    *piece = redo_run(run_line(at->runs->runs[at->run]) + at->skip, n);
+    at->data_count += at->run < at->runs->data_count;
+    at->stored_count += at->run < at->runs->stored_count;
+    at->run += ends;
+    at->skip = ends ? 0 : at->skip + n;
+    part->runs++;
+    part->lines += (uint32_t)n;
+    return 0;
+}
 
 /* Fill a part with up to `room` lines, header included. -ENOMEM */
 static int fill_part(struct planned_part *part, struct cutter *at, uint64_t room)
 {
-    part->first_run = at->pieces->count;
-    while (at->run < at->runs->count && log_part_head(part->runs + 1) + part->lines < room) {
-        uint64_t run = at->runs->runs[at->run], left = run_count(run) - at->skip;
-        uint64_t n = min_u64(left, room - log_part_head(part->runs + 1) - part->lines);
-        uint64_t *piece = vector_push(at->pieces, sizeof *piece);
-        if (!piece)
-            return -ENOMEM;
-        *piece = redo_run(run_line(run) + at->skip, n);
-        at->data_count += at->run < at->runs->data_count;
-        at->stored_count += at->run < at->runs->stored_count;
-        part->runs++;
-        part->lines += (uint32_t)n;
-        at->skip += n;
-        if (n == left) {
-            at->run++;
-            at->skip = 0;
-        }
+    int error = 0;
+    while (at->run < at->runs->count && log_part_head(part->runs + 1) + part->lines < room &&
+           error == 0) {
+        uint64_t before = lines_before_pages(at);
+        if (before == 0)
+            break;
+        uint64_t left = room - log_part_head(part->runs + 1) - part->lines;
+        error = cut(part, at, min_u64(min_u64(lines_left(at), before), left));
     }
-    return 0;
+    part->contents = part->line + (uint32_t)log_part_head(part->runs);
+    return error;
+}
+
+/* The same for a part of whole pages. */
+static int fill_pages(struct planned_part *part, struct cutter *at, uint64_t room)
+{
+    part->pages = true;
+    part->contents = (uint32_t)align_up(part->line + 1, PM_PAGE_LINES);
+    return cut(
+        part, at,
+        align_down(min_u64(lines_left(at), room - (part->contents - part->line)), PM_PAGE_LINES));
 }
 
 /* Chunks that the plan has taken go back. */
@@ -64,8 +104,10 @@ static void abandon(struct txn *t)
             log_untake_chunk(t, planned(k, i)->chunk);
 }
 
-/* Add a part to the plan: at line `line` of a chunk, or in a fresh chunk if there is no room. */
-static struct planned_part *add_part(struct txn *t, uint32_t chunk, uint32_t line, int *error)
+/* Add a part to the plan: at line `line` of a chunk, or in a fresh chunk if there is no room for `least`
+ * lines. */
+static struct planned_part *add_part(struct txn *t, uint32_t chunk, uint32_t line, uint32_t least,
+                                     int *error)
 {
     struct log_engine *k = log_engine_of(t);
     struct planned_part *part = vector_push(&k->plan, sizeof *part);
@@ -73,7 +115,7 @@ static struct planned_part *add_part(struct txn *t, uint32_t chunk, uint32_t lin
     if (!part)
         return NULL;
     *part = (struct planned_part){.chunk = chunk, .line = line};
-    if (chunk_lines(t) - line >= PART_LINES_MIN)
+    if (chunk_lines(t) - line >= least)
         return part;
     part->line = 1;
     *error = log_take_chunk(t, &part->chunk);
@@ -85,20 +127,24 @@ static struct planned_part *add_part(struct txn *t, uint32_t chunk, uint32_t lin
 static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint32_t end)
 {
     struct log_engine *k = log_engine_of(t);
-    struct cutter at = {.runs = r, .pieces = &k->pieces};
+    struct cutter at = {.runs = r, .pieces = &k->pieces, .makes_pages = log_makes_pages(t)};
     uint64_t lines = 0;
     int error = 0;
     k->pieces.count = 0;
     while (at.run < r->count && error == 0) {
-        struct planned_part *part = add_part(t, chunk, end, &error);
-        if (part)
-            error = fill_part(part, &at, min_u64(chunk_lines(t) - part->line, LOG_PART_LINES));
-        if (error == 0) {
-            part->first_line = lines;
-            lines += part->lines;
-            chunk = part->chunk;
-            end = part->line + (uint32_t)log_part_head(part->runs) + part->lines;
-        }
+        bool pages = lines_before_pages(&at) == 0;
+        struct planned_part *part =
+            add_part(t, chunk, end, pages ? LOG_PAGES_ROOM : PART_LINES_MIN, &error);
+        if (!part)
+            break;
+        uint64_t room = chunk_lines(t) - part->line;
+        part->first_run = k->pieces.count;
+        part->first_line = lines;
+        error = pages ? fill_pages(part, &at, room)
+                      : fill_part(part, &at, min_u64(room, LOG_PART_LINES));
+        lines += part->lines;
+        chunk = part->chunk;
+        end = part->contents + part->lines;
     }
     if (error != 0) {
         abandon(t);
@@ -125,6 +171,7 @@ int log_plan(struct txn *t, struct record_runs *r)
         return -ENOMEM;
     *part = (struct planned_part){.chunk = chunk,
                                   .line = end,
+                                  .contents = end + (uint32_t)log_part_head(r->count),
                                   .runs = (uint32_t)r->count,
                                   .lines = (uint32_t)r->lines};
     return 0;
@@ -134,7 +181,7 @@ int log_plan(struct txn *t, struct record_runs *r)
 
 static uint32_t first_place(const struct txn *t, const struct planned_part *part)
 {
-    return place_in(t, part->chunk, part->line) + (uint32_t)log_part_head(part->runs);
+    return place_in(t, part->chunk, part->contents);
 }
 
 /* Room for all lines of the record. */
@@ -165,6 +212,7 @@ static int enter_lines(struct txn *t, const struct record_runs *runs)
         for (uint32_t place = first_place(t, part); run < end; run++) {
             uint64_t line = run_line(*run);
             for (uint64_t n = run_count(*run); n > 0; n--, line++, place++, moved++) {
+                assert(!k->mapped[line / PM_PAGE_LINES]); /* L15 */
                 *moved = (struct moved_line){.line = line, .from = k->map[line]};
                 sum += log_map_change(seed, line, moved->from, place);
                 k->map[line] = place;
@@ -196,7 +244,7 @@ void log_install(struct txn *t)
         struct chunk *chunk = &k->chunks[part->chunk];
         log_leave_chunk(t, k->stream, part->chunk);
         chunk->newest = t->epoch;
-        chunk->end = part->line + (uint32_t)log_part_head(part->runs) + part->lines;
+        chunk->end = part->contents + part->lines;
         chunk->live += part->lines;
         for (uint32_t n = 0; n < part->lines; n++, moved++) {
             k->lines_live += moved->from == 0;
@@ -214,8 +262,7 @@ void log_install(struct txn *t)
 
 uint64_t log_part_sum(const struct container *c, const struct log_part *part, uint64_t place)
 {
-    uint64_t lines = log_part_head(part->runs) + part->lines;
-    return checksum_mix(checksum(part, lines * PM_LINE, 0), c->seed, place);
+    return checksum_mix(checksum(part, log_part_summed(part) * PM_LINE, 0), c->seed, place);
 }
 
 /* Copy the lines of a run. Returns the end of the copy. */
@@ -263,6 +310,22 @@ static struct log_part *build(struct txn *t, const struct planned_part *part,
     return out;
 }
 
+/* Whole pages go to the file from where they are, and the header after them. */
+static int write_pages(struct txn *t, const struct planned_part *part,
+                       const struct record_runs *runs, const struct log_part *head)
+{
+    uint64_t run = runs->runs[part->first_run], bytes = part->lines * (uint64_t)PM_LINE;
+    const char *from = t->c->base + run_line(run) * PM_LINE;
+    uint32_t place = place_in(t, part->chunk, part->line);
+    struct log_part out = *head;
+    out.number |= LOG_PAGES;
+    out.run[0] = run;
+    out.run[1] = checksum(from, bytes, 0);
+    out.checksum = log_part_sum(t->c, &out, place);
+    int error = log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
+    return error == 0 ? log_store(t, place, &out, sizeof out) : error;
+}
+
 static int write_part(struct txn *t, const struct planned_part *part,
                       const struct record_runs *runs, struct log_part *head)
 {
@@ -273,6 +336,8 @@ static int write_part(struct txn *t, const struct planned_part *part,
         return error;
     head->runs = (uint16_t)part->runs;
     head->lines = (uint16_t)part->lines;
+    if (part->pages)
+        return write_pages(t, part, runs, head);
     struct log_part *built = build(t, part, runs, head);
     built->checksum = log_part_sum(t->c, built, place);
     return log_store(t, place, built, (log_part_head(part->runs) + part->lines) * PM_LINE);

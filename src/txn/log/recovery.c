@@ -14,6 +14,7 @@
  */
 #include "txn/log/log.h"
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "txn/recovery.h"
 
@@ -71,20 +72,30 @@ static bool runs_are_valid(const struct container *c, const struct log_part *par
     return lines == part->lines;
 }
 
+/* Of a part of whole pages: they are pages, and what they have is right. */
+static bool pages_are_valid_at(const struct txn *t, const struct log_part *part, uint32_t place)
+{
+    return !log_part_has_pages(part) ||
+           (run_line(part->run[0]) % PM_PAGE_LINES == 0 &&
+            checksum(at_place(t, log_part_contents(part, place)), part->lines * (uint64_t)PM_LINE,
+                     0) == part->run[1]);
+}
+
 /* Lines of a valid part at `place`, in a chunk with `room` lines left; 0: there is none. */
 static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
 {
     const struct log_part *part = (const struct log_part *)at_place(t, place);
-    uint64_t lines = log_part_lines(part, room);
+    uint64_t lines = log_part_lines(part, place, room);
     struct log_part head = *part;
     if (lines == 0)
         return 0;
     /* Summed with its checksum field zero: in the stage, for the file may be read-only. */
     struct log_part *copy = (struct log_part *)log_engine_of(t)->stage;
-    memcpy(copy, part, lines * PM_LINE);
+    memcpy(copy, part, log_part_summed(part) * PM_LINE);
     copy->checksum = 0;
     return head.checksum == log_part_sum(t->c, copy, place) && head.epoch > 0 &&
-                   head.epoch <= EPOCH_MAX && head.fenced < head.epoch && runs_are_valid(t->c, part)
+                   head.epoch <= EPOCH_MAX && head.fenced < head.epoch &&
+                   runs_are_valid(t->c, part) && pages_are_valid_at(t, part, place)
                ? lines
                : 0;
 }
@@ -232,7 +243,7 @@ static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epo
 static void move_lines(struct txn *t, const struct found_part *f)
 {
     const uint64_t *run = f->part->run, *end = run + f->part->runs;
-    uint32_t place = f->place + (uint32_t)log_part_head(f->part->runs);
+    uint32_t place = (uint32_t)log_part_contents(f->part, f->place);
     for (; run < end; run++)
         for (uint64_t line = run_line(*run), n = run_count(*run); n > 0; n--)
             move_line(t, line++, place++, f->part->epoch);
@@ -266,9 +277,28 @@ static void take_newest(struct txn *t, uint64_t run, uint32_t place)
     }
 }
 
+/* If all lines of a part of whole pages are the newest, map them. False: bring them home. */
+static bool maps_pages(struct txn *t, const struct found_part *f, uint32_t place)
+{
+    struct log_engine *k = log_engine_of(t);
+    const uint64_t line = run_line(f->part->run[0]), lines = f->part->lines;
+    if (!log_part_has_pages(f->part))
+        return false;
+    for (uint64_t i = 0; i < lines; i++)
+        if (k->map[line + i] != place + i)
+            return false;
+    if (!log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(lines / PM_PAGE_LINES)))
+        return false;
+    for (uint64_t i = 0; i < lines; i++)
+        k->map_sum += log_map_term(t->c->seed, line + i, place + (uint32_t)i);
+    return true;
+}
+
 static void take_newest_of(struct txn *t, const struct found_part *f)
 {
-    uint32_t place = f->place + (uint32_t)log_part_head(f->part->runs);
+    uint32_t place = (uint32_t)log_part_contents(f->part, f->place);
+    if (maps_pages(t, f, place))
+        return;
     for (uint32_t i = 0; i < f->part->runs; i++) {
         take_newest(t, f->part->run[i], place);
         place += (uint32_t)run_count(f->part->run[i]);

@@ -18,6 +18,7 @@
 
 #include "base/stream.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Lines, and marks. The more there may be, the longer other commits look in vain. */
@@ -104,6 +105,7 @@ static inline struct log_part *build(struct txn *t, struct small *s, uint32_t pl
     for (uint32_t i = 0; i < s->run_count; i++)
         part->run[i] = s->runs[i];
     for (struct small_line *l = s->lines, *end = l + s->count; l < end; l++, at++) {
+        assert(!k->mapped[l->line / PM_PAGE_LINES]); /* L15 */
         l->before = map[l->line];
         map[l->line] = at;
         sum += log_map_change(seed, l->line, l->before, at);

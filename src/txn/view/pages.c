@@ -131,7 +131,8 @@ static int open_all(struct txn *t, uint32_t first, uint32_t last)
     lock_acquire_masked(&t->lock, &saved);
     for (uint32_t page = first; page <= last && error == 0; page++)
         if (!(t->pages.flags[page] & PAGE_OPEN))
-            error = view_open(t, page, !t->tracker.stores);
+            error =
+                t->tracker.stores ? t->engine->open_marked(t, page) : t->engine->open_page(t, page);
     lock_release_masked(&t->lock, &saved);
     return error;
 }

@@ -1,0 +1,168 @@
+/*
+ * Pages that are mapped from the file. A part of whole pages (LOG_PAGES) has them as memory needs them. So
+ * home and view can be mappings of the file there, and memory has no copy. They are mapped when the container
+ * is opened, and after a commit of bytes that were handed over.
+ *
+ *   memory ---- log_map_pages() ---> mapped ---- log_unmap_pages() ---> memory
+ *
+ * Invariants
+ *  M1  A mapped page is closed, and has no private copy. The map says where its lines are, one behind the
+ *      other.
+ *  M2  It has memory again before it is opened, before any line of it gets another place in the file, and
+ *      before its memory gets another owner (L15).
+ *
+ * A page comes back with the whole run that was mapped with it, so that the kernel has no more maps than
+ * before.
+ */
+#define _GNU_SOURCE
+#include "txn/log/log.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Each run costs the kernel up to four of its 65,530 maps. */
+#define MAPPED_RUNS_MAX 8192
+
+static uint64_t offset_of(uint32_t page)
+{
+    return (uint64_t)page << PM_PAGE_SHIFT;
+}
+
+/* Where the file has a mapped page. */
+static uint64_t place_of(const struct txn *t, uint32_t page)
+{
+    return log_engine_of(t)->map[(uint64_t)page * PM_PAGE_LINES] * (uint64_t)PM_LINE;
+}
+
+static int map_from_file(const struct txn *t, enum map_kind kind, char *where, uint32_t first,
+                         uint32_t count)
+{
+    return map_file(kind, where + offset_of(first), (size_t)count << PM_PAGE_SHIFT, t->c->fd,
+                    place_of(t, first), kind == MAP_VIEW_SHARED && t->c->synchronous);
+}
+
+static int map_from_memory(const struct txn *t, enum map_kind kind, char *where, uint32_t first,
+                           uint32_t count)
+{
+    return map_file(kind, where + offset_of(first), (size_t)count << PM_PAGE_SHIFT, t->c->home_fd,
+                    offset_of(first), false);
+}
+
+bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
+{
+    struct log_engine *k = log_engine_of(t);
+    bool may = !t->c->readonly && !t->c->relocates && !t->c->translated;
+    if (!may || k->mapped_runs == MAPPED_RUNS_MAX ||
+        map_from_file(t, MAP_VIEW_SHARED, t->c->home, first, count) != 0)
+        return false;
+    memset(k->mapped + first, 1, count);
+    k->mapped_runs++;
+    /* If the view cannot be mapped, it still reads the same bytes from memory. */
+    if (k->maps_view && map_from_file(t, MAP_VIEW_COPY, t->c->base, first, count) == 0)
+        file_punch(t->c->home_fd, offset_of(first), offset_of(first + count));
+    return true;
+}
+
+/* The run of pages that was mapped with a page. */
+static uint32_t run_of(const struct txn *t, uint32_t page, uint32_t *count)
+{
+    const uint8_t *mapped = log_engine_of(t)->mapped;
+    uint32_t first = page, end = page + 1;
+    while (first > 0 && mapped[first - 1] && place_of(t, first - 1) + PM_PAGE == place_of(t, first))
+        first--;
+    while (mapped[end] && place_of(t, end - 1) + PM_PAGE == place_of(t, end))
+        end++;
+    *count = end - first;
+    return first;
+}
+
+int log_unmap_pages(struct txn *t, uint32_t page)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t count, first;
+    if (!k->mapped[page])
+        return 0;
+    first = run_of(t, page, &count);
+    int error = file_write(t->c->home_fd, t->c->file + place_of(t, first),
+                           (size_t)count << PM_PAGE_SHIFT, offset_of(first));
+    if (error == 0)
+        error = map_from_memory(t, MAP_HOME_SHARED, t->c->home, first, count);
+    if (error == 0)
+        error = map_from_memory(t, MAP_VIEW_COPY, t->c->base, first, count);
+    if (error != 0)
+        return error;
+    memset(k->mapped + first, 0, count);
+    k->mapped_runs--;
+    return 0;
+}
+
+int log_unmap_range(struct txn *t, uint32_t first, uint32_t count)
+{
+    int error = 0;
+    for (uint32_t page = first;
+         log_engine_of(t)->mapped_runs > 0 && page < first + count && error == 0; page++)
+        error = log_unmap_pages(t, page);
+    return error;
+}
+
+int log_map_view(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT), left = k->mapped_runs;
+    k->maps_view = true;
+    for (uint32_t page = 0, count; page < end && left > 0; page++) {
+        if (!k->mapped[page])
+            continue;
+        page = run_of(t, page, &count);
+        int error = map_from_file(t, MAP_VIEW_COPY, t->c->base, page, count);
+        if (error != 0)
+            return error;
+        page += count - 1;
+        left--;
+    }
+    return 0;
+}
+
+static bool is_untouched(const struct txn *t, uint32_t first, uint32_t count)
+{
+    for (uint32_t page = first; page < first + count; page++)
+        if (page_has(&t->pages, page, PAGE_OPEN | PAGE_LISTED | PAGE_PRIVATE))
+            return false;
+    return true;
+}
+
+void log_map_planned(struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = 0; i < k->plan.count; i++) {
+        const struct planned_part *part = (const struct planned_part *)k->plan.items + i;
+        if (!part->pages)
+            continue;
+        uint64_t run = ((const uint64_t *)k->pieces.items)[part->first_run];
+        uint32_t first = (uint32_t)(run_line(run) / PM_PAGE_LINES),
+                 count = part->lines / PM_PAGE_LINES;
+        if (is_untouched(t, first, count))
+            (void)log_map_pages(t, first, count); /* if not, they stay in memory */
+    }
+}
+
+/* ---- before a store -------------------------------------------------------------------------- */
+
+/* Pages that are opened with `page` are of its segment. */
+static int unmap_before_store(struct txn *t, uint32_t page)
+{
+    uint32_t in_segment = pages_per_segment(t->c);
+    return log_unmap_range(t, page, in_segment - page % in_segment);
+}
+
+int log_open_page(struct txn *t, uint32_t page)
+{
+    int error = unmap_before_store(t, page);
+    return error == 0 ? view_open_page(t, page) : error;
+}
+
+int log_open_marked(struct txn *t, uint32_t page)
+{
+    int error = unmap_before_store(t, page);
+    return error == 0 ? view_open_marked(t, page) : error;
+}

@@ -1,0 +1,285 @@
+// Pages that are mapped from the log's file: when they are, and that it does not show. The container has
+// chunks of 1 MiB, since only these have parts of whole pages.
+#include "common/fixture.hpp"
+#include "common/process.hpp"
+
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <sys/stat.h>
+
+namespace
+{
+
+constexpr size_t LINE = 64, PAGE = 4096, MiB = 1 << 20;
+
+pm_options options(unsigned flags = PM_CREATE)
+{
+    pm_options how = test::options(flags | PM_MOVABLE); // so that it can be compacted
+    how.segment_size = MiB;
+    how.max_size = 256 * MiB;
+    return how;
+}
+
+std::string bytes_of(size_t size, unsigned seed)
+{
+    std::mt19937 random(seed);
+    std::string bytes(size, 0);
+    for (char &byte : bytes)
+        byte = (char)random();
+    return bytes;
+}
+
+struct Root {
+    char *object[16];
+    size_t size[16];
+};
+
+Root *root_of(pm_container *c)
+{
+    return static_cast<Root *>(pm_getroot(c));
+}
+
+void set(Root *root, int i, void *object, size_t size)
+{
+    REQUIRE_OK(pm_dirty(root, sizeof *root));
+    root->object[i] = static_cast<char *>(object);
+    root->size[i] = size;
+}
+
+Root *make_root(pm_container *c)
+{
+    auto *root = static_cast<Root *>(pm_malloc_typed(c, PM_TYPE(Root, object), 1));
+    REQUIRE(root);
+    REQUIRE_OK(pm_setroot(c, root, 0));
+    REQUIRE_OK(pm_commit(c));
+    return root;
+}
+
+void *store(pm_container *c, const std::string &value)
+{
+    void *object = pm_malloc(c, value.size());
+    REQUIRE(object);
+    REQUIRE_OK(pm_dirty(object, value.size()));
+    memcpy(object, value.data(), value.size());
+    return object;
+}
+
+void *put(pm_container *c, const std::string &value)
+{
+    void *object = pm_put(c, value.data(), value.size());
+    REQUIRE(object);
+    return object;
+}
+
+void change(char *byte)
+{
+    REQUIRE_OK(pm_dirty(byte, 1));
+    *byte ^= 0x55;
+}
+
+// Pages of an object that are mapped from the container's file.
+size_t mapped(const char *object, size_t size, const std::string &path)
+{
+    struct stat st = {};
+    REQUIRE(stat(path.c_str(), &st) == 0);
+    std::ifstream maps("/proc/self/maps");
+    size_t pages = 0;
+    for (std::string line; std::getline(maps, line);) {
+        uintptr_t from = 0, to = 0;
+        ino_t inode = 0;
+        std::string rights, offset, device;
+        char dash = 0;
+        std::istringstream(line) >> std::hex >> from >> dash >> to >> rights >> offset >> device >>
+            std::dec >> inode;
+        if (inode != st.st_ino)
+            continue;
+        from = std::max(from, (uintptr_t)object);
+        to = std::min(to, (uintptr_t)object + size);
+        pages += from < to ? (to - from) / PAGE : 0;
+    }
+    return pages;
+}
+
+// What a crash leaves: the file as it is now. Objects keep their addresses.
+void crash(test::Container &c, const std::string &path)
+{
+    const std::string bytes = test::read_file(path);
+    c.reset();
+    test::write_file(path, bytes);
+    c = test::open(path, options(PM_ACCEPT_COPY));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+bool has(pm_container *c, int i, const std::string &value)
+{
+    const Root *root = root_of(c);
+    return root->size[i] == value.size() &&
+           memcmp(root->object[i], value.data(), value.size()) == 0;
+}
+
+} // namespace
+
+// 16 pages are the least; a chunk has room for 255.
+TEST_CASE("whole pages are mapped when the container is opened", "[log]")
+{
+    const size_t pages = GENERATE(15u, 16u, 17u, 128u, 254u, 255u, 256u, 257u, 600u);
+    const bool handed = GENERATE(false, true);
+    CAPTURE(pages, handed);
+    test::Directory directory;
+    const std::string path = directory / "c.pm", value = bytes_of(pages * PAGE, 1);
+    test::Container c = test::open(path, options());
+    Root *root = make_root(c.get());
+    set(root, 0, handed ? put(c.get(), value) : store(c.get(), value), value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    const size_t now = mapped(root->object[0], value.size(), path);
+    REQUIRE((now > 0) == (handed && pages >= 16));
+    REQUIRE(has(c.get(), 0, value));
+    REQUIRE_OK(pm_check(c.get()));
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, value));
+    c.reset();
+    c = test::open(path, options(0));
+    root = root_of(c.get());
+    const size_t then = mapped(root->object[0], value.size(), path);
+    REQUIRE((then > 0) == (pages >= 16));
+    REQUIRE((pages < 16 || then + 16 > pages)); // all but a rest that is too short
+    REQUIRE(has(c.get(), 0, value));
+    REQUIRE_OK(pm_check(c.get()));
+    c.reset();
+    c = test::open(path, options(PM_READONLY));
+    REQUIRE(has(c.get(), 0, value));
+}
+
+TEST_CASE("a mapped page is stored to", "[log]")
+{
+    const size_t pages = GENERATE(16u, 300u);
+    const bool reopened = GENERATE(false, true);
+    CAPTURE(pages, reopened);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    std::string value = bytes_of(pages * PAGE, 2);
+    test::Container c = test::open(path, options());
+    set(make_root(c.get()), 0, put(c.get(), value), value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    if (reopened) {
+        c.reset();
+        c = test::open(path, options(0));
+    }
+    char *object = root_of(c.get())->object[0];
+    REQUIRE(mapped(object, value.size(), path) > 0);
+    for (size_t at : {size_t{0}, 5 * PAGE, value.size() - 1}) {
+        change(object + at);
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(has(c.get(), 0, value));
+        change(object + at);
+        value[at] ^= 0x55;
+        REQUIRE(has(c.get(), 0, value));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(has(c.get(), 0, value));
+        crash(c, path);
+        REQUIRE(has(c.get(), 0, value));
+    }
+    REQUIRE_OK(pm_check(c.get()));
+    c.reset();
+    c = test::open(path, options(0));
+    REQUIRE(has(c.get(), 0, value));
+}
+
+// What was mapped is freed, its memory gets other owners, and its chunks are cleaned.
+TEST_CASE("mapped values come and go", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    std::mt19937 random(GENERATE(1u, 2u, 3u, 4u));
+    std::string model[16], committed[16];
+    for (int step = 0; step < 120; step++) {
+        Root *root = root_of(c.get());
+        for (unsigned changes = 1 + random() % 4; changes > 0; changes--) {
+            const int i = (int)(random() % 16);
+            const unsigned what = random() % 10;
+            if (what < 3 && root->object[i]) {
+                const size_t at = random() % root->size[i];
+                change(root->object[i] + at);
+                model[i][at] ^= 0x55;
+                continue;
+            }
+            if (root->object[i])
+                REQUIRE_OK(pm_free(root->object[i]));
+            const size_t size = random() % 3 == 0 ? 1 + random() % 3000 : 1 + random() % (2 * MiB);
+            model[i] = what == 3 ? "" : bytes_of(size, random());
+            set(root, i,
+                what == 3  ? nullptr
+                : what < 8 ? put(c.get(), model[i])
+                           : store(c.get(), model[i]),
+                model[i].size());
+        }
+        const unsigned end = random() % 12;
+        if (end < 2) {
+            REQUIRE_OK(pm_rollback(c.get()));
+            std::copy(committed, committed + 16, model);
+        } else {
+            REQUIRE_OK(pm_commit(c.get()));
+            std::copy(model, model + 16, committed);
+        }
+        if (end == 2)
+            REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+        if (end == 3) {
+            c.reset();
+            c = test::open(path, options(0));
+        }
+        for (int i = 0; i < 16; i++)
+            REQUIRE(has(c.get(), i, model[i]));
+        if (step % 20 == 7) {
+            crash(c, path);
+            std::copy(committed, committed + 16, model);
+            for (int i = 0; i < 16; i++)
+                REQUIRE(has(c.get(), i, committed[i]));
+        }
+    }
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+// The lines of mapped pages are live in chunks that small commits fill with dead ones.
+TEST_CASE("the cleaner moves what is mapped", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    Root *root = make_root(c.get());
+    std::string values[8];
+    char *small = static_cast<char *>(pm_calloc(c.get(), 1, MiB / 2));
+    REQUIRE(small);
+    auto churn = [&](size_t commits) {
+        std::mt19937 random(3);
+        for (size_t i = 0; i < commits; i++) {
+            for (int n = 0; n < 200; n++)
+                change(small + random() % (MiB / 2));
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+    };
+    for (int i = 0; i < 8; i++) {
+        values[i] = bytes_of(40 * PAGE, (unsigned)i);
+        set(root, i, put(c.get(), values[i]), values[i].size());
+        REQUIRE_OK(pm_commit(c.get()));
+        churn(40);
+    }
+    size_t before = 0, after = 0;
+    for (int i = 0; i < 8; i++)
+        before += mapped(root->object[i], values[i].size(), path);
+    REQUIRE(before > 0);
+    const uint64_t epochs = test::stats(c.get()).epoch;
+    churn(1500);
+    REQUIRE(test::stats(c.get()).epoch > epochs + 1500); // the cleaner's records
+    for (int i = 0; i < 8; i++) {
+        after += mapped(root->object[i], values[i].size(), path);
+        REQUIRE(has(c.get(), i, values[i]));
+    }
+    REQUIRE(after < before);
+    crash(c, path);
+    for (int i = 0; i < 8; i++)
+        REQUIRE(has(c.get(), i, values[i]));
+}
