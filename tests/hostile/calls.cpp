@@ -132,6 +132,10 @@ void allocate(pm_container *c)
             pm_realloc(q, 10);
     if (void *p = pm_aligned_alloc(c, 4096, 100))
         pm_free(p);
+    const std::string bytes(70000, 'p');
+    for (size_t size : {100, 5000, 70000})
+        if (void *p = pm_put(c, bytes.data(), size))
+            pm_write(static_cast<char *>(p) + 50, bytes.data(), size - 50);
     auto *nodes = static_cast<Node *>(pm_malloc_typed(c, PM_TYPE(Node, next, others), 5));
     if (nodes && pm_setroot(c, nodes, sizeof *nodes) == 0 && pm_dirty(nodes, 5 * sizeof *nodes) == 0)
         for (int i = 0; i < 5; i++)

@@ -120,6 +120,15 @@ repeat)
     bad ledger_forgets undo 4 "the number of postings"
     repeat
     ;;
+values)
+    for medium in pmem file; do
+        rm -f "$book"
+        # shellcheck disable=SC2086
+        expect 0 crash $limits --medium $medium --check "'$programs/values' --check '$book'" -- \
+            "$programs/values" "$book"
+        says "all are as they should be"
+    done
+    ;;
 several)
     mkdir containers
     # shellcheck disable=SC2086
