@@ -17,14 +17,15 @@ struct Container::List {
     List *older;
 };
 
-// Bytes that never change: a table, or an edit of the manifest. They follow it.
+// Bytes that never change: a table, or an edit of the manifest. They are an object of their own, to which
+// nobody stores. So under the log engine a large one is nowhere but in the file.
 struct Container::Piece {
     Piece *next, *previous;
     uint64_t number; // of a table; 0 of an edit
-    uint64_t bytes;
+    uint64_t size;
+    void *bytes;
 
-    char *begin() { return reinterpret_cast<char *>(this + 1); }
-    std::string_view text() { return {begin(), bytes}; }
+    std::string_view text() const { return {static_cast<const char *>(bytes), size}; }
 };
 
 struct Container::Root {

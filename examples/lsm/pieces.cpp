@@ -1,21 +1,21 @@
-// Tables and edits of the manifest in a container. Each is one object, which is made, filled and linked in
-// one transaction. libpm writes a new object straight home, so nothing of it is logged.
+// Tables and edits of the manifest in a container. Each is made, filled and linked in one transaction. Its
+// bytes are handed over: nothing of them is stored twice.
 #include "lsm/container_root.hpp"
 
 #include "lsm/file.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace lsm
 {
 
 Container::Piece *Container::make_piece(uint64_t number, std::string_view bytes)
 {
-    auto *piece = static_cast<Piece *>(allocate_in(container_.get(), sizeof(Piece) + bytes.size()));
-    announce_stores(piece, sizeof *piece + bytes.size());
-    *piece = {nullptr, nullptr, number, bytes.size()};
-    memcpy(piece->begin(), bytes.data(), bytes.size());
+    auto *piece = static_cast<Piece *>(allocate_in(container_.get(), sizeof(Piece)));
+    void *handed = pm_put(container_.get(), bytes.data(), bytes.size());
+    demand(handed ? 0 : -1);
+    announce_stores(piece, sizeof *piece);
+    *piece = {nullptr, nullptr, number, bytes.size(), handed};
     return piece;
 }
 
@@ -95,6 +95,7 @@ bool Container::free_table()
         if (piece->previous)
             announce_stores(piece->previous, sizeof *piece->previous);
         (piece->previous ? piece->previous->next : root_->tables) = piece->next;
+        demand(pm_free(piece->bytes));
         demand(pm_free(piece));
     });
     times_freed_++;
@@ -129,6 +130,7 @@ void Container::begin_edits(std::string_view edit)
     change([&] {
         for (Piece *old = root_->first_edit; old;) {
             Piece *const next = old->next;
+            demand(pm_free(old->bytes));
             demand(pm_free(old));
             old = next;
         }
