@@ -1,6 +1,6 @@
 /*
- * A program for `pm crash` that hands large values over, under the log engine: values that are mapped from the
- * file, stored to, freed and rolled back.
+ * A program for `pm crash` that hands large values over, under the log engine. They are mapped from the file,
+ * stored to, freed and rolled back.
  *
  *     values FILE            ten commits
  *     values --check FILE    exact: each value is that of its number, as of one of the commits

@@ -190,8 +190,8 @@ TEST_CASE("a mapped page is stored to", "[log]")
     REQUIRE(has(c.get(), 0, value));
 }
 
-// Runs that begin and end anywhere, about as long as parts of whole pages are at least, and longer; they meet a
-// chunk with any room left.
+// Runs begin and end anywhere. Most are about as long as parts of whole pages are at least. They meet a chunk
+// with any room left.
 TEST_CASE("runs of every length, from every line on", "[log]")
 {
     test::Directory directory;

@@ -260,8 +260,8 @@ bool log_commit_small(struct txn *t, int *error);
 /* fill() of struct engine. */
 uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 
-/* Bring home what the log says of filled lines: of all, or of those whose object was freed again. -errno: a
- * page cannot be opened; it may be repeated */
+/* Bring home what the log says of filled lines. Not `all`: of those whose object was freed again. After an
+ * error (-errno: a page cannot be opened) another call goes on. */
 int log_unfill(struct txn *t, bool all);
 
 /* Add the filled lines to those that the commit has found, behind them. */
@@ -278,7 +278,7 @@ void log_end_filled(struct log_engine *k);
  * nobody has looked yet. None of them is open. False: nothing has changed. */
 bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
 
-/* If a page is mapped so, give it memory again, and all pages that are mapped with it. [handler] -errno */
+/* Give a mapped page memory again, with its whole run. Other pages stay as they are. [handler] -errno */
 int log_unmap_pages(struct txn *t, uint32_t page);
 
 /* The same for a range. release() of struct engine. */

@@ -11,8 +11,7 @@
  *  M2  It has memory again before it is opened, before any line of it gets another place in the file, and
  *      before its memory gets another owner (L15).
  *
- * A page comes back with the whole run that was mapped with it, so that the kernel has no more maps than
- * before.
+ * A page comes back with the whole run that was mapped with it. So the kernel never needs more maps.
  */
 #define _GNU_SOURCE
 #include "txn/log/log.h"
