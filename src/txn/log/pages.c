@@ -16,7 +16,6 @@
 #define _GNU_SOURCE
 #include "txn/log/log.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Each run costs the kernel up to four of its 65,530 maps. */
