@@ -21,12 +21,17 @@ MemoryFile::~MemoryFile()
 
 void MemoryFile::fill(const Bytes &bytes) const
 {
-    static const char zeros[4096] = {};
-    bool filled = ftruncate(fd_, 0) == 0 && ftruncate(fd_, (off_t)bytes.size()) == 0;
-    for (size_t i = 0; filled && i < bytes.size(); i += sizeof zeros) {
-        size_t n = std::min(bytes.size() - i, sizeof zeros);
-        if (memcmp(bytes.data() + i, zeros, n) != 0)
-            filled = pwrite(fd_, bytes.data() + i, n, (off_t)i) == (ssize_t)n;
+    constexpr size_t page = 4096;
+    char now[16 * page];
+    bool filled = ftruncate(fd_, (off_t)bytes.size()) == 0;
+    for (size_t i = 0; filled && i < bytes.size(); i += sizeof now) {
+        const size_t n = std::min(bytes.size() - i, sizeof now);
+        filled = pread(fd_, now, n, (off_t)i) == (ssize_t)n;
+        for (size_t k = 0; filled && k < n; k += page) {
+            const size_t m = std::min(n - k, page);
+            if (memcmp(bytes.data() + i + k, now + k, m) != 0)
+                filled = pwrite(fd_, bytes.data() + i + k, m, (off_t)(i + k)) == (ssize_t)m;
+        }
     }
     if (!filled)
         throw std::runtime_error("cannot fill a file in memory");
