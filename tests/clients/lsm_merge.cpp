@@ -127,12 +127,14 @@ TEST_CASE_METHOD(Fixture, "merged lists have all pairs, also for snapshots and a
 
 TEST_CASE_METHOD(Fixture, "an iterator shows its moment while pairs move, forwards and backwards")
 {
+    // The audit compares all of the container for each commit.
+    const unsigned keys = test::repetitions(getenv("LIBPM_AUDIT") ? 200 : 500, 1000);
     for (int i = 0; i < 2000; i++)
-        write(1000, 400);
+        write(keys, 400);
     const Model then = model;
     auto snapshot = store->snapshot();
     for (int i = 0; i < 2000; i++)
-        write(1000, 400);
+        write(keys, 400);
     auto forward = store->iterator(snapshot.get()), backward = store->iterator(snapshot.get());
     snapshot.reset(); // they need it no longer
     forward->seek_to_first();
@@ -142,7 +144,7 @@ TEST_CASE_METHOD(Fixture, "an iterator shows its moment while pairs move, forwar
     while (up != then.end()) {
         const bool much = random() % 100 == 0; // what they stand on might be freed, and used anew
         for (int i = 0; i < (much ? 3000 : 10); i++)
-            write(1000, 400);
+            write(keys, 400);
         REQUIRE(forward->valid());
         REQUIRE(forward->key() == up->first);
         REQUIRE(forward->value() == up->second);
@@ -282,7 +284,8 @@ TEST_CASE_METHOD(Fixture, "a get that is overtaken by a merge finds what it pinn
 
 TEST_CASE_METHOD(Fixture, "versions that nobody needs are freed")
 {
-    for (int i = 0; i < 40000; i++) // 40 MB
+    const unsigned writes = test::repetitions(20000, 40000); // of 1000 bytes
+    for (unsigned i = 0; i < writes; i++)
         write(100, 1000);
     const Lists now = settled(*store);
     REQUIRE(now.count > 0);
@@ -291,7 +294,7 @@ TEST_CASE_METHOD(Fixture, "versions that nobody needs are freed")
     // Freed in the container too: it need not grow for as much again.
     const auto file_bytes = [&] { return std::filesystem::file_size(path + "/memtables.pm"); };
     const auto before = file_bytes();
-    for (int i = 0; i < 40000; i++)
+    for (unsigned i = 0; i < writes; i++)
         write(100, 1000);
     settled(*store);
     REQUIRE(file_bytes() < before + (4 << 20));
@@ -374,7 +377,8 @@ TEST_CASE_METHOD(Fixture, "a merge copies no values")
 // one. Nothing is buried, since a read at 0 may want it.
 TEST_CASE("no reader misses a pair that moves")
 {
-    constexpr unsigned keys = 1000, rounds = 30;
+    constexpr unsigned keys = 1000;
+    const unsigned rounds = test::repetitions(10, 30);
     const auto name = [](unsigned k) { return "key" + std::to_string(1000 + k); };
     std::mt19937 random(1);
     for (unsigned round = 0; round < rounds; round++) {

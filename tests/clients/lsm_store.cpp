@@ -100,7 +100,7 @@ TEST_CASE("a store has what a map has")
     auto store = lsm::Store::open(directory.path(), options);
     Model model, then;
     std::unique_ptr<lsm::Snapshot> snapshot;
-    for (int i = 0; i < 30000; i++) {
+    for (unsigned i = 0, steps = test::repetitions(12000, 30000); i < steps; i++) {
         const std::string key = key_of(draw(3000)),
                           value(draw(300), static_cast<char>('a' + draw(26)));
         switch (draw(100)) {
@@ -138,7 +138,7 @@ TEST_CASE("a store has what a map has")
             snapshot = store->snapshot();
             then = model;
         }
-        if (i % 7001 == 7000) {
+        if (i % 5001 == 5000) {
             snapshot.reset();
             store.reset();
             store = lsm::Store::open(directory.path(), options);
@@ -214,7 +214,7 @@ TEST_CASE("a store opens in every mode, whichever mode wrote it")
     const Memtables wrote = GENERATE(from_range(all_modes)),
                     reads = GENERATE(from_range(all_modes));
     Model model;
-    for (unsigned turn = 0; turn < 3; turn++) {
+    for (unsigned turn = 0; turn < test::repetitions(2, 3); turn++) {
         for (const Memtables mode : {wrote, reads}) {
             auto store = lsm::Store::open(directory.path(), tiny(mode));
             compare(*store, model);

@@ -64,6 +64,9 @@ void child_require(bool condition, const char *what);
 // Flip one bit of a file.
 void flip_bit(const std::string &path, uint64_t byte, unsigned bit);
 
+// How often a test repeats itself: `all` times if LIBPM_LONG is set, as scripts/soak sets it, else `some`.
+unsigned repetitions(unsigned some, unsigned all);
+
 // Whole files, and parts of them.
 std::string read_file(const std::string &path);
 void write_file(const std::string &path, const std::string &bytes);
