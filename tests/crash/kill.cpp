@@ -105,7 +105,7 @@ TEST_CASE("structures survive SIGKILL at any moment", "[crash]")
 {
     Campaign campaign;
     campaign.structure = GENERATE("rbtree", "btree", "skiplist", "hashmap");
-    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 200);
+    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 100);
     campaign.seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
     campaign.modes = {"rollback"};
     require_no_violation(campaign);
@@ -115,7 +115,7 @@ TEST_CASE("so they do when threads may store during commits", "[crash][faults]")
 {
     Campaign campaign;
     campaign.structure = GENERATE("rbtree", "hashmap");
-    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 200) / 4;
+    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 100) / 4;
     campaign.seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
     campaign.modes = {"concurrent", "rollback"};
     require_no_violation(campaign);
@@ -129,7 +129,7 @@ TEST_CASE("and on an ordinary file", "[crash]")
     struct statfs fs;
     REQUIRE(statfs(campaign.directory.c_str(), &fs) == 0);
     REQUIRE(fs.f_type != 0x01021994); // tmpfs would be pmem
-    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 200) / 4;
+    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 100) / 4;
     campaign.seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
     campaign.modes = {"file"};
     require_no_violation(campaign);
@@ -141,7 +141,7 @@ TEST_CASE("commits that nobody waited for may be lost, but the last ones only", 
     campaign.structure = "rbtree";
     if (GENERATE(true, false))
         campaign.directory = std::filesystem::current_path();
-    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 200) / 4;
+    campaign.kills = (unsigned)crash::from_environment("LIBPM_KILLS", 100) / 4;
     campaign.seed = crash::from_environment("LIBPM_SEED", std::random_device{}());
     campaign.modes = {"async"};
     campaign.unacknowledged = crash::ASYNC_COMMITS;
