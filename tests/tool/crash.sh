@@ -9,6 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/expect.sh"
 shift 4
 limits=$*
+[ -z "${LIBPM_LONG:-}" ] || limits=
 directory=$(mktemp -d /dev/shm/libpm-pm-crash-XXXXXX)
 trap 'rm -rf "$directory"' EXIT
 cd "$directory" || exit 1
