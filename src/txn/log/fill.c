@@ -96,14 +96,15 @@ static bool is_freed(const struct txn *t, uint64_t line)
 int log_unfill(struct txn *t, bool all)
 {
     const struct log_engine *k = log_engine_of(t);
-    int error = 0;
+    int result = 0;
     for (uint64_t i = 0; i < k->filled.count && (all || t->freed == t->epoch); i++) {
         uint64_t run = filled(k)[i], line = run_line(run), end = line + run_count(run);
-        for (; line < end && error == 0; line++)
-            if (all || is_freed(t, line))
-                error = unfill(t, line);
+        for (; line < end; line++) {
+            int error = all || is_freed(t, line) ? unfill(t, line) : 0;
+            result = result == 0 ? error : result;
+        }
     }
-    return error;
+    return result;
 }
 
 static int compare_runs(const void *a, const void *b)
