@@ -1,6 +1,7 @@
 // Pages that are mapped from the log's file: when they are, and that it does not show. The container has
 // chunks of 1 MiB, since only these have parts of whole pages.
 #include "common/fixture.hpp"
+#include "common/format.hpp"
 #include "common/process.hpp"
 
 #include <cstring>
@@ -313,4 +314,118 @@ TEST_CASE("the cleaner moves what is mapped", "[log]")
     crash(c, path);
     for (int i = 0; i < 8; i++)
         REQUIRE(has(c.get(), i, values[i]));
+}
+
+namespace
+{
+
+struct Node {
+    Node *next;
+    uint64_t number;
+};
+
+void forge_target(const std::string &path, uint64_t address)
+{
+    const uint64_t word = seal(address);
+    test::patch_file(path, FORMAT_STATE + offsetof(format_state, target), &word, sizeof word);
+}
+
+size_t maps()
+{
+    std::ifstream in("/proc/self/maps");
+    size_t n = 0;
+    for (std::string line; std::getline(in, line);)
+        n++;
+    return n;
+}
+
+} // namespace
+
+// A process has died when it had said where the container moves, and not yet moved it.
+TEST_CASE("an interrupted relocation goes on in pages that would be mapped", "[log]")
+{
+    constexpr size_t NODES = 40 * PAGE / sizeof(Node);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    Root *root = make_root(c.get());
+    auto *nodes = static_cast<Node *>(pm_malloc_typed(c.get(), PM_TYPE(Node, next), NODES));
+    REQUIRE(nodes);
+    REQUIRE_OK(pm_dirty(nodes, NODES * sizeof *nodes));
+    for (size_t i = 0; i < NODES; i++)
+        nodes[i] = {&nodes[(i + 7) % NODES], i};
+    set(root, 0, nodes, NODES * sizeof *nodes);
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, options(0));
+    root = root_of(c.get());
+    REQUIRE(mapped(root->object[0], root->size[0], path) > 0);
+    const uint64_t base = (uint64_t)root >> 30 << 30, slot = UINT64_C(1) << 30;
+    c.reset();
+    forge_target(path, base + slot);
+    for (int i = 0; i < 2; i++) {
+        c = test::open(path, options(0));
+        root = root_of(c.get());
+        REQUIRE((uint64_t)root >> 30 << 30 == base + slot);
+        nodes = reinterpret_cast<Node *>(root->object[0]);
+        for (size_t k = 0; k < NODES; k++) {
+            REQUIRE(nodes[k].next == &nodes[(k + 7) % NODES]);
+            REQUIRE(nodes[k].number == k);
+        }
+        REQUIRE_OK(pm_check(c.get()));
+        c.reset();
+    }
+}
+
+TEST_CASE("pages that were mapped leave no maps behind", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    Root *root = make_root(c.get());
+    size_t before = 0, times = 0;
+    for (unsigned step = 0; step < 150; step++) {
+        const std::string value = bytes_of((60 + step % 3) * PAGE, step);
+        set(root, 0, put(c.get(), value), value.size());
+        REQUIRE_OK(pm_commit(c.get()));
+        times += mapped(root->object[0], value.size(), path) > 0;
+        change(root->object[0] + step % 60 * PAGE);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_free(root->object[0]));
+        set(root, 0, nullptr, 0);
+        REQUIRE_OK(pm_commit(c.get()));
+        if (step == 10)
+            before = maps();
+    }
+    REQUIRE(times > 20);
+    REQUIRE(maps() < before + 70); // pages that stay open cost some
+}
+
+// In front of whole pages, and at a chunk's end, lines stay unused. Room for them is reserved too.
+TEST_CASE("what is reserved is enough for parts of whole pages", "[log]")
+{
+    const size_t segment = GENERATE(MiB / 4, MiB);
+    const size_t lines = GENERATE(1024u, 1025u, 1087u, 1088u, 1150u, 2050u, 3008u, 3100u, 15000u);
+    const size_t from = GENERATE(0u, 1u, 63u);
+    CAPTURE(segment, lines, from);
+    test::Directory directory;
+    pm_options how = options();
+    how.segment_size = segment;
+    test::Container c = test::open(directory / "c.pm", how);
+    Root *root = make_root(c.get());
+    const size_t objects = 3 * MiB / (lines * LINE) + 2;
+    const std::string bytes = bytes_of(lines * LINE, 1);
+    const size_t stride = (lines + 2 * 64 + 63) / 64 * PAGE;
+    auto *all = static_cast<char *>(pm_malloc(c.get(), objects * stride));
+    REQUIRE(all);
+    set(root, 0, all, objects * stride);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_reserve(c.get(), objects * stride));
+    const uint64_t file = test::stats(c.get()).file_bytes;
+    for (size_t i = 0; i < objects; i++)
+        REQUIRE_OK(pm_write(all + i * stride + from * LINE, bytes.data(), bytes.size()));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).file_bytes == file);
+    for (size_t i = 0; i < objects; i++)
+        REQUIRE(memcmp(all + i * stride + from * LINE, bytes.data(), bytes.size()) == 0);
 }

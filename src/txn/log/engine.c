@@ -15,7 +15,8 @@ static int log_engine_load(struct txn *t, const struct txn_options *options)
     view_load(t, options->private_max);
     t->view.logs_fresh = t->view.home_is_log = true;
     rounds_open(&t->rounds, t->epoch - 1);
-    return log_map_view(t);
+    int error = log_map_view(t);
+    return error == 0 ? 0 : pm__fail_system(-error, "%s: cannot map", t->c->path);
 }
 
 static void log_engine_unload(struct txn *t)

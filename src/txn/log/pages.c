@@ -46,18 +46,39 @@ static int map_from_memory(const struct txn *t, enum map_kind kind, char *where,
                     offset_of(first), false);
 }
 
+/* Pages that a relocation changes in home must be memory, also those of one that was interrupted. */
+static bool may_map(const struct txn *t)
+{
+    const struct container *c = t->c;
+    bool relocates = c->relocates || c->pointers_target != 0;
+    return !c->readonly && !relocates && !c->translated &&
+           log_engine_of(t)->mapped_runs < MAPPED_RUNS_MAX;
+}
+
+/* Home and view are memory again. */
+static int map_memory(const struct txn *t, uint32_t first, uint32_t count)
+{
+    int error = map_from_memory(t, MAP_HOME_SHARED, t->c->home, first, count);
+    if (error == 0 && log_engine_of(t)->maps_view)
+        error = map_from_memory(t, MAP_VIEW_COPY, t->c->base, first, count);
+    return error;
+}
+
 bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
 {
     struct log_engine *k = log_engine_of(t);
-    bool may = !t->c->readonly && !t->c->relocates && !t->c->translated;
-    if (!may || k->mapped_runs == MAPPED_RUNS_MAX ||
-        map_from_file(t, MAP_VIEW_SHARED, t->c->home, first, count) != 0)
+    if (!may_map(t))
         return false;
+    int error = map_from_file(t, MAP_VIEW_SHARED, t->c->home, first, count);
+    if (error == 0 && k->maps_view)
+        error = map_from_file(t, MAP_VIEW_COPY, t->c->base, first, count);
+    /* If a part of it cannot be mapped back, it counts as mapped: memory has the same bytes. */
+    if (error != 0 && (map_memory(t, first, count) == 0 || !k->maps_view))
+        return false;
+    if (error == 0 && k->maps_view)
+        file_punch(t->c->home_fd, offset_of(first), offset_of(first + count));
     memset(k->mapped + first, 1, count);
     k->mapped_runs++;
-    /* If the view cannot be mapped, it still reads the same bytes from memory. */
-    if (k->maps_view && map_from_file(t, MAP_VIEW_COPY, t->c->base, first, count) == 0)
-        file_punch(t->c->home_fd, offset_of(first), offset_of(first + count));
     return true;
 }
 
@@ -65,10 +86,11 @@ bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
 static uint32_t run_of(const struct txn *t, uint32_t page, uint32_t *count)
 {
     const uint8_t *mapped = log_engine_of(t)->mapped;
+    const uint32_t pages = (uint32_t)(t->c->max_size >> PM_PAGE_SHIFT);
     uint32_t first = page, end = page + 1;
     while (first > 0 && mapped[first - 1] && place_of(t, first - 1) + PM_PAGE == place_of(t, first))
         first--;
-    while (mapped[end] && place_of(t, end - 1) + PM_PAGE == place_of(t, end))
+    while (end < pages && mapped[end] && place_of(t, end - 1) + PM_PAGE == place_of(t, end))
         end++;
     *count = end - first;
     return first;
@@ -84,9 +106,7 @@ int log_unmap_pages(struct txn *t, uint32_t page)
     int error = file_write(t->c->home_fd, t->c->file + place_of(t, first),
                            (size_t)count << PM_PAGE_SHIFT, offset_of(first));
     if (error == 0)
-        error = map_from_memory(t, MAP_HOME_SHARED, t->c->home, first, count);
-    if (error == 0)
-        error = map_from_memory(t, MAP_VIEW_COPY, t->c->base, first, count);
+        error = map_memory(t, first, count);
     if (error != 0)
         return error;
     memset(k->mapped + first, 0, count);
