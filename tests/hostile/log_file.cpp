@@ -102,6 +102,16 @@ uint64_t LogFile::piece_of(uint64_t line) const
     return all.count(line) ? all[line] * PM_LINE : 0;
 }
 
+Bytes LogFile::contents(uint64_t line, uint64_t count) const
+{
+    const std::map<uint64_t, uint64_t> all = places();
+    Bytes contents(count * PM_LINE, 0);
+    for (uint64_t i = 0; i < count; i++)
+        if (auto place = all.find(line + i); place != all.end())
+            contents.replace(i * PM_LINE, PM_LINE, bytes, place->second * PM_LINE, PM_LINE);
+    return contents;
+}
+
 uint64_t LogFile::map_sum() const
 {
     uint64_t sum = 0;

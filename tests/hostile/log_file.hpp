@@ -46,6 +46,8 @@ class LogFile
 
     // Where in the file the newest piece of a line is; 0: it has none.
     uint64_t piece_of(uint64_t line) const;
+    // What the last commit has in these lines.
+    Bytes contents(uint64_t line, uint64_t count) const;
 
     // The checksum of what looks like a part there.
     uint64_t sum_of(uint64_t offset) const;

@@ -154,6 +154,52 @@ void append_anew(LogFile &file, uint64_t generations)
     file.seal_newest();
 }
 
+// A record in a chunk of its own, with one part of whole pages. They have what they had. `change` makes the
+// header wrong, before its checksum is right. The state page says that the record was fenced.
+template <typename Change>
+void append_pages(LogFile &file, uint64_t line, uint64_t lines, Change change)
+{
+    const uint64_t chunk = file.bytes.size(), contents = chunk + PM_PAGE;
+    const Bytes pages = file.contents(line, lines);
+    log_part head = last_part(file).head;
+    head.run[0] = redo_run(line, lines);
+    head.runs = 1;
+    head.lines = (uint16_t)lines;
+    head.fenced = head.epoch++;
+    head.number = LOG_LAST | LOG_PAGES;
+    file.bytes.resize(chunk + file.chunk_size());
+    file.bytes.replace(contents, pages.size(), pages);
+    put(file.bytes, chunk, log_chunk_word(head.generation, 1));
+    put(file.bytes, chunk + PM_LINE, head);
+    file.seal_part(chunk + PM_LINE);
+    file.seal_newest();
+    head = at<log_part>(file.bytes, chunk + PM_LINE);
+    change(head);
+    put(file.bytes, chunk + PM_LINE, head);
+    put(file.bytes, chunk + PM_LINE, file.sum_of(chunk + PM_LINE));
+    put(file.bytes, FORMAT_STATE + offsetof(format_state, fenced_epoch), seal(head.epoch));
+}
+
+void append_pages(LogFile &file, uint64_t line, uint64_t lines)
+{
+    append_pages(file, line, lines, [](log_part &) {});
+}
+
+// A page of the large object, and lines of it. A chunk has room for 15.
+constexpr uint64_t PAGES = 15 * PM_PAGE_LINES;
+
+uint64_t a_page(const LogFile &file)
+{
+    return align_up(a_line(file), PM_PAGE_LINES);
+}
+
+// The first page of a segment of that kind.
+uint64_t page_of(const LogFile &file, enum segment_kind kind)
+{
+    const uint64_t segment = (table_word_of(file, kind) - FORMAT_TABLE) / sizeof(uint64_t);
+    return segment * how(0).segment_size / PM_LINE;
+}
+
 constexpr uint64_t ROOT = FORMAT_STATE + offsetof(format_state, root_offset);
 
 const Forgery forgeries[] = {
@@ -241,6 +287,51 @@ const Forgery forgeries[] = {
          const uint64_t lines = f.chunk_size() / PM_LINE;
          put_chunk_word(f, generation_of(f), last_part(f).end() / PM_LINE % lines);
          edit_newest(f, [](log_part &h) { h.generation++, h.number |= LOG_ANEW; });
+         f.seal_newest();
+     }},
+
+    // parts of whole pages
+    {"pages of an object", HARMLESS, [](LogFile &f) { append_pages(f, a_page(f), PAGES); }},
+    {"one page", HARMLESS, [](LogFile &f) { append_pages(f, a_page(f), PM_PAGE_LINES); }},
+    {"pages of a bitmap", HARMLESS,
+     [](LogFile &f) { append_pages(f, page_of(f, SEGMENT_SLAB), PAGES); }},
+    {"pages of a pointer map", HARMLESS,
+     [](LogFile &f) { append_pages(f, page_of(f, SEGMENT_MAP), PAGES); }},
+    {"pages of the segment table", REFUSED,
+     [](LogFile &f) { append_pages(f, align_up(FORMAT_TABLE, PM_PAGE) / PM_LINE, PM_PAGE_LINES); }},
+    {"the last pages of the metadata", REFUSED,
+     [](LogFile &f) { append_pages(f, how(0).segment_size / PM_LINE - PM_PAGE_LINES, PM_PAGE_LINES); }},
+    {"the last pages of the container", HARMLESS,
+     [](LogFile &f) { append_pages(f, f.max_lines() - PAGES, PAGES); }},
+    {"pages up to one behind the container", REFUSED,
+     [](LogFile &f) { append_pages(f, f.max_lines() - PAGES + PM_PAGE_LINES, PAGES); }},
+    {"pages that begin at a line behind", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f) + 1, PAGES); }},
+    {"pages and a line", REFUSED, [](LogFile &f) { append_pages(f, a_page(f), PM_PAGE_LINES + 1); }},
+    {"no pages", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.lines = 0; }); }},
+    {"a page less than the run has", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.lines -= PM_PAGE_LINES; }); }},
+    {"pages that reach into the next chunk", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES + PM_PAGE_LINES); }},
+    {"all pages that a number can count", REFUSED,
+     [](LogFile &f) {
+         append_pages(f, a_page(f), PAGES, [](log_part &h) { h.lines = UINT16_MAX & ~63; });
+     }},
+    {"pages with another sum", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.run[1]++; }); }},
+    {"pages in two runs", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.runs = 2; }); }},
+    {"pages in no run", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.runs = 0; }); }},
+    {"pages that say they are none", REFUSED,
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.number = LOG_LAST; }); }},
+    {"pages, and older generations do not count", HARMLESS,
+     [](LogFile &f) {
+         append_pages(f, a_page(f), PAGES);
+         const LogPart part = last_part(f);
+         put_chunk_word(f, part.head.generation + 1, 1);
+         edit(f, part, [](log_part &h) { h.generation++, h.number |= LOG_ANEW; });
          f.seal_newest();
      }},
 

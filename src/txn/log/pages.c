@@ -123,22 +123,35 @@ int log_unmap_range(struct txn *t, uint32_t first, uint32_t count)
     return error;
 }
 
+/* Whether commits change some of these pages in place: words of bitmaps or pointer maps. Only a forged file
+ * has such pages. libpm logs words line by line, and then the part has lines that are not the newest. */
+static bool has_words(const struct txn *t, uint32_t first, uint32_t count)
+{
+    for (uint32_t page = first; page < first + count; page++) {
+        uint64_t word = table_word(shadow_table(t->c), page / pages_per_segment(t->c));
+        if (segment_kind(word) != SEGMENT_FREE && !segments_page_is_data(t, page))
+            return true;
+    }
+    return false;
+}
+
 int log_map_view(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT), left = k->mapped_runs;
+    int error = 0;
     k->maps_view = true;
-    for (uint32_t page = 0, count; page < end && left > 0; page++) {
+    for (uint32_t page = 0, count; page < end && left > 0 && error == 0; page++) {
         if (!k->mapped[page])
             continue;
         page = run_of(t, page, &count);
-        int error = map_from_file(t, MAP_VIEW_COPY, t->c->base, page, count);
-        if (error != 0)
-            return error;
+        error = has_words(t, page, count)
+                    ? log_unmap_pages(t, page)
+                    : map_from_file(t, MAP_VIEW_COPY, t->c->base, page, count);
         page += count - 1;
         left--;
     }
-    return 0;
+    return error;
 }
 
 static bool is_untouched(const struct txn *t, uint32_t first, uint32_t count)

@@ -72,11 +72,12 @@ static bool runs_are_valid(const struct container *c, const struct log_part *par
     return lines == part->lines;
 }
 
-/* Of a part of whole pages: they are pages, and what they have is right. */
+/* Of a part of whole pages: they are pages of data segments, and what they have is right. */
 static bool pages_are_valid_at(const struct txn *t, const struct log_part *part, uint32_t place)
 {
+    uint64_t first = ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
     return !log_part_has_pages(part) ||
-           (run_line(part->run[0]) % PM_PAGE_LINES == 0 &&
+           (run_line(part->run[0]) % PM_PAGE_LINES == 0 && run_line(part->run[0]) >= first &&
             checksum(at_place(t, log_part_contents(part, place)), part->lines * (uint64_t)PM_LINE,
                      0) == part->run[1]);
 }
