@@ -39,6 +39,15 @@ std::vector<Plan::Command> log_commands(const Plan &plan, size_t repetition,
                                  values, operations, directories.memory + "/values"});
             add_in_turn(group);
         }
+    if (!BENCH_PMCC)
+        return commands;
+    for (const char *bytes : {"1024", "4096"}) {
+        std::vector<std::vector<std::string>> group;
+        for (const char *peer : {"redo/stores", "log/stores", "floor"})
+            group.push_back({plan.programs + "/bench_objects", peer, bytes,
+                             plan.quick ? "10000" : "50000", directories.memory + "/objects"});
+        add_in_turn(group);
+    }
     return commands;
 }
 

@@ -32,6 +32,18 @@ std::vector<Table> log_tables()
          .labels = workload,
          .peers = {"undo/faults", "redo/faults", "log/faults", "redo/stores", "log/stores"},
          .ratios = {{"log/stores", "redo/stores"}, {"log/faults", "undo/faults"}}},
+        {.id = "objects",
+         .title = "New objects",
+         .note =
+             "ns per object that is allocated, filled by memcpy and committed, in memory. floor: "
+             "its bytes "
+             "are copied past the cache, and a fence. replace: another object is freed in the same "
+             "commit.",
+         .labels = {"pattern", "bytes"},
+         .peers = {"redo/stores", "log/stores", "floor"},
+         .ratios = {{"redo/stores", "floor"}, {"log/stores", "floor"}},
+         .targets = {{{"redo/stores", "floor"}, 2, false, {"", "1024"}},
+                     {{"log/stores", "floor"}, 2, false, {"", "1024"}}}},
         {.id = "cleaner",
          .title = "The log engine's cleaner",
          .note = "Processor time per update of a value of 128 bytes, of 64 MiB, in memory. roomy: "
