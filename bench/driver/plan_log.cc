@@ -41,11 +41,11 @@ std::vector<Plan::Command> log_commands(const Plan &plan, size_t repetition,
         }
     if (!BENCH_PMCC)
         return commands;
-    for (const char *bytes : {"1024", "4096"}) {
+    for (const char *bytes : {"1024", "4096", "65536"}) {
         std::vector<std::vector<std::string>> group;
-        for (const char *peer : {"redo/stores", "log/stores", "floor"})
+        for (const char *peer : {"redo/stores", "log/stores", "log/put", "floor"})
             group.push_back({plan.programs + "/bench_objects", peer, bytes,
-                             plan.quick ? "10000" : "50000", directories.memory + "/objects"});
+                             plan.quick || bytes == std::string("65536") ? "2000" : "50000", directories.memory + "/objects"});
         add_in_turn(group);
     }
     return commands;

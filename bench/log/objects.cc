@@ -1,6 +1,6 @@
 /*
- * A new object, filled by memcpy(3) and committed, beside its bytes alone: copied past the cache to memory, in
- * order, and one fence.
+ * A new object, filled by memcpy(3) or handed over by pm_put(), and committed. Beside it its bytes alone: copied
+ * past the cache to memory, in order, and one fence.
  *
  *   new       each object takes the place of a null pointer in an array, so the container grows.
  *   replace   each takes the place of an older object, which is freed in the same commit.
@@ -94,7 +94,8 @@ void measure(const Setting &setting)
     pm_options options{};
     options.size = sizeof options;
     options.flags = PM_CREATE;
-    options.engine = setting.peer == "log/stores" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
+    const bool hands_over = setting.peer == "log/put";
+    options.engine = setting.peer == "redo/stores" ? PM_ENGINE_REDO : PM_ENGINE_LOG;
     options.tracker = PM_TRACKER_STORES;
     pm_container *c = pm_open(setting.path.c_str(), &options);
     check(c, "pm_open");
@@ -102,9 +103,12 @@ void measure(const Setting &setting)
     check(objects && pm_setroot(c, objects, 0) == 0 && pm_commit(c) == 0, "pm_calloc");
     Source source(setting.bytes);
     const auto put = [&](uint64_t i) {
-        char *object = static_cast<char *>(pm_malloc(c, setting.bytes));
+        const char *bytes = source.next();
+        char *object = static_cast<char *>(hands_over ? pm_put(c, bytes, setting.bytes)
+                                                      : pm_malloc(c, setting.bytes));
         check(object, "pm_malloc");
-        memcpy(object, source.next(), setting.bytes);
+        if (!hands_over)
+            memcpy(object, bytes, setting.bytes);
         check(pm_free(objects[i]) == 0, "pm_free");
         objects[i] = object;
         check(pm_commit(c) == 0, "pm_commit");
@@ -131,7 +135,7 @@ int main(int argc, char **argv)
     CLI::App app("Time new objects, each a commit");
     app.add_option("peer", setting.peer)
         ->required()
-        ->check(CLI::IsMember({"redo/stores", "log/stores", "floor"}));
+        ->check(CLI::IsMember({"redo/stores", "log/stores", "log/put", "floor"}));
     app.add_option("bytes", setting.bytes, "of an object")->required();
     app.add_option("objects", setting.objects, "that are there in the end")->required();
     app.add_option("path", setting.path, "file to create")->required();

@@ -118,7 +118,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     const struct changes *ch = &t->view.changes;
-    (void)log_unfill(t, false); /* home is right even if it fails, and the lines are nobody's */
+    (void)log_unfill_freed(t); /* home is right even if it fails, and the lines are nobody's */
     view_collect(t);
     struct commit_words w = view_words(t);
     uint64_t stored_count = ch->run_count;

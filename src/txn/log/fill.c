@@ -87,24 +87,53 @@ static int unfill(struct txn *t, uint64_t line)
     return copied ? view_restore(t, line * PM_LINE, PM_LINE) : 0;
 }
 
-static bool is_freed(const struct txn *t, uint64_t line)
+/* The lines of a page that have no object any more: one bit a line. */
+static uint64_t freed_lines(const struct txn *t, uint64_t page)
 {
-    return t->freed == t->epoch &&
-           !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER);
+    return t->freed == t->epoch
+               ? ~t->upcalls.page_liveness(t->upcalls.context, (uint32_t)page).after
+               : 0;
 }
 
-int log_unfill(struct txn *t, bool all)
+/* Call `visit` for the filled lines of each page, those that are not freed or those that are. */
+static int for_each_page(struct txn *t, int (*visit)(struct txn *t, uint64_t first, uint64_t lines),
+                         bool freed)
 {
     const struct log_engine *k = log_engine_of(t);
     int result = 0;
-    for (uint64_t i = 0; i < k->filled.count && (all || t->freed == t->epoch); i++) {
+    for (uint64_t i = 0; i < k->filled.count; i++) {
         uint64_t run = filled(k)[i], line = run_line(run), end = line + run_count(run);
-        for (; line < end; line++) {
-            int error = all || is_freed(t, line) ? unfill(t, line) : 0;
+        for (uint64_t next; line < end; line = next) {
+            uint64_t page = line / PM_PAGE_LINES, first = page * PM_PAGE_LINES;
+            next = min_u64(end, first + PM_PAGE_LINES);
+            uint64_t lines = freed_lines(t, page);
+            lines = (freed ? lines : ~lines) & bits_between(line - first, next - first);
+            int error = lines != 0 ? visit(t, first, lines) : 0;
             result = result == 0 ? error : result;
         }
     }
     return result;
+}
+
+static int unfill_lines(struct txn *t, uint64_t first, uint64_t lines)
+{
+    int result = 0;
+    for (; lines; lines &= lines - 1) {
+        int error = unfill(t, first + (uint32_t)__builtin_ctzll(lines));
+        result = result == 0 ? error : result;
+    }
+    return result;
+}
+
+int log_unfill_freed(struct txn *t)
+{
+    return t->freed == t->epoch ? for_each_page(t, unfill_lines, true) : 0;
+}
+
+int log_unfill(struct txn *t)
+{
+    int freed = log_unfill_freed(t), others = for_each_page(t, unfill_lines, false);
+    return freed != 0 ? freed : others;
 }
 
 static int compare_runs(const void *a, const void *b)
@@ -128,18 +157,20 @@ static void condense(struct log_engine *k)
     k->filled.count = n;
 }
 
+static int add_lines(struct txn *t, uint64_t first, uint64_t lines)
+{
+    for (; lines; lines &= lines - 1)
+        changes_add(&t->view.changes, log_engine_of(t)->filled_from,
+                    first + (uint32_t)__builtin_ctzll(lines));
+    return 0;
+}
+
 void log_add_filled(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    struct changes *ch = &t->view.changes;
-    uint64_t first = ch->run_count;
+    k->filled_from = t->view.changes.run_count;
     condense(k);
-    for (uint64_t i = 0; i < k->filled.count; i++) {
-        uint64_t run = filled(k)[i], line = run_line(run), end = line + run_count(run);
-        for (; line < end; line++)
-            if (!is_freed(t, line))
-                changes_add(ch, first, line);
-    }
+    (void)for_each_page(t, add_lines, false);
 }
 
 uint64_t log_filled_lines(const struct log_engine *k)

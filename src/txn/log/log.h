@@ -102,6 +102,7 @@ struct log_engine {
     uint32_t mapped_runs;                 /* how many runs of pages are */
     bool maps_view;                       /* the view is there, and is mapped too */
     struct vector filled; /* lines that were handed over in this transaction: redo_run() values */
+    uint64_t filled_from; /* a commit's first run of them */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector plan;  /* struct planned_part */
@@ -260,9 +261,10 @@ bool log_commit_small(struct txn *t, int *error);
 /* fill() of struct engine. */
 uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 
-/* Bring home what the log says of filled lines. Not `all`: of those whose object was freed again. After an
- * error (-errno: a page cannot be opened) another call goes on. */
-int log_unfill(struct txn *t, bool all);
+/* Bring home what the log says of filled lines, or only of those whose object was freed again. -errno: a page
+ * cannot be opened; another call goes on */
+int log_unfill(struct txn *t);
+int log_unfill_freed(struct txn *t);
 
 /* Add the filled lines to those that the commit has found, behind them. */
 void log_add_filled(struct txn *t);
