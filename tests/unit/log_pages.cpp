@@ -4,11 +4,30 @@
 #include "common/format.hpp"
 #include "common/process.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <random>
 #include <sstream>
 #include <sys/stat.h>
+
+namespace
+{
+
+bool disk_is_full;
+
+} // namespace
+
+extern "C" {
+
+struct container;
+int __real_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
+
+int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
+{
+    return disk_is_full ? -ENOSPC : __real_container_grow_chunks(c, count, wanted);
+}
+}
 
 namespace
 {
@@ -428,4 +447,65 @@ TEST_CASE("what is reserved is enough for parts of whole pages", "[log]")
     REQUIRE(test::stats(c.get()).file_bytes == file);
     for (size_t i = 0; i < objects; i++)
         REQUIRE(memcmp(all + i * stride + from * LINE, bytes.data(), bytes.size()) == 0);
+}
+
+// The cleaner empties chunks of whole pages. Commits that find no room are tried again, and rolled back.
+TEST_CASE("values come and go on a full disk", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    std::mt19937 random(GENERATE(1u, 2u));
+    std::string model[16];
+    auto replace = [&](int i, size_t size) {
+        Root *root = root_of(c.get());
+        if (root->object[i])
+            REQUIRE_OK(pm_free(root->object[i]));
+        const std::string value = bytes_of(size, random());
+        set(root, i, random() % 4 == 0 ? store(c.get(), value) : put(c.get(), value), size);
+        return value;
+    };
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 16; i++) {
+            model[i] = replace(i, 64 * PAGE + random() % (64 * PAGE));
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+    disk_is_full = true;
+    const uint64_t file = test::stats(c.get()).file_bytes;
+    size_t failures = 0;
+    for (int step = 0; step < 120; step++) {
+        const int i = (int)(random() % 16);
+        const std::string value =
+            replace(i, 1 + random() % (step % 20 == 19 ? 12 * MiB : 128 * PAGE));
+        int result = pm_commit(c.get());
+        if (result != 0 && random() % 2 == 0) {
+            REQUIRE(test::failed_with(ENOSPC));
+            result = pm_commit(c.get());
+        }
+        if (result == 0) {
+            model[i] = value;
+        } else {
+            REQUIRE(test::failed_with(ENOSPC));
+            REQUIRE_OK(pm_rollback(c.get()));
+            failures++;
+        }
+        for (int k = 0; k < 16; k++)
+            REQUIRE(has(c.get(), k, model[k]));
+        if (step % 30 == 29) {
+            crash(c, path);
+            for (int k = 0; k < 16; k++)
+                REQUIRE(has(c.get(), k, model[k]));
+        }
+    }
+    INFO(failures << " of 120 commits failed");
+    CHECK(failures < 30);
+    CHECK(failures > 0);
+    REQUIRE(test::stats(c.get()).file_bytes == file);
+    disk_is_full = false;
+    model[0] = replace(0, 12 * MiB);
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    for (int k = 0; k < 16; k++)
+        REQUIRE(has(c.get(), k, model[k]));
 }

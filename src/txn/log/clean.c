@@ -57,6 +57,15 @@ static bool is_due(const struct txn *t)
     return idle_chunks(log_engine_of(t)) < LOG_RESERVE + 1 + used_chunks(t) / 8 && is_wasteful(t);
 }
 
+/* Lines that a victim's live lines may take elsewhere on a full disk. The rest of a chunk that is being
+ * filled is no gain: there was room before. */
+static uint64_t most_elsewhere(const struct txn *t, uint32_t chunk)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t lines = log_is_open(k, chunk) ? k->chunks[chunk].end : chunk_lines(t);
+    return lines - chunk_lines(t) / GAIN_SHARE;
+}
+
 /* A chunk that is being filled may be a victim on a full disk, if little room is left in it. */
 static bool may_be_victim(const struct txn *t, uint32_t chunk)
 {
@@ -64,7 +73,8 @@ static bool may_be_victim(const struct txn *t, uint32_t chunk)
     const struct chunk *h = &k->chunks[chunk];
     if (!log_is_open(k, chunk))
         return h->live > 0;
-    return k->uses_reserve && h->end > chunk_lines(t) / 8 * 7;
+    return k->uses_reserve && h->end > chunk_lines(t) / 8 * 7 &&
+           h->live <= most_elsewhere(t, chunk);
 }
 
 /* The chunk with the fewest live lines, at most `most`; 0: none. */
@@ -258,7 +268,7 @@ int log_clean_chunk(struct txn *t)
     k->victim_at = 1;
     if (k->victim != 0)
         error = gather(t, UINT64_MAX, &lines);
-    if (error == 0 && !is_dead && gathered_room(k, lines) > most)
+    if (error == 0 && !is_dead && gathered_room(k, lines) > most_elsewhere(t, victim))
         error = -ENOSPC;
     for (int stream = 0; stream < LOG_STREAMS && error == 0; stream++)
         if (victim == k->open[stream])
