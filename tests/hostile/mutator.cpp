@@ -3,6 +3,10 @@
 #include "common/format.hpp"
 #include "hostile/input.hpp"
 
+extern "C" {
+#include "container/format_log.h"
+}
+
 #include <cstring>
 #include <random>
 
@@ -42,6 +46,8 @@ uint64_t interesting(Random &random, const Bytes &file)
                                PM_PAGE,
                                LOG_ANEW,
                                LOG_ANEW | LOG_LAST,
+                               LOG_PAGES,
+                               LOG_PAGES | LOG_LAST,
                                segment_word(SEGMENT_SLAB, below(random, 4096)),
                                segment_word(SEGMENT_LARGE, below(random, 16)),
                                segment_word(SEGMENT_MORE, below(random, 16)),

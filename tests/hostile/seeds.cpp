@@ -39,14 +39,14 @@ void require(bool condition, const char *what)
 class Program
 {
   public:
-    Program(const char *path, pm_engine engine, unsigned flags)
+    Program(const char *path, pm_engine engine, unsigned flags, uint64_t segment)
     {
         pm_options options{};
         options.size = sizeof options;
         options.flags = PM_CREATE | flags;
         options.engine = engine;
-        options.segment_size = SEGMENT;
-        options.max_size = 18 * SEGMENT; // one is the pointer map
+        options.segment_size = segment;
+        options.max_size = 18 * segment; // one is the pointer map
         c = pm_open(path, &options);
         require(c, "pm_open");
     }
@@ -65,6 +65,18 @@ class Program
                 n->large[i] = (char)value;
         }
         require(pm_setroot(c, n, 0) == 0, "pm_setroot");
+    }
+
+    // Give the first node a value of `pages` pages.
+    void put(size_t pages)
+    {
+        Node *n = static_cast<Node *>(pm_getroot(c));
+        std::string value(pages * 4096, '\0');
+        for (size_t i = 0; i < value.size(); i += 4000)
+            value[i] = (char)pages;
+        require(pm_free(n->large) == 0, "pm_free");
+        n->large = static_cast<char *>(pm_put(c, value.data(), value.size()));
+        require(n->large, "pm_put");
     }
 
     void pop()
@@ -98,6 +110,7 @@ struct Seed {
     const char *name;
     void (*run)(Program &p);
     unsigned flags = 0;
+    uint64_t segment = SEGMENT;
 };
 
 const Seed seeds[] = {
@@ -182,6 +195,15 @@ const Seed seeds[] = {
          p.close();
      },
      PM_MOVABLE},
+    {"values", // of whole pages, which smaller chunks of a log do not have
+     [](Program &p) {
+         p.push(1);
+         p.put(16);
+         p.commit();
+         p.put(20);
+         p.commit();
+     },
+     0, 4 * SEGMENT},
 };
 
 // In a process of its own, since most do not close.
@@ -192,7 +214,7 @@ hostile::Bytes container_of(const Seed &seed, pm_engine engine)
     std::string file = std::string(path) + "/c.pm";
     pid_t child = fork();
     if (child == 0) {
-        Program program(file.c_str(), engine, seed.flags);
+        Program program(file.c_str(), engine, seed.flags, seed.segment);
         seed.run(program);
         _exit(0);
     }
