@@ -379,3 +379,63 @@ TEST_CASE("a sector comes back wrong")
     REQUIRE(counts.tried > 3 * sectors.size());
     REQUIRE(counts.refused > counts.tried / 2);
 }
+
+namespace
+{
+
+constexpr uint64_t VALUE = 20 * PM_PAGE;
+
+bool has_value(pm_container *c)
+{
+    const char *value = static_cast<char *>(pm_getroot(c));
+    return value && pm_usable_size(value) >= VALUE && std::count(value, value + VALUE, 7) == VALUE;
+}
+
+Bytes with_whole_pages()
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options how = test::options(PM_CREATE);
+    how.segment_size = 256 << 10; // chunks of 64 KiB have no such parts
+    how.max_size = 16 * how.segment_size;
+    test::Container c = test::open(path, how);
+    void *value = pm_put(c.get(), std::string(VALUE, 7).data(), VALUE);
+    REQUIRE(value);
+    REQUIRE_OK(pm_setroot(c.get(), value, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    return test::read_file(path);
+}
+
+} // namespace
+
+// The lines in front of the pages are nobody's. A reader copies the pages, and a writer maps them.
+TEST_CASE("a bit of a part of whole pages is flipped")
+{
+    const Bytes whole = with_whole_pages();
+    uint64_t found = 0;
+    MemoryFile memory;
+    for (const LogPart &part : LogFile(whole).parts()) {
+        if (!log_part_has_pages(&part.head))
+            continue;
+        found++;
+        for (uint64_t at = part.offset; at < part.end();
+             at += at < part.offset + PM_LINE ? 1 : 509) {
+            const bool matters = at < part.offset + PM_LINE || at >= part.contents();
+            Bytes file = whole;
+            file[at] = (char)(file[at] ^ 1 << at % 8);
+            INFO("bit " << at % 8 << " of byte " << at - part.offset);
+            for (unsigned flags : {(unsigned)PM_READONLY, 0u}) {
+                memory.fill(file);
+                const pm_options how = test::options(flags | PM_ACCEPT_COPY);
+                test::Container c(pm_open(memory.path(), &how));
+                REQUIRE((c != nullptr) == !matters);
+                if (c)
+                    REQUIRE(has_value(c.get()));
+                else
+                    REQUIRE(errno == EBADMSG);
+            }
+        }
+    }
+    REQUIRE(found == 1);
+}
