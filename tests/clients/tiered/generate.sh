@@ -20,8 +20,8 @@ says() {
     done
 }
 
-# needs NAME USES TEXT: an #include if the text uses one of these, else an empty line, so that all texts begin at
-# the same line. The standard library takes clang twenty times as long as the text.
+# needs NAME USES TEXT: an #include if the text uses one of these, else an empty line. So all texts begin at the
+# same line. The standard library takes clang twenty times as long as the text.
 needs() {
     echo "$3" | grep -qE "std::($2)\\b" && echo "#include <$1>" || echo
 }
