@@ -120,6 +120,8 @@ void *allocator_allocate_locked(struct allocator *a, size_t size, size_t alignme
     uint32_t class = aligned_class(a, size, alignment, &object_size);
     uint64_t offset =
         class == CLASS_LARGE ? allocate_large(a, size) : allocate_small(a, class, object_size);
+    if (offset && class != CLASS_LARGE) /* the pages of a new large object are closed */
+        track_new_object(a->t, offset, size, object_size);
     return offset ? a->c->base + offset : NULL;
 }
 

@@ -223,6 +223,7 @@ void slab_put(struct allocator *a, struct slab *s, uint32_t slot)
         if (w < s->hint)
             s->hint = w;
         slab_list(a, s);
+        a->t->freed_new = a->t->epoch;
     }
 }
 

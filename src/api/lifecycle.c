@@ -239,7 +239,8 @@ static int finish(pm_container *c, const struct pm_options *options)
 /*
  * Reserve space for the tables of all layers:
  *  - for each page redo needs some 2.8 KiB, most of it for the lines, and undo 0.3 KiB
- *  - for a container of any size, images of lines take 4 MiB, and lines that are marked twice 2.5 MiB
+ *  - for a container of any size, images of lines take 4 MiB, lines that are marked twice 2.5 MiB, and runs
+ *    of new objects 0.5 MiB
  *
  * tables_take() asserts that this is enough.
  */

@@ -13,7 +13,8 @@
  * The marks table has a byte for each line of the arena, at a fixed distance from the line. 0 means: not
  * marked. The table takes 1 TiB of address space. A page of the table takes memory only once a line of
  * the page's 256 KiB has been marked. A mark promises a store. So it stands before the store, and no
- * commit may come between the two.
+ * commit may come between the two. The lines of a new object may be marked as soon as the object is there
+ * (pages/tracker.h, T3).
  *
  * The kinds table has a byte for each word: its *kind*. The kind says what the open transaction stored
  * in the word last. From the kinds pm_commit() makes the pointer map (track/map.c). A kind takes a

@@ -4,14 +4,19 @@
  * words, are in tables that compiled code reads too (base/marks.h).
  *
  * Invariants
- *  T1  A line whose byte in the table of marks is set is in `marked`, or its page is LISTED; under `stores`
- *      only. An entry whose line's byte is not set is void. It comes from a mark that a signal handler
- *      left, or from an earlier transaction. A line may have two entries.
+ *  T1  A line whose byte in the table of marks is set is in `marked`, or in `objects`, or its page is LISTED;
+ *      under `stores` only. An entry of `marked` whose line's byte is not set is void. It comes from a mark
+ *      that a signal handler left, or from an earlier transaction. A line may have two entries.
  *  T2  An image has home's contents of the line. It is taken from the view before the line's first store.
  *      So a commit finds changes without reading home, whose lines are rarely in a cache. Two exceptions:
  *      a commit that fails may have written home's fresh pages. This happens only on a file, where these
  *      pages are LISTED and compared with home. And a missed store before the line's mark is in the image,
  *      but not in home: track/audit.c.
+ *  T3  The lines of a new object of a slab may be marked together, before the program gets the object. They
+ *      are one run in `objects`, and have no images. The object shares none of them with another, neither now
+ *      nor at the last commit. They had no marks, and their pages were open. So no line is in two runs. The
+ *      program may never store to a line of a run. If the transaction has freed a new object since
+ *      (`freed_new` of struct txn), there may be no object on the lines, or another one.
  */
 #ifndef PM_PAGES_TRACKER_H
 #define PM_PAGES_TRACKER_H
@@ -25,6 +30,18 @@
 /* The words of one line, compared and copied as a whole. */
 typedef uint64_t line_image __attribute__((vector_size(PM_LINE)));
 
+/* At most this many new objects have a run of lines. The lines of further objects are marked one by one. */
+#define OBJECTS_MAX (UINT64_C(1) << 16)
+
+/* Bytes of the smallest object that has a run. From 128 bytes on a run saves instructions. But if a commit
+ * writes whole objects, objects with unused lines cost more. A B-tree with nodes of 184 bytes wrote 4 %
+ * more. */
+#define OBJECT_MIN 256u
+
+/* Bytes of the largest, if a commit compares the lines, and if it writes all of them. */
+#define COMPARED_OBJECT_MAX (16 * PM_PAGE)
+#define WRITTEN_OBJECT_MAX  PM_PAGE
+
 struct tracker {
     bool stores;      /* code marks what it stores to */
     bool kinds;       /* kinds of stores become the pointer map: the program vouches for it */
@@ -34,6 +51,10 @@ struct tracker {
     uint64_t most;       /* from this count on, a line that is to be marked has its page listed instead */
     line_image *images;  /* images of the first IMAGES_MAX marked lines */
     bool *imaged;        /* per image: true if there is one, T2 */
+    uint64_t *objects;   /* redo_run() values: the lines of new objects, T3 */
+    _Atomic uint64_t object_count; /* discovery reads it without the allocator's lock */
+    uint64_t object_lines;         /* in all runs */
+    uint64_t object_max; /* bytes of the largest object that may have a run; 0: none may */
     uint32_t audit_hand; /* the page that the audit examined last */
     uint64_t escaped;    /* stores without a mark that the audit has found */
 };
@@ -54,6 +75,11 @@ void tracker_forget(struct tracker *k, const struct pages *p, uint32_t page);
 
 /* Give back the memory of the tables of marks. No mark is set now. */
 void tracker_trim(const struct tracker *k, const struct container *c);
+
+/* Give a new object a run, and mark the lines. There is room for it, and T3 holds. The allocator's lock is
+ * held. */
+void tracker_mark_object(struct tracker *k, const struct container *c, uint64_t line,
+                         uint64_t lines);
 
 /* Drop all images: they belong to other entries, or to lines whose contents nobody trusts. */
 void tracker_drop_images(struct tracker *k, uint64_t entries);

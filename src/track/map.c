@@ -283,9 +283,9 @@ OUT_OF_LINE void add_bits(struct txn *t, const struct scene *scene, const struct
                              seal_payload(scene->map[next->word]) | next->bits);
 }
 
-static int map_marked(struct txn *t)
+static int map_lines(struct txn *t, const uint64_t *marked, uint64_t count)
 {
-    const uint64_t *marked = t->tracker.marked, *end = marked + t->tracker.count;
+    const uint64_t *end = marked + count;
     struct scene scene = {.c = t->c, .marks = line_mark(t->c, 0), .kinds = line_kinds(t->c, 0)};
     struct addition additions[ADDITIONS_MAX];
     int result = 0;
@@ -304,8 +304,32 @@ static int map_marked(struct txn *t)
     return result;
 }
 
+/* As a rule an object that is large enough for a run has data, and few pointers or none. */
+static int map_object(struct txn *t, uint64_t run)
+{
+    enum { PIECE = 64 };
+    uint64_t line = run_line(run), end = line + run_count(run), lines[PIECE], count = 0;
+    uint64_t bytes = end * PM_LINE;
+    bool any_mapped = pointer_map_next(&t->map, line * PM_LINE, bytes) < bytes;
+    int result = 0;
+    for (; line < end && result == 0; line++) {
+        if (any_mapped || kinds_of_line(t->c, line) & (KIND_POINTER | KIND_LEADING) * KIND_EACH)
+            lines[count++] = line;
+        if (count == PIECE || (line + 1 == end && count > 0)) {
+            result = map_lines(t, lines, count);
+            count = 0;
+        }
+    }
+    return result;
+}
+
 int track_map_kinds(struct txn *t)
 {
+    const struct tracker *k = &t->tracker;
     int result = track_visit_listed(t, map_line, NULL);
-    return result == 0 ? map_marked(t) : result;
+    if (result == 0)
+        result = map_lines(t, k->marked, k->count);
+    for (uint64_t i = 0; i < k->object_count && result == 0; i++)
+        result = map_object(t, k->objects[i]);
+    return result;
 }

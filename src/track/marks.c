@@ -1,7 +1,8 @@
 /*
  * Marks: compiled code says which line it is about to store to. The first mark of a page opens the page.
  * The first mark of a line puts the line into the list, with an image of its contents. Compiled code finds
- * that a line is marked by a few instructions of its own, and does not come here again.
+ * that a line is marked by a few instructions of its own, and does not come here again. The lines of a new
+ * object may have their marks before the first store (T3), and then no store to the object comes here.
  */
 #include "track/track.h"
 
@@ -127,19 +128,59 @@ void track_mark(struct txn *t, uint64_t line, enum mark_time when)
     mark_line(t, line, when);
 }
 
+/* The first line in [line, end) that is not marked, or `end`. */
+static uint64_t first_unmarked(const struct txn *t, uint64_t line, uint64_t end)
+{
+    const uint8_t *marks = line_mark(t->c, 0);
+    const uint64_t each = UINT64_C(0x0101010101010101), marked = 0x80 * each; /* if 127 is added */
+    for (uint64_t eight; end - line >= sizeof eight; line += sizeof eight) {
+        memcpy(&eight, marks + line, sizeof eight);
+        if (((eight + 0x7f * each) & marked) != marked)
+            break;
+    }
+    while (line < end && marks[line])
+        line++;
+    return line;
+}
+
+/* List a page that is stored to as a whole, unless all its lines are marked before their first store. */
 void track_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_time when)
 {
     uint64_t line = offset / PM_LINE, end = divide_up(offset + bytes, PM_LINE);
-    while (line < end) {
-        if (line % PM_PAGE_LINES == 0 && end - line >= PM_PAGE_LINES && t->tracker.stores) {
+    for (uint64_t next; line < end; line = next) {
+        next = min_u64(end, align_down(line, PM_PAGE_LINES) + PM_PAGE_LINES);
+        uint64_t unmarked = first_unmarked(t, line, next);
+        bool whole = next - line == PM_PAGE_LINES && t->tracker.stores;
+        if (whole && (unmarked < next || when != MARK_AHEAD))
             mark_page(t, (uint32_t)(line / PM_PAGE_LINES));
-            line += PM_PAGE_LINES;
-        } else {
-            if (!*line_mark(t->c, line))
-                mark_line(t, line, when);
-            line++;
-        }
+        for (; !whole && unmarked < next; unmarked++)
+            if (!*line_mark(t->c, unmarked))
+                mark_line(t, unmarked, when);
     }
+}
+
+/* T3. A closed page is left to the first mark on it, which opens it: the program may never store there. If
+ * another thread closes or lists a page meanwhile, a commit compares it as a whole. */
+static bool may_be_marked(const struct txn *t, uint64_t line, uint64_t end)
+{
+    for (uint64_t page = line / PM_PAGE_LINES; page * PM_PAGE_LINES < end; page++)
+        if (!is_ready(t, (uint32_t)page))
+            return false;
+    uint8_t any = 0;
+    for (const uint8_t *mark = line_mark(t->c, line); line < end; line++)
+        any |= *mark++;
+    return any == 0;
+}
+
+void track_mark_object(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    uint64_t line = offset / PM_LINE, end = divide_up(offset + bytes, PM_LINE);
+    if (t->tracker.object_count == OBJECTS_MAX || !may_be_marked(t, line, end))
+        return;
+    for (uint64_t page = line / PM_PAGE_LINES; page * PM_PAGE_LINES < end; page++)
+        if (t->pages.heat[page] == 0)
+            t->pages.heat[page] = 1;
+    tracker_mark_object(&t->tracker, t->c, line, end - line);
 }
 
 int track_dirty(struct txn *t, uint64_t offset, uint64_t bytes)

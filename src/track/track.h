@@ -34,6 +34,19 @@ void track_mark(struct txn *t, uint64_t line, enum mark_time when);
 /* Mark all lines of a range. */
 void track_mark_range(struct txn *t, uint64_t offset, uint64_t bytes, enum mark_time when);
 
+/*
+ * An object of a slab has been allocated: `bytes` from `offset` on, in a slot of `room` bytes. Mark its lines
+ * together if that is possible, and worth it (T3). Otherwise they are marked when the program stores to them.
+ * The allocator's lock is held, and the program does not have the object yet.
+ */
+void track_mark_object(struct txn *t, uint64_t offset, uint64_t bytes);
+
+static inline void track_new_object(struct txn *t, uint64_t offset, uint64_t bytes, uint64_t room)
+{
+    if (bytes >= OBJECT_MIN && bytes <= t->tracker.object_max && (offset | room) % PM_LINE == 0)
+        track_mark_object(t, offset, bytes);
+}
+
 /* Open the pages of [offset, offset + bytes) of the file for stores, and mark the range. -errno: no page
  * was opened. */
 int track_dirty(struct txn *t, uint64_t offset, uint64_t bytes);

@@ -39,6 +39,15 @@ int track_visit_marked(struct txn *t, uint64_t line, line_visitor *visitor, void
     return visitor(t, line, mark & MARK_FOREIGN ? VISIT_FOREIGN : 0, context);
 }
 
+static int visit_object(struct txn *t, uint64_t run, line_visitor *visitor, void *context)
+{
+    int result = 0;
+    for (uint64_t line = run_line(run), end = line + run_count(run); line < end && result == 0;
+         line++)
+        result = track_visit_marked(t, line, visitor, context);
+    return result;
+}
+
 struct search {
     uint64_t low, size;
     track_found *found;
@@ -75,5 +84,7 @@ int track_find_pointers(struct txn *t, uint64_t low, uint64_t size, track_found 
     int result = track_visit_listed(t, search_line, &search);
     for (uint64_t i = 0, n = t->tracker.count; i < n && result == 0; i++)
         result = track_visit_marked(t, t->tracker.marked[i], search_line, &search);
+    for (uint64_t i = 0, n = t->tracker.object_count; i < n && result == 0; i++)
+        result = visit_object(t, t->tracker.objects[i], search_line, &search);
     return result;
 }

@@ -64,6 +64,21 @@ static int load_translation(struct txn *t, uint64_t private_max)
     return t->translation ? 0 : -1;
 }
 
+/*
+ * The size up to which the lines of a new object are marked together (T3); 0: of none. Under redo a commit
+ * cannot tell to which fresh lines the program has stored. Where it logs them, on a file or in a translated
+ * container, each has a mark of its own. So it has under LIBPM_AUDIT=1, which knows a missed store by a line
+ * without a mark.
+ */
+static uint64_t object_max(const struct txn *t)
+{
+    if (!t->tracker.stores || t->tracker.audit || t->translation)
+        return 0;
+    if (t->view.home_is_log)
+        return COMPARED_OBJECT_MAX;
+    return t->view.logs_fresh ? 0 : WRITTEN_OBJECT_MAX;
+}
+
 int txn_open(struct txn *t, struct container *c, const struct txn_options *options)
 {
     bool stores = options->stores && !options->engine->in_place && !c->readonly;
@@ -89,6 +104,7 @@ int txn_open(struct txn *t, struct container *c, const struct txn_options *optio
             (!c->translated || load_translation(t, options->private_max) == 0) &&
             t->engine->load(t, options) == 0 && (untouched || fault_install(c->path) == 0)) {
             txn_find_maps(t);
+            t->tracker.object_max = object_max(t);
             if (!untouched) { /* accesses are served from now on */
                 c->serve = txn_fault;
                 c->upper = t;

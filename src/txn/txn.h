@@ -147,6 +147,7 @@ struct txn {
     struct lock lock; /* the page lock */
     uint64_t epoch;   /* of the open transaction */
     uint64_t freed;   /* the last epoch in which an object or a segment was freed */
+    uint64_t freed_new; /* the last epoch in which an object of a slab was allocated and freed */
     bool reserved;    /* txn_reserve() counted pages: until commit, log no page without a store */
     bool concurrent;  /* threads may store during commit */
     bool rollback_failed; /* perhaps half-way: no commit until a rollback succeeds */

@@ -51,6 +51,11 @@ uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times)
     return c->txn.tracker.count;
 }
 
+uint64_t lines_of_objects(const pm_container *c)
+{
+    return c->txn.tracker.object_lines;
+}
+
 void free_beside_commit(pm_container *c, void *object)
 {
     exclusions_hide(&c->txn);

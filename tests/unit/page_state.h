@@ -29,6 +29,9 @@ uint64_t mark_at_once(pm_container *c, const void *p, uint64_t times);
 /* As a mark that a signal's handler has left by a jump: noted, and the line not marked. */
 void leave_mark(pm_container *c, const void *p);
 
+/* Number of lines of new objects that were marked together, before the program stored to them. */
+uint64_t lines_of_objects(const pm_container *c);
+
 /* As a thread does that frees an object while another commits, just before the commit shows excluded fields. */
 void free_beside_commit(pm_container *c, void *object);
 

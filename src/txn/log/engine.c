@@ -49,14 +49,15 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
         return container_exceeds_max(t->c);
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    uint64_t data = t->tracker.count + (t->pages.count + pages) * PM_PAGE_LINES;
+    uint64_t marked = t->tracker.count + t->tracker.object_lines;
+    uint64_t data = marked + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
     words += cleared_lines(t);
     data += log_filled_lines(log_engine_of(t));
     if (t->tracker
             .kinds) /* words of the pointer map: one for each line, or those of a whole page */
-        words += t->tracker.count + pages * PM_PAGE_LINES +
-                 t->pages.count * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
+        words +=
+            marked + pages * PM_PAGE_LINES + t->pages.count * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
     int error = log_make_room(t, data + words);
     lock_release_masked(&t->lock, &saved);
     return error;

@@ -7,7 +7,7 @@
  * A commit is small if
  *
  *   - no page is listed, no line needs translation, and none was handed over
- *   - at most SMALL_MAX lines have changed, the lines of words included, and all have an object
+ *   - at most LINES_MAX lines have changed, the lines of words included, and all have an object
  *   - no metadata is new
  *   - its record is one part, which fits in the open chunk
  *   - nothing is left of a record that failed, or of a compaction (L14)
@@ -21,8 +21,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* Lines, and marks. The more there may be, the longer other commits look in vain. */
-#define SMALL_MAX 16
+/* Marks, and lines of new objects. The more there may be, the longer other commits look in vain: at marks one
+ * by one, and at the lines of an object together. */
+#define MARKS_MAX        16
+#define OBJECT_LINES_MAX 64
+/* Lines, those of words included. */
+#define LINES_MAX (MARKS_MAX + OBJECT_LINES_MAX)
 
 struct small_line {
     uint64_t line;
@@ -31,17 +35,44 @@ struct small_line {
 };
 
 struct small {
-    struct small_line lines[SMALL_MAX];
-    uint64_t runs[SMALL_MAX]; /* redo_run() values */
+    struct small_line lines[LINES_MAX];
+    uint64_t runs[LINES_MAX]; /* redo_run() values */
     uint32_t count, run_count;
     uint32_t data_count; /* lines of data; they come first */
 };
 
+/* The run has fewer lines than LINES_MAX. It joins the last one, if that ends there. */
+static inline void add_run(struct small *s, uint64_t run)
+{
+    uint64_t *last = s->run_count > 0 ? &s->runs[s->run_count - 1] : NULL;
+    if (last && run_line(*last) + run_count(*last) == run_line(run))
+        *last = redo_run(run_line(*last), run_count(*last) + run_count(run));
+    else
+        s->runs[s->run_count++] = run;
+}
+
 static inline void add(struct small *s, uint64_t line, const char *from)
 {
     s->lines[s->count++] = (struct small_line){.line = line, .from = from};
-    if (s->run_count == 0 || !run_extend(&s->runs[s->run_count - 1], line))
-        s->runs[s->run_count++] = redo_run(line, 1);
+    add_run(s, redo_run(line, 1));
+}
+
+/* The lines of a new object that differ from home. */
+static inline void add_object(const struct container *c, struct small *s, uint64_t run)
+{
+    uint64_t line = run_line(run), end = line + run_count(run);
+    while (line < end) {
+        uint64_t first = line;
+        for (; line < end; line++) {
+            uint64_t at = line * PM_LINE;
+            if (!line_images_differ(c->base + at, c->home + at))
+                break;
+            s->lines[s->count++] = (struct small_line){.line = line, .from = c->base + at};
+        }
+        if (line > first)
+            add_run(s, redo_run(first, line - first));
+        line++;
+    }
 }
 
 /* As view_collect(). False: the commit is not small. */
@@ -51,8 +82,12 @@ static inline bool collect_data(struct txn *t, struct small *s)
     const uint8_t *marks = line_mark(t->c, 0);
     bool freed = t->freed == t->epoch;
     uint64_t marked = k->count;
-    if (marked > SMALL_MAX)
+    if (marked > MARKS_MAX || k->object_lines > OBJECT_LINES_MAX)
         return false;
+    if (k->object_count > 0 && t->freed_new == t->epoch) /* T3 */
+        return false;
+    for (uint64_t i = 0; i < k->object_count; i++)
+        add_object(t->c, s, k->objects[i]);
     for (uint64_t i = 0; i < marked; i++) {
         uint64_t line = k->marked[i];
         const char *view = t->c->base + line * PM_LINE;
@@ -70,7 +105,7 @@ static inline bool collect_data(struct txn *t, struct small *s)
 
 static inline bool collect_words(struct txn *t, struct small *s, const struct commit_words *w)
 {
-    if (w->counts.clears > 0 || s->count + w->counts.words > SMALL_MAX)
+    if (w->counts.clears > 0 || s->count + w->counts.words > LINES_MAX)
         return false;
     for (uint64_t i = 0; i < w->counts.words; i++) {
         uint64_t line = w->words[i].offset / PM_LINE;

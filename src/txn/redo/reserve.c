@@ -29,14 +29,15 @@ int redo_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages, uint64_t e
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
     struct journal_counts counts = journal_count(&t->journal);
-    uint64_t lines = t->tracker.count + pages * PM_PAGE_LINES, listed = 0;
+    uint64_t lines = t->tracker.count + pages * PM_PAGE_LINES, listed = 0,
+             fresh = t->tracker.object_lines; /* which go straight home */
     for (uint32_t i = 0; i < t->pages.count; i++)
         listed += most_bytes(t, t->pages.opened[i].page);
     uint64_t words = counts.words + extra_words + log_segments(&t->log);
     if (t->tracker.kinds) /* words of the pointer map: one a line, or a few a page */
-        words += t->tracker.count + pages * PM_PAGE_LINES + t->pages.count * MAP_WORDS_OF_PAGE;
+        words += lines + fresh + t->pages.count * MAP_WORDS_OF_PAGE;
     int error =
-        redo_log_reserve(t, listed + redo_stream_bytes(counts.clears, words, 0, lines, lines));
+        redo_log_reserve(t, listed + redo_stream_bytes(counts.clears, words, fresh, lines, lines));
     lock_release_masked(&t->lock, &saved);
     return error;
 }

@@ -17,6 +17,10 @@
  * commit, the contents are equal and still not durable. Under the log engine home is memory, and always has
  * what the log says. So there it does not matter what was live before, and what is live after matters only
  * if something was freed.
+ *
+ * The lines of a new object that were marked together (T3) are fresh as a whole: nobody asks which objects
+ * are on them, unless the transaction has freed a new object. Under redo all of them are written home, those
+ * too to which the program has not stored (R7). Under the log engine those are logged that differ from home.
  */
 #include "txn/txn.h"
 
@@ -106,6 +110,32 @@ static bool collect_page(struct txn *t, uint32_t page)
     return (differing | fresh) != 0;
 }
 
+/* Whether a page of these lines is listed. */
+static bool any_listed(const struct txn *t, uint64_t line, uint64_t end)
+{
+    bool any = false;
+    for (uint64_t page = line / PM_PAGE_LINES; page * PM_PAGE_LINES < end; page++)
+        any |= t->pages.flags[page] & PAGE_LISTED;
+    return any;
+}
+
+/* The lines of an object that the transaction has allocated. */
+static void collect_object(struct txn *t, uint64_t run)
+{
+    uint64_t line = run_line(run), end = line + run_count(run);
+    if (t->freed_new == t->epoch || any_listed(t, line, end)) {
+        for (; line < end; line++)
+            if (!any_listed(t, line, line + 1))
+                collect_line(t, line, NULL);
+    } else if (t->view.home_is_log) {
+        for (; line < end; line++)
+            if (line_differs_from_home(t, line))
+                changes_add(&t->view.changes, 0, line);
+    } else {
+        add_fresh(&t->view.changes, line, end - line);
+    }
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -156,6 +186,8 @@ void view_collect(struct txn *t)
     pages_sort(p);
     for (uint32_t i = 0; i < p->count; i++)
         p->opened[i].changed = collect_page(t, p->opened[i].page);
+    for (uint64_t i = 0; i < k->object_count; i++)
+        collect_object(t, k->objects[i]);
     for (uint64_t i = 0, n = k->count; i < n; i++)
         if (line_is_marked(t->c, k->marked[i]) &&
             !(p->flags[k->marked[i] / PM_PAGE_LINES] & PAGE_LISTED))

@@ -12,7 +12,7 @@
  * to other threads. */
 #define RUN_MAX 64
 
-/* Call `visit` for everything that the transaction stored to, as whole pages or lines. */
+/* Call `visit` for everything that the transaction stored to, as whole pages, lines, or runs of lines. */
 static int for_each_range(struct txn *t,
                           int (*visit)(struct txn *t, uint64_t offset, uint64_t bytes))
 {
@@ -23,6 +23,8 @@ static int for_each_range(struct txn *t,
     for (uint64_t i = 0, n = k->count; i < n && error == 0; i++)
         if (line_is_marked(t->c, k->marked[i]))
             error = visit(t, k->marked[i] * PM_LINE, PM_LINE);
+    for (uint64_t i = 0; i < k->object_count && error == 0; i++)
+        error = visit(t, run_line(k->objects[i]) * PM_LINE, run_count(k->objects[i]) * PM_LINE);
     return error;
 }
 
