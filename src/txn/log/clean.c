@@ -192,7 +192,8 @@ static int log_again(struct txn *t, uint64_t lines, bool alone, uint32_t flags)
                                .contents = k->cleaned_lines.items,
                                .stream = LOG_CLEANER,
                                .flags = flags};
-    bool freed = t->freed == t->epoch, reserved = k->reserved == t->epoch;
+    bool freed = t->freed == t->epoch, freed_new = t->freed_new == t->epoch,
+         reserved = k->reserved == t->epoch;
     int error = log_plan(t, &runs);
     if (error == 0)
         error = log_write(t, &runs, t->c->pointers_base);
@@ -206,6 +207,8 @@ static int log_again(struct txn *t, uint64_t lines, bool alone, uint32_t flags)
     count(&t->epoch);
     if (freed) /* in the transaction that goes on */
         t->freed = t->epoch;
+    if (freed_new)
+        t->freed_new = t->epoch;
     if (reserved)
         k->reserved = t->epoch;
     return 0;
