@@ -34,6 +34,8 @@ static bool are_neighbours(const Instruction *first, const Instruction *second)
 /* How far `b` is from `a`, in bytes. Parts that were read from two words do not belong together. */
 static std::optional<int64_t> distance_of_parts(const Write &a, const Write &b)
 {
+    if (a.cut_of && b.cut_of && a.cut_of != b.cut_of)
+        return std::nullopt;
     auto stored = distance(a, a.pointer, b.pointer);
     if (!stored || !a.part_of || !b.part_of)
         return stored;

@@ -15,6 +15,7 @@
 
 #include <csetjmp>
 #include <llvm/ADT/Sequence.h>
+#include <llvm/Analysis/CFG.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -31,6 +32,7 @@ namespace pmcc
 {
 
 static bool may_be_tag(const AnyMemTransferInst &copy);
+static bool is_update(const AtomicCmpXchgInst &exchange);
 
 namespace
 {
@@ -43,23 +45,93 @@ void warn_unseen(const CallBase &call, const Twine &what)
     warn_unknown(call, what + " writes; if it is in a container, call pm_dirty() before");
 }
 
+/* A byte of a value. Without a value: a zero. */
+struct ByteOf {
+    const Value *value;
+    uint64_t byte;
+
+    bool operator==(const ByteOf &) const = default;
+};
+
+/* Follow a byte back through operations that only move bytes: casts, shifts, masks, lanes, and joined
+ * parts. */
+ByteOf origin_of_byte(const Value *value, uint64_t byte, const DataLayout &layout,
+                      unsigned depth = 0)
+{
+    constexpr unsigned depth_limit = 8;
+    const Value *a, *b;
+    const APInt *mask;
+    uint64_t number;
+    auto size = [&](const Value *v) {
+        return layout.getTypeStoreSize(v->getType()).getFixedValue();
+    };
+    auto of = [&](const Value *v, uint64_t at) {
+        return at < size(v) ? origin_of_byte(v, at, layout, depth + 1) : ByteOf{nullptr, 0};
+    };
+    const bool is_vector = value->getType()->isVectorTy();
+    auto *constant = dyn_cast<Constant>(value);
+    if (constant && constant->isNullValue())
+        return {nullptr, 0};
+    if (depth > depth_limit || layout.getTypeSizeInBits(value->getType()) % 8 != 0)
+        return {value, byte};
+    auto *constant_number = dyn_cast<ConstantInt>(value);
+    if (constant_number && constant_number->getValue().extractBitsAsZExtValue(8, 8 * byte) == 0)
+        return {nullptr, 0};
+    if (match(value, m_BitCast(m_Value(a))))
+        return of(a, byte);
+    if (match(value, m_ExtractElt(m_Value(a), m_ConstantInt(number))))
+        return of(a, byte + number * size(value));
+    if (match(value, m_InsertElt(m_Value(a), m_Value(b), m_ConstantInt(number)))) {
+        const bool is_in_lane = byte / size(b) == number;
+        return is_in_lane ? of(b, byte % size(b)) : of(a, byte);
+    }
+    if (is_vector)
+        return {value, byte};
+    if (match(value, m_Trunc(m_Value(a))) || match(value, m_ZExt(m_Value(a))) ||
+        match(value, m_PtrToInt(m_Value(a))) || match(value, m_IntToPtr(m_Value(a))))
+        return of(a, byte);
+    if (match(value, m_LShr(m_Value(a), m_ConstantInt(number))) && number % 8 == 0)
+        return of(a, byte + number / 8);
+    if (match(value, m_Shl(m_Value(a), m_ConstantInt(number))) && number % 8 == 0)
+        return byte < number / 8 ? ByteOf{nullptr, 0} : of(a, byte - number / 8);
+    if (match(value, m_And(m_Value(a), m_APInt(mask)))) {
+        const uint64_t bits = mask->extractBitsAsZExtValue(8, 8 * byte);
+        return bits == 0           ? ByteOf{nullptr, 0}
+               : bits == UINT8_MAX ? of(a, byte)
+                                   : ByteOf{value, byte};
+    }
+    if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_Xor(m_Value(a), m_Value(b))))) {
+        const ByteOf first = of(a, byte), second = of(b, byte);
+        return !first.value ? second : !second.value ? first : ByteOf{value, byte};
+    }
+    return {value, byte};
+}
+
+/* Whether the bytes of `part` are bytes of `whole`, from `at` on. */
+bool is_part_of(const Value *part, const Value *whole, uint64_t at, const DataLayout &layout)
+{
+    const uint64_t size = layout.getTypeStoreSize(part->getType());
+    if (at + size > layout.getTypeStoreSize(whole->getType()))
+        return false;
+    for (uint64_t byte = 0; byte < size; byte++) {
+        const ByteOf origin = origin_of_byte(part, byte, layout);
+        if (!origin.value || isa<Constant>(origin.value) ||
+            origin != origin_of_byte(whole, at + byte, layout))
+            return false;
+    }
+    return true;
+}
+
 /* The load that has read what `part` was cut out of, `at` bytes behind the first one. NULL if that is not
  * known. */
-LoadInst *load_of_part(Value *part, int64_t &at)
+LoadInst *load_of_part(Value *part, int64_t &at, const DataLayout &layout)
 {
-    constexpr unsigned steps_max = 6;
-    uint64_t bits;
-    for (unsigned step = 0; step < steps_max && !isa<LoadInst>(part); step++) {
-        Value *whole;
-        if (match(part, m_LShr(m_Value(whole), m_ConstantInt(bits))) && bits % 8 == 0)
-            at += static_cast<int64_t>(bits / 8);
-        else if (!match(part, m_CombineOr(m_Trunc(m_Value(whole)),
-                                          m_CombineOr(m_PtrToInt(m_Value(whole)),
-                                                      m_BitCast(m_Value(whole))))))
-            break;
-        part = whole;
-    }
-    return dyn_cast<LoadInst>(part);
+    const ByteOf first = origin_of_byte(part, 0, layout);
+    auto *load = dyn_cast_or_null<LoadInst>(first.value);
+    if (!load || !is_part_of(part, load, first.byte, layout))
+        return nullptr;
+    at = static_cast<int64_t>(first.byte);
+    return const_cast<LoadInst *>(load);
 }
 
 class Collector
@@ -108,6 +180,19 @@ class Collector
         writes_.back().changes = origin.kind == Origin::Changed;
     }
 
+    /* The exchange may fail, and leave the old word. So pieces cannot be told: the word goes by its value. */
+    void exchange(AtomicCmpXchgInst &exchange)
+    {
+        Value *value = exchange.getNewValOperand();
+        bytes(exchange.getPointerOperand(), value->getType(), exchange.getAlign());
+        if (writes_.back().size >= 8)
+            return;
+        if (is_update(exchange) || !may_be_piece(value))
+            updates();
+        else
+            writes_.back().kinds = KIND_BY_VALUE;
+    }
+
     /* The newest write only sets or clears bits of the word. */
     void updates()
     {
@@ -123,9 +208,14 @@ class Collector
             return;
         write.pieces = true;
         write.is_part = write.size < 8;
-        write.part_of = piece ? load_of_part(piece, write.part_at) : nullptr;
+        write.part_of = piece ? load_of_part(piece, write.part_at, layout_) : nullptr;
         if (write.part_at >= 8) // libpm is asked for the load's first word
             write.part_of = nullptr;
+        if (piece && !write.part_of) {
+            const Value *origin = origin_of_byte(piece, 0, layout_).value;
+            write.cut_of =
+                origin && layout_.getTypeStoreSize(origin->getType()) >= 8 ? origin : nullptr;
+        }
     }
 
     void bytes(Value *pointer, Value *length, Align align)
@@ -406,53 +496,6 @@ static const Value *variable_of(const Value *value)
     return is_of_variable ? dyn_cast<AllocaInst>(load->getPointerOperand()) : nullptr;
 }
 
-/* Where a pointer leads: some bytes behind another pointer. Each path may compute it anew, and code without
- * optimisation loads a pointer from its variable at each use. */
-static std::tuple<const Value *, bool, uint64_t> place_of(const Value *pointer,
-                                                          const DataLayout &layout)
-{
-    APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
-    const Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, true);
-    const Value *variable = variable_of(base);
-    return std::tuple(variable ? variable : base, variable != nullptr, offset.getZExtValue());
-}
-
-/* Whether a store has put `value` at `pointer` - `bytes`. */
-static bool is_stored(const Value *value, uint64_t bytes, const Value *pointer,
-                      const DataLayout &layout)
-{
-    auto place = place_of(pointer, layout);
-    std::get<uint64_t>(place) -= bytes;
-    return !isa<Constant>(value) && any_of(value->users(), [&](const User *user) {
-        auto *store = dyn_cast<StoreInst>(user);
-        return store && store->getValueOperand() == value &&
-               place_of(store->getPointerOperand(), layout) == place;
-    });
-}
-
-/* Whether `part` is a part of a value that was stored at `pointer`. The optimiser uses the value that it
- * knows, instead of loading it again. */
-static bool is_part_of_stored(const Value *part, const Value *pointer, const DataLayout &layout)
-{
-    constexpr unsigned steps_max = 6;
-    uint64_t bytes = 0, number;
-    const Value *whole;
-    for (unsigned step = 0; step < steps_max; step++) {
-        if (match(part, m_LShr(m_Value(whole), m_ConstantInt(number))) && number % 8 == 0)
-            bytes += number / 8;
-        else if (match(part, m_ExtractElt(m_Value(whole), m_ConstantInt(number))))
-            bytes += number * layout.getTypeStoreSize(part->getType());
-        else if (!match(part, m_CombineOr(m_Trunc(m_Value(whole)),
-                                          m_CombineOr(m_PtrToInt(m_Value(whole)),
-                                                      m_BitCast(m_Value(whole))))))
-            return false;
-        if (is_stored(whole, bytes, pointer, layout))
-            return true;
-        part = whole;
-    }
-    return false;
-}
-
 static bool writes_to(const Instruction &instruction, const Value *variable)
 {
     auto *store = dyn_cast<StoreInst>(&instruction);
@@ -481,6 +524,73 @@ static SmallVector<const Instruction *, 4> last_writes(const Value *variable, co
     return writes;
 }
 
+/* Whether both values are the same. Code without optimisation loads a variable, and computes a value, at
+ * each use. */
+static bool is_same(const Value *a, const Value *b)
+{
+    if (a == b)
+        return true;
+    if (const Value *variable = variable_of(a)) {
+        if (variable != variable_of(b))
+            return false;
+        auto one = last_writes(variable, *cast<Instruction>(a)),
+             other = last_writes(variable, *cast<Instruction>(b));
+        return std::is_permutation(one.begin(), one.end(), other.begin(), other.end());
+    }
+    auto *first = dyn_cast<Instruction>(a), *second = dyn_cast<Instruction>(b);
+    return first && second && isa<GetElementPtrInst, BinaryOperator, CastInst>(first) &&
+           first->isSameOperationAs(second) &&
+           all_of_zip(first->operands(), second->operands(), is_same);
+}
+
+/* Where a pointer leads: some bytes behind another pointer. Each path may compute it anew. */
+struct Place {
+    const Value *base;
+    uint64_t offset;
+
+    bool operator==(const Place &other) const
+    {
+        return offset == other.offset && is_same(base, other.base);
+    }
+};
+
+static Place place_of(const Value *pointer, const DataLayout &layout)
+{
+    APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+    const Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, true);
+    return {base, offset.getZExtValue()};
+}
+
+/* Whether another store than `update` has put `part` at this place, with more bytes. The optimiser uses the
+ * value that it knows, instead of loading it again. */
+static bool is_stored(const Value *part, const Place &place, const Instruction &update,
+                      const DataLayout &layout)
+{
+    auto size = [&](const Value *value) {
+        return layout.getTypeStoreSize(value->getType()).getFixedValue();
+    };
+    SmallVector<std::pair<const Value *, uint64_t>, 8> pointers(1, {place.base, 0});
+    if (isa<Constant>(place.base))
+        return false;
+    while (!pointers.empty()) {
+        auto [pointer, at] = pointers.pop_back_val();
+        for (const User *user : pointer->users()) {
+            APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), at);
+            auto *store = dyn_cast<StoreInst>(user);
+            auto *other = dyn_cast<GEPOperator>(user);
+            if (store && store != &update && store->getPointerOperand() == pointer &&
+                at <= place.offset && size(store->getValueOperand()) > size(part) &&
+                is_part_of(part, store->getValueOperand(), place.offset - at, layout) &&
+                isPotentiallyReachable(store, &update))
+                return true;
+            if (other && other->getPointerOperand() == pointer &&
+                other->accumulateConstantOffset(layout, offset))
+                pointers.push_back({other, offset.getZExtValue()});
+        }
+    }
+    return false;
+}
+
 /*
  * Whether a value is the memory at `pointer` with bits set or cleared, or with a bit-field changed. Where
  * paths meet, it must be so on all of them. Without optimisation the value may lie in a variable meanwhile.
@@ -488,8 +598,9 @@ static SmallVector<const Instruction *, 4> last_writes(const Value *variable, co
 class UpdateSearch
 {
   public:
-    UpdateSearch(const Value *pointer, const DataLayout &layout)
-        : pointer_(pointer), layout_(layout), place_(place_of(pointer, layout))
+    UpdateSearch(const Instruction &update, const Value *pointer)
+        : update_(update), layout_(update.getModule()->getDataLayout()),
+          place_(place_of(pointer, layout_))
     {
     }
 
@@ -499,53 +610,81 @@ class UpdateSearch
   private:
     bool is_loaded(const Value *value) const;
 
-    const Value *pointer_;
+    const Instruction &update_;
     const DataLayout &layout_;
-    std::tuple<const Value *, bool, uint64_t> place_;
+    Place place_;
     SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
+    SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
     SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
 };
 
-/* Whether a value was loaded from there, perhaps as a part of the word. If the optimiser has loaded the word
- * already, it cuts the value out. */
+/* Whether a value was loaded from there, perhaps as a part of the word, or by a comparison that failed. If
+ * the optimiser has loaded the word already, it cuts the value out. */
 bool UpdateSearch::is_loaded(const Value *value) const
 {
+    if (auto *old = dyn_cast<ExtractValueInst>(value))
+        if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
+            return place_of(exchange->getPointerOperand(), layout_) == place_;
     int64_t at = 0;
-    const LoadInst *load = load_of_part(const_cast<Value *>(value), at);
+    const LoadInst *load = load_of_part(const_cast<Value *>(value), at, layout_);
     if (!load)
         return false;
-    auto place = place_of(load->getPointerOperand(), layout_);
-    std::get<uint64_t>(place) += static_cast<uint64_t>(at);
+    Place place = place_of(load->getPointerOperand(), layout_);
+    place.offset += static_cast<uint64_t>(at);
     return place == place_;
+}
+
+/* What a loop of vectors changes in place of one number: the number is in one lane, and the lanes are
+ * joined in the end. */
+static const Value *joined_lanes(const Value *value)
+{
+    const Value *lane;
+    if (match(value, m_InsertElt(m_Constant(), m_Value(lane), m_ConstantInt())))
+        return lane;
+    auto *call = dyn_cast<IntrinsicInst>(value);
+    switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
+    case Intrinsic::vector_reduce_or:
+    case Intrinsic::vector_reduce_and:
+    case Intrinsic::vector_reduce_xor:
+        return call->getArgOperand(0);
+    default:
+        return nullptr;
+    }
 }
 
 bool UpdateSearch::is_update(const Value *value)
 {
-    constexpr unsigned depth_limit = 8;
+    constexpr unsigned depth_limit = 16; // of a loop of vectors, with several of them
     const Value *a, *b;
-    if (is_loaded(value))
+    if (is_loaded(value) || isa<UndefValue>(value))
         return true;
     if (const Value *variable = variable_of(value))
         return is_in_variable(variable, *cast<Instruction>(value));
     if (isa<PHINode>(value) && is_contained(around_, value))
         return true;
-    if (around_.size() > depth_limit)
+    if (around_.size() > depth_limit || others_.contains(value))
         return false;
     around_.push_back(value);
     auto is = [&](const Value *other) { return is_update(other); };
     bool result;
     if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
         result = is(a) || is(b);
+    else if (value->getType()->isVectorTy() && match(value, m_Xor(m_Value(a), m_Value(b))))
+        result = is(a) || is(b);
+    else if (const Value *lanes = joined_lanes(value))
+        result = is(lanes);
     else if (auto *phi = dyn_cast<PHINode>(value))
         result = all_of(phi->incoming_values(), is);
     else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
         result = is(a) && is(b);
     else
-        result = is_part_of_stored(value, pointer_, layout_) ||
+        result = is_stored(value, place_, update_, layout_) ||
                  ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
                    match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
                   is(a));
     around_.pop_back();
+    if (!result)
+        others_.insert(value);
     return result;
 }
 
@@ -571,8 +710,7 @@ bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
 static bool may_be_tag(const AnyMemTransferInst &copy)
 {
     return copy.getFunction()->hasOptNone() &&
-           UpdateSearch(copy.getRawDest(), copy.getModule()->getDataLayout())
-               .is_in_variable(copy.getRawSource(), copy);
+           UpdateSearch(copy, copy.getRawDest()).is_in_variable(copy.getRawSource(), copy);
 }
 
 static bool is_bitwise(AtomicRMWInst::BinOp operation)
@@ -589,9 +727,8 @@ static bool may_be_tag(const Instruction &access, const Type *type)
     if (!type->isIntegerTy() || type->getIntegerBitWidth() >= 64)
         return false;
     auto *store = dyn_cast<StoreInst>(&access);
-    const DataLayout &layout = access.getModule()->getDataLayout();
     return !store ||
-           (UpdateSearch(store->getPointerOperand(), layout).is_update(store->getValueOperand()) &&
+           (UpdateSearch(*store, store->getPointerOperand()).is_update(store->getValueOperand()) &&
             !is_typed_field(access));
 }
 
@@ -605,6 +742,12 @@ static bool is_update(const AtomicRMWInst &update)
         return is_bitwise(operation) || operation == AtomicRMWInst::Add ||
                operation == AtomicRMWInst::Sub;
     return is_bitwise(operation) && may_be_tag(update, type);
+}
+
+static bool is_update(const AtomicCmpXchgInst &exchange)
+{
+    return UpdateSearch(exchange, exchange.getPointerOperand())
+        .is_update(exchange.getNewValOperand());
 }
 
 void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
@@ -630,10 +773,7 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
         if (is_update(*update))
             collector.updates();
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
-        collector.bytes(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
-                        exchange->getAlign()); // the exchange may fail, and leave the old word
-        if (writes.back().size < 8)
-            collector.updates();
+        collector.exchange(*exchange);
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
         if (!collector.intrinsic(*call) && is_unknown_write(*call, libc))
             warn_unseen(*call, "what " + call->getCalledFunction()->getName());

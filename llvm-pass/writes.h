@@ -17,7 +17,8 @@
  *     `pieces`     parts of words, or stores that are not aligned, that may be pieces of pointers
  *     `is_part`    a piece that may be a part of a union, if the optimiser has made several variables of the
  *                  union. `part_of` is the load that has read the part, or NULL. The part lies `part_at`
- *                  bytes behind what the load has read first
+ *                  bytes behind what the load has read first. `cut_of` is the word that the part was cut
+ *                  out of, if the word was not loaded, or NULL
  *     `completes`  the writes before have stored the other parts of the word (parts.cc)
  *     `updates`    part of a word, with bits set or cleared: the word keeps its kind
  *     none         larger writes without any of these are data
@@ -53,6 +54,7 @@ struct Write {
     bool is_part = false;
     llvm::LoadInst *part_of = nullptr;
     int64_t part_at = 0;
+    const llvm::Value *cut_of = nullptr;
     std::optional<int64_t> completes = std::nullopt; // how far the word's first byte is
     bool updates = false;
     bool marks = true; // false: another mark covers it

@@ -872,6 +872,7 @@ struct partly {
     uintptr_t byte[4], half, atomic, twice;
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
+    uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared;
     uintptr_t number, over, flagged, met;
     struct object object;
 };
@@ -928,6 +929,51 @@ NOINLINE static void copy_tagged(uintptr_t *to, const uintptr_t *from)
     to[1] = from[1];
     *(unsigned char *)&to[1] |= 4;
 }
+/* Without optimisation the place is computed twice. */
+NOINLINE static void tag_each(uintptr_t *words, int count)
+{
+    for (int i = 0; i < count; i++) {
+        unsigned char byte = *(unsigned char *)&words[i];
+        byte |= 1;
+        *(unsigned char *)&words[i] = byte;
+    }
+}
+/* The optimiser knows the byte from a number of two words, from a pointer, and from a vector. */
+NOINLINE static void store_wide_and_tag(uintptr_t *words, uintptr_t value)
+{
+    unsigned __int128 both = (unsigned __int128)value << 64 | 86400;
+    memcpy(words, &both, sizeof both);
+    *(unsigned char *)&words[1] |= 1;
+}
+NOINLINE static void store_cast_and_tag(uintptr_t *word, const uintptr_t *from)
+{
+    unsigned __int128 both;
+    memcpy(&both, from, sizeof both);
+    *(void **)word = (void *)(uintptr_t)(both >> 64);
+    *(unsigned char *)word |= 1;
+}
+typedef uintptr_t __attribute__((vector_size(16), aligned(8), may_alias)) two_words;
+NOINLINE static void copy_lanes_and_tag(uintptr_t *words)
+{
+    two_words two = *(two_words *)words;
+    *(two_words *)(words + 2) = __builtin_shufflevector(two, two, 1, 0);
+    *(unsigned char *)&words[1] |= 1;
+}
+/* The optimiser counts flips in vectors. */
+NOINLINE static void flip_often(uintptr_t *word, int times)
+{
+    for (int i = 0; i < times; i++)
+        *(unsigned char *)word ^= 2;
+}
+/* A comparison may fail. So the word goes by its value, though it was a number. */
+NOINLINE static void exchange_halves(uintptr_t *word, const uintptr_t *from)
+{
+    for (int i = 0; i < 2; i++) {
+        any_uint32_t *to = (any_uint32_t *)word + i, old = *to;
+        __atomic_compare_exchange_n(to, &old, ((const any_uint32_t *)from)[i], false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    }
+}
 NOINLINE static void set_byte(uintptr_t *word)
 {
     *(unsigned char *)word = 5;
@@ -956,6 +1002,14 @@ static void build_partly(pm_container *c, int step)
     if (step == 0) {
         r->loaded = o ^ 0x10000;
         (void)load_and_change(&r->loaded);
+        r->indexed[0] = r->indexed[1] = r->lanes[0] = r->lanes[1] = r->flipped = o;
+        tag_each(r->indexed, (int)number(2));
+        store_wide_and_tag(r->wide, o);
+        store_cast_and_tag(&r->cast, &r->indexed[0]);
+        copy_lanes_and_tag(r->lanes);
+        flip_often(&r->flipped, (int)number(99));
+        r->compared = (uintptr_t)number(86400);
+        exchange_halves(&r->compared, &r->half);
     }
     if (step != 2) {
         tag_byte(&r->byte[0], 1);
@@ -983,6 +1037,14 @@ static void build_partly(pm_container *c, int step)
     has_pointer(&r->pair[0]);
     has_pointer(&r->pair[1]);
     has_pointer(&r->loaded);
+    for (int i = 0; i < 2; i++)
+        has_pointer(&r->indexed[i]);
+    has_pointer(&r->wide[1]);
+    has_pointer(&r->cast);
+    has_pointer(&r->flipped);
+    for (int i = 0; i < 4; i++)
+        has_pointer(&r->lanes[i]);
+    has_pointer(&r->compared);
     has_data(&r->over, sizeof r->over + sizeof r->flagged + sizeof r->met);
     if (step == 2) {
         has_pointer(&r->over);
@@ -999,6 +1061,9 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->twice == o && (!r->stored || r->stored == o + 1));
     REQUIRE_THAT_IT_HAS(!r->pair[1] || (r->third == o && r->pair[1] == (o | 4)));
     REQUIRE_THAT_IT_HAS(r->loaded == o);
+    REQUIRE_THAT_IT_HAS(r->indexed[0] == o + 1 && r->indexed[1] == o + 1 && r->wide[1] == o + 1);
+    REQUIRE_THAT_IT_HAS(r->cast == o + 1 && r->flipped == (o ^ 2) && r->compared == o);
+    REQUIRE_THAT_IT_HAS(r->lanes[1] == o + 1 && r->lanes[2] == o && r->lanes[3] == o);
     return NULL;
 }
 
