@@ -10,6 +10,7 @@
 
 #include "base/marks.h"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/InstIterator.h>
@@ -113,9 +114,12 @@ class Search
     bool may_be_piece(Value *value, unsigned depth);
 
   private:
+    bool any_operand(Operator &operation, function_ref<bool(Value *)> holds);
+    bool is_part(Value *value, unsigned depth);
     bool is_of_pieces(Operator &operation, unsigned depth);
 
     SmallPtrSet<Value *, 8> phis_;
+    SmallDenseMap<Value *, bool, 8> asked_; // whether it is a piece, or a part
 };
 
 /* The origin of a value of this type if nobody knows where the value comes from. */
@@ -138,6 +142,16 @@ bool is_narrow_number(const Type *type)
     return is_number && type->getScalarSizeInBits() < 64;
 }
 
+/* Whether the condition holds for any operand. Each operation is asked once. A loop leads back to one that
+ * is being asked. */
+bool Search::any_operand(Operator &operation, function_ref<bool(Value *)> holds)
+{
+    auto [known, is_new] = asked_.try_emplace(&operation, false);
+    if (!is_new)
+        return known->second;
+    return asked_[&operation] = any_of(operation.operands(), holds);
+}
+
 /* The result of arithmetic is no piece. But shifts and bitwise operations move and join pieces. */
 bool Search::may_be_piece(Value *value, unsigned depth)
 {
@@ -147,10 +161,8 @@ bool Search::may_be_piece(Value *value, unsigned depth)
     if (!operation || depth > depth_limit)
         return true;
     auto any_is_piece = [&] {
-        if (isa<PHINode>(operation) && !phis_.insert(operation).second)
-            return false;
-        return any_of(operation->operands(),
-                      [&](Value *operand) { return may_be_piece(operand, depth + 1); });
+        return any_operand(*operation,
+                           [&](Value *operand) { return may_be_piece(operand, depth + 1); });
     };
     switch (operation->getOpcode()) {
     case Instruction::Trunc: {
@@ -158,6 +170,10 @@ bool Search::may_be_piece(Value *value, unsigned depth)
         return is_narrow_number(whole->getType()) ? may_be_piece(whole, depth + 1)
                                                   : may_point(whole, depth + 1);
     }
+    case Instruction::Add: // of parts without common bits
+        return match(operation, m_c_Add(m_Shl(m_Value(), m_ConstantInt()), m_Value())) &&
+               any_is_piece();
+    case Instruction::PtrToInt:
     case Instruction::Load:
     case Instruction::Call:
     case Instruction::Invoke:
@@ -186,21 +202,35 @@ bool Search::may_be_piece(Value *value, unsigned depth)
     }
 }
 
+/* Whether a word has some bytes of another word, in their places. It is a piece, shifted. Or a mask has left
+ * these bytes. Or several such words are joined. */
+bool Search::is_part(Value *value, unsigned depth)
+{
+    Value *part, *whole;
+    const APInt *mask;
+    while (match(value, m_Shl(m_Value(whole), m_ConstantInt())))
+        value = whole;
+    auto *operation = dyn_cast<Operator>(value);
+    if (!operation || depth > depth_limit)
+        return false;
+    if (match(value, m_ZExtOrSExt(m_Value(part))))
+        return may_be_piece(part, depth + 1);
+    if (match(value, m_And(m_Value(whole), m_APInt(mask))))
+        return mask->getActiveBits() >= 8 &&
+               (may_point(whole, depth + 1) || is_part(whole, depth + 1));
+    if (isa<PHINode, SelectInst>(value))
+        return any_operand(*operation, [&](Value *operand) { return is_part(operand, depth + 1); });
+    return is_of_pieces(*operation, depth);
+}
+
 /* Whether the operation puts a word together from pieces, as a loop that reads bytes does. */
 bool Search::is_of_pieces(Operator &operation, unsigned depth)
 {
-    auto is_part = [&](Value *value) {
-        Value *part, *whole;
-        while (match(value, m_Shl(m_Value(whole), m_ConstantInt())))
-            value = whole;
-        if (match(value, m_ZExtOrSExt(m_Value(part))))
-            return may_be_piece(part, depth + 1);
-        auto *joined = dyn_cast<Operator>(value);
-        return joined && depth < depth_limit && is_of_pieces(*joined, depth + 1);
-    };
-    bool joins =
-        operation.getOpcode() == Instruction::Or || operation.getOpcode() == Instruction::Add;
-    return joins && is_part(operation.getOperand(0)) && is_part(operation.getOperand(1));
+    bool joins = operation.getOpcode() == Instruction::Or ||
+                 operation.getOpcode() == Instruction::Add ||
+                 operation.getOpcode() == Instruction::Xor;
+    return joins && is_part(operation.getOperand(0), depth + 1) &&
+           is_part(operation.getOperand(1), depth + 1);
 }
 
 MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, unsigned depth)
@@ -308,6 +338,9 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
                        match(operation.getOperand(0), m_APInt(number));
     if (operation.getOpcode() == Instruction::And && is_constant && number->ult(ARENA_HINT))
         return {Origin::Data}; // of a tagged pointer only the tag is left
+    const bool is_bitwise = Instruction::isBitwiseLogicOp(operation.getOpcode());
+    if (is_constant && is_bitwise && (a.kind == Origin::Pieced || b.kind == Origin::Pieced))
+        return {Origin::Pieced}; // a tag
     for (Origin *part : {&a, &b})
         if (part->kind == Origin::Pieced)
             *part = {Origin::Data};
@@ -318,7 +351,6 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
     bool is_negated = operation.getOpcode() == Instruction::Sub && a.kind == Origin::Data;
     if (a.kind == Origin::Data)
         a = b;
-    bool is_bitwise = Instruction::isBitwiseLogicOp(operation.getOpcode());
     if (a.load && is_bitwise && !is_constant && operation.getType()->isIntegerTy())
         return {Origin::Changed, a.load};
     if (a.kind == Origin::Changed)

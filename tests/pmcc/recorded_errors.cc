@@ -70,6 +70,65 @@ void copy_halves(void *__restrict to, void *const *__restrict from, size_t count
     }
 }
 
+typedef uint32_t __attribute__((may_alias)) any_half;
+typedef uint16_t __attribute__((may_alias)) any_quarter;
+typedef uint64_t __attribute__((may_alias)) any_word;
+
+[[gnu::noinline]] static uint32_t half_of(const void *word, int which)
+{
+    return static_cast<const any_half *>(word)[which];
+}
+
+void copy_joined(void *to, const void *from, int way)
+{
+    static const volatile bool is_chosen = true;
+    const uint64_t low = half_of(from, 0), high = half_of(from, 1),
+                   word = *static_cast<const any_word *>(from);
+    auto *word_at = static_cast<any_word *>(to);
+    auto *half_at = static_cast<any_half *>(to);
+    auto *quarter_at = static_cast<any_quarter *>(to);
+    switch (way) {
+    case 0:
+        *word_at = low ^ high << 32;
+        break;
+    case 1: // a half cut out by a mask
+        *word_at = (word & UINT32_MAX) | high << 32;
+        break;
+    case 2: // both joined before
+        *word_at = (word & 0xffffff) | ((low | high << 32) & ~uint64_t(0xffffff));
+        break;
+    case 3: // a half that is another on another path
+        *word_at = (is_chosen ? low : 86400) | high << 32;
+        break;
+    case 4: // with a tag, which is taken away
+        *word_at = ((low | high << 32) ^ 1) & ~uint64_t(1);
+        break;
+    case 5: // a half that is a sum of quarters
+        half_at[0] =
+            (static_cast<uint32_t>(word >> 16 & 0xffff) << 16) + static_cast<uint16_t>(word);
+        half_at[1] = static_cast<uint32_t>(high);
+        break;
+    case 6: // halves of a pointer, not of a number
+        half_at[0] =
+            static_cast<uint32_t>(reinterpret_cast<uintptr_t>(*static_cast<void *const *>(from)));
+        half_at[1] = static_cast<uint32_t>(
+            reinterpret_cast<uintptr_t>(*static_cast<void *const *>(from)) >> 32);
+        break;
+    case 7: // where other pieces were before
+        quarter_at[2] = static_cast<uint16_t>(reinterpret_cast<uintptr_t>(to) >> 32);
+        quarter_at[3] = static_cast<uint16_t>(reinterpret_cast<uintptr_t>(to) >> 48);
+        half_at[0] = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from));
+        __atomic_exchange_n(&half_at[1],
+                            static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) >> 32),
+                            __ATOMIC_ACQ_REL);
+        break;
+    default: // one byte after the other
+        *word_at = 0;
+        for (int i = 0; i < 8; i++)
+            *word_at |= static_cast<uint64_t>(static_cast<const unsigned char *>(from)[i]) << 8 * i;
+    }
+}
+
 void copy(void *to, const void *from, size_t bytes)
 {
     memmove(to, from, bytes);

@@ -445,6 +445,26 @@ TEST_CASE("pointers that a loop copies in halves fail the commit")
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
 }
 
+TEST_CASE("a pointer that is joined of pieces is a pointer, or fails the commit")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto **words = static_cast<void **>(root_bytes(c.get(), 0, 2 * sizeof(void *)));
+    store_pointers(words, 1, words);
+    REQUIRE_OK(pm_commit(c.get()));
+    const int way = GENERATE(range(0, JOIN_WAYS));
+    CAPTURE(way);
+    copy_joined(words + 1, words, way);
+    REQUIRE(words[1] == words);
+    if (pm_commit(c.get()) == 0) {
+        REQUIRE((mapped(c.get()) ==
+                 Offsets{offset_of(c.get(), &words[0]), offset_of(c.get(), &words[1])}));
+        return;
+    }
+    REQUIRE(errno == EINVAL);
+    REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
+}
+
 TEST_CASE("a number over a pointer is none, whatever code that tells no kinds stores beside it")
 {
     test::Directory directory;
