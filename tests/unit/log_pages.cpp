@@ -360,12 +360,14 @@ size_t maps()
 
 } // namespace
 
-// A process has died when it had said where the container moves, and not yet moved it.
-TEST_CASE("an interrupted relocation goes on in pages that would be mapped", "[log]")
+namespace
 {
-    constexpr size_t NODES = 40 * PAGE / sizeof(Node);
-    test::Directory directory;
-    const std::string path = directory / "c.pm";
+
+constexpr size_t NODES = 40 * PAGE / sizeof(Node);
+
+// Leaves a closed container whose pages are mapped at the next opening, and have pointers. Returns its base.
+uint64_t make_nodes(const std::string &path)
+{
     test::Container c = test::open(path, options());
     Root *root = make_root(c.get());
     auto *nodes = static_cast<Node *>(pm_malloc_typed(c.get(), PM_TYPE(Node, next), NODES));
@@ -379,21 +381,63 @@ TEST_CASE("an interrupted relocation goes on in pages that would be mapped", "[l
     c = test::open(path, options(0));
     root = root_of(c.get());
     REQUIRE(mapped(root->object[0], root->size[0], path) > 0);
-    const uint64_t base = (uint64_t)root >> 30 << 30, slot = UINT64_C(1) << 30;
-    c.reset();
-    forge_target(path, base + slot);
+    return (uint64_t)root >> 30 << 30;
+}
+
+bool has_nodes(pm_container *c)
+{
+    const Node *nodes = reinterpret_cast<Node *>(root_of(c)->object[0]);
+    size_t i = 0;
+    while (i < NODES && nodes[i].next == &nodes[(i + 7) % NODES] && nodes[i].number == i)
+        i++;
+    return i == NODES;
+}
+
+} // namespace
+
+// A process has died when it had said where the container moves, and not yet moved it.
+TEST_CASE("an interrupted relocation goes on in pages that would be mapped", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    const uint64_t there = make_nodes(path) + (UINT64_C(1) << 30);
+    forge_target(path, there);
     for (int i = 0; i < 2; i++) {
-        c = test::open(path, options(0));
-        root = root_of(c.get());
-        REQUIRE((uint64_t)root >> 30 << 30 == base + slot);
-        nodes = reinterpret_cast<Node *>(root->object[0]);
-        for (size_t k = 0; k < NODES; k++) {
-            REQUIRE(nodes[k].next == &nodes[(k + 7) % NODES]);
-            REQUIRE(nodes[k].number == k);
-        }
+        test::Container c = test::open(path, options(0));
+        REQUIRE((uint64_t)root_of(c.get()) >> 30 << 30 == there);
+        REQUIRE(has_nodes(c.get()));
+        REQUIRE_OK(pm_check(c.get()));
+    }
+}
+
+TEST_CASE("a copy with whole pages is opened beside its original", "[log]")
+{
+    const unsigned flags = GENERATE(0u, (unsigned)PM_RELOCATE);
+    CAPTURE(flags);
+    test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    make_nodes(path);
+    test::write_file(copy, test::read_file(path));
+    test::Container original = test::open(path, options(0)), c = test::open(copy, options(flags));
+    REQUIRE(root_of(original.get()) != root_of(c.get()));
+    const std::string value = bytes_of(50 * PAGE, 1);
+    for (int i = 0; i < 3; i++) {
+        Root *root = root_of(c.get());
+        REQUIRE(has_nodes(c.get()));
+        change(root->object[0] + 5 * PAGE + 8); // of a number
+        REQUIRE_OK(pm_rollback(c.get()));
+        REQUIRE(has_nodes(c.get()));
+        if (root->object[1])
+            REQUIRE_OK(pm_free(root->object[1]));
+        set(root, 1, put(c.get(), value), value.size());
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(has(c.get(), 1, value));
         REQUIRE_OK(pm_check(c.get()));
         c.reset();
+        c = test::open(copy, options(flags));
+        REQUIRE(has(c.get(), 1, value));
     }
+    REQUIRE(has_nodes(original.get()));
 }
 
 TEST_CASE("pages that were mapped leave no maps behind", "[log]")
@@ -418,6 +462,28 @@ TEST_CASE("pages that were mapped leave no maps behind", "[log]")
     }
     REQUIRE(times > 20);
     REQUIRE(maps() < before + 70); // pages that stay open cost some
+}
+
+TEST_CASE("what is mapped at the container's end is cut off", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    const std::string value = bytes_of(3 * MiB, 1);
+    char *object = static_cast<char *>(put(c.get(), value));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(object, value.size(), path) > 0);
+    REQUIRE_OK(pm_free(object));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    REQUIRE(mapped(object, value.size(), path) == 0);
+    const std::string other = bytes_of(4 * MiB, 2);
+    set(root_of(c.get()), 0, put(c.get(), other), other.size());
+    REQUIRE(has(c.get(), 0, other));
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, other));
 }
 
 // In front of whole pages, and at a chunk's end, lines stay unused. Room for them is reserved too.
