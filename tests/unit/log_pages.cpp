@@ -498,9 +498,9 @@ TEST_CASE("what is reserved is enough for parts of whole pages", "[log]")
     how.segment_size = segment;
     test::Container c = test::open(directory / "c.pm", how);
     Root *root = make_root(c.get());
-    const size_t objects = 3 * MiB / (lines * LINE) + 2;
+    const size_t objects = 8 * MiB / (lines * LINE) + 2;
     const std::string bytes = bytes_of(lines * LINE, 1);
-    const size_t stride = (lines + 2 * 64 + 63) / 64 * PAGE;
+    const size_t stride = (from + lines + 64) / 64 * PAGE; // a line at least is between two runs
     auto *all = static_cast<char *>(pm_malloc(c.get(), objects * stride));
     REQUIRE(all);
     set(root, 0, all, objects * stride);
@@ -513,6 +513,19 @@ TEST_CASE("what is reserved is enough for parts of whole pages", "[log]")
     REQUIRE(test::stats(c.get()).file_bytes == file);
     for (size_t i = 0; i < objects; i++)
         REQUIRE(memcmp(all + i * stride + from * LINE, bytes.data(), bytes.size()) == 0);
+}
+
+TEST_CASE("what has been handed over is reserved with the rest", "[log]")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", options());
+    Root *root = make_root(c.get());
+    const std::string value = bytes_of(9 * MiB, 1);
+    set(root, 0, put(c.get(), value), value.size());
+    REQUIRE_OK(pm_reserve(c.get(), PAGE));
+    const uint64_t file = test::stats(c.get()).file_bytes;
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(test::stats(c.get()).file_bytes == file);
 }
 
 // The cleaner empties chunks of whole pages. Commits that find no room are tried again, and rolled back.
