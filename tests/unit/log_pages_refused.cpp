@@ -21,7 +21,9 @@ bool refuse(const char *name)
     if (countdown == 0 || refused_call != name || --countdown > 0)
         return false;
     refused = true;
-    errno = ENOMEM;
+    errno = refused_call == "mprotect"
+                ? EACCES
+                : ENOMEM; // for ENOMEM pages are closed, and it is tried again
     return true;
 }
 
@@ -116,6 +118,7 @@ class Session
         is(root->value[1], second);
         must([&] { return pm_rollback(c_.get()) == 0; });
         put(root, second);
+        must([&] { return pm_put(c_.get(), first.data(), 100) != nullptr; });
         store(root->value[1] + 7 * PAGE, second[7 * PAGE] = 4);
         must([&] { return pm_commit(c_.get()) == 0; });
         is(root->value[0], first);
@@ -126,6 +129,7 @@ class Session
         root = static_cast<Root *>(pm_getroot(c_.get()));
         is(root->value[0], first);
         is(root->value[1], second);
+        REQUIRE(objects() == 4); // a call that failed has left none
         REQUIRE_OK(pm_check(c_.get()));
     }
 
@@ -141,6 +145,14 @@ class Session
         REQUIRE((refused && !before));
         REQUIRE(message.find(path_) != std::string::npos);
         REQUIRE(call());
+    }
+
+    int objects()
+    {
+        int n = 0;
+        for (const void *p = nullptr; (p = pm_next_object(c_.get(), p, nullptr));)
+            n++;
+        return n;
     }
 
     void store(char *at, char value)
