@@ -831,11 +831,16 @@ void Writer::tag(Statements &statements)
         break;
     }
     statements.push_back({"    " + text + ";\n", [=](Model &m) {
-                              Byte &b = m.memory[p.object][p.here(m)];
+                              Byte *word = &m.memory[p.object][p.here(m)], &b = *word;
                               if (b.pointer && (b.place != 0 || b.pointer < 0))
                                   throw Invalid(); // its bits are not known
                               if (by_value)
                                   m.overwritten[p.object][p.here(m) / WORD] = false;
+                              bool is_joined = std::any_of(word, word + WORD, [](const Byte &byte) {
+                                  return byte.part && !byte.apart;
+                              });
+                              if (b.pointer && size < WORD && is_joined) // no pointer for certain
+                                  b.pointer = m.new_pointer(m.pointers[b.pointer]);
                               b.value = static_cast<uint8_t>(how == 0   ? b.value | bits
                                                              : how == 1 ? b.value & ~bits
                                                                         : b.value ^ bits);
