@@ -95,7 +95,7 @@ static uint64_t freed_lines(const struct txn *t, uint64_t page)
                : 0;
 }
 
-/* Call `visit` for the filled lines of each page, those that are not freed or those that are. */
+/* Call `visit` with the filled lines of each page: with those that are freed, or with the others. */
 static int for_each_page(struct txn *t, int (*visit)(struct txn *t, uint64_t first, uint64_t lines),
                          bool freed)
 {

@@ -261,8 +261,8 @@ bool log_commit_small(struct txn *t, int *error);
 /* fill() of struct engine. */
 uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 
-/* Bring home what the log says of filled lines, or only of those whose object was freed again. -errno: a page
- * cannot be opened; another call goes on */
+/* Bring home what the log says of filled lines; the second one only where the object was freed again.
+ * -errno: a page cannot be opened. Another call goes on. */
 int log_unfill(struct txn *t);
 int log_unfill_freed(struct txn *t);
 
