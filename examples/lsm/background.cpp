@@ -102,6 +102,11 @@ Works LsmStore::works()
 // 0. So they are still there when the edit comes.
 bool LsmStore::merge_step()
 {
+    uint64_t asked; // before the merge: what collect() asks for begins with one
+    {
+        std::lock_guard guard(lock_);
+        asked = collections_asked_;
+    }
     if (merge_tables())
         return true;
     std::shared_ptr<const Version> version;
@@ -111,7 +116,7 @@ bool LsmStore::merge_step()
             return false;
         version = version_;
     }
-    return move_tables(*version) || collect_step(*version);
+    return move_tables(*version) || collect_step(*version, asked);
 }
 
 bool LsmStore::merge_tables()
@@ -170,14 +175,15 @@ bool LsmStore::move_tables(const Version &version)
     return edit.has_value();
 }
 
-bool LsmStore::collect_step(const Version &version)
+// All garbage is collected if that was asked for. `asked`: how often, by now.
+bool LsmStore::collect_step(const Version &version, uint64_t asked)
 {
     std::set<uint64_t> spared;
     double share;
     {
         std::lock_guard guard(lock_);
         spared = spared_;
-        share = collecting_ ? 0 : options_.garbage_share;
+        share = asked > collections_done_ ? 0 : options_.garbage_share;
     }
     const auto what = next_collection(version, values_, share, spared);
     std::exception_ptr error;
@@ -202,7 +208,8 @@ bool LsmStore::collect_step(const Version &version)
         spared_.insert(what->files.begin(), what->files.end());
     if (error)
         damage_ = error;
-    collecting_ = collecting_ && what;
+    if (!what)
+        collections_done_ = asked;
     changed_.notify_all();
     return what.has_value();
 }
@@ -312,9 +319,9 @@ void LsmStore::collect()
     whole_ = 0;                                           // what it needs would be left alone
     damage_ = nullptr;
     spared_.clear();
-    collecting_ = true;
+    const uint64_t mine = ++collections_asked_;
     want();
-    wait_until(guard, {merger}, [&] { return !collecting_; });
+    wait_until(guard, {merger}, [&] { return collections_done_ >= mine; });
     if (damage_)
         std::rethrow_exception(damage_);
 }

@@ -143,7 +143,7 @@ class LsmStore : public Store
     bool merge_step();
     bool merge_tables();
     bool move_tables(const Version &version);
-    bool collect_step(const Version &version);
+    bool collect_step(const Version &version, uint64_t asked);
     void install(Edit edit, ValueWriter *values, const std::function<void()> &also);
     template <class Holds>
     void wait_until(Guard &guard, std::initializer_list<Worker> whom, Holds holds);
@@ -241,7 +241,8 @@ class LsmStore : public Store
     uint64_t budget_ = 0;                     // options_.persistent_bytes, as it is now
     std::array<std::string, levels> cursors_; // for next_compaction()
     std::optional<unsigned> whole_;           // compact() or collect() wants this level merged
-    bool collecting_ = false;                 // collect() wants all garbage collected
+    uint64_t collections_asked_ = 0;          // how often collect() wanted all garbage collected
+    uint64_t collections_done_ = 0;           // and how often that is done
     std::set<uint64_t> spared_;               // value files that cannot be read
     std::exception_ptr damage_;               // found in one of them
     std::chrono::steady_clock::duration merged_for_{};
