@@ -64,6 +64,16 @@ struct pm_stats stats(pm_container *c)
     return s;
 }
 
+uint64_t written_by_commit(pm_container *c)
+{
+    constexpr uint64_t line = 64;
+    const struct pm_stats before = stats(c);
+    REQUIRE_OK(pm_commit(c));
+    const struct pm_stats after = stats(c);
+    return after.bytes_fresh - before.bytes_fresh +
+           (after.lines_logged - before.lines_logged) * line;
+}
+
 int in_child(const std::function<void()> &body)
 {
     fflush(nullptr);

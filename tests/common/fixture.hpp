@@ -48,6 +48,9 @@ Container open(const std::string &path, const pm_options &options);
 
 struct pm_stats stats(pm_container *c);
 
+// Commit. Returns how many bytes that wrote for objects: their lines, without journaled words.
+uint64_t written_by_commit(pm_container *c);
+
 // Run `body` in a child of fork(2) and return its wait status. Once this process has opened a
 // container the child can do nothing with libpm; process.hpp has fresh processes.
 int in_child(const std::function<void()> &body);

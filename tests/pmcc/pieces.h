@@ -1,10 +1,10 @@
 /*
  * Functions made up at random store pointers, whole and in parts. An oracle knows each byte.
  *
- *   pieces_program.cc   writes a C file of such functions, and what memory is afterwards
- *   pieces.h            what that file includes. The pass compiles both, as C or as C++
- *   pieces_main.c       calls the functions, commits, opens the container elsewhere, compares
- *   pieces.sh           does that for many seeds and options of the compiler, and shrinks what fails
+ *   pieces_program.cc   Writes a C file: such functions, and what memory is like after them.
+ *   pieces.h            That file includes it. The pass compiles both, as C or as C++.
+ *   pieces_main.c       Calls the functions and commits. Opens the container elsewhere, and compares.
+ *   pieces.sh           Does so for many seeds and compiler options. Shrinks what fails.
  *
  * Each function has three objects: a, b and t. It stores to a and b. Pointers lead to t. The main program
  * fills a and b with pointers and data first.

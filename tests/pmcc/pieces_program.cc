@@ -10,6 +10,7 @@
  * take a word apart and put its bytes together again, so that pointers stay whole.
  */
 #include "pieces.h"
+#include "random.hpp"
 
 #include <algorithm>
 #include <array>
@@ -205,31 +206,21 @@ struct Condition {
     std::function<bool(const Model &)> holds;
 };
 
-class Writer
+class Writer : Random
 {
   public:
-    Writer(uint64_t seed, int number) : state_(seed), number_(number)
-    {
-        state_ = below(UINT64_MAX) +
-                 static_cast<uint64_t>(number); // or seeds side by side would draw the same numbers
-        state_ = below(UINT64_MAX);
-    }
+    Writer(uint64_t seed, int number) : Random(seed_of(seed, number)), number_(number) {}
 
     void function(const std::set<int> &dropped);
 
   private:
-    uint64_t below(uint64_t bound)
+    // Seeds and functions side by side would draw the same numbers.
+    static uint64_t seed_of(uint64_t seed, int number)
     {
-        state_ += 0x9e3779b97f4a7c15U;
-        uint64_t x = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9U;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-        return (x ^ (x >> 31)) % bound;
+        const uint64_t mixed = Random(seed).below(UINT64_MAX) + static_cast<uint64_t>(number);
+        return Random(mixed).below(UINT64_MAX);
     }
     bool one_in(uint64_t n) { return below(n) == 0; }
-    template <size_t Count> const char *any(const char *const (&words)[Count])
-    {
-        return words[below(Count)];
-    }
     string name() { return "v" + to_string(names_++); }
 
     Condition condition();
@@ -262,7 +253,6 @@ class Writer
     void records(Statements &statements);
     void statement(Statements &statements);
 
-    uint64_t state_;
     int number_, names_ = 0;
     long count_ = 0; // rounds of the loop that we are in; 0: none
     long n_ = 0;

@@ -2,6 +2,8 @@
  * Writes a C file of subjects made up at random: `random_program SEED`. Their stores land where the
  * seed says, all within reach of m; commits stand among them.
  */
+#include "random.hpp"
+
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -11,10 +13,10 @@
 namespace
 {
 
-class Writer
+class Writer : Random
 {
   public:
-    explicit Writer(uint64_t seed) : state_(seed) {}
+    explicit Writer(uint64_t seed) : Random(seed) {}
 
     void subject(int number)
     {
@@ -26,19 +28,6 @@ class Writer
     }
 
   private:
-    uint64_t below(uint64_t bound)
-    {
-        state_ += 0x9e3779b97f4a7c15U;
-        uint64_t x = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9U;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-        return (x ^ (x >> 31)) % bound;
-    }
-
-    template <size_t Count> const char *any(const char *const (&words)[Count])
-    {
-        return words[below(Count)];
-    }
-
     std::ostream &line(int depth) { return std::cout << std::string(4 * depth, ' '); }
 
     /* A place that all enclosing loops may move: at most 3 deep, below 100 * 24 bytes each. */
@@ -113,7 +102,6 @@ class Writer
         }
     }
 
-    uint64_t state_;
     std::vector<std::string> loops_; // the counters of those we are in
 };
 

@@ -9,16 +9,6 @@ namespace
 
 constexpr uint64_t LINE = 64;
 
-// Bytes that the next commit writes for its objects.
-uint64_t written(pm_container *c)
-{
-    struct pm_stats before = test::stats(c);
-    REQUIRE_OK(pm_commit(c));
-    struct pm_stats after = test::stats(c);
-    return after.bytes_fresh - before.bytes_fresh +
-           (after.lines_logged - before.lines_logged) * LINE;
-}
-
 void fill(char *object, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -52,7 +42,7 @@ TEST_CASE("an object that holds what was there before is written whole", "[redo]
         fill(object, size);
         // Lines of no other object: one that is shared with an object which stays has not changed.
         uint64_t from = ((uintptr_t)object + LINE - 1) / LINE, end = ((uintptr_t)object + size) / LINE;
-        REQUIRE(written(c.get()) >= (end - from) * LINE);
+        REQUIRE(test::written_by_commit(c.get()) >= (end - from) * LINE);
     }
     REQUIRE_OK(pm_check(c.get()));
 }

@@ -1,8 +1,8 @@
 // Pages that are mapped from the log's file: when they are, and that it does not show. The container has
 // chunks of 1 MiB, since only these have parts of whole pages.
-#include "common/fixture.hpp"
 #include "common/format.hpp"
 #include "common/process.hpp"
+#include "unit/values.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -10,6 +10,8 @@
 #include <random>
 #include <sstream>
 #include <sys/stat.h>
+
+using namespace values;
 
 namespace
 {
@@ -40,44 +42,6 @@ pm_options options(unsigned flags = PM_CREATE)
     how.segment_size = MiB;
     how.max_size = 256 * MiB;
     return how;
-}
-
-std::string bytes_of(size_t size, unsigned seed)
-{
-    std::mt19937_64 random(seed);
-    std::string bytes(size + sizeof(uint64_t), 0);
-    for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
-        const uint64_t word = random();
-        memcpy(&bytes[i], &word, sizeof word);
-    }
-    bytes.resize(size);
-    return bytes;
-}
-
-struct Root {
-    char *object[16];
-    size_t size[16];
-};
-
-Root *root_of(pm_container *c)
-{
-    return static_cast<Root *>(pm_getroot(c));
-}
-
-void set(Root *root, int i, void *object, size_t size)
-{
-    REQUIRE_OK(pm_dirty(root, sizeof *root));
-    root->object[i] = static_cast<char *>(object);
-    root->size[i] = size;
-}
-
-Root *make_root(pm_container *c)
-{
-    auto *root = static_cast<Root *>(pm_malloc_typed(c, PM_TYPE(Root, object), 1));
-    REQUIRE(root);
-    REQUIRE_OK(pm_setroot(c, root, 0));
-    REQUIRE_OK(pm_commit(c));
-    return root;
 }
 
 void *store(pm_container *c, const std::string &value)
@@ -125,14 +89,9 @@ size_t mapped(const char *object, size_t size, const std::string &path)
     return pages;
 }
 
-// What a crash leaves: the file as it is now. Objects keep their addresses.
 void crash(test::Container &c, const std::string &path)
 {
-    const std::string bytes = test::read_file(path);
-    c.reset();
-    test::write_file(path, bytes);
-    c = test::open(path, options(PM_ACCEPT_COPY));
-    REQUIRE_OK(pm_check(c.get()));
+    values::crash(c, path, options(0));
 }
 
 bool has(pm_container *c, int i, const std::string &value)

@@ -18,16 +18,6 @@ bool logs()
     return test::engine() == "log";
 }
 
-// Bytes that the next commit writes, without words.
-uint64_t written(pm_container *c)
-{
-    struct pm_stats before = test::stats(c);
-    REQUIRE_OK(pm_commit(c));
-    struct pm_stats after = test::stats(c);
-    return after.bytes_fresh - before.bytes_fresh +
-           (after.lines_logged - before.lines_logged) * LINE;
-}
-
 char *allocate(pm_container *c, size_t size)
 {
     auto *p = static_cast<char *>(pm_malloc(c, size));
@@ -175,7 +165,7 @@ TEST_CASE("of a new object the lines are written to which the program has stored
     const uint64_t words = LINE; // the slab's bitmap
     for (size_t i = 0; i < stored; i++)
         p[i * LINE + 7] = 'b';
-    const uint64_t bytes_written = written(s.c.get());
+    const uint64_t bytes_written = test::written_by_commit(s.c.get());
     if (logs())
         CHECK(bytes_written == words + stored * LINE);
     else
@@ -196,7 +186,7 @@ TEST_CASE("a new object that is freed in the same transaction leaves nothing")
     REQUIRE_OK(pm_free(p));
     SECTION("and nobody takes its place")
     {
-        CHECK(written(s.c.get()) == 0);
+        CHECK(test::written_by_commit(s.c.get()) == 0);
         CHECK(bytes(p, SIZE) ==
               std::string(SIZE, 'a')); // or an audit would take it for a missed store
     }
@@ -215,7 +205,7 @@ TEST_CASE("a new object that is freed in the same transaction leaves nothing")
         char *other = allocate(s.c.get(), 2 * SIZE);
         memset(other, 'd', 2 * SIZE);
         s.root[0] = other;
-        CHECK(written(s.c.get()) < 4 * SIZE);
+        CHECK(test::written_by_commit(s.c.get()) < 4 * SIZE);
         s.open();
         CHECK(bytes(s.root[0], 2 * SIZE) == std::string(2 * SIZE, 'd'));
         CHECK(bytes(p, SIZE) == std::string(SIZE, 'a'));
@@ -289,7 +279,7 @@ TEST_CASE("lines of listed pages are written once")
         REQUIRE_OK(pm_dirty(p, SIZE));
     memset(p, 'b', SIZE);
     s.root[0] = p;
-    CHECK(written(s.c.get()) <= SIZE + 3 * LINE);
+    CHECK(test::written_by_commit(s.c.get()) <= SIZE + 3 * LINE);
     s.open();
     CHECK(bytes(p, SIZE) == std::string(SIZE, 'b'));
 }
@@ -472,7 +462,7 @@ TEST_CASE("a commit that lists a page takes the lines of its new objects once")
     for (size_t i = 0; i < MARKS; i++)
         many[i * LINE] = 'b';
     const uint64_t words = logs() ? LINE : 0;
-    CHECK(written(s.c.get()) == MARKS * LINE + PAGE + words);
+    CHECK(test::written_by_commit(s.c.get()) == MARKS * LINE + PAGE + words);
     s.open();
     for (size_t i = 0; i < PAGE; i++)
         REQUIRE(page[i] == (i % LINE ? 'a' : 'b'));

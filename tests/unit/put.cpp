@@ -1,53 +1,18 @@
 // Bytes that are handed over: pm_put() and pm_write(), at every boundary, beside a plain copy in memory. Under
 // the log engine they take a short way, which must not show.
-#include "common/fixture.hpp"
 #include "common/process.hpp"
+#include "unit/values.hpp"
 
 #include <cerrno>
 #include <cstring>
 #include <random>
 
+using namespace values;
+
 namespace
 {
 
 constexpr size_t LINE = 64, PAGE = 4096, SEGMENT = 64 << 10;
-
-std::string bytes_of(size_t size, unsigned seed)
-{
-    std::mt19937 random(seed);
-    std::string bytes(size, 0);
-    for (char &byte : bytes)
-        byte = (char)random();
-    return bytes;
-}
-
-struct Root {
-    char *object[16];
-    size_t size[16];
-};
-
-Root *root_of(pm_container *c)
-{
-    return static_cast<Root *>(pm_getroot(c));
-}
-
-// Dirty by hand, since these tests run under either tracker.
-void set(Root *root, int i, void *object, size_t size)
-{
-    REQUIRE_OK(pm_dirty(&root->object[i], sizeof root->object[i]));
-    root->object[i] = static_cast<char *>(object);
-    REQUIRE_OK(pm_dirty(&root->size[i], sizeof root->size[i]));
-    root->size[i] = size;
-}
-
-Root *make_root(pm_container *c)
-{
-    auto *root = static_cast<Root *>(pm_calloc(c, 1, sizeof(Root)));
-    REQUIRE(root);
-    REQUIRE_OK(pm_setroot(c, root, 0));
-    REQUIRE_OK(pm_commit(c));
-    return root;
-}
 
 std::string contents(const Root *root, int i)
 {
@@ -59,14 +24,9 @@ bool takes_short_way()
     return test::engine() == "log";
 }
 
-// What a crash leaves: the file as it is now. Objects keep their addresses.
 void crash(test::Container &c, const std::string &path)
 {
-    const std::string bytes = test::read_file(path);
-    c.reset();
-    test::write_file(path, bytes);
-    c = test::open(path, test::options(PM_ACCEPT_COPY));
-    REQUIRE_OK(pm_check(c.get()));
+    values::crash(c, path, test::options());
 }
 
 } // namespace
