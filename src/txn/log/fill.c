@@ -41,9 +41,7 @@ static bool note(struct log_engine *k, uint64_t line, uint64_t lines)
 static bool may_fill(struct txn *t, uint64_t line, uint64_t lines)
 {
     uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
-    if (page_has(&t->pages, page, PAGE_OPEN | PAGE_LISTED | PAGE_PRIVATE))
-        return false;
-    if (log_unmap_pages(t, page) != 0)
+    if (!log_page_is_untouched(t, page) || log_unmap_pages(t, page) != 0)
         return false;
     struct page_liveness live = t->upcalls.page_liveness(t->upcalls.context, page);
     uint64_t wanted = bits_between(line % PM_PAGE_LINES, line % PM_PAGE_LINES + lines);

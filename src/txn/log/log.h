@@ -286,6 +286,12 @@ int log_unmap_pages(struct txn *t, uint32_t page);
 /* The same for a range. release() of struct engine. */
 int log_unmap_range(struct txn *t, uint32_t first, uint32_t count);
 
+/* Whether nobody has stored to a page since it was closed: the view reads it through to home. */
+static inline bool log_page_is_untouched(const struct txn *t, uint32_t page)
+{
+    return !page_has(&t->pages, page, PAGE_OPEN | PAGE_LISTED | PAGE_PRIVATE);
+}
+
 /* The view is there: map in it what is mapped in home. -errno */
 int log_map_view(struct txn *t);
 

@@ -154,10 +154,10 @@ int log_map_view(struct txn *t)
     return error;
 }
 
-static bool is_untouched(const struct txn *t, uint32_t first, uint32_t count)
+static bool are_untouched(const struct txn *t, uint32_t first, uint32_t count)
 {
     for (uint32_t page = first; page < first + count; page++)
-        if (page_has(&t->pages, page, PAGE_OPEN | PAGE_LISTED | PAGE_PRIVATE))
+        if (!log_page_is_untouched(t, page))
             return false;
     return true;
 }
@@ -172,7 +172,7 @@ void log_map_planned(struct txn *t)
         uint64_t run = ((const uint64_t *)k->pieces.items)[part->first_run];
         uint32_t first = (uint32_t)(run_line(run) / PM_PAGE_LINES),
                  count = part->lines / PM_PAGE_LINES;
-        if (is_untouched(t, first, count))
+        if (are_untouched(t, first, count))
             (void)log_map_pages(t, first, count); /* if not, they stay in memory */
     }
 }
