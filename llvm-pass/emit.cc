@@ -297,9 +297,10 @@ static uint64_t kinds_of_pieces(uint64_t size)
     return kinds;
 }
 
-/* If the write begins behind byte `bytes` of its word, tell pieces. Returns the place for the code of the
- * other case. */
-Instruction *Emitter::unless_split(Instruction *at, Value *pointer, uint64_t size, uint64_t bytes)
+/* If the write begins behind byte `bytes` of its word, libpm tells that its bytes are pieces, or data.
+ * Returns the place for the code of the other case. */
+Instruction *Emitter::unless_split(Instruction *at, Value *pointer, const Write &write,
+                                   uint64_t bytes)
 {
     IRBuilder<> builder(at);
     Value *place = builder.CreateAnd(address_of(builder, pointer), word_size - 1);
@@ -307,30 +308,29 @@ Instruction *Emitter::unless_split(Instruction *at, Value *pointer, uint64_t siz
     Instruction *split, *whole;
     SplitBlockAndInsertIfThenElse(is_split, at, &split, &whole, unlikely_);
     builder.SetInsertPoint(split);
-    call(builder, pieces_, {pointer, builder.getInt64(size)});
+    call(builder, write.is_data() ? data_ : pieces_, {pointer, builder.getInt64(write.size)});
     return whole;
 }
 
-/* Tell that pieces are stored. If they lie in one word, as most do, the bits of earlier pieces of that
- * word stay set. */
-void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
+/* Tell that pieces or data are stored to a part of one word. The bits of earlier pieces stay, but for those
+ * that data overwrites. */
+void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
 {
     IRBuilder<> builder(at);
-    if (write.size > word_size) {
-        call(builder, pieces_, {pointer, builder.getInt64(write.size)});
-        return;
-    }
-    if (write.align.value() < write.size)
-        at = unless_split(at, pointer, write.size, word_size - write.size);
-    builder.SetInsertPoint(at);
     Value *address = address_of(builder, pointer);
     Value *byte = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address);
     LoadInst *before = builder.CreateAlignedLoad(builder.getInt8Ty(), byte, Align(1));
     before->setNoSanitizeMetadata();
     Value *bits = builder.CreateShl(builder.CreateAnd(address, word_size - 1), 3);
-    Value *pieces = builder.CreateLShr(builder.getInt64(kinds_of_pieces(write.size)), bits);
+    Value *stored = builder.CreateLShr(builder.getInt64(kinds_of_pieces(write.size)), bits);
+    stored = builder.CreateTrunc(stored, builder.getInt8Ty());
     Value *others = builder.CreateAnd(before, builder.getInt8(KIND_PIECES));
-    Value *kind = builder.CreateOr(others, builder.CreateTrunc(pieces, builder.getInt8Ty()));
+    Value *kind;
+    if (write.pieces)
+        kind = builder.CreateOr(others, stored);
+    else
+        kind = builder.CreateOr(builder.CreateAnd(others, builder.CreateNot(stored)),
+                                builder.getInt8(KIND_DATA));
     if (write.completes) {
         Value *first = builder.CreateAdd(address, builder.getInt64(*write.completes));
         Value *is_whole = builder.CreateIsNull(builder.CreateAnd(first, word_size - 1));
@@ -343,20 +343,23 @@ void Emitter::tell_pieces(Instruction *at, Value *pointer, const Write &write)
     builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();
 }
 
-/* Write a kind for each word that is stored to. A store that is not aligned touches one more word. Its
- * words are pieces, or data. */
+/* Write a kind for each word that is stored to. If a store is not aligned, the ends of its words are
+ * pieces, or data. */
 void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
 {
     at = if_kinds_wanted(at, pointer);
-    if (write.pieces)
-        return tell_pieces(at, pointer, write);
-    bool is_within = write.align.value() >= word_size || write.size <= write.align.value();
-    if (!is_within && !write.is_data()) {
-        at = unless_split(at, pointer, write.size, write.updates ? word_size - write.size : 0);
-        is_within = true;
-    }
     IRBuilder<> builder(at);
-    unsigned words = divideCeil(write.size, word_size);
+    if (write.size > word_size && (write.pieces || (write.is_data() && write.size % word_size))) {
+        call(builder, write.pieces ? pieces_ : data_, {pointer, builder.getInt64(write.size)});
+        return;
+    }
+    bool is_part = write.pieces || (write.is_data() && write.size < word_size);
+    if (write.align.value() < std::min<uint64_t>(write.size, word_size))
+        at =
+            unless_split(at, pointer, write, is_part || write.updates ? word_size - write.size : 0);
+    if (is_part)
+        return tell_part(at, pointer, write);
+    builder.SetInsertPoint(at);
     Value *kinds = builder.getInt64(kinds_told(write));
     if (write.loaded) {
         auto known = loaded_.find(write.loaded);
@@ -369,17 +372,10 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
                                  write.size < word_size ? KIND_DATA : KIND_BY_VALUE);
         builder.SetInsertPoint(at);
     }
-    Value *address = address_of(builder, pointer);
-    auto store = [&](Value *value, Value *where) {
-        Value *bytes = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, where);
-        builder.CreateAlignedStore(value, bytes, Align(1))->setNoSanitizeMetadata();
-    };
-    store(builder.CreateTrunc(kinds, builder.getIntNTy(8 * words)), address);
-    if (!is_within) {
-        Value *last = builder.CreateLShr(kinds, 8 * (words - 1));
-        store(builder.CreateTrunc(last, builder.getInt8Ty()),
-              builder.CreateAdd(address, builder.getInt64(write.size - 1)));
-    }
+    unsigned words = divideCeil(write.size, word_size);
+    Value *bytes = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address_of(builder, pointer));
+    Value *told = builder.CreateTrunc(kinds, builder.getIntNTy(8 * words));
+    builder.CreateAlignedStore(told, bytes, Align(1))->setNoSanitizeMetadata();
 }
 
 /* ---- by shapes ------------------------------------------------------------------------------- */

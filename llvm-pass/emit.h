@@ -38,9 +38,9 @@ class Emitter
     void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length);
     llvm::Instruction *if_kinds_wanted(llvm::Instruction *at, llvm::Value *pointer);
     void tell(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
-    llvm::Instruction *unless_split(llvm::Instruction *at, llvm::Value *pointer, uint64_t size,
+    llvm::Instruction *unless_split(llvm::Instruction *at, llvm::Value *pointer, const Write &write,
                                     uint64_t bytes);
-    void tell_pieces(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
+    void tell_part(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *ask(llvm::Instruction *at, llvm::Value *is_asked, llvm::Value *from, uint64_t size,
                      uint64_t otherwise);
     llvm::Value *kind_of_whole(llvm::Instruction *at, llvm::Value *pointer, uint64_t otherwise);

@@ -55,16 +55,9 @@ bool cards_have(const void *address, size_t size)
 
 void cards_set_kind(const void *address, size_t size, uint8_t kind)
 {
-    uintptr_t first = align_down((uintptr_t)address, sizeof(uint64_t));
     if (cards_have(address, size))
-        memset(kinds_of((void *)first), kind,
-               divide_up((uintptr_t)address + size - first, sizeof(uint64_t)));
-}
-
-void cards_set_pieces(const void *address, size_t size)
-{
-    if (cards_have(address, size))
-        track_set_pieces(kinds_of((void *)VOLATILE_BASE), (uintptr_t)address - VOLATILE_BASE, size);
+        track_set_kinds(kinds_of((void *)VOLATILE_BASE), (uintptr_t)address - VOLATILE_BASE, size,
+                        kind);
 }
 
 /* The range has whole words, and pieces of words at its ends. */
@@ -79,9 +72,9 @@ void cards_copy_kinds(const void *address, const void *from, size_t size)
         track_copy_kinds_out(kinds_of(low), (const char *)from + (low - to),
                              (uint64_t)(high - low) / sizeof(uint64_t));
     if (to < low)
-        cards_set_pieces(to, (size_t)((low < end ? low : end) - to));
+        cards_set_kind(to, (size_t)((low < end ? low : end) - to), KIND_PIECED);
     if (low <= high && high < end)
-        cards_set_pieces(high, (size_t)(end - high));
+        cards_set_kind(high, (size_t)(end - high), KIND_PIECED);
 }
 
 char *cards_take(void)

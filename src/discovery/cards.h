@@ -29,11 +29,8 @@ void cards_mark(const void *address, size_t size);
 /* True if a range that begins in the heap and is not empty ends there. */
 bool cards_have(const void *address, size_t size);
 
-/* Set the kind of the words of a range of the heap. */
+/* Set the kind of the words of a range of the heap: all kinds of base/marks.h. */
 void cards_set_kind(const void *address, size_t size, uint8_t kind);
-
-/* Pieces of pointers may be stored to a range of the heap (base/marks.h). */
-void cards_set_pieces(const void *address, size_t size);
 
 /* Memory at `from`, anywhere, is about to be copied to a range of the heap: copy the kinds. */
 void cards_copy_kinds(const void *address, const void *from, size_t size);

@@ -91,12 +91,12 @@ void runtime_mark_pieces(const void *address, size_t size)
 {
     if (heap_contains(address)) {
         cards_mark(address, size);
-        cards_set_pieces(address, size);
+        cards_set_kind(address, size, KIND_PIECED);
         return;
     }
     struct place place = mark(address, size, MARK_AHEAD);
     if (place.bytes)
-        track_mark_pieces(place.t, place.offset, place.bytes);
+        track_set_kind(place.t, place.offset, place.bytes, KIND_PIECED);
 }
 
 void runtime_mark_copy(const void *address, const void *from, size_t size)

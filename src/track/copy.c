@@ -240,9 +240,9 @@ OUT_OF_LINE void copy_with_parts(struct txn *t, uint64_t offset, const char *fro
     if (low < high)
         track_copy_kinds(t, low, from + (low - offset), high - low);
     if (offset < low)
-        track_mark_pieces(t, offset, min_u64(low, end) - offset);
+        track_set_kind(t, offset, min_u64(low, end) - offset, KIND_PIECED);
     if (high < end && low <= high)
-        track_mark_pieces(t, high, end - high);
+        track_set_kind(t, high, end - high, KIND_PIECED);
 }
 
 /* Code that needs a stack frame is out of line. Most calls move few words within a container, and a frame

@@ -10,46 +10,40 @@
 #define KINDS_PAGE (PM_PAGE << KINDS_WORD_SHIFT)
 #define FORGET_MIN (UINT64_C(1) << 20)
 
-static void set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
+/* Tell that the bytes `from` to `to` - 1 of a word are pieces, or data (P3). */
+static void set_part(uint8_t *kind, uint64_t from, uint64_t to, bool are_pieces)
 {
-    uint64_t word = offset / sizeof(uint64_t), end = divide_up(offset + bytes, sizeof(uint64_t));
-    while (bytes > 0 && word < end) {
-        uint64_t line = word / PM_LINE_WORDS,
-                 n = min_u64(end - word, PM_LINE_WORDS - word % PM_LINE_WORDS);
-        if (*line_mark(t->c, line) & MARK_KINDS)
-            memset(line_kinds(t->c, line) + word % PM_LINE_WORDS, kind, n);
-        word += n;
-    }
-}
-
-/* Mark the bytes `from` to `to` - 1 of a word as stored in pieces. */
-static void set_piece(uint8_t *kind, uint64_t from, uint64_t to)
-{
-    uint8_t pieces = *kind & KIND_PIECES;
+    uint8_t bits = 0, before = *kind & KIND_PIECES;
     for (; from < to; from++)
-        pieces |= (uint8_t)(KINDS_OF_PIECES >> 8 * from);
-    *kind = pieces;
+        bits |= (uint8_t)(KINDS_OF_PIECES >> 8 * from);
+    *kind = are_pieces ? before | bits : (before & ~bits) | KIND_DATA;
 }
 
-void track_set_pieces(uint8_t *kinds, uint64_t offset, uint64_t bytes)
+void track_set_kinds(uint8_t *kinds, uint64_t offset, uint64_t bytes, uint8_t kind)
 {
-    const uint64_t size = sizeof(uint64_t), end = offset + bytes;
+    const uint64_t size = sizeof(uint64_t);
+    uint64_t end = offset + bytes;
+    if (!(kind & KIND_DATA)) { /* a part of a word speaks for the word */
+        offset = align_down(offset, size);
+        end = align_up(end, size);
+    }
     uint64_t low = align_up(offset, size), high = align_down(end, size);
     if (low < high)
-        memset(kinds + low / size, KIND_PIECED, (high - low) / size);
+        memset(kinds + low / size, kind, (high - low) / size);
     if (offset < low)
-        set_piece(&kinds[offset / size], offset % size, size - (low - min_u64(low, end)));
+        set_part(&kinds[offset / size], offset % size, size - (low - min_u64(low, end)),
+                 kind_is_pieced(kind));
     if (low <= high && high < end)
-        set_piece(&kinds[high / size], 0, end - high);
+        set_part(&kinds[high / size], 0, end - high, kind_is_pieced(kind));
 }
 
-void track_mark_pieces(struct txn *t, uint64_t offset, uint64_t bytes)
+static void set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind)
 {
     const uint64_t end = offset + bytes;
-    for (uint64_t n; t->tracker.kinds && offset < end; offset += n) {
+    for (uint64_t n; offset < end; offset += n) {
         n = min_u64(end - offset, PM_LINE - offset % PM_LINE);
         if (*line_mark(t->c, offset / PM_LINE) & MARK_KINDS)
-            track_set_pieces(line_kinds(t->c, 0), offset, n);
+            track_set_kinds(line_kinds(t->c, 0), offset, n, kind);
     }
 }
 
@@ -59,7 +53,7 @@ void track_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind
         return;
     uint64_t end = offset + bytes;
     uint64_t from = align_up(offset, KINDS_PAGE), to = align_down(end, KINDS_PAGE);
-    if (kind != KIND_POINTER && bytes >= FORGET_MIN &&
+    if ((kind == KIND_NONE || kind == KIND_DATA) && bytes >= FORGET_MIN &&
         map_clear_table(line_kinds(t->c, from / PM_LINE), (to - from) >> KINDS_WORD_SHIFT) == 0) {
         set_kind(t, offset, from - offset, kind);
         set_kind(t, to, end - to, kind);

@@ -57,20 +57,18 @@ int track_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
  * Kinds (base/marks.h), if `t->tracker.kinds`. In other containers these functions do nothing, and pointers
  * are the mapped words.
  *
- *   track_set_kind      the marked words of a range are data, or pointers, or free.
- *   track_mark_pieces   pieces of pointers may be stored to the range, which is marked.
+ *   track_set_kind      the marked words of a range are data, pieces, or pointers, or free.
  *   track_copy_kinds    memory at `from`, in a container or not, is about to be copied to the range,
  *                       which is marked. Its whole words get the kinds of the words there.
  *   track_mark_foreign  the range is marked, and code that tells no kinds will store to it.
  */
 void track_set_kind(struct txn *t, uint64_t offset, uint64_t bytes, uint8_t kind);
-void track_mark_pieces(struct txn *t, uint64_t offset, uint64_t bytes);
 void track_copy_kinds(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
 void track_mark_foreign(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* As track_mark_pieces(), in a table of kinds of a container or of the heap. `offset` counts from the
- * table's first word. */
-void track_set_pieces(uint8_t *kinds, uint64_t offset, uint64_t bytes);
+/* As track_set_kind(), in a table of kinds of a container or of the heap. `offset` counts from the table's
+ * first word. */
+void track_set_kinds(uint8_t *kinds, uint64_t offset, uint64_t bytes, uint8_t kind);
 
 /* ---- copy.c ---------------------------------------------------------------------------------- */
 

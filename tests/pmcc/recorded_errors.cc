@@ -122,6 +122,16 @@ void copy_joined(void *to, const void *from, int way)
                             static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) >> 32),
                             __ATOMIC_ACQ_REL);
         break;
+    case 8: // data between the pieces, beside them
+        half_at[0] = static_cast<uint32_t>(low);
+        quarter_at[3] = 0;
+        quarter_at[2] = static_cast<uint16_t>(high);
+        break;
+    case 9: // data between the pieces, by a function, where a piece will be
+        half_at[0] = static_cast<uint32_t>(low);
+        memset(half_at + 1, 0, is_chosen ? sizeof *half_at : 0);
+        half_at[1] = static_cast<uint32_t>(high);
+        break;
     default: // one byte after the other
         *word_at = 0;
         for (int i = 0; i < 8; i++)
