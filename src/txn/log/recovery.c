@@ -388,17 +388,20 @@ int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark)
     return medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
 }
 
-/* After the mere death of a process the records may be in the cache only (L7). */
+/* After the mere death of a process the newest records may be in the cache only (L7), and so may the header
+ * of a chunk that begins with one of them. */
 static int make_durable(struct log_reader *r)
 {
     struct txn *t = r->t;
     int error = medium_publish_word(&t->c->medium, &file_state(t->c)->incarnation,
                                     seal(r->incarnation));
-    for (uint32_t i = 1; i < t->c->chunks; i++) {
-        const struct log_chunk *chunk = (const struct log_chunk *)at_place(t, place_in(t, i, 0));
-        bool sealed = log_chunk_end(chunk->word) == r->ends[i];
-        if (r->ends[i] > 0 && !sealed && error == 0)
-            error = medium_rewrite(&t->c->medium, chunk, r->ends[i] * PM_LINE);
+    for (uint64_t i = r->parts.count;
+         i-- > 0 && found(r, i)->part->epoch > r->certain && error == 0;) {
+        uint32_t place = found(r, i)->place;
+        uint64_t lines = log_part_lines(found(r, i)->part, place, chunk_lines(t));
+        uint32_t header = place % chunk_lines(t) == 1 ? 1 : 0;
+        error =
+            medium_rewrite(&t->c->medium, at_place(t, place - header), (header + lines) * PM_LINE);
     }
     return error == 0 ? medium_fence(&t->c->medium) : error;
 }
