@@ -85,7 +85,8 @@
  * (discovery/references.h). A store clears this bit. */
 #define KIND_REMEMBERED 8
 
-/* With KIND_DATA: pieces were stored to byte 0, 1 to 3, 4, and 5. Bytes 6 and 7 of an address are zero. */
+/* With KIND_DATA: pieces were stored to byte 0, 1 to 3, 4, and 5. Bytes 6 and 7 of an address are zero. With
+ * KIND_BY_VALUE: the word was put together of pieces, and if a further one follows, it is pieced. */
 #define KIND_PIECES     0xf0
 #define KIND_PIECE_LAST 0x80
 #define KIND_PIECED     (KIND_DATA | KIND_PIECES)

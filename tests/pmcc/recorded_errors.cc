@@ -132,6 +132,12 @@ void copy_joined(void *to, const void *from, int way)
         memset(half_at + 1, 0, is_chosen ? sizeof *half_at : 0);
         half_at[1] = static_cast<uint32_t>(high);
         break;
+    case 10: // both halves of a word, and then one of them again
+        half_at[0] = static_cast<uint32_t>(word);
+        half_at[1] = static_cast<uint32_t>(word >> 32);
+        __asm__ volatile("" ::: "memory");
+        half_at[0] = static_cast<uint32_t>(low);
+        break;
     default: // one byte after the other
         *word_at = 0;
         for (int i = 0; i < 8; i++)
