@@ -34,6 +34,8 @@ template <class Step> void LsmStore::work(Worker worker, Step step)
             troubles_[worker] = error;
             changed_.notify_all();
         }
+        if (any && worker != keeper)
+            want(); // until now it had old tables, which the keeper deletes
         const auto is_wanted = [&] { return stopping_ || (!error && wishes_ != seen); };
         const bool any_old =
             !old_buffers_.empty() || !old_tables_.empty(); // nobody says when readers go
