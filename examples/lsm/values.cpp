@@ -1,6 +1,7 @@
 #include "lsm/values.hpp"
 
 #include "lsm/bytes.hpp"
+#include "lsm/lsm.hpp"
 
 #include <filesystem>
 #include <unistd.h>
@@ -57,7 +58,12 @@ ValueFile::~ValueFile()
 
 std::string ValueFile::read(const Address &address) const
 {
-    std::call_once(opening_, [&] { file_ = File(path_, File::Use::read); });
+    try {
+        std::call_once(opening_, [&] { file_ = File(path_, File::Use::read); });
+    } catch (const Error &error) {
+        throw Error(error.code().value(),
+                    error.what() + ("; a value is at offset " + std::to_string(address.offset)));
+    }
     if (address.bytes > file_.size())
         damaged(path_, address.offset, "the file ends before the value that is to be here");
     std::string text = file_.read(address.offset, address.space());

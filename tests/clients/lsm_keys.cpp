@@ -718,6 +718,7 @@ TEST_CASE("a file of values that is missing, cut or damaged fails the reads of i
         } catch (const lsm::Error &error) {
             REQUIRE(std::string(error.what()).find(victim) != std::string::npos);
             REQUIRE(std::string(error.what()).find(message) != std::string::npos);
+            REQUIRE(std::string(error.what()).find("offset ") != std::string::npos);
             failed++;
         }
     REQUIRE(failed > 10);
