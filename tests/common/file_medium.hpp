@@ -16,6 +16,7 @@ struct FileMedium {
     uint64_t sync_fails, sync_error; // from this call on, if not 0; with this errno
     uint64_t write_fails, write_error;
     bool once;        // only that call
+    bool arrives;     // what that write was to write, though it fails
     uint64_t writes_work_from; // if not 0: from this call on they succeed again
     uint64_t sync_us; // how long a sync takes at least
     uint64_t dies_at; // of writes and syncs together

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <random>
 
 using test::failed_with;
 using test::file_medium;
@@ -247,6 +248,48 @@ TEST_CASE_METHOD(Fixture, "a small commit whose write fails changes nothing")
     for (uint64_t line = 0; line < 8; line++)
         REQUIRE((&page_word(c.get(), 0))[line * 8] == (line < 2 || line == 5 ? 9 : 1));
     REQUIRE_OK(pm_check(c.get()));
+}
+
+// The cleaner's record is whole, though its write has failed, and so has the write that would erase it. The
+// program's record has the same epoch, and can be written.
+TEST_CASE("what the cleaner has left of a record joins no small commit")
+{
+    constexpr uint64_t MANY = 256, CHANGED = 4;
+    const test::Directory directory;
+    const std::string path = directory / "c.pm", crashed = directory / "crashed.pm";
+    file_medium = {};
+    test::Container c = test::open_with_pages(path, MANY, test::small());
+    const auto line = [](pm_container *of, uint64_t i) { return &page_word(of, 0) + i * 8; };
+    store(c.get(), 1, MANY);
+    REQUIRE_OK(pm_commit(c.get()));
+    std::vector<Crash> crashes;
+    std::minstd_rand random(1);
+    for (uint64_t value = 2; value < 20000 && crashes.size() < 20; value++) {
+        const uint64_t first = random() % (MANY * 64 - CHANGED);
+        for (uint64_t i = 0; i < CHANGED; i++)
+            *line(c.get(), first + i) = value;
+        file_medium = {};
+        file_medium.arrives = true;
+        file_medium.write_fails = value % 2;
+        file_medium.write_error = ENOSPC;
+        file_medium.writes_work_from = 3;
+        const bool failed = pm_commit(c.get()) != 0;
+        if (!failed && value % 2 == 1)
+            crashes.push_back({test::read_file(path), value, first, 0});
+        file_medium = {};
+        if (failed)
+            REQUIRE_OK(pm_commit(c.get()));
+    }
+    CHECK((!test::stores() || !crashes.empty())); // with faults no commit is small
+    c.reset();
+    for (const Crash &crash : crashes) {
+        INFO("commit " << crash.value);
+        test::write_file(crashed, crash.file);
+        const test::Container left = test::open(crashed, test::options(PM_ACCEPT_COPY));
+        for (uint64_t i = 0; i < CHANGED; i++)
+            REQUIRE(*line(left.get(), crash.first + i) == crash.value);
+        REQUIRE_OK(pm_check(left.get()));
+    }
 }
 
 TEST_CASE_METHOD(Fixture, "an fdatasync that fails anywhere ends all writing")
