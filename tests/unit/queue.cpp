@@ -8,6 +8,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <random>
@@ -60,6 +61,19 @@ class Queue
         in_file_[page] = in_home_[page] = epoch_;
         REQUIRE(medium_copy(&medium_, at, &epoch_, sizeof epoch_) == 0);
         REQUIRE(*reinterpret_cast<uint64_t *>(at) == epoch_);
+        queue_set_epoch(&medium_, ++epoch_);
+    }
+
+    // The same, many pages at once, each with other contents.
+    void copy_all()
+    {
+        std::string from(pages_ * PM_PAGE, 0);
+        for (uint64_t page = 0; page < pages_; page++) {
+            in_file_[page] = in_home_[page] = epoch_ + page;
+            memcpy(&from[page * PM_PAGE], &in_home_[page], sizeof(uint64_t));
+        }
+        REQUIRE(medium_copy(&medium_, medium_.file, from.data(), from.size()) == 0);
+        REQUIRE(memcmp(medium_.file, from.data(), from.size()) == 0);
         queue_set_epoch(&medium_, ++epoch_);
     }
 
@@ -128,6 +142,8 @@ TEST_CASE("home has what was copied to a page, whether that waits in the queue, 
     queue.write(1);
     for (uint64_t page = 0; page < 3; page++)
         queue.copy(page);
+    queue.compare();
+    queue.copy_all();
     queue.compare();
     queue.write(4);
     queue.compare();
