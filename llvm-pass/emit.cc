@@ -222,11 +222,12 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
 }
 
 /* The kind of one word after its bits changed: a word that may be a pointer now goes by its value. */
-static Value *with_bits_changed(IRBuilder<> &builder, Value *known, Value *by_value)
+static Value *with_bits_changed(IRBuilder<> &builder, Value *known,
+                                uint64_t by_value = KIND_BY_VALUE)
 {
     Value *may_point =
         builder.CreateICmpNE(builder.CreateAnd(known, KIND_MAY_POINT), builder.getInt64(0));
-    return builder.CreateSelect(may_point, by_value, known);
+    return builder.CreateSelect(may_point, builder.getInt64(by_value), known);
 }
 
 /* The kind of the whole word that has a part at `pointer`. libpm is asked only if the word's value may
@@ -247,7 +248,7 @@ Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t other
 {
     Value *known = kind_of_whole(at, pointer, otherwise);
     IRBuilder<> builder(at);
-    return with_bits_changed(builder, known, builder.getInt64(KIND_BY_VALUE));
+    return with_bits_changed(builder, known);
 }
 
 /* Whether `load` stands in the block of `at`, before it, and no instruction between writes to memory. */
@@ -334,9 +335,10 @@ void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
     if (write.completes) {
         Value *first = builder.CreateAdd(address, builder.getInt64(*write.completes));
         Value *is_whole = builder.CreateIsNull(builder.CreateAnd(first, word_size - 1));
-        Value *whole = builder.getInt64(KIND_BY_VALUE | KIND_PIECES); // more pieces may follow
+        constexpr uint64_t by_value = KIND_BY_VALUE | KIND_PIECES; // more pieces may follow
+        Value *whole = builder.getInt64(by_value);
         if (write.part_of) // other parts may have been changed
-            whole = with_bits_changed(builder, loaded_[write.part_of], whole);
+            whole = with_bits_changed(builder, loaded_[write.part_of], by_value);
         whole = builder.CreateTrunc(whole, builder.getInt8Ty());
         kind = builder.CreateSelect(is_whole, whole, kind);
     }
@@ -366,7 +368,7 @@ void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
         kinds = known != loaded_.end() ? known->second : kinds_of_loaded(at, write.loaded);
         builder.SetInsertPoint(at);
         if (write.changes)
-            kinds = with_bits_changed(builder, kinds, builder.getInt64(KIND_BY_VALUE));
+            kinds = with_bits_changed(builder, kinds);
     } else if (write.updates) {
         kinds = kinds_of_updated(at, pointer,
                                  write.size < word_size ? KIND_DATA : KIND_BY_VALUE);

@@ -34,8 +34,8 @@ template <class Step> void LsmStore::work(Worker worker, Step step)
             troubles_[worker] = error;
             changed_.notify_all();
         }
-        if (any && worker != keeper)
-            want(); // until now it had old tables, which the keeper deletes
+        if (any && worker != keeper && !old_tables_.empty())
+            want(); // until now this worker had them. The keeper deletes them
         const auto is_wanted = [&] { return stopping_ || (!error && wishes_ != seen); };
         const bool any_old =
             !old_buffers_.empty() || !old_tables_.empty(); // nobody says when readers go

@@ -250,8 +250,8 @@ TEST_CASE_METHOD(Fixture, "a small commit whose write fails changes nothing")
     REQUIRE_OK(pm_check(c.get()));
 }
 
-// The cleaner's record is whole, though its write has failed, and so has the write that would erase it. The
-// program's record has the same epoch, and can be written.
+// The write of the cleaner's record fails, but its bytes arrive. The write that would erase them fails too. Then
+// the program's record, which has the same epoch, can be written.
 TEST_CASE("what the cleaner has left of a record joins no small commit")
 {
     constexpr uint64_t MANY = 256, CHANGED = 4;

@@ -388,8 +388,8 @@ int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark)
     return medium_publish(&t->c->medium, state, offsetof(struct format_state, unused));
 }
 
-/* After the mere death of a process the newest records may be in the cache only (L7), and so may the header
- * of a chunk that begins with one of them. */
+/* If only the process has died, the newest records may be in the cache only (L7). A chunk that begins with
+ * one of them was new. Then its header may be there too. */
 static int make_durable(struct log_reader *r)
 {
     struct txn *t = r->t;
@@ -399,9 +399,11 @@ static int make_durable(struct log_reader *r)
          i-- > 0 && found(r, i)->part->epoch > r->certain && error == 0;) {
         uint32_t place = found(r, i)->place;
         uint64_t lines = log_part_lines(found(r, i)->part, place, chunk_lines(t));
-        uint32_t header = place % chunk_lines(t) == 1 ? 1 : 0;
-        error =
-            medium_rewrite(&t->c->medium, at_place(t, place - header), (header + lines) * PM_LINE);
+        if (place % chunk_lines(t) == 1) { /* with the chunk's header */
+            place--;
+            lines++;
+        }
+        error = medium_rewrite(&t->c->medium, at_place(t, place), lines * PM_LINE);
     }
     return error == 0 ? medium_fence(&t->c->medium) : error;
 }
