@@ -13,6 +13,9 @@ namespace
 
 constexpr auto retry_after = std::chrono::seconds(1);
 
+// Of values that a collection copies at once, for all tables that need them are written anew.
+constexpr size_t copied_min = 4 << 20;
+
 } // namespace
 
 // Take steps until the store closes. A step returns whether there was something to do.
@@ -187,7 +190,8 @@ bool LsmStore::collect_step(const Version &version, uint64_t asked)
         spared = spared_;
         share = asked > collections_done_ ? 0 : options_.garbage_share;
     }
-    const auto what = next_collection(version, values_, share, spared);
+    const auto what = next_collection(version, values_, share,
+                                      std::max(options_.memtable_bytes, copied_min), spared);
     std::exception_ptr error;
     uint64_t reading = 0; // this value file
     if (what)

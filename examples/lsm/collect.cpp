@@ -8,8 +8,6 @@ namespace lsm
 namespace
 {
 
-constexpr uint64_t copied_at_once = 64 << 20; // bytes, about
-
 struct Use {
     uint64_t bytes = 0, needed = 0;
     std::set<const Table *> tables;
@@ -47,7 +45,7 @@ ValueSpace value_space(const Version &version, ValueFiles &files)
 }
 
 std::optional<Collection> next_collection(const Version &version, ValueFiles &files, double share,
-                                          const std::set<uint64_t> &spared)
+                                          uint64_t at_once, const std::set<uint64_t> &spared)
 {
     const auto uses = uses_of(version, files);
     uint64_t bytes = 0, needed = 0;
@@ -71,7 +69,7 @@ std::optional<Collection> next_collection(const Version &version, ValueFiles &fi
         const auto known = std::count_if(use->tables.begin(), use->tables.end(),
                                          [&](const Table *t) { return tables.contains(t); });
         const bool is_near = 2 * static_cast<size_t>(known) >= use->tables.size();
-        if (!tables.empty() && (!is_near || copied + use->needed > copied_at_once))
+        if (!tables.empty() && (!is_near || copied + use->needed > at_once))
             continue;
         what.files.insert(number);
         tables.insert(use->tables.begin(), use->tables.end());

@@ -30,11 +30,12 @@ struct ValueSpace {
 
 ValueSpace value_space(const Version &version, ValueFiles &files);
 
-// What should be collected next; no value if at most `share` of all value files is garbage. `spared`: files
-// that cannot be read. What a table of level 0 needs is left alone. It has no garbage; and if it had, a new
-// table there would be taken for a newer one.
+// What should be collected next; no value if at most `share` of all value files is garbage. About `at_once`
+// bytes of values are copied, and are there twice meanwhile. `spared`: files that cannot be read. What a
+// table of level 0 needs is left alone. It has no garbage; and if it had, a new table there would be taken
+// for a newer one.
 std::optional<Collection> next_collection(const Version &version, ValueFiles &files, double share,
-                                          const std::set<uint64_t> &spared);
+                                          uint64_t at_once, const std::set<uint64_t> &spared);
 
 // Copy, and return the edit that puts new tables in the place of the old ones; none if it was stopped. The
 // new value files are gone if `values` is not kept. If it fails while it reads a value, `reading` is the

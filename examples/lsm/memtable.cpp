@@ -117,6 +117,27 @@ Memtable::Node *Memtable::make(std::string_view key, std::string_view value)
     return node;
 }
 
+// Going up takes as many levels as a search from here needs. Once a level has led on, the node there is ahead
+// of all that the finger has below.
+Memtable::Node *Memtable::go_on(std::string_view key, Node **finger) const
+{
+    const auto step = [&](Node *node, unsigned level) {
+        Node *next = node->after(level);
+        return next && compare(next->key(), key) < 0 ? next : nullptr;
+    };
+    unsigned top = 0;
+    while (top + 1 < height_.load(std::memory_order_relaxed) && step(finger[top], top))
+        top++;
+    Node *ahead = nullptr;
+    for (unsigned level = top + 1; level-- > 0;) {
+        Node *node = ahead ? ahead : finger[level];
+        while (Node *next = step(node, level))
+            ahead = node = next;
+        finger[level] = node;
+    }
+    return finger[0]->after(0);
+}
+
 bool Memtable::link(Node *node)
 {
     Node *before[height_max];
@@ -124,6 +145,12 @@ bool Memtable::link(Node *node)
     const Node *at = first_from(node->key(), before);
     if (at && at->key() == node->key())
         return false;
+    link_behind(before, node);
+    return true;
+}
+
+void Memtable::link_behind(Node *const *before, Node *node)
+{
     filter_.load(std::memory_order_relaxed)->add(user_key(node->key()));
     if (node->height > height_.load(std::memory_order_relaxed))
         height_.store(
@@ -134,7 +161,6 @@ bool Memtable::link(Node *node)
         node->next[level].store(before[level]->after(level), std::memory_order_release);
         before[level]->next[level].store(node, std::memory_order_release);
     }
-    return true;
 }
 
 void Memtable::release(Node *node)
@@ -154,18 +180,24 @@ void Memtable::add(Sequence sequence, Kind kind, std::string_view user_key, std:
     link(make(tagged(user_key, sequence, kind), value));
 }
 
-bool Memtable::free_first(Memory &memory, Node *head)
+void Memtable::warm_first(const Node *head, unsigned most)
 {
-    Node *node = head->after(0);
-    if (!node)
-        return false;
+    for (const Node *node = head; node && most > 0; most--)
+        node = node->after(0);
+}
+
+unsigned Memtable::free_first(Memory &memory, Node *head, unsigned most)
+{
+    unsigned n = 0;
     memory.announce(head, head->bytes());
-    for (unsigned level = 0; level < node->height; level++)
-        head->next[level].store(node->after(level), std::memory_order_relaxed);
-    if (node->text)
-        memory.release(const_cast<char *>(node->text), node->value_bytes);
-    memory.release(node, node->bytes());
-    return true;
+    for (Node *node; n < most && (node = head->after(0)); n++) {
+        for (unsigned level = 0; level < node->height; level++)
+            head->next[level].store(node->after(level), std::memory_order_relaxed);
+        if (node->text)
+            memory.release(const_cast<char *>(node->text), node->value_bytes);
+        memory.release(node, node->bytes());
+    }
+    return n;
 }
 
 std::shared_ptr<GrowingFilter> Memtable::take_filter(std::shared_ptr<GrowingFilter> filter)

@@ -58,10 +58,12 @@ class Memtable
     size_t bytes() const { return memory_->bytes(); }
     bool empty() const;
 
-    // For memory that outlives the memtable: make an empty list, and free the first node of a list. The
-    // rest stays a list. free_first() returns false if there is none. Nobody may be reading.
+    // For memory that outlives the memtable: make an empty list, and free the first nodes of a list. The
+    // rest stays a list. free_first() returns how many there were, `most` at most. Nobody may be reading.
+    // warm_first() brings to the cache what it needs.
     static Node *make_head(Memory &memory);
-    static bool free_first(Memory &memory, Node *head);
+    static unsigned free_first(Memory &memory, Node *head, unsigned most);
+    static void warm_first(const Node *head, unsigned most);
 
     bool has_filter() const { return filter_.load(std::memory_order_relaxed)->has_bytes(); }
 
@@ -87,10 +89,16 @@ class Memtable
 
     template <class Search> Node *steady(uint64_t &seen, Search search) const;
     std::shared_ptr<GrowingFilter> take_filter(std::shared_ptr<GrowingFilter> filter);
-    void unlink(Node *node);
+    void link_behind(Node *const *before, Node *node);
+    void unlink(Node *const *before, Node *node);
     void bury(Node *node, Memtable &from);
     unsigned draw_height();
     Node *first_from(std::string_view key, Node **before) const;
+
+    // A finger is where a search has ended: at each level the last node before its key. It begins at the
+    // list's head. Go on to a key that is not before that one. If it is near, this takes few steps.
+    Node *go_on(std::string_view key, Node **finger) const;
+
     Node *last() const;
     Node *before(const Node *node) const;
 

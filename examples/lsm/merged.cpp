@@ -13,39 +13,38 @@ namespace lsm
 namespace
 {
 
+constexpr size_t nowhere = SIZE_MAX;
+
 class Merged : public Cursor
 {
   public:
     Merged(Cursors parts, const std::atomic<uint64_t> *moves)
-        : parts_(std::move(parts)), moves_(moves)
+        : parts_(std::move(parts)), keys_(parts_.size()), moves_(moves)
     {
     }
 
-    bool valid() const override { return at_; }
-    std::string_view key() const override { return at_->key(); }
-    std::string_view value() const override { return at_->value(); }
+    bool valid() const override { return at_ != nowhere; }
+    std::string_view key() const override { return keys_[at_]; }
+    std::string_view value() const override { return parts_[at_]->value(); }
 
     void seek_to_first() override
     {
         begin();
-        for (auto &part : parts_)
-            part->seek_to_first();
+        move_all([](Cursor &part) { part.seek_to_first(); });
         choose(Direction::forward);
     }
 
     void seek_to_last() override
     {
         begin();
-        for (auto &part : parts_)
-            part->seek_to_last();
+        move_all([](Cursor &part) { part.seek_to_last(); });
         choose(Direction::backward);
     }
 
     void seek(std::string_view key) override
     {
         begin();
-        for (auto &part : parts_)
-            part->seek(key);
+        move_all([&](Cursor &part) { part.seek(key); });
         choose(Direction::forward);
     }
 
@@ -54,27 +53,25 @@ class Merged : public Cursor
     // Forwards, all parts stand at their first pair that is not before this one.
     void next() override
     {
-        Cursor &at = *std::exchange(at_, nullptr);
+        const size_t at = std::exchange(at_, nowhere);
         if (direction_ == Direction::backward)
-            for (auto &part : parts_)
-                if (part.get() != &at) {
-                    part->seek(at.key());
-                    if (part->valid() && compare(part->key(), at.key()) == 0)
-                        part->next();
-                }
+            move_all_but(at, [&](Cursor &part) {
+                part.seek(keys_[at]);
+                if (part.valid() && compare(part.key(), keys_[at]) == 0)
+                    part.next();
+            });
         step(at, Direction::forward);
     }
 
     // Backwards, all parts stand at their last pair that is not behind this one.
     void prev() override
     {
-        Cursor &at = *std::exchange(at_, nullptr);
+        const size_t at = std::exchange(at_, nowhere);
         if (direction_ == Direction::forward)
-            for (auto &part : parts_)
-                if (part.get() != &at) {
-                    part->seek(at.key());
-                    part->valid() ? part->prev() : part->seek_to_last();
-                }
+            move_all_but(at, [&](Cursor &part) {
+                part.seek(keys_[at]);
+                part.valid() ? part.prev() : part.seek_to_last();
+            });
         step(at, Direction::backward);
     }
 
@@ -83,15 +80,31 @@ class Merged : public Cursor
 
     void begin()
     {
-        at_ = nullptr;
+        at_ = nowhere;
         seen_ = moves_ ? moves_->load(std::memory_order_acquire) : 0;
     }
 
-    void step(Cursor &at, Direction direction)
+    template <class Move> void move(size_t i, Move move)
+    {
+        move(*parts_[i]);
+        keys_[i] = parts_[i]->valid() ? parts_[i]->key() : std::string_view();
+    }
+
+    template <class Move> void move_all_but(size_t stays, Move how)
+    {
+        for (size_t i = 0; i < parts_.size(); i++)
+            if (i != stays)
+                move(i, how);
+    }
+
+    template <class Move> void move_all(Move how) { move_all_but(nowhere, how); }
+
+    void step(size_t at, Direction direction)
     {
         if (moves_)
-            key_ = at.key();
-        direction == Direction::forward ? at.next() : at.prev();
+            key_ = keys_[at];
+        move(at,
+             [&](Cursor &part) { direction == Direction::forward ? part.next() : part.prev(); });
         if (moves_ && moves_->load(std::memory_order_acquire) != seen_)
             search_anew(direction);
         choose(direction);
@@ -100,34 +113,35 @@ class Merged : public Cursor
     void search_anew(Direction direction)
     {
         begin();
-        for (auto &part : parts_) {
-            part->seek(key_);
+        move_all([&](Cursor &part) {
+            part.seek(key_);
             if (direction == Direction::forward) {
-                while (part->valid() && compare(part->key(), key_) <= 0)
-                    part->next();
+                while (part.valid() && compare(part.key(), key_) <= 0)
+                    part.next();
             } else {
-                part->valid() ? part->prev() : part->seek_to_last();
-                while (part->valid() && compare(part->key(), key_) >= 0)
-                    part->prev();
+                part.valid() ? part.prev() : part.seek_to_last();
+                while (part.valid() && compare(part.key(), key_) >= 0)
+                    part.prev();
             }
-        }
+        });
     }
 
     void choose(Direction direction)
     {
         const int sign = direction == Direction::forward ? 1 : -1;
         direction_ = direction;
-        at_ = nullptr;
-        for (auto &part : parts_)
-            if (part->valid() && (!at_ || compare(part->key(), at_->key()) * sign < 0))
-                at_ = part.get();
+        at_ = nowhere;
+        for (size_t i = 0; i < keys_.size(); i++)
+            if (!keys_[i].empty() && (at_ == nowhere || compare(keys_[i], keys_[at_]) * sign < 0))
+                at_ = i;
     }
 
     Cursors parts_;
+    std::vector<std::string_view> keys_; // where the parts stand; empty: at the end
     const std::atomic<uint64_t> *moves_;
     uint64_t seen_ = 0; // of `moves_`, before the parts searched last
     std::string key_;
-    Cursor *at_ = nullptr;
+    size_t at_ = nowhere; // the part with the pair that this shows
     Direction direction_ = Direction::forward;
 };
 

@@ -201,17 +201,23 @@ uint64_t Container::bytes_logged() const
     return stats.bytes_logged - stats.bytes_fresh;
 }
 
+// Nobody else frees. So what is chosen here is still there when writers have to wait.
 bool Container::free_some()
 {
-    Hold hold(*this);
-    List *list;
+    List *list = nullptr; // NULL: a table
     {
         std::lock_guard guard(unneeded_lock_);
-        if (!unneeded_tables_.empty())
-            return free_table();
-        if (unneeded_.empty())
+        if (unneeded_tables_.empty() && unneeded_.empty())
             return false;
-        list = unneeded_.back();
+        if (unneeded_tables_.empty())
+            list = unneeded_.back();
+    }
+    if (list)
+        Memtable::warm_first(list->head, free_at_once);
+    Hold hold(*this);
+    if (!list) {
+        std::lock_guard guard(unneeded_lock_);
+        return free_table();
     }
     commit_links();
     try {
@@ -238,10 +244,7 @@ bool Container::is_freeing()
 bool Container::free_nodes(List *list)
 {
     Nodes memory(container_.get(), 0);
-    unsigned n = 0;
-    while (n < free_at_once && Memtable::free_first(memory, list->head))
-        n++;
-    if (n == free_at_once)
+    if (Memtable::free_first(memory, list->head, free_at_once) == free_at_once)
         return false;
     List **to = &root_->newest;
     while (*to != list)

@@ -10,6 +10,8 @@
 // stand on it, and is freed like a list that is not needed.
 #include "lsm/node.hpp"
 
+#include <algorithm>
+
 namespace lsm
 {
 
@@ -36,11 +38,9 @@ class Memtable::Moving
     std::scoped_lock<std::mutex, std::mutex> hold_;
 };
 
-// Take a node out of this list.
-void Memtable::unlink(Node *node)
+// Take a node out of this list. `before`: the nodes before it, as first_from() finds them.
+void Memtable::unlink(Node *const *before, Node *node)
 {
-    Node *before[height_max];
-    first_from(node->key(), before);
     for (unsigned level = node->height; level-- > 0;) {
         memory_->announce(&before[level]->next[level], sizeof node->next[level]);
         before[level]->next[level].store(node->after(level), std::memory_order_release);
@@ -59,10 +59,11 @@ void Memtable::bury(Node *node, Memtable &from)
 
 void Memtable::warm(const Memtable &newer, unsigned count) const
 {
-    Node *before[height_max];
+    Node *finger[height_max];
+    std::fill(finger, finger + height_max, head_);
     for (const Node *node = newer.head_->after(0); node && count > 0;
          node = node->after(0), count--) {
-        first_from(node->key(), before);
+        go_on(node->key(), finger);
         __builtin_prefetch(node->after(0));
         may_have(user_key(node->key()));
     }
@@ -75,36 +76,46 @@ void Memtable::move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Seq
     const auto is_same_key = [](const Node *a, const Node *b) {
         return a && user_key(a->key()) == user_key(b->key());
     };
-    const auto bury_from = [&](Memtable &list, Node *node) {
-        list.unlink(node);
+    const auto bury_from = [&](Memtable &list, Node *const *before, Node *node) {
+        list.unlink(before, node);
         grave.bury(node, list);
     };
+    Node *place[height_max]; // a finger: nodes move in the order of their keys
+    std::fill(place, place + height_max, older.head_);
     for (unsigned n = 0; n < most; n++) {
-        const Node *first = newer.head_->after(0);
+        Node *first = newer.head_->after(0), *node = first, *before[height_max];
         if (!first)
             return;
         // The version that a read at `oldest` sees, or else the oldest one; and then what it hides.
-        const std::string seen = search_key(user_key(first->key()), oldest);
-        Node *before[height_max], *node = newer.first_from(seen, before);
+        std::fill(before, before + height_max, newer.head_);
+        if (sequence_of(first->key()) > oldest)
+            node = newer.go_on(search_key(user_key(first->key()), oldest), before);
         const bool hides = is_same_key(node, first);
-        if (!hides)
+        if (!hides) {
             node = before[0];
-        for (Node *old; (old = node->after(0)) && is_same_key(old, node); n++) {
-            if (n >= most)
-                return;
-            bury_from(newer, old);
+            newer.first_from(node->key(), before);
         }
-        for (Node *old; hides && is_same_key(old = older.first_from(node->key(), nullptr), node);
-             n++) {
-            if (n >= most)
+        Node *behind[height_max];
+        while (is_same_key(node->after(0), node)) {
+            if (n++ >= most)
                 return;
-            bury_from(older, old);
+            Node *old = node->after(0);
+            newer.first_from(old->key(), behind);
+            bury_from(newer, behind, old);
         }
-        newer.unlink(node);
-        if (older.link(node))
-            newer.memory_->hand_over(*older.memory_, node->bytes() + node->value_bytes);
-        else // an interrupted move has left this version in both
+        Node *at = older.go_on(node->key(), place);
+        for (; hides && is_same_key(at, node); at = place[0]->after(0)) {
+            if (n++ >= most)
+                return;
+            bury_from(older, place, at);
+        }
+        newer.unlink(before, node);
+        if (at && at->key() == node->key()) { // an interrupted move has left this version in both
             grave.bury(node, newer);
+        } else {
+            older.link_behind(place, node);
+            newer.memory_->hand_over(*older.memory_, node->bytes() + node->value_bytes);
+        }
     }
 }
 

@@ -23,6 +23,7 @@
 
 #include <atomic>
 #include <optional>
+#include <unordered_map>
 
 namespace lsm
 {
@@ -95,7 +96,7 @@ class TableBuilder
     TableInfo info_;
     File file_;
     std::string text_; // for the container
-    std::map<uint64_t, uint64_t> values_;
+    std::unordered_map<uint64_t, uint64_t> values_; // as TableInfo::values, in no order
     BlockBuilder block_, index_;
     FilterBuilder filter_;
     bool finished_ = false;

@@ -1,6 +1,7 @@
 // Blocks go to the file as they are full. Index and filter wait in memory for the end.
 #include "lsm/table.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <snappy.h>
 #include <unistd.h>
@@ -137,6 +138,7 @@ TableInfo TableBuilder::finish()
     append(footer);
     info_.bytes = size();
     info_.values.assign(values_.begin(), values_.end());
+    std::sort(info_.values.begin(), info_.values.end());
     if (info_.in_container())
         add_to_container();
     else

@@ -2,12 +2,13 @@
 // hidden versions are freed, and count the bytes that a merge logs.
 #include "lsm_tiny.hpp"
 
-#include "lsm/memtable.hpp"
+#include "lsm/node.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <thread>
 
 namespace
@@ -75,6 +76,46 @@ struct Fixture {
             model[key] = value;
         }
     }
+};
+
+// A list whose towers can be looked at.
+class Towers : public lsm::Memtable
+{
+  public:
+    Towers() : Towers(std::make_unique<lsm::HeapMemory>()) {}
+
+    // Every node at its height, in order, at every level.
+    void check() const
+    {
+        for (unsigned level = 0; level < height_max; level++) {
+            const Node *below = head_->after(0);
+            for (const Node *node = head_->after(level); node; node = node->after(level)) {
+                for (; below != node; below = below->after(0)) {
+                    REQUIRE(below);
+                    REQUIRE(below->height <= level);
+                }
+                below = below->after(0);
+                REQUIRE(node->height > level);
+                if (const Node *next = node->after(level))
+                    REQUIRE(lsm::compare(node->key(), next->key()) < 0);
+            }
+            for (; below; below = below->after(0))
+                REQUIRE(below->height <= level);
+        }
+    }
+
+  private:
+    explicit Towers(std::unique_ptr<lsm::Memory> memory) : Towers(*memory, memory) {}
+    Towers(lsm::Memory &memory, std::unique_ptr<lsm::Memory> &owned)
+        : Towers(make_head(memory), owned)
+    {
+    }
+    Towers(Node *head, std::unique_ptr<lsm::Memory> &owned)
+        : Memtable(std::move(owned), head, 4096), head_(head)
+    {
+    }
+
+    Node *const head_;
 };
 
 } // namespace
@@ -223,6 +264,41 @@ TEST_CASE("one call moves and buries a bounded number of nodes")
     }
     REQUIRE(calls >= versions / most);
     REQUIRE(count(older) == (oldest == 0 ? 2 * versions : 1));
+}
+
+TEST_CASE("whatever moves, towers stay in order, and reads see what they saw")
+{
+    std::mt19937 random(GENERATE(range(1U, 200U)));
+    const unsigned keys = 1 + random() % 400;
+    Towers newer, older, grave;
+    std::atomic<uint64_t> moves = 0;
+    lsm::Sequence last = 0;
+    using Version = std::pair<std::string, lsm::Sequence>;
+    std::map<Version, std::string> written;
+    for (Towers *list : {&older, &newer})
+        for (unsigned n = random() % 500; n > 0; n--) {
+            const Version version{"k" + std::to_string(random() % keys), ++last};
+            const std::string value = std::to_string(last);
+            list->add(last, lsm::Kind::value, version.first, value);
+            written[version] = value;
+        }
+    const lsm::Sequence oldest = random() % (last + 2);
+    while (!newer.empty()) {
+        lsm::Memtable::move_nodes(newer, older, grave, oldest, 1 + random() % 100, moves);
+        newer.check();
+        older.check();
+        for (unsigned n = 0; n < 50; n++) {
+            const std::string key = "k" + std::to_string(random() % keys);
+            const lsm::Sequence at = oldest + random() % (last + 2 - oldest);
+            auto seen = written.upper_bound({key, at});
+            const bool any = seen != written.begin() && (--seen)->first.first == key;
+            auto found = newer.get(key, at);
+            if (!found)
+                found = older.get(key, at);
+            REQUIRE(found.has_value() == any);
+            REQUIRE((!any || found->value == seen->second));
+        }
+    }
 }
 
 TEST_CASE("a version that is in both lists is left in one")

@@ -86,7 +86,10 @@ class Disk
             dirty_.clear();
         };
     }
+    ~Disk() { file_medium.wrote = nullptr, file_medium.synced = nullptr; }
+    Disk(const Disk &) = delete;
     const std::string &bytes() const { return bytes_; }
+    bool has_all() const { return dirty_.empty(); } // that was written
 
   private:
     std::string path_, bytes_;
@@ -106,6 +109,7 @@ TEST_CASE_METHOD(Fixture, "a commit that failed is not there, though all of its 
         file_medium.write_fails = at;
         file_medium.write_error = ENOSPC;
         file_medium.writes_work_from = erases_at_once ? at + 2 : UINT64_MAX;
+        const Disk disk(path);
         const bool done = pm_commit(c.get()) == 0;
         const uint64_t writes = file_medium.writes;
         if (writes < at)
@@ -115,8 +119,10 @@ TEST_CASE_METHOD(Fixture, "a commit that failed is not there, though all of its 
             continue;
         failures++;
         REQUIRE(errno == ENOSPC);
-        if (erases_at_once)
+        if (erases_at_once) {
             REQUIRE_OK(pm_rollback(c.get()));
+            REQUIRE(disk.has_all());
+        }
         const std::string crashed = test::read_file(path);
         file_medium = {};
         if (copies)
