@@ -36,12 +36,14 @@ expected() {
     { head -n "$1" commands && printf '%s\n' "$look"; } | "$volatile" | tail -c +$((ends[$1] + 1))
 }
 
+: >errors
 finished=0 before=0 hits=0
 for ((kill = 0; kill < kills; kill++)); do
     if ((finished == lines)); then
         rm -f ./*.pm
         finished=0 before=0
     fi
+    : >said # the kill may come before the program has begun
     tail -n +$((finished + 1)) commands | "$port" >said 2>errors &
     pid=$!
     sleep "0.0$(printf %02d $((RANDOM % 40 + 5)))"
