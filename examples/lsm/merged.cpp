@@ -84,9 +84,9 @@ class Merged : public Cursor
         seen_ = moves_ ? moves_->load(std::memory_order_acquire) : 0;
     }
 
-    template <class Move> void move(size_t i, Move move)
+    template <class Move> void move(size_t i, Move how)
     {
-        move(*parts_[i]);
+        how(*parts_[i]);
         keys_[i] = parts_[i]->valid() ? parts_[i]->key() : std::string_view();
     }
 

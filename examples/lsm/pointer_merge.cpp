@@ -76,13 +76,20 @@ void Memtable::move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Seq
     const auto is_same_key = [](const Node *a, const Node *b) {
         return a && user_key(a->key()) == user_key(b->key());
     };
-    const auto bury_from = [&](Memtable &list, Node *const *before, Node *node) {
-        list.unlink(before, node);
-        grave.bury(node, list);
+    unsigned n = 0; // have moved
+    // Bury the versions of a key that stand behind `before`. False: too many have moved.
+    const auto bury_versions = [&](Memtable &list, Node *const *before, const Node *of) {
+        for (Node *old; is_same_key(old = before[0]->after(0), of); n++) {
+            if (n >= most)
+                return false;
+            list.unlink(before, old);
+            grave.bury(old, list);
+        }
+        return true;
     };
     Node *place[height_max]; // a finger: nodes move in the order of their keys
     std::fill(place, place + height_max, older.head_);
-    for (unsigned n = 0; n < most; n++) {
+    for (; n < most; n++) {
         Node *first = newer.head_->after(0), *node = first, *before[height_max];
         if (!first)
             return;
@@ -95,21 +102,16 @@ void Memtable::move_nodes(Memtable &newer, Memtable &older, Memtable &grave, Seq
             node = before[0];
             newer.first_from(node->key(), before);
         }
-        Node *behind[height_max];
-        while (is_same_key(node->after(0), node)) {
-            if (n++ >= most)
-                return;
-            Node *old = node->after(0);
-            newer.first_from(old->key(), behind);
-            bury_from(newer, behind, old);
-        }
-        Node *at = older.go_on(node->key(), place);
-        for (; hides && is_same_key(at, node); at = place[0]->after(0)) {
-            if (n++ >= most)
-                return;
-            bury_from(older, place, at);
-        }
+        Node *behind[height_max]; // the nodes before the next one
+        std::copy(before, before + height_max, behind);
+        std::fill(behind, behind + node->height, node);
+        if (!bury_versions(newer, behind, node))
+            return;
+        older.go_on(node->key(), place);
+        if (hides && !bury_versions(older, place, node))
+            return;
         newer.unlink(before, node);
+        const Node *at = place[0]->after(0);
         if (at && at->key() == node->key()) { // an interrupted move has left this version in both
             grave.bury(node, newer);
         } else {
