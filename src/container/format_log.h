@@ -55,11 +55,12 @@ static_assert(LOG_END_BITS + 32 == SEAL_BITS, "a word is full");
 /*
  * A part of a commit record, in lines:
  *
- *   header, with the first runs of lines | further runs, 8 bytes each | contents of those lines
+ *   header, with the first words of the table | the other words | contents of the runs' lines
  *
- * A part lies in one chunk. Parts of one record have ascending numbers; the last one says that it is. In a
- * chunk parts have ascending epochs, and ascending numbers of an epoch. Metadata has no sums of its own, as
- * it has in other containers: its lines are in the map as all others are.
+ * The table has two kinds of entries: a run of lines whose contents follow, or a delta. A part lies in one
+ * chunk. Parts of one record have ascending numbers; the last one says that it is. In a chunk parts have
+ * ascending epochs, and ascending numbers of an epoch. Metadata has no sums of its own, as it has in other
+ * containers: its lines are in the map as all others are.
  */
 struct log_part {
     uint64_t
@@ -70,10 +71,73 @@ struct log_part {
     uint32_t generation; /* of its writer (L4) */
     uint32_t base;       /* log_base() of the address that the pointers mean after this commit */
     uint32_t number;     /* and LOG_LAST, LOG_ANEW, LOG_PAGES */
-    uint16_t runs, lines;
-    uint64_t run[2]; /* redo_run() values; those that do not fit are behind, and the last line is filled up
-                        with zeros */
+    uint16_t words;      /* of the table */
+    uint16_t lines;      /* of its runs */
+    uint64_t
+        table[2]; /* those that do not fit are behind, and the last line is filled up with zeros */
 };
+
+/*
+ * A *delta* has the words of a line that have changed since the line was logged as a whole. It has all of
+ * them, so an older delta of the line is not needed any more (L16). The first word says which ones, a bit for
+ * each in bits 40..47, and the line's number in bits 0..39. The changed words follow, the lowest first. In a
+ * run, as redo_run() makes it, bit 63 is clear, because no part has so many lines.
+ */
+#define LOG_DELTA (UINT64_C(1) << 63)
+
+/* A longer delta takes hardly less room than the line. */
+#define LOG_DELTA_WORDS_MAX 6u
+
+static inline uint64_t log_delta(uint64_t line, uint64_t mask)
+{
+    return LOG_DELTA | mask << 40 | line;
+}
+
+static inline bool log_is_delta(uint64_t entry)
+{
+    return entry & LOG_DELTA;
+}
+
+static inline uint32_t log_delta_mask(uint64_t entry)
+{
+    return (uint32_t)(entry >> 40) & 0xFF;
+}
+
+/* How many bits are set in the lowest eight. Most processors that it runs on cannot be asked. */
+static inline uint32_t log_count_words(uint32_t mask)
+{
+    mask -= mask >> 1 & 0x55;
+    mask = (mask & 0x33) + (mask >> 2 & 0x33);
+    return (mask + (mask >> 4)) & 0xF;
+}
+
+/* Words of an entry of the table, and lines that it has in the contents. */
+static inline uint32_t log_entry_words(uint64_t entry)
+{
+    return log_is_delta(entry) ? 1 + log_count_words(log_delta_mask(entry)) : 1;
+}
+
+static inline uint64_t log_entry_lines(uint64_t entry)
+{
+    return log_is_delta(entry) ? 0 : run_count(entry);
+}
+
+/* Copy the words of a line that a delta has. Returns the end of the copy. */
+static inline uint64_t *log_put_delta(uint64_t *to, uint64_t line, uint32_t mask,
+                                      const void *contents)
+{
+    *to++ = log_delta(line, mask);
+    for (; mask != 0; mask &= mask - 1)
+        *to++ = ((const uint64_t *)contents)[__builtin_ctz(mask)];
+    return to;
+}
+
+/* Write the words of a delta, which follow it in the table, to the line. */
+static inline void log_apply_delta(uint64_t *line, uint32_t mask, const uint64_t *words)
+{
+    for (; mask != 0; mask &= mask - 1)
+        line[__builtin_ctz(mask)] = *words++;
+}
 
 /* In `number`: this part is the record's last one; pieces of older generations count no more (L14); this part
  * has whole pages. */
@@ -87,7 +151,7 @@ struct log_part {
 /*
  * A part of whole pages has one run, of LOG_PAGES_MIN lines or more, from the start of a page on. Its
  * contents begin at the next page of the file behind the header. So they can be mapped. The lines in between
- * are whatever they were. The part's checksum is of the header alone; run[1] is the checksum of the contents.
+ * are whatever they were. The part's checksum is of the header alone; table[1] is that of the contents.
  */
 #define LOG_PAGES_MIN (16 * PM_PAGE_LINES)
 
@@ -95,10 +159,16 @@ static_assert(sizeof(struct log_part) == PM_LINE, "format");
 static_assert(sizeof(struct log_chunk) == PM_LINE, "format");
 static_assert(LOG_CHUNK_MAX / PM_LINE <= UINT16_MAX, "format");
 
-/* Lines before the contents. */
-static inline uint64_t log_part_head(uint64_t runs)
+/* The word of the file where the table of a part begins that is at line `place`. */
+static inline uint64_t log_table_word(uint64_t place)
 {
-    return divide_up(offsetof(struct log_part, run) + runs * sizeof(uint64_t), PM_LINE);
+    return (place * PM_LINE + offsetof(struct log_part, table)) / sizeof(uint64_t);
+}
+
+/* Lines before the contents. */
+static inline uint64_t log_part_head(uint64_t words)
+{
+    return divide_up(offsetof(struct log_part, table) + words * sizeof(uint64_t), PM_LINE);
 }
 
 static inline bool log_part_has_pages(const struct log_part *part)
@@ -110,13 +180,13 @@ static inline bool log_part_has_pages(const struct log_part *part)
 static inline uint64_t log_part_contents(const struct log_part *part, uint64_t at)
 {
     return log_part_has_pages(part) ? align_up(at + 1, PM_PAGE_LINES)
-                                    : at + log_part_head(part->runs);
+                                    : at + log_part_head(part->words);
 }
 
 /* Lines that the part's checksum is of. */
 static inline uint64_t log_part_summed(const struct log_part *part)
 {
-    return log_part_has_pages(part) ? 1 : log_part_head(part->runs) + part->lines;
+    return log_part_has_pages(part) ? 1 : log_part_head(part->words) + part->lines;
 }
 
 /* Lines of what may be a part at line `at`, with `room` lines left in its chunk; 0: it cannot be one. Nothing
@@ -124,8 +194,8 @@ static inline uint64_t log_part_summed(const struct log_part *part)
 static inline uint64_t log_part_lines(const struct log_part *part, uint64_t at, uint64_t room)
 {
     uint64_t lines = log_part_contents(part, at) - at + part->lines;
-    bool fits = log_part_has_pages(part) ? part->runs == 1 && part->lines % PM_PAGE_LINES == 0
-                                         : part->runs > 0 && lines <= LOG_PART_LINES;
+    bool fits = log_part_has_pages(part) ? part->words == 1 && part->lines % PM_PAGE_LINES == 0
+                                         : part->words > 0 && lines <= LOG_PART_LINES;
     return fits && lines <= room ? lines : 0;
 }
 
@@ -135,24 +205,35 @@ static inline uint32_t log_part_number(const struct log_part *part)
 }
 
 /*
- * The *map* says where the newest piece of each line is: in which line of the file, 0 for none. The sum over
- * the map is in each record. So recovery notices if any piece is missing or stale, whatever became of its
- * chunk. 32 bits reach 256 GiB of file.
+ * The *map* says where the newest pieces of each line are: in which line of the file the line is as a whole,
+ * 0 for nowhere; and at which word of the file its delta is, if it has one. The sum over the map is in each
+ * record. So recovery notices if any piece is missing or stale, whatever became of its chunk. A bit of 32
+ * says that there is a delta, so 128 GiB of file can be reached.
  */
-#define LOG_FILE_MAX ((uint64_t)PM_LINE << 32)
+#define LOG_FILE_MAX ((uint64_t)PM_LINE << 31)
 
-static inline uint64_t log_map_term(uint64_t seed, uint64_t line, uint32_t place)
+static inline uint64_t log_line_hash(uint64_t seed, uint64_t line)
+{
+    return (line ^ seed) * UINT64_C(0x9E3779B97F4A7C15) | 1;
+}
+
+/* What a piece adds to the sum, that is in line `place` of the file; for a delta, log_delta_place(). */
+static inline uint64_t log_place_term(uint64_t line_hash, uint64_t place)
 {
     unsigned __int128 product =
-        (unsigned __int128)((line ^ seed) * UINT64_C(0x9E3779B97F4A7C15) | 1) *
-        (place * UINT64_C(0xD1342543DE82EF95));
+        (unsigned __int128)line_hash * (place * UINT64_C(0xD1342543DE82EF95));
     return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
-/* How a line's term changes when its newest piece moves. */
-static inline uint64_t log_map_change(uint64_t seed, uint64_t line, uint32_t from, uint32_t to)
+static inline uint64_t log_map_term(uint64_t seed, uint64_t line, uint64_t place)
 {
-    return log_map_term(seed, line, to) - log_map_term(seed, line, from);
+    return log_place_term(log_line_hash(seed, line), place);
+}
+
+/* A word of the file, as a place that no line has. */
+static inline uint64_t log_delta_place(uint64_t word)
+{
+    return UINT64_C(1) << 40 | word;
 }
 
 /* Pointers mean a slot of the arena: its number. */

@@ -24,6 +24,8 @@
 #include "base/marks.h"
 #include "pages/pages.h"
 
+#include <emmintrin.h>
+
 /* At most this many marked lines have an image: 4 MiB of images. */
 #define IMAGES_MAX (UINT64_C(1) << 16)
 
@@ -112,6 +114,22 @@ static inline bool line_images_differ(const void *a, const void *b)
 {
     line_image d = *(const line_image *)a ^ *(const line_image *)b;
     return (d[0] | d[1] | d[2] | d[3] | d[4] | d[5] | d[6] | d[7]) != 0;
+}
+
+#define LINE_WORDS_ALL ((1u << PM_LINE_WORDS) - 1)
+
+/* Which words of two lines differ: one bit each, the first word in bit 0. */
+static inline uint32_t line_words_that_differ(const void *a, const void *b)
+{
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < PM_LINE_WORDS / 2; i++) {
+        __m128i halves =
+            _mm_cmpeq_epi32(((const __m128i *)a)[i], ((const __m128i *)b)[i]); /* of two words */
+        __m128i swapped = _mm_shuffle_epi32(halves, _MM_SHUFFLE(2, 3, 0, 1));
+        same |= (uint32_t)_mm_movemask_pd(_mm_castsi128_pd(_mm_and_si128(halves, swapped)))
+                << 2 * i;
+    }
+    return same ^ LINE_WORDS_ALL;
 }
 
 #endif

@@ -181,10 +181,10 @@ void for_each_line(const Bytes &file, uint64_t offset, const log_part &part, Vis
 {
     uint64_t from = log_part_contents(&part, offset / PM_LINE) * PM_LINE;
     const uint64_t end = from + part.lines * PM_LINE;
-    for (uint64_t i = 0; i < part.runs; i++) {
-        const uint64_t run = at<uint64_t>(file, offset + offsetof(log_part, run) + i * sizeof run);
-        for (uint64_t n = 0; n < run_count(run) && from < end; n++, from += PM_LINE)
-            visit(run_line(run) + n, from);
+    for (uint64_t i = 0, entry; i < part.words; i += log_entry_words(entry)) {
+        entry = at<uint64_t>(file, offset + offsetof(log_part, table) + i * sizeof entry);
+        for (uint64_t n = 0; n < log_entry_lines(entry) && from < end; n++, from += PM_LINE)
+            visit(run_line(entry) + n, from);
     }
 }
 
@@ -211,7 +211,7 @@ void add_chunks(const Bytes &file, const Geometry &g, Collector &out)
     };
     for_each_part(file, g, [&](uint64_t offset, const log_part &part) {
         begin_chunks(offset + size);
-        out.add(Kind::part, offset, log_part_head(part.runs) * PM_LINE, part.epoch);
+        out.add(Kind::part, offset, log_part_head(part.words) * PM_LINE, part.epoch);
         out.skip_to(log_part_contents(&part, offset / PM_LINE) * PM_LINE);
         for_each_line(file, offset, part, [&](uint64_t line, uint64_t at) {
             out.add(lines.kind_of(line), at, PM_LINE, part.epoch);
@@ -324,7 +324,7 @@ bool is_log(const Bytes &file)
     for (uint64_t offset : {FORMAT_HEADER_A, FORMAT_HEADER_B}) {
         format_header h = at<format_header>(file, offset);
         if (is_usable(file, h))
-            return h.version == FORMAT_VERSION_LOG;
+            return h.version >= FORMAT_VERSION_LOG_OLDEST;
     }
     return false;
 }

@@ -13,7 +13,7 @@ namespace hostile
 LogFile::LogFile(Bytes file) : bytes(std::move(file))
 {
     auto header = at<format_header>(bytes, FORMAT_HEADER_A);
-    if (header.version != FORMAT_VERSION_LOG || header.segment_size == 0)
+    if (header.version < FORMAT_VERSION_LOG_OLDEST || header.segment_size == 0)
         throw std::runtime_error("not a log container");
     chunk_size_ = log_chunk_size(header.segment_size);
     seed_ = header.id[0] ^ header.id[1];
@@ -52,9 +52,9 @@ std::vector<LogPart> LogFile::parts() const
                 break;
             epoch = part.head.epoch;
             number = log_part_number(&part.head);
-            for (uint64_t i = 0; i < part.head.runs; i++)
-                part.runs.push_back(
-                    at<uint64_t>(bytes, offset + offsetof(log_part, run) + i * sizeof(uint64_t)));
+            for (uint64_t i = 0; i < part.head.words; i++)
+                part.table.push_back(
+                    at<uint64_t>(bytes, offset + offsetof(log_part, table) + i * sizeof(uint64_t)));
             found.push_back(part);
             offset = part.end();
         }
@@ -78,9 +78,9 @@ std::vector<LogPart> LogFile::record(uint64_t epoch) const
     return all;
 }
 
-std::map<uint64_t, uint64_t> LogFile::places() const
+std::map<uint64_t, LogFile::Place> LogFile::places() const
 {
-    std::map<uint64_t, uint64_t> places;
+    std::map<uint64_t, Place> places;
     uint32_t least = 0; // older generations do not count (L14)
     for (const LogPart &part : parts())
         if (part.head.number & LOG_ANEW)
@@ -89,34 +89,57 @@ std::map<uint64_t, uint64_t> LogFile::places() const
         if (part.head.generation < least)
             continue;
         uint64_t place = part.contents() / PM_LINE;
-        for (uint64_t run : part.runs)
-            for (uint64_t i = 0; i < run_count(run) && place * PM_LINE < part.end(); i++)
-                places[run_line(run) + i] = place++;
+        part.for_each_entry([&](uint64_t entry, uint64_t where) {
+            if (log_is_delta(entry)) {
+                places[run_line(entry)].mask = log_delta_mask(entry);
+                places[run_line(entry)].word = where + 1;
+                return;
+            }
+            for (uint64_t i = 0; i < run_count(entry) && place * PM_LINE < part.end(); i++)
+                places[run_line(entry) + i] = {place++};
+        });
     }
     return places;
 }
 
-uint64_t LogFile::piece_of(uint64_t line) const
+uint64_t LogFile::place_of(uint64_t offset) const
 {
-    std::map<uint64_t, uint64_t> all = places();
-    return all.count(line) ? all[line] * PM_LINE : 0;
+    const std::map<uint64_t, Place> all = places();
+    auto found = all.find(offset / PM_LINE);
+    if (found == all.end())
+        return 0;
+    const uint64_t mask = found->second.mask, word = offset % PM_LINE / sizeof(uint64_t);
+    if (mask >> word & 1)
+        return (found->second.word + log_count_words(mask & ((1u << word) - 1))) * sizeof(uint64_t);
+    return found->second.base * PM_LINE + offset % PM_LINE;
 }
 
 Bytes LogFile::contents(uint64_t line, uint64_t count) const
 {
-    const std::map<uint64_t, uint64_t> all = places();
+    const std::map<uint64_t, Place> all = places();
     Bytes contents(count * PM_LINE, 0);
     for (uint64_t i = 0; i < count; i++)
-        if (auto place = all.find(line + i); place != all.end())
-            contents.replace(i * PM_LINE, PM_LINE, bytes, place->second * PM_LINE, PM_LINE);
+        if (auto found = all.find(line + i); found != all.end()) {
+            const Place &place = found->second;
+            contents.replace(i * PM_LINE, PM_LINE, bytes, place.base * PM_LINE, PM_LINE);
+            uint64_t from = place.word * sizeof(uint64_t);
+            for (uint64_t word = 0; word < PM_LINE_WORDS; word++)
+                if (place.mask >> word & 1) {
+                    put(contents, i * PM_LINE + word * sizeof(uint64_t), at<uint64_t>(bytes, from));
+                    from += sizeof(uint64_t);
+                }
+        }
     return contents;
 }
 
 uint64_t LogFile::map_sum() const
 {
     uint64_t sum = 0;
-    for (auto [line, place] : places())
-        sum += log_map_term(seed_, line, (uint32_t)place);
+    for (auto [line, place] : places()) {
+        sum += log_map_term(seed_, line, place.base);
+        if (place.mask != 0)
+            sum += log_map_term(seed_, line, log_delta_place(place.word));
+    }
     return sum;
 }
 
@@ -126,7 +149,7 @@ void LogFile::seal_part(uint64_t offset)
     if (log_part_has_pages(&part.head)) {
         const uint64_t sum =
             checksum(bytes.data() + part.contents(), part.end() - part.contents(), 0);
-        put(bytes, offset + offsetof(log_part, run) + sizeof sum, sum);
+        put(bytes, offset + offsetof(log_part, table) + sizeof sum, sum);
     }
     put(bytes, offset + offsetof(log_part, checksum), sum_of(offset));
 }
@@ -140,23 +163,23 @@ void LogFile::seal_newest()
     }
 }
 
-uint64_t LogFile::append(const std::vector<uint64_t> &runs, char fill)
+uint64_t LogFile::append(const std::vector<uint64_t> &words, char fill)
 {
     const LogPart last = newest().back();
     const uint64_t offset = last.end();
     log_part head = last.head;
     head.fenced = head.epoch++;
     head.number = LOG_LAST;
-    head.run[0] = head.run[1] = 0;
-    head.runs = (uint16_t)runs.size();
+    head.table[0] = head.table[1] = 0;
+    head.words = (uint16_t)words.size();
     head.lines = 0;
-    for (uint64_t run : runs)
-        head.lines = (uint16_t)(head.lines + run_count(run));
-    const uint64_t table = log_part_head(head.runs) * PM_LINE;
+    for (size_t i = 0; i < words.size(); i += log_entry_words(words[i]))
+        head.lines = (uint16_t)(head.lines + log_entry_lines(words[i]));
+    const uint64_t table = log_part_head(head.words) * PM_LINE;
     bytes.replace(offset, table, table, 0);
     put(bytes, offset, head);
-    for (size_t i = 0; i < runs.size(); i++)
-        put(bytes, offset + offsetof(log_part, run) + i * sizeof(uint64_t), runs[i]);
+    for (size_t i = 0; i < words.size(); i++)
+        put(bytes, offset + offsetof(log_part, table) + i * sizeof(uint64_t), words[i]);
     bytes.replace(offset + table, head.lines * PM_LINE, head.lines * PM_LINE, fill);
     seal_part(offset);
     seal_newest();
@@ -165,8 +188,8 @@ uint64_t LogFile::append(const std::vector<uint64_t> &runs, char fill)
 
 void LogFile::forge_word(uint64_t offset, uint64_t word)
 {
-    const uint64_t piece = piece_of(offset / PM_LINE), where = piece + offset % PM_LINE;
-    if (piece == 0)
+    const uint64_t where = place_of(offset);
+    if (where == 0)
         throw std::runtime_error("this word is in no record");
     const std::vector<LogPart> all = parts();
     put(bytes, where, word);

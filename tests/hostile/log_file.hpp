@@ -17,7 +17,24 @@ namespace hostile
 struct LogPart {
     uint64_t offset; // in the file
     log_part head;
-    std::vector<uint64_t> runs;
+    std::vector<uint64_t> table; // words
+
+    // Call `visit(entry, where)` for all entries; it is at word `where` of the file.
+    template <typename Visit> void for_each_entry(Visit visit) const
+    {
+        for (uint64_t i = 0; i < table.size(); i += log_entry_words(table[i]))
+            visit(table[i], log_table_word(offset / PM_LINE) + i);
+    }
+
+    std::vector<uint64_t> runs() const
+    {
+        std::vector<uint64_t> found;
+        for_each_entry([&](uint64_t entry, uint64_t) {
+            if (!log_is_delta(entry))
+                found.push_back(entry);
+        });
+        return found;
+    }
 
     uint64_t lines() const { return (contents() - offset) / PM_LINE + head.lines; }
     uint64_t bytes() const { return lines() * PM_LINE; }
@@ -44,8 +61,8 @@ class LogFile
     std::vector<LogPart> record(uint64_t epoch) const;
     std::vector<LogPart> newest() const { return record(newest_epoch()); }
 
-    // Where in the file the newest piece of a line is; 0: it has none.
-    uint64_t piece_of(uint64_t line) const;
+    // Where in the file a word of the container is, as the last commit left it; 0: in no record.
+    uint64_t place_of(uint64_t offset) const;
     // What the last commit has in these lines.
     Bytes contents(uint64_t line, uint64_t count) const;
 
@@ -55,14 +72,19 @@ class LogFile
     void seal_part(uint64_t offset);
     // Make map sum and checksum of all parts of the newest record right.
     void seal_newest();
-    // Append a record of one part to the chunk of the newest record: these lines, all of bytes `fill`. Its
-    // base is that of the newest record; its offset is returned.
-    uint64_t append(const std::vector<uint64_t> &runs, char fill);
+    // Append a record of one part to the chunk of the newest record, with this table. The lines of its runs are
+    // all of bytes `fill`. Its base is that of the newest record; its offset is returned.
+    uint64_t append(const std::vector<uint64_t> &words, char fill);
     // Change a word of the last commit that is journaled.
     void forge_word(uint64_t offset, uint64_t word);
 
   private:
-    std::map<uint64_t, uint64_t> places() const; // of each line with a piece, in lines of the file
+    struct Place {
+        uint64_t base = 0;           // line of the file that has the whole line
+        uint64_t mask = 0, word = 0; // of its delta
+    };
+
+    std::map<uint64_t, Place> places() const; // of each line with a piece
     uint64_t map_sum() const;
 
     uint64_t chunk_size_, seed_;

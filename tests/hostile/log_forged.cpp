@@ -89,14 +89,14 @@ template <typename Edit> void edit_newest(LogFile &file, Edit change)
 void put_run(LogFile &file, uint64_t line, uint64_t count)
 {
     const LogPart part = last_part(file);
-    put(file.bytes, part.offset + offsetof(log_part, run), redo_run(line, count));
+    put(file.bytes, part.offset + offsetof(log_part, table), redo_run(line, count));
     file.seal_part(part.offset);
     file.seal_newest();
 }
 
 void move_run(LogFile &file, uint64_t line)
 {
-    put_run(file, line, run_count(last_part(file).runs[0]));
+    put_run(file, line, run_count(last_part(file).runs()[0]));
 }
 
 void put_chunk_word(LogFile &file, uint64_t generation, uint64_t end)
@@ -114,9 +114,8 @@ uint64_t generation_of(const LogFile &file)
 uint64_t table_word_of(const LogFile &file, enum segment_kind kind)
 {
     for (uint64_t i = 1; i < SEGMENTS; i++) {
-        const uint64_t offset = FORMAT_TABLE + i * sizeof(uint64_t),
-                       piece = file.piece_of(offset / PM_LINE);
-        if (piece && segment_kind(at<uint64_t>(file.bytes, piece + offset % PM_LINE)) == kind)
+        const uint64_t offset = FORMAT_TABLE + i * sizeof(uint64_t), place = file.place_of(offset);
+        if (place && segment_kind(at<uint64_t>(file.bytes, place)) == kind)
             return offset;
     }
     FAIL("no such segment");
@@ -131,7 +130,7 @@ void forge_table(LogFile &file)
 
 uint64_t a_line(const LogFile &file)
 {
-    return run_line(last_part(file).runs[0]);
+    return run_line(last_part(file).runs()[0]);
 }
 
 // A record in a chunk of its own that says that older generations do not count.
@@ -140,9 +139,9 @@ void append_anew(LogFile &file, uint64_t generations)
     const uint64_t chunk = file.bytes.size();
     log_part head = last_part(file).head;
     const char contents[PM_LINE] = {7};
-    head.run[0] = redo_run(a_line(file), 1);
-    head.run[1] = 0;
-    head.runs = head.lines = 1;
+    head.table[0] = redo_run(a_line(file), 1);
+    head.table[1] = 0;
+    head.words = head.lines = 1;
     head.fenced = head.epoch++;
     head.number = LOG_LAST | LOG_ANEW;
     head.generation += (uint32_t)generations;
@@ -162,8 +161,8 @@ void append_pages(LogFile &file, uint64_t line, uint64_t lines, Change change)
     const uint64_t chunk = file.bytes.size(), contents = chunk + PM_PAGE;
     const Bytes pages = file.contents(line, lines);
     log_part head = last_part(file).head;
-    head.run[0] = redo_run(line, lines);
-    head.runs = 1;
+    head.table[0] = redo_run(line, lines);
+    head.words = 1;
     head.lines = (uint16_t)lines;
     head.fenced = head.epoch++;
     head.number = LOG_LAST | LOG_PAGES;
@@ -183,6 +182,14 @@ void append_pages(LogFile &file, uint64_t line, uint64_t lines, Change change)
 void append_pages(LogFile &file, uint64_t line, uint64_t lines)
 {
     append_pages(file, line, lines, [](log_part &) {});
+}
+
+// A record that was fenced, with this table.
+void append_table(LogFile &file, const std::vector<uint64_t> &words)
+{
+    file.append(words, 7);
+    put(file.bytes, FORMAT_STATE + offsetof(format_state, fenced_epoch),
+        seal(last_part(file).head.epoch));
 }
 
 // A page of the large object, and lines of it. A chunk has room for 15.
@@ -209,7 +216,7 @@ const Forgery forgeries[] = {
     // runs
     {"a run begins behind the container", REFUSED, [](LogFile &f) { move_run(f, f.max_lines()); }},
     {"a run ends a line behind the container", REFUSED,
-     [](LogFile &f) { move_run(f, f.max_lines() - run_count(last_part(f).runs[0]) + 1); }},
+     [](LogFile &f) { move_run(f, f.max_lines() - run_count(last_part(f).runs()[0]) + 1); }},
     {"a run of the largest line", REFUSED,
      [](LogFile &f) { move_run(f, (UINT64_C(1) << 40) - 1); }},
     {"the last line of the container", HARMLESS,
@@ -225,15 +232,15 @@ const Forgery forgeries[] = {
     {"a line comes ten times", HARMLESS,
      [](LogFile &f) { f.append(std::vector<uint64_t>(10, redo_run(a_line(f), 1)), 7); }},
     {"a run is a line longer than the part says", REFUSED,
-     [](LogFile &f) { put_run(f, a_line(f), run_count(last_part(f).runs[0]) + 1); }},
+     [](LogFile &f) { put_run(f, a_line(f), run_count(last_part(f).runs()[0]) + 1); }},
     {"a run is a line shorter than the part says", REFUSED,
-     [](LogFile &f) { put_run(f, a_line(f), run_count(last_part(f).runs[0]) - 1); }},
+     [](LogFile &f) { put_run(f, a_line(f), run_count(last_part(f).runs()[0]) - 1); }},
     {"a part has a line more than its runs", REFUSED,
      [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.lines++; }); }},
     {"a part has a line less than its runs", REFUSED,
      [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.lines--; }); }},
     {"a part has no runs", REFUSED,
-     [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.runs = 0, h.lines = 0; }); }},
+     [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.words = 0, h.lines = 0; }); }},
     {"a part has no lines", REFUSED,
      [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.lines = 0; }); }},
     {"a part has all lines that a number can have", REFUSED,
@@ -241,15 +248,15 @@ const Forgery forgeries[] = {
     {"a part has a line more than a part may have", REFUSED,
      [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.lines = LOG_PART_LINES; }); }},
     {"a part has as many runs as a number can have", REFUSED,
-     [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.runs = UINT16_MAX; }); }},
+     [](LogFile &f) { edit(f, last_part(f), [](log_part &h) { h.words = UINT16_MAX; }); }},
     {"a part reaches beyond its chunk", REFUSED,
      [](LogFile &f) {
          const LogPart part = last_part(f);
          const uint64_t room =
              f.chunk_size() / PM_LINE - part.offset / PM_LINE % (f.chunk_size() / PM_LINE);
          f.bytes.resize(f.bytes.size() + f.chunk_size());
-         put(f.bytes, part.offset + offsetof(log_part, run), redo_run(a_line(f), room - 1));
-         edit(f, part, [&](log_part &h) { h.runs = 1, h.lines = (uint16_t)(room - 1); });
+         put(f.bytes, part.offset + offsetof(log_part, table), redo_run(a_line(f), room - 1));
+         edit(f, part, [&](log_part &h) { h.words = 1, h.lines = (uint16_t)(room - 1); });
      }},
 
     // numbers
@@ -290,6 +297,31 @@ const Forgery forgeries[] = {
          f.seal_newest();
      }},
 
+    // deltas
+    {"a delta", HARMLESS, [](LogFile &f) { append_table(f, {log_delta(a_line(f), 5), 1, 2}); }},
+    {"a delta of all words", HARMLESS,
+     [](LogFile &f) { append_table(f, {log_delta(a_line(f), 0xFF), 1, 2, 3, 4, 5, 6, 7, 8}); }},
+    {"a delta behind the run of its line", HARMLESS,
+     [](LogFile &f) { append_table(f, {redo_run(a_line(f), 1), log_delta(a_line(f), 1), 1}); }},
+    {"a delta in front of the run of its line", HARMLESS,
+     [](LogFile &f) { append_table(f, {log_delta(a_line(f), 1), 1, redo_run(a_line(f), 1)}); }},
+    {"two deltas of a line", HARMLESS,
+     [](LogFile &f) { append_table(f, {log_delta(a_line(f), 1), 1, log_delta(a_line(f), 2), 2}); }},
+    {"a delta of the last line, which is in no run", HARMLESS,
+     [](LogFile &f) { append_table(f, {log_delta(f.max_lines() - 1, 1), 1}); }},
+    {"a delta behind the container", REFUSED,
+     [](LogFile &f) { append_table(f, {log_delta(f.max_lines(), 1), 1}); }},
+    {"a delta of the header", REFUSED, [](LogFile &f) { append_table(f, {log_delta(0, 1), 1}); }},
+    {"a delta of the words that are changed in place", REFUSED,
+     [](LogFile &f) { append_table(f, {log_delta(FORMAT_STATE / PM_LINE, 1), 1}); }},
+    {"a delta of no words", REFUSED, [](LogFile &f) { append_table(f, {log_delta(a_line(f), 0)}); }},
+    {"a delta with a word less than it says", REFUSED,
+     [](LogFile &f) { append_table(f, {log_delta(a_line(f), 7), 1, 2}); }},
+    {"a delta without its words", REFUSED,
+     [](LogFile &f) { append_table(f, {redo_run(a_line(f), 1), log_delta(a_line(f), 1)}); }},
+    {"a delta with a bit that means nothing", REFUSED,
+     [](LogFile &f) { append_table(f, {log_delta(a_line(f), 1) | UINT64_C(1) << 48, 1}); }},
+
     // parts of whole pages
     {"pages of an object", HARMLESS, [](LogFile &f) { append_pages(f, a_page(f), PAGES); }},
     {"one page", HARMLESS, [](LogFile &f) { append_pages(f, a_page(f), PM_PAGE_LINES); }},
@@ -319,11 +351,11 @@ const Forgery forgeries[] = {
          append_pages(f, a_page(f), PAGES, [](log_part &h) { h.lines = UINT16_MAX & ~63; });
      }},
     {"pages with another sum", REFUSED,
-     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.run[1]++; }); }},
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.table[1]++; }); }},
     {"pages in two runs", REFUSED,
-     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.runs = 2; }); }},
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.words = 2; }); }},
     {"pages in no run", REFUSED,
-     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.runs = 0; }); }},
+     [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.words = 0; }); }},
     {"pages that say they are none", REFUSED,
      [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.number = LOG_LAST; }); }},
     {"pages, and older generations do not count", HARMLESS,
@@ -407,7 +439,7 @@ const Forgery forgeries[] = {
     {"no segment is in use", REFUSED,
      [](LogFile &f) {
          for (uint64_t i = 0; i < SEGMENTS; i++)
-             if (f.piece_of((FORMAT_TABLE + i * 8) / PM_LINE))
+             if (f.place_of(FORMAT_TABLE + i * 8))
                  f.forge_word(FORMAT_TABLE + i * 8, 0);
      }},
     {"no segment is metadata", REFUSED, [](LogFile &f) { f.forge_word(FORMAT_TABLE, 0); }},

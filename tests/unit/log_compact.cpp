@@ -162,10 +162,10 @@ TEST_CASE("a compaction that finds the disk full loses nothing, and goes on when
 
 TEST_CASE("a compaction finds that the log has rotted, and forgets nothing")
 {
-    const uint64_t field = GENERATE(offsetof(log_part, run) + 1, offsetof(log_part, lines) + 1);
+    const uint64_t field = GENERATE(offsetof(log_part, table) + 1, offsetof(log_part, lines) + 1);
     Subject subject(3 * MiB, 4 * MiB);
     for (uint64_t line = 0; line < subject.kept; line += LINE)
-        static_cast<char *>(pm_getroot(subject.c.get()))[line + 1] = 1;
+        memset(static_cast<char *>(pm_getroot(subject.c.get())) + line + 1, 1, LINE - 1);
     REQUIRE_OK(pm_commit(subject.c.get()));
     uint32_t chunk =
         (uint32_t)(subject.file_bytes() / CHUNK); // one in which all parts have live lines

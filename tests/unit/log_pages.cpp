@@ -267,7 +267,7 @@ TEST_CASE("the cleaner moves what is mapped", "[log]")
         std::mt19937 random(3);
         for (size_t i = 0; i < commits; i++) {
             for (int n = 0; n < 200; n++)
-                change(small + random() % (MiB / 2));
+                memset(small + random() % (MiB / 2 / LINE) * LINE, (int)random(), LINE);
             REQUIRE_OK(pm_commit(c.get()));
         }
     };

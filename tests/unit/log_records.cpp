@@ -139,9 +139,11 @@ class Subject
     uint64_t bytes() const { return std::filesystem::file_size(path_); }
 
   private:
+    // More words than a delta has.
     void store(uint64_t line)
     {
-        word(line) = value_;
+        for (uint64_t i = 0; i <= LOG_DELTA_WORDS_MAX; i++)
+            (&word(line))[i] = value_;
         lines_[line] = value_;
     }
 
@@ -332,10 +334,9 @@ TEST_CASE("chunks that are emptied many times before one line of them stays", "[
     Subject subject(MiB);
     subject.leave(0);
     for (uint64_t chunk = 0; chunk < 60; chunk++) {
-        auto *word =
-            static_cast<volatile uint64_t *>(pm_getroot(subject.container())) + (5000 + chunk) * 8;
+        auto *line = static_cast<uint64_t *>(pm_getroot(subject.container())) + (5000 + chunk) * 8;
         for (uint64_t i = (MiB / LINE - 1) / SHORTEST; i-- > 0;) { // ends with 0, as the model has it
-            *word = i;
+            std::fill(line, line + LINE / 8, i);
             if (pm_commit(subject.container()) != 0)
                 FAIL(pm_errormsg());
         }

@@ -64,7 +64,7 @@ CHILD_PROCESS(commits_and_dies)
     char *p = committed(c.get());
     CHILD_REQUIRE(p);
     for (int i = 0; i < MORE; i++) {
-        p[i * LINE] = 'b';
+        memset(p + i * LINE, 'b', LINE);
         CHILD_REQUIRE(pm_commit_async(c.get()).container);
     }
     _exit(0);

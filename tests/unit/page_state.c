@@ -98,5 +98,5 @@ void fill_chunk(pm_container *c, uint32_t chunk)
 
 uint32_t live_lines(const pm_container *c, uint32_t chunk)
 {
-    return log_engine_of(&c->txn)->chunks[chunk].live;
+    return (uint32_t)divide_up(log_engine_of(&c->txn)->chunks[chunk].live, PM_LINE_WORDS);
 }

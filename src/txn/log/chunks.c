@@ -38,6 +38,8 @@ int log_tables_open(struct txn *t)
     struct tables *tables = &t->c->tables;
     uint64_t chunks = LOG_FILE_MAX / t->c->chunk_size;
     k->map = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->map);
+    k->deltas = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->deltas);
+    k->writes_deltas = t->c->header.version > FORMAT_VERSION_LOG_OLDEST;
     k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
     k->mapped = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);
     struct chunk_list *const lists[] = {&k->free, &k->emptied, &k->voided};
@@ -57,6 +59,9 @@ void log_tables_close(struct txn *t)
     vector_free(&k->pieces);
     vector_free(&k->cleaned);
     vector_free(&k->cleaned_lines);
+    vector_free(&k->cleaned_deltas.entries);
+    vector_free(&k->split_runs);
+    vector_free(&k->split_deltas.entries);
     free(k->moved);
     vector_free(&k->filled);
     vector_free(&k->stale);

@@ -49,7 +49,7 @@ static uint64_t used_chunks(const struct txn *t)
 static bool is_wasteful(const struct txn *t)
 {
     return used_chunks(t) >= CLEAN_CHUNKS_MIN &&
-           2 * log_engine_of(t)->lines_live < used_chunks(t) * chunk_lines(t);
+           2 * log_engine_of(t)->words_live < used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
 }
 
 static bool is_due(const struct txn *t)
@@ -74,19 +74,52 @@ static bool may_be_victim(const struct txn *t, uint32_t chunk)
     if (!log_is_open(k, chunk))
         return h->live > 0;
     return k->uses_reserve && h->end > chunk_lines(t) / 8 * 7 &&
-           h->live <= most_elsewhere(t, chunk);
+           h->live <= most_elsewhere(t, chunk) * PM_LINE_WORDS;
 }
 
-/* The chunk with the fewest live lines, at most `most`; 0: none. */
+/* The chunk in which the least is live, at most `most` lines of it; 0: none. */
 static uint32_t choose_victim(const struct txn *t, uint32_t most)
 {
     const struct log_engine *k = log_engine_of(t);
     uint32_t best = 0;
     for (uint32_t i = 1; i < t->c->chunks; i++) {
         const struct chunk *h = &k->chunks[i];
-        if (h->live <= most && (best == 0 || h->live < k->chunks[best].live) && may_be_victim(t, i))
+        if (h->live <= most * PM_LINE_WORDS && (best == 0 || h->live < k->chunks[best].live) &&
+            may_be_victim(t, i))
             best = i;
     }
+    return best;
+}
+
+/* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. -ENOMEM */
+static int count_foldable(const struct log_engine *k, struct vector *words, uint32_t chunks)
+{
+    uint32_t *of = vector_extend(words, chunks, sizeof *of);
+    if (!of)
+        return -ENOMEM;
+    memset(of, 0, chunks * sizeof *of);
+    for (uint32_t i = 0; i < k->deltas_known; i++) {
+        const struct delta *d = &k->deltas[i];
+        if (d->mask != 0 && d->base >> k->chunk_shift != d->place >> k->chunk_shift)
+            of[d->base >> k->chunk_shift] += log_delta_words(d);
+    }
+    return 0;
+}
+
+/* On a full disk there may be no victim, because lines and their deltas are all live. Then take the chunk
+ * whose lines have the most deltas elsewhere: these are dead when it is logged again. 0: none has many. */
+static uint32_t choose_folded(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t best = 0, most = (uint32_t)(chunk_lines(t) / GAIN_SHARE * PM_LINE_WORDS);
+    struct vector words = {0};
+    if (count_foldable(k, &words, t->c->chunks) == 0)
+        for (uint32_t i = 1; i < t->c->chunks; i++)
+            if (((uint32_t *)words.items)[i] >= most && may_be_victim(t, i)) {
+                best = i;
+                most = ((uint32_t *)words.items)[i] + 1;
+            }
+    vector_free(&words);
     return best;
 }
 
@@ -105,23 +138,64 @@ static int add_line(struct txn *t, uint64_t line)
     return 0;
 }
 
-/* Gather the live lines of a part that is at `place`. A run that the medium has damaged names no line whose
- * piece is there. -errno */
+/* A compaction cuts off home, but the lines behind have pieces until the next one. */
+static bool is_in_home(const struct txn *t, uint64_t line)
+{
+    return line < container_bytes(t->c) / PM_LINE;
+}
+
+/* Gather a line that is in the victim as a whole. -errno */
+static int gather_line(struct txn *t, uint64_t line, uint64_t *lines)
+{
+    const struct log_engine *k = log_engine_of(t);
+    if (k->compacts && log_line_is_free(t, line))
+        return 0;
+    ++*lines;
+    int error = log_unmap_pages(t, (uint32_t)(line / PM_PAGE_LINES));
+    return error == 0 ? add_line(t, line) : error;
+}
+
+/* Gather a delta whose words begin at `word`, if it counts. If the line as a whole is in the same chunk, that
+ * was before it, and the line is gathered already. -errno */
+static int gather_delta(struct txn *t, uint64_t line, uint64_t word, uint64_t *lines)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t entry = k->map[line];
+    if (!has_delta(entry) || word_of(delta_of(k, entry)) != word ||
+        base_of(k, entry) >> k->chunk_shift == word / PM_LINE_WORDS >> k->chunk_shift)
+        return 0;
+    if (!is_in_home(t, line))
+        return gather_line(t, line, lines);
+    if (k->compacts && log_line_is_free(t, line))
+        return 0;
+    ++*lines;
+    __builtin_prefetch(t->c->home + line * PM_LINE);
+    return log_list_delta(&k->cleaned_deltas, line, delta_of(k, entry)->mask);
+}
+
+/* Gather the live lines of a part that is at `place`. An entry that the medium has damaged names no line
+ * whose piece is there. -errno */
 static int gather_part(struct txn *t, const struct log_part *part, uint32_t place, uint64_t *lines)
 {
     const struct log_engine *k = log_engine_of(t);
-    const uint64_t *run = part->run, *end = run + part->runs;
+    const uint64_t *entry = part->table, *end = entry + part->words;
     const uint64_t max = t->c->max_size / PM_LINE;
+    uint64_t word = log_table_word(place) + 1; /* behind the entry */
     int error = 0;
-    for (place = (uint32_t)log_part_contents(part, place); run < end; run++)
-        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && line < max && error == 0;
-             n--, line++, place++)
-            if (k->map[line] == place && !(k->compacts && log_line_is_free(t, line))) {
-                error = log_unmap_pages(t, (uint32_t)(line / PM_PAGE_LINES));
-                if (error == 0)
-                    error = add_line(t, line);
-                ++*lines;
-            }
+    for (place = (uint32_t)log_part_contents(part, place); entry < end && error == 0;) {
+        uint64_t line = run_line(*entry);
+        if (log_is_delta(*entry)) {
+            if (line < max)
+                error = gather_delta(t, line, word, lines);
+        } else {
+            for (uint64_t n = run_count(*entry); n > 0 && line < max && error == 0;
+                 n--, line++, place++)
+                if (base_of(k, k->map[line]) == place)
+                    error = gather_line(t, line, lines);
+        }
+        word += log_entry_words(*entry);
+        entry += log_entry_words(*entry);
+    }
     return error;
 }
 
@@ -136,23 +210,29 @@ static void prefetch_victim(const struct txn *t, uint64_t lines)
 }
 
 /* Copy the contents of the gathered lines. They come from home, so nobody reads the whole chunk to compare
- * its checksums. Only what a compaction has cut off there comes from the chunk. -ENOMEM */
+ * its checksums. -ENOMEM */
 static int copy_lines(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    const uint64_t home_lines = container_bytes(t->c) / PM_LINE;
     for (uint64_t i = 0; i < k->cleaned.count; i++) {
         uint64_t run = ((const uint64_t *)k->cleaned.items)[i], line = run_line(run);
         for (uint64_t n = run_count(run); n > 0; n--, line++) {
             char *contents = vector_push(&k->cleaned_lines, PM_LINE);
             if (!contents)
                 return -ENOMEM;
-            memcpy(contents,
-                   line < home_lines ? t->c->home + line * PM_LINE : at_place(t, k->map[line]),
-                   PM_LINE);
+            if (is_in_home(t, line))
+                memcpy(contents, t->c->home + line * PM_LINE, PM_LINE);
+            else
+                log_read_line(t, line, contents);
         }
     }
     return 0;
+}
+
+static void forget_gathered(struct log_engine *k)
+{
+    k->cleaned.count = k->cleaned_lines.count = 0;
+    log_clear_deltas(&k->cleaned_deltas);
 }
 
 /* Gather live lines of the victim, part by part, until there are `most` or more. If a part is damaged,
@@ -162,7 +242,7 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
     struct log_engine *k = log_engine_of(t);
     uint32_t begin = k->victim_at, end = k->chunks[k->victim].end;
     int error = 0;
-    k->cleaned.count = k->cleaned_lines.count = 0;
+    forget_gathered(k);
     *lines = 0;
     while (k->victim_at < end && *lines < most && error == 0) {
         uint32_t place = place_in(t, k->victim, k->victim_at);
@@ -183,13 +263,15 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 }
 
 /* Log the gathered lines again. `alone`: no record follows that would be fenced with it. */
-static int log_again(struct txn *t, uint64_t lines, bool alone, uint32_t flags)
+static int log_again(struct txn *t, bool alone, uint32_t flags)
 {
     struct log_engine *k = log_engine_of(t);
     struct record_runs runs = {.runs = k->cleaned.items,
                                .count = k->cleaned.count,
-                               .lines = lines,
+                               .lines = k->cleaned_lines.count,
                                .contents = k->cleaned_lines.items,
+                               .deltas = &k->cleaned_deltas,
+                               .metadata_from = t->c->home,
                                .stream = LOG_CLEANER,
                                .flags = flags};
     bool freed = t->freed == t->epoch, freed_new = t->freed_new == t->epoch,
@@ -225,7 +307,7 @@ static int64_t clean(struct txn *t, uint32_t most_live, uint64_t most, bool alon
     }
     int error = k->victim != 0 && !k->cannot_clean ? gather(t, most, &lines) : -ENOSPC;
     if (error == 0 && lines > 0)
-        error = log_again(t, lines, alone, 0);
+        error = log_again(t, alone, 0);
     return error == 0 ? (int64_t)lines : error;
 }
 
@@ -250,10 +332,11 @@ int log_clean_for_reserve(struct txn *t)
 
 /* Lines that a record of what was gathered takes, at most. Each part has a line that is partly filled, behind
  * its runs. */
-static uint64_t gathered_room(const struct log_engine *k, uint64_t lines)
+static uint64_t gathered_room(const struct log_engine *k)
 {
-    uint64_t parts = lines / (LOG_PART_LINES / 2) + 1;
-    return lines + log_part_head(k->cleaned.count) + 2 * parts;
+    uint64_t head = log_part_head(k->cleaned.count + k->cleaned_deltas.words),
+             lines = k->cleaned_lines.count + head, parts = lines / (LOG_PART_LINES / 2) + 1;
+    return lines + 2 * parts;
 }
 
 /* A victim must leave more room than its lines take elsewhere. A run costs a word, so scattered lines take
@@ -265,19 +348,22 @@ int log_clean_chunk(struct txn *t)
     uint64_t lines = 0, most = chunk_lines(t) - chunk_lines(t) / GAIN_SHARE;
     k->uses_reserve = true;
     uint32_t victim = choose_victim(t, (uint32_t)most);
+    bool folds = victim == 0;
+    if (folds)
+        victim = choose_folded(t);
     bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
     int error = victim != 0 && (is_dead || !k->cannot_clean) ? 0 : -ENOSPC;
     k->victim = error == 0 && !is_dead ? victim : 0;
     k->victim_at = 1;
     if (k->victim != 0)
         error = gather(t, UINT64_MAX, &lines);
-    if (error == 0 && !is_dead && gathered_room(k, lines) > most_elsewhere(t, victim))
+    if (error == 0 && !is_dead && !folds && gathered_room(k) > most_elsewhere(t, victim))
         error = -ENOSPC;
     for (int stream = 0; stream < LOG_STREAMS && error == 0; stream++)
         if (victim == k->open[stream])
             log_leave_chunk(t, (enum log_stream)stream, 0);
     if (error == 0 && !is_dead)
-        error = lines > 0 ? log_again(t, lines, true, 0) : -ENOSPC;
+        error = lines > 0 ? log_again(t, true, 0) : -ENOSPC;
     k->uses_reserve = false;
     return error;
 }
@@ -296,9 +382,9 @@ int log_empty_chunk(struct txn *t, uint32_t chunk)
 int log_anew(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    k->cleaned.count = k->cleaned_lines.count = 0;
+    forget_gathered(k);
     int error = add_line(t, t->root.offset / PM_LINE);
     if (error == 0)
         error = copy_lines(t);
-    return error == 0 ? log_again(t, 1, true, LOG_ANEW) : error;
+    return error == 0 ? log_again(t, true, LOG_ANEW) : error;
 }

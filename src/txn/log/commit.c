@@ -22,11 +22,13 @@
 
 /* Add a line of metadata to the runs, behind those of data: `data` runs. The words of a line follow one
  * another. */
-static inline void add_line(struct changes *ch, uint64_t data, uint64_t line)
+static inline void add_line(struct changes *ch, uint64_t data, uint64_t line, uint32_t changed)
 {
     uint64_t last = ch->run_count > data ? ch->runs[ch->run_count - 1] : 0;
     if (last == 0 || run_line(last) + run_count(last) - 1 != line)
-        changes_add(ch, data, line);
+        changes_add(ch, data, line, changed);
+    else
+        ch->changed[ch->lines - 1] |= (uint8_t)changed;
 }
 
 /* Whether the words of [offset, end) are all zero, as they are after a clear. */
@@ -46,18 +48,22 @@ static void add_cleared(struct txn *t, uint64_t data, const struct record_clear 
     uint64_t end = clear->offset + clear->bytes;
     for (uint64_t at = clear->offset; at < end; at += PM_LINE)
         if (map[at / PM_LINE] != 0 && is_clear(t, at, min_u64(at + PM_LINE, end)))
-            add_line(&t->view.changes, data, at / PM_LINE);
+            add_line(&t->view.changes, data, at / PM_LINE, LINE_WORDS_ALL);
 }
 
-/* Add the lines of a commit's journaled words. No line of data is one of them, so the table has room. */
+/* Add the lines of a commit's journaled words. No line of data is one of them, so the table has room. If some
+ * metadata is new, home does not tell what the log has there. So all words of a line count then. */
 static void collect_metadata(struct txn *t, const struct commit_words *w)
 {
     struct changes *ch = &t->view.changes;
     uint64_t data = ch->run_count;
     for (uint64_t i = 0; i < w->counts.clears; i++)
         add_cleared(t, data, &w->clears[i]);
-    for (uint64_t i = 0; i < w->counts.words; i++)
-        add_line(ch, data, w->words[i].offset / PM_LINE);
+    for (uint64_t i = 0; i < w->counts.words; i++) {
+        uint64_t offset = w->words[i].offset;
+        add_line(ch, data, offset / PM_LINE,
+                 w->counts.clears > 0 ? LINE_WORDS_ALL : 1u << offset % PM_LINE / sizeof(uint64_t));
+    }
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
@@ -70,13 +76,14 @@ static void bring_home(struct txn *t, uint64_t run)
         stream_line(t->c->home + line * PM_LINE, line_in_home_form(t, line, image));
 }
 
-static void finish(struct txn *t, const struct commit_words *w, const struct record_runs *r)
+static void finish(struct txn *t, const struct commit_words *w, uint64_t stored_count)
 {
+    const struct changes *ch = &t->view.changes;
     log_install(t);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    for (uint64_t i = 0; i < r->stored_count; i++) /* as they have gone to the log */
-        bring_home(t, r->runs[i]);
-    t->lines_logged += r->lines;
+    for (uint64_t i = 0; i < stored_count; i++)
+        bring_home(t, ch->runs[i]);
+    t->lines_logged += ch->lines;
     log_end_filled(log_engine_of(t));
     log_map_planned(t);
     view_end(t, w);
@@ -139,15 +146,17 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     int error = log_void_chunks(t);
     if (error == 0) {
         log_clean(t, ch->lines);
-        error = plan(t, &runs);
+        error = log_split(t, &runs, ch->changed);
     }
+    if (error == 0)
+        error = plan(t, &runs);
     if (error == 0)
         error = log_write(t, &runs, t->c->pointers_base);
     if (error != 0)
         return cannot_write(t, ch->lines, error);
     view_leave(t);
     rounds_note(t, k->fenced); /* L1 */
-    finish(t, &w, &runs);
+    finish(t, &w, stored_count);
     return 0;
 }
 

@@ -53,27 +53,36 @@ static uint64_t lines_in_use(const struct txn *t)
 }
 
 /* Call `visit` for all lines of free segments that have pieces: `count` of them. Most of the map is beyond
- * them, and was never touched. */
-static void visit_free(struct txn *t, uint64_t count, void (*visit)(struct txn *t, uint64_t line))
+ * them, and was never touched. Returns the words of these pieces. */
+static uint64_t visit_free(struct txn *t, uint64_t count,
+                           void (*visit)(struct txn *t, uint64_t line))
 {
     const struct log_engine *k = log_engine_of(t);
+    uint64_t words = 0;
     for (uint64_t line = 0, end = t->c->max_size / PM_LINE; count > 0 && line < end; line++)
         if (k->map[line] != 0 && log_line_is_free(t, line)) {
+            words += log_entry_size(k, k->map[line]);
             visit(t, line);
             count--;
         }
+    return words;
+}
+
+static void leave_alone(struct txn *t, uint64_t line)
+{
+    (void)t, (void)line;
 }
 
 static void leave_sum(struct txn *t, uint64_t line)
 {
     struct log_engine *k = log_engine_of(t);
-    k->map_sum -= log_map_term(t->c->seed, line, k->map[line]);
+    k->map_sum -= entry_term(k, log_line_hash(t->c->seed, line), k->map[line]);
 }
 
 static void forget(struct txn *t, uint64_t line)
 {
     struct log_engine *k = log_engine_of(t);
-    log_leave_place(t, k->map[line], t->epoch - 1);
+    log_leave_line(t, k->map[line], t->epoch - 1);
     k->map[line] = 0;
     k->lines_live--;
     if (line < container_bytes(t->c) / PM_LINE)
@@ -109,8 +118,9 @@ static int reclaim_if_few(struct txn *t)
     return k->free.count < FREE_MIN && is_waiting(k) ? log_reclaim(t) : 0;
 }
 
-/* Then old chunks have no live lines but the free ones. If they do, a part has rotted, and hid its lines. */
-static int log_lines_in_use(struct txn *t, uint64_t free_lines)
+/* Then old chunks have no pieces that count but those of free lines. If they do, a part has rotted, and hid
+ * its lines. */
+static int log_lines_in_use(struct txn *t, uint64_t free_words)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t begin = t->epoch, left = 0;
@@ -124,7 +134,7 @@ static int log_lines_in_use(struct txn *t, uint64_t free_lines)
             left += k->chunks[i].live;
         }
     k->compacts = false;
-    return error == 0 && left != free_lines ? -EBADMSG : error;
+    return error == 0 && left != free_words ? -EBADMSG : error;
 }
 
 int log_end_compaction(struct txn *t)
@@ -154,13 +164,13 @@ static int forget_free_lines(struct txn *t, uint64_t lines)
     if (error != 0)
         return error;
     uint64_t sum = k->map_sum;
-    visit_free(t, lines, leave_sum);
+    (void)visit_free(t, lines, leave_sum);
     error = log_anew(t);
     if (error != 0) {
         k->map_sum = sum;
         return error;
     }
-    visit_free(t, lines, forget);
+    (void)visit_free(t, lines, forget);
     k->forgets = true;
     return log_end_compaction(t);
 }
@@ -169,7 +179,7 @@ static int write_anew(struct txn *t, uint64_t free_lines)
 {
     int error = begin_generation(t);
     if (error == 0)
-        error = log_lines_in_use(t, free_lines);
+        error = log_lines_in_use(t, visit_free(t, free_lines, leave_alone));
     return error == 0 ? forget_free_lines(t, free_lines) : error;
 }
 

@@ -75,7 +75,7 @@ static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint3
         return error;
     for (uint64_t end = line + (uint64_t)count * PM_PAGE_LINES; line < end; line++)
         if (map[line] != 0)
-            memcpy(t->c->home + line * PM_LINE, at_place(t, map[line]), PM_LINE);
+            log_read_line(t, line, t->c->home + line * PM_LINE);
     return view_adopt(t, first, count, header);
 }
 

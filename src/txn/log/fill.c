@@ -72,14 +72,10 @@ uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t byt
 /* Home has what the log says. The page may have got a private copy since it was filled. */
 static int unfill(struct txn *t, uint64_t line)
 {
-    uint32_t page = (uint32_t)(line / PM_PAGE_LINES), place = log_engine_of(t)->map[line];
-    char *home = t->c->home + line * PM_LINE;
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
     if (line >= container_bytes(t->c) / PM_LINE) /* cut off again, with its object */
         return 0;
-    if (place != 0)
-        memcpy(home, at_place(t, place), PM_LINE);
-    else
-        memset(home, 0, PM_LINE);
+    log_read_line(t, line, t->c->home + line * PM_LINE);
     bool copied = page_has(&t->pages, page, PAGE_OPEN | PAGE_PRIVATE) &&
                   !page_has(&t->pages, page, PAGE_LISTED);
     return copied ? view_restore(t, line * PM_LINE, PM_LINE) : 0;
@@ -159,7 +155,7 @@ static int add_lines(struct txn *t, uint64_t first, uint64_t lines)
 {
     for (; lines; lines &= lines - 1)
         changes_add(&t->view.changes, log_engine_of(t)->filled_from,
-                    first + (uint32_t)__builtin_ctzll(lines));
+                    first + (uint32_t)__builtin_ctzll(lines), LINE_WORDS_ALL);
     return 0;
 }
 

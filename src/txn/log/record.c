@@ -32,6 +32,7 @@ struct cutter {
     const struct record_runs *runs;
     struct vector *pieces; /* redo_run() values */
     uint64_t run, skip;    /* how far it has come */
+    uint64_t delta;        /* likewise, of the deltas */
     bool makes_pages;
     uint64_t data_count, stored_count; /* pieces of data, and of data that was stored */
 };
@@ -69,6 +70,28 @@ static int cut(struct planned_part *part, struct cutter *at, uint64_t n)
     return 0;
 }
 
+static const uint64_t *delta_at(const struct record_runs *runs, uint64_t i)
+{
+    return (const uint64_t *)runs->deltas->entries.items + i;
+}
+
+static uint64_t delta_count(const struct record_runs *runs)
+{
+    return runs->deltas ? runs->deltas->entries.count : 0;
+}
+
+/* Fill what is left of a part with deltas: they come behind all runs. */
+static void fill_deltas(struct planned_part *part, struct cutter *at, uint64_t room)
+{
+    for (; at->delta < delta_count(at->runs); at->delta++) {
+        uint32_t words = log_entry_words(*delta_at(at->runs, at->delta));
+        if (log_part_head(part->runs + part->delta_words + words) + part->lines > room)
+            break;
+        part->deltas++;
+        part->delta_words += words;
+    }
+}
+
 /* Fill a part with up to `room` lines, header included. -ENOMEM */
 static int fill_part(struct planned_part *part, struct cutter *at, uint64_t room)
 {
@@ -81,7 +104,9 @@ static int fill_part(struct planned_part *part, struct cutter *at, uint64_t room
         uint64_t left = room - log_part_head(part->runs + 1) - part->lines;
         error = cut(part, at, min_u64(min_u64(lines_left(at), before), left));
     }
-    part->contents = part->line + (uint32_t)log_part_head(part->runs);
+    if (at->run == at->runs->count)
+        fill_deltas(part, at, room);
+    part->contents = part->line + (uint32_t)log_part_head(part->runs + part->delta_words);
     return error;
 }
 
@@ -131,7 +156,7 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
     uint64_t lines = 0;
     int error = 0;
     k->pieces.count = 0;
-    while (at.run < r->count && error == 0) {
+    while ((at.run < r->count || at.delta < delta_count(r)) && error == 0) {
         bool pages = lines_before_pages(&at) == 0;
         struct planned_part *part =
             add_part(t, chunk, end, pages ? LOG_PAGES_ROOM : PART_LINES_MIN, &error);
@@ -140,6 +165,7 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
         uint64_t room = chunk_lines(t) - part->line;
         part->first_run = k->pieces.count;
         part->first_line = lines;
+        part->first_delta = at.delta;
         error = pages ? fill_pages(part, &at, room)
                       : fill_part(part, &at, min_u64(room, LOG_PART_LINES));
         lines += part->lines;
@@ -164,16 +190,20 @@ int log_plan(struct txn *t, struct record_runs *r)
     uint32_t end = chunk == 0 ? lines : k->chunks[chunk].end;
     k->plan.count = 0;
     k->stream = r->stream;
-    if (log_part_head(r->count) + r->lines > min_u64(lines - end, LOG_PART_LINES))
+    uint64_t delta_words = r->deltas ? r->deltas->words : 0,
+             head = log_part_head(r->count + delta_words);
+    if (head + r->lines > min_u64(lines - end, LOG_PART_LINES))
         return plan_parts(t, r, chunk, end);
     struct planned_part *part = vector_push(&k->plan, sizeof *part);
     if (!part)
         return -ENOMEM;
     *part = (struct planned_part){.chunk = chunk,
                                   .line = end,
-                                  .contents = end + (uint32_t)log_part_head(r->count),
+                                  .contents = end + (uint32_t)head,
                                   .runs = (uint32_t)r->count,
-                                  .lines = (uint32_t)r->lines};
+                                  .lines = (uint32_t)r->lines,
+                                  .deltas = (uint32_t)delta_count(r),
+                                  .delta_words = (uint32_t)delta_words};
     return 0;
 }
 
@@ -197,30 +227,54 @@ static int make_moved(struct log_engine *k, uint64_t lines)
     return 0;
 }
 
+/* Enter the lines of a part's runs. Returns by how much the map's sum changes. */
+static uint64_t enter_runs(struct txn *t, const struct planned_part *part, const uint64_t *run,
+                           struct moved_line *moved)
+{
+    uint64_t sum = 0;
+    uint32_t place = first_place(t, part);
+    for (const uint64_t *end = run + part->runs; run < end; run++) {
+        uint64_t line = run_line(*run);
+        for (uint64_t n = run_count(*run); n > 0; n--, moved++) {
+            assert(!log_engine_of(t)->mapped[line / PM_PAGE_LINES]); /* L15 */
+            moved->line = line++;
+            sum += log_enter_line(t, moved, place++);
+        }
+    }
+    return sum;
+}
+
+/* The same for its deltas. The lines as a whole stay where they are. */
+static uint64_t enter_deltas(struct txn *t, const struct planned_part *part, const uint64_t *delta,
+                             struct moved_line *moved)
+{
+    uint64_t sum = 0;
+    uint64_t word = log_table_word(place_in(t, part->chunk, part->line)) + part->runs + 1;
+    for (const uint64_t *end = delta + part->deltas; delta < end; delta++, moved++) {
+        moved->line = run_line(*delta);
+        assert(!log_engine_of(t)->mapped[moved->line / PM_PAGE_LINES]); /* L15 */
+        sum += log_enter_delta(t, moved, log_delta_mask(*delta), word);
+        word += log_entry_words(*delta);
+    }
+    return sum;
+}
+
 /* The map is ahead of the medium from here on. A line may come twice: two threads may have marked it. */
 static int enter_lines(struct txn *t, const struct record_runs *runs)
 {
     struct log_engine *k = log_engine_of(t);
-    uint64_t sum = k->map_sum, seed = t->c->seed;
     k->moved_count = 0;
-    if (make_moved(k, runs->lines) != 0)
+    if (make_moved(k, runs->lines + delta_count(runs)) != 0)
         return -ENOMEM;
-    struct moved_line *moved = k->moved;
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
-        const uint64_t *run = runs->runs + part->first_run, *end = run + part->runs;
-        for (uint32_t place = first_place(t, part); run < end; run++) {
-            uint64_t line = run_line(*run);
-            for (uint64_t n = run_count(*run); n > 0; n--, line++, place++, moved++) {
-                assert(!k->mapped[line / PM_PAGE_LINES]); /* L15 */
-                *moved = (struct moved_line){.line = line, .from = k->map[line]};
-                sum += log_map_change(seed, line, moved->from, place);
-                k->map[line] = place;
-            }
-        }
+        struct moved_line *moved = k->moved + k->moved_count;
+        k->map_sum += enter_runs(t, part, runs->runs + part->first_run, moved);
+        if (part->deltas > 0)
+            k->map_sum +=
+                enter_deltas(t, part, delta_at(runs, part->first_delta), moved + part->lines);
+        k->moved_count += part->lines + part->deltas;
     }
-    k->moved_count = (uint64_t)(moved - k->moved);
-    k->map_sum = sum;
     return 0;
 }
 
@@ -228,10 +282,8 @@ static int enter_lines(struct txn *t, const struct record_runs *runs)
 static void leave_lines(struct txn *t, uint64_t map_sum)
 {
     struct log_engine *k = log_engine_of(t);
-    while (k->moved_count > 0) {
-        const struct moved_line *moved = &k->moved[--k->moved_count];
-        k->map[moved->line] = moved->from;
-    }
+    while (k->moved_count > 0)
+        log_unenter(k, &k->moved[--k->moved_count]);
     k->map_sum = map_sum;
 }
 
@@ -245,11 +297,14 @@ void log_install(struct txn *t)
         log_leave_chunk(t, k->stream, part->chunk);
         chunk->newest = t->epoch;
         chunk->end = part->contents + part->lines;
-        chunk->live += part->lines;
+        chunk->live += part->lines * PM_LINE_WORDS + part->delta_words;
+        k->words_live += part->lines * PM_LINE_WORDS + part->delta_words;
         for (uint32_t n = 0; n < part->lines; n++, moved++) {
             k->lines_live += moved->from == 0;
-            log_leave_place(t, moved->from, t->epoch);
+            log_leave_line(t, moved->from, t->epoch);
         }
+        for (uint32_t n = 0; n < part->deltas; n++, moved++)
+            log_leave_delta(t, moved, t->epoch);
     }
     if (k->moved_room > MOVED_KEPT) {
         free(k->moved);
@@ -289,6 +344,18 @@ static inline char *put_data(const struct txn *t, char *to, uint64_t run)
     return t->translation ? put_translated(t, to, run) : put_lines(to, t->c->base, run);
 }
 
+/* Put a part's deltas in its table. */
+static void put_deltas(const struct txn *t, uint64_t *table, const struct planned_part *part,
+                       const struct record_runs *runs)
+{
+    for (uint64_t i = part->first_delta, end = i + part->deltas; i < end; i++) {
+        uint64_t delta = *delta_at(runs, i);
+        const char *from = i < runs->data_deltas ? t->c->base : runs->metadata_from;
+        table = log_put_delta(table, run_line(delta), log_delta_mask(delta),
+                              from + run_line(delta) * PM_LINE);
+    }
+}
+
 /* Build a part in the stage. */
 static struct log_part *build(struct txn *t, const struct planned_part *part,
                               const struct record_runs *runs, const struct log_part *head)
@@ -296,15 +363,18 @@ static struct log_part *build(struct txn *t, const struct planned_part *part,
     struct log_part *out = (struct log_part *)log_engine_of(t)->stage;
     const uint64_t *run = runs->runs + part->first_run, *end = run + part->runs;
     const uint64_t *data_end = runs->runs + runs->data_count;
-    char *to = (char *)out + log_part_head(part->runs) * PM_LINE;
-    memset(to - PM_LINE, 0, PM_LINE); /* behind the last run */
+    char *to = (char *)out + log_part_head(part->runs + part->delta_words) * PM_LINE;
+    memset(to - PM_LINE, 0, PM_LINE); /* behind the table's last word */
     *out = *head;
-    for (uint64_t *table = out->run; run < end; run++) {
+    uint64_t *table = out->table;
+    for (; run < end; run++) {
         *table++ = *run;
         if (runs->contents)
             continue;
         to = run < data_end ? put_data(t, to, *run) : put_lines(to, runs->metadata_from, *run);
     }
+    if (part->deltas > 0)
+        put_deltas(t, table, part, runs);
     if (runs->contents)
         memcpy(to, runs->contents + part->first_line * PM_LINE, part->lines * PM_LINE);
     return out;
@@ -319,8 +389,8 @@ static int write_pages(struct txn *t, const struct planned_part *part,
     uint32_t place = place_in(t, part->chunk, part->line);
     struct log_part out = *head;
     out.number |= LOG_PAGES;
-    out.run[0] = run;
-    out.run[1] = checksum(from, bytes, 0);
+    out.table[0] = run;
+    out.table[1] = checksum(from, bytes, 0);
     out.checksum = log_part_sum(t->c, &out, place);
     int error = log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
     return error == 0 ? log_store(t, place, &out, sizeof out) : error;
@@ -334,13 +404,13 @@ static int write_part(struct txn *t, const struct planned_part *part,
     int error = part->line == 1 ? log_store_header(t, part->chunk, word) : 0;
     if (error != 0)
         return error;
-    head->runs = (uint16_t)part->runs;
+    head->words = (uint16_t)(part->runs + part->delta_words);
     head->lines = (uint16_t)part->lines;
     if (part->pages)
         return write_pages(t, part, runs, head);
     struct log_part *built = build(t, part, runs, head);
     built->checksum = log_part_sum(t->c, built, place);
-    return log_store(t, place, built, (log_part_head(part->runs) + part->lines) * PM_LINE);
+    return log_store(t, place, built, (log_part_head(head->words) + part->lines) * PM_LINE);
 }
 
 /* A write has failed. The parts that it has left are erased: they must not join the next record, which has

@@ -57,17 +57,21 @@ static int damaged(const struct txn *t, uint64_t place, const char *what)
 
 /* ---- step 1 ---------------------------------------------------------------------------------- */
 
-/* Whether a part names lines that a part may have, as many as it says. The headers and the words that are
- * changed in place are none of them. */
-static bool runs_are_valid(const struct container *c, const struct log_part *part)
+/* Whether a part names lines that a part may have, as many as it says, and its deltas end in the table. The
+ * headers and the words that are changed in place are none of these lines. */
+static bool table_is_valid(const struct container *c, const struct log_part *part)
 {
-    const uint64_t *runs = part->run;
+    const uint64_t *entry = part->table, *end = entry + part->words;
     uint64_t lines = 0, first = (FORMAT_STATE + PM_LINE) / PM_LINE;
-    for (uint32_t i = 0; i < part->runs; i++) {
-        if (run_line(runs[i]) < first ||
-            run_line(runs[i]) + run_count(runs[i]) > c->max_size / PM_LINE)
+    for (; entry < end; entry += log_entry_words(*entry)) {
+        uint64_t n = max_u64(log_entry_lines(*entry), 1);
+        if (run_line(*entry) < first || run_line(*entry) + n > c->max_size / PM_LINE ||
+            log_entry_words(*entry) > (uint64_t)(end - entry) ||
+            (log_is_delta(*entry) &&
+             (log_delta_mask(*entry) == 0 ||
+              *entry != log_delta(run_line(*entry), log_delta_mask(*entry)))))
             return false;
-        lines += run_count(runs[i]);
+        lines += log_entry_lines(*entry);
     }
     return lines == part->lines;
 }
@@ -77,9 +81,9 @@ static bool pages_are_valid_at(const struct txn *t, const struct log_part *part,
 {
     uint64_t first = ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
     return !log_part_has_pages(part) ||
-           (run_line(part->run[0]) % PM_PAGE_LINES == 0 && run_line(part->run[0]) >= first &&
+           (run_line(part->table[0]) % PM_PAGE_LINES == 0 && run_line(part->table[0]) >= first &&
             checksum(at_place(t, log_part_contents(part, place)), part->lines * (uint64_t)PM_LINE,
-                     0) == part->run[1]);
+                     0) == part->table[1]);
 }
 
 /* Lines of a valid part at `place`, in a chunk with `room` lines left; 0: there is none. */
@@ -96,7 +100,7 @@ static uint64_t part_lines(const struct txn *t, uint32_t place, uint64_t room)
     copy->checksum = 0;
     return head.checksum == log_part_sum(t->c, copy, place) && head.epoch > 0 &&
                    head.epoch <= EPOCH_MAX && head.fenced < head.epoch &&
-                   runs_are_valid(t->c, part) && pages_are_valid_at(t, part, place)
+                   table_is_valid(t->c, part) && pages_are_valid_at(t, part, place)
                ? lines
                : 0;
 }
@@ -217,37 +221,79 @@ static int drop_forgotten(struct log_reader *r)
     return 0;
 }
 
-/* For the report: pages that what was committed since the base has touched, each run by itself. */
+/* For the report: pages that what was committed since the base has touched, each entry by itself. */
 static uint64_t pages_in(const struct log_part *part)
 {
-    const uint64_t *runs = part->run;
+    const uint64_t *entry = part->table, *end = entry + part->words;
     uint64_t pages = 0;
-    for (uint32_t i = 0; i < part->runs; i++)
-        pages += (run_line(runs[i]) + run_count(runs[i]) - 1) / PM_PAGE_LINES -
-                 run_line(runs[i]) / PM_PAGE_LINES + 1;
+    for (; entry < end; entry += log_entry_words(*entry)) {
+        uint64_t n = max_u64(log_entry_lines(*entry), 1);
+        pages += (run_line(*entry) + n - 1) / PM_PAGE_LINES - run_line(*entry) / PM_PAGE_LINES + 1;
+    }
     return pages;
 }
 
-/* A chunk may be empty many times on the way. log_chunks_found() lists those that are empty in the end. */
+/* A piece of so many words at `place` counts no more. 0: none did. A chunk may be empty many times on the
+ * way. log_chunks_found() lists those that are empty in the end. */
+static void leave_place(struct txn *t, uint64_t place, uint32_t words, uint64_t epoch)
+{
+    struct chunk *chunk = &log_engine_of(t)->chunks[place / chunk_lines(t)];
+    if (place == 0)
+        return;
+    log_engine_of(t)->words_live -= words;
+    if ((chunk->live -= words) == 0)
+        chunk->emptied = epoch;
+}
+
+static void leave_delta(struct txn *t, const struct delta *d, uint64_t epoch)
+{
+    leave_place(t, d->place, log_delta_words(d), epoch);
+}
+
+static void enter_place(struct txn *t, uint64_t place, uint32_t words)
+{
+    log_engine_of(t)->chunks[place / chunk_lines(t)].live += words;
+    log_engine_of(t)->words_live += words;
+}
+
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    struct chunk *before = &k->chunks[k->map[line] / chunk_lines(t)];
-    if (k->map[line] == 0)
-        k->lines_live++;
-    else if (--before->live == 0)
-        before->emptied = epoch;
+    uint32_t before = k->map[line];
+    leave_place(t, base_of(k, before), PM_LINE_WORDS, epoch);
+    if (has_delta(before)) {
+        leave_delta(t, delta_of(k, before), epoch);
+        log_drop_delta(k, before);
+    }
+    k->lines_live += before == 0;
     k->map[line] = place;
-    k->chunks[place / chunk_lines(t)].live++;
+    enter_place(t, place, PM_LINE_WORDS);
+}
+
+/* A line may have a delta here and nothing else: what a later commit has logged as a whole may be void. */
+static void move_delta(struct txn *t, uint64_t delta, uint64_t word, uint64_t epoch)
+{
+    struct moved_line moved = {.line = run_line(delta)};
+    (void)log_enter_delta(t, &moved, log_delta_mask(delta), word);
+    if (has_delta(moved.from))
+        leave_delta(t, &moved.delta, epoch);
+    log_engine_of(t)->lines_live += moved.from == 0;
+    enter_place(t, word / PM_LINE_WORDS, log_entry_words(delta));
 }
 
 static void move_lines(struct txn *t, const struct found_part *f)
 {
-    const uint64_t *run = f->part->run, *end = run + f->part->runs;
+    const uint64_t *table = f->part->table, *end = table + f->part->words;
     uint32_t place = (uint32_t)log_part_contents(f->part, f->place);
-    for (; run < end; run++)
-        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0; n--)
-            move_line(t, line++, place++, f->part->epoch);
+    for (const uint64_t *entry = table; entry < end; entry += log_entry_words(*entry)) {
+        uint64_t line = run_line(*entry);
+        if (log_is_delta(*entry))
+            move_delta(t, *entry, log_table_word(f->place) + 1 + (uint64_t)(entry - table),
+                       f->part->epoch);
+        else
+            for (uint64_t n = run_count(*entry); n > 0; n--)
+                move_line(t, line++, place++, f->part->epoch);
+    }
 }
 
 /* Bring home lines that lie together in the file too. To write many is faster than to copy them: the kernel
@@ -267,7 +313,7 @@ static void take_newest(struct txn *t, uint64_t run, uint32_t place)
     uint64_t line = run_line(run), end = line + run_count(run);
     while (line < end) {
         uint64_t n = 0;
-        for (; line + n < end && k->map[line + n] == place + n; n++)
+        for (; line + n < end && base_of(k, k->map[line + n]) == place + n; n++)
             k->map_sum += log_map_term(t->c->seed, line + n, place + (uint32_t)n);
         if (n > 0)
             bring_home(t, line, place, n);
@@ -278,11 +324,23 @@ static void take_newest(struct txn *t, uint64_t run, uint32_t place)
     }
 }
 
+/* The same for a delta, whose words are at `word`. Its line as a whole is home already. */
+static void take_delta(struct txn *t, uint64_t delta, uint64_t word)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t line = run_line(delta);
+    if (!has_delta(k->map[line]) || word_of(delta_of(k, k->map[line])) != word)
+        return;
+    k->map_sum += log_map_term(t->c->seed, line, log_delta_place(word));
+    log_apply_delta((uint64_t *)(t->c->home + line * PM_LINE), log_delta_mask(delta),
+                    (const uint64_t *)t->c->file + word);
+}
+
 /* If all lines of a part of whole pages are the newest, map them. False: bring them home. */
 static bool maps_pages(struct txn *t, const struct found_part *f, uint32_t place)
 {
     struct log_engine *k = log_engine_of(t);
-    const uint64_t line = run_line(f->part->run[0]), lines = f->part->lines;
+    const uint64_t line = run_line(f->part->table[0]), lines = f->part->lines;
     if (!log_part_has_pages(f->part))
         return false;
     for (uint64_t i = 0; i < lines; i++)
@@ -300,10 +358,14 @@ static void take_newest_of(struct txn *t, const struct found_part *f)
     uint32_t place = (uint32_t)log_part_contents(f->part, f->place);
     if (maps_pages(t, f, place))
         return;
-    for (uint32_t i = 0; i < f->part->runs; i++) {
-        take_newest(t, f->part->run[i], place);
-        place += (uint32_t)run_count(f->part->run[i]);
-    }
+    const uint64_t *table = f->part->table, *end = table + f->part->words;
+    for (const uint64_t *entry = table; entry < end; entry += log_entry_words(*entry))
+        if (log_is_delta(*entry)) {
+            take_delta(t, *entry, log_table_word(f->place) + 1 + (uint64_t)(entry - table));
+        } else {
+            take_newest(t, *entry, place);
+            place += (uint32_t)run_count(*entry);
+        }
 }
 
 static int grow_home(struct txn *t, uint32_t segments)
@@ -321,9 +383,9 @@ static int make_home(struct log_reader *r)
     uint64_t end = 0; /* line */
     for (uint64_t i = 0; i < r->parts.count; i++) {
         const struct log_part *part = found(r, i)->part;
-        const uint64_t *runs = part->run;
-        for (uint32_t k = 0; k < part->runs; k++)
-            end = max_u64(end, run_line(runs[k]) + run_count(runs[k]));
+        const uint64_t *entry = part->table, *last = entry + part->words;
+        for (; entry < last; entry += log_entry_words(*entry))
+            end = max_u64(end, run_line(*entry) + max_u64(log_entry_lines(*entry), 1));
     }
     return grow_home(r->t, (uint32_t)divide_up(end * PM_LINE, r->t->c->segment_size));
 }

@@ -29,49 +29,48 @@
 #define LINES_MAX (MARKS_MAX + OBJECT_LINES_MAX)
 
 struct small_line {
-    uint64_t line;
+    struct moved_line moved;
+    uint32_t mask;    /* words that a delta has; 0: it is logged as a whole */
     const char *from; /* in home's form */
-    uint32_t before;  /* its place in the file before this commit */
 };
 
 struct small {
     struct small_line lines[LINES_MAX];
-    uint64_t runs[LINES_MAX]; /* redo_run() values */
-    uint32_t count, run_count;
-    uint32_t data_count; /* lines of data; they come first */
+    uint32_t count, data_count;  /* lines of data come first */
+    uint32_t words, delta_words; /* of the table, and of deltas in it */
+    uint32_t whole;              /* lines that are logged as a whole */
+    uint64_t run_end;            /* the line with which the table's last run goes on */
 };
 
-/* The run has fewer lines than LINES_MAX. It joins the last one, if that ends there. */
-static inline void add_run(struct small *s, uint64_t run)
+/* A line of which these words have changed. */
+static inline void add(const struct log_engine *k, struct small *s, uint64_t line, uint32_t changed,
+                       const char *from)
 {
-    uint64_t *last = s->run_count > 0 ? &s->runs[s->run_count - 1] : NULL;
-    if (last && run_line(*last) + run_count(*last) == run_line(run))
-        *last = redo_run(run_line(*last), run_count(*last) + run_count(run));
-    else
-        s->runs[s->run_count++] = run;
-}
-
-static inline void add(struct small *s, uint64_t line, const char *from)
-{
-    s->lines[s->count++] = (struct small_line){.line = line, .from = from};
-    add_run(s, redo_run(line, 1));
+    uint32_t mask = log_delta_needed(k, line, changed);
+    struct small_line *l = &s->lines[s->count++];
+    l->moved.line = line;
+    l->mask = mask;
+    l->from = from;
+    if (mask != 0) {
+        uint32_t words = 1 + log_count_words(mask);
+        s->words += words;
+        s->delta_words += words;
+        s->run_end = UINT64_MAX;
+    } else {
+        s->words += line != s->run_end;
+        s->whole++;
+        s->run_end = line + 1;
+    }
 }
 
 /* The lines of a new object that differ from home. */
-static inline void add_object(const struct container *c, struct small *s, uint64_t run)
+static inline void add_object(const struct txn *t, struct small *s, uint64_t run)
 {
-    uint64_t line = run_line(run), end = line + run_count(run);
-    while (line < end) {
-        uint64_t first = line;
-        for (; line < end; line++) {
-            uint64_t at = line * PM_LINE;
-            if (!line_images_differ(c->base + at, c->home + at))
-                break;
-            s->lines[s->count++] = (struct small_line){.line = line, .from = c->base + at};
-        }
-        if (line > first)
-            add_run(s, redo_run(first, line - first));
-        line++;
+    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++) {
+        const char *view = t->c->base + line * PM_LINE;
+        uint32_t changed = line_words_that_differ(view, t->c->home + line * PM_LINE);
+        if (changed != 0)
+            add(log_engine_of(t), s, line, changed, view);
     }
 }
 
@@ -87,17 +86,18 @@ static inline bool collect_data(struct txn *t, struct small *s)
     if (k->object_count > 0 && t->freed_new == t->epoch) /* T3 */
         return false;
     for (uint64_t i = 0; i < k->object_count; i++)
-        add_object(t->c, s, k->objects[i]);
+        add_object(t, s, k->objects[i]);
     for (uint64_t i = 0; i < marked; i++) {
         uint64_t line = k->marked[i];
         const char *view = t->c->base + line * PM_LINE;
         const void *before =
             k->imaged[i] ? (const void *)&k->images[i] : t->c->home + line * PM_LINE;
-        if (marks[line] == 0 || !line_images_differ(view, before))
+        uint32_t changed = marks[line] == 0 ? 0 : line_words_that_differ(view, before);
+        if (changed == 0)
             continue;
         if (freed && !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
             return false;
-        add(s, line, view);
+        add(log_engine_of(t), s, line, changed, view);
     }
     s->data_count = s->count;
     return true;
@@ -105,14 +105,22 @@ static inline bool collect_data(struct txn *t, struct small *s)
 
 static inline bool collect_words(struct txn *t, struct small *s, const struct commit_words *w)
 {
+    const struct record_word *word = w->words, *end = word + w->counts.words;
     if (w->counts.clears > 0 || s->count + w->counts.words > LINES_MAX)
         return false;
-    for (uint64_t i = 0; i < w->counts.words; i++) {
-        uint64_t line = w->words[i].offset / PM_LINE;
-        if (i == 0 || line != w->words[i - 1].offset / PM_LINE)
-            add(s, line, t->c->shadow + line * PM_LINE);
+    while (word < end) {
+        uint64_t line = word->offset / PM_LINE;
+        uint32_t changed = 0;
+        for (; word < end && word->offset / PM_LINE == line; word++)
+            changed |= 1u << word->offset % PM_LINE / sizeof(uint64_t);
+        add(log_engine_of(t), s, line, changed, t->c->shadow + line * PM_LINE);
     }
     return true;
+}
+
+static inline uint32_t part_lines(const struct small *s)
+{
+    return (uint32_t)log_part_head(s->words) + s->whole;
 }
 
 /* The plan has memory, in which a failed record can be noted. */
@@ -121,7 +129,7 @@ static inline bool fits(const struct txn *t, const struct small *s)
     const struct log_engine *k = log_engine_of(t);
     uint32_t chunk = k->open[LOG_PROGRAM];
     return chunk != 0 && k->stale.count == 0 && !k->forgets && k->plan.room > 0 &&
-           k->chunks[chunk].end + log_part_head(s->run_count) + s->count <= chunk_lines(t);
+           k->chunks[chunk].end + part_lines(s) <= chunk_lines(t);
 }
 
 /* Enter the lines in the map, and build the part in the stage. */
@@ -129,22 +137,31 @@ static inline struct log_part *build(struct txn *t, struct small *s, uint32_t pl
 {
     struct log_engine *k = log_engine_of(t);
     struct log_part *part = (struct log_part *)k->stage;
-    line_image *to = (line_image *)part + log_part_head(s->run_count);
-    uint32_t *map = k->map, at = place + (uint32_t)log_part_head(s->run_count);
-    uint64_t sum = k->map_sum, seed = t->c->seed;
-    to[-1] = (line_image){0}; /* behind the last run */
+    line_image *to = (line_image *)part + log_part_head(s->words);
+    uint32_t at = place + (uint32_t)log_part_head(s->words);
+    uint64_t *table = part->table, run_end = UINT64_MAX, sum = k->map_sum;
+    to[-1] = (line_image){0}; /* behind the table's last word */
     *part = log_begin_record(t, t->c->pointers_base);
     part->number = LOG_LAST;
-    part->runs = (uint16_t)s->run_count;
-    part->lines = (uint16_t)s->count;
-    for (uint32_t i = 0; i < s->run_count; i++)
-        part->run[i] = s->runs[i];
-    for (struct small_line *l = s->lines, *end = l + s->count; l < end; l++, at++) {
-        assert(!k->mapped[l->line / PM_PAGE_LINES]); /* L15 */
-        l->before = map[l->line];
-        map[l->line] = at;
-        sum += log_map_change(seed, l->line, l->before, at);
-        *to++ = *(const line_image *)l->from;
+    part->words = (uint16_t)s->words;
+    part->lines = (uint16_t)s->whole;
+    for (struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
+        uint64_t line = l->moved.line;
+        assert(!k->mapped[line / PM_PAGE_LINES]); /* L15 */
+        if (l->mask != 0) {
+            uint64_t word = log_table_word(place) + 1 + (uint64_t)(table - part->table);
+            sum += log_enter_delta(t, &l->moved, l->mask, word);
+            table = log_put_delta(table, line, l->mask, l->from);
+            run_end = UINT64_MAX;
+        } else {
+            if (line == run_end)
+                (void)run_extend(table - 1, line);
+            else
+                *table++ = redo_run(line, 1);
+            run_end = line + 1;
+            sum += log_enter_line(t, &l->moved, at++);
+            *to++ = *(const line_image *)l->from;
+        }
     }
     k->map_sum = part->map = sum;
     part->checksum = log_part_sum(t->c, part, place);
@@ -158,11 +175,11 @@ static inline int write_record(struct txn *t, struct small *s)
     uint32_t chunk = k->open[LOG_PROGRAM], place = place_in(t, chunk, k->chunks[chunk].end);
     uint64_t sum = k->map_sum;
     const struct log_part *part = build(t, s, place);
-    int error = log_store(t, place, part, (log_part_head(s->run_count) + s->count) * PM_LINE);
+    int error = log_store(t, place, part, part_lines(s) * (uint64_t)PM_LINE);
     if (error == 0)
         return 0;
-    for (uint32_t i = s->count; i-- > 0;) /* a line may be there twice */
-        k->map[s->lines[i].line] = s->lines[i].before;
+    for (uint32_t i = s->count; i-- > 0;)
+        log_unenter(k, &s->lines[i].moved);
     k->map_sum = sum;
     log_note_failed(t, chunk, k->chunks[chunk].end);
     return error;
@@ -173,19 +190,23 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
 {
     struct log_engine *k = log_engine_of(t);
     struct chunk *chunk = &k->chunks[k->open[LOG_PROGRAM]];
-    uint32_t new_lines = 0;
+    uint32_t new_lines = 0, new_words = s->whole * PM_LINE_WORDS + s->delta_words;
     chunk->newest = t->epoch;
-    chunk->end += (uint32_t)log_part_head(s->run_count) + s->count;
-    chunk->live += s->count;
+    chunk->end += part_lines(s);
+    chunk->live += new_words;
+    k->words_live += new_words;
     for (const struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
-        new_lines += l->before == 0;
-        log_leave_place(t, l->before, t->epoch);
+        new_lines += l->moved.from == 0;
+        if (l->mask == 0)
+            log_leave_line(t, l->moved.from, t->epoch);
+        else
+            log_leave_delta(t, &l->moved, t->epoch);
     }
     k->lines_live += new_lines;
     t->lines_logged += s->count;
     journal_apply(t->c, w->clears, 0, w->words, w->counts.words);
-    for (uint32_t i = 0; i < s->data_count; i++)
-        stream_line(t->c->home + s->lines[i].line * PM_LINE, s->lines[i].from);
+    for (const struct small_line *l = s->lines, *end = l + s->data_count; l < end; l++)
+        stream_line(t->c->home + l->moved.line * PM_LINE, l->from);
     view_end(t, w);
 }
 
@@ -195,7 +216,7 @@ static inline int commit_lines(struct txn *t, struct small *s, const struct comm
     int error = log_void_chunks(t);
     if (error != 0)
         return error;
-    log_clean(t, s->count);
+    log_clean(t, part_lines(s));
     error = log_erase_stale(t); /* the cleaner's record may have failed, and has the same epoch */
     if (error == 0)
         error = write_record(t, s);
@@ -210,7 +231,8 @@ static inline int commit_lines(struct txn *t, struct small *s, const struct comm
 bool log_commit_small(struct txn *t, int *error)
 {
     struct small s;
-    s.count = s.run_count = 0;
+    s.count = s.words = s.delta_words = s.whole = 0;
+    s.run_end = UINT64_MAX;
     if (t->pages.count > 0 || t->translation || log_engine_of(t)->filled.count > 0 ||
         !collect_data(t, &s))
         return false;

@@ -49,10 +49,20 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
     ch->fresh[ch->fresh_count++] = (struct redo_fresh){.offset = offset, .bytes = bytes};
 }
 
-static void add_live(struct txn *t, uint64_t line, bool before)
+/* A line to log. `image` is its image (T2), or NULL. */
+static void add_logged(struct txn *t, uint64_t line, const line_image *image)
+{
+    const void *before = image ? (const void *)image : t->c->home + line * PM_LINE;
+    uint32_t changed = t->translation || !t->view.home_is_log
+                           ? LINE_WORDS_ALL
+                           : line_words_that_differ(t->c->base + line * PM_LINE, before);
+    changes_add(&t->view.changes, 0, line, changed);
+}
+
+static void add_live(struct txn *t, uint64_t line, bool before, const line_image *image)
 {
     if (before || t->view.logs_fresh)
-        changes_add(&t->view.changes, 0, line);
+        add_logged(t, line, image);
     else
         add_fresh(&t->view.changes, line, 1);
 }
@@ -64,12 +74,12 @@ static void collect_line(struct txn *t, uint64_t line, const line_image *image)
                          : line_differs_from_home(t, line);
     if (t->view.home_is_log && t->freed != t->epoch) {
         if (differs)
-            changes_add(&t->view.changes, 0, line);
+            add_logged(t, line, image);
         return;
     }
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
     if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE || t->view.home_is_log)))
-        add_live(t, line, live & LIVE_BEFORE);
+        add_live(t, line, live & LIVE_BEFORE, image);
     else if (differs && t->tracker.stores)
         (void)view_restore(t, line * PM_LINE,
                            PM_LINE); /* a failure does no harm: the line is nobody's */
@@ -103,7 +113,7 @@ static bool collect_page(struct txn *t, uint32_t page)
     }
     for (uint64_t left = changed; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
-        add_live(t, first + i, live.before >> i & 1);
+        add_live(t, first + i, live.before >> i & 1, NULL);
     }
     for (uint64_t left = t->tracker.stores ? differing & ~live.after : 0; left; left &= left - 1)
         (void)view_restore(t, (first + (uint32_t)__builtin_ctzll(left)) * PM_LINE, PM_LINE);
@@ -130,7 +140,7 @@ static void collect_object(struct txn *t, uint64_t run)
     } else if (t->view.home_is_log) {
         for (; line < end; line++)
             if (line_differs_from_home(t, line))
-                changes_add(&t->view.changes, 0, line);
+                add_logged(t, line, NULL);
     } else {
         add_fresh(&t->view.changes, line, end - line);
     }

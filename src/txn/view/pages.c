@@ -41,6 +41,7 @@ void view_load(struct txn *t, uint64_t private_max)
     struct changes *ch = &t->view.changes;
     t->view = (struct view){.private_max = private_max >> PM_PAGE_SHIFT, .run = 1};
     ch->runs = tables_take(tables, tracker_marks_max(t->c) * sizeof *ch->runs);
+    ch->changed = tables_take(tables, tracker_marks_max(t->c));
     ch->fresh = tables_take(tables, tracker_marks_max(t->c) * sizeof *ch->fresh);
     t->view.clears = tables_take(tables, t->c->segments_max * sizeof *t->view.clears);
 }

@@ -26,6 +26,8 @@ struct changes {
     uint64_t *runs; /* redo_run() values: runs of lines to log */
     uint64_t run_count;
     uint64_t lines;           /* lines in all runs */
+    uint8_t
+        *changed; /* for each of these: words that differ from the last commit, a bit each (log) */
     struct redo_fresh *fresh; /* runs of lines to write straight home */
     uint64_t fresh_count;
 };
@@ -89,9 +91,9 @@ void view_collect(struct txn *t);
 
 /* Add a line to the runs to log. It joins the last run, unless that is before run `first`. Inline, because a
  * commit of a few lines spends a noticeable part of its time here. */
-static inline void changes_add(struct changes *ch, uint64_t first, uint64_t line)
+static inline void changes_add(struct changes *ch, uint64_t first, uint64_t line, uint32_t changed)
 {
-    ch->lines++;
+    ch->changed[ch->lines++] = (uint8_t)changed;
     if (ch->run_count == first || !run_extend(&ch->runs[ch->run_count - 1], line))
         ch->runs[ch->run_count++] = redo_run(line, 1);
 }

@@ -1,0 +1,102 @@
+/*
+ * Deltas. A commit changes a word or two of most lines. It then logs not the line but the words that differ
+ * from the last piece that has the whole line. So a line has two pieces at most, and no history: each delta
+ * has all that the one before had (L16).
+ *
+ *   whole line   │ a b c d e f g h │   epoch 1
+ *   delta        │ C │                 epoch 4
+ *   delta        │ C F │               epoch 9: the line is a b C d e F g h, and epoch 4 is not needed
+ *
+ * The idea is that of a page with an image and newer pieces (Hu et al., section 3.2). But nobody follows
+ * chains here. When more than LOG_DELTA_WORDS_MAX words differ, the line is logged as a whole again. The
+ * cleaner moves a delta as it is, and a whole line with what its delta says.
+ */
+#include "txn/log/log.h"
+
+#include <string.h>
+
+void log_read_line(const struct txn *t, uint64_t line, char *to)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t entry = k->map[line], base = base_of(k, entry);
+    if (base != 0)
+        memcpy(to, at_place(t, base), PM_LINE);
+    else
+        memset(to, 0, PM_LINE);
+    if (has_delta(entry))
+        log_apply_delta((uint64_t *)to, delta_of(k, entry)->mask,
+                        (const uint64_t *)t->c->file + word_of(delta_of(k, entry)));
+}
+
+/* Add a line to the runs that are left, behind the first ones. -ENOMEM */
+static int keep_line(struct vector *runs, uint64_t first, uint64_t line)
+{
+    if (runs->count > first && run_extend((uint64_t *)runs->items + runs->count - 1, line))
+        return 0;
+    uint64_t *run = vector_push(runs, sizeof *run);
+    if (!run)
+        return -ENOMEM;
+    *run = redo_run(line, 1);
+    return 0;
+}
+
+/* The runs of a large commit are all over the container. Let the map's entry come to the cache of one that is
+ * AHEAD runs further, and the delta of one that is half as far. */
+static inline void prefetch(const struct log_engine *k, const uint64_t *run, const uint64_t *end)
+{
+    enum { AHEAD = 16 };
+    if (end - run <= AHEAD)
+        return;
+    __builtin_prefetch(&k->map[run_line(run[AHEAD])]);
+    __builtin_prefetch(delta_of(k, k->map[run_line(run[AHEAD / 2])]));
+}
+
+/* -ENOMEM */
+static int split_runs(struct log_engine *k, const uint64_t *run, const uint64_t *end,
+                      const uint8_t *changed)
+{
+    uint64_t first = k->split_runs.count;
+    int error = 0;
+    for (; run < end; run++) {
+        uint64_t line = run_line(*run);
+        prefetch(k, run, end);
+        for (uint64_t n = run_count(*run); n > 0 && error == 0; n--, line++) {
+            uint32_t mask = log_delta_needed(k, line, *changed++);
+            error = mask != 0 ? log_list_delta(&k->split_deltas, line, mask)
+                              : keep_line(&k->split_runs, first, line);
+        }
+    }
+    return error;
+}
+
+static uint64_t lines_of(const uint64_t *run, const uint64_t *end)
+{
+    uint64_t lines = 0;
+    for (; run < end; run++)
+        lines += run_count(*run);
+    return lines;
+}
+
+int log_split(struct txn *t, struct record_runs *r, const uint8_t *changed)
+{
+    struct log_engine *k = log_engine_of(t);
+    const uint64_t *stored = r->runs + r->stored_count, *data = r->runs + r->data_count,
+                   *end = r->runs + r->count;
+    k->split_runs.count = 0;
+    log_clear_deltas(&k->split_deltas);
+    int error = split_runs(k, r->runs, stored, changed);
+    r->stored_count = k->split_runs.count;
+    changed += lines_of(r->runs, stored);
+    if (error == 0)
+        error = split_runs(k, stored, data, changed);
+    r->data_count = k->split_runs.count;
+    r->data_deltas = k->split_deltas.entries.count;
+    changed += lines_of(stored, data);
+    if (error == 0)
+        error = split_runs(k, data, end, changed);
+    r->runs = k->split_runs.items;
+    r->count = k->split_runs.count;
+    r->deltas = &k->split_deltas;
+    r->lines -= k->split_deltas.entries.count;
+    return error;
+}
