@@ -3,7 +3,9 @@
 #include "common/format.hpp"
 #include "common/process.hpp"
 
+#include <cerrno>
 #include <cstring>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace
@@ -19,7 +21,22 @@ Root *root_of(pm_container *c)
     return static_cast<Root *>(pm_getroot(c));
 }
 
+bool memory_is_locked;
+
 } // namespace
+
+extern "C" {
+
+int __real_madvise(void *address, size_t size, int advice);
+
+int __wrap_madvise(void *address, size_t size, int advice)
+{
+    if (!memory_is_locked || advice != MADV_DONTNEED)
+        return __real_madvise(address, size, advice);
+    errno = EINVAL;
+    return -1;
+}
+}
 
 // Fill slabs with objects of the first size, free them all, take objects of the second size from
 // the freed segments; a commit after each; then die.
@@ -112,4 +129,44 @@ TEST_CASE("slabs that were filled and emptied in one transaction are given back"
     memset(large, 1, 8 << 20);
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE_OK(pm_check(c.get()));
+}
+
+// A new slab clears its bitmap in home at once. On a file that makes a private copy of the page. The kernel
+// drops no copy that is locked.
+TEST_CASE("a large object where a slab was that nobody committed")
+{
+    memory_is_locked = GENERATE(false, true);
+    constexpr uint64_t SEGMENT = 64 << 10;
+    test::Directory directory(GENERATE(as<std::string>(), "/dev/shm", "/var/tmp"));
+    const std::string path = directory / "c";
+    pm_options how = test::small(PM_CREATE | (test::mode() == "undo" ? PM_UNSAFE_POWER : 0));
+    test::Container c = test::open(path, how);
+    const void *object = pm_malloc(c.get(), 64); // of the slab
+    REQUIRE(object);
+    REQUIRE_OK(pm_rollback(c.get()));
+    auto *large = static_cast<volatile char *>(pm_malloc(c.get(), SEGMENT));
+    REQUIRE(large);
+    REQUIRE((uintptr_t)large / SEGMENT == (uintptr_t)object / SEGMENT);
+    for (uint64_t i = 0; i < SEGMENT; i++)
+        large[i] = (char)(i % 101 + 1);
+    REQUIRE_OK(pm_setroot(c.get(), const_cast<char *>(large), 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    auto wrong = [](const volatile char *p) {
+        uint64_t n = 0;
+        for (uint64_t i = 0; i < SEGMENT; i++)
+            n += p[i] != (char)(i % 101 + 1);
+        return n;
+    };
+    for (uint64_t i = 0; i < SEGMENT; i++)
+        large[i] = 0;
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE(wrong(large) == 0);
+    large[4095] = large[4095] + 1; // the file gets the page whole
+    REQUIRE_OK(pm_commit(c.get()));
+    large[4095] = large[4095] - 1;
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, how);
+    REQUIRE(wrong(static_cast<char *>(pm_getroot(c.get()))) == 0);
+    memory_is_locked = false;
 }
