@@ -145,6 +145,42 @@ TEST_CASE("reallocation to where there is no room for a map of pointers")
     REQUIRE(pm_malloc(c.get(), 2 * SEGMENT)); // nothing is left of the attempt
 }
 
+// The file grows for the larger object, and is cut off again. The call has marked two lines of it. A commit
+// that looks at one of them dies.
+TEST_CASE("a reallocation that fails leaves no marks behind the end of the file", "[stores]")
+{
+    constexpr uint64_t SEGMENT = 64 << 10;
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options how = test::small();
+    how.max_size = (MAP_GROUP_SEGMENTS + 1) * SEGMENT; // a second group, without room for its map
+    test::Container c = test::open(path, how);
+    auto *p = static_cast<Node *>(pm_malloc(c.get(), sizeof(Node)));
+    REQUIRE(p);
+    REQUIRE_OK(pm_mark_pointer(&p->next));
+    // The rest of the first group, at once: so the file ends there.
+    char *filler = static_cast<char *>(pm_malloc(c.get(), SEGMENT));
+    REQUIRE(filler);
+    const uint64_t left = MAP_GROUP_SEGMENTS * SEGMENT - offset_of(c.get(), filler) - SEGMENT;
+    REQUIRE(pm_malloc(c.get(), left) == filler + SEGMENT);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_realloc(p, SEGMENT) == nullptr);
+    require_failure(ENOSPC, "no room for a map of pointers");
+    if (GENERATE(false, true))
+        REQUIRE_OK(pm_commit(c.get()));
+    char *object = static_cast<char *>(pm_malloc(c.get(), SEGMENT));
+    REQUIRE(object == filler + SEGMENT + left);
+    for (int line : {5, 1, 0}) // the first store opens the page, so the others do not fault
+        object[line * 64] = 7;
+    REQUIRE_OK(pm_setroot(c.get(), object, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, test::options());
+    object = static_cast<char *>(pm_getroot(c.get()));
+    for (int line : {0, 1, 5})
+        CHECK(object[line * 64] == 7);
+}
+
 TEST_CASE("marks at every boundary of the map")
 {
     test::Directory directory;
