@@ -626,6 +626,101 @@ TEST_CASE("sorting carries pointers along", "[stores]")
     }
 }
 
+// Rule P4 (base/marks.h). An address lies across two words, half of it in each, and is copied to one word.
+TEST_CASE("eight bytes across two words are data only if both words are", "[stores]")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto *words = static_cast<uint64_t *>(pm_malloc(c.get(), 64));
+    REQUIRE(words);
+    REQUIRE_OK(pm_setroot(c.get(), words, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    const auto address = reinterpret_cast<uint64_t>(words);
+    char *across = reinterpret_cast<char *>(words) + 4;
+    memcpy(across, &address, sizeof address); // in pieces, as it is for both words
+    SECTION("one is data")
+    {
+        REQUIRE_OK(pm_mark_data(&words[GENERATE(0, 1)], 8));
+        memcpy(&words[4], across, sizeof address);
+        REQUIRE(pm_commit(c.get()) == -1);
+        require_failure(EINVAL, "was stored in pieces");
+    }
+    SECTION("both are")
+    {
+        REQUIRE_OK(pm_mark_data(words, 16));
+        memcpy(&words[4], across, sizeof address);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    SECTION("one is, and of the other an object has kept a part")
+    {
+        REQUIRE_OK(pm_mark_data(words, 16));
+        auto *kept = static_cast<char *>(pm_realloc(words, 12));
+        REQUIRE(kept != static_cast<void *>(words));
+        auto *copy = static_cast<uint64_t *>(pm_malloc(c.get(), sizeof address));
+        REQUIRE(copy);
+        memcpy(copy, kept + 4, sizeof address);
+        REQUIRE(*copy == address);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE(mapped(c.get()).empty());
+}
+
+// Kinds of mapped words are copied 512 at a time, and from the end if the words move up.
+TEST_CASE("many words that move within an object stay what they are", "[stores]")
+{
+    constexpr uint64_t WORDS = 1400, ROOM = 2000;
+    const uint64_t from = GENERATE(300u, 0u), to = 300 - from;
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto *words = static_cast<uint64_t *>(pm_calloc(c.get(), ROOM, sizeof(uint64_t)));
+    REQUIRE(words);
+    REQUIRE_OK(pm_setroot(c.get(), words, 0));
+    const bool declared = GENERATE(false, true), committed = GENERATE(false, true);
+    std::mt19937 random(1);
+    std::vector<uint64_t> pointers;
+    for (uint64_t i = 0; i < WORDS; i++) {
+        auto **word = reinterpret_cast<void **>(&words[from + i]);
+        *word = word;
+        if (random() % 2)
+            pointers.push_back(i);
+        else
+            REQUIRE_OK(pm_mark_data(word, sizeof *word));
+    }
+    for (uint64_t i : pointers)
+        if (declared)
+            REQUIRE_OK(pm_mark_pointer(&words[from + i]));
+    if (committed)
+        REQUIRE_OK(pm_commit(c.get()));
+    memmove(words + to, words + from, WORDS * sizeof(uint64_t));
+    REQUIRE_OK(pm_commit(c.get()));
+    std::vector<uint64_t> found;
+    for (uint64_t i = 0; i < WORDS; i++)
+        if (pm_next_pointer(&words[to + i], &words[to + i + 1]))
+            found.push_back(i);
+    const bool same = found == pointers;
+    REQUIRE(same);
+}
+
+TEST_CASE("numbers that are copied over pointers are data, however many", "[stores]")
+{
+    const uint64_t count = GENERATE(1u, 7u, 8u, 9u, 16u, 17u, 63u, 64u, 65u, 600u);
+    CAPTURE(count);
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto *words = static_cast<uint64_t *>(pm_calloc(c.get(), 2 * count, sizeof(uint64_t)));
+    REQUIRE(words);
+    REQUIRE_OK(pm_setroot(c.get(), words, 0));
+    for (uint64_t i = 0; i < 2 * count; i++)
+        words[i] = reinterpret_cast<uint64_t>(words + i);
+    REQUIRE_OK(pm_mark_data(words, count * sizeof(uint64_t)));
+    REQUIRE_OK(pm_mark_pointers(reinterpret_cast<void **>(words + count), count));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).size() == count);
+    memcpy(words + count, words, count * sizeof(uint64_t));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(mapped(c.get()).empty());
+}
+
 TEST_CASE("a declared pointer to memory that is unmapped fails a commit", "[faults]")
 {
     test::Directory directory;
