@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 /* A private mapping stays: it was made for all space into which the file may grow. The private copies go
- * with the file. */
+ * with the file. The queue still takes these pages for copies, and keeps them up to date. None is queued. */
 static int unmap(char *address, uint64_t size, bool private)
 {
     if (!private)
@@ -41,8 +41,6 @@ int container_shrink(struct container *c, uint32_t segments)
     int error = 0;
     if (size > 0) {
         atomic_store_explicit(&c->segments, segments, memory_order_release);
-        if (c->medium.queue)
-            queue_forget(&c->medium, c->home + from, size);
         error = unmap_all(c, from, size);
     }
     if (error == 0) /* may be left from an earlier failure */
