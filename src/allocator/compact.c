@@ -341,12 +341,9 @@ static bool next_large(struct compaction *k, uint32_t *first, uint32_t *end)
     return *end > k->end && *first < *end;
 }
 
-/* No, if a slab before `end` has been filled meanwhile; a damaged slab stays as it is, too. */
-static bool large_may_move(const struct compaction *k, uint32_t first, uint32_t end)
+/* A damaged slab stays as it is. A slab that lies low enough stays too. */
+static bool large_may_move(const struct compaction *k, uint32_t first)
 {
-    for (uint32_t i = first; i < end; i++)
-        if (k->placed[i])
-            return false;
     if (segment_is_large(word_at(k, first)))
         return true;
     return first >= k->end && slab_count(k->a, slab_of(k->a, first)) != SLOT_FULL;
@@ -387,7 +384,7 @@ static int lower_large(struct compaction *k, uint32_t most, struct move *moves, 
 {
     uint32_t first, end;
     while (*count < most && next_large(k, &first, &end)) {
-        if (segments_find(k->a->t, end - first) > first || !large_may_move(k, first, end))
+        if (segments_find(k->a->t, end - first) > first || !large_may_move(k, first))
             continue;
         int64_t to = segments_take_alike(k->a->t, first, end - first, header_bytes(k, first));
         if (to < 0)

@@ -10,7 +10,9 @@
  * taken only after a commit. The file does not grow.
  *
  * Invariants
- *  E1  An object is moved at most once: nothing is moved from a place to which objects were moved.
+ *  E1  A step moves no object twice, because it redirects each pointer once. The phases for slabs take
+ *      nothing from a slab to which objects were moved. Large objects go to the lowest room that is long
+ *      enough, and no room becomes free before the step's commit.
  *  E2  Objects without a gap between them move together, and stay side by side, also at the border of
  *      two segments. Why: a pointer just past the end of one object is a pointer to the next, and nobody
  *      knows which of the two is meant. (Boehm's collector leaves a byte behind each object instead.
