@@ -103,12 +103,16 @@ static inline uint32_t log_delta_mask(uint64_t entry)
     return (uint32_t)(entry >> 40) & 0xFF;
 }
 
-/* How many bits are set in the lowest eight. Most processors that it runs on cannot be asked. */
+/* How many words a mask says. A table, for not every processor counts bits: a function would have nine
+ * instructions, three times for each line of a commit. */
+#define LOG_MASK_2(n) n, n + 1, n + 1, n + 2
+#define LOG_MASK_4(n) LOG_MASK_2(n), LOG_MASK_2(n + 1), LOG_MASK_2(n + 1), LOG_MASK_2(n + 2)
+#define LOG_MASK_6(n) LOG_MASK_4(n), LOG_MASK_4(n + 1), LOG_MASK_4(n + 1), LOG_MASK_4(n + 2)
+static const uint8_t log_mask_words[256] = {LOG_MASK_6(0), LOG_MASK_6(1), LOG_MASK_6(1), LOG_MASK_6(2)};
+
 static inline uint32_t log_count_words(uint32_t mask)
 {
-    mask -= mask >> 1 & 0x55;
-    mask = (mask & 0x33) + (mask >> 2 & 0x33);
-    return (mask + (mask >> 4)) & 0xF;
+    return log_mask_words[mask];
 }
 
 /* Words of an entry of the table, and lines that it has in the contents. */
