@@ -42,7 +42,7 @@ void store(pm_container *c, uint64_t value, uint64_t pages = PAGES)
 {
     for (uint64_t page = 0; page < pages; page++)
         for (uint64_t line = 0; line < 8; line++)
-            (&page_word(c, page))[line * 8] = value;
+            std::fill_n(&page_word(c, page) + line * 8, 5, value);
 }
 
 // The value that all of them have; UINT64_MAX if they differ.

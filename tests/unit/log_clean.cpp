@@ -43,6 +43,12 @@ struct Subject {
             FAIL(pm_errormsg());
         *static_cast<volatile uint64_t *>(at) = model[word] = value;
     }
+    // All words of it, so that it is logged as a whole.
+    void store_line(uint64_t line, uint64_t value)
+    {
+        for (uint64_t word = 0; word < LINE / sizeof(uint64_t); word++)
+            store(line * LINE / sizeof(uint64_t) + word, value + word);
+    }
     void holds_in(pm_container *other) const
     {
         const bool same =
@@ -246,7 +252,7 @@ TEST_CASE(
     std::mt19937_64 random(1);
     cleans = false;
     for (uint64_t i = 0; i < 2 * lines; i++) {
-        subject.store(random() % lines * 8, random());
+        subject.store_line(random() % lines, random());
         if (i % 64 == 63)
             REQUIRE_OK(pm_commit(subject.c.get()));
     }
@@ -352,19 +358,19 @@ TEST_CASE(
     for (int round = 0; round < 20; round++) {
         logged_again = 0;
         for (uint64_t i = 0; i < 4 * lines && logged_again < 1 + random() % 3; i++) {
-            subject.store(random() % lines * 8, random());
+            subject.store_line(random() % lines, random());
             REQUIRE_OK(pm_commit(subject.c.get()));
         }
         const uint64_t count = random() % (3 * lines), each = 1 + random() % 200;
         for (uint64_t i = 0; i < count; i++) { // in order: whole chunks die
-            subject.store(i % lines * 8, random());
+            subject.store_line(i % lines, random());
             if (i % each == 0)
                 REQUIRE_OK(pm_commit(subject.c.get()));
         }
         REQUIRE_OK(pm_commit(subject.c.get()));
     }
     for (uint64_t i = 0; i < 4 * lines; i++) {
-        subject.store(random() % lines * 8, random());
+        subject.store_line(random() % lines, random());
         REQUIRE_OK(pm_commit(subject.c.get()));
     }
     CHECK(subject.file_bytes() <= bytes * 3 + 200 * LINE);
@@ -382,7 +388,7 @@ TEST_CASE("a chunk of the cleaner that dies while it is full and open is not los
     auto clean_into_another = [&](uint32_t chunk) {
         for (uint64_t i = 0; i < lines && cleaners_chunk(c) == chunk; i++) {
             for (int n = 0; n < 10; n++)
-                subject.store(random() % lines * 8, random());
+                subject.store_line(random() % lines, random());
             REQUIRE_OK(pm_commit(c));
         }
         REQUIRE(cleaners_chunk(c) != chunk);
@@ -390,7 +396,7 @@ TEST_CASE("a chunk of the cleaner that dies while it is full and open is not los
     auto store_to_all = [&] {
         cleans = false;
         for (uint64_t i = 0; i < lines; i++) {
-            subject.store(i * 8, random());
+            subject.store_line(i, random());
             if (i % 64 == 63)
                 REQUIRE_OK(pm_commit(c));
         }
