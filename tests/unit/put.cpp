@@ -234,6 +234,38 @@ TEST_CASE("a large value needs no private pages", "[log][log.stores]")
     REQUIRE(lines <= value.size() / LINE + 4); // words of the segment table
 }
 
+// The masks of metadata come behind those of lines handed over. 320 bytes have a slab without the root.
+TEST_CASE("a value is handed over while objects of many sizes are freed")
+{
+    constexpr size_t SIZES = 12;
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small());
+    Root *root = make_root(c.get());
+    const std::string value = bytes_of(320, 1);
+    REQUIRE(pm_put(c.get(), value.data(), value.size())); // its slab is not new later
+    void *freed[SIZES];
+    for (size_t i = 0; i < SIZES; i++)
+        for (size_t n = 0; n < 200; n++) {
+            void *object = pm_malloc(c.get(), 16 * (i + 1));
+            REQUIRE(object);
+            if (n == i % 3 * 60) // in words of the bitmap that differ from size to size
+                freed[i] = object;
+        }
+    REQUIRE_OK(pm_commit(c.get()));
+    void *object = pm_put(c.get(), value.data(), value.size());
+    REQUIRE(object);
+    set(root, 0, object, value.size());
+    for (void *p : freed)
+        REQUIRE_OK(pm_free(p));
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    REQUIRE(contents(root_of(c.get()), 0) == value);
+    REQUIRE_OK(pm_check(c.get()));
+    for (void *p : freed)
+        REQUIRE(pm_usable_size(p) == 0);
+}
+
 TEST_CASE("bytes cannot be handed over to nowhere")
 {
     test::Directory directory;
