@@ -111,13 +111,13 @@ TEST_CASE("a commit that fails behind the cleaner leaves a container that can be
     std::mt19937_64 random(1);
     auto change = [&] { // more lines than a small commit has, which is not planned
         for (int i = 0; i < 32; i++)
-            subject.store(random() % lines * 8, random());
+            subject.store_line(random() % lines, random());
     };
     for (logged_again = 0; logged_again == 0;) {
         change();
         REQUIRE_OK(pm_commit(subject.c.get()));
     }
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 200; i++) {
         change();
         logged_again = 0;
         fails = true;
