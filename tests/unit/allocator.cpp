@@ -643,6 +643,41 @@ TEST_CASE_METHOD(Fixture, "a full container whose commit failed can be closed", 
     REQUIRE(std::count(kept, kept + 1000, 8) == 1000);
 }
 
+// A commit that gives back a slab has taken note of it before it fails.
+TEST_CASE("after a commit that failed, a rollback brings back a slab that was emptied")
+{
+    constexpr size_t SIZE = 1000;
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+    auto **root = static_cast<void **>(pm_calloc(c.get(), 1, sizeof(void *)));
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    REQUIRE_OK(pm_mark_pointer(root));
+    std::vector<char *> objects;
+    for (int i = 0; i < 300; i++) { // of several slabs
+        objects.push_back(static_cast<char *>(pm_malloc(c.get(), SIZE)));
+        REQUIRE(objects.back());
+        memset(objects.back(), i, SIZE);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    for (size_t i = 100; i < objects.size(); i++)
+        REQUIRE_OK(pm_free(objects[i]));
+    int on_the_stack;
+    *root = &on_the_stack;
+    REQUIRE(pm_commit(c.get()) == -1);
+    REQUIRE(errno == EINVAL);
+    REQUIRE_OK(pm_rollback(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    for (size_t i = 0; i < objects.size(); i++)
+        REQUIRE(pm_usable_size(objects[i]) >= SIZE);
+    for (int i = 0; i < 300; i++) {
+        void *fresh = pm_malloc(c.get(), SIZE);
+        REQUIRE(fresh);
+        memset(fresh, 0, SIZE);
+    }
+    for (size_t i = 0; i < objects.size(); i++)
+        REQUIRE(std::count(objects[i], objects[i] + SIZE, (char)i) == SIZE);
+}
+
 TEST_CASE_METHOD(Fixture, "large objects of exactly k segments, one byte less, one more")
 {
     const size_t segment = 64 << 10;
