@@ -11,7 +11,7 @@
  *      So a commit finds changes without reading home, whose lines are rarely in a cache. Two exceptions:
  *      a commit that fails may have written home's fresh pages. This happens only on a file, where these
  *      pages are LISTED and compared with home. And a missed store before the line's mark is in the image,
- *      but not in home: track/audit.c.
+ *      but not in home: track/audit.c. A delta of the log engine lacks it, and a crash undoes it.
  *  T3  The lines of a new object of a slab may be marked together, before the program gets the object. They
  *      are one run in `objects`, and have no images. The object shares none of them with another, neither now
  *      nor at the last commit. They had no marks, and their pages were open. So no line is in two runs. The

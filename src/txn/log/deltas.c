@@ -51,7 +51,7 @@ static inline void prefetch(const struct log_engine *k, const uint64_t *run, con
     __builtin_prefetch(delta_of(k, k->map[run_line(run[AHEAD / 2])]));
 }
 
-/* -ENOMEM */
+/* Some of the runs: those of one source. -ENOMEM */
 static int split_runs(struct log_engine *k, const uint64_t *run, const uint64_t *end,
                       const uint8_t *changed)
 {

@@ -27,7 +27,7 @@
  * L13  a record says what the whole map is                                 record.c, small.c, recovery.c
  * L14  what a compaction has forgotten does not come back                  compact.c, recovery.c
  * L15  what is mapped stays where it is                                    pages.c
- * L16  a delta has all that differs from the whole line                    small.c
+ * L16  a delta has all that differs from the whole line                    log.h, clean.c, recovery.c
  */
 #ifndef PM_TXN_LOG_LOG_H
 #define PM_TXN_LOG_LOG_H
@@ -63,11 +63,10 @@ struct chunk_list {
     uint32_t count;
 };
 
-/* What the map says of a line that has a delta: LOG_HAS_DELTA, and which of these it is. `base` of an unused
- * one says which is the next. Its mask is 0. */
+/* What the map says of a line that has a delta: LOG_HAS_DELTA, and which of these it is. Recovery refuses a
+ * log in which `base` is 0. An unused one has the mask 0, and its `base` says which is the next. */
 struct delta {
-    uint32_t
-        base; /* line of the file that has the whole line; 0: lost, in a log that recovery refuses */
+    uint32_t base;  /* line of the file that has the whole line */
     uint32_t place; /* line of the file where its words are */
     uint8_t at;     /* the first one, in that line */
     uint8_t mask;   /* which words of the line they are */
@@ -99,8 +98,7 @@ struct delta_list {
 };
 
 struct log_engine {
-    uint32_t
-        *map; /* for each line of the container: the line of the file that has it, 0, or a delta */
+    uint32_t *map; /* for each line of the container: a line of the file, 0, or a delta */
     uint64_t map_sum;
     struct delta *deltas;
     uint32_t deltas_known;     /* have been in use; the others come after them */
@@ -376,9 +374,10 @@ static inline void log_clear_deltas(struct delta_list *list)
     list->entries.count = list->words = 0;
 }
 
+struct record_runs;
+
 /* Take the lines from a commit's runs that get deltas. `changed`: for each line of the runs, what differs.
  * -ENOMEM */
-struct record_runs;
 int log_split(struct txn *t, struct record_runs *r, const uint8_t *changed);
 
 /* ---- record.c -------------------------------------------------------------------------------- */
