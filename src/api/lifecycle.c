@@ -238,7 +238,7 @@ static int finish(pm_container *c, const struct pm_options *options)
 
 /*
  * Reserve space for the tables of all layers:
- *  - for each page redo needs some 2.8 KiB, most of it for the lines, and undo 0.3 KiB
+ *  - for each page redo needs some 2.9 KiB, most of it for the lines, and undo 0.3 KiB
  *  - for a container of any size, images of lines take 4 MiB, lines that are marked twice 2.5 MiB, and runs
  *    of new objects 0.5 MiB
  *
@@ -250,7 +250,7 @@ static int open_tables(struct container *c, const struct engine *engine)
     uint64_t pages = engine->in_place ? c->max_size / 8 : c->max_size / 4 * 3;
     if (c->is_log) /* the map of lines, deltas, a byte for each page, and 36 for each chunk */
         pages +=
-            c->max_size / PM_LINE * 17 + c->max_size / PM_PAGE + LOG_FILE_MAX / c->chunk_size * 40;
+            c->max_size / PM_LINE * 16 + c->max_size / PM_PAGE + LOG_FILE_MAX / c->chunk_size * 40;
     int error = tables_open(&c->tables, base + pages);
     if (error != 0)
         return pm__fail_system(-error, "%s: no address space for its tables", c->path);

@@ -34,9 +34,9 @@
 
 #define FORMAT_MAGIC           "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
 #define FORMAT_VERSION         3u
-#define FORMAT_VERSION_LOG        5u /* a container of the log engine */
-#define FORMAT_VERSION_LOG_OLDEST 4u /* likewise, but without deltas; it stays so */
 #define FORMAT_VERSION_OLDEST  2u /* without sums and guard; the first open for writing adds them */
+#define FORMAT_VERSION_LOG     5u /* a container of the log engine */
+#define FORMAT_LOG_OLDEST      4u /* likewise, but without deltas; it stays so */
 
 #define FORMAT_SEGMENT_MIN     (UINT64_C(64) << 10)
 #define FORMAT_SEGMENT_MAX     (UINT64_C(1) << 30)

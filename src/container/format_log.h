@@ -73,8 +73,7 @@ struct log_part {
     uint32_t number;     /* and LOG_LAST, LOG_ANEW, LOG_PAGES */
     uint16_t words;      /* of the table */
     uint16_t lines;      /* of its runs */
-    uint64_t
-        table[2]; /* those that do not fit are behind, and the last line is filled up with zeros */
+    uint64_t table[2];   /* what does not fit is behind; the last line is filled up with zeros */
 };
 
 /*

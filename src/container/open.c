@@ -134,7 +134,7 @@ static int check_file(struct container *c, const struct container_options *optio
     if (identity_check(c, options->accept_copy) != 0)
         return -1;
     const struct format_header *h = &c->header;
-    c->is_log = h->version >= FORMAT_VERSION_LOG_OLDEST;
+    c->is_log = h->version >= FORMAT_LOG_OLDEST;
     uint64_t least = c->is_log ? log_chunk_size(h->segment_size)
                                : (h->meta_segments + 2) * h->segment_size;
     if ((uint64_t)st.st_size < least)

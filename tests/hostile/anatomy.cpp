@@ -324,7 +324,7 @@ bool is_log(const Bytes &file)
     for (uint64_t offset : {FORMAT_HEADER_A, FORMAT_HEADER_B}) {
         format_header h = at<format_header>(file, offset);
         if (is_usable(file, h))
-            return h.version >= FORMAT_VERSION_LOG_OLDEST;
+            return h.version >= FORMAT_LOG_OLDEST;
     }
     return false;
 }

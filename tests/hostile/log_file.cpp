@@ -13,7 +13,7 @@ namespace hostile
 LogFile::LogFile(Bytes file) : bytes(std::move(file))
 {
     auto header = at<format_header>(bytes, FORMAT_HEADER_A);
-    if (header.version < FORMAT_VERSION_LOG_OLDEST || header.segment_size == 0)
+    if (header.version < FORMAT_LOG_OLDEST || header.segment_size == 0)
         throw std::runtime_error("not a log container");
     chunk_size_ = log_chunk_size(header.segment_size);
     seed_ = header.id[0] ^ header.id[1];

@@ -175,7 +175,7 @@ TEST_CASE("a container of version 4 gets no deltas, and stays one of version 4")
     subject.c.reset();
     auto header = at<format_header>(test::read_file(subject.path), FORMAT_HEADER_A);
     REQUIRE(header.version == FORMAT_VERSION_LOG);
-    header.version = FORMAT_VERSION_LOG_OLDEST;
+    header.version = FORMAT_LOG_OLDEST;
     header.checksum = checksum(&header, offsetof(format_header, checksum), header.version);
     for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B})
         test::patch_file(subject.path, copy, &header, sizeof header);
@@ -188,7 +188,7 @@ TEST_CASE("a container of version 4 gets no deltas, and stays one of version 4")
     subject.c.reset();
     for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B})
         REQUIRE(at<format_header>(test::read_file(subject.path), copy).version ==
-                FORMAT_VERSION_LOG_OLDEST);
+                FORMAT_LOG_OLDEST);
 }
 
 TEST_CASE("a record that cannot be written leaves the deltas as they were")

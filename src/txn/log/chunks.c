@@ -39,7 +39,7 @@ int log_tables_open(struct txn *t)
     uint64_t chunks = LOG_FILE_MAX / t->c->chunk_size;
     k->map = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->map);
     k->deltas = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->deltas);
-    k->writes_deltas = t->c->header.version > FORMAT_VERSION_LOG_OLDEST;
+    k->writes_deltas = t->c->header.version > FORMAT_LOG_OLDEST;
     k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
     k->mapped = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);
     struct chunk_list *const lists[] = {&k->free, &k->emptied, &k->voided};

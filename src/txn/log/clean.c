@@ -21,9 +21,10 @@
  * The victim is the chunk with the fewest live lines: the greedy choice. Rosenblum and Ousterhout, "The
  * Design and Implementation of a Log-Structured File System" (SOSP 1991), weigh age too.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Lines cleaned for each line that a commit logs; and by any commit at least. */
@@ -91,51 +92,39 @@ static uint32_t choose_victim(const struct txn *t, uint32_t most)
     return best;
 }
 
-/* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. -ENOMEM */
-static int count_foldable(const struct log_engine *k, struct vector *words, uint32_t chunks)
+/* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. */
+static void count_foldable(const struct log_engine *k, uint32_t *words)
 {
-    uint32_t *of = vector_extend(words, chunks, sizeof *of);
-    if (!of)
-        return -ENOMEM;
-    memset(of, 0, chunks * sizeof *of);
     for (uint32_t i = 0; i < k->deltas_known; i++) {
         const struct delta *d = &k->deltas[i];
         if (d->mask != 0 && d->base >> k->chunk_shift != d->place >> k->chunk_shift)
-            of[d->base >> k->chunk_shift] += log_delta_words(d);
+            words[d->base >> k->chunk_shift] += log_delta_words(d);
     }
-    return 0;
 }
 
 /* On a full disk there may be no victim, because lines and their deltas are all live. Then take the chunk
  * whose lines have the most deltas elsewhere: these are dead when it is logged again. 0: none has many. */
 static uint32_t choose_folded(const struct txn *t)
 {
-    const struct log_engine *k = log_engine_of(t);
     uint32_t best = 0, most = (uint32_t)(chunk_lines(t) / GAIN_SHARE * PM_LINE_WORDS);
-    struct vector words = {0};
-    if (count_foldable(k, &words, t->c->chunks) == 0)
-        for (uint32_t i = 1; i < t->c->chunks; i++)
-            if (((uint32_t *)words.items)[i] >= most && may_be_victim(t, i)) {
-                best = i;
-                most = ((uint32_t *)words.items)[i] + 1;
-            }
-    vector_free(&words);
+    uint32_t *words = calloc(t->c->chunks, sizeof *words);
+    if (!words)
+        return 0;
+    count_foldable(log_engine_of(t), words);
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        if (words[i] >= most && may_be_victim(t, i)) {
+            best = i;
+            most = words[i] + 1;
+        }
+    free(words);
     return best;
 }
 
 /* Note a live line, and let its contents come to the cache. -ENOMEM */
 static int add_line(struct txn *t, uint64_t line)
 {
-    struct log_engine *k = log_engine_of(t);
     __builtin_prefetch(t->c->home + line * PM_LINE);
-    if (k->cleaned.count > 0 &&
-        run_extend((uint64_t *)k->cleaned.items + k->cleaned.count - 1, line))
-        return 0;
-    uint64_t *run = vector_push(&k->cleaned, sizeof *run);
-    if (!run)
-        return -ENOMEM;
-    *run = redo_run(line, 1);
-    return 0;
+    return log_list_line(&log_engine_of(t)->cleaned, 0, line);
 }
 
 /* A compaction cuts off home, but the lines behind have pieces until the next one. */

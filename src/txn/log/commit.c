@@ -9,7 +9,7 @@
  *   5  Fence, on pmem. On a file rounds_wait() does so later, for several commits at once.
  *   6  Bring the map and home up to date. Close cold pages.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include "base/error.h"
 #include "base/stream.h"

@@ -16,7 +16,7 @@
  * Home has what the log has, so the lines that are forgotten become zero there. No object is on them, and a
  * page that is taken for data gets what home has.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,43 +34,40 @@ static bool is_waiting(const struct log_engine *k)
 
 /* ---- which lines ----------------------------------------------------------------------------- */
 
-static uint64_t lines_in(const struct txn *t, uint32_t segment)
+/* Lines that have pieces, and words of these. */
+struct usage {
+    uint64_t lines, words;
+};
+
+static void add_usage(const struct txn *t, uint32_t segment, struct usage *in_use)
 {
-    const uint32_t *map = log_engine_of(t)->map;
-    uint64_t line = ((uint64_t)segment << t->c->segment_shift) / PM_LINE, lines = 0;
-    for (uint64_t end = line + t->c->segment_size / PM_LINE; line < end; line++)
-        lines += map[line] != 0;
-    return lines;
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t line = ((uint64_t)segment << t->c->segment_shift) / PM_LINE;
+    for (uint64_t end = line + t->c->segment_size / PM_LINE; line < end; line++) {
+        in_use->lines += k->map[line] != 0;
+        in_use->words += log_entry_size(k, k->map[line]);
+    }
 }
 
-static uint64_t lines_in_use(const struct txn *t)
+static struct usage find_usage(const struct txn *t)
 {
-    uint64_t lines = 0;
+    struct usage in_use = {0};
     for (uint32_t i = 0; i < t->c->segments_max; i++)
         if (table_word(home_table(t->c), i) != 0)
-            lines += lines_in(t, i);
-    return lines;
+            add_usage(t, i, &in_use);
+    return in_use;
 }
 
 /* Call `visit` for all lines of free segments that have pieces: `count` of them. Most of the map is beyond
- * them, and was never touched. Returns the words of these pieces. */
-static uint64_t visit_free(struct txn *t, uint64_t count,
-                           void (*visit)(struct txn *t, uint64_t line))
+ * them, and was never touched. */
+static void visit_free(struct txn *t, uint64_t count, void (*visit)(struct txn *t, uint64_t line))
 {
     const struct log_engine *k = log_engine_of(t);
-    uint64_t words = 0;
     for (uint64_t line = 0, end = t->c->max_size / PM_LINE; count > 0 && line < end; line++)
         if (k->map[line] != 0 && log_line_is_free(t, line)) {
-            words += log_entry_size(k, k->map[line]);
             visit(t, line);
             count--;
         }
-    return words;
-}
-
-static void leave_alone(struct txn *t, uint64_t line)
-{
-    (void)t, (void)line;
 }
 
 static void leave_sum(struct txn *t, uint64_t line)
@@ -164,22 +161,24 @@ static int forget_free_lines(struct txn *t, uint64_t lines)
     if (error != 0)
         return error;
     uint64_t sum = k->map_sum;
-    (void)visit_free(t, lines, leave_sum);
+    visit_free(t, lines, leave_sum);
     error = log_anew(t);
     if (error != 0) {
         k->map_sum = sum;
         return error;
     }
-    (void)visit_free(t, lines, forget);
+    visit_free(t, lines, forget);
     k->forgets = true;
     return log_end_compaction(t);
 }
 
-static int write_anew(struct txn *t, uint64_t free_lines)
+static int write_anew(struct txn *t, const struct usage *in_use)
 {
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t free_lines = k->lines_live - in_use->lines, free_words = k->words_live - in_use->words;
     int error = begin_generation(t);
     if (error == 0)
-        error = log_lines_in_use(t, visit_free(t, free_lines, leave_alone));
+        error = log_lines_in_use(t, free_words);
     return error == 0 ? forget_free_lines(t, free_lines) : error;
 }
 
@@ -239,10 +238,10 @@ static bool is_worth_while(const struct txn *t, uint64_t lines)
 int log_compact(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    uint64_t lines = lines_in_use(t);
-    if (!is_worth_while(t, lines))
+    const struct usage in_use = find_usage(t);
+    if (!is_worth_while(t, in_use.lines))
         return 0;
-    int error = write_anew(t, k->lines_live - lines);
+    int error = write_anew(t, &in_use);
     if (error != 0 && (k->forgets || !log_lacks_room(error)))
         return error;
     int further =

@@ -11,7 +11,7 @@
  * chains here. When more than LOG_DELTA_WORDS_MAX words differ, the line is logged as a whole again. The
  * cleaner moves a delta as it is, and a whole line with what its delta says.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include <string.h>
 
@@ -28,29 +28,6 @@ void log_read_line(const struct txn *t, uint64_t line, char *to)
                         (const uint64_t *)t->c->file + word_of(delta_of(k, entry)));
 }
 
-/* Add a line to the runs that are left, behind the first ones. -ENOMEM */
-static int keep_line(struct vector *runs, uint64_t first, uint64_t line)
-{
-    if (runs->count > first && run_extend((uint64_t *)runs->items + runs->count - 1, line))
-        return 0;
-    uint64_t *run = vector_push(runs, sizeof *run);
-    if (!run)
-        return -ENOMEM;
-    *run = redo_run(line, 1);
-    return 0;
-}
-
-/* The runs of a large commit are all over the container. Let the map's entry come to the cache of one that is
- * AHEAD runs further, and the delta of one that is half as far. */
-static inline void prefetch(const struct log_engine *k, const uint64_t *run, const uint64_t *end)
-{
-    enum { AHEAD = 16 };
-    if (end - run <= AHEAD)
-        return;
-    __builtin_prefetch(&k->map[run_line(run[AHEAD])]);
-    __builtin_prefetch(delta_of(k, k->map[run_line(run[AHEAD / 2])]));
-}
-
 /* Some of the runs: those of one source. -ENOMEM */
 static int split_runs(struct log_engine *k, const uint64_t *run, const uint64_t *end,
                       const uint8_t *changed)
@@ -59,11 +36,10 @@ static int split_runs(struct log_engine *k, const uint64_t *run, const uint64_t 
     int error = 0;
     for (; run < end; run++) {
         uint64_t line = run_line(*run);
-        prefetch(k, run, end);
         for (uint64_t n = run_count(*run); n > 0 && error == 0; n--, line++) {
             uint32_t mask = log_delta_needed(k, line, *changed++);
             error = mask != 0 ? log_list_delta(&k->split_deltas, line, mask)
-                              : keep_line(&k->split_runs, first, line);
+                              : log_list_line(&k->split_runs, first, line);
         }
     }
     return error;

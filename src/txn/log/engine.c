@@ -1,5 +1,5 @@
 /* The log engine: what it does besides commit and recovery. */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include "base/error.h"
 #include "txn/recovery.h"

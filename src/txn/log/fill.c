@@ -10,7 +10,7 @@
  *  F2  Only on filled lines does home differ from what the log says. A rollback brings home what the log
  *      says. So does a commit for lines of objects that were freed again.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * A long run of data is cut where pages begin and end, and its pages go to parts of their own (LOG_PAGES).
  * What the cleaner logs is not: on a full disk it must know how much room a chunk's lines take.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include "base/checksum.h"
 
@@ -297,8 +297,7 @@ void log_install(struct txn *t)
         log_leave_chunk(t, k->stream, part->chunk);
         chunk->newest = t->epoch;
         chunk->end = part->contents + part->lines;
-        chunk->live += part->lines * PM_LINE_WORDS + part->delta_words;
-        k->words_live += part->lines * PM_LINE_WORDS + part->delta_words;
+        log_add_live(k, part->chunk, part->lines * PM_LINE_WORDS + part->delta_words);
         for (uint32_t n = 0; n < part->lines; n++, moved++) {
             k->lines_live += moved->from == 0;
             log_leave_line(t, moved->from, t->epoch);

@@ -12,7 +12,7 @@
  * Interrupted anywhere, it begins anew. Nothing read from the file is used before its checksum and its
  * range were checked.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -245,29 +245,18 @@ static void leave_place(struct txn *t, uint64_t place, uint32_t words, uint64_t 
         chunk->emptied = epoch;
 }
 
-static void leave_delta(struct txn *t, const struct delta *d, uint64_t epoch)
-{
-    leave_place(t, d->place, log_delta_words(d), epoch);
-}
-
-static void enter_place(struct txn *t, uint64_t place, uint32_t words)
-{
-    log_engine_of(t)->chunks[place / chunk_lines(t)].live += words;
-    log_engine_of(t)->words_live += words;
-}
-
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t before = k->map[line];
     leave_place(t, base_of(k, before), PM_LINE_WORDS, epoch);
     if (has_delta(before)) {
-        leave_delta(t, delta_of(k, before), epoch);
+        leave_place(t, delta_of(k, before)->place, log_delta_words(delta_of(k, before)), epoch);
         log_drop_delta(k, before);
     }
     k->lines_live += before == 0;
     k->map[line] = place;
-    enter_place(t, place, PM_LINE_WORDS);
+    log_add_live(k, place / chunk_lines(t), PM_LINE_WORDS);
 }
 
 /* A line may have a delta here and nothing else: what a later commit has logged as a whole may be void. */
@@ -276,9 +265,10 @@ static void move_delta(struct txn *t, uint64_t delta, uint64_t word, uint64_t ep
     struct moved_line moved = {.line = run_line(delta)};
     (void)log_enter_delta(t, &moved, log_delta_mask(delta), word);
     if (has_delta(moved.from))
-        leave_delta(t, &moved.delta, epoch);
+        leave_place(t, moved.delta.place, log_delta_words(&moved.delta), epoch);
     log_engine_of(t)->lines_live += moved.from == 0;
-    enter_place(t, word / PM_LINE_WORDS, log_entry_words(delta));
+    log_add_live(log_engine_of(t), (uint32_t)(word / PM_LINE_WORDS / chunk_lines(t)),
+                 log_entry_words(delta));
 }
 
 static void move_lines(struct txn *t, const struct found_part *f)

@@ -14,7 +14,7 @@
  *
  * Whether a commit is small is known before anything has changed.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include "base/stream.h"
 
@@ -193,8 +193,7 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
     uint32_t new_lines = 0, new_words = s->whole * PM_LINE_WORDS + s->delta_words;
     chunk->newest = t->epoch;
     chunk->end += part_lines(s);
-    chunk->live += new_words;
-    k->words_live += new_words;
+    log_add_live(k, k->open[LOG_PROGRAM], new_words);
     for (const struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
         new_lines += l->moved.from == 0;
         if (l->mask == 0)

@@ -49,38 +49,37 @@ static void add_fresh(struct changes *ch, uint64_t line, uint64_t lines)
     ch->fresh[ch->fresh_count++] = (struct redo_fresh){.offset = offset, .bytes = bytes};
 }
 
-/* A line to log. `image` is its image (T2), or NULL. */
-static void add_logged(struct txn *t, uint64_t line, const line_image *image)
+/* The words of a line that differ from the last commit: one bit each. `image` is the line's image (T2), or
+ * NULL. Who does not ask for words gets all of them, or none. */
+static uint32_t changed_words(const struct txn *t, uint64_t line, const line_image *image)
 {
-    const void *before = image ? (const void *)image : t->c->home + line * PM_LINE;
-    uint32_t changed = t->translation || !t->view.home_is_log
-                           ? LINE_WORDS_ALL
-                           : line_words_that_differ(t->c->base + line * PM_LINE, before);
-    changes_add(&t->view.changes, 0, line, changed);
+    const char *view = t->c->base + line * PM_LINE, *home = t->c->home + line * PM_LINE;
+    if (t->view.home_is_log && !t->translation)
+        return line_words_that_differ(view, image ? (const void *)image : home);
+    bool differs = image ? line_images_differ(view, image) : line_differs_from_home(t, line);
+    return differs ? LINE_WORDS_ALL : 0;
 }
 
-static void add_live(struct txn *t, uint64_t line, bool before, const line_image *image)
+static void add_live(struct txn *t, uint64_t line, bool before, uint32_t changed)
 {
     if (before || t->view.logs_fresh)
-        add_logged(t, line, image);
+        changes_add(&t->view.changes, 0, line, changed);
     else
         add_fresh(&t->view.changes, line, 1);
 }
 
-/* `image` is the line's image (T2), or NULL. */
 static void collect_line(struct txn *t, uint64_t line, const line_image *image)
 {
-    bool differs = image ? line_images_differ(t->c->base + line * PM_LINE, image)
-                         : line_differs_from_home(t, line);
+    uint32_t changed = changed_words(t, line, image);
     if (t->view.home_is_log && t->freed != t->epoch) {
-        if (differs)
-            add_logged(t, line, image);
+        if (changed != 0)
+            changes_add(&t->view.changes, 0, line, changed);
         return;
     }
     unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
-    if (live & LIVE_AFTER && (differs || !(live & LIVE_BEFORE || t->view.home_is_log)))
-        add_live(t, line, live & LIVE_BEFORE, image);
-    else if (differs && t->tracker.stores)
+    if (live & LIVE_AFTER && (changed != 0 || !(live & LIVE_BEFORE || t->view.home_is_log)))
+        add_live(t, line, live & LIVE_BEFORE, changed);
+    else if (changed != 0 && t->tracker.stores)
         (void)view_restore(t, line * PM_LINE,
                            PM_LINE); /* a failure does no harm: the line is nobody's */
 }
@@ -113,7 +112,7 @@ static bool collect_page(struct txn *t, uint32_t page)
     }
     for (uint64_t left = changed; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
-        add_live(t, first + i, live.before >> i & 1, NULL);
+        add_live(t, first + i, live.before >> i & 1, changed_words(t, first + i, NULL));
     }
     for (uint64_t left = t->tracker.stores ? differing & ~live.after : 0; left; left &= left - 1)
         (void)view_restore(t, (first + (uint32_t)__builtin_ctzll(left)) * PM_LINE, PM_LINE);
@@ -138,9 +137,11 @@ static void collect_object(struct txn *t, uint64_t run)
             if (!any_listed(t, line, line + 1))
                 collect_line(t, line, NULL);
     } else if (t->view.home_is_log) {
-        for (; line < end; line++)
-            if (line_differs_from_home(t, line))
-                add_logged(t, line, NULL);
+        for (; line < end; line++) {
+            uint32_t changed = changed_words(t, line, NULL);
+            if (changed != 0)
+                changes_add(&t->view.changes, 0, line, changed);
+        }
     } else {
         add_fresh(&t->view.changes, line, end - line);
     }

@@ -44,6 +44,7 @@ void view_end(struct txn *t, const struct commit_words *w)
         translation_note(t->translation, w->words, w->counts.words);
     view_cool_pages(t);
     trim(ch->runs, ch->run_count * sizeof *ch->runs);
+    trim(ch->changed, ch->lines);
     trim(ch->fresh, ch->fresh_count * sizeof *ch->fresh);
     trim(w->clears, w->counts.clears * sizeof *w->clears);
     trim(w->words, w->counts.words * sizeof *w->words);

@@ -26,8 +26,7 @@ struct changes {
     uint64_t *runs; /* redo_run() values: runs of lines to log */
     uint64_t run_count;
     uint64_t lines;           /* lines in all runs */
-    uint8_t
-        *changed; /* for each of these: words that differ from the last commit, a bit each (log) */
+    uint8_t *changed; /* for each: its words that differ, a bit each; LINE_WORDS_ALL if unknown */
     struct redo_fresh *fresh; /* runs of lines to write straight home */
     uint64_t fresh_count;
 };
