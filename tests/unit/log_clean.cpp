@@ -43,7 +43,7 @@ struct Subject {
             FAIL(pm_errormsg());
         *static_cast<volatile uint64_t *>(at) = model[word] = value;
     }
-    // All words of it, so that it is logged as a whole.
+    // All words of a line change, so the commit logs the line as a whole.
     void store_line(uint64_t line, uint64_t value)
     {
         for (uint64_t word = 0; word < LINE / sizeof(uint64_t); word++)

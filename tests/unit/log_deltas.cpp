@@ -136,7 +136,7 @@ using Table = std::vector<uint64_t>;
 
 } // namespace
 
-TEST_CASE("a delta has all words that differ from the whole line, up to six")
+TEST_CASE("a delta has all words that differ from the whole line, up to four")
 {
     Subject subject(1, GENERATE(true, false));
     const uint64_t line = subject.line(), run = redo_run(line, 1);
@@ -149,12 +149,12 @@ TEST_CASE("a delta has all words that differ from the whole line, up to six")
     subject.holds();
     subject.store(7, 0); // as it was in the whole line
     REQUIRE(subject.commit() == Table{log_delta(line, 0x81), 10, 0});
-    for (uint64_t word = 1; word <= 4; word++)
+    for (uint64_t word = 1; word <= 2; word++)
         subject.store(word, 100 + word);
-    REQUIRE(subject.commit() == Table{log_delta(line, 0x9F), 10, 101, 102, 103, 104, 0});
+    REQUIRE(subject.commit() == Table{log_delta(line, 0x87), 10, 101, 102, 0});
     subject.holds();
-    subject.store(4, 204); // no further one
-    REQUIRE(subject.commit() == Table{log_delta(line, 0x9F), 10, 101, 102, 103, 204, 0});
+    subject.store(2, 202); // no further one
+    REQUIRE(subject.commit() == Table{log_delta(line, 0x87), 10, 101, 202, 0});
     subject.store(5, 50);
     REQUIRE(subject.commit() == Table{run});
     subject.store(6, 60);
@@ -194,12 +194,13 @@ TEST_CASE("a container of version 4 gets no deltas, and stays one of version 4")
 TEST_CASE("a record that cannot be written leaves the deltas as they were")
 {
     const bool announced = GENERATE(true, false);
-    const uint64_t before = GENERATE(0, 1, 2); // a line as a whole, with a delta, with six words of one
+    const uint64_t before =
+        GENERATE(0, 1, 2); // a line as a whole, with a delta, with the longest one
     Subject subject(2, announced);
     subject.store(0, 1);
     subject.store(8, 1);
     REQUIRE_OK(pm_commit(subject.c.get()));
-    for (uint64_t word = 0; word < (before == 2 ? 6 : before); word++)
+    for (uint64_t word = 0; word < (before == 2 ? LOG_DELTA_WORDS_MAX : before); word++)
         subject.store(1 + word, 10 + word);
     REQUIRE_OK(pm_commit(subject.c.get()));
     subject.store(7, 20);
@@ -222,8 +223,8 @@ TEST_CASE("a record that cannot be written leaves the deltas as they were")
     subject.holds();
 }
 
-// Commits of all sizes, of a few lines again and again and of many: parts are cut between deltas, and chunks that
-// have only deltas are emptied and cleaned.
+// Some commits are of a few lines, and some of more than there are. So parts are cut between deltas, and chunks
+// that have only deltas are emptied and cleaned.
 TEST_CASE("random words of random lines are there after a crash")
 {
     const bool announced = GENERATE(true, false);
