@@ -349,8 +349,20 @@ void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
  * pieces, or data. */
 void Emitter::tell(Instruction *at, Value *pointer, const Write &write)
 {
-    at = if_kinds_wanted(at, pointer);
+    tell_wanted(if_kinds_wanted(at, pointer), pointer, write);
+}
+
+void Emitter::tell_wanted(Instruction *at, Value *pointer, const Write &write)
+{
     IRBuilder<> builder(at);
+    if (write.updates_when) {
+        Instruction *then, *otherwise;
+        SplitBlockAndInsertIfThenElse(builder.CreateFreeze(write.updates_when), at, &then,
+                                      &otherwise);
+        tell_wanted(then, pointer, write.when(true));
+        tell_wanted(otherwise, pointer, write.when(false));
+        return;
+    }
     if (write.size > word_size && (write.pieces || (write.is_data() && write.size % word_size))) {
         call(builder, write.pieces ? pieces_ : data_, {pointer, builder.getInt64(write.size)});
         return;

@@ -38,6 +38,7 @@ class Emitter
     void mark_ends(llvm::Instruction *at, llvm::Value *pointer, llvm::Value *length);
     llvm::Instruction *if_kinds_wanted(llvm::Instruction *at, llvm::Value *pointer);
     void tell(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
+    void tell_wanted(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Instruction *unless_split(llvm::Instruction *at, llvm::Value *pointer, const Write &write,
                                     uint64_t bytes);
     void tell_part(llvm::Instruction *at, llvm::Value *pointer, const Write &write);

@@ -57,7 +57,7 @@ class LoopMover
   private:
     bool is_free_of_barriers() const;
     bool is_in_every_round(const Write &write) const;
-    bool is_all_data(ArrayRef<Write> writes) const;
+    bool tells_alike(ArrayRef<Write> writes) const;
     bool move_invariant(Write &write);
     void move_marching(SmallVectorImpl<Write> &writes);
     bool range_of(SmallVectorImpl<Marching> &group, int64_t step, Write &range, bool &is_dense);
@@ -89,17 +89,24 @@ bool LoopMover::is_in_every_round(const Write &write) const
            all_of(exiting, [&](BasicBlock *block) { return dominators_.dominates(home, block); });
 }
 
-/* Whether all writes of the loop store data, or pieces. Then the order in which kinds are told does not
- * matter, and the kinds leave the loop with the marks. The loop must not call functions, which may tell
- * other kinds. Nor may a write ask for the kind of a loaded word: the answer depends on earlier rounds. */
-bool LoopMover::is_all_data(ArrayRef<Write> writes) const
+/* Whether all writes of the loop store data, or all of them store pieces. Then the order in which kinds are
+ * told does not matter, and the kinds leave the loop with the marks. Data makes a word forget its pieces, so
+ * both together stay. The loop must not call functions, which may tell other kinds. Nor may a write ask for
+ * the kind of a loaded word: the answer depends on earlier rounds. */
+bool LoopMover::tells_alike(ArrayRef<Write> writes) const
 {
-    bool calls =
-        any_of(loop_.blocks(), [](const BasicBlock *block) { return any_of(*block, may_tell); });
-    return !calls && all_of(writes, [&](const Write &write) {
-        bool asks = write.loaded && loop_.contains(write.loaded);
-        return !write.tells || (!asks && (write.is_plain() || !loop_.contains(write.at)));
-    });
+    bool stores_data = false, stores_pieces = false;
+    if (any_of(loop_.blocks(), [](const BasicBlock *block) { return any_of(*block, may_tell); }))
+        return false;
+    for (const Write &write : writes) {
+        const bool is_inside = loop_.contains(write.at);
+        if (write.tells &&
+            ((write.loaded && loop_.contains(write.loaded)) || (is_inside && !write.is_plain())))
+            return false;
+        stores_pieces |= write.tells && is_inside && write.pieces;
+        stores_data |= write.tells && is_inside && !write.pieces;
+    }
+    return !stores_data || !stores_pieces;
 }
 
 bool LoopMover::move_invariant(Write &write)
@@ -195,13 +202,13 @@ void LoopMover::move_marching(SmallVectorImpl<Write> &writes)
     }
 
     SmallVector<size_t, 8> moved;
-    bool is_data = is_all_data(writes);
+    bool is_alike = tells_alike(writes);
     for (auto &[step, group] : groups) {
         Write range = writes[group.front().write];
         bool is_dense;
         if (!range_of(group, step, range, is_dense))
             continue;
-        range.tells &= is_data && is_dense;
+        range.tells &= is_alike && is_dense;
         range.loaded = nullptr;
         range.updates = false;
         for (const Marching &store : group) {
@@ -221,13 +228,13 @@ void LoopMover::run(SmallVectorImpl<Write> &writes)
 {
     if (!loop_.getLoopPreheader() || !is_free_of_barriers())
         return;
-    bool is_data = is_all_data(writes);
+    bool is_alike = tells_alike(writes);
     for (size_t i = 0, n = writes.size(); i < n; i++) {
         Write write = writes[i];
         if (loops_.getLoopFor(write.at->getParent()) != &loop_ || write.shape != Write::Bytes ||
             write.from || !write.marks || !is_in_every_round(write) || !move_invariant(write))
             continue;
-        if (write.tells && !is_data) {
+        if (write.tells && !is_alike) {
             writes.push_back(writes[i].without_mark());
             write.tells = false;
         }

@@ -159,8 +159,8 @@ bool Merger::tells_for_all(Write &joined, ArrayRef<const Member *> members) cons
     joined.kinds = 0;
     for (const Member *member : members) {
         const Write &write = *member->write;
-        if (!write.tells || write.loaded || write.updates || write.pieces || member->span.start != end ||
-            write.size % 8 != 0)
+        if (!write.tells || write.loaded || write.updates || write.updates_when || write.pieces ||
+            member->span.start != end || write.size % 8 != 0)
             return false;
         joined.kinds |= write.kinds << (end - start);
         end = member->span.end;

@@ -74,7 +74,8 @@ void join_parts(SmallVectorImpl<Write> &writes)
     int64_t low = 0, high = 0; // their bytes, counted from the first one. None if both are equal
     for (size_t i = 0; i < writes.size(); i++) {
         const int64_t missing = word_size - (high - low);
-        if (low != high && copies_more(writes[i], missing) &&
+        const bool begins_a_word = writes[i].align.value() >= word_size;
+        if (low != high && !begins_a_word && copies_more(writes[i], missing) &&
             distance(writes[first], writes[first].pointer, writes[i].pointer) == high)
             cut(writes, i, missing);
         Write &write = writes[i];
@@ -82,7 +83,6 @@ void join_parts(SmallVectorImpl<Write> &writes)
         std::optional<int64_t> at;
         if (low != high && write.is_part && are_neighbours(writes[i - 1].at, write.at))
             at = distance_of_parts(writes[first], write);
-        const bool begins_a_word = write.align.value() >= word_size;
         if (at && *at + size == low) {
             low = *at;
         } else if (at && *at == high && !begins_a_word) {

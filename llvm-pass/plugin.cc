@@ -55,6 +55,7 @@ cl::opt<bool> discover("pm-discover", cl::desc("Take memory from libpm's heap, a
 bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitter &emitter)
 {
     auto &libc = analyses.getResult<TargetLibraryAnalysis>(function);
+    auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
     SmallVector<Instruction *, 64> instructions;
     for (BasicBlock &block : function)
         for (Instruction &instruction : block)
@@ -64,7 +65,7 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
     MDNode *note = MDNode::get(function.getContext(), {});
     for (Instruction *instruction : instructions) {
         size_t before = writes.size();
-        collect_writes(*instruction, libc, writes);
+        collect_writes(*instruction, libc, dominators, writes);
         if (writes.size() > before)
             instruction->setMetadata(marked_note, note);
     }

@@ -9,14 +9,14 @@
 #include "writes.h"
 
 #include "base/marks.h"
+#include "bytes.h"
 #include "calls.h"
 #include "kinds.h"
 #include "layouts.h"
+#include "updates.h"
 
 #include <csetjmp>
 #include <llvm/ADT/Sequence.h>
-#include <llvm/Analysis/CFG.h>
-#include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -31,9 +31,6 @@ using namespace llvm::PatternMatch;
 namespace pmcc
 {
 
-static bool may_be_tag(const AnyMemTransferInst &copy);
-static bool is_update(const AtomicCmpXchgInst &exchange);
-
 namespace
 {
 
@@ -45,100 +42,13 @@ void warn_unseen(const CallBase &call, const Twine &what)
     warn_unknown(call, what + " writes; if it is in a container, call pm_dirty() before");
 }
 
-/* A byte of a value. Without a value: a zero. */
-struct ByteOf {
-    const Value *value;
-    uint64_t byte;
-
-    bool operator==(const ByteOf &) const = default;
-};
-
-/* Follow a byte back through operations that only move bytes: casts, shifts, masks, lanes, and joined
- * parts. */
-ByteOf origin_of_byte(const Value *value, uint64_t byte, const DataLayout &layout,
-                      unsigned depth = 0)
-{
-    constexpr unsigned depth_limit = 8;
-    const Value *a, *b;
-    const APInt *mask;
-    uint64_t number;
-    auto size = [&](const Value *v) {
-        return layout.getTypeStoreSize(v->getType()).getFixedValue();
-    };
-    auto of = [&](const Value *v, uint64_t at) {
-        return at < size(v) ? origin_of_byte(v, at, layout, depth + 1) : ByteOf{nullptr, 0};
-    };
-    const bool is_vector = value->getType()->isVectorTy();
-    auto *constant = dyn_cast<Constant>(value);
-    if (constant && constant->isNullValue())
-        return {nullptr, 0};
-    if (depth > depth_limit || layout.getTypeSizeInBits(value->getType()) % 8 != 0)
-        return {value, byte};
-    auto *constant_number = dyn_cast<ConstantInt>(value);
-    if (constant_number && constant_number->getValue().extractBitsAsZExtValue(8, 8 * byte) == 0)
-        return {nullptr, 0};
-    if (match(value, m_BitCast(m_Value(a))))
-        return of(a, byte);
-    if (match(value, m_ExtractElt(m_Value(a), m_ConstantInt(number))))
-        return of(a, byte + number * size(value));
-    if (match(value, m_InsertElt(m_Value(a), m_Value(b), m_ConstantInt(number)))) {
-        const bool is_in_lane = byte / size(b) == number;
-        return is_in_lane ? of(b, byte % size(b)) : of(a, byte);
-    }
-    if (is_vector)
-        return {value, byte};
-    if (match(value, m_Trunc(m_Value(a))) || match(value, m_ZExt(m_Value(a))) ||
-        match(value, m_PtrToInt(m_Value(a))) || match(value, m_IntToPtr(m_Value(a))))
-        return of(a, byte);
-    if (match(value, m_LShr(m_Value(a), m_ConstantInt(number))) && number % 8 == 0)
-        return of(a, byte + number / 8);
-    if (match(value, m_Shl(m_Value(a), m_ConstantInt(number))) && number % 8 == 0)
-        return byte < number / 8 ? ByteOf{nullptr, 0} : of(a, byte - number / 8);
-    if (match(value, m_And(m_Value(a), m_APInt(mask)))) {
-        const uint64_t bits = mask->extractBitsAsZExtValue(8, 8 * byte);
-        return bits == 0           ? ByteOf{nullptr, 0}
-               : bits == UINT8_MAX ? of(a, byte)
-                                   : ByteOf{value, byte};
-    }
-    if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_Xor(m_Value(a), m_Value(b))))) {
-        const ByteOf first = of(a, byte), second = of(b, byte);
-        return !first.value ? second : !second.value ? first : ByteOf{value, byte};
-    }
-    return {value, byte};
-}
-
-/* Whether the bytes of `part` are bytes of `whole`, from `at` on. */
-bool is_part_of(const Value *part, const Value *whole, uint64_t at, const DataLayout &layout)
-{
-    const uint64_t size = layout.getTypeStoreSize(part->getType());
-    if (at + size > layout.getTypeStoreSize(whole->getType()))
-        return false;
-    for (uint64_t byte = 0; byte < size; byte++) {
-        const ByteOf origin = origin_of_byte(part, byte, layout);
-        if (!origin.value || isa<Constant>(origin.value) ||
-            origin != origin_of_byte(whole, at + byte, layout))
-            return false;
-    }
-    return true;
-}
-
-/* The load that has read what `part` was cut out of, `at` bytes behind the first one. NULL if that is not
- * known. */
-LoadInst *load_of_part(Value *part, int64_t &at, const DataLayout &layout)
-{
-    const ByteOf first = origin_of_byte(part, 0, layout);
-    auto *load = dyn_cast_or_null<LoadInst>(first.value);
-    if (!load || !is_part_of(part, load, first.byte, layout))
-        return nullptr;
-    at = static_cast<int64_t>(first.byte);
-    return const_cast<LoadInst *>(load);
-}
-
 class Collector
 {
   public:
-    Collector(Instruction &instruction, SmallVectorImpl<Write> &writes)
-        : at_(instruction), layout_(instruction.getModule()->getDataLayout()), writes_(writes)
+    Collector(Instruction &instruction, const DominatorTree &dominators,
+              SmallVectorImpl<Write> &writes)
+        : at_(instruction), layout_(instruction.getModule()->getDataLayout()),
+          dominators_(dominators), writes_(writes)
     {
     }
 
@@ -187,7 +97,7 @@ class Collector
         bytes(exchange.getPointerOperand(), value->getType(), exchange.getAlign());
         if (writes_.back().size >= 8)
             return;
-        if (is_update(exchange) || !may_be_piece(value))
+        if (is_update(exchange, dominators_) || !may_be_piece(value))
             updates();
         else
             writes_.back().kinds = KIND_BY_VALUE;
@@ -198,6 +108,14 @@ class Collector
     {
         writes_.back().updates = writes_.back().is_data() || writes_.back().size == 8;
         writes_.back().kinds = 0;
+    }
+
+    /* The same, but only where `when` holds, an i1 or NULL. Elsewhere the write is what it is. */
+    void updates_when(Value *when)
+    {
+        Write &write = writes_.back();
+        if (write.size < 8 && (write.is_data() || write.pieces))
+            write.updates_when = when;
     }
 
     /* The newest write may store a piece of a pointer. */
@@ -242,7 +160,7 @@ class Collector
         bytes(pointer, length, align);
         if (writes_.size() == count)
             return;
-        if (is_part && may_be_tag(transfer))
+        if (is_part && is_update(transfer, dominators_))
             updates();
         else if (is_part)
             pieces();
@@ -287,6 +205,7 @@ class Collector
 
     Instruction &at_;
     const DataLayout &layout_;
+    const DominatorTree &dominators_;
     SmallVectorImpl<Write> &writes_;
 };
 
@@ -487,280 +406,20 @@ static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo 
                return argument->getType()->isPtrOrPtrVectorTy() && !is_outside(argument, libc);
            });
 }
-
-/* The variable that was loaded, in code without optimisation. */
-static const Value *variable_of(const Value *value)
-{
-    auto *load = dyn_cast<LoadInst>(value);
-    bool is_of_variable = load && load->getFunction()->hasOptNone();
-    return is_of_variable ? dyn_cast<AllocaInst>(load->getPointerOperand()) : nullptr;
-}
-
-static bool writes_to(const Instruction &instruction, const Value *variable)
-{
-    auto *store = dyn_cast<StoreInst>(&instruction);
-    auto *other = dyn_cast<AnyMemIntrinsic>(&instruction);
-    return (store && store->getPointerOperand() == variable) ||
-           (other && other->getRawDest() == variable);
-}
-
-/* The writes to a variable of which one is the last before `at`, on any path. */
-static SmallVector<const Instruction *, 4> last_writes(const Value *variable, const Instruction &at)
-{
-    SmallVector<const Instruction *, 4> writes;
-    SmallVector<const Instruction *, 8> ends(1, &at); // of the stretches that are left
-    SmallPtrSet<const BasicBlock *, 8> seen;
-    while (!ends.empty()) {
-        const Instruction *end = ends.pop_back_val(), *i = end->getPrevNode();
-        while (i && !writes_to(*i, variable))
-            i = i->getPrevNode();
-        if (i)
-            writes.push_back(i);
-        else
-            for (const BasicBlock *before : predecessors(end->getParent()))
-                if (seen.insert(before).second)
-                    ends.push_back(before->getTerminator());
-    }
-    return writes;
-}
-
-/* Whether both values are the same. Code without optimisation loads a variable, and computes a value, at
- * each use. */
-static bool is_same(const Value *a, const Value *b)
-{
-    if (a == b)
-        return true;
-    if (const Value *variable = variable_of(a)) {
-        if (variable != variable_of(b))
-            return false;
-        auto one = last_writes(variable, *cast<Instruction>(a)),
-             other = last_writes(variable, *cast<Instruction>(b));
-        return std::is_permutation(one.begin(), one.end(), other.begin(), other.end());
-    }
-    auto *first = dyn_cast<Instruction>(a), *second = dyn_cast<Instruction>(b);
-    return first && second && isa<GetElementPtrInst, BinaryOperator, CastInst>(first) &&
-           first->isSameOperationAs(second) &&
-           all_of_zip(first->operands(), second->operands(), is_same);
-}
-
-/* Where a pointer leads: some bytes behind another pointer. Each path may compute it anew. */
-struct Place {
-    const Value *base;
-    uint64_t offset;
-
-    bool operator==(const Place &other) const
-    {
-        return offset == other.offset && is_same(base, other.base);
-    }
-};
-
-static Place place_of(const Value *pointer, const DataLayout &layout)
-{
-    APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
-    const Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, true);
-    return {base, offset.getZExtValue()};
-}
-
-/* Whether another store than `update` has put `part` at this place, with more bytes. The optimiser uses the
- * value that it knows, instead of loading it again. */
-static bool is_stored(const Value *part, const Place &place, const Instruction &update,
-                      const DataLayout &layout)
-{
-    auto size = [&](const Value *value) {
-        return layout.getTypeStoreSize(value->getType()).getFixedValue();
-    };
-    SmallVector<std::pair<const Value *, uint64_t>, 8> pointers(1, {place.base, 0});
-    if (isa<Constant>(place.base))
-        return false;
-    while (!pointers.empty()) {
-        auto [pointer, at] = pointers.pop_back_val();
-        for (const User *user : pointer->users()) {
-            APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), at);
-            auto *store = dyn_cast<StoreInst>(user);
-            auto *other = dyn_cast<GEPOperator>(user);
-            if (store && store != &update && store->getPointerOperand() == pointer &&
-                at <= place.offset && size(store->getValueOperand()) > size(part) &&
-                is_part_of(part, store->getValueOperand(), place.offset - at, layout) &&
-                isPotentiallyReachable(store, &update))
-                return true;
-            if (other && other->getPointerOperand() == pointer &&
-                other->accumulateConstantOffset(layout, offset))
-                pointers.push_back({other, offset.getZExtValue()});
-        }
-    }
-    return false;
-}
-
-/*
- * Whether a value is the memory at `pointer` with bits set or cleared, or with a bit-field changed. Where
- * paths meet, it must be so on all of them. Without optimisation the value may lie in a variable meanwhile.
- */
-class UpdateSearch
-{
-  public:
-    UpdateSearch(const Instruction &update, const Value *pointer)
-        : update_(update), layout_(update.getModule()->getDataLayout()),
-          place_(place_of(pointer, layout_))
-    {
-    }
-
-    bool is_update(const Value *value);
-    bool is_in_variable(const Value *variable, const Instruction &at);
-
-  private:
-    bool is_loaded(const Value *value) const;
-
-    const Instruction &update_;
-    const DataLayout &layout_;
-    Place place_;
-    SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
-    SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
-    SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
-};
-
-/* Whether a value was loaded from there, perhaps as a part of the word, or by a comparison that failed. If
- * the optimiser has loaded the word already, it cuts the value out. */
-bool UpdateSearch::is_loaded(const Value *value) const
-{
-    if (auto *old = dyn_cast<ExtractValueInst>(value))
-        if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
-            return place_of(exchange->getPointerOperand(), layout_) == place_;
-    int64_t at = 0;
-    const LoadInst *load = load_of_part(const_cast<Value *>(value), at, layout_);
-    if (!load)
-        return false;
-    Place place = place_of(load->getPointerOperand(), layout_);
-    place.offset += static_cast<uint64_t>(at);
-    return place == place_;
-}
-
-/* What a loop of vectors changes in place of one number: the number is in one lane, and the lanes are
- * joined in the end. */
-static const Value *joined_lanes(const Value *value)
-{
-    const Value *lane;
-    if (match(value, m_InsertElt(m_Constant(), m_Value(lane), m_ConstantInt())))
-        return lane;
-    auto *call = dyn_cast<IntrinsicInst>(value);
-    switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
-    case Intrinsic::vector_reduce_or:
-    case Intrinsic::vector_reduce_and:
-    case Intrinsic::vector_reduce_xor:
-        return call->getArgOperand(0);
-    default:
-        return nullptr;
-    }
-}
-
-bool UpdateSearch::is_update(const Value *value)
-{
-    constexpr unsigned depth_limit = 16; // of a loop of vectors, with several of them
-    const Value *a, *b;
-    if (is_loaded(value) || isa<UndefValue>(value))
-        return true;
-    if (const Value *variable = variable_of(value))
-        return is_in_variable(variable, *cast<Instruction>(value));
-    if (isa<PHINode>(value) && is_contained(around_, value))
-        return true;
-    if (around_.size() > depth_limit || others_.contains(value))
-        return false;
-    around_.push_back(value);
-    auto is = [&](const Value *other) { return is_update(other); };
-    bool result;
-    if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
-        result = is(a) || is(b);
-    else if (value->getType()->isVectorTy() && match(value, m_Xor(m_Value(a), m_Value(b))))
-        result = is(a) || is(b);
-    else if (const Value *lanes = joined_lanes(value))
-        result = is(lanes);
-    else if (auto *phi = dyn_cast<PHINode>(value))
-        result = all_of(phi->incoming_values(), is);
-    else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
-        result = is(a) && is(b);
-    else
-        result = is_stored(value, place_, update_, layout_) ||
-                 ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
-                   match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
-                  is(a));
-    around_.pop_back();
-    if (!result)
-        others_.insert(value);
-    return result;
-}
-
-/* Whether `at` reads an update from the variable, whichever write was the last. */
-bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
-{
-    if (!readers_.insert(&at).second)
-        return true;
-    SmallVector<const Value *, 8> around;
-    around.swap(around_);
-    auto writes = last_writes(variable, at);
-    bool result = !writes.empty() && all_of(writes, [&](const Instruction *write) {
-        if (auto *copy = dyn_cast<AnyMemTransferInst>(write))
-            return place_of(copy->getRawSource(), layout_) == place_;
-        auto *store = dyn_cast<StoreInst>(write);
-        return store && is_update(store->getValueOperand());
-    });
-    around.swap(around_);
-    return result;
-}
-
-/* Without optimisation memcpy() may take a part of a pointer to a variable and back. */
-static bool may_be_tag(const AnyMemTransferInst &copy)
-{
-    return copy.getFunction()->hasOptNone() &&
-           UpdateSearch(copy, copy.getRawDest()).is_in_variable(copy.getRawSource(), copy);
-}
-
-static bool is_bitwise(AtomicRMWInst::BinOp operation)
-{
-    return operation == AtomicRMWInst::And || operation == AtomicRMWInst::Or ||
-           operation == AtomicRMWInst::Xor;
-}
-
-/* Whether an access may set the tag of a pointer, for example through the pointer's first byte. If strict
- * aliasing says that the access is to a field of a struct, it is no part of a pointer. Asking libpm would
- * cost. */
-static bool may_be_tag(const Instruction &access, const Type *type)
-{
-    if (!type->isIntegerTy() || type->getIntegerBitWidth() >= 64)
-        return false;
-    auto *store = dyn_cast<StoreInst>(&access);
-    return !store ||
-           (UpdateSearch(*store, store->getPointerOperand()).is_update(store->getValueOperand()) &&
-            !is_typed_field(access));
-}
-
-/* Whether the word keeps its kind. Either bits of a part are set or cleared. Or a whole word changes: a
- * pointer gets a tag, or a number is counted up. */
-static bool is_update(const AtomicRMWInst &update)
-{
-    const Type *type = update.getValOperand()->getType();
-    AtomicRMWInst::BinOp operation = update.getOperation();
-    if (type->isIntegerTy(64))
-        return is_bitwise(operation) || operation == AtomicRMWInst::Add ||
-               operation == AtomicRMWInst::Sub;
-    return is_bitwise(operation) && may_be_tag(update, type);
-}
-
-static bool is_update(const AtomicCmpXchgInst &exchange)
-{
-    return UpdateSearch(exchange, exchange.getPointerOperand())
-        .is_update(exchange.getNewValOperand());
-}
-
 void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
-                    SmallVectorImpl<Write> &writes)
+                    const DominatorTree &dominators, SmallVectorImpl<Write> &writes)
 {
     size_t first = writes.size();
-    Collector collector(instruction, writes);
+    Collector collector(instruction, dominators, writes);
     if (auto *store = dyn_cast<StoreInst>(&instruction)) {
         collector.value(store->getPointerOperand(), store->getValueOperand(), store->getAlign());
-        if (may_be_tag(*store, store->getValueOperand()->getType()))
+        if (is_update(*store, dominators)) {
             collector.updates();
-        else if (is_piece(*store))
-            collector.pieces(store->getValueOperand());
+        } else {
+            if (is_piece(*store))
+                collector.pieces(store->getValueOperand());
+            collector.updates_when(update_paths(*store, dominators));
+        }
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
         if (update->getOperation() == AtomicRMWInst::Xchg) {
             collector.value(update->getPointerOperand(), update->getValOperand(),

@@ -21,12 +21,14 @@
  *                  out of, if the word was not loaded, or NULL
  *     `completes`  the writes before have stored the other parts of the word (parts.cc)
  *     `updates`    part of a word, with bits set or cleared: the word keeps its kind
+ *     `updates_when`  an i1. Where it holds, the write `updates`. Elsewhere it is what the others say
  *     none         larger writes without any of these are data
  */
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/Instructions.h>
 
 #include <cstdint>
@@ -57,6 +59,7 @@ struct Write {
     const llvm::Value *cut_of = nullptr;
     std::optional<int64_t> completes = std::nullopt; // how far the word's first byte is
     bool updates = false;
+    llvm::Value *updates_when = nullptr;
     bool marks = true; // false: another mark covers it
     bool tells = true; // false: other writes tell its kinds
 
@@ -65,7 +68,20 @@ struct Write {
 
     /** Whether its words always get the same kind, whatever kind they had and in whatever order kinds are
      * told. */
-    bool is_plain() const { return kinds == 0 && !loaded && !from && !completes && !updates; }
+    bool is_plain() const
+    {
+        return kinds == 0 && !loaded && !from && !completes && !updates && !updates_when;
+    }
+
+    /** The write where `updates_when` holds, or where it does not. */
+    Write when(bool holds) const
+    {
+        Write write = *this;
+        write.updates = holds;
+        write.pieces = pieces && !holds;
+        write.updates_when = nullptr;
+        return write;
+    }
 
     /** The write that stays in place when its mark moves elsewhere. It only tells kinds. */
     Write without_mark() const
@@ -91,7 +107,7 @@ bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc)
  * that compute addresses. Warns of an intrinsic whose writes are unknown.
  */
 void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
-                    llvm::SmallVectorImpl<Write> &writes);
+                    const llvm::DominatorTree &dominators, llvm::SmallVectorImpl<Write> &writes);
 
 /** Find the writes that complete a word of several parts. `writes` are in program order. (parts.cc) */
 void join_parts(llvm::SmallVectorImpl<Write> &writes);

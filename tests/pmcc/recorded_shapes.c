@@ -295,9 +295,21 @@ union halves {
     void *p;
     char text[8];
 };
+union numbered {
+    struct {
+        uint32_t low, high;
+    } h;
+    void *p;
+    long number;
+};
 struct split {
     union halves from[4], moved[2], chosen;
     long sum;
+    struct counted {
+        long count;
+        union numbered value;
+    } replaced;
+    union numbered before;
 };
 
 NOINLINE static void move_by_halves(union halves *to, union halves *from)
@@ -325,6 +337,18 @@ NOINLINE static long choose_union(union halves *to, const union halves *from, co
     *to = chosen;
     return sum;
 }
+/* The halves are read between two stores that might share a mark, and the second would change what they are. */
+NOINLINE static void replace(struct counted *restrict r, union numbered *restrict before,
+                             bool flips)
+{
+    union numbered value;
+    r->count = 86400;
+    value = r->value;
+    r->value.number = 86400;
+    if (flips)
+        value.h.high ^= 1;
+    *before = value;
+}
 
 STRUCTURE(split)
 static void build_split(pm_container *c, int step)
@@ -340,12 +364,16 @@ static void build_split(pm_container *c, int step)
     has_pointer(&r->moved[1]);
     has_pointer(&r->from[0]);
     has_pointer(&r->chosen);
+    r->replaced.value.p = r;
+    replace(&r->replaced, &r->before, false);
+    has_pointer(&r->before);
 }
 static const char *check_split(pm_container *c)
 {
     const struct split *r = pm_getroot(c);
     REQUIRE_THAT_IT_HAS(r->moved[0].p == 0 && r->moved[1].p == r && r->from[0].p == r && r->chosen.p == r);
     REQUIRE_THAT_IT_HAS(strcmp(r->from[1].text, "abcd\x30\x20") == 0);
+    REQUIRE_THAT_IT_HAS(r->before.p == r && r->replaced.value.number == 86400);
     return NULL;
 }
 
@@ -873,7 +901,7 @@ struct partly {
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
     uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared;
-    uintptr_t number, over, flagged, met;
+    uintptr_t number, over, flagged, met, joined[2], kept[5];
     struct object object;
 };
 
@@ -986,6 +1014,37 @@ NOINLINE static void tag_or_set_byte(uintptr_t *word, bool sets)
         byte = (unsigned char)number(5);
     *(unsigned char *)word = byte;
 }
+/* The optimiser joins the two stores to the byte. The first is no tag. */
+NOINLINE static void set_byte_and_tag(uintptr_t *word, bool sets)
+{
+    if (sets)
+        *(unsigned char *)word = (unsigned char)number(4);
+    *(unsigned char *)word |= 1;
+}
+/* Put the word together of its own parts, where one may be another. The optimiser stores this part only. */
+NOINLINE static void put_together(uintptr_t *word, bool sets, unsigned char tag)
+{
+    union {
+        uintptr_t word;
+        unsigned char bytes[8];
+    } parts;
+    parts.word = *word;
+    if (sets)
+        parts.bytes[1] = (unsigned char)number(5);
+    *word = parts.word;
+    *(unsigned char *)word |= tag;
+}
+/* In a loop the byte comes from the round before, too. */
+NOINLINE static void tag_or_set_often(uintptr_t *word, int times, int sets)
+{
+    unsigned char byte = *(unsigned char *)word;
+    for (int i = 0; i < times; i++)
+        if (i == sets)
+            byte = (unsigned char)number(5);
+        else
+            byte |= 1;
+    *(unsigned char *)word = byte;
+}
 
 STRUCTURE(partly)
 static void build_partly(pm_container *c, int step)
@@ -997,6 +1056,9 @@ static void build_partly(pm_container *c, int step)
         for (int i = 0; i < 4; i++)
             r->byte[i] = o;
         r->half = r->atomic = r->twice = r->over = r->flagged = r->met = o;
+        for (int i = 0; i < 5; i++)
+            r->kept[i] = o;
+        r->joined[0] = r->joined[1] = o;
         r->number = o / 8 * (uintptr_t)number(8); /* it looks like a pointer */
     }
     if (step == 0) {
@@ -1026,6 +1088,13 @@ static void build_partly(pm_container *c, int step)
         set_byte(&r->over);
         flag_last(&r->flagged);
         tag_or_set_byte(&r->met, true);
+        set_byte_and_tag(&r->joined[0], true);
+        tag_or_set_often(&r->joined[1], (int)number(3), 1);
+        tag_or_set_byte(&r->kept[0], false);
+        set_byte_and_tag(&r->kept[1], false);
+        tag_or_set_often(&r->kept[2], (int)number(3), -1);
+        put_together(&r->kept[3], false, 0);
+        put_together(&r->kept[4], false, 1);
     }
     for (int i = 0; i < 4; i++)
         has_pointer(&r->byte[i]);
@@ -1045,12 +1114,13 @@ static void build_partly(pm_container *c, int step)
     for (int i = 0; i < 4; i++)
         has_pointer(&r->lanes[i]);
     has_pointer(&r->compared);
-    has_data(&r->over, sizeof r->over + sizeof r->flagged + sizeof r->met);
-    if (step == 2) {
-        has_pointer(&r->over);
-        has_pointer(&r->flagged);
-        has_pointer(&r->met);
-    }
+    for (int i = 0; i < 5; i++)
+        has_pointer(&r->kept[i]);
+    for (uintptr_t *word = &r->over; word < r->kept; word++)
+        if (step == 2)
+            has_pointer(word);
+        else
+            has_data(word, sizeof *word);
 }
 static const char *check_partly(pm_container *c)
 {
@@ -1063,6 +1133,9 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->loaded == o);
     REQUIRE_THAT_IT_HAS(r->indexed[0] == o + 1 && r->indexed[1] == o + 1 && r->wide[1] == o + 1);
     REQUIRE_THAT_IT_HAS(r->cast == o + 1 && r->flipped == (o ^ 2) && r->compared == o);
+    REQUIRE_THAT_IT_HAS(r->kept[0] == o && r->kept[3] == o);
+    REQUIRE_THAT_IT_HAS(r->kept[1] == r->kept[2] && r->kept[2] == r->kept[4] &&
+                        (r->kept[4] & ~1ul) == o);
     REQUIRE_THAT_IT_HAS(r->lanes[1] == o + 1 && r->lanes[2] == o && r->lanes[3] == o);
     return NULL;
 }

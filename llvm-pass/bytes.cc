@@ -1,0 +1,104 @@
+/*
+ * Follows bytes of values back through operations that only move them (bytes.h).
+ */
+#include "bytes.h"
+
+#include <llvm/IR/PatternMatch.h>
+
+using namespace llvm;
+using namespace llvm::PatternMatch;
+
+namespace pmcc
+{
+
+static ByteOf origin(const Value *value, uint64_t byte, const DataLayout &layout, unsigned depth)
+{
+    constexpr unsigned depth_limit = 8;
+    const Value *a, *b;
+    const APInt *mask;
+    uint64_t number;
+    auto size = [&](const Value *v) {
+        return layout.getTypeStoreSize(v->getType()).getFixedValue();
+    };
+    auto of = [&](const Value *v, uint64_t at) {
+        return at < size(v) ? origin(v, at, layout, depth + 1) : ByteOf{nullptr, 0};
+    };
+    const bool is_vector = value->getType()->isVectorTy();
+    auto *constant = dyn_cast<Constant>(value);
+    if (constant && constant->isNullValue())
+        return {nullptr, 0};
+    if (depth > depth_limit || layout.getTypeSizeInBits(value->getType()) % 8 != 0)
+        return {value, byte};
+    auto *constant_number = dyn_cast<ConstantInt>(value);
+    if (constant_number && constant_number->getValue().extractBitsAsZExtValue(8, 8 * byte) == 0)
+        return {nullptr, 0};
+    if (match(value, m_BitCast(m_Value(a))))
+        return of(a, byte);
+    if (match(value, m_ExtractElt(m_Value(a), m_ConstantInt(number))))
+        return of(a, byte + number * size(value));
+    if (match(value, m_InsertElt(m_Value(a), m_Value(b), m_ConstantInt(number)))) {
+        const bool is_in_lane = byte / size(b) == number;
+        return is_in_lane ? of(b, byte % size(b)) : of(a, byte);
+    }
+    if (auto *shuffle = dyn_cast<ShuffleVectorInst>(value);
+        shuffle && isa<FixedVectorType>(value->getType())) {
+        const uint64_t lanes =
+            cast<FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements();
+        const uint64_t lane_size = size(shuffle->getOperand(0)) / lanes;
+        const int lane = shuffle->getMaskValue(byte / lane_size);
+        if (lane < 0)
+            return {value, byte};
+        return of(shuffle->getOperand(lane / lanes), lane % lanes * lane_size + byte % lane_size);
+    }
+    if (is_vector)
+        return {value, byte};
+    if (match(value, m_Trunc(m_Value(a))) || match(value, m_ZExt(m_Value(a))) ||
+        match(value, m_PtrToInt(m_Value(a))) || match(value, m_IntToPtr(m_Value(a))))
+        return of(a, byte);
+    if (match(value, m_LShr(m_Value(a), m_ConstantInt(number))) && number % 8 == 0)
+        return of(a, byte + number / 8);
+    if (match(value, m_Shl(m_Value(a), m_ConstantInt(number))) && number % 8 == 0)
+        return byte < number / 8 ? ByteOf{nullptr, 0} : of(a, byte - number / 8);
+    if (match(value, m_And(m_Value(a), m_APInt(mask)))) {
+        const uint64_t bits = mask->extractBitsAsZExtValue(8, 8 * byte);
+        return bits == 0           ? ByteOf{nullptr, 0}
+               : bits == UINT8_MAX ? of(a, byte)
+                                   : ByteOf{value, byte};
+    }
+    if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_Xor(m_Value(a), m_Value(b))))) {
+        const ByteOf first = of(a, byte), second = of(b, byte);
+        return !first.value ? second : !second.value ? first : ByteOf{value, byte};
+    }
+    return {value, byte};
+}
+
+ByteOf origin_of_byte(const Value *value, uint64_t byte, const DataLayout &layout)
+{
+    return origin(value, byte, layout, 0);
+}
+
+bool is_part_of(const Value *part, const Value *whole, uint64_t at, const DataLayout &layout)
+{
+    const uint64_t size = layout.getTypeStoreSize(part->getType());
+    if (at + size > layout.getTypeStoreSize(whole->getType()))
+        return false;
+    for (uint64_t byte = 0; byte < size; byte++) {
+        const ByteOf from = origin_of_byte(part, byte, layout);
+        if (!from.value || isa<Constant>(from.value) ||
+            from != origin_of_byte(whole, at + byte, layout))
+            return false;
+    }
+    return true;
+}
+
+LoadInst *load_of_part(Value *part, int64_t &at, const DataLayout &layout)
+{
+    const ByteOf first = origin_of_byte(part, 0, layout);
+    auto *load = dyn_cast_or_null<LoadInst>(first.value);
+    if (!load || !is_part_of(part, load, first.byte, layout))
+        return nullptr;
+    at = static_cast<int64_t>(first.byte);
+    return const_cast<LoadInst *>(load);
+}
+
+} // namespace pmcc

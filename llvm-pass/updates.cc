@@ -1,0 +1,428 @@
+/*
+ * Finds the stores that only set or clear bits of what they overwrite. Such a store loads the memory first,
+ * or knows what is there. The value may have come along several paths, and may have changed on each.
+ */
+#include "updates.h"
+
+#include "bytes.h"
+#include "kinds.h"
+
+#include <llvm/Analysis/CFG.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
+
+using namespace llvm;
+using namespace llvm::PatternMatch;
+
+namespace pmcc
+{
+
+namespace
+{
+
+/* The variable that was loaded, in code without optimisation. */
+const Value *variable_of(const Value *value)
+{
+    auto *load = dyn_cast<LoadInst>(value);
+    bool is_of_variable = load && load->getFunction()->hasOptNone();
+    return is_of_variable ? dyn_cast<AllocaInst>(load->getPointerOperand()) : nullptr;
+}
+
+bool writes_to(const Instruction &instruction, const Value *variable)
+{
+    auto *store = dyn_cast<StoreInst>(&instruction);
+    auto *other = dyn_cast<AnyMemIntrinsic>(&instruction);
+    return (store && store->getPointerOperand() == variable) ||
+           (other && other->getRawDest() == variable);
+}
+
+/* The writes to a variable of which one is the last before `at`, on any path. */
+SmallVector<const Instruction *, 4> last_writes(const Value *variable, const Instruction &at)
+{
+    SmallVector<const Instruction *, 4> writes;
+    SmallVector<const Instruction *, 8> ends(1, &at); // of the stretches that are left
+    SmallPtrSet<const BasicBlock *, 8> seen;
+    while (!ends.empty()) {
+        const Instruction *end = ends.pop_back_val(), *i = end->getPrevNode();
+        while (i && !writes_to(*i, variable))
+            i = i->getPrevNode();
+        if (i)
+            writes.push_back(i);
+        else
+            for (const BasicBlock *before : predecessors(end->getParent()))
+                if (seen.insert(before).second)
+                    ends.push_back(before->getTerminator());
+    }
+    return writes;
+}
+
+/* Whether both values are the same. Code without optimisation loads a variable, and computes a value, at
+ * each use. */
+bool is_same(const Value *a, const Value *b)
+{
+    if (a == b)
+        return true;
+    if (const Value *variable = variable_of(a)) {
+        if (variable != variable_of(b))
+            return false;
+        auto one = last_writes(variable, *cast<Instruction>(a)),
+             other = last_writes(variable, *cast<Instruction>(b));
+        return std::is_permutation(one.begin(), one.end(), other.begin(), other.end());
+    }
+    auto *first = dyn_cast<Instruction>(a), *second = dyn_cast<Instruction>(b);
+    return first && second && isa<GetElementPtrInst, BinaryOperator, CastInst>(first) &&
+           first->isSameOperationAs(second) &&
+           all_of_zip(first->operands(), second->operands(), is_same);
+}
+
+/* Whether a pointer is the same wherever the function computes it, in code without optimisation: its
+ * variables are written once, at the beginning. */
+bool is_fixed(const Value *pointer)
+{
+    if (const Value *variable = variable_of(pointer)) {
+        const BasicBlock &entry = cast<Instruction>(variable)->getFunction()->getEntryBlock();
+        unsigned writes = 0;
+        for (const User *user : variable->users())
+            if (auto *i = cast<Instruction>(user); !isa<LoadInst>(i))
+                writes += isa<StoreInst>(i) && i->getParent() == &entry ? 1 : 2;
+        return writes == 1;
+    }
+    auto *instruction = dyn_cast<Instruction>(pointer);
+    return !instruction || isa<AllocaInst>(instruction) ||
+           (isa<GetElementPtrInst, BinaryOperator, CastInst>(instruction) &&
+            all_of(instruction->operands(), is_fixed));
+}
+
+/* Where a pointer leads: some bytes behind another pointer. Each path may compute it anew. */
+struct Place {
+    const Value *base;
+    uint64_t offset;
+
+    bool operator==(const Place &other) const
+    {
+        return offset == other.offset && is_same(base, other.base);
+    }
+};
+
+Place place_of(const Value *pointer, const DataLayout &layout)
+{
+    APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), 0);
+    const Value *base = pointer->stripAndAccumulateConstantOffsets(layout, offset, true);
+    return {base, offset.getZExtValue()};
+}
+
+/* Whether another store than `update` has put `part` at this place, with more bytes. The optimiser uses the
+ * value that it knows, instead of loading it again. */
+bool is_stored(const Value *part, const Place &place, const Instruction &update,
+               const DataLayout &layout)
+{
+    auto size = [&](const Value *value) {
+        return layout.getTypeStoreSize(value->getType()).getFixedValue();
+    };
+    SmallVector<std::pair<const Value *, uint64_t>, 8> pointers(1, {place.base, 0});
+    if (isa<Constant>(place.base))
+        return false;
+    while (!pointers.empty()) {
+        auto [pointer, at] = pointers.pop_back_val();
+        for (const User *user : pointer->users()) {
+            APInt offset(layout.getIndexTypeSizeInBits(pointer->getType()), at);
+            auto *store = dyn_cast<StoreInst>(user);
+            auto *other = dyn_cast<GEPOperator>(user);
+            if (store && store != &update && store->getPointerOperand() == pointer &&
+                at <= place.offset && size(store->getValueOperand()) > size(part) &&
+                is_part_of(part, store->getValueOperand(), place.offset - at, layout) &&
+                isPotentiallyReachable(store, &update))
+                return true;
+            if (other && other->getPointerOperand() == pointer &&
+                other->accumulateConstantOffset(layout, offset))
+                pointers.push_back({other, offset.getZExtValue()});
+        }
+    }
+    return false;
+}
+
+/*
+ * Whether a value is the memory at `pointer` with bits set or cleared, or with a bit-field changed. Where
+ * paths meet, it must be so on all of them, or on any of them if that is asked. Without optimisation the
+ * value may lie in a variable meanwhile.
+ */
+class UpdateSearch
+{
+  public:
+    enum Paths { All, Any };
+
+    UpdateSearch(const Instruction &update, const Value *pointer, const DominatorTree &dominators,
+                 Paths paths = All)
+        : update_(update), layout_(update.getModule()->getDataLayout()), dominators_(dominators),
+          place_(place_of(pointer, layout_)), paths_(paths)
+    {
+    }
+
+    bool is_update(const Value *value)
+    {
+        others_.clear(); // what is none on the way around a loop may be one by itself
+        readers_.clear();
+        return search(value);
+    }
+    bool is_in_variable(const Value *variable, const Instruction &at);
+    bool is_written(const Instruction &write);
+
+  private:
+    bool search(const Value *value);
+    bool is_loaded(const Value *value) const;
+    bool may_have_moved(const PHINode &phi) const;
+
+    const Instruction &update_;
+    const DataLayout &layout_;
+    const DominatorTree &dominators_;
+    Place place_;
+    Paths paths_;
+    SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
+    SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
+    SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
+};
+
+/* Whether a value was loaded from there, perhaps as a part of the word, or by a comparison that failed. If
+ * the optimiser has loaded the word already, it cuts the value out. */
+bool UpdateSearch::is_loaded(const Value *value) const
+{
+    if (auto *old = dyn_cast<ExtractValueInst>(value))
+        if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
+            return place_of(exchange->getPointerOperand(), layout_) == place_;
+    int64_t at = 0;
+    const LoadInst *load = load_of_part(const_cast<Value *>(value), at, layout_);
+    if (!load)
+        return false;
+    Place place = place_of(load->getPointerOperand(), layout_);
+    place.offset += static_cast<uint64_t>(at);
+    return place == place_;
+}
+
+/* What a loop of vectors changes in place of one number: the number is in one lane, and the lanes are
+ * joined in the end. */
+const Value *joined_lanes(const Value *value)
+{
+    const Value *lane;
+    if (match(value, m_InsertElt(m_Constant(), m_Value(lane), m_ConstantInt())))
+        return lane;
+    auto *call = dyn_cast<IntrinsicInst>(value);
+    switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
+    case Intrinsic::vector_reduce_or:
+    case Intrinsic::vector_reduce_and:
+    case Intrinsic::vector_reduce_xor:
+        return call->getArgOperand(0);
+    default:
+        return nullptr;
+    }
+}
+
+/* Whether a loop may have moved the place since paths met: what was loaded there is of another word. */
+bool UpdateSearch::may_have_moved(const PHINode &phi) const
+{
+    auto *base = dyn_cast<Instruction>(place_.base);
+    return base && !dominators_.properlyDominates(base->getParent(), phi.getParent());
+}
+
+bool UpdateSearch::search(const Value *value)
+{
+    constexpr unsigned depth_limit = 16; // of a loop of vectors, with several of them
+    const Value *a, *b;
+    if (is_loaded(value) || isa<UndefValue>(value))
+        return true;
+    if (const Value *variable = variable_of(value))
+        return (paths_ == All || is_fixed(place_.base)) &&
+               is_in_variable(variable, *cast<Instruction>(value));
+    if (isa<PHINode>(value) && is_contained(around_, value))
+        return paths_ == All;
+    if (around_.size() > depth_limit || others_.contains(value))
+        return false;
+    around_.push_back(value);
+    auto is = [&](const Value *other) { return search(other); };
+    bool result;
+    if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
+        result = is(a) || is(b);
+    else if (value->getType()->isVectorTy() && match(value, m_Xor(m_Value(a), m_Value(b))))
+        result = is(a) || is(b);
+    else if (const Value *lanes = joined_lanes(value))
+        result = is(lanes);
+    else if (auto *phi = dyn_cast<PHINode>(value))
+        result = !may_have_moved(*phi) && (paths_ == All ? all_of(phi->incoming_values(), is)
+                                                         : any_of(phi->incoming_values(), is));
+    else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
+        result = paths_ == All ? is(a) && is(b) : is(a) || is(b);
+    else
+        result = is_stored(value, place_, update_, layout_) ||
+                 ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
+                   match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
+                  is(a));
+    around_.pop_back();
+    if (!result)
+        others_.insert(value);
+    return result;
+}
+
+/* Whether a write to a variable puts an update there. */
+bool UpdateSearch::is_written(const Instruction &write)
+{
+    if (auto *copy = dyn_cast<AnyMemTransferInst>(&write))
+        return place_of(copy->getRawSource(), layout_) == place_;
+    auto *store = dyn_cast<StoreInst>(&write);
+    return store && search(store->getValueOperand());
+}
+
+/* Whether `at` reads an update from the variable, whichever write was the last, or for one of them. */
+bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
+{
+    if (!readers_.insert(&at).second)
+        return paths_ == All;
+    SmallVector<const Value *, 8> around;
+    around.swap(around_);
+    auto writes = last_writes(variable, at);
+    auto is = [&](const Instruction *write) { return is_written(*write); };
+    bool result = paths_ == All ? !writes.empty() && all_of(writes, is) : any_of(writes, is);
+    around.swap(around_);
+    return result;
+}
+
+/* Computes on which paths a stored value is an update, where it is one on some only. The optimiser makes such
+ * stores: it joins a tag and a store of another value. And if a word is put together of its own parts, it
+ * stores only the parts that may have changed. */
+class UpdatePaths
+{
+  public:
+    UpdatePaths(const StoreInst &store, const DominatorTree &dominators)
+        : store_(store), all_(store, store.getPointerOperand(), dominators),
+          any_(store, store.getPointerOperand(), dominators, UpdateSearch::Any)
+    {
+    }
+
+    /* An i1 at the store, or NULL: on no path. */
+    Value *when()
+    {
+        if (!any_.is_update(store_.getValueOperand()))
+            return nullptr;
+        Value *paths = of(const_cast<Value *>(store_.getValueOperand()));
+        return isa<Constant>(paths) ? nullptr : paths; // vectors are not followed
+    }
+
+  private:
+    Value *of(Value *value);
+    Value *of_operands(Instruction &operation);
+    Value *of_variable(const Value *variable, Instruction &reader);
+
+    const StoreInst &store_;
+    UpdateSearch all_, any_;
+    SmallDenseMap<const Value *, Value *> known_;
+};
+
+Value *UpdatePaths::of_operands(Instruction &operation)
+{
+    IRBuilder<> builder(&operation);
+    Value *result = builder.getFalse();
+    for (Value *operand : operation.operands())
+        result = builder.CreateOr(result, of(operand));
+    return result;
+}
+
+/* In code without optimisation a variable of its own says whether `reader` reads an update. */
+Value *UpdatePaths::of_variable(const Value *variable, Instruction &reader)
+{
+    IRBuilder<> builder(&*reader.getFunction()->getEntryBlock().getFirstInsertionPt());
+    AllocaInst *holds = builder.CreateAlloca(builder.getInt1Ty());
+    builder.CreateStore(builder.getFalse(), holds);
+    builder.SetInsertPoint(&reader);
+    Value *result = known_[&reader] = builder.CreateLoad(builder.getInt1Ty(), holds);
+    for (const Instruction *write : last_writes(variable, reader)) {
+        auto *store = dyn_cast<StoreInst>(write);
+        Value *written = store ? of(const_cast<Value *>(store->getValueOperand()))
+                               : builder.getInt1(all_.is_written(*write));
+        builder.SetInsertPoint(const_cast<Instruction *>(write->getNextNode()));
+        builder.CreateStore(written, holds);
+    }
+    return result;
+}
+
+Value *UpdatePaths::of(Value *value)
+{
+    LLVMContext &context = value->getContext();
+    if (all_.is_update(value))
+        return ConstantInt::getTrue(context);
+    auto *instruction = dyn_cast<Instruction>(value);
+    if (!instruction || !any_.is_update(value))
+        return ConstantInt::getFalse(context);
+    if (Value *known = known_.lookup(value))
+        return known;
+    if (const Value *variable = variable_of(value))
+        return of_variable(variable, *instruction);
+    Value *result = ConstantInt::getFalse(context);
+    if (auto *phi = dyn_cast<PHINode>(value)) {
+        auto *paths = PHINode::Create(Type::getInt1Ty(context), phi->getNumIncomingValues(), "",
+                                      phi->getIterator());
+        known_[value] = paths; // a loop leads back to it
+        for (unsigned i = 0; i < phi->getNumIncomingValues(); i++)
+            paths->addIncoming(of(phi->getIncomingValue(i)), phi->getIncomingBlock(i));
+        return paths;
+    }
+    if (auto *select = dyn_cast<SelectInst>(value))
+        result = IRBuilder<>(select).CreateSelect(
+            select->getCondition(), of(select->getTrueValue()), of(select->getFalseValue()));
+    else if (isa<BinaryOperator, CastInst>(instruction) && !value->getType()->isVectorTy())
+        result = of_operands(*instruction);
+    return known_[value] = result;
+}
+
+bool is_bitwise(AtomicRMWInst::BinOp operation)
+{
+    return operation == AtomicRMWInst::And || operation == AtomicRMWInst::Or ||
+           operation == AtomicRMWInst::Xor;
+}
+
+/* Whether a part of a word of this type may have the tag of a pointer, for example the first byte. */
+bool may_have_tag(const Type *type)
+{
+    return type->isIntegerTy() && type->getIntegerBitWidth() < 64;
+}
+
+} // namespace
+
+/* Without optimisation memcpy() may take a part of a pointer to a variable and back. */
+bool is_update(const AnyMemTransferInst &copy, const DominatorTree &dominators)
+{
+    return copy.getFunction()->hasOptNone() && UpdateSearch(copy, copy.getRawDest(), dominators)
+                                                   .is_in_variable(copy.getRawSource(), copy);
+}
+
+bool is_update(const StoreInst &store, const DominatorTree &dominators)
+{
+    return may_have_tag(store.getValueOperand()->getType()) &&
+           UpdateSearch(store, store.getPointerOperand(), dominators)
+               .is_update(store.getValueOperand()) &&
+           !is_typed_field(store);
+}
+
+Value *update_paths(const StoreInst &store, const DominatorTree &dominators)
+{
+    if (!may_have_tag(store.getValueOperand()->getType()) || is_typed_field(store))
+        return nullptr;
+    return UpdatePaths(store, dominators).when();
+}
+
+bool is_update(const AtomicRMWInst &update)
+{
+    const Type *type = update.getValOperand()->getType();
+    AtomicRMWInst::BinOp operation = update.getOperation();
+    if (type->isIntegerTy(64))
+        return is_bitwise(operation) || operation == AtomicRMWInst::Add ||
+               operation == AtomicRMWInst::Sub;
+    return is_bitwise(operation) && may_have_tag(type);
+}
+
+bool is_update(const AtomicCmpXchgInst &exchange, const DominatorTree &dominators)
+{
+    return UpdateSearch(exchange, exchange.getPointerOperand(), dominators)
+        .is_update(exchange.getNewValOperand());
+}
+
+} // namespace pmcc

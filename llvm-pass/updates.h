@@ -1,0 +1,30 @@
+/*
+ * Which writes are *updates*: they set or clear bits of a word, and the word stays what it is. The tag of a
+ * pointer is one, for example in the pointer's first byte (base/marks.h, P2).
+ */
+#pragma once
+
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+namespace pmcc
+{
+
+/** A store to a part of a word, on every path. If strict aliasing says that it is to a field of a struct, it
+ * is to no part of a pointer, and is none. Asking libpm would cost. */
+bool is_update(const llvm::StoreInst &store, const llvm::DominatorTree &dominators);
+
+/** On which paths a store updates that does not on others: an i1 at the store. NULL: on none, or that is not
+ * known. May insert instructions. */
+llvm::Value *update_paths(const llvm::StoreInst &store, const llvm::DominatorTree &dominators);
+
+/** A copy of less than a word. */
+bool is_update(const llvm::AnyMemTransferInst &copy, const llvm::DominatorTree &dominators);
+
+/** Whether the word keeps its kind. Either bits of a part are set or cleared. Or a whole word changes: a
+ * pointer gets a tag, or a number is counted up. */
+bool is_update(const llvm::AtomicRMWInst &update);
+bool is_update(const llvm::AtomicCmpXchgInst &exchange, const llvm::DominatorTree &dominators);
+
+} // namespace pmcc
