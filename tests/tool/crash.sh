@@ -191,6 +191,34 @@ removed) # by the program, without pm_delete(): at its end there is no container
         sh -c "'$examples/ledger' '$book' 1; rm '$book'; echo removed"
     says "all are as they should be"
     ;;
+unrecorded) # another process stores to the container meanwhile, and the recorder does not see it
+    # shellcheck disable=SC2086
+    for medium in pmem file; do
+        rm -f "$book"
+        expect 0 crash $limits --medium $medium --check "$check" -- sh -c "'$examples/ledger' '$book' 1 redo &&
+            env -u LD_PRELOAD '$examples/ledger' '$book' 1 redo && '$examples/ledger' '$book' 1 redo"
+        says "all are as they should be"
+    done
+    ;;
+at_once) # processes that open a container each
+    expect 0 crash --events 20 --seeds 1 -- sh -c "for i in 1 2 3 4; do '$examples/ledger' '$book'\$i 2 & done; wait"
+    says "4 containers on" "all are as they should be"
+    ;;
+kept) # a container that cannot be set aside, and one that could be
+    mkdir first second
+    "$examples/ledger" first/a.pm 1 >silence
+    chmod a-w first
+    if [ "$(id -u)" -eq 0 ]; then
+        printf '#!/bin/sh\nexec setpriv --bounding-set -dac_override "%s" "$@"\n' "$pm" >pm
+        chmod +x pm
+        pm=./pm
+    fi
+    expect 2 crash -- sh -c "'$examples/ledger' first/a.pm 1; '$examples/ledger' second/b.pm 1"
+    says "cannot set aside .*first/a.pm"
+    chmod u+w first
+    "$examples/ledger" first/a.pm 1 | grep -qx "posted 3" || fail "the first container is not as it was"
+    "$examples/ledger" second/b.pm 1 | grep -qx "posted 2" || fail "the second container is not as it was"
+    ;;
 put_back)
     good ledger undo
     [ ! -e "$book.pm-crash-aside" ] || fail "what was set aside still is"

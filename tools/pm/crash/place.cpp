@@ -39,12 +39,12 @@ Place::Place(const Tape &tape) : tape_(tape)
                         "killed; if so, rename that file back to " +
                         path);
     for (const std::string &path : paths_) {
-        if (rename(path.c_str(), aside(path).c_str()) == 0) {
+        const int error = rename(path.c_str(), aside(path).c_str()) == 0 ? 0 : errno;
+        if (error == 0) {
             aside_.insert(path);
-        } else if (errno != ENOENT) {
-            std::string why = strerror(errno);
-            put_back();
-            throw Error("cannot set aside " + path + ": " + why);
+        } else if (error != ENOENT) { // and nothing of ours is there yet
+            rename_back();
+            throw Error("cannot set aside " + path + ": " + strerror(error));
         }
     }
 }
@@ -53,13 +53,13 @@ Place::~Place()
 {
     for (auto &[path, file] : files_)
         forget(file);
-    put_back();
-}
-
-void Place::put_back()
-{
     for (const std::string &path : paths_)
         unlink(path.c_str());
+    rename_back();
+}
+
+void Place::rename_back()
+{
     for (const std::string &path : aside_)
         if (rename(aside(path).c_str(), path.c_str()) != 0)
             fprintf(stderr, "pm crash: cannot rename %s back: %s\n", aside(path).c_str(),

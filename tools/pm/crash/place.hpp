@@ -35,7 +35,7 @@ class Place
         ino_t inode = 0;
         uint64_t size = 0;
     };
-    void put_back();
+    void rename_back();
     bool is_ours(const std::string &path, const File &file) const;
     void make(const std::string &path, mode_t mode, File &file);
     void forget(File &file);

@@ -6,9 +6,14 @@
 #include "pm/crash/tape.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+extern "C" {
+#include "container/format.h"
+}
 
 namespace crash
 {
@@ -71,8 +76,13 @@ uint32_t Tape::number(Name name) const
 {
     auto at = names_.find(name);
     if (at == names_.end())
-        throw Error("the recording in " + directory_ + " is damaged");
+        damaged();
     return at->second;
+}
+
+void Tape::damaged() const
+{
+    throw Error("the recording in " + directory_ + " is damaged");
 }
 
 void Tape::take(const stream_record &r, const char *payload)
@@ -83,14 +93,15 @@ void Tape::take(const stream_record &r, const char *payload)
         open(r, std::string(payload, r.size));
         break;
     case STREAM_CONTENTS:
-        std::copy_n(payload, r.size, opening_.contents.begin() + (ptrdiff_t)r.offset);
+        fill(openings_[name].contents, r, payload);
         break;
     case STREAM_CHANGE:
         change(number(name), r.offset, payload, r.size);
         break;
     case STREAM_EVENT:
-        if (r.value == EVENT_OPEN && opening_.name == name && !opening_.path.empty())
-            opened();
+        if (r.value == EVENT_OPEN)
+            if (auto opening = openings_.extract(name))
+                opened(name, std::move(opening.mapped()));
         happened(number(name), r);
         break;
     case STREAM_COMMITTED:
@@ -111,19 +122,26 @@ void Tape::take(const stream_record &r, const char *payload)
 
 void Tape::open(const stream_record &r, const std::string &path)
 {
-    opening_ = {{r.process, r.file}, r.value, path, std::vector<char>(r.offset)};
+    openings_[{r.process, r.file}] = {r.value, path, std::vector<char>(r.offset)};
+}
+
+void Tape::fill(std::vector<char> &contents, const stream_record &r, const char *payload) const
+{
+    if (r.offset > contents.size() || r.size > contents.size() - r.offset)
+        damaged();
+    std::copy_n(payload, r.size, contents.begin() + (ptrdiff_t)r.offset);
 }
 
 // Called when the file's contents at its opening are known, just before the event EVENT_OPEN.
-void Tape::opened()
+void Tape::opened(Name name, Opening opening)
 {
-    sim::Kind kind = opening_.flags & STREAM_PMEM ? sim::Kind::PMEM : sim::Kind::FILE;
+    sim::Kind kind = opening.flags & STREAM_PMEM ? sim::Kind::PMEM : sim::Kind::FILE;
     if (!files_.empty() && kind != kind_)
         throw Error("some containers are on an ordinary file system and others are not; put all on "
                     "one, or choose with --medium");
     kind_ = kind;
-    bool created = opening_.flags & STREAM_CREATED;
-    uint32_t f = find(opening_.path);
+    bool created = opening.flags & STREAM_CREATED;
+    uint32_t f = find(opening.path);
     if (f != NONE && created) { // the program deleted it without pm_delete()
         files_[f].until = recording_.now();
         f = NONE;
@@ -132,18 +150,46 @@ void Tape::opened()
         f = (uint32_t)files_.size();
         if (f == 1u << (32 - sim::UNIT_BITS))
             throw Error("the program opened too many containers");
-        files_.push_back({opening_.path, created ? recording_.now() + 1 : 0, NONE});
+        files_.push_back({opening.path, created ? recording_.now() + 1 : 0, NONE});
         names_[{0, f}] = f;
-        first_.push_back(opening_.contents);
-        newest_.push_back(std::move(opening_.contents));
+        first_.push_back(opening.contents);
+        newest_.push_back(std::move(opening.contents));
         commits_.push_back({0, 0});
         epochs_.emplace_back();
     } else {
-        for (uint64_t at : differences(f, opening_.contents)) // another process has stored to the file
-            change(f, at, opening_.contents.data() + at, sim::unit_bytes(kind_));
+        stored_elsewhere(f, opening.contents);
     }
-    names_[opening_.name] = f;
-    opening_.path.clear();
+    names_[name] = f;
+}
+
+static bool was_closed(const std::vector<char> &contents)
+{
+    uint64_t mark = MARK_NONE;
+    if (contents.size() >= FORMAT_MARK + sizeof mark)
+        memcpy(&mark, contents.data() + FORMAT_MARK, sizeof mark);
+    return mark == MARK_CLOSED;
+}
+
+// Another process has stored to the file, and the recorder did not see it. If that process closed the
+// container, all was durable when this one opened it. Otherwise nobody knows what was.
+void Tape::stored_elsewhere(uint32_t file, const std::vector<char> &contents)
+{
+    const std::vector<uint64_t> offsets = differences(file, contents);
+    const uint32_t unit = sim::unit_bytes(kind_);
+    const bool closed = !offsets.empty() && was_closed(contents);
+    for (uint64_t at : offsets) {
+        change(file, at, contents.data() + at, unit);
+        if (kind_ == sim::Kind::PMEM && closed)
+            add(sim::Step::QUEUE, sim::unit_of(file, at / unit), 1);
+    }
+    if (!closed)
+        return;
+    if (kind_ == sim::Kind::PMEM) {
+        add(sim::Step::FENCE, 0);
+    } else {
+        add(sim::Step::BEGIN_SYNC, file);
+        add(sim::Step::SYNC, file);
+    }
 }
 
 void Tape::happened(uint32_t file, const stream_record &r)

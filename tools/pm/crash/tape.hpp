@@ -55,17 +55,22 @@ class Tape
   private:
     using Name = std::pair<uint32_t, uint32_t>; // a file: the process, and the file's number there
 
+    struct Opening;
+
     void read();
     void end();
     void take(const stream_record &r, const char *payload);
     void open(const stream_record &r, const std::string &path);
-    void opened();
+    void fill(std::vector<char> &contents, const stream_record &r, const char *payload) const;
+    void opened(Name name, Opening opening);
+    void stored_elsewhere(uint32_t file, const std::vector<char> &contents);
     void happened(uint32_t file, const stream_record &r);
     void change(uint32_t file, uint64_t offset, const char *bytes, uint64_t size);
     std::vector<uint64_t> differences(uint32_t file, const std::vector<char> &now) const;
     void note(uint32_t file, const stream_record &r);
     uint32_t find(const std::string &path) const;
     uint32_t number(Name name) const;
+    [[noreturn]] void damaged() const;
     void add(sim::Step::Kind kind, sim::Unit unit, uint32_t count = 0, uint64_t value = 0);
 
     std::string directory_;
@@ -77,12 +82,12 @@ class Tape
     std::vector<sim::Bounds> commits_;
     std::vector<std::vector<uint64_t>> epochs_; // of each file's commits
     std::map<Name, uint32_t> names_;
-    struct {
-        Name name;
+    struct Opening {
         uint64_t flags;
         std::string path;
         std::vector<char> contents;
-    } opening_; // the file between its STREAM_OPEN and its EVENT_OPEN
+    };
+    std::map<Name, Opening> openings_; // files between their STREAM_OPEN and their EVENT_OPEN
 };
 
 } // namespace crash
