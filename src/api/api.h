@@ -40,9 +40,6 @@ void *api_calloc(pm_container *c, size_t count, size_t size);
 /* The call has failed: free its new object, and give back everything else it has taken. Returns NULL. */
 void *api_give_back(pm_container *c, void *p, struct allocator_call call);
 
-/* 0 if the range is in memory that has been allocated for data; else EINVAL: -1 with a message. */
-int api_check_data(const pm_container *c, const void *ptr, size_t bytes);
-
 /* Open the pages of a range for stores of code that tells nothing else, and mark it if need be. -errno */
 int api_announce(pm_container *c, uint64_t offset, uint64_t bytes);
 

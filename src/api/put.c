@@ -74,11 +74,23 @@ static int write_bytes(pm_container *c, char *to, const char *from, size_t bytes
     return result == 0 ? store(c, to + end, from + end, bytes - end) : result;
 }
 
+static int check_object(pm_container *c, const void *to, size_t bytes)
+{
+    uint64_t start, size, offset = offset_of(c, to);
+    lock_acquire(&c->allocator.lock);
+    bool is_inside =
+        allocator_object_at(&c->allocator, to, &start, &size) && bytes <= start + size - offset;
+    lock_release(&c->allocator.lock);
+    return is_inside ? 0
+                     : pm__fail_at(c->container.path, offset, EINVAL,
+                                   "%zu bytes here are not in one object", bytes);
+}
+
 int pm_write(void *to, const void *from, size_t bytes)
 {
     DEFER_CANCELLATION;
     pm_container *c = owner_of(to);
-    if (!c || api_enter_writing(c) != 0 || api_check_data(c, to, bytes) != 0)
+    if (!c || api_enter_writing(c) != 0 || check_object(c, to, bytes) != 0)
         return -1;
     touch(from, bytes);
     lock_acquire(&c->allocator.lock);

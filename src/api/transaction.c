@@ -37,7 +37,8 @@ int api_announce(pm_container *c, uint64_t offset, uint64_t bytes)
     return error;
 }
 
-int api_check_data(const pm_container *c, const void *ptr, size_t bytes)
+/* 0 if the range is in memory that has been allocated for data; else EINVAL: -1 with a message. */
+static int check_data(const pm_container *c, const void *ptr, size_t bytes)
 {
     uint64_t offset = (uint64_t)((const char *)ptr - c->container.base);
     if (bytes > c->container.max_size - offset)
@@ -58,7 +59,7 @@ int pm_dirty(const void *ptr, size_t len)
         return -1;
     if (len == 0)
         return 0;
-    if (api_check_data(c, ptr, len) != 0)
+    if (check_data(c, ptr, len) != 0)
         return -1;
     uint64_t offset = (uint64_t)((const char *)ptr - c->container.base);
     uint64_t pages = divide_up(offset + len, PM_PAGE) - (offset >> PM_PAGE_SHIFT);

@@ -278,10 +278,25 @@ TEST_CASE("bytes cannot be handed over to nowhere")
     REQUIRE(pm_write(&byte, &byte, 1) == -1);
     REQUIRE(test::failed_with(EINVAL));
     REQUIRE(pm_write(reinterpret_cast<char *>(root) + (48 << 20), &byte, 1) == -1);
-    REQUIRE(test::failed_with(EINVAL, {"not in an allocated object"}));
+    REQUIRE(test::failed_with(EINVAL, {"not in one object"}));
     REQUIRE(pm_write(root, &byte, (size_t)1 << 40) == -1);
-    REQUIRE(test::failed_with(EINVAL, {"beyond the container"}));
+    REQUIRE(test::failed_with(EINVAL, {"not in one object"}));
     REQUIRE_OK(pm_write(root, &byte, 0));
+    std::array<char *, 3> objects;
+    const std::string bytes(512, 1);
+    for (char *&object : objects)
+        REQUIRE((object = static_cast<char *>(pm_put(c.get(), bytes.data(), 512))));
+    REQUIRE(pm_usable_size(objects[1]) == 512);
+    REQUIRE_OK(pm_write(objects[1] + 12, bytes.data(), 500)); // to the last byte
+    for (const size_t at : {size_t{13}, size_t{511}}) {
+        REQUIRE(pm_write(objects[1] + at, bytes.data(), 500) == -1); // a neighbour would be there
+        REQUIRE(test::failed_with(EINVAL, {path.c_str(), "not in one object"}));
+    }
+    REQUIRE_OK(pm_free(objects[1]));
+    REQUIRE(pm_write(objects[1], bytes.data(), 512) == -1);
+    REQUIRE(test::failed_with(EINVAL, {"not in one object"}));
+    REQUIRE_OK(pm_rollback(c.get()));
+    root = make_root(c.get());
     REQUIRE(pm_put(nullptr, &byte, 1) == nullptr);
     REQUIRE(test::failed_with(EINVAL));
     const std::string large = bytes_of(80 << 20, 7);
