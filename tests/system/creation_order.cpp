@@ -1,6 +1,6 @@
 // What creation makes durable, and in which order: the file's contents, then its name, then the name's
 // directory. A power failure could leave less otherwise: a name without contents, or no name although
-// pm_open() has returned.
+// pm_open() has returned. Deletion syncs the directory too. Else a deleted container could come back.
 #include "common/fixture.hpp"
 #include "system/steps.hpp"
 
@@ -34,4 +34,16 @@ TEST_CASE("a new file is synced before it has its name, and the directory after 
     REQUIRE(written >= 0);
     REQUIRE(written < synced);
     REQUIRE(synced < named);
+}
+
+TEST_CASE("the directory is synced after a container was deleted")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    const pm_options how = test::small();
+    REQUIRE(test::Container(pm_open(path.c_str(), &how)));
+    steps::arm(0, steps::At::fails); // none does
+    REQUIRE_OK(pm_delete(path.c_str()));
+    REQUIRE_FALSE(steps::calls().empty());
+    REQUIRE(steps::calls().back() == "fsync directory");
 }

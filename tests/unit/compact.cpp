@@ -494,3 +494,19 @@ TEST_CASE("what cannot be compacted")
         REQUIRE((result.objects_moved > 0 && result.bytes_moved == 77));
     }
 }
+
+TEST_CASE("private copies of what is cut off count no more")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how());
+    std::vector<void *> objects(2000);
+    for (void *&p : objects)
+        REQUIRE((p = pm_calloc(c.get(), 1, 4000)));
+    REQUIRE_OK(pm_commit(c.get()));
+    for (void *p : objects)
+        REQUIRE_OK(pm_free(p));
+    REQUIRE_OK(pm_commit(c.get()));
+    compact(c.get());
+    const struct pm_stats is = test::stats(c.get());
+    REQUIRE(is.pages_private <= is.file_bytes / 4096);
+}

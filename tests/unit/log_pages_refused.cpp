@@ -73,9 +73,10 @@ namespace
 {
 
 constexpr size_t PAGE = 4096, MiB = 1 << 20, SIZE = 40 * PAGE;
+constexpr size_t UNMAPPED = 8 * PAGE; // so few are not mapped, but written to home at an opening
 
 struct Root {
-    char *value[2];
+    char *value[2], *unmapped;
 };
 
 pm_options options(unsigned flags)
@@ -100,6 +101,7 @@ class Session
         });
         Root *root = static_cast<Root *>(pm_getroot(c_.get()));
         std::string first(SIZE, 1), second(SIZE, 2);
+        is(root->unmapped, std::string(UNMAPPED, 4));
         is(root->value[0], first);
         store(root->value[0] + 5 * PAGE, first[5 * PAGE] = 3);
         is(root->value[0], first);
@@ -129,7 +131,7 @@ class Session
         root = static_cast<Root *>(pm_getroot(c_.get()));
         is(root->value[0], first);
         is(root->value[1], second);
-        REQUIRE(objects() == 4); // a call that failed has left none
+        REQUIRE(objects() == 5); // a call that failed has left none
         REQUIRE_OK(pm_check(c_.get()));
     }
 
@@ -171,7 +173,7 @@ class Session
 
     void is(const char *value, const std::string &expected)
     {
-        const bool same = memcmp(value, expected.data(), SIZE) == 0;
+        const bool same = memcmp(value, expected.data(), expected.size()) == 0;
         REQUIRE(same);
     }
 
@@ -188,6 +190,9 @@ void make(const std::string &path)
     REQUIRE_OK(pm_dirty(root, sizeof *root));
     root->value[0] = static_cast<char *>(pm_put(c.get(), std::string(SIZE, 1).data(), SIZE));
     REQUIRE(root->value[0]);
+    root->unmapped =
+        static_cast<char *>(pm_put(c.get(), std::string(UNMAPPED, 4).data(), UNMAPPED));
+    REQUIRE(root->unmapped);
     REQUIRE_OK(pm_commit(c.get()));
 }
 

@@ -4,6 +4,7 @@
 
 extern "C" {
 #include "allocator/bitmap.h"
+#include "base/reciprocal.h"
 }
 
 #include <random>
@@ -132,5 +133,25 @@ TEST_CASE("the log uses its segments, and stays in them")
         REQUIRE(first + slots * PM_PAGE == segment);
         // One slot more would not leave room for its descriptor.
         REQUIRE((slots + 1) * sizeof(log_descriptor) + (slots + 1) * PM_PAGE + PM_PAGE > segment);
+    }
+}
+
+TEST_CASE("a multiplication divides all granules of the largest segment as a division does")
+{
+    constexpr uint32_t end = 1u << 26;
+    std::mt19937_64 random(1);
+    for (uint32_t divisor = 1; divisor <= 70000; divisor += divisor < 5000 ? 1 : 97) {
+        const reciprocal by = reciprocal_of(divisor);
+        for (uint32_t i = 0; i < 40; i++) {
+            // The last multiples, where an error is largest, and some others.
+            const uint32_t multiples = (end - 1) / divisor;
+            const uint32_t m = i < 20 ? multiples - std::min(multiples, i)
+                                      : static_cast<uint32_t>(random() % (multiples + 1));
+            for (const uint32_t dividend : {m * divisor, m * divisor + divisor - 1})
+                if (dividend < end && divide(dividend, by) != dividend / divisor)
+                    FAIL(dividend << " / " << divisor);
+        }
+        if (divide(end - 1, by) != (end - 1) / divisor)
+            FAIL(end - 1 << " / " << divisor);
     }
 }
