@@ -12,6 +12,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
+#include <optional>
 
 using namespace llvm;
 using namespace llvm::PatternMatch;
@@ -113,17 +114,20 @@ Place place_of(const Value *pointer, const DataLayout &layout)
     return {base, offset.getZExtValue()};
 }
 
-/* Whether another store than `update` has put `part` at this place, with more bytes. The optimiser uses the
- * value that it knows, instead of loading it again. */
-bool is_stored(const Value *part, const Place &place, const Instruction &update,
-               const DataLayout &layout)
+/* A store over a place. So many of its bytes come before the place. */
+struct Covering {
+    const StoreInst *store;
+    uint64_t before;
+};
+
+/* The stores over a place, but for `update`. */
+SmallVector<Covering, 4> stores_over(const Place &place, const Instruction &update,
+                                     const DataLayout &layout)
 {
-    auto size = [&](const Value *value) {
-        return layout.getTypeStoreSize(value->getType()).getFixedValue();
-    };
-    SmallVector<std::pair<const Value *, uint64_t>, 8> pointers(1, {place.base, 0});
-    if (isa<Constant>(place.base))
-        return false;
+    SmallVector<Covering, 4> found;
+    SmallVector<std::pair<const Value *, uint64_t>, 8> pointers;
+    if (!isa<Constant>(place.base))
+        pointers.push_back({place.base, 0});
     while (!pointers.empty()) {
         auto [pointer, at] = pointers.pop_back_val();
         for (const User *user : pointer->users()) {
@@ -131,16 +135,14 @@ bool is_stored(const Value *part, const Place &place, const Instruction &update,
             auto *store = dyn_cast<StoreInst>(user);
             auto *other = dyn_cast<GEPOperator>(user);
             if (store && store != &update && store->getPointerOperand() == pointer &&
-                at <= place.offset && size(store->getValueOperand()) > size(part) &&
-                is_part_of(part, store->getValueOperand(), place.offset - at, layout) &&
-                isPotentiallyReachable(store, &update))
-                return true;
+                place.offset - at < layout.getTypeStoreSize(store->getValueOperand()->getType()))
+                found.push_back({store, place.offset - at});
             if (other && other->getPointerOperand() == pointer &&
                 other->accumulateConstantOffset(layout, offset))
                 pointers.push_back({other, offset.getZExtValue()});
         }
     }
-    return false;
+    return found;
 }
 
 /*
@@ -172,6 +174,7 @@ class UpdateSearch
   private:
     bool search(const Value *value);
     bool is_loaded(const Value *value) const;
+    bool is_stored(const Value *value);
     bool may_have_moved(const PHINode &phi) const;
 
     const Instruction &update_;
@@ -179,6 +182,7 @@ class UpdateSearch
     const DominatorTree &dominators_;
     Place place_;
     Paths paths_;
+    std::optional<SmallVector<Covering, 4>> stores_; // over the place
     SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
     SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
     SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
@@ -198,6 +202,21 @@ bool UpdateSearch::is_loaded(const Value *value) const
     Place place = place_of(load->getPointerOperand(), layout_);
     place.offset += static_cast<uint64_t>(at);
     return place == place_;
+}
+
+/* Whether another store has put the value there, with more bytes. The optimiser uses the value that it knows,
+ * instead of loading it again. */
+bool UpdateSearch::is_stored(const Value *value)
+{
+    if (!stores_)
+        stores_ = stores_over(place_, update_, layout_);
+    return any_of(*stores_, [&](const Covering &c) {
+        const Value *whole = c.store->getValueOperand();
+        return layout_.getTypeStoreSize(whole->getType()) >
+                   layout_.getTypeStoreSize(value->getType()) &&
+               is_part_of(value, whole, c.before, layout_) &&
+               isPotentiallyReachable(c.store, &update_);
+    });
 }
 
 /* What a loop of vectors changes in place of one number: the number is in one lane, and the lanes are
@@ -253,7 +272,7 @@ bool UpdateSearch::search(const Value *value)
     else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
         result = paths_ == All ? is(a) && is(b) : is(a) || is(b);
     else
-        result = is_stored(value, place_, update_, layout_) ||
+        result = is_stored(value) ||
                  ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
                    match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
                   is(a));
@@ -404,7 +423,10 @@ bool is_update(const StoreInst &store, const DominatorTree &dominators)
 
 Value *update_paths(const StoreInst &store, const DominatorTree &dominators)
 {
-    if (!may_have_tag(store.getValueOperand()->getType()) || is_typed_field(store))
+    constexpr size_t blocks_limit =
+        256; // the search would take minutes in a switch of thousands of cases
+    if (!may_have_tag(store.getValueOperand()->getType()) || is_typed_field(store) ||
+        store.getFunction()->size() > blocks_limit)
         return nullptr;
     return UpdatePaths(store, dominators).when();
 }
