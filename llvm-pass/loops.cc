@@ -100,11 +100,12 @@ bool LoopMover::tells_alike(ArrayRef<Write> writes) const
         return false;
     for (const Write &write : writes) {
         const bool is_inside = loop_.contains(write.at);
-        if (write.tells &&
-            ((write.loaded && loop_.contains(write.loaded)) || (is_inside && !write.is_plain())))
+        if (!write.tells)
+            continue;
+        if ((write.loaded && loop_.contains(write.loaded)) || (is_inside && !write.is_plain()))
             return false;
-        stores_pieces |= write.tells && is_inside && write.pieces;
-        stores_data |= write.tells && is_inside && !write.pieces;
+        stores_pieces |= is_inside && write.pieces;
+        stores_data |= is_inside && !write.pieces;
     }
     return !stores_data || !stores_pieces;
 }

@@ -305,9 +305,9 @@ bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
     return result;
 }
 
-/* Computes on which paths a stored value is an update, where it is one on some only. The optimiser makes such
- * stores: it joins a tag and a store of another value. And if a word is put together of its own parts, it
- * stores only the parts that may have changed. */
+/* Computes on which paths a stored value is an update. The optimiser makes stores that are one on some only:
+ * it joins a tag and a store of another value. And if a word is put together of its own parts, it stores only
+ * the parts that may have changed. */
 class UpdatePaths
 {
   public:
@@ -317,14 +317,7 @@ class UpdatePaths
     {
     }
 
-    /* An i1 at the store, or NULL: on no path. */
-    Value *when()
-    {
-        if (!any_.is_update(store_.getValueOperand()))
-            return nullptr;
-        Value *paths = of(const_cast<Value *>(store_.getValueOperand()));
-        return isa<Constant>(paths) ? nullptr : paths; // vectors are not followed
-    }
+    Value *when();
 
   private:
     Value *of(Value *value);
@@ -335,6 +328,18 @@ class UpdatePaths
     UpdateSearch all_, any_;
     SmallDenseMap<const Value *, Value *> known_;
 };
+
+Value *UpdatePaths::when()
+{
+    constexpr size_t blocks_limit = 256; // a switch of thousands of cases would take minutes
+    Value *value = const_cast<Value *>(store_.getValueOperand());
+    if (all_.is_update(value))
+        return ConstantInt::getTrue(value->getContext());
+    if (store_.getFunction()->size() > blocks_limit || !any_.is_update(value))
+        return nullptr;
+    Value *paths = of(value);
+    return isa<Constant>(paths) ? nullptr : paths; // vectors are not followed
+}
 
 Value *UpdatePaths::of_operands(Instruction &operation)
 {
@@ -413,20 +418,9 @@ bool is_update(const AnyMemTransferInst &copy, const DominatorTree &dominators)
                                                    .is_in_variable(copy.getRawSource(), copy);
 }
 
-bool is_update(const StoreInst &store, const DominatorTree &dominators)
-{
-    return may_have_tag(store.getValueOperand()->getType()) &&
-           UpdateSearch(store, store.getPointerOperand(), dominators)
-               .is_update(store.getValueOperand()) &&
-           !is_typed_field(store);
-}
-
 Value *update_paths(const StoreInst &store, const DominatorTree &dominators)
 {
-    constexpr size_t blocks_limit =
-        256; // the search would take minutes in a switch of thousands of cases
-    if (!may_have_tag(store.getValueOperand()->getType()) || is_typed_field(store) ||
-        store.getFunction()->size() > blocks_limit)
+    if (!may_have_tag(store.getValueOperand()->getType()) || is_typed_field(store))
         return nullptr;
     return UpdatePaths(store, dominators).when();
 }

@@ -11,12 +11,9 @@
 namespace pmcc
 {
 
-/** A store to a part of a word, on every path. If strict aliasing says that it is to a field of a struct, it
- * is to no part of a pointer, and is none. Asking libpm would cost. */
-bool is_update(const llvm::StoreInst &store, const llvm::DominatorTree &dominators);
-
-/** On which paths a store updates that does not on others: an i1 at the store. NULL: on none, or that is not
- * known. May insert instructions. */
+/** On which paths a store to a part of a word is an update: an i1 at the store. A constant: on all. NULL: on
+ * none, or that is not known. If strict aliasing says that the store is to a field of a struct, it is to no
+ * part of a pointer, and is none: asking libpm would cost. May insert instructions. */
 llvm::Value *update_paths(const llvm::StoreInst &store, const llvm::DominatorTree &dominators);
 
 /** A copy of less than a word. */

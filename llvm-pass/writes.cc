@@ -413,12 +413,13 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     Collector collector(instruction, dominators, writes);
     if (auto *store = dyn_cast<StoreInst>(&instruction)) {
         collector.value(store->getPointerOperand(), store->getValueOperand(), store->getAlign());
-        if (is_update(*store, dominators)) {
+        Value *paths = update_paths(*store, dominators);
+        if (isa_and_nonnull<Constant>(paths)) {
             collector.updates();
         } else {
             if (is_piece(*store))
                 collector.pieces(store->getValueOperand());
-            collector.updates_when(update_paths(*store, dominators));
+            collector.updates_when(paths);
         }
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
         if (update->getOperation() == AtomicRMWInst::Xchg) {

@@ -74,6 +74,7 @@ static int write_bytes(pm_container *c, char *to, const char *from, size_t bytes
     return result == 0 ? store(c, to + end, from + end, bytes - end) : result;
 }
 
+/* Who writes to an object sees to it that nobody frees it meanwhile. So the lock need not be held on. */
 static int check_object(pm_container *c, const void *to, size_t bytes)
 {
     uint64_t start, size, offset = offset_of(c, to);

@@ -55,7 +55,11 @@ class Tape
   private:
     using Name = std::pair<uint32_t, uint32_t>; // a file: the process, and the file's number there
 
-    struct Opening;
+    struct Opening {
+        uint64_t flags;
+        std::string path;
+        std::vector<char> contents;
+    };
 
     void read();
     void end();
@@ -82,11 +86,6 @@ class Tape
     std::vector<sim::Bounds> commits_;
     std::vector<std::vector<uint64_t>> epochs_; // of each file's commits
     std::map<Name, uint32_t> names_;
-    struct Opening {
-        uint64_t flags;
-        std::string path;
-        std::vector<char> contents;
-    };
     std::map<Name, Opening> openings_; // files between their STREAM_OPEN and their EVENT_OPEN
 };
 
