@@ -46,7 +46,8 @@
  *    its pointers when the program first touches a page.
  *  - A thread that stores to a container must not block SIGSEGV, and no signal handler may mask
  *    SIGSEGV while it stores. Otherwise the kernel ends the process at the first store to a page. In a
- *    container that is `moved` (struct pm_stats) the same is true of the first read of a page.
+ *    container that is `moved` (struct pm_stats) the same is true of the first read of a page. Under the
+ *    log engine with `private_max` it is true of SIGBUS, and of each access.
  *  - Without `concurrent_stores` a signal handler must not store to a container whose commit or
  *    rollback the handler may have interrupted.
  *  - In a child of fork(2) a container's memory is not mapped: even reading it is a SIGSEGV.
@@ -243,7 +244,11 @@ struct pm_options {
                                the file for writing; EFBIG if there are more. Default 1 GiB;
                                UINT64_MAX: all */
     uint64_t private_max;   /* redo: bytes of memory for private pages, more or less; default 256 MiB.
-                               Pages that the open transaction has changed stay even beyond */
+                               Pages that the open transaction has changed stay even beyond. Log: the
+                               same, and half of it is for what the last commit has, which otherwise is
+                               in memory as a whole. Then a system call fails with EFAULT for memory that
+                               nobody has touched lately, also if it only reads. Metadata comes on top,
+                               and 6 % of the container's bytes for the log's map */
     /* The remaining fields are used at creation only, and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
@@ -759,7 +764,7 @@ struct pm_stats {
     uint64_t faults;        /* stores caught by page protection */
     uint64_t pages_logged;  /* pre-images taken at a first store or by pm_dirty() */
     uint64_t pages_ahead;   /* pre-images taken by a commit, of pages that stay writable */
-    uint64_t pages_evicted; /* pages closed early: the kernel's map limit, or private_max */
+    uint64_t pages_evicted; /* pages closed early, or given back: the kernel's map limit, or private_max */
     uint64_t lines_logged;  /* redo: cache lines whose new contents are in records */
     uint64_t bytes_fresh;   /* redo: written straight home, because nothing committed was there */
     uint64_t pages_private; /* redo: pages of which this process may have a copy now */

@@ -39,6 +39,8 @@ std::vector<Plan::Command> log_commands(const Plan &plan, size_t repetition,
                                  values, operations, directories.memory + "/values"});
             add_in_turn(group);
         }
+    commands.push_back({{plan.programs + "/bench_bounded", plan.quick ? "256" : "1024",
+                         plan.quick ? "32" : "128", directories.memory + "/bounded"}});
     if (!BENCH_PMCC)
         return commands;
     for (const char *bytes : {"1024", "4096", "65536"}) {

@@ -34,15 +34,24 @@ std::vector<Table> log_tables()
          .ratios = {{"log/stores", "redo/stores"}, {"log/faults", "undo/faults"}}},
         {.id = "objects",
          .title = "New objects",
-         .note = "ns per object that is allocated, filled by memcpy and committed, in memory. log/put: "
-                 "its bytes are handed over. floor: they are copied past the cache, and a fence. "
-                 "replace: another object is freed in the same commit.",
+         .note =
+             "ns per object that is allocated, filled by memcpy and committed, in memory. log/put: "
+             "its bytes are handed over. floor: they are copied past the cache, and a fence. "
+             "replace: another object is freed in the same commit.",
          .labels = {"pattern", "bytes"},
          .peers = {"redo/stores", "log/stores", "log/put", "floor"},
          .ratios = {{"redo/stores", "floor"}, {"log/stores", "floor"}, {"log/put", "floor"}},
          .targets = {{{"redo/stores", "floor"}, 2, false, {"", "1024"}},
                      {{"log/stores", "floor"}, 2, false, {"", "1024"}},
                      {{"log/put", "floor"}, 1.6, false, {"", "4096"}}}},
+        {.id = "bounded",
+         .title = "Bounded memory",
+         .note = "1 GiB of values of 128 bytes, in memory, with options.private_max of 128 MiB "
+                 "(256 and 32 with "
+                 "--quick). A load from a page that is not there brings 16 pages.",
+         .labels = {"what"},
+         .peers = {"whole", "bounded"},
+         .ratios = {{"bounded", "whole"}}},
         {.id = "cleaner",
          .title = "The log engine's cleaner",
          .note = "Processor time per update of a value of 128 bytes, of 64 MiB, in memory. roomy: "

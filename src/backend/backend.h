@@ -175,6 +175,7 @@ int map_clear_table(void *address, size_t size);
 enum map_kind {
     MAP_VIEW_SHARED, /* the application's: read-only until a page is opened */
     MAP_HOME_SHARED, /* the library's: writable */
+    MAP_HOME_ABSENT, /* the same, to be watched (absent.c): locking memory must not fill it */
     MAP_COPY,        /* private and writable: changes stay in this process */
     MAP_VIEW_COPY,   /* the application's, private: read-only until a page is opened */
     MAP_VIEW_MEMORY, /* the application's, in memory of its own: untouchable until a page is made */
@@ -190,6 +191,19 @@ bool map_is_synchronous(int fd);
  */
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous);
+
+/* ---- absent.c: pages of a file in memory that are filled at their first access ------------------ */
+
+/* A descriptor that watches for such accesses. -errno: the kernel does not let us */
+int absent_open(void);
+
+/* From now on the first access to a page of the mapping that its file does not have raises SIGBUS, with
+ * si_code BUS_ADRERR. Another mapping in this place is not watched. [handler] -errno */
+int absent_watch(int watcher, void *address, size_t size);
+
+/* Give a page to the file behind a shared mapping that is watched, and to all mappings of it. [handler]
+ * -errno; -EEXIST: the file has the page */
+int absent_fill(int watcher, void *page, const void *contents);
 
 /*
  * Enter the pages of a new, writable, shared mapping into the page table at once. Otherwise the first

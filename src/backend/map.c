@@ -110,14 +110,15 @@ int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t of
              bool synchronous)
 {
     /* A locked copy would have private pages at once, and none would be read through to the file. */
+    bool opens = kind == MAP_COPY || kind == MAP_HOME_ABSENT; /* when it is not locked any more */
     int protection = kind == MAP_VIEW_SHARED || kind == MAP_VIEW_COPY ? PROT_READ
-                     : kind == MAP_VIEW_MEMORY || kind == MAP_COPY    ? PROT_NONE
+                     : kind == MAP_VIEW_MEMORY || opens               ? PROT_NONE
                                                                       : PROT_READ | PROT_WRITE;
     int flags = kind == MAP_COPY || kind == MAP_VIEW_COPY ? MAP_PRIVATE | MAP_NORESERVE
                 : synchronous                             ? MAP_SHARED_VALIDATE | MAP_SYNC
                                                           : MAP_SHARED;
     void *p = mmap(address, size, protection, flags | MAP_FIXED, fd, (off_t)offset);
-    if (p == MAP_FAILED || (kind == MAP_COPY && unlock_and_open(p, size) != 0) ||
+    if (p == MAP_FAILED || (opens && unlock_and_open(p, size) != 0) ||
         (kind == MAP_VIEW_COPY && munlock(p, size) != 0))
         return -errno;
     return madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;

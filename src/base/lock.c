@@ -29,6 +29,7 @@ void lock_acquire_masked(struct lock *lock, sigset_t *saved)
 {
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, saved);
     lock_acquire(lock);
 }

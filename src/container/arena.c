@@ -112,10 +112,12 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
 {
     for (uint64_t i = 0; i < SLOTS; i++) {
         struct container *c = atomic_load_explicit(&slots[i], memory_order_acquire);
-        const char *const mappings[] = {c ? c->base : NULL, c ? c->home : NULL, c ? c->file : NULL};
-        for (int k = 0; k < 3 && c; k++) {
+        if (!c)
+            continue;
+        const char *const mappings[] = {c->base, c->home, c->shadow, c->file};
+        for (int k = 0; k < 4; k++) {
             *offset = (uint64_t)((const char *)address - mappings[k]);
-            if (mappings[k] && *offset < (k < 2 ? c->max_size : container_file_max(c)))
+            if (mappings[k] && *offset < (k < 3 ? c->max_size : container_file_max(c)))
                 return c;
         }
     }
@@ -124,7 +126,7 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
 
 /* Owns slots that no container may take, as those of the volatile heap. It holds nothing, and no transaction
  * is above it. */
-static struct container nobody = {.fd = -1, .view_fd = -1, .home_fd = -1};
+static struct container nobody = {.fd = -1, .view_fd = -1, .home_fd = -1, .watcher = -1};
 
 bool arena_take_volatile(void)
 {
@@ -227,6 +229,8 @@ void arena_abandon(void)
                 close(c->view_fd);
             if (c->home_fd != c->fd)
                 close(c->home_fd);
+            if (c->watcher >= 0)
+                close(c->watcher);
         }
         previous = c;
         if (c != &nobody)

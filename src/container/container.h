@@ -75,6 +75,10 @@ struct container {
     bool relocates;  /* home's pointers are to be relocated to the view's addresses */
     bool translated; /* the view lies elsewhere: its pages are translated one by one */
     int view_fd;     /* if translated: of the view's memory */
+    int watcher; /* home's memory is bounded: watches for pages that it does not have (backend/absent.c);
+                        -1: it has all of them */
+    bool (*fill)(struct txn *filler, uint64_t offset); /* then: give it such a page. [handler] */
+    struct txn *filler;
     struct medium medium;
     struct tables
         tables;        /* of all layers; the api layer opens them, container_close() closes them */
@@ -93,6 +97,7 @@ struct container_options {
     bool log;           /* a new file is for the log engine */
     bool translated;    /* the view has other addresses than home's pointers mean in any case */
     bool accept_copy;   /* accept a copy of a container that somebody had open */
+    bool bounded;       /* a log container's home is to be filled as it is accessed */
     bool path_error;    /* if the file is no longer at its path: fail instead of warning */
     const char *layout; /* or NULL */
     mode_t mode;
@@ -136,6 +141,12 @@ int container_damaged(const struct container *c, uint64_t offset, const char *wh
  * negative errno: -ENOSPC when max_size or the disk is exhausted. The caller serialises. [handler]
  */
 int container_grow(struct container *c, uint32_t count, uint32_t wanted);
+
+/* If home's memory is bounded, watch a new mapping of it. [handler] -errno */
+static inline int container_watch(const struct container *c, void *address, size_t size)
+{
+    return c->watcher >= 0 ? absent_watch(c->watcher, address, size) : 0;
+}
 
 /* Recovery of a log container: give home memory for `count` more segments. -errno */
 int container_grow_home(struct container *c, uint32_t count);
@@ -212,7 +223,8 @@ struct container *arena_find(const void *address);
 /* Whether some container, open or closed by now, has had this address of the arena. [handler] */
 bool arena_was_used(const void *address);
 
-/* The same for an address in a container's view or home; sets its offset there. Slow. [handler] */
+/* The same for an address in a container's view, home, shadow, or mapping of the file; sets its offset
+ * there. Slow. [handler] */
 struct container *arena_find_any(const void *address, uint64_t *offset);
 
 /* Take the slots of [base, base + size), whole ones of the arena; false if any is taken. */

@@ -213,6 +213,10 @@ static int map_shadow_and_view(struct container *c, uint64_t offset, uint64_t si
         error = c->private_view ? unveil(c->base, offset, size, PROT_READ)
                                 : map_file(MAP_VIEW_SHARED, c->base + offset, size, c->fd, offset,
                                            c->synchronous);
+    if (error == 0)
+        error = container_watch(c, c->shadow + offset, size);
+    if (error == 0 && !c->translated)
+        error = container_watch(c, c->base + offset, size);
     return error;
 }
 
@@ -251,12 +255,29 @@ static int make_memory(struct container *c, uint64_t from, uint64_t to)
         return -EFBIG;
     if (TEMP_FAILURE_RETRY(ftruncate(c->home_fd, (off_t)to)) != 0)
         return -errno;
-    return map_file(MAP_HOME_SHARED, c->home + from, to - from, c->home_fd, from, false);
+    enum map_kind kind = c->watcher >= 0 ? MAP_HOME_ABSENT : MAP_HOME_SHARED;
+    int error = map_file(kind, c->home + from, to - from, c->home_fd, from, false);
+    return error == 0 ? container_watch(c, c->home + from, to - from) : error;
+}
+
+/* Home's memory is to be bounded. If the kernel does not let us, home is whole, and the program is told. */
+static void open_watcher(struct container *c)
+{
+    c->watcher = descriptor_of_its_own(absent_open());
+    if (c->watcher >= 0)
+        return;
+    (void)pm__fail_because(
+        -c->watcher, strerror(-c->watcher),
+        "%s: options.private_max cannot bound what memory has of the last commit, because "
+        "userfaultfd(2) fails: allow it, or leave private_max 0",
+        c->path);
+    pm__warn();
+    c->watcher = -1;
 }
 
 /* Log containers: home is memory, and nothing is in it but the words that a new container has. The file is
  * mapped besides. */
-static int map_log(struct container *c)
+static int map_log(struct container *c, bool bounded)
 {
     if (!(c->home = reserve(c, c->max_size)) ||
         !(c->shadow = c->readonly ? c->home : reserve(c, c->max_size)) ||
@@ -264,7 +285,13 @@ static int map_log(struct container *c)
         return -1;
     c->private_view = true;
     c->home_fd = descriptor_of_its_own(memfd_create("libpm home", MFD_CLOEXEC));
-    int error = c->home_fd < 0 ? -errno : make_memory(c, 0, container_bytes(c));
+    if (bounded)
+        open_watcher(c);
+    int error = c->home_fd < 0 ? -errno : 0;
+    if (error == 0 && c->watcher >= 0) /* the metadata is there from the beginning */
+        error = file_allocate(c->home_fd, 0, container_bytes(c));
+    if (error == 0)
+        error = make_memory(c, 0, container_bytes(c));
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map room in memory for its contents", c->path);
     error = map_file(c->readonly ? MAP_COPY : MAP_HOME_SHARED, c->file, container_file_bytes(c), c->fd, 0,
@@ -301,7 +328,7 @@ static int map_home(struct container *c, const struct container_options *options
         return pm__fail_system(-error, "%s: cannot map", c->path);
     c->home_fd = c->fd;
     c->synchronous = !c->readonly && map_is_synchronous(c->fd);
-    if ((c->is_log ? map_log(c) : map_one_for_all(c)) != 0)
+    if ((c->is_log ? map_log(c, options->bounded) : map_one_for_all(c)) != 0)
         return -1;
     c->medium.fd = c->readonly ? -1 : c->fd;
     c->medium.file = c->file;
@@ -337,6 +364,7 @@ int container_open(struct container *c, const char *path, const struct container
     *c = (struct container){.fd = -1,
                             .home_fd = -1,
                             .view_fd = -1,
+                            .watcher = -1,
                             .readonly = options->readonly,
                             .vouched = options->movable,
                             .medium.syncing = PTHREAD_MUTEX_INITIALIZER,
@@ -378,6 +406,8 @@ int container_map_rest(struct container *c)
         error = map_shadow_and_view(c, 0, container_bytes(c));
     else if (error == 0 && !c->translated)
         error = unveil(c->base, 0, container_bytes(c), PROT_READ);
+    if (error == 0 && c->readonly && !c->translated && c->is_log)
+        error = container_watch(c, c->base, container_bytes(c));
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);
     return 0;
@@ -410,6 +440,8 @@ void container_close(struct container *c)
     tables_close(&c->tables);
     if (c->view_fd >= 0)
         close(c->view_fd);
+    if (c->watcher >= 0)
+        close(c->watcher);
     if (c->home_fd >= 0 && c->home_fd != c->fd)
         close(c->home_fd);
     if (c->fd >= 0) {
@@ -418,7 +450,7 @@ void container_close(struct container *c)
     }
     free(c->name.path);
     free(c->path);
-    *c = (struct container){.fd = -1, .home_fd = -1, .view_fd = -1};
+    *c = (struct container){.fd = -1, .home_fd = -1, .view_fd = -1, .watcher = -1};
 }
 
 /* Add `size` bytes to the file, which ends at `from`, and map them. On failure they are gone. */

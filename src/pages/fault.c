@@ -173,6 +173,13 @@ static void leave(int type, const ucontext_t *context)
     cancel_undefer(&type);
 }
 
+/* Whether the access was to a page that memory does not have yet, and has now. */
+static bool fills(struct container *c, const siginfo_t *info, uint64_t offset)
+{
+    bool in_file = (uint64_t)((const char *)info->si_addr - c->file) < container_file_max(c);
+    return c->fill && info->si_code == BUS_ADRERR && !in_file && c->fill(c->filler, offset);
+}
+
 static bool serve(int signal, siginfo_t *info, const ucontext_t *context)
 {
     if (atomic_load(&abandoned) || info->si_code <= 0)
@@ -184,6 +191,8 @@ static bool serve(int signal, siginfo_t *info, const ucontext_t *context)
     }
     uint64_t offset;
     struct container *c = signal == SIGBUS ? arena_find_any(info->si_addr, &offset) : NULL;
+    if (c && fills(c, info, offset))
+        return true;
     if (c)
         report(c->path, offset,
                "SIGBUS: the medium failed, the file was cut short by another program, or, "
@@ -230,6 +239,8 @@ static bool is_ours(const struct sigaction *action)
 static int install(int which)
 {
     struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    if (signals[which] == SIGBUS) /* filling a page reads the file, which may raise it again */
+        ours.sa_flags |= (int)SA_NODEFER;
     struct sigaction current;
     fill_mask(&ours.sa_mask);
     /* Also mask the signal by which libc cancels a thread. sigaddset(3) refuses it: see enter(). */

@@ -272,11 +272,11 @@ void txn_set_fresh(struct txn *t, uint32_t first, uint32_t count);
 
 int txn_begin_guarded_commit(struct txn *t, sigset_t *saved);
 
-/* While a thread commits, signal handlers may store, or read pages that must be made first. With concurrent
- * stores other threads may store too. If either can happen, signals wait. */
+/* While a thread commits, signal handlers may store, or read pages that must be made or filled first. With
+ * concurrent stores other threads may store too. If either can happen, signals wait. */
 static inline bool txn_guards_commits(const struct txn *t)
 {
-    return t->concurrent || t->translation;
+    return t->concurrent || t->translation || t->c->watcher >= 0;
 }
 
 static inline int txn_begin_commit(struct txn *t, sigset_t *saved)

@@ -46,7 +46,7 @@ int log_tables_open(struct txn *t)
     for (int i = 0; i < 3; i++)
         lists[i]->items = tables_take(tables, chunks * sizeof *lists[i]->items);
     k->stage = aligned_alloc(PM_LINE, LOG_PART_LINES * PM_LINE);
-    return k->stage ? 0 : -ENOMEM;
+    return k->stage ? log_bound(t) : -ENOMEM;
 }
 
 void log_tables_close(struct txn *t)
@@ -54,6 +54,7 @@ void log_tables_close(struct txn *t)
     struct log_engine *k = log_engine_of(t);
     if (!k)
         return;
+    log_unbound(t);
     free(k->stage);
     vector_free(&k->plan);
     vector_free(&k->pieces);

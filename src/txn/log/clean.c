@@ -127,10 +127,11 @@ static int add_line(struct txn *t, uint64_t line)
     return log_list_line(&log_engine_of(t)->cleaned, 0, line);
 }
 
-/* A compaction cuts off home, but the lines behind have pieces until the next one. */
+/* A compaction cuts off home, but the lines behind have pieces until the next one. And home is not filled
+ * for the cleaner. */
 static bool is_in_home(const struct txn *t, uint64_t line)
 {
-    return line < container_bytes(t->c) / PM_LINE;
+    return line < container_bytes(t->c) / PM_LINE && !log_is_absent(t, line);
 }
 
 /* Gather a line that is in the victim as a whole. -errno */

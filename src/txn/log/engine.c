@@ -10,9 +10,11 @@
 
 static int log_engine_load(struct txn *t, const struct txn_options *options)
 {
+    if (t->c->watcher >= 0) /* half for home, and half for private pages of the view */
+        log_set_bound(t, options->private_max / 2);
     if (t->c->readonly)
         return 0;
-    view_load(t, options->private_max);
+    view_load(t, t->c->watcher >= 0 ? options->private_max / 2 : options->private_max);
     t->view.logs_fresh = t->view.home_is_log = true;
     rounds_open(&t->rounds, t->epoch - 1);
     int error = log_map_view(t);

@@ -28,6 +28,8 @@
  * L14  what a compaction has forgotten does not come back                  compact.c, recovery.c
  * L15  what is mapped stays where it is                                    pages.c
  * L16  a delta has all that differs from the whole line                    deltas.h, clean.c, recovery.c
+ *
+ * If memory is bounded, home is filled as it is accessed (bounded.c).
  */
 #ifndef PM_TXN_LOG_LOG_H
 #define PM_TXN_LOG_LOG_H
@@ -127,6 +129,8 @@ struct log_engine {
     uint8_t *mapped;                      /* for each page: it is mapped from the file (pages.c) */
     uint32_t mapped_runs;                 /* how many runs of pages are */
     bool maps_view;                       /* the view is there, and is mapped too */
+    struct bounded *bounded;              /* NULL: home has all pages */
+    bool is_ahead;                        /* the map is: a record is being written */
     struct vector filled; /* lines that were handed over in this transaction: redo_run() values */
     uint64_t filled_from; /* a commit's first run of them */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
@@ -342,6 +346,25 @@ void log_map_planned(struct txn *t);
 /* open_page() and open_marked() of struct engine. */
 int log_open_page(struct txn *t, uint32_t page);
 int log_open_marked(struct txn *t, uint32_t page);
+
+/* ---- bounded.c ------------------------------------------------------------------------------- */
+
+/* If memory is bounded: make what that needs, and serve accesses to absent pages from now on. -errno */
+int log_bound(struct txn *t);
+void log_unbound(struct txn *t);
+
+/* Let home have so many bytes, more or less. View and shadow are mapped. */
+void log_set_bound(struct txn *t, uint64_t bytes);
+
+/* fill() of struct container. [handler] */
+bool log_fill_absent(struct txn *t, uint64_t offset);
+
+/* Home has a page, or has it no more. [handler] */
+void log_note_present(struct txn *t, uint32_t page);
+void log_note_absent(struct txn *t, uint32_t page);
+
+/* Whether reading a line from the log is better than from home, which has no such page. */
+bool log_is_absent(const struct txn *t, uint64_t line);
 
 /* ---- clean.c --------------------------------------------------------------------------------- */
 

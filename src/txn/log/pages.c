@@ -42,8 +42,10 @@ static int map_from_file(const struct txn *t, enum map_kind kind, char *where, u
 static int map_from_memory(const struct txn *t, enum map_kind kind, char *where, uint32_t first,
                            uint32_t count)
 {
-    return map_file(kind, where + offset_of(first), (size_t)count << PM_PAGE_SHIFT, t->c->home_fd,
-                    offset_of(first), false);
+    const size_t bytes = (size_t)count << PM_PAGE_SHIFT;
+    int error =
+        map_file(kind, where + offset_of(first), bytes, t->c->home_fd, offset_of(first), false);
+    return error == 0 ? container_watch(t->c, where + offset_of(first), bytes) : error;
 }
 
 /* Pages that a relocation changes in home must be memory, also those of one that was interrupted. */
@@ -58,7 +60,8 @@ static bool may_map(const struct txn *t)
 /* Home and view are memory again. */
 static int map_memory(const struct txn *t, uint32_t first, uint32_t count)
 {
-    int error = map_from_memory(t, MAP_HOME_SHARED, t->c->home, first, count);
+    enum map_kind home = t->c->watcher >= 0 ? MAP_HOME_ABSENT : MAP_HOME_SHARED;
+    int error = map_from_memory(t, home, t->c->home, first, count);
     if (error == 0 && log_engine_of(t)->maps_view)
         error = map_from_memory(t, MAP_VIEW_COPY, t->c->base, first, count);
     return error;
@@ -78,6 +81,8 @@ bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
     if (error == 0 && k->maps_view)
         file_punch(t->c->home_fd, offset_of(first), offset_of(first + count));
     memset(k->mapped + first, 1, count);
+    for (uint32_t i = 0; i < count; i++)
+        log_note_absent(t, first + i);
     k->mapped_runs++;
     return true;
 }
@@ -110,6 +115,8 @@ int log_unmap_pages(struct txn *t, uint32_t page)
     if (error != 0)
         return error;
     memset(k->mapped + first, 0, count);
+    for (uint32_t i = 0; i < count; i++)
+        log_note_present(t, first + i);
     k->mapped_runs--;
     return 0;
 }

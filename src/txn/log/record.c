@@ -264,6 +264,7 @@ static int enter_lines(struct txn *t, const struct record_runs *runs)
 {
     struct log_engine *k = log_engine_of(t);
     k->moved_count = 0;
+    k->is_ahead = true;
     if (make_moved(k, runs->lines + delta_count(runs)) != 0)
         return -ENOMEM;
     for (uint64_t i = 0; i < k->plan.count; i++) {
@@ -464,6 +465,7 @@ int log_write(struct txn *t, const struct record_runs *runs, uint64_t base)
         head.number = (uint32_t)i | (i + 1 == k->plan.count ? LOG_LAST : 0) | runs->flags;
         error = write_part(t, planned(k, i), runs, &head);
     }
+    k->is_ahead = false;
     if (error == 0)
         return 0;
     leave_lines(t, map_sum);

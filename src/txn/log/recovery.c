@@ -286,11 +286,19 @@ static void move_lines(struct txn *t, const struct found_part *f)
     }
 }
 
+/* Home has these lines from the beginning, if memory is bounded. Others come at their first access. */
+static uint64_t lines_of_metadata(const struct txn *t)
+{
+    return ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
+}
+
 /* Bring home lines that lie together in the file too. To write many is faster than to copy them: the kernel
  * takes no fault for each page of home, and does not clear pages first. If it cannot write, copy. */
 static void bring_home(struct txn *t, uint64_t line, uint32_t place, uint64_t lines)
 {
     const char *from = at_place(t, place);
+    if (log_engine_of(t)->bounded)
+        lines = min_u64(lines, lines_of_metadata(t) - min_u64(lines_of_metadata(t), line));
     uint64_t offset = line * PM_LINE, bytes = lines * PM_LINE;
     if (lines < WRITTEN_MIN || file_write(t->c->home_fd, from, bytes, offset) != 0)
         memcpy(t->c->home + offset, from, bytes);
@@ -322,8 +330,9 @@ static void take_delta(struct txn *t, uint64_t delta, uint64_t word)
     if (!has_delta(k->map[line]) || word_of(delta_of(k, k->map[line])) != word)
         return;
     k->map_sum += log_map_term(t->c->seed, line, log_delta_place(word));
-    log_apply_delta((uint64_t *)(t->c->home + line * PM_LINE), log_delta_mask(delta),
-                    (const uint64_t *)t->c->file + word);
+    if (!k->bounded || line < lines_of_metadata(t))
+        log_apply_delta((uint64_t *)(t->c->home + line * PM_LINE), log_delta_mask(delta),
+                        (const uint64_t *)t->c->file + word);
 }
 
 /* If all lines of a part of whole pages are the newest, map them. False: bring them home. */

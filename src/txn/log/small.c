@@ -140,6 +140,7 @@ static inline struct log_part *build(struct txn *t, struct small *s, uint32_t pl
     line_image *to = (line_image *)part + log_part_head(s->words);
     uint32_t at = place + (uint32_t)log_part_head(s->words);
     uint64_t *table = part->table, run_end = UINT64_MAX, sum = k->map_sum;
+    k->is_ahead = true;
     to[-1] = (line_image){0}; /* behind the table's last word */
     *part = log_begin_record(t, t->c->pointers_base);
     part->number = LOG_LAST;
@@ -176,10 +177,11 @@ static inline int write_record(struct txn *t, struct small *s)
     uint64_t sum = k->map_sum;
     const struct log_part *part = build(t, s, place);
     int error = log_store(t, place, part, part_lines(s) * (uint64_t)PM_LINE);
+    for (uint32_t i = s->count; i-- > 0 && error != 0;)
+        log_unenter(k, &s->lines[i].moved);
+    k->is_ahead = false;
     if (error == 0)
         return 0;
-    for (uint32_t i = s->count; i-- > 0;)
-        log_unenter(k, &s->lines[i].moved);
     k->map_sum = sum;
     log_note_failed(t, chunk, k->chunks[chunk].end);
     return error;

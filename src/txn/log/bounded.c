@@ -1,0 +1,225 @@
+/*
+ * Bounded memory (options.private_max). Home is memory that has the contents of the last commit. If memory
+ * is bounded, home has a page only from its first access on, and until there is no room. A page that home
+ * does not have is *absent*. The log has what is on it.
+ *
+ *             access: SIGBUS, log_fill_absent()
+ *   ABSENT ---------------------------------------> PRESENT
+ *          <---------------------------------------
+ *             no room: the oldest unit goes first
+ *
+ * View and shadow read home through. So an access to any of the three may find an absent page. Pages are
+ * filled by units, with their neighbours.
+ *
+ * Invariants
+ *  B1  An absent page has what the map says. So a page may become absent only if home has what the log says
+ *      there: it is data, it was not filled by pm_write() in this transaction (F2), and no relocation has
+ *      changed it.
+ *  B2  A page of the view that the open transaction may have changed has its page in home.
+ *  B3  While the map is ahead of the medium, no page is filled.
+ *
+ * Which pages are in use the kernel does not tell, so the oldest unit goes, as if it were a queue.
+ */
+#include "txn/log/deltas.h"
+
+#include "base/panic.h"
+#include "pages/fault.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/* So many pages are filled together, and a mask tells which of them home has. To fill them takes about as
+ * long as the fault. */
+#define UNIT_PAGES 16
+/* If there is no room, so many units may become absent for each that is filled. */
+#define LEAVE_MAX 4
+
+/* What is known of a unit: a bit for each page that is present, and whether the unit is in the queue. Pages
+ * of metadata that home has from the beginning have no bit. */
+#define UNIT_QUEUED (1u << UNIT_PAGES)
+
+struct bounded {
+    uint32_t *unit;  /* for each */
+    uint32_t *queue; /* units, oldest first: a ring */
+    uint64_t units;  /* of the container; the ring has room for as many */
+    uint64_t oldest, count;
+    uint64_t pages, pages_max; /* that are present */
+    char *stage;               /* a page while it is put together */
+};
+
+int log_bound(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct tables *tables = &t->c->tables;
+    if (t->c->watcher < 0)
+        return 0;
+    struct bounded *b = k->bounded = calloc(1, sizeof *b);
+    if (!b)
+        return -ENOMEM;
+    b->units = divide_up(t->c->max_size >> PM_PAGE_SHIFT, UNIT_PAGES);
+    b->pages_max = UINT64_MAX;
+    b->unit = tables_take(tables, b->units * sizeof *b->unit);
+    b->queue = tables_take(tables, b->units * sizeof *b->queue);
+    b->stage = aligned_alloc(PM_PAGE, PM_PAGE);
+    if (!b->stage)
+        return -ENOMEM;
+    t->c->filler = t;
+    t->c->fill = log_fill_absent;
+    return fault_install(t->c->path) == 0 ? 0 : -errno;
+}
+
+void log_set_bound(struct txn *t, uint64_t bytes)
+{
+    if (log_engine_of(t)->bounded)
+        log_engine_of(t)->bounded->pages_max = bytes >> PM_PAGE_SHIFT;
+}
+
+void log_unbound(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    t->c->fill = NULL;
+    if (k->bounded)
+        free(k->bounded->stage);
+    free(k->bounded);
+    k->bounded = NULL;
+}
+
+static uint32_t pages_of(const struct txn *t)
+{
+    return (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT);
+}
+
+static void enqueue(struct bounded *b, uint32_t unit)
+{
+    if (b->unit[unit] & UNIT_QUEUED)
+        return;
+    b->unit[unit] |= UNIT_QUEUED;
+    b->queue[(b->oldest + b->count++) % b->units] = unit;
+}
+
+static uint32_t dequeue(struct bounded *b)
+{
+    uint32_t unit = b->queue[b->oldest];
+    b->oldest = (b->oldest + 1) % b->units;
+    b->count--;
+    b->unit[unit] &= ~UNIT_QUEUED;
+    return unit;
+}
+
+static bool is_present(const struct bounded *b, uint32_t page)
+{
+    return b->unit[page / UNIT_PAGES] >> page % UNIT_PAGES & 1;
+}
+
+void log_note_present(struct txn *t, uint32_t page)
+{
+    struct bounded *b = log_engine_of(t)->bounded;
+    if (!b || is_present(b, page)) /* its memory was cut off meanwhile */
+        return;
+    b->unit[page / UNIT_PAGES] |= 1u << page % UNIT_PAGES;
+    b->pages++;
+    enqueue(b, page / UNIT_PAGES);
+}
+
+void log_note_absent(struct txn *t, uint32_t page)
+{
+    struct bounded *b = log_engine_of(t)->bounded;
+    if (!b || !is_present(b, page))
+        return;
+    b->unit[page / UNIT_PAGES] &= ~(1u << page % UNIT_PAGES);
+    b->pages--;
+}
+
+bool log_is_absent(const struct txn *t, uint64_t line)
+{
+    const struct bounded *b = log_engine_of(t)->bounded;
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
+    return b && !is_present(b, page);
+}
+
+/* ---- from present to absent ------------------------------------------------------------------ */
+
+static bool may_leave(const struct txn *t, uint32_t page)
+{
+    bool is_cut_off = page >= pages_of(t);
+    return is_present(log_engine_of(t)->bounded, page) &&
+           (is_cut_off || (segments_page_is_data(t, page) && log_page_is_untouched(t, page)));
+}
+
+/* Those pages of a unit become absent that may. */
+static void leave(struct txn *t, uint32_t unit)
+{
+    uint32_t first = unit * UNIT_PAGES, end = first + UNIT_PAGES;
+    for (uint32_t page = first, run; page < end; page += run + 1) {
+        for (run = 0; page + run < end && may_leave(t, page + run); run++)
+            log_note_absent(t, page + run);
+        if (run > 0)
+            file_punch(t->c->home_fd, (uint64_t)page << PM_PAGE_SHIFT,
+                       (uint64_t)(page + run) << PM_PAGE_SHIFT);
+        t->pages.evicted += run;
+    }
+}
+
+/* B1. An opening that relocates changes home in place. */
+static bool home_is_in_log(const struct txn *t)
+{
+    return log_engine_of(t)->filled.count == 0 && !t->c->relocates && t->c->pointers_target == 0;
+}
+
+static void make_room(struct txn *t)
+{
+    struct bounded *b = log_engine_of(t)->bounded;
+    bool may = home_is_in_log(t);
+    for (int i = 0; may && i < LEAVE_MAX && b->pages > b->pages_max && b->count > 0; i++) {
+        uint32_t unit = dequeue(b);
+        leave(t, unit);
+        if (b->unit[unit] != 0)
+            enqueue(b, unit);
+    }
+}
+
+/* ---- from absent to present ------------------------------------------------------------------ */
+
+/* -errno; -EEXIST: it is present */
+static int fill_page(struct txn *t, uint32_t page)
+{
+    char *stage = log_engine_of(t)->bounded->stage;
+    for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
+        log_read_line(t, (uint64_t)page * PM_PAGE_LINES + i, stage + i * PM_LINE);
+    int error = absent_fill(t->c->watcher, t->c->home + ((uint64_t)page << PM_PAGE_SHIFT), stage);
+    if (error == 0)
+        log_note_present(t, page);
+    return error;
+}
+
+/* Fill the unit of a page. False: the fault has another reason. */
+static bool fill_unit(struct txn *t, uint32_t page)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t first = page / UNIT_PAGES * UNIT_PAGES,
+             end = (uint32_t)min_u64(first + UNIT_PAGES, pages_of(t));
+    if (page >= end || k->mapped[page])
+        return false;
+    assert(!k->is_ahead); /* B3 */
+    make_room(t);
+    int error = fill_page(t, page);
+    if (error != 0 && error != -EEXIST)
+        panic(t->c->path, (uint64_t)page << PM_PAGE_SHIFT,
+              "no memory for the page that is accessed here; the last commit stands", -error);
+    for (uint32_t i = first; i < end; i++)
+        if (i != page && !k->mapped[i] && !is_present(k->bounded, i))
+            (void)fill_page(t, i); /* or at its own first access */
+    return true;
+}
+
+bool log_fill_absent(struct txn *t, uint64_t offset)
+{
+    bool ours = lock_is_ours(&t->lock);
+    if (!ours)
+        lock_acquire(&t->lock);
+    bool filled = fill_unit(t, (uint32_t)(offset >> PM_PAGE_SHIFT));
+    if (!ours)
+        lock_release(&t->lock);
+    return filled;
+}

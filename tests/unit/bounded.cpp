@@ -1,0 +1,366 @@
+// options.private_max under the log engine: home gets a page at its first access, and loses it when there is no
+// room. The program must not see that, whatever it does; a system call may.
+#include "common/process.hpp"
+#include "unit/values.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <random>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+using test::page_word;
+
+namespace
+{
+
+constexpr uint64_t MiB = 1 << 20, PAGE = 4096, LIMIT = 2 * MiB; // half of it for home
+constexpr uint64_t UNIT = 16;                                   // pages that are filled together
+
+pm_options bounded(unsigned flags = 0)
+{
+    pm_options o = test::options(flags);
+    o.private_max = LIMIT;
+    return o;
+}
+
+// Bytes that home has: those of the file in memory. There is one container.
+uint64_t home_bytes()
+{
+    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code error;
+        std::string name = std::filesystem::read_symlink(entry.path(), error).string();
+        struct stat st;
+        if (name.find("libpm home") != std::string::npos && stat(entry.path().c_str(), &st) == 0)
+            return (uint64_t)st.st_blocks * 512;
+    }
+    return 0;
+}
+
+// A large object with a number in each word of each page. A commit has too few pages for them to be mapped from
+// the file.
+void make(const std::string &path, uint64_t pages)
+{
+    test::Container c = test::open(path, test::options(PM_CREATE));
+    auto *words = static_cast<uint64_t *>(pm_malloc(c.get(), pages * PAGE));
+    REQUIRE(words);
+    REQUIRE_OK(pm_setroot(c.get(), words, 0));
+    REQUIRE_OK(pm_dirty(words, pages * PAGE));
+    for (uint64_t i = 0; i < pages * PAGE / 8; i++) {
+        words[i] = i * 3;
+        if (i % (8 * PAGE / 8) == 0)
+            REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+}
+
+} // namespace
+
+TEST_CASE("home has what was accessed, and no more than the limit")
+{
+    const uint64_t pages = 4096;
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    const bool readonly = GENERATE(false, true);
+    make(path, pages);
+    test::Container c = test::open(path, bounded(readonly ? PM_READONLY : 0));
+    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c.get()));
+    const uint64_t least = home_bytes(); // metadata
+    CHECK(least < 2 * MiB);
+    REQUIRE(words[0] == 0); // the object begins where a unit does
+    CHECK(home_bytes() == least + UNIT * PAGE);
+    REQUIRE(words[(UNIT * PAGE - 8) / 8] == (UNIT * PAGE - 8) / 8 * 3);
+    CHECK(home_bytes() == least + UNIT * PAGE);
+    REQUIRE(words[UNIT * PAGE / 8] == UNIT * PAGE / 8 * 3);
+    CHECK(home_bytes() == least + 2 * UNIT * PAGE);
+    uint64_t most = 0;
+    for (int turn = 0; turn < 2; turn++)
+        for (uint64_t i = 0; i < pages * PAGE / 8; i++) {
+            if (words[i] != i * 3)
+                FAIL("word " << i << " in turn " << turn);
+            if (i % (UNIT * PAGE / 8) == 0)
+                most = std::max(most, home_bytes());
+        }
+    CHECK(most <= least + LIMIT / 2 + UNIT * PAGE);
+    CHECK(test::stats(c.get()).pages_evicted > 2 * (pages - LIMIT / PAGE));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("without a limit, home is whole, and a system call reads it")
+{
+    const uint64_t pages = 1024;
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    make(path, pages);
+    const bool is_bounded = GENERATE(false, true);
+    test::Container c = test::open(path, is_bounded ? bounded() : test::options());
+    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c.get()));
+    int out = open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
+    REQUIRE(out >= 0);
+    auto write_page = [&] { return write(out, const_cast<uint64_t *>(words), PAGE); };
+    if (is_bounded) {
+        REQUIRE(write_page() == -1);
+        REQUIRE(errno == EFAULT);
+        REQUIRE(words[5] == 15);
+    }
+    REQUIRE(write_page() == PAGE);
+    CHECK((home_bytes() > pages * PAGE) == !is_bounded);
+    close(out);
+}
+
+namespace
+{
+
+// Objects of all sizes, beside a copy in ordinary memory.
+struct Model {
+    static constexpr int OBJECTS = 400;
+    struct Root {
+        char *object[OBJECTS];
+        uint64_t size[OBJECTS];
+    };
+    std::string copy[OBJECTS], committed[OBJECTS];
+    std::mt19937_64 random;
+    test::Container c;
+
+    Root *root() { return static_cast<Root *>(pm_getroot(c.get())); }
+
+    void set(int i, void *object, uint64_t size)
+    {
+        REQUIRE_OK(pm_dirty(&root()->object[i], sizeof(char *)));
+        REQUIRE_OK(pm_dirty(&root()->size[i], sizeof(uint64_t)));
+        root()->object[i] = static_cast<char *>(object);
+        root()->size[i] = size;
+    }
+
+    void replace(int i)
+    {
+        static const uint64_t sizes[] = {24, 200, 1000, 5000, 40000, 300000};
+        uint64_t size = sizes[random() % 6];
+        if (root()->object[i])
+            REQUIRE_OK(pm_free(root()->object[i]));
+        std::string bytes(size, (char)random());
+        void *object =
+            random() % 2 ? pm_put(c.get(), bytes.data(), size) : pm_malloc(c.get(), size);
+        REQUIRE(object);
+        REQUIRE_OK(pm_dirty(object, size));
+        memcpy(object, bytes.data(), size);
+        set(i, object, size);
+        copy[i] = bytes;
+    }
+
+    void remove(int i)
+    {
+        if (root()->object[i])
+            REQUIRE_OK(pm_free(root()->object[i]));
+        set(i, nullptr, 0);
+        copy[i].clear();
+    }
+
+    void store(int i)
+    {
+        if (copy[i].empty())
+            return;
+        uint64_t at = random() % copy[i].size(),
+                 n = std::min<uint64_t>(copy[i].size() - at, random() % 100);
+        char *to = root()->object[i] + at;
+        REQUIRE_OK(pm_dirty(to, n + (n == 0)));
+        for (uint64_t k = 0; k < n; k++)
+            to[k] = copy[i][at + k] = (char)random();
+    }
+
+    void compare()
+    {
+        for (int i = 0; i < OBJECTS; i++)
+            if (root()->size[i] != copy[i].size() ||
+                memcmp(root()->object[i], copy[i].data(), copy[i].size()) != 0)
+                FAIL("object " << i);
+    }
+};
+
+} // namespace
+
+TEST_CASE("random operations, commits, rollbacks, compactions and openings agree with a copy")
+{
+    const unsigned seed = GENERATE(range(1u, test::repetitions(3, 100)));
+    const bool concurrently = test::concurrently();
+    CAPTURE(seed, concurrently);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options how = bounded(PM_CREATE | PM_MOVABLE);
+    how.private_max = 1; // the least
+    how.segment_size = seed % 2 ? 64 << 10 : MiB;
+    how.max_size = UINT64_C(1) << 30;
+    how.concurrent_stores = concurrently;
+    Model m;
+    m.random.seed(seed);
+    m.c = test::open(path, how);
+    void *root = pm_malloc_typed(m.c.get(), PM_TYPE(Model::Root, object), 1);
+    REQUIRE(root);
+    REQUIRE_OK(pm_setroot(m.c.get(), root, 0));
+    REQUIRE_OK(pm_commit(m.c.get()));
+    for (int step = 0; step < 300; step++) {
+        for (int k = 0; k < 10; k++) {
+            int i = (int)(m.random() % Model::OBJECTS);
+            uint64_t what = m.random() % 10;
+            what < 5 ? m.store(i) : what < 9 ? m.replace(i) : m.remove(i);
+        }
+        if (m.random() % 6 == 0) {
+            REQUIRE_OK(pm_rollback(m.c.get()));
+            std::copy_n(m.committed, Model::OBJECTS, m.copy);
+        } else {
+            REQUIRE_OK(pm_commit(m.c.get()));
+            std::copy_n(m.copy, Model::OBJECTS, m.committed);
+        }
+        if (step % 50 == 20) {
+            REQUIRE_OK(pm_compact(m.c.get(), nullptr, nullptr, nullptr));
+            m.compare();
+        }
+        if (step % 50 == 40) {
+            m.c.reset();
+            m.c = test::open(path, step % 100 == 40 ? how : test::options(PM_MOVABLE));
+            m.compare();
+            REQUIRE_OK(pm_check(m.c.get()));
+            m.c.reset();
+            m.c = test::open(path, how);
+        }
+    }
+    m.compare();
+    REQUIRE(test::stats(m.c.get()).pages_evicted > 0);
+}
+
+// Readers meet pages that leave while they read, and pages that another thread fills.
+TEST_CASE("threads read while another commits, and a signal handler does")
+{
+    const uint64_t pages = 2048;
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    make(path, pages);
+    pm_options how = bounded();
+    how.private_max = 1;
+    test::Container c = test::open(path, how);
+    auto *words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    std::atomic<bool> stop{false}, wrong{false};
+    auto read = [&](unsigned seed) {
+        std::minstd_rand random(seed);
+        while (!stop) {
+            uint64_t i = random() % (pages * PAGE / 8);
+            if (i % 512 != 7 && static_cast<volatile uint64_t *>(words)[i] != i * 3)
+                wrong = true;
+        }
+    };
+    static volatile uint64_t *handler_words;
+    static volatile sig_atomic_t handler_wrong;
+    handler_words = words;
+    handler_wrong = 0;
+    struct sigaction action = {}, before;
+    action.sa_handler = [](int) {
+        static uint64_t next;
+        uint64_t i = (next += 40961) % (pages * PAGE / 8);
+        if (i % 512 != 7 && handler_words[i] != i * 3)
+            handler_wrong = 1;
+    };
+    action.sa_flags = SA_RESTART;
+    REQUIRE(sigaction(SIGALRM, &action, &before) == 0);
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {};
+    std::thread one(read, 1), two(read, 2);
+    setitimer(ITIMER_REAL, &often, nullptr);
+    for (uint64_t n = 0; n < 400; n++)
+        for (uint64_t page = n % 5; page < pages; page += 191) { // word 7 of some pages
+            uint64_t *word = words + page * 512 + 7;
+            REQUIRE_OK(pm_dirty(word, 8));
+            *word = n;
+            if (page % 3 == 0)
+                REQUIRE_OK(pm_commit(c.get()));
+        }
+    setitimer(ITIMER_REAL, &never, nullptr);
+    stop = true;
+    one.join();
+    two.join();
+    REQUIRE(sigaction(SIGALRM, &before, nullptr) == 0);
+    CHECK_FALSE(wrong);
+    CHECK_FALSE(handler_wrong);
+    REQUIRE(test::stats(c.get()).pages_evicted > pages);
+}
+
+// The kernel fills a locked mapping when it is made.
+CHILD_PROCESS(locks_memory)
+{
+    if (mlockall(MCL_FUTURE) != 0)
+        _exit(77);
+    pm_options how = bounded();
+    pm_container *c = pm_open(arguments[0].c_str(), &how);
+    CHILD_REQUIRE(c);
+    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c));
+    for (uint64_t i = 0; i < 1024 * PAGE / 8; i++)
+        CHILD_REQUIRE(words[i] == i * 3);
+    CHILD_REQUIRE(pm_close(c) == 0);
+    _exit(0);
+}
+
+TEST_CASE("memory that is locked is filled all the same")
+{
+    test::Directory directory;
+    make(directory / "c.pm", 1024);
+    test::Ended ended = test::run("locks_memory", {directory / "c.pm"});
+    if (test::exited(ended.status, 77)) {
+        WARN("this user may lock no memory");
+        return;
+    }
+    INFO(ended.errors);
+    REQUIRE(test::exited(ended.status));
+}
+
+namespace
+{
+
+// From here on the kernel refuses a system call, as in many containers.
+void forbid(long number)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {4, filter};
+    CHILD_REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHILD_REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+} // namespace
+
+CHILD_PROCESS(may_not_watch)
+{
+    forbid(SYS_userfaultfd);
+    pm_options how = bounded();
+    pm_container *c = pm_open(arguments[0].c_str(), &how);
+    CHILD_REQUIRE(c);
+    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c));
+    for (uint64_t i = 0; i < 1024 * PAGE / 8; i++)
+        CHILD_REQUIRE(words[i] == i * 3);
+    CHILD_REQUIRE(home_bytes() > 1024 * PAGE);
+    CHILD_REQUIRE(pm_close(c) == 0);
+    _exit(0);
+}
+
+TEST_CASE("where the kernel refuses, home is whole, and the program is told once")
+{
+    test::Directory directory;
+    make(directory / "c.pm", 1024);
+    test::Ended ended = test::run("may_not_watch", {directory / "c.pm"});
+    INFO(ended.errors);
+    REQUIRE(test::exited(ended.status));
+    REQUIRE(ended.errors.find("private_max") != std::string::npos);
+    REQUIRE(ended.errors.find("userfaultfd") != std::string::npos);
+}
