@@ -23,7 +23,6 @@
 #include "txn/log/deltas.h"
 
 #include "base/panic.h"
-#include "pages/fault.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -66,7 +65,7 @@ int log_bound(struct txn *t)
         return -ENOMEM;
     t->c->filler = t;
     t->c->fill = log_fill_absent;
-    return fault_install(t->c->path) == 0 ? 0 : -errno;
+    return 0;
 }
 
 void log_set_bound(struct txn *t, uint64_t bytes)
@@ -211,6 +210,16 @@ static bool fill_unit(struct txn *t, uint32_t page)
         if (i != page && !k->mapped[i] && !is_present(k->bounded, i))
             (void)fill_page(t, i); /* or at its own first access */
     return true;
+}
+
+int log_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
+{
+    int error = view_dirty(t, offset, bytes);
+    if (error != 0 || !log_engine_of(t)->bounded)
+        return error;
+    for (uint64_t at = offset; at < offset + bytes; at = align_up(at + 1, PM_PAGE))
+        (void)*(const volatile char *)(t->c->base + at);
+    return 0;
 }
 
 bool log_fill_absent(struct txn *t, uint64_t offset)

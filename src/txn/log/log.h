@@ -349,7 +349,8 @@ int log_open_marked(struct txn *t, uint32_t page);
 
 /* ---- bounded.c ------------------------------------------------------------------------------- */
 
-/* If memory is bounded: make what that needs, and serve accesses to absent pages from now on. -errno */
+/* If memory is bounded: make what that needs. As soon as the handler is installed, accesses to absent pages
+ * are served. -errno */
 int log_bound(struct txn *t);
 void log_unbound(struct txn *t);
 
@@ -358,6 +359,9 @@ void log_set_bound(struct txn *t, uint64_t bytes);
 
 /* fill() of struct container. [handler] */
 bool log_fill_absent(struct txn *t, uint64_t offset);
+
+/* dirty() of struct engine. A system call may store there next, so no page is absent. */
+int log_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 
 /* Home has a page, or has it no more. [handler] */
 void log_note_present(struct txn *t, uint32_t page);

@@ -16,6 +16,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "pages/fault.h"
 #include "txn/recovery.h"
 
 #include <errno.h>
@@ -593,7 +594,11 @@ int log_recover(struct txn *t)
                            .ends = calloc(t->c->chunks, sizeof *r.ends),
                            .cut = calloc(t->c->chunks, sizeof *r.cut)};
     int error = log_tables_open(t);
-    int result = r.ends && r.cut && error == 0 ? recover_from(&r) : no_memory(t);
+    int result = r.ends && r.cut && error == 0 ? 0 : no_memory(t);
+    if (result == 0 && log_engine_of(t)->bounded) /* the words of modules, for instance, are read next */
+        result = fault_install(t->c->path);
+    if (result == 0)
+        result = recover_from(&r);
     error = errno;
     free(r.ends);
     free(r.cut);
