@@ -48,7 +48,7 @@ std::vector<Table> log_tables()
          .title = "Bounded memory",
          .note = "1 GiB of values of 128 bytes, in memory, with options.private_max of 128 MiB "
                  "(256 and 32 with "
-                 "--quick). A load from a page that is not there brings 16 pages.",
+                 "--quick). In order, a load brings 16 pages at once.",
          .labels = {"what"},
          .peers = {"whole", "bounded"},
          .ratios = {{"bounded", "whole"}}},

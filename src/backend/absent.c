@@ -40,13 +40,20 @@ int absent_watch(int watcher, void *address, size_t size)
     return ioctl(watcher, UFFDIO_REGISTER, &range) == 0 ? 0 : -errno;
 }
 
-int absent_fill(int watcher, void *page, const void *contents)
+int absent_fill(int watcher, void *to, const void *contents, size_t size)
 {
-    struct uffdio_copy copy = {.dst = (uintptr_t)page, .src = (uintptr_t)contents, .len = PM_PAGE};
-    while (ioctl(watcher, UFFDIO_COPY, &copy) != 0) {
-        if (errno != EAGAIN) /* the mappings are just changing */
+    uint64_t done = 0;
+    while (done < size) {
+        struct uffdio_copy copy = {
+            .dst = (uintptr_t)to + done, .src = (uintptr_t)contents + done, .len = size - done};
+        if (ioctl(watcher, UFFDIO_COPY, &copy) == 0)
+            return 0;
+        if (copy.copy > 0) /* the next page is there, or the mappings are just changing */
+            done += (uint64_t)copy.copy;
+        else if (errno == EEXIST)
+            done += PM_PAGE;
+        else if (errno != EAGAIN)
             return -errno;
-        copy.copy = 0;
     }
     return 0;
 }

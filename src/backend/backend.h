@@ -201,9 +201,9 @@ int absent_open(void);
  * si_code BUS_ADRERR. Another mapping in this place is not watched. [handler] -errno */
 int absent_watch(int watcher, void *address, size_t size);
 
-/* Give a page to the file behind a shared mapping that is watched, and to all mappings of it. [handler]
- * -errno; -EEXIST: the file has the page */
-int absent_fill(int watcher, void *page, const void *contents);
+/* Give whole pages to the file behind a shared mapping that is watched, which all of them are of, and to all
+ * mappings of the file. Pages that the file has stay as they are. [handler] -errno */
+int absent_fill(int watcher, void *to, const void *contents, size_t size);
 
 /*
  * Enter the pages of a new, writable, shared mapping into the page table at once. Otherwise the first

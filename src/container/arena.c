@@ -108,10 +108,19 @@ struct container *arena_find(const void *address)
     return atomic_load_explicit(&slots[slot_of((uintptr_t)address)], memory_order_acquire);
 }
 
+/* Owns slots that no container may take, as those of the volatile heap. It holds nothing, and no transaction
+ * is above it. */
+static struct container nobody = {.fd = -1, .view_fd = -1, .home_fd = -1, .watcher = -1};
+
 struct container *arena_find_any(const void *address, uint64_t *offset)
 {
+    struct container *c = arena_find(address);
+    if (c && c != &nobody) {
+        *offset = (uint64_t)((const char *)address - c->base);
+        return c;
+    }
     for (uint64_t i = 0; i < SLOTS; i++) {
-        struct container *c = atomic_load_explicit(&slots[i], memory_order_acquire);
+        c = atomic_load_explicit(&slots[i], memory_order_acquire);
         if (!c)
             continue;
         const char *const mappings[] = {c->base, c->home, c->shadow, c->file};
@@ -123,10 +132,6 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
     }
     return NULL;
 }
-
-/* Owns slots that no container may take, as those of the volatile heap. It holds nothing, and no transaction
- * is above it. */
-static struct container nobody = {.fd = -1, .view_fd = -1, .home_fd = -1, .watcher = -1};
 
 bool arena_take_volatile(void)
 {

@@ -224,7 +224,7 @@ struct container *arena_find(const void *address);
 bool arena_was_used(const void *address);
 
 /* The same for an address in a container's view, home, shadow, or mapping of the file; sets its offset
- * there. Slow. [handler] */
+ * there. Slow, but for the view. [handler] */
 struct container *arena_find_any(const void *address, uint64_t *offset);
 
 /* Take the slots of [base, base + size), whole ones of the arena; false if any is taken. */

@@ -26,7 +26,7 @@ namespace
 {
 
 constexpr uint64_t MiB = 1 << 20, PAGE = 4096, LIMIT = 2 * MiB; // half of it for home
-constexpr uint64_t UNIT = 16;                                   // pages that are filled together
+constexpr uint64_t UNIT = 16; // pages that are filled at once, if accesses run on
 
 pm_options bounded(unsigned flags = 0)
 {
@@ -78,12 +78,19 @@ TEST_CASE("home has what was accessed, and no more than the limit")
     auto *words = static_cast<volatile uint64_t *>(pm_getroot(c.get()));
     const uint64_t least = home_bytes(); // metadata
     CHECK(least < 2 * MiB);
-    REQUIRE(words[0] == 0); // the object begins where a unit does
+    auto read = [&](uint64_t at) { REQUIRE(words[at / 8] == at / 8 * 3); };
+    read(0); // the object begins where a unit does
+    CHECK(home_bytes() == least + PAGE);
+    read(PAGE - 8);
+    CHECK(home_bytes() == least + PAGE);
+    read(PAGE); // accesses run on
     CHECK(home_bytes() == least + UNIT * PAGE);
-    REQUIRE(words[(UNIT * PAGE - 8) / 8] == (UNIT * PAGE - 8) / 8 * 3);
+    read(UNIT * PAGE - 8);
     CHECK(home_bytes() == least + UNIT * PAGE);
-    REQUIRE(words[UNIT * PAGE / 8] == UNIT * PAGE / 8 * 3);
+    read(UNIT * PAGE);
     CHECK(home_bytes() == least + 2 * UNIT * PAGE);
+    read((5 * UNIT - 1) * PAGE);
+    CHECK(home_bytes() == least + (2 * UNIT + 1) * PAGE);
     uint64_t most = 0;
     for (int turn = 0; turn < 2; turn++)
         for (uint64_t i = 0; i < pages * PAGE / 8; i++) {

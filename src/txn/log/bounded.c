@@ -8,8 +8,8 @@
  *          <---------------------------------------
  *             no room: the oldest unit goes first
  *
- * View and shadow read home through. So an access to any of the three may find an absent page. Pages are
- * filled by units, with their neighbours.
+ * View and shadow read home through. So an access to any of the three may find an absent page. If accesses
+ * run on from page to page, the rest of a unit is filled at once.
  *
  * Invariants
  *  B1  An absent page has what the map says. So a page may become absent only if home has what the log says
@@ -28,8 +28,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* So many pages are filled together, and a mask tells which of them home has. To fill them takes about as
- * long as the fault. */
+/* So many pages become absent together, and at most so many are filled at once. */
 #define UNIT_PAGES 16
 /* If there is no room, so many units may become absent for each that is filled. */
 #define LEAVE_MAX 4
@@ -44,7 +43,7 @@ struct bounded {
     uint64_t units;  /* of the container; the ring has room for as many */
     uint64_t oldest, count;
     uint64_t pages, pages_max; /* that are present */
-    char *stage;               /* a page while it is put together */
+    char *stage;               /* pages while they are put together */
 };
 
 int log_bound(struct txn *t)
@@ -60,7 +59,7 @@ int log_bound(struct txn *t)
     b->pages_max = UINT64_MAX;
     b->unit = tables_take(tables, b->units * sizeof *b->unit);
     b->queue = tables_take(tables, b->units * sizeof *b->queue);
-    b->stage = aligned_alloc(PM_PAGE, PM_PAGE);
+    b->stage = aligned_alloc(PM_PAGE, UNIT_PAGES * PM_PAGE);
     if (!b->stage)
         return -ENOMEM;
     t->c->filler = t;
@@ -180,35 +179,51 @@ static void make_room(struct txn *t)
 
 /* ---- from absent to present ------------------------------------------------------------------ */
 
-/* -errno; -EEXIST: it is present */
-static int fill_page(struct txn *t, uint32_t page)
+/* -errno */
+static int fill_pages(struct txn *t, uint32_t first, uint32_t count)
 {
     char *stage = log_engine_of(t)->bounded->stage;
-    for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
-        log_read_line(t, (uint64_t)page * PM_PAGE_LINES + i, stage + i * PM_LINE);
-    int error = absent_fill(t->c->watcher, t->c->home + ((uint64_t)page << PM_PAGE_SHIFT), stage);
-    if (error == 0)
-        log_note_present(t, page);
+    for (uint64_t i = 0; i < count * PM_PAGE_LINES; i++)
+        log_read_line(t, (uint64_t)first * PM_PAGE_LINES + i, stage + i * PM_LINE);
+    int error = absent_fill(t->c->watcher, t->c->home + ((uint64_t)first << PM_PAGE_SHIFT), stage,
+                            (size_t)count << PM_PAGE_SHIFT);
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        log_note_present(t, first + i);
     return error;
 }
 
-/* Fill the unit of a page. False: the fault has another reason. */
-static bool fill_unit(struct txn *t, uint32_t page)
+/* Whether home has a page of its own, or one that is mapped from the file. */
+static bool is_there(const struct log_engine *k, uint32_t page)
+{
+    return is_present(k->bounded, page) || k->mapped[page];
+}
+
+/* Pages to fill from this one on. If the one before it is there, accesses run on: then up to the end of its
+ * unit. */
+static uint32_t pages_from(const struct txn *t, uint32_t page)
 {
     const struct log_engine *k = log_engine_of(t);
-    uint32_t first = page / UNIT_PAGES * UNIT_PAGES,
-             end = (uint32_t)min_u64(first + UNIT_PAGES, pages_of(t));
-    if (page >= end || k->mapped[page])
+    uint32_t end = page + 1, most = (uint32_t)min_u64(align_up(end, UNIT_PAGES), pages_of(t));
+    bool runs_on = page > 0 && is_there(k, page - 1);
+    while (runs_on && end < most && !is_there(k, end))
+        end++;
+    return end - page;
+}
+
+/* Fill a page. False: the fault has another reason. */
+static bool fill(struct txn *t, uint32_t page)
+{
+    const struct log_engine *k = log_engine_of(t);
+    if (page >= pages_of(t) || k->mapped[page])
         return false;
     assert(!k->is_ahead); /* B3 */
     make_room(t);
-    int error = fill_page(t, page);
-    if (error != 0 && error != -EEXIST)
+    int error = fill_pages(t, page, pages_from(t, page));
+    if (error == -ENOENT) /* not all are of one mapping */
+        error = fill_pages(t, page, 1);
+    if (error != 0)
         panic(t->c->path, (uint64_t)page << PM_PAGE_SHIFT,
               "no memory for the page that is accessed here; the last commit stands", -error);
-    for (uint32_t i = first; i < end; i++)
-        if (i != page && !k->mapped[i] && !is_present(k->bounded, i))
-            (void)fill_page(t, i); /* or at its own first access */
     return true;
 }
 
@@ -227,7 +242,7 @@ bool log_fill_absent(struct txn *t, uint64_t offset)
     bool ours = lock_is_ours(&t->lock);
     if (!ours)
         lock_acquire(&t->lock);
-    bool filled = fill_unit(t, (uint32_t)(offset >> PM_PAGE_SHIFT));
+    bool filled = fill(t, (uint32_t)(offset >> PM_PAGE_SHIFT));
     if (!ours)
         lock_release(&t->lock);
     return filled;
