@@ -47,7 +47,9 @@
  *  - A thread that stores to a container must not block SIGSEGV, and no signal handler may mask
  *    SIGSEGV while it stores. Otherwise the kernel ends the process at the first store to a page. In a
  *    container that is `moved` (struct pm_stats) the same is true of the first read of a page. Under the
- *    log engine with `private_max` it is true of SIGBUS, and of each access.
+ *    log engine with `private_max` it is true of SIGBUS, and of each access. There, and in a container that
+ *    is `moved`, a signal handler that may interrupt malloc(3) must not access the container: a commit
+ *    that allocates memory may hold the lock that the access waits for.
  *  - Without `concurrent_stores` a signal handler must not store to a container whose commit or
  *    rollback the handler may have interrupted.
  *  - In a child of fork(2) a container's memory is not mapped: even reading it is a SIGSEGV.

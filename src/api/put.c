@@ -44,15 +44,24 @@ static int store(pm_container *c, char *to, const char *from, size_t bytes)
     return 0;
 }
 
+/* Memory of a container may have to be filled, and that takes the other container's page lock. Nobody may
+ * wait for it with a page lock of his own. */
+static bool is_in_container(const void *from)
+{
+    const struct container *owner = arena_find(from);
+    return owner && owner->base;
+}
+
 /* Whole lines; those that the engine does not take are stored, a page at a time. */
 static int write_lines(pm_container *c, char *to, const char *from, size_t bytes)
 {
     const struct engine *engine = c->txn.engine;
+    bool fills = engine->fill && !is_in_container(from);
     int result = 0;
     while (bytes > 0 && result == 0) {
-        size_t n = engine->fill ? engine->fill(&c->txn, offset_of(c, to), from, bytes) : 0;
+        size_t n = fills ? engine->fill(&c->txn, offset_of(c, to), from, bytes) : 0;
         if (n == 0) {
-            n = min_u64(bytes, engine->fill ? PM_PAGE - (uintptr_t)to % PM_PAGE : bytes);
+            n = min_u64(bytes, fills ? PM_PAGE - (uintptr_t)to % PM_PAGE : bytes);
             result = store(c, to, from, n);
         }
         to += n;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -112,15 +113,14 @@ struct container *arena_find(const void *address)
  * is above it. */
 static struct container nobody = {.fd = -1, .view_fd = -1, .home_fd = -1, .watcher = -1};
 
-struct container *arena_find_any(const void *address, uint64_t *offset)
+/* Threads that look into containers which others may just be closing. Before a container is gone they have left
+ * it. */
+static _Atomic unsigned searching;
+
+static struct container *search_mappings(const void *address, uint64_t *offset)
 {
-    struct container *c = arena_find(address);
-    if (c && c != &nobody) {
-        *offset = (uint64_t)((const char *)address - c->base);
-        return c;
-    }
     for (uint64_t i = 0; i < SLOTS; i++) {
-        c = atomic_load_explicit(&slots[i], memory_order_acquire);
+        struct container *c = atomic_load_explicit(&slots[i], memory_order_acquire);
         if (!c)
             continue;
         const char *const mappings[] = {c->base, c->home, c->shadow, c->file};
@@ -131,6 +131,19 @@ struct container *arena_find_any(const void *address, uint64_t *offset)
         }
     }
     return NULL;
+}
+
+struct container *arena_find_any(const void *address, uint64_t *offset)
+{
+    struct container *c = arena_find(address);
+    if (c && c != &nobody) {
+        *offset = (uint64_t)((const char *)address - c->base);
+        return c;
+    }
+    atomic_fetch_add(&searching, 1);
+    c = search_mappings(address, offset);
+    atomic_fetch_sub(&searching, 1);
+    return c;
 }
 
 bool arena_take_volatile(void)
@@ -213,6 +226,9 @@ void arena_give_back(uint64_t base, uint64_t size)
     pthread_mutex_lock(&arena_lock);
     set_slots(slot_of(base), slot_count(size), cleared ? NULL : &nobody);
     pthread_mutex_unlock(&arena_lock);
+    atomic_thread_fence(memory_order_seq_cst);
+    while (atomic_load(&searching) > 0)
+        sched_yield();
 }
 
 uint64_t arena_choose(uint64_t size, uint64_t random)

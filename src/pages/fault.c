@@ -314,9 +314,10 @@ void fault_end_open(void)
 int fault_install(const char *path)
 {
     int error = 0;
-    struct sigaction segv;
+    struct sigaction segv, bus;
     /* The usual case takes no lock. */
-    if (sigaction(SIGSEGV, NULL, &segv) == 0 && is_ours(&segv))
+    if (sigaction(SIGSEGV, NULL, &segv) == 0 && is_ours(&segv) &&
+        sigaction(SIGBUS, NULL, &bus) == 0 && is_ours(&bus))
         return 0;
     pthread_mutex_lock(&install_lock);
     for (int which = 0; which < 2 && error == 0; which++)

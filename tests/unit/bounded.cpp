@@ -138,6 +138,166 @@ TEST_CASE("without a limit, home is whole, and a system call reads it")
     close(out);
 }
 
+TEST_CASE("what was handed over, and what was announced, stays while other pages come and go")
+{
+    const uint64_t pages = 2048, SIZE = 5000;
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    make(path, pages);
+    pm_options how = bounded();
+    how.private_max = 1;
+    test::Container c = test::open(path, how);
+    const uint64_t least = home_bytes();
+    auto *words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    auto read_all = [&] {
+        for (uint64_t i = 1; i < pages * PAGE / 8; i += 512)
+            REQUIRE(static_cast<volatile uint64_t *>(words)[i] == i * 3);
+    };
+    const int in = open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
+    REQUIRE((in >= 0 && ftruncate(in, SIZE) == 0));
+    const bool commits = GENERATE(true, false);
+    for (int turn = 0; turn < 3; turn++) {
+        std::vector<char *> put;
+        for (unsigned i = 0; i < 40; i++) {
+            put.push_back(
+                static_cast<char *>(pm_put(c.get(), values::bytes_of(SIZE, i).data(), SIZE)));
+            REQUIRE(put.back());
+        }
+        auto is_there = [&](unsigned i) {
+            return std::string(put[i], SIZE) == values::bytes_of(SIZE, i);
+        };
+        auto *announced = static_cast<char *>(pm_malloc(c.get(), SIZE));
+        REQUIRE(announced);
+        REQUIRE_OK(pm_dirty(announced, SIZE));
+        read_all();
+        if (!test::stores()) {
+            REQUIRE(lseek(in, 0, SEEK_SET) == 0);
+            REQUIRE(read(in, announced, SIZE) == (ssize_t)SIZE);
+        }
+        read_all();
+        CHECK(home_bytes() < least + 2 * MiB);
+        for (unsigned i = 0; i < put.size(); i++)
+            REQUIRE(is_there(i));
+        REQUIRE_OK(commits ? pm_commit(c.get()) : pm_rollback(c.get()));
+        CHECK(home_bytes() < least + 2 * MiB);
+        for (unsigned i = 0; i < put.size() && commits; i++) {
+            REQUIRE(is_there(i));
+            REQUIRE_OK(pm_free(put[i]));
+        }
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    close(in);
+}
+
+// The cleaner's record has deltas of lines that home had when it was planned.
+TEST_CASE("the cleaner works where home was cut off and came back")
+{
+    constexpr uint64_t LINES = 6 * MiB / 64, STEP = 48, BEHIND = 128 << 10;
+    test::Directory directory;
+    pm_options how = bounded(PM_CREATE | PM_MOVABLE);
+    how.private_max = 8 * MiB;
+    how.segment_size = 64 << 10;
+    test::Container c = test::open(directory / "c.pm", how);
+    auto *words = static_cast<uint64_t *>(pm_malloc(c.get(), LINES * 64));
+    auto *behind = static_cast<uint64_t *>(pm_malloc(c.get(), BEHIND));
+    REQUIRE((words && behind));
+    REQUIRE_OK(pm_setroot(c.get(), words, 0));
+    std::vector<uint64_t> copy(LINES * 8);
+    std::mt19937_64 random(1);
+    auto store = [&](uint64_t word) {
+        REQUIRE_OK(pm_dirty(words + word, 8));
+        words[word] = copy[word] = random();
+    };
+    for (uint64_t i = 0; i < copy.size(); i++) {
+        store(i);
+        if (i % (32 << 10) == 0)
+            REQUIRE_OK(pm_commit(c.get()));
+    }
+    for (uint64_t i = 0; i < BEHIND / 64; i++) { // some lines get deltas, in chunks with dead lines
+        store(i * STEP * 8);
+        for (int k = 0; k < 2; k++) {
+            REQUIRE_OK(pm_dirty(behind + i * 8, 64));
+            for (int word = 0; word < 8; word++)
+                behind[i * 8 + (uint64_t)word] = random();
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+    }
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < BEHIND / 8; i += 512) // home has all of it
+        sum += static_cast<volatile uint64_t *>(behind)[i];
+    REQUIRE(sum != 0);
+    REQUIRE_OK(pm_free(behind));
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    REQUIRE(pm_malloc(c.get(), 100)); // home grows again
+    REQUIRE_OK(pm_commit(c.get()));
+    for (uint64_t i = 0; i < test::repetitions(60000, 400000); i++) {
+        const uint64_t line = random() % LINES;
+        for (uint64_t word = 0; word < 8 && line % STEP != 0; word++)
+            store(line * 8 + word);
+        if (i % 16 == 0)
+            REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE(memcmp(words, copy.data(), LINES * 64) == 0);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+// Arguments: two paths. Each thread hands over to one container what the other has.
+CHILD_PROCESS(exchanges)
+{
+    constexpr uint64_t SIZE = 2 * MiB;
+    test::Container c[2];
+    char *object[2];
+    for (int i = 0; i < 2; i++) {
+        pm_options how = bounded(PM_CREATE);
+        how.private_max = 1;
+        c[i] = test::open(arguments[(size_t)i], how);
+        object[i] = static_cast<char *>(pm_calloc(c[i].get(), 1, SIZE));
+        CHILD_REQUIRE(object[i] && pm_setroot(c[i].get(), object[i], 0) == 0 &&
+                      pm_commit(c[i].get()) == 0);
+    }
+    auto exchange = [&](int to) {
+        for (int turn = 0; turn < 100; turn++) {
+            void *p = pm_put(c[to].get(), object[1 - to], SIZE);
+            CHILD_REQUIRE(p && pm_free(p) == 0 && pm_commit(c[to].get()) == 0);
+        }
+    };
+    std::thread other(exchange, 1);
+    exchange(0);
+    other.join();
+    _exit(0);
+}
+
+TEST_CASE("two containers hand over to one another at once")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("exchanges", {directory / "a.pm", directory / "b.pm"}));
+}
+
+CHILD_PROCESS(takes_sigbus)
+{
+    pm_options how = bounded();
+    pm_container *c = pm_open(arguments[0].c_str(), &how);
+    CHILD_REQUIRE(c);
+    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c));
+    signal(SIGBUS, [](int) { _exit(3); });
+    CHILD_REQUIRE(pm_commit(c) == 0); // puts libpm's handler in front again
+    for (uint64_t i = 0; i < 1024 * PAGE / 8; i++)
+        CHILD_REQUIRE(words[i] == i * 3);
+    _exit(0);
+}
+
+TEST_CASE("a program takes SIGBUS, and gives it back at the next commit")
+{
+    test::Directory directory;
+    make(directory / "c.pm", 1024);
+    // In mode `stores` few commits look whether the handler is there.
+    if (!test::stores())
+        REQUIRE_CLEAN(test::run("takes_sigbus", {directory / "c.pm"}));
+}
+
 namespace
 {
 

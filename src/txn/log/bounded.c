@@ -13,10 +13,11 @@
  *
  * Invariants
  *  B1  An absent page has what the map says. So a page may become absent only if home has what the log says
- *      there: it is data, it was not filled by pm_write() in this transaction (F2), and no relocation has
- *      changed it.
- *  B2  A page of the view that the open transaction may have changed has its page in home.
- *  B3  While the map is ahead of the medium, no page is filled.
+ *      there: it was not filled by pm_write() in this transaction (F2), and no relocation has changed it.
+ *  B2  Home has each page that is open in the view. So a system call may store where pm_dirty() has announced
+ *      it.
+ *  B3  While the map is ahead of the medium, no page is filled. What a commit needs then it has read before.
+ *      So no page becomes absent while libpm has the page lock for something else.
  *
  * Which pages are in use the kernel does not tell, so the oldest unit goes, as if it were a queue.
  */
@@ -30,12 +31,14 @@
 
 /* So many pages become absent together, and at most so many are filled at once. */
 #define UNIT_PAGES 16
-/* If there is no room, so many units may become absent for each that is filled. */
-#define LEAVE_MAX 4
+/* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. */
+#define LOOKS_FILL 4
+#define LOOKS_END  64
 
-/* What is known of a unit: a bit for each page that is present, and whether the unit is in the queue. Pages
- * of metadata that home has from the beginning have no bit. */
+/* What is known of a unit: a bit for each page that is present, and these. Pages of metadata that home has
+ * from the beginning have no bit. */
 #define UNIT_QUEUED (1u << UNIT_PAGES)
+#define UNIT_FILLED (2u << UNIT_PAGES) /* the open transaction has filled lines of it: it stays */
 
 struct bounded {
     uint32_t *unit;  /* for each */
@@ -129,6 +132,15 @@ void log_note_absent(struct txn *t, uint32_t page)
     b->pages--;
 }
 
+void log_note_filled(struct txn *t, uint32_t page, bool filled)
+{
+    struct bounded *b = log_engine_of(t)->bounded;
+    if (b && filled)
+        b->unit[page / UNIT_PAGES] |= UNIT_FILLED;
+    else if (b)
+        b->unit[page / UNIT_PAGES] &= ~UNIT_FILLED;
+}
+
 bool log_is_absent(const struct txn *t, uint64_t line)
 {
     const struct bounded *b = log_engine_of(t)->bounded;
@@ -138,11 +150,18 @@ bool log_is_absent(const struct txn *t, uint64_t line)
 
 /* ---- from present to absent ------------------------------------------------------------------ */
 
+static bool is_free(const struct txn *t, uint32_t page)
+{
+    uint32_t segment = page / pages_per_segment(t->c);
+    return table_word(home_table(t->c), segment) == 0 &&
+           table_word(shadow_table(t->c), segment) == 0;
+}
+
+/* Metadata stays: the allocator needs it often. */
 static bool may_leave(const struct txn *t, uint32_t page)
 {
-    bool is_cut_off = page >= pages_of(t);
-    return is_present(log_engine_of(t)->bounded, page) &&
-           (is_cut_off || (segments_page_is_data(t, page) && log_page_is_untouched(t, page)));
+    return is_present(log_engine_of(t)->bounded, page) && log_page_is_untouched(t, page) &&
+           (segments_page_is_data(t, page) || is_free(t, page));
 }
 
 /* Those pages of a unit become absent that may. */
@@ -159,22 +178,24 @@ static void leave(struct txn *t, uint32_t unit)
     }
 }
 
-/* B1. An opening that relocates changes home in place. */
-static bool home_is_in_log(const struct txn *t)
-{
-    return log_engine_of(t)->filled.count == 0 && !t->c->relocates && t->c->pointers_target == 0;
-}
-
-static void make_room(struct txn *t)
+/* If there are too many pages, look at some units. An opening that relocates changes home in place (B1). */
+static void make_room(struct txn *t, int looks)
 {
     struct bounded *b = log_engine_of(t)->bounded;
-    bool may = home_is_in_log(t);
-    for (int i = 0; may && i < LEAVE_MAX && b->pages > b->pages_max && b->count > 0; i++) {
+    bool relocates = t->c->relocates || t->c->pointers_target != 0;
+    for (; looks > 0 && b->pages > b->pages_max && b->count > 0 && !relocates; looks--) {
         uint32_t unit = dequeue(b);
-        leave(t, unit);
+        if (!(b->unit[unit] & UNIT_FILLED))
+            leave(t, unit);
         if (b->unit[unit] != 0)
             enqueue(b, unit);
     }
+}
+
+void log_keep_bound(struct txn *t)
+{
+    if (log_engine_of(t)->bounded)
+        make_room(t, LOOKS_END);
 }
 
 /* ---- from absent to present ------------------------------------------------------------------ */
@@ -217,7 +238,6 @@ static bool fill(struct txn *t, uint32_t page)
     if (page >= pages_of(t) || k->mapped[page])
         return false;
     assert(!k->is_ahead); /* B3 */
-    make_room(t);
     int error = fill_pages(t, page, pages_from(t, page));
     if (error == -ENOENT) /* not all are of one mapping */
         error = fill_pages(t, page, 1);
@@ -239,11 +259,12 @@ int log_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
 
 bool log_fill_absent(struct txn *t, uint64_t offset)
 {
-    bool ours = lock_is_ours(&t->lock);
-    if (!ours)
-        lock_acquire(&t->lock);
-    bool filled = fill(t, (uint32_t)(offset >> PM_PAGE_SHIFT));
-    if (!ours)
-        lock_release(&t->lock);
+    uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
+    if (lock_is_ours(&t->lock))
+        return fill(t, page);
+    lock_acquire(&t->lock);
+    make_room(t, LOOKS_FILL);
+    bool filled = fill(t, page);
+    lock_release(&t->lock);
     return filled;
 }

@@ -84,9 +84,10 @@ static void finish(struct txn *t, const struct commit_words *w, uint64_t stored_
     for (uint64_t i = 0; i < stored_count; i++)
         bring_home(t, ch->runs[i]);
     t->lines_logged += ch->lines;
-    log_end_filled(log_engine_of(t));
+    log_end_filled(t);
     log_map_planned(t);
     view_end(t, w);
+    log_keep_bound(t);
 }
 
 static int cannot_write(struct txn *t, uint64_t lines, int error)
@@ -133,8 +134,9 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     uint64_t data_count = ch->run_count;
     collect_metadata(t, &w);
     if (ch->lines == 0) {
-        log_end_filled(k);
+        log_end_filled(t);
         view_end_unchanged(t);
+        log_keep_bound(t);
         return 0;
     }
     struct record_runs runs = {.runs = ch->runs,

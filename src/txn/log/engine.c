@@ -90,9 +90,13 @@ static int log_rollback(struct txn *t)
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot open a page to restore it", t->c->path);
     int result = view_rollback(t);
-    if (result == 0)
-        log_end_filled(log_engine_of(t));
-    return result;
+    if (result != 0)
+        return result;
+    lock_acquire_masked(&t->lock, &saved);
+    log_end_filled(t);
+    log_keep_bound(t);
+    lock_release_masked(&t->lock, &saved);
+    return 0;
 }
 
 static int log_engine_close(struct txn *t)
@@ -122,7 +126,7 @@ const struct engine engine_log = {
     .open_page = log_open_page,
     .open_marked = log_open_marked,
     .dirty = log_dirty,
-    .release = log_unmap_range,
+    .release = log_release,
     .reserve = log_engine_reserve,
     .commit = log_commit,
     .wait = rounds_wait,

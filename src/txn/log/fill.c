@@ -60,6 +60,7 @@ uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t byt
                  lines = min_u64(PM_PAGE_LINES - line % PM_PAGE_LINES, (bytes - done) / PM_LINE);
         if (!may_fill(t, line, lines) || !note(log_engine_of(t), line, lines))
             break;
+        log_note_filled(t, (uint32_t)(line / PM_PAGE_LINES), true);
         memcpy(t->c->home + line * PM_LINE, (const char *)from + done, lines * PM_LINE);
         done += lines * PM_LINE;
     }
@@ -175,8 +176,14 @@ uint64_t log_filled_lines(const struct log_engine *k)
     return lines;
 }
 
-void log_end_filled(struct log_engine *k)
+void log_end_filled(struct txn *t)
 {
+    struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = 0; i < k->filled.count && k->bounded; i++) {
+        uint64_t run = filled(k)[i], last = (run_line(run) + run_count(run) - 1) / PM_PAGE_LINES;
+        for (uint64_t page = run_line(run) / PM_PAGE_LINES; page <= last; page++)
+            log_note_filled(t, (uint32_t)page, false);
+    }
     k->filled.count = 0;
     if (k->filled.room > FILLED_KEPT)
         vector_free(&k->filled);

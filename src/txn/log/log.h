@@ -317,7 +317,7 @@ void log_add_filled(struct txn *t);
 uint64_t log_filled_lines(const struct log_engine *k);
 
 /* The transaction that filled them has ended. */
-void log_end_filled(struct log_engine *k);
+void log_end_filled(struct txn *t);
 
 /* ---- pages.c --------------------------------------------------------------------------------- */
 
@@ -328,8 +328,11 @@ bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
 /* Give a mapped page memory again, with its whole run. Other pages stay as they are. [handler] -errno */
 int log_unmap_pages(struct txn *t, uint32_t page);
 
-/* The same for a range. release() of struct engine. */
+/* The same for a range. */
 int log_unmap_range(struct txn *t, uint32_t first, uint32_t count);
+
+/* Home and view lose these pages. release() of struct engine. */
+int log_release(struct txn *t, uint32_t first, uint32_t count);
 
 /* Whether nobody has stored to a page since it was closed: the view reads it through to home. */
 static inline bool log_page_is_untouched(const struct txn *t, uint32_t page)
@@ -366,6 +369,12 @@ int log_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 /* Home has a page, or has it no more. [handler] */
 void log_note_present(struct txn *t, uint32_t page);
 void log_note_absent(struct txn *t, uint32_t page);
+
+/* A page has lines that this transaction has filled, or the transaction has ended. */
+void log_note_filled(struct txn *t, uint32_t page, bool filled);
+
+/* A transaction has ended: if home has too many pages, give some back. Page lock. */
+void log_keep_bound(struct txn *t);
 
 /* Whether reading a line from the log is better than from home, which has no such page. */
 bool log_is_absent(const struct txn *t, uint64_t line);

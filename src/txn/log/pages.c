@@ -130,6 +130,14 @@ int log_unmap_range(struct txn *t, uint32_t first, uint32_t count)
     return error;
 }
 
+int log_release(struct txn *t, uint32_t first, uint32_t count)
+{
+    int error = log_unmap_range(t, first, count);
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        log_note_absent(t, first + i);
+    return error;
+}
+
 /* Whether commits change some of these pages in place: words of bitmaps or pointer maps. Only a forged file
  * has such pages. libpm logs words line by line, and then the part has lines that are not the newest. */
 static bool has_words(const struct txn *t, uint32_t first, uint32_t count)

@@ -209,6 +209,7 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
     for (const struct small_line *l = s->lines, *end = l + s->data_count; l < end; l++)
         stream_line(t->c->home + l->moved.line * PM_LINE, l->from);
     view_end(t, w);
+    log_keep_bound(t);
 }
 
 /* -errno: nothing has changed. */
