@@ -166,8 +166,8 @@ TEST_CASE("what was handed over, and what was announced, stays while other pages
         auto is_there = [&](unsigned i) {
             return std::string(put[i], SIZE) == values::bytes_of(SIZE, i);
         };
-        auto *announced = static_cast<char *>(pm_malloc(c.get(), SIZE));
-        REQUIRE(announced);
+        auto *large = static_cast<char *>(pm_malloc(c.get(), MiB)), *announced = large + MiB / 2;
+        REQUIRE(large);
         REQUIRE_OK(pm_dirty(announced, SIZE));
         read_all();
         if (!test::stores()) {
@@ -180,6 +180,8 @@ TEST_CASE("what was handed over, and what was announced, stays while other pages
             REQUIRE(is_there(i));
         REQUIRE_OK(commits ? pm_commit(c.get()) : pm_rollback(c.get()));
         CHECK(home_bytes() < least + 2 * MiB);
+        if (commits)
+            REQUIRE_OK(pm_free(large));
         for (unsigned i = 0; i < put.size() && commits; i++) {
             REQUIRE(is_there(i));
             REQUIRE_OK(pm_free(put[i]));
@@ -188,6 +190,34 @@ TEST_CASE("what was handed over, and what was announced, stays while other pages
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE_OK(pm_check(c.get()));
     close(in);
+}
+
+TEST_CASE("when a transaction ends, what it has stored to may go")
+{
+    const uint64_t pages = 2048;
+    const std::string end = GENERATE(as<std::string>(), "small commit", "commit", "rollback");
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    make(path, pages);
+    pm_options how = bounded();
+    how.private_max = 1;
+    test::Container c = test::open(path, how);
+    const uint64_t least = home_bytes();
+    auto *words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    for (uint64_t page = 0; page < pages; page++) {
+        REQUIRE_OK(pm_dirty(words + page * 512, 8));
+        words[page * 512]++;
+    }
+    CHECK(home_bytes() > least + pages / 2 * PAGE);
+    REQUIRE_OK(end == "rollback" ? pm_rollback(c.get()) : pm_commit(c.get()));
+    for (int i = 0; i < 8; i++) {
+        for (uint64_t page = 0; page < (end == "small commit" ? 1 : 20); page++) {
+            REQUIRE_OK(pm_dirty(words + page * 512, 8));
+            words[page * 512]++;
+        }
+        REQUIRE_OK(end == "rollback" ? pm_rollback(c.get()) : pm_commit(c.get()));
+    }
+    CHECK(home_bytes() < least + 2 * MiB);
 }
 
 // The cleaner's record has deltas of lines that home had when it was planned.
@@ -221,6 +251,10 @@ TEST_CASE("the cleaner works where home was cut off and came back")
             for (int word = 0; word < 8; word++)
                 behind[i * 8 + (uint64_t)word] = random();
             REQUIRE_OK(pm_commit(c.get()));
+        }
+        if (i % 2 == 0) { // they get some, too
+            REQUIRE_OK(pm_dirty(behind + i * 8, 8));
+            behind[i * 8] = random();
         }
     }
     uint64_t sum = 0;
