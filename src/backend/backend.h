@@ -201,8 +201,8 @@ int absent_open(void);
  * si_code BUS_ADRERR. Another mapping in this place is not watched. [handler] -errno */
 int absent_watch(int watcher, void *address, size_t size);
 
-/* Give whole pages to the file behind a shared mapping that is watched, which all of them are of, and to all
- * mappings of the file. Pages that the file has stay as they are. [handler] -errno */
+/* Give whole pages of one shared mapping, which is watched, to the file behind it, and so to all mappings.
+ * Pages that the file has stay as they are. [handler] -errno */
 int absent_fill(int watcher, void *to, const void *contents, size_t size);
 
 /*

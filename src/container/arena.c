@@ -113,8 +113,8 @@ struct container *arena_find(const void *address)
  * is above it. */
 static struct container nobody = {.fd = -1, .view_fd = -1, .home_fd = -1, .watcher = -1};
 
-/* Threads that look into containers which others may just be closing. Before a container is gone they have left
- * it. */
+/* Threads that look into containers which others may just be closing. A container is gone only when they have
+ * left it. */
 static _Atomic unsigned searching;
 
 static struct container *search_mappings(const void *address, uint64_t *offset)
@@ -226,7 +226,7 @@ void arena_give_back(uint64_t base, uint64_t size)
     pthread_mutex_lock(&arena_lock);
     set_slots(slot_of(base), slot_count(size), cleared ? NULL : &nobody);
     pthread_mutex_unlock(&arena_lock);
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* whoever begins to search now does not find it */
     while (atomic_load(&searching) > 0)
         sched_yield();
 }
