@@ -116,7 +116,7 @@ static bool is_present(const struct bounded *b, uint32_t page)
 void log_note_present(struct txn *t, uint32_t page)
 {
     struct bounded *b = log_engine_of(t)->bounded;
-    if (!b || is_present(b, page)) /* its memory was cut off meanwhile */
+    if (!b || is_present(b, page))
         return;
     b->unit[page / UNIT_PAGES] |= 1u << page % UNIT_PAGES;
     b->pages++;
