@@ -101,7 +101,7 @@ enum pm_flags {
      * If only programs that vouched have written a container, it opens at other addresses when its own
      * are taken. Any other container opens at its own addresses only. Opening at other addresses takes
      * the same time for any size: libpm translates the pointers of a page when the program first
-     * accesses the page. The pointers on the medium do not change. The engine is then redo. If nobody
+     * accesses the page. The pointers on the medium do not change. The engine is then redo, or log. If nobody
      * has touched a page yet, a system call that is handed the page fails with EFAULT, even if the
      * system call only reads. If a program without PM_MOVABLE opens the container elsewhere for writing,
      * pm_open() relocates the container as with PM_RELOCATE.
@@ -159,7 +159,7 @@ enum pm_engine {
 /** How libpm learns to which memory the program stored. */
 enum pm_tracker {
     PM_TRACKER_FAULTS = 0, /* by page faults: any program */
-    PM_TRACKER_STORES = 1, /* by marks in code compiled with pmcc. Needs the redo engine, and excludes
+    PM_TRACKER_STORES = 1, /* by marks in code compiled with pmcc. Excludes the undo engine and
                               `concurrent_stores`: else EINVAL. A store by other code may be lost,
                               unless pm_dirty() announced it. ENOTSUP if no code compiled by pmcc is
                               loaded yet: load it first, for instance by dlopen(), or see PM_ANNOUNCED.
@@ -254,7 +254,8 @@ struct pm_options {
     /* The remaining fields are used at creation only, and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
-                              segment) and three segments. Log and data share it. All containers
+                              segment) and three segments. Log and data share it. Under the log engine
+                              it bounds the addresses only, and the file may have 128 GiB. All containers
                               that a process has open may have about 15 TiB together */
     uint64_t initial_size; /* bytes that the new file has at once, rounded up to segments; at most max_size;
                               default: just metadata and log. An allocation that needs no larger file
@@ -268,7 +269,8 @@ struct pm_options {
 /**
  * Open, or with PM_CREATE create, the container at `path`. If the last program that wrote the container
  * died, pm_open() first restores the state of its last commit. The cost is proportional to the log, not
- * to the container. If `options` is NULL, open an existing container with the defaults.
+ * to the container. Under the log engine the log is the container, and each opening reads it. If `options`
+ * is NULL, open an existing container with the defaults.
  *
  * Creation is atomic: a crash leaves no file or a valid, empty container.
  *
@@ -453,7 +455,7 @@ PM_EXPORT pm_ticket pm_commit_async(pm_container *c);
  * Wait until a commit is durable. Any number of threads may wait at once. They need no lock of the
  * program's: one fdatasync(2) serves all threads that were waiting when it began. If the medium takes
  * 0.1 ms or less for one fdatasync(2), they wait awake, for 0.2 ms at most. EINVAL for a ticket of a
- * failed commit, and under redo for a ticket that belongs to no commit. EIO if the medium failed; the
+ * failed commit, and but for undo for a ticket that belongs to no commit. EIO if the medium failed; the
  * container is read-only from then on. The container must still be open.
  */
 PM_EXPORT int pm_wait(pm_ticket ticket);
@@ -691,7 +693,7 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  *     ENOTSUP  the container is not PM_MOVABLE: nobody knows where all of its pointers are
  *     EBADMSG  damaged, as pm_check() says. Nothing was moved. (Pointers may lead anywhere)
  *     ENOSPC   the log has no room to move even a single object; or, under the log engine, the disk has no
- *              room for the contents once more, and the file stays as it is
+ *              room for the contents once more and for a few chunks, and the file stays as it is
  *     EOVERFLOW
  *              under the log engine: nearly as often opened and compacted as a container can be
  *     ENOMEM   no memory for tables, or the kernel does not unmap the end of the file

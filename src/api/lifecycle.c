@@ -81,7 +81,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
     if ((unsigned)o->tracker > PM_TRACKER_STORES)
         return bad_option(path, "options.tracker is none that this libpm has");
     if (o->tracker == PM_TRACKER_STORES && o->engine == PM_ENGINE_UNDO)
-        return bad_option(path, "PM_TRACKER_STORES needs the redo engine: undo must see a store "
+        return bad_option(path, "PM_TRACKER_STORES excludes the undo engine: undo must see a store "
                                 "before it happens");
     if (o->flags & PM_ANNOUNCED && o->tracker != PM_TRACKER_STORES)
         return bad_option(path, "PM_ANNOUNCED needs PM_TRACKER_STORES");

@@ -2,7 +2,7 @@
  * which the second points into the first; the root points behind its own end; one more object that
  * nobody points to; no pointer is unmapped. HOW: `crashed`, it is not closed; `open`, it stays open until
  * the end of the input; `code`, the root points into this program, too; `empty`, nothing is in it; `large`,
- * there is one more object, of LARGE bytes. */
+ * there is one more object, of LARGE bytes; `log`, it is of the log engine. */
 #include <libpm.h>
 
 #include <stdbool.h>
@@ -22,6 +22,7 @@ int main(int argc, char **argv)
     const char *how = argc == 3 ? argv[2] : "";
     const bool large = strcmp(how, "large") == 0;
     struct pm_options options = {sizeof options, .flags = PM_CREATE | PM_MOVABLE,
+                                 .engine = strcmp(how, "log") == 0 ? PM_ENGINE_LOG : PM_ENGINE_AUTO,
                                  .segment_size = 64 << 10, .max_size = large ? 2 * LARGE : 4 << 20};
     pm_container *c = argc > 1 ? pm_open(argv[1], &options) : NULL;
     if (c && strcmp(how, "empty") == 0)

@@ -22,7 +22,11 @@ info)
     expect 0 info family.pm
     says '^base  *0x[0-9a-f]*, movable$' '^pointers  *15$' '^root  *96 bytes at offset [0-9]*$' \
         '^objects  *4 of 1184 bytes' '^  *2 of 32 bytes$' '^  *1 of 96 bytes$' '^  *1 of 1024 bytes$'
+    says '^engine  *undo or redo$'
     ! grep -q '^log' output || fail "was closed"
+    "$family" log.pm log || exit 1
+    expect 0 info log.pm
+    says '^engine  *log$' '^pointers  *15$'
     "$family" crashed.pm crashed || exit 1
     expect 0 info crashed.pm
     says '^log  *its last writer did not close it' '^objects  *4 of 1184 bytes'

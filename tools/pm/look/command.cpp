@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -54,6 +55,7 @@ int info(const Options &o)
         each_pointer(p, size, [&](void **) { pointers++; });
     });
     printf("%-10s %" PRIu64 " bytes\n", "file", s.file_bytes);
+    printf("%-10s %s\n", "engine", strcmp(s.engine, "log") == 0 ? "log" : "undo or redo");
     printf("%-10s %p%s%s\n", "base", s.base, s.movable ? ", movable" : "",
            s.moved ? ", now elsewhere" : "");
     printf("%-10s %" PRIu64 " of objects, %" PRIu64 " of the log, %" PRIu64
