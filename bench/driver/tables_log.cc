@@ -34,10 +34,9 @@ std::vector<Table> log_tables()
          .ratios = {{"log/stores", "redo/stores"}, {"log/faults", "undo/faults"}}},
         {.id = "objects",
          .title = "New objects",
-         .note =
-             "ns per object that is allocated, filled by memcpy and committed, in memory. log/put: "
-             "its bytes are handed over. floor: they are copied past the cache, and a fence. "
-             "replace: another object is freed in the same commit.",
+         .note = "ns per object that is allocated, filled by memcpy and committed, in memory. log/put: "
+                 "its bytes are handed over. floor: they are copied past the cache, and a fence. "
+                 "replace: another object is freed in the same commit.",
          .labels = {"pattern", "bytes"},
          .peers = {"redo/stores", "log/stores", "log/put", "floor"},
          .ratios = {{"redo/stores", "floor"}, {"log/stores", "floor"}, {"log/put", "floor"}},
@@ -47,8 +46,7 @@ std::vector<Table> log_tables()
         {.id = "bounded",
          .title = "Bounded memory",
          .note = "1 GiB of values of 128 bytes, in memory, with options.private_max of 128 MiB "
-                 "(256 and 32 with "
-                 "--quick). In order, a load brings 16 pages at once.",
+                 "(256 and 32 with --quick). In order, a load brings 16 pages at once.",
          .labels = {"what"},
          .peers = {"whole", "bounded"},
          .ratios = {{"bounded", "whole"}}},

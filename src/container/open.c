@@ -406,7 +406,7 @@ int container_map_rest(struct container *c)
         error = map_shadow_and_view(c, 0, container_bytes(c));
     else if (error == 0 && !c->translated)
         error = unveil(c->base, 0, container_bytes(c), PROT_READ);
-    if (error == 0 && c->readonly && !c->translated && c->is_log)
+    if (error == 0 && c->readonly && !c->translated)
         error = container_watch(c, c->base, container_bytes(c));
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot map", c->path);

@@ -20,8 +20,6 @@
 #include <thread>
 #include <unistd.h>
 
-using test::page_word;
-
 namespace
 {
 
@@ -63,6 +61,22 @@ void make(const std::string &path, uint64_t pages)
             REQUIRE_OK(pm_commit(c.get()));
     }
     REQUIRE_OK(pm_commit(c.get()));
+}
+
+// In children: such a container of 1024 pages, bounded, and what it must have.
+pm_container *open_in_child(const std::string &path)
+{
+    pm_options how = bounded();
+    pm_container *c = pm_open(path.c_str(), &how);
+    CHILD_REQUIRE(c);
+    return c;
+}
+
+void require_numbers(pm_container *c)
+{
+    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c));
+    for (uint64_t i = 0; i < 1024 * PAGE / 8; i++)
+        CHILD_REQUIRE(words[i] == i * 3);
 }
 
 } // namespace
@@ -312,14 +326,10 @@ TEST_CASE("two containers hand over to one another at once")
 
 CHILD_PROCESS(takes_sigbus)
 {
-    pm_options how = bounded();
-    pm_container *c = pm_open(arguments[0].c_str(), &how);
-    CHILD_REQUIRE(c);
-    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c));
+    pm_container *c = open_in_child(arguments[0]);
     signal(SIGBUS, [](int) { _exit(3); });
     CHILD_REQUIRE(pm_commit(c) == 0); // puts libpm's handler in front again
-    for (uint64_t i = 0; i < 1024 * PAGE / 8; i++)
-        CHILD_REQUIRE(words[i] == i * 3);
+    require_numbers(c);
     _exit(0);
 }
 
@@ -511,12 +521,8 @@ CHILD_PROCESS(locks_memory)
 {
     if (mlockall(MCL_FUTURE) != 0)
         _exit(77);
-    pm_options how = bounded();
-    pm_container *c = pm_open(arguments[0].c_str(), &how);
-    CHILD_REQUIRE(c);
-    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c));
-    for (uint64_t i = 0; i < 1024 * PAGE / 8; i++)
-        CHILD_REQUIRE(words[i] == i * 3);
+    pm_container *c = open_in_child(arguments[0]);
+    require_numbers(c);
     CHILD_REQUIRE(pm_close(c) == 0);
     _exit(0);
 }
@@ -556,12 +562,8 @@ void forbid(long number)
 CHILD_PROCESS(may_not_watch)
 {
     forbid(SYS_userfaultfd);
-    pm_options how = bounded();
-    pm_container *c = pm_open(arguments[0].c_str(), &how);
-    CHILD_REQUIRE(c);
-    auto *words = static_cast<volatile uint64_t *>(pm_getroot(c));
-    for (uint64_t i = 0; i < 1024 * PAGE / 8; i++)
-        CHILD_REQUIRE(words[i] == i * 3);
+    pm_container *c = open_in_child(arguments[0]);
+    require_numbers(c);
     CHILD_REQUIRE(home_bytes() > 1024 * PAGE);
     CHILD_REQUIRE(pm_close(c) == 0);
     _exit(0);

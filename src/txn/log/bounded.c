@@ -113,23 +113,23 @@ static bool is_present(const struct bounded *b, uint32_t page)
     return b->unit[page / UNIT_PAGES] >> page % UNIT_PAGES & 1;
 }
 
-void log_note_present(struct txn *t, uint32_t page)
+void log_note_present(struct txn *t, uint32_t first, uint32_t count)
 {
     struct bounded *b = log_engine_of(t)->bounded;
-    if (!b || is_present(b, page))
-        return;
-    b->unit[page / UNIT_PAGES] |= 1u << page % UNIT_PAGES;
-    b->pages++;
-    enqueue(b, page / UNIT_PAGES);
+    for (uint32_t page = first; b && page < first + count; page++) {
+        b->pages += !is_present(b, page);
+        b->unit[page / UNIT_PAGES] |= 1u << page % UNIT_PAGES;
+        enqueue(b, page / UNIT_PAGES);
+    }
 }
 
-void log_note_absent(struct txn *t, uint32_t page)
+void log_note_absent(struct txn *t, uint32_t first, uint32_t count)
 {
     struct bounded *b = log_engine_of(t)->bounded;
-    if (!b || !is_present(b, page))
-        return;
-    b->unit[page / UNIT_PAGES] &= ~(1u << page % UNIT_PAGES);
-    b->pages--;
+    for (uint32_t page = first; b && page < first + count; page++) {
+        b->pages -= is_present(b, page);
+        b->unit[page / UNIT_PAGES] &= ~(1u << page % UNIT_PAGES);
+    }
 }
 
 void log_note_filled(struct txn *t, uint32_t page, bool filled)
@@ -169,8 +169,9 @@ static void leave(struct txn *t, uint32_t unit)
 {
     uint32_t first = unit * UNIT_PAGES, end = first + UNIT_PAGES;
     for (uint32_t page = first, run; page < end; page += run + 1) {
-        for (run = 0; page + run < end && may_leave(t, page + run); run++)
-            log_note_absent(t, page + run);
+        for (run = 0; page + run < end && may_leave(t, page + run);)
+            run++;
+        log_note_absent(t, page, run);
         if (run > 0)
             file_punch(t->c->home_fd, (uint64_t)page << PM_PAGE_SHIFT,
                        (uint64_t)(page + run) << PM_PAGE_SHIFT);
@@ -208,8 +209,8 @@ static int fill_pages(struct txn *t, uint32_t first, uint32_t count)
         log_read_line(t, (uint64_t)first * PM_PAGE_LINES + i, stage + i * PM_LINE);
     int error = absent_fill(t->c->watcher, t->c->home + ((uint64_t)first << PM_PAGE_SHIFT), stage,
                             (size_t)count << PM_PAGE_SHIFT);
-    for (uint32_t i = 0; i < count && error == 0; i++)
-        log_note_present(t, first + i);
+    if (error == 0)
+        log_note_present(t, first, count);
     return error;
 }
 

@@ -366,9 +366,9 @@ bool log_fill_absent(struct txn *t, uint64_t offset);
 /* dirty() of struct engine. A system call may store there next, so no page is absent. */
 int log_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 
-/* Home has a page, or has it no more. [handler] */
-void log_note_present(struct txn *t, uint32_t page);
-void log_note_absent(struct txn *t, uint32_t page);
+/* Home has pages, or has them no more. [handler] */
+void log_note_present(struct txn *t, uint32_t first, uint32_t count);
+void log_note_absent(struct txn *t, uint32_t first, uint32_t count);
 
 /* A page has lines that this transaction has filled, or the transaction has ended. */
 void log_note_filled(struct txn *t, uint32_t page, bool filled);

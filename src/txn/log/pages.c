@@ -81,8 +81,7 @@ bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
     if (error == 0 && k->maps_view)
         file_punch(t->c->home_fd, offset_of(first), offset_of(first + count));
     memset(k->mapped + first, 1, count);
-    for (uint32_t i = 0; i < count; i++)
-        log_note_absent(t, first + i);
+    log_note_absent(t, first, count);
     k->mapped_runs++;
     return true;
 }
@@ -115,8 +114,7 @@ int log_unmap_pages(struct txn *t, uint32_t page)
     if (error != 0)
         return error;
     memset(k->mapped + first, 0, count);
-    for (uint32_t i = 0; i < count; i++)
-        log_note_present(t, first + i);
+    log_note_present(t, first, count);
     k->mapped_runs--;
     return 0;
 }
@@ -133,8 +131,8 @@ int log_unmap_range(struct txn *t, uint32_t first, uint32_t count)
 int log_release(struct txn *t, uint32_t first, uint32_t count)
 {
     int error = log_unmap_range(t, first, count);
-    for (uint32_t i = 0; i < count && error == 0; i++)
-        log_note_absent(t, first + i);
+    if (error == 0)
+        log_note_absent(t, first, count);
     return error;
 }
 

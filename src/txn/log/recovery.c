@@ -77,12 +77,19 @@ static bool table_is_valid(const struct container *c, const struct log_part *par
     return lines == part->lines;
 }
 
+/* Lines of the segments in front of all data. If memory is bounded, home has these from the beginning, and
+ * others come at their first access. */
+static uint64_t lines_of_metadata(const struct txn *t)
+{
+    return ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
+}
+
 /* Of a part of whole pages: they are pages of data segments, and what they have is right. */
 static bool pages_are_valid_at(const struct txn *t, const struct log_part *part, uint32_t place)
 {
-    uint64_t first = ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
     return !log_part_has_pages(part) ||
-           (run_line(part->table[0]) % PM_PAGE_LINES == 0 && run_line(part->table[0]) >= first &&
+           (run_line(part->table[0]) % PM_PAGE_LINES == 0 &&
+            run_line(part->table[0]) >= lines_of_metadata(t) &&
             checksum(at_place(t, log_part_contents(part, place)), part->lines * (uint64_t)PM_LINE,
                      0) == part->table[1]);
 }
@@ -285,12 +292,6 @@ static void move_lines(struct txn *t, const struct found_part *f)
             for (uint64_t n = run_count(*entry); n > 0; n--)
                 move_line(t, line++, place++, f->part->epoch);
     }
-}
-
-/* Home has these lines from the beginning, if memory is bounded. Others come at their first access. */
-static uint64_t lines_of_metadata(const struct txn *t)
-{
-    return ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
 }
 
 /* Bring home lines that lie together in the file too. To write many is faster than to copy them: the kernel

@@ -177,11 +177,11 @@ static inline int write_record(struct txn *t, struct small *s)
     uint64_t sum = k->map_sum;
     const struct log_part *part = build(t, s, place);
     int error = log_store(t, place, part, part_lines(s) * (uint64_t)PM_LINE);
-    for (uint32_t i = s->count; i-- > 0 && error != 0;)
-        log_unenter(k, &s->lines[i].moved);
     k->is_ahead = false;
     if (error == 0)
         return 0;
+    for (uint32_t i = s->count; i-- > 0;)
+        log_unenter(k, &s->lines[i].moved);
     k->map_sum = sum;
     log_note_failed(t, chunk, k->chunks[chunk].end);
     return error;
