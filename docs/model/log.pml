@@ -17,9 +17,8 @@
  * chunk's header may be lost in a container whose process died between commits. Recovery may then refuse it,
  * and must if it would restore anything else. With PLAIN there is only data, and
  * parts are records. With FAIL a record of two parts may fail after the first. With LAX recovery does without
- * three things that the code does and no rule needs: README.md says which. With COMPACT the container is compacted
- * once: a new generation begins, and a record says that pieces of older ones count no more (L14). With FREED the
- * object has been stored to, and freed, when the model begins.
+ * three things that the code does and no rule needs: README.md says which. When the bitmap says that the object is
+ * free, no piece of its contents counts (L14).
  */
 
 #ifndef COMMITS
@@ -61,7 +60,6 @@
 #define PIECE(w, v)      (((v) + 1) << (12 + 3 * (w)))
 #define MAP(part, w)     ((part) >> (21 + 3 * (w)) & 7)
 #define MAPPED(w, s)     ((s) << (21 + 3 * (w)))
-#define ANEW            (1 << 30) /* pieces of older generations do not count (L14) */
 
 /* Parts of a chunk must ascend: by epoch, then by number. */
 #define RANK(part) (EPOCH(part) * 2 + ((part) & SECOND -> 1 : 0))
@@ -88,7 +86,8 @@ byte use[CHUNKS];      /* FREE, USED or VOIDED */
 byte position[CHUNKS]; /* the next slot */
 byte emptied[CHUNKS];  /* the commit that took its last piece */
 byte current;          /* the chunk in which the next part goes, or NOWHERE */
-byte place[WORDS];     /* the slot of each word's newest piece, or NOWHERE */
+byte place[WORDS];     /* the slot of each word's newest piece that counts, or NOWHERE */
+bool is_left;            /* the log may have pieces of the object that do not count (W2 in owners.c) */
 
 #define FREE   0
 #define USED   1
@@ -103,12 +102,6 @@ bool rotten;
 #ifdef FAIL
 bool failed;
 byte stale, before; /* L12: the slot of a part that a failed write has left; `current` before it */
-#endif
-#ifdef COMPACT
-bool compacts, compacted; /* the record that counts alone is still to come; or it is durable */
-byte first;               /* epoch of the generation that it begins with */
-bool drops;               /* it is written, and chunks of older generations are not void yet */
-byte least;               /* recovery: older generations do not count */
 #endif
 
 /* What a commit is about to do. */
@@ -312,14 +305,8 @@ inline move_word(x, to)
 
 #define LIVE(ch) (place[X] / SLOTS == (ch) || place[B] / SLOTS == (ch) || place[O] / SLOTS == (ch))
 
-
-/* L14: a word that nobody needs, and that the record does not log again. */
-#ifdef COMPACT
-#define IS_OLD(w)     (place[w] != NOWHERE && EPOCH(c_slot[place[w]]) < first)
-#define IS_DROPPED(w) ((part[0] & ANEW) != 0 && IS_OLD(w))
-#else
-#define IS_DROPPED(w) false
-#endif
+/* L14: the object is free after this commit. */
+#define DROPS (n[B] == 0)
 
 /* The map: where each word is from now on. */
 inline install()
@@ -329,12 +316,14 @@ inline install()
         if
         :: HAS(part[0], w) -> move_word(w, where[0])
         :: !HAS(part[0], w) && HAS(part[1], w) -> move_word(w, where[1])
-#ifdef COMPACT
-        :: !HAS(part[0], w) && !HAS(part[1], w) && IS_DROPPED(w) -> move_word(w, NOWHERE)
-#endif
         :: else
         fi
     }
+    if
+    :: HAS(part[0], O) || HAS(part[1], O) -> is_left = false
+    :: DROPS && place[O] != NOWHERE -> move_word(O, NOWHERE); is_left = true
+    :: else
+    fi;
     for (i : 0 .. CHUNKS - 1) { if :: LIVE(i) -> emptied[i] = 0 :: else fi } /* nobody asks */
     w = 0; i = 0
 }
@@ -343,7 +332,8 @@ inline install()
 inline tell_map()
 {
     for (w : 0 .. WORDS - 1) {
-        e = (HAS(part[0], w) -> where[0] : (HAS(part[1], w) -> where[1] : (IS_DROPPED(w) -> NOWHERE : place[w])));
+        e = (HAS(part[0], w) -> where[0] : (HAS(part[1], w) -> where[1] : place[w]));
+        e = (w == O && DROPS -> NOWHERE : e);
         part[0] = part[0] | MAPPED(w, e);
         if :: parts == 2 -> part[1] = part[1] | MAPPED(w, e) :: else fi
     }
@@ -432,39 +422,6 @@ inline find_end()
     CLEAR_SCRATCH
 }
 
-#ifdef COMPACT
-/* L14: chunks of which a record says that they do not count. */
-inline drop_chunks()
-{
-    k = 0;
-#ifndef MUTANT_NOT_DROPPED
-    for (j : 0 .. CHUNKS - 1) {
-        for (i : 0 .. SLOTS - 1) {
-            record = c_slot[j * SLOTS + i];
-            if
-            :: i < valid[j] && (record & ANEW) != 0 && GENERATION(record) > least -> least = GENERATION(record)
-            :: else
-            fi
-        }
-    }
-    for (j : 0 .. CHUNKS - 1) {
-        k = valid[j];
-        for (i : 0 .. SLOTS - 1) {
-            record = c_slot[j * SLOTS + i];
-            if
-            :: i < k && GENERATION(record) < least -> valid[j] = 0
-            :: i < k && GENERATION(record) >= least -> refuses = refuses || valid[j] != k /* no chunk has both */
-            :: else
-            fi
-        }
-    }
-    least = 0;
-    CLEAR_SCRATCH
-#endif
-}
-#else
-#define drop_chunks() skip
-#endif
 
 /* The newest piece of each word wins. */
 inline find_words()
@@ -484,6 +441,16 @@ inline find_words()
             }
         }
     }
+#ifndef MUTANT_NOT_DROPPED
+    if
+    :: value[B] == 0 && at[O] != NOWHERE ->
+        at[O] = NOWHERE; value[O] = 0; newest[O] = 0;
+#ifndef MUTANT_NOT_LEFT
+        is_left = true
+#endif
+    :: else
+    fi;
+#endif
     CLEAR_SCRATCH
 }
 
@@ -546,11 +513,6 @@ inline open_container()
 /* ---- the container's life --------------------------------------------------------------------- */
 
 #define forget_mask() mask = 0
-#ifdef COMPACT
-#define NOTHING_DROPS drops = false
-#else
-#define NOTHING_DROPS skip
-#endif
 #define VOIDED_ANY (use[0] == VOIDED || use[1] == VOIDED || use[CHUNKS / 2] == VOIDED || use[CHUNKS - 1] == VOIDED)
 
 /* The chunks that may be void: in `mask`. */
@@ -655,10 +617,6 @@ running:
 #if CHUNKS > 3
         :: mask & 8 -> forget_mask(); make_void(3); goto running
 #endif
-#ifdef COMPACT
-        :: commits < COMMITS && !compacts && !compacted -> forget_mask(); goto begin_anew
-        :: compacts -> forget_mask(); goto log_anew
-#endif
         :: MAY_CRASH -> forget_mask(); at_rest = true; goto crash
         fi
     }
@@ -671,13 +629,13 @@ running:
         if
         :: n[X] = commits; changes[X] = true
 #ifndef PLAIN
-        :: n[B] == 0 -> /* L11: memory that was freed is clear when it is taken */
+        :: n[B] == 0 -> /* L14: memory that is taken is logged, if old pieces of it may be there */
             n[B] = commits; changes[B] = true;
             if :: n[O] = 0 :: n[O] = commits fi;
 #ifdef MUTANT_NO_CLEAR
             changes[O] = (n[O] != 0)
 #else
-            changes[O] = true
+            changes[O] = (n[O] != 0 || is_left)
 #endif
         :: n[B] != 0 -> n[O] = commits; changes[O] = true
         :: n[B] != 0 -> n[B] = 0; changes[B] = true
@@ -694,72 +652,12 @@ running:
         fi
     }
 
-#ifdef COMPACT
-    goto make_room;
-
-    /* L4: the next generation is durable before the first record that has it. So are all commits. */
-begin_anew:
-#ifndef MUTANT_OLD_GENERATION
-    atomic { write_incarnation(generation + 1) };
-    CRASH_HERE;
-#endif
-    atomic {
-#ifdef MUTANT_BEGUN_UNFENCED
-        skip;
-#else
-        fence();
-        note(durable);
-#endif
-        d_step {
-            generation = c_incarnation;
-            current = NOWHERE;
-            for (i : 0 .. CHUNKS - 1) { if :: use[i] == USED -> position[i] = SLOTS :: else fi }
-            i = 0;
-            compacts = true; first = epoch;
-            printf("generation %d begins\n", generation)
-        }
-        goto running
-    }
-
-    /* L14: log again what matters and is of an older generation. */
-log_anew:
-    atomic {
-        for (i : 0 .. WORDS - 1) {
-            n[i] = NOW(i);
-            changes[i] = IS_OLD(i)
-        }
-        i = 0;
-        if
-        :: true
-        :: n[B] == 0 -> changes[B] = false /* as if it was never stored to */
-        fi;
-        if :: n[B] == 0 -> changes[O] = false :: else fi;
-#ifdef MUTANT_LEFT_BEHIND
-        changes[X] = false;
-#endif
-        if
-        :: true
-        :: place[X] != NOWHERE -> changes[X] = true
-        fi;
-        if
-        :: !changes[X] && !changes[B] && !changes[O] -> forget_transaction(); goto running
-        :: else
-        fi;
-        parts = 1;
-        if
-        :: true
-        :: changes[X] && (changes[B] || changes[O]) || changes[B] && changes[O] -> parts = 2
-        fi;
-        drops = true
-    }
-make_room:
-#endif
 
     /* L12: room for all parts is there before the first byte is written. */
     atomic {
         count_room();
         if
-        :: k < parts -> k = 0; NOTHING_DROPS; forget_transaction(); goto running
+        :: k < parts -> k = 0; forget_transaction(); goto running
         :: k >= parts
         fi;
         k = 0
@@ -770,9 +668,6 @@ make_room:
     atomic {
         d_step {
             part[0] = epoch | (parts == 2 -> TWO : 0);
-#ifdef COMPACT
-            part[0] = part[0] | (drops -> ANEW : 0);
-#endif
 #ifdef MUTANT_FENCED_OWN
             part[0] = part[0] | epoch << 4;
 #else
@@ -827,7 +722,7 @@ make_room:
            printf("the second part cannot be written\n");
            failed = true; stale = where[0];
            give_back(1); give_back(0); current = before;
-           state_count--; states[state_count] = 0; NOTHING_DROPS };
+           state_count--; states[state_count] = 0 };
        forget_transaction(); goto running
     :: true
     fi;
@@ -863,35 +758,6 @@ make_room:
 #endif
         forget_transaction()
     }
-#ifdef COMPACT
-    if
-    :: drops
-    :: !drops -> goto running
-    fi;
-    /* L8: the chunks that do not count become void when the record that says so is durable. */
-#ifndef PMEM
-#ifndef MUTANT_ANEW_UNFENCED
-    CRASH_HERE;
-    atomic { fence(); note(durable) };
-#endif
-#endif
-    atomic { compacts = false; compacted = true; current = NOWHERE };
-#ifdef MUTANT_VOIDED_LATER
-    drops = false;
-    goto running;
-#endif
-    do
-    :: atomic { j < CHUNKS ->
-           if
-           :: use[j] == USED && EPOCH(c_slot[j * SLOTS]) < first -> make_void(j)
-           :: else
-           fi;
-           j++ }
-       CRASH_HERE
-    :: j == CHUNKS -> break
-    od;
-    atomic { j = 0; drops = false; first = 0; fence(); note(durable) };
-#endif
     goto running;
 
 crash:
@@ -902,11 +768,7 @@ crash:
             forget_recovery();
             for (i : 0 .. WORDS - 1) { place[i] = 0 }
             for (i : 0 .. CHUNKS - 1) { emptied[i] = 0 }
-            epoch = 0; durable = 0; proved = 0; reusable = 0; generation = 0; current = 0;
-            NOTHING_DROPS;
-#ifdef COMPACT
-            compacts = false; first = 0;
-#endif
+            is_left = false; epoch = 0; durable = 0; proved = 0; reusable = 0; generation = 0; current = 0;
 #ifdef FAIL
             stale = NOWHERE; before = NOWHERE;
 #endif
@@ -935,7 +797,7 @@ crash:
     atomic {
         d_step {
             read_chunks();
-            if :: !refuses -> find_end(); drop_chunks(); find_words(); compare_map() :: else fi
+            if :: !refuses -> find_end(); find_words(); compare_map() :: else fi
         };
         if
         :: refuses -> printf("refused\n"); assert(rotten); goto done
@@ -965,12 +827,7 @@ crash:
     :: atomic { j < CHUNKS ->
            if
            :: c_head[j] == 0
-#ifdef MUTANT_ANEW_NOT_VOIDED
-           :: c_head[j] != 0 && valid[j] == 0 && c_slot[j * SLOTS] != 0
-           :: c_head[j] != 0 && valid[j] == 0 && c_slot[j * SLOTS] == 0 -> write_head(j, 0)
-#else
            :: c_head[j] != 0 && valid[j] == 0 -> write_head(j, 0)
-#endif
            :: c_head[j] != 0 && valid[j] != 0 -> write_head(j, HEAD(SEALED_AS(j), valid[j]))
            fi;
            j++ }

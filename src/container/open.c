@@ -546,9 +546,7 @@ const char *container_reason(struct container *c, int error, char text[REASON_TE
     if (error != ENOSPC)
         return NULL;
     if (!atomic_exchange(&c->at_max, false))
-        return c->is_log ? "No space left on device; free disk space, for freed objects give no "
-                           "room in the log"
-                         : "No space left on device; free objects and commit, or free disk space";
+        return "No space left on device; free objects and commit, or free disk space";
     snprintf(text, REASON_TEXT,
              "the container's max_size of %" PRIu64
              " bytes leaves no room; free objects and commit, or "

@@ -81,9 +81,11 @@ std::vector<LogPart> LogFile::record(uint64_t epoch) const
 std::map<uint64_t, LogFile::Place> LogFile::places() const
 {
     std::map<uint64_t, Place> places;
-    uint32_t least = 0; // older generations do not count (L14)
+    const auto header = at<format_header>(bytes, FORMAT_HEADER_A);
+    const bool keeps = header.version <= FORMAT_LOG_KEEPING;
+    uint32_t least = 0; // older generations do not count
     for (const LogPart &part : parts())
-        if (part.head.number & LOG_ANEW)
+        if (keeps && part.head.number & LOG_ANEW)
             least = std::max(least, part.head.generation);
     for (const LogPart &part : parts()) {
         if (part.head.generation < least)
@@ -99,12 +101,49 @@ std::map<uint64_t, LogFile::Place> LogFile::places() const
                 places[run_line(entry) + i] = {place++};
         });
     }
-    return places;
+    if (keeps)
+        return places;
+    std::map<uint64_t, Place> owned;
+    for (auto &piece : places)
+        if (has_owner(places, piece.first))
+            owned.insert(piece);
+    return owned;
 }
 
-uint64_t LogFile::place_of(uint64_t offset) const
+uint64_t LogFile::word_of(const std::map<uint64_t, Place> &pieces, uint64_t offset) const
 {
-    const std::map<uint64_t, Place> all = places();
+    const uint64_t where = place_in(pieces, offset);
+    return where == 0 ? 0 : at<uint64_t>(bytes, where);
+}
+
+bool LogFile::has_owner(const std::map<uint64_t, Place> &pieces, uint64_t line) const
+{
+    const auto header = at<format_header>(bytes, FORMAT_HEADER_A);
+    const uint64_t segment = line * PM_LINE / header.segment_size,
+                   begin = segment * header.segment_size;
+    const uint64_t table = word_of(pieces, FORMAT_TABLE + segment * sizeof(uint64_t)),
+                   size = segment_argument(table) * (uint64_t)FORMAT_GRANULARITY_MIN;
+    if (segment < header.meta_segments || segment_kind(table) != SEGMENT_SLAB)
+        return segment < header.meta_segments || table != 0;
+    if (size == 0 || size > header.segment_size / 2 || size % header.granularity != 0)
+        return true; // no slab is like that
+    const struct slab_shape shape = slab_shape(header.segment_size, (uint32_t)size);
+    const uint64_t from = line * PM_LINE - begin, to = from + PM_LINE;
+    if (from < bitmap_words(shape.objects) * sizeof(uint64_t))
+        return true;
+    if (from < shape.header_bytes)
+        return false;
+    for (uint64_t slot = (from - shape.header_bytes) / size;
+         slot < shape.objects && shape.header_bytes + slot * size < to; slot++) {
+        const uint64_t word = word_of(pieces, begin + slot / BITMAP_SLOTS * sizeof(uint64_t));
+        if (seal_payload(word) >> slot % BITMAP_SLOTS & 1)
+            return true;
+    }
+    return false;
+}
+
+uint64_t LogFile::place_in(const std::map<uint64_t, Place> &all, uint64_t offset) const
+{
     auto found = all.find(offset / PM_LINE);
     if (found == all.end())
         return 0;
@@ -112,6 +151,11 @@ uint64_t LogFile::place_of(uint64_t offset) const
     if (mask >> word & 1)
         return (found->second.word + log_count_words(mask & ((1u << word) - 1))) * sizeof(uint64_t);
     return found->second.base * PM_LINE + offset % PM_LINE;
+}
+
+uint64_t LogFile::place_of(uint64_t offset) const
+{
+    return place_in(places(), offset);
 }
 
 Bytes LogFile::contents(uint64_t line, uint64_t count) const
@@ -196,6 +240,7 @@ void LogFile::forge_word(uint64_t offset, uint64_t word)
     for (const LogPart &part : all)
         if (where >= part.offset && where < part.end())
             seal_part(part.offset);
+    seal_newest();
 }
 
 } // namespace hostile

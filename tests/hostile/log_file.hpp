@@ -84,7 +84,11 @@ class LogFile
         uint64_t mask = 0, word = 0; // of its delta
     };
 
-    std::map<uint64_t, Place> places() const; // of each line with a piece
+    std::map<uint64_t, Place> places() const; // of each line with a piece that counts
+    uint64_t place_in(const std::map<uint64_t, Place> &pieces, uint64_t offset) const;
+    // A word of the container, by all pieces. And whether a line counts, which has one (L14).
+    uint64_t word_of(const std::map<uint64_t, Place> &pieces, uint64_t offset) const;
+    bool has_owner(const std::map<uint64_t, Place> &pieces, uint64_t line) const;
     uint64_t map_sum() const;
 
     uint64_t chunk_size_, seed_;

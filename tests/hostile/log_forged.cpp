@@ -10,6 +10,10 @@
 #include "hostile/log_file.hpp"
 #include "hostile/memory_file.hpp"
 
+extern "C" {
+#include "base/checksum.h"
+}
+
 #include <cerrno>
 #include <iostream>
 #include <unistd.h>
@@ -133,9 +137,21 @@ uint64_t a_line(const LogFile &file)
     return run_line(last_part(file).runs()[0]);
 }
 
+// From here on it is a container of version 5, in which freed lines keep their pieces.
+void keep_freed(LogFile &file)
+{
+    auto header = at<format_header>(file.bytes, FORMAT_HEADER_A);
+    header.version = FORMAT_LOG_KEEPING;
+    header.checksum = checksum(&header, offsetof(format_header, checksum), header.version);
+    put(file.bytes, FORMAT_HEADER_A, header);
+    put(file.bytes, FORMAT_HEADER_B, header);
+    file.seal_newest();
+}
+
 // A record in a chunk of its own that says that older generations do not count.
 void append_anew(LogFile &file, uint64_t generations)
 {
+    keep_freed(file);
     const uint64_t chunk = file.bytes.size();
     log_part head = last_part(file).head;
     const char contents[PM_LINE] = {7};
@@ -274,8 +290,10 @@ const Forgery forgeries[] = {
      [](LogFile &f) { edit_newest(f, [](log_part &h) { h.number |= LOG_LAST; }); }},
 
     // generations that do not count any more
+    {"a container of version 5", HARMLESS, keep_freed},
     {"older generations do not count, and there are none", HARMLESS,
      [](LogFile &f) {
+         keep_freed(f);
          edit_newest(f, [](log_part &h) { h.number |= LOG_ANEW; });
          f.seal_newest();
      }},
@@ -285,11 +303,13 @@ const Forgery forgeries[] = {
      [](LogFile &f) { append_anew(f, UINT32_MAX - generation_of(f)); }},
     {"a part of the newest record only says that older generations do not count", HARMLESS,
      [](LogFile &f) {
+         keep_freed(f);
          edit(f, last_part(f), [](log_part &h) { h.number |= LOG_ANEW; });
          f.seal_newest();
      }},
     {"what does not count is in the same chunk", REFUSED,
      [](LogFile &f) {
+         keep_freed(f);
          f.append({redo_run(a_line(f), 1)}, 7);
          const uint64_t lines = f.chunk_size() / PM_LINE;
          put_chunk_word(f, generation_of(f), last_part(f).end() / PM_LINE % lines);
@@ -360,6 +380,7 @@ const Forgery forgeries[] = {
      [](LogFile &f) { append_pages(f, a_page(f), PAGES, [](log_part &h) { h.number = LOG_LAST; }); }},
     {"pages, and older generations do not count", HARMLESS,
      [](LogFile &f) {
+         keep_freed(f);
          append_pages(f, a_page(f), PAGES);
          const LogPart part = last_part(f);
          put_chunk_word(f, part.head.generation + 1, 1);

@@ -199,7 +199,7 @@ TEST_CASE("on a full disk the program goes on in what is left of the cleaner's c
         static_cast<volatile uint64_t *>(fresh)[stored++ * 8] = 1; // this line has no piece yet
     } while (pm_commit(subject.c.get()) == 0);
     disk_is_full = false;
-    CHECK(stored > 20000); // 19,800 if that chunk stayed as it is
+    CHECK(stored > 19500); // 19,100 if that chunk stayed as it is
     subject.holds_in(subject.c.get());
 }
 
@@ -215,13 +215,14 @@ TEST_CASE("commits go on on a full disk, of whose room the contents take 80 perc
     };
     grows_by_least = true;
     for (uint64_t i = 0; i < 3 * values; i++) {
-        disk_is_full = subject.file_bytes() >= 5 * MiB;
+        disk_is_full =
+            subject.file_bytes() >= 5 * MiB + MiB / 16; // and a second chunk of the reserve
         change();
         REQUIRE_OK(pm_commit(subject.c.get()));
     }
     REQUIRE(disk_is_full);
     disk_is_full = grows_by_least = false;
-    CHECK(subject.file_bytes() <= 5 * MiB);
+    CHECK(subject.file_bytes() <= 5 * MiB + MiB / 16);
     subject.holds_in(subject.c.get());
     subject.c.reset();
     subject.c = test::open(subject.path, test::options());
@@ -345,7 +346,7 @@ TEST_CASE("a file that is relocated again and again stays small")
         REQUIRE(words[WORDS - 1] == words + WORDS - 1);
         c = std::move(moved);
     }
-    CHECK(std::filesystem::file_size(path(8)) <= 4 * WORDS * sizeof(void *));
+    CHECK(std::filesystem::file_size(path(8)) <= 4 * WORDS * sizeof(void *) + MiB / 16);
 }
 
 TEST_CASE(

@@ -96,6 +96,11 @@ void fill_chunk(pm_container *c, uint32_t chunk)
     log_engine_of(&c->txn)->chunks[chunk].end = chunk_lines(&c->txn);
 }
 
+uint64_t live_words(const pm_container *c)
+{
+    return log_engine_of(&c->txn)->words_live;
+}
+
 uint32_t live_lines(const pm_container *c, uint32_t chunk)
 {
     return (uint32_t)divide_up(log_engine_of(&c->txn)->chunks[chunk].live, PM_LINE_WORDS);

@@ -47,6 +47,9 @@ uint32_t cleaners_chunk(const pm_container *c);
 /* From now on no further part of a record fits into the chunk, which has no live line. */
 void fill_chunk(pm_container *c, uint32_t chunk);
 
+/* Words of all pieces in the log that count. */
+uint64_t live_words(const pm_container *c);
+
 /* Number of the lines in a chunk that have no newer piece elsewhere. */
 uint32_t live_lines(const pm_container *c, uint32_t chunk);
 

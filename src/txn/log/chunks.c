@@ -39,7 +39,10 @@ int log_tables_open(struct txn *t)
     uint64_t chunks = LOG_FILE_MAX / t->c->chunk_size;
     k->map = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->map);
     k->deltas = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->deltas);
+    k->left = tables_take(tables, t->c->max_size / PM_LINE / 8);
     k->writes_deltas = t->c->header.version > FORMAT_LOG_OLDEST;
+    k->drops = t->c->header.version > FORMAT_LOG_KEEPING;
+    k->reserve = LOG_RESERVE;
     k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
     k->mapped = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);
     struct chunk_list *const lists[] = {&k->free, &k->emptied, &k->voided};
@@ -58,6 +61,8 @@ void log_tables_close(struct txn *t)
     free(k->stage);
     vector_free(&k->plan);
     vector_free(&k->pieces);
+    vector_free(&k->dropped);
+    vector_free(&k->given);
     vector_free(&k->cleaned);
     vector_free(&k->cleaned_lines);
     vector_free(&k->cleaned_deltas.entries);
@@ -78,6 +83,7 @@ static void push(struct chunk_list *list, uint32_t chunk)
 void log_chunks_found(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
+    k->emptied.count = 0; /* recovery has dropped lines */
     for (uint32_t i = t->c->chunks; i-- > 1;)
         if (k->chunks[i].end == 0)
             push(&k->free, i);
@@ -247,7 +253,7 @@ static bool chunks_wait(const struct txn *t)
 int log_take_chunk(struct txn *t, uint32_t *chunk)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t needed = k->uses_reserve ? 1 : 1 + LOG_RESERVE;
+    uint32_t needed = 1 + k->reserve;
     if (k->free.count < needed && chunks_wait(t))
         (void)log_reclaim(t); /* if it fails, the file grows */
     int error = have_free(t, needed);

@@ -74,7 +74,7 @@ static bool may_be_victim(const struct txn *t, uint32_t chunk)
     const struct chunk *h = &k->chunks[chunk];
     if (!log_is_open(k, chunk))
         return h->live > 0;
-    return k->uses_reserve && h->end > chunk_lines(t) / 8 * 7 &&
+    return k->reserve == 0 && h->end > chunk_lines(t) / 8 * 7 &&
            h->live <= most_elsewhere(t, chunk) * PM_LINE_WORDS;
 }
 
@@ -103,10 +103,13 @@ static void count_foldable(const struct log_engine *k, uint32_t *words)
 }
 
 /* On a full disk there may be no victim, because lines and their deltas are all live. Then take the chunk
- * whose lines have the most deltas elsewhere: these are dead when it is logged again. 0: none has many. */
+ * whose lines have the most deltas elsewhere: these are dead when it is logged again. 0: none has many, or any if
+ * even a little helps. */
 static uint32_t choose_folded(const struct txn *t)
 {
     uint32_t best = 0, most = (uint32_t)(chunk_lines(t) / GAIN_SHARE * PM_LINE_WORDS);
+    if (log_engine_of(t)->folds_all)
+        most = 1;
     uint32_t *words = calloc(t->c->chunks, sizeof *words);
     if (!words)
         return 0;
@@ -137,9 +140,6 @@ static bool is_in_home(const struct txn *t, uint64_t line)
 /* Gather a line that is in the victim as a whole. -errno */
 static int gather_line(struct txn *t, uint64_t line, uint64_t *lines)
 {
-    const struct log_engine *k = log_engine_of(t);
-    if (k->compacts && log_line_is_free(t, line))
-        return 0;
     ++*lines;
     int error = log_unmap_pages(t, (uint32_t)(line / PM_PAGE_LINES));
     return error == 0 ? add_line(t, line) : error;
@@ -156,8 +156,6 @@ static int gather_delta(struct txn *t, uint64_t line, uint64_t word, uint64_t *l
         return 0;
     if (!is_in_home(t, line))
         return gather_line(t, line, lines);
-    if (k->compacts && log_line_is_free(t, line))
-        return 0;
     ++*lines;
     __builtin_prefetch(t->c->home + line * PM_LINE);
     return log_list_delta(&k->cleaned_deltas, line, delta_of(k, entry)->mask);
@@ -253,7 +251,7 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 }
 
 /* Log the gathered lines again. `alone`: no record follows that would be fenced with it. */
-static int log_again(struct txn *t, bool alone, uint32_t flags)
+static int log_again(struct txn *t, bool alone)
 {
     struct log_engine *k = log_engine_of(t);
     struct record_runs runs = {.runs = k->cleaned.items,
@@ -262,8 +260,7 @@ static int log_again(struct txn *t, bool alone, uint32_t flags)
                                .contents = k->cleaned_lines.items,
                                .deltas = &k->cleaned_deltas,
                                .metadata_from = t->c->home,
-                               .stream = LOG_CLEANER,
-                               .flags = flags};
+                               .stream = LOG_CLEANER};
     bool freed = t->freed == t->epoch, freed_new = t->freed_new == t->epoch,
          reserved = k->reserved == t->epoch;
     int error = log_plan(t, &runs);
@@ -297,7 +294,7 @@ static int64_t clean(struct txn *t, uint32_t most_live, uint64_t most, bool alon
     }
     int error = k->victim != 0 && !k->cannot_clean ? gather(t, most, &lines) : -ENOSPC;
     if (error == 0 && lines > 0)
-        error = log_again(t, alone, 0);
+        error = log_again(t, alone);
     return error == 0 ? (int64_t)lines : error;
 }
 
@@ -329,32 +326,38 @@ static uint64_t gathered_room(const struct log_engine *k)
     return lines + 2 * parts;
 }
 
+/* Empty a chunk into others. `most`: lines that its lines may take there, at most. -ENOSPC: they take more */
+static int empty_into_others(struct txn *t, uint32_t chunk, uint64_t most)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t lines = 0;
+    if (chunk == 0 || k->cannot_clean)
+        return -ENOSPC;
+    k->victim = chunk;
+    k->victim_at = 1;
+    int error = gather(t, UINT64_MAX, &lines);
+    if (error == 0 && (lines == 0 || gathered_room(k) > most))
+        error = -ENOSPC;
+    for (int stream = 0; stream < LOG_STREAMS && error == 0; stream++)
+        if (chunk == k->open[stream])
+            log_leave_chunk(t, (enum log_stream)stream, 0);
+    return error == 0 ? log_again(t, true) : error;
+}
+
 /* A victim must leave more room than its lines take elsewhere. A run costs a word, so scattered lines take
  * 9/8 of their number: a chunk of them is full, and 8/9 live. If it were a victim again, a caller that wants
  * room would never end. */
 int log_clean_chunk(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    uint64_t lines = 0, most = chunk_lines(t) - chunk_lines(t) / GAIN_SHARE;
-    k->uses_reserve = true;
-    uint32_t victim = choose_victim(t, (uint32_t)most);
-    bool folds = victim == 0;
-    if (folds)
-        victim = choose_folded(t);
+    k->reserve = 0;
+    uint32_t victim = choose_victim(t, chunk_lines(t) - chunk_lines(t) / GAIN_SHARE);
     bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
-    int error = victim != 0 && (is_dead || !k->cannot_clean) ? 0 : -ENOSPC;
-    k->victim = error == 0 && !is_dead ? victim : 0;
-    k->victim_at = 1;
-    if (k->victim != 0)
-        error = gather(t, UINT64_MAX, &lines);
-    if (error == 0 && !is_dead && !folds && gathered_room(k) > most_elsewhere(t, victim))
-        error = -ENOSPC;
-    for (int stream = 0; stream < LOG_STREAMS && error == 0; stream++)
-        if (victim == k->open[stream])
-            log_leave_chunk(t, (enum log_stream)stream, 0);
-    if (error == 0 && !is_dead)
-        error = lines > 0 ? log_again(t, true, 0) : -ENOSPC;
-    k->uses_reserve = false;
+    int error = is_dead ? 0 : empty_into_others(t, victim, most_elsewhere(t, victim));
+    if (error == -ENOSPC)
+        error = empty_into_others(t, choose_folded(t), UINT64_MAX);
+    k->victim = 0;
+    k->reserve = LOG_RESERVE;
     return error;
 }
 
@@ -365,16 +368,8 @@ int log_empty_chunk(struct txn *t, uint32_t chunk)
         return -EBADMSG;
     k->victim = chunk;
     k->victim_at = 1;
+    k->reserve = 0;
     int64_t lines = clean(t, 0, UINT64_MAX, true);
+    k->reserve = LOG_RESERVE;
     return lines < 0 ? (int)lines : 0;
-}
-
-int log_anew(struct txn *t)
-{
-    struct log_engine *k = log_engine_of(t);
-    forget_gathered(k);
-    int error = add_line(t, t->root.offset / PM_LINE);
-    if (error == 0)
-        error = copy_lines(t);
-    return error == 0 ? log_again(t, true, LOG_ANEW) : error;
 }

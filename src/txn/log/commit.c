@@ -2,7 +2,7 @@
  * Commit of the log engine. Each step that can fail comes before the first change. Small commits take these
  * steps in small.c.
  *
- *   1  Find what has changed: lines of data, and lines of metadata.
+ *   1  Find what has changed: lines of data, and lines of metadata. Find which lines lose their owners.
  *   2  Void chunks that nobody needs, clean others, and plan the record.
  *   3  Write the record.
  *   4  While it is on its way, clear the marks.
@@ -44,10 +44,10 @@ static bool is_clear(const struct txn *t, uint64_t offset, uint64_t end)
  * with words are among the words. */
 static void add_cleared(struct txn *t, uint64_t data, const struct record_clear *clear)
 {
-    const uint32_t *map = log_engine_of(t)->map;
+    const struct log_engine *k = log_engine_of(t);
     uint64_t end = clear->offset + clear->bytes;
     for (uint64_t at = clear->offset; at < end; at += PM_LINE)
-        if (map[at / PM_LINE] != 0 && is_clear(t, at, min_u64(at + PM_LINE, end)))
+        if (log_may_have_pieces(k, at / PM_LINE) && is_clear(t, at, min_u64(at + PM_LINE, end)))
             add_line(&t->view.changes, data, at / PM_LINE, LINE_WORDS_ALL);
 }
 
@@ -66,28 +66,68 @@ static void collect_metadata(struct txn *t, const struct commit_words *w)
     }
 }
 
+/* Let the view have a line to which perhaps nobody has come yet. -errno */
+static int touch_line(struct txn *t, uint64_t line)
+{
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
+    int error = 0;
+    if (t->translation && !page_has(&t->pages, page, PAGE_TRANSLATED))
+        error = translation_touch(t->translation, page);
+    if (error == 0) /* home may be filled for it, which cannot be when the map is ahead */
+        (void)*(const volatile char *)(t->c->base + line * PM_LINE);
+    return error;
+}
+
+/* Lines that get an owner and may have old pieces are logged, stored to or not (W2 in owners.c). -errno */
+static int add_given(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct changes *ch = &t->view.changes;
+    const uint64_t *run = k->given.items, *end = run + k->given.count;
+    const uint64_t first = ch->run_count;
+    int error = 0;
+    if (run == end)
+        return 0;
+    log_take_lines(k, ch->runs, first);
+    for (; run < end; run++)
+        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && error == 0; n--, line++)
+            if (log_is_left(k, line)) {
+                error = touch_line(t, line);
+                changes_add(ch, first, line, LINE_WORDS_ALL);
+            }
+    return error;
+}
+
 /* ---- the steps ------------------------------------------------------------------------------- */
 
 /* Past the cache: nobody reads home before the line changes again, or the cleaner comes. */
-static void bring_home(struct txn *t, uint64_t run)
+static void bring_home(struct txn *t, const uint64_t *runs, uint64_t count)
 {
     _Alignas(PM_LINE) char image[PM_LINE];
-    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
-        stream_line(t->c->home + line * PM_LINE, line_in_home_form(t, line, image));
+    for (uint64_t i = 0; i < count; i++)
+        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--, line++)
+            stream_line(t->c->home + line * PM_LINE, line_in_home_form(t, line, image));
 }
 
-static void finish(struct txn *t, const struct commit_words *w, uint64_t stored_count)
+static void finish(struct txn *t, const struct commit_words *w)
 {
     const struct changes *ch = &t->view.changes;
     log_install(t);
+    log_drop_lines(t, t->epoch);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    for (uint64_t i = 0; i < stored_count; i++)
-        bring_home(t, ch->runs[i]);
     t->lines_logged += ch->lines;
     log_end_filled(t);
     log_map_planned(t);
     view_end(t, w);
     log_keep_bound(t);
+}
+
+static int finish_unchanged(struct txn *t)
+{
+    log_end_filled(t);
+    view_end_unchanged(t);
+    log_keep_bound(t);
+    return 0;
 }
 
 static int cannot_write(struct txn *t, uint64_t lines, int error)
@@ -108,15 +148,34 @@ static void swap_streams(struct log_engine *k)
     k->open[LOG_PROGRAM] = cleaner;
 }
 
-/* Plan the record. If the disk is full, make room first. */
+/* Plan the record, with so many chunks left. If there are not as many, make room, as long as that works. */
+static int plan_with_room(struct txn *t, struct record_runs *runs, uint32_t reserve)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error;
+    do {
+        k->reserve = reserve;
+        error = log_plan(t, runs);
+        k->reserve = LOG_RESERVE;
+    } while (log_gains_room(t, error));
+    return error;
+}
+
+/* If the disk is full, a commit that frees objects and allocates none takes a chunk of the reserve. It leaves
+ * less than it found, but in other chunks: what it stores to are deltas of lines all over the file. So when that
+ * chunk is full, these deltas must go, whatever it costs. */
 static int plan(struct txn *t, struct record_runs *runs)
 {
-    int error = log_plan(t, runs);
-    while (log_gains_room(t, error))
-        error = log_plan(t, runs);
+    struct log_engine *k = log_engine_of(t);
+    int error = plan_with_room(t, runs, LOG_RESERVE);
     if (log_lacks_room(error)) {
-        swap_streams(log_engine_of(t));
+        swap_streams(k);
         error = log_plan(t, runs);
+    }
+    if (log_lacks_room(error) && t->freed == t->epoch && !k->gives) {
+        k->folds_all = true;
+        error = plan_with_room(t, runs, LOG_RESERVE - 1);
+        k->folds_all = false;
     }
     return error;
 }
@@ -129,36 +188,48 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     (void)log_unfill_freed(t); /* home is right even if it fails, and the lines are nobody's */
     view_collect(t);
     struct commit_words w = view_words(t);
+    int error = log_find_owners(t, &w);
     uint64_t stored_count = ch->run_count;
     log_add_filled(t);
+    uint64_t given_from = ch->run_count;
+    if (error == 0)
+        error = add_given(t);
     uint64_t data_count = ch->run_count;
     collect_metadata(t, &w);
-    if (ch->lines == 0) {
-        log_end_filled(t);
-        view_end_unchanged(t);
-        log_keep_bound(t);
-        return 0;
-    }
+    if (w.counts.clears > 0)
+        log_take_lines(k, ch->runs, ch->run_count);
+    if (ch->lines == 0 && error == 0)
+        return finish_unchanged(t);
     struct record_runs runs = {.runs = ch->runs,
                                .count = ch->run_count,
                                .data_count = data_count,
                                .stored_count = stored_count,
                                .lines = ch->lines,
-                               .metadata_from = t->c->shadow};
-    int error = log_void_chunks(t);
+                               .metadata_from = t->c->shadow,
+                               .drops = true};
+    if (error == 0)
+        error = log_unmap_dropped(t);
+    if (error == 0)
+        error = log_void_chunks(t);
     if (error == 0) {
         log_clean(t, ch->lines);
         error = log_split(t, &runs, ch->changed);
     }
+    if (error == 0 && runs.count == 0 && runs.deltas->words == 0)
+        return finish_unchanged(t); /* all were stray */
     if (error == 0)
         error = plan(t, &runs);
     if (error == 0)
         error = log_write(t, &runs, t->c->pointers_base);
-    if (error != 0)
+    if (error != 0) {
+        log_untake_lines(k, ch->runs, ch->run_count);
         return cannot_write(t, ch->lines, error);
+    }
     view_leave(t);
     rounds_note(t, k->fenced); /* L1 */
-    finish(t, &w, stored_count);
+    bring_home(t, ch->runs, stored_count);
+    bring_home(t, ch->runs + given_from, data_count - given_from);
+    finish(t, &w);
     return 0;
 }
 

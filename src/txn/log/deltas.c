@@ -29,15 +29,20 @@ void log_read_line(const struct txn *t, uint64_t line, char *to)
 }
 
 /* Some of the runs: those of one source. -ENOMEM */
-static int split_runs(struct log_engine *k, const uint64_t *run, const uint64_t *end,
-                      const uint8_t *changed)
+static int split_runs(struct txn *t, const uint64_t *run, const uint64_t *end,
+                      const uint8_t *changed, bool are_data)
 {
+    struct log_engine *k = log_engine_of(t);
     uint64_t first = k->split_runs.count;
     int error = 0;
     for (; run < end; run++) {
         uint64_t line = run_line(*run);
         for (uint64_t n = run_count(*run); n > 0 && error == 0; n--, line++) {
             uint32_t mask = log_delta_needed(k, line, *changed++);
+            if (are_data && log_is_stray(t, line)) {
+                log_set_left(k, line, true);
+                continue;
+            }
             error = mask != 0 ? log_list_delta(&k->split_deltas, line, mask)
                               : log_list_line(&k->split_runs, first, line);
         }
@@ -60,19 +65,19 @@ int log_split(struct txn *t, struct record_runs *r, const uint8_t *changed)
                    *end = r->runs + r->count;
     k->split_runs.count = 0;
     log_clear_deltas(&k->split_deltas);
-    int error = split_runs(k, r->runs, stored, changed);
+    int error = split_runs(t, r->runs, stored, changed, true);
     r->stored_count = k->split_runs.count;
     changed += lines_of(r->runs, stored);
     if (error == 0)
-        error = split_runs(k, stored, data, changed);
+        error = split_runs(t, stored, data, changed, true);
     r->data_count = k->split_runs.count;
     r->data_deltas = k->split_deltas.entries.count;
     changed += lines_of(stored, data);
     if (error == 0)
-        error = split_runs(k, data, end, changed);
+        error = split_runs(t, data, end, changed, false);
     r->runs = k->split_runs.items;
     r->count = k->split_runs.count;
     r->deltas = &k->split_deltas;
-    r->lines -= k->split_deltas.entries.count;
+    r->lines = lines_of(r->runs, r->runs + r->count);
     return error;
 }

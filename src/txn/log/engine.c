@@ -30,12 +30,12 @@ static void log_engine_unload(struct txn *t)
 /* L11: lines of new metadata that the record must have because the log has older ones. */
 static uint64_t cleared_lines(const struct txn *t)
 {
-    const uint32_t *map = log_engine_of(t)->map;
+    const struct log_engine *k = log_engine_of(t);
     uint64_t lines = 0;
     for (const struct journal_region *r = t->journal.dirty; r; r = r->next) {
         uint64_t end = r->offset + r->words * sizeof(uint64_t);
         for (uint64_t at = r->offset; at < end && r->clear; at += PM_LINE)
-            lines += map[at / PM_LINE] != 0;
+            lines += log_may_have_pieces(k, at / PM_LINE);
     }
     return lines;
 }

@@ -25,7 +25,7 @@
  * L11  new metadata is logged where the log may have older pieces          commit.c
  * L12  there is room for all parts before the first byte                   record.c, small.c
  * L13  a record says what the whole map is                                 record.c, small.c, recovery.c
- * L14  what a compaction has forgotten does not come back                  compact.c, recovery.c
+ * L14  a line counts only if it has an owner                               owners.c, recovery.c
  * L15  what is mapped stays where it is                                    pages.c
  * L16  a delta has all that differs from the whole line                    deltas.h, clean.c, recovery.c
  *
@@ -45,8 +45,9 @@ struct chunk {
     uint32_t end;     /* lines in use, the header included; 0: it is void */
 };
 
-/* Free chunks that only the cleaner takes, and that are there when the disk is full. */
-#define LOG_RESERVE 1u
+/* Free chunks that are there when the disk is full. The last one is for the cleaner. The one before is also for
+ * commits that free objects and allocate none: that is how room comes back. */
+#define LOG_RESERVE 2u
 
 /* Records of two kinds go to chunks of their own. What the cleaner has moved is seldom stored to again.
  * Between lines that soon have newer pieces it would be moved again and again. The paper, section 3.3, has
@@ -104,6 +105,13 @@ struct log_engine {
     uint32_t deltas_known;     /* have been in use; the others come after them */
     uint32_t unused_delta;     /* the first of a list; `deltas_known` if there is none */
     bool writes_deltas;        /* the container's format knows them */
+    bool drops;                /* likewise: lines without an owner do not count (L14) */
+    uint64_t *left;            /* a bit for each line: it is left (owners.c) */
+    struct vector dropped; /* lines that this commit leaves without an owner: redo_run() values */
+    struct vector given;   /* and left lines to which it gives one */
+    bool gives;            /* it gives any line an owner */
+    uint64_t shaped;       /* the word of a slab in the segment table, and its shape (owners.c) */
+    struct slab_shape shape;
     struct chunk *chunks;      /* of the file */
     struct chunk_list free;    /* void, and a fence has passed since */
     struct chunk_list emptied; /* without a live piece, but not void yet */
@@ -116,9 +124,8 @@ struct log_engine {
     uint64_t words_live;  /* of all pieces that count */
     uint64_t taken;       /* chunks taken ever */
     uint64_t reserved;    /* the epoch for which log_make_room() was called last */
-    bool uses_reserve;    /* the cleaner may take the last free chunks */
-    bool compacts;        /* lines of free segments are not logged again */
-    bool forgets;         /* L14: what does not count any more is not void yet */
+    uint32_t reserve;     /* free chunks that must be left when one is taken */
+    bool folds_all;       /* the cleaner logs chunks again for any delta that dies with it */
     /* The cleaner: its victim, or 0, and the line there where it goes on; when it last looked for one. A part
      * that is damaged ends its work. */
     uint32_t victim, victim_at;
@@ -244,13 +251,13 @@ void log_untake_chunk(struct txn *t, uint32_t chunk);
 struct record_runs {
     const uint64_t *runs;
     uint64_t count, data_count, lines;
-    uint64_t stored_count;     /* of data: runs that home does not have yet */
+    uint64_t stored_count;     /* of data: runs that were stored to, not handed over */
     const char *metadata_from; /* the shadow, or home */
     const char *contents;      /* NULL, or all lines of the runs, one after the other */
     const struct delta_list *deltas; /* of further lines; or NULL */
     uint64_t data_deltas;            /* of these, how many are of data */
     enum log_stream stream;
-    uint32_t flags; /* of its parts: LOG_ANEW or 0 */
+    bool drops; /* lines lose their owners with it: those of log_find_owners() */
 };
 
 /* Lines without which no part of whole pages is begun in a chunk. */
@@ -285,8 +292,7 @@ int log_write(struct txn *t, const struct record_runs *runs, uint64_t base);
 /* The same for a record of one part, there, which could not be written. */
 void log_note_failed(struct txn *t, uint32_t chunk, uint32_t line);
 
-/* Erase what records have left that could not be written, and what a compaction has. 0: nothing is left;
- * -errno */
+/* Erase what records have left that could not be written. 0: nothing is left; -errno */
 int log_erase_stale(struct txn *t);
 
 /* The record counts: count its lines where they are now, and no more where they were. */
@@ -392,25 +398,74 @@ int log_clean_chunk(struct txn *t);
 /* The same, unless little of what is in use is dead. */
 int log_clean_for_reserve(struct txn *t);
 
-/* Log again what is live in a chunk that no stream has open. -errno: perhaps a part of it */
+/* Log again what is live in a chunk that no stream has open. It may take the reserve. -errno: perhaps a part
+ * of it */
 int log_empty_chunk(struct txn *t, uint32_t chunk);
-
-/* Log the root again, in a record with LOG_ANEW. -errno */
-int log_anew(struct txn *t);
 
 /* ---- compact.c ------------------------------------------------------------------------------- */
 
 /* compact() of struct engine. */
 int log_compact(struct txn *t);
 
-/* L14: void the chunks that do not count since a compaction, if that has failed. -errno */
-int log_end_compaction(struct txn *t);
+/* ---- owners.c -------------------------------------------------------------------------------- */
 
-/* Whether a line may be forgotten: it is of a free segment. */
-static inline bool log_line_is_free(const struct txn *t, uint64_t line)
+static inline bool log_is_left(const struct log_engine *k, uint64_t line)
 {
-    return table_word(home_table(t->c), line * PM_LINE >> t->c->segment_shift) == 0;
+    return k->left[line / 64] >> line % 64 & 1;
 }
+
+static inline void log_set_left(struct log_engine *k, uint64_t line, bool is_left)
+{
+    uint64_t bit = UINT64_C(1) << line % 64, *word = &k->left[line / 64];
+    *word = is_left ? *word | bit : *word & ~bit;
+}
+
+/* Whether the log may have pieces of a line, that count or do not. */
+static inline bool log_may_have_pieces(const struct log_engine *k, uint64_t line)
+{
+    return k->map[line] != 0 || log_is_left(k, line);
+}
+
+/* Find which lines lose their owners with a commit of these words (`dropped`), and which get one (`given`,
+ * `gives`). -ENOMEM */
+int log_find_owners(struct txn *t, const struct commit_words *w);
+
+/* Whether a line of data has an owner in the open transaction. */
+bool log_has_owner(const struct txn *t, uint64_t line);
+
+/* Whether a line of data has no piece and must not get one: the program has stored to it after it was freed (W1). */
+static inline bool log_is_stray(const struct txn *t, uint64_t line)
+{
+    const struct log_engine *k = log_engine_of(t);
+    return k->map[line] == 0 && k->drops && !log_has_owner(t, line);
+}
+
+/* A commit logs `count` runs of lines, so they are not left. Or it has failed, and those without a piece are. */
+void log_take_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
+void log_untake_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
+
+/* What the dropped lines add to the map's sum. */
+uint64_t log_dropped_terms(const struct txn *t);
+
+/* L15: dropped pages that are mapped get memory. -errno */
+int log_unmap_dropped(struct txn *t);
+
+/* Commit `epoch` counts: its dropped lines do not any more. */
+void log_drop_lines(struct txn *t, uint64_t epoch);
+
+/* A line counts no more. What it had is left already. */
+static inline void log_forget_line(struct log_engine *k, uint64_t line)
+{
+    k->map[line] = 0;
+    k->lines_live--;
+    log_set_left(k, line, true);
+}
+
+/* Let `dropped` be all lines of a segment without an owner, as the log says. The map is whole. -ENOMEM */
+int log_find_unowned(struct txn *t, uint32_t segment);
+
+/* Whether W1 holds. -1 with a message. */
+int log_check_owners(struct txn *t);
 
 /* ---- commit.c, recovery.c -------------------------------------------------------------------- */
 

@@ -34,7 +34,7 @@ struct cutter {
     uint64_t run, skip;    /* how far it has come */
     uint64_t delta;        /* likewise, of the deltas */
     bool makes_pages;
-    uint64_t data_count, stored_count; /* pieces of data, and of data that was stored */
+    uint64_t data_count; /* pieces of data */
 };
 
 /* Lines of the run that are left. */
@@ -62,7 +62,6 @@ static int cut(struct planned_part *part, struct cutter *at, uint64_t n)
     bool ends = n == lines_left(at);
     *piece = redo_run(run_line(at->runs->runs[at->run]) + at->skip, n);
     at->data_count += at->run < at->runs->data_count;
-    at->stored_count += at->run < at->runs->stored_count;
     at->run += ends;
     at->skip = ends ? 0 : at->skip + n;
     part->runs++;
@@ -179,7 +178,6 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
     r->runs = k->pieces.items;
     r->count = k->pieces.count;
     r->data_count = at.data_count;
-    r->stored_count = at.stored_count;
     return 0;
 }
 
@@ -430,7 +428,7 @@ int log_erase_stale(struct txn *t)
     static const struct log_part nothing;
     int error = 0;
     if (k->stale.count == 0)
-        return k->forgets ? log_end_compaction(t) : 0;
+        return 0;
     for (uint64_t i = 0; i < k->stale.count && error == 0; i++) {
         const struct planned_part *part = (struct planned_part *)k->stale.items + i;
         error = log_store(t, place_in(t, part->chunk, part->line), &nothing, sizeof nothing);
@@ -456,13 +454,15 @@ int log_write(struct txn *t, const struct record_runs *runs, uint64_t base)
     struct log_engine *k = log_engine_of(t);
     uint64_t map_sum = k->map_sum;
     int error = enter_lines(t, runs);
+    if (runs->drops)
+        k->map_sum -= log_dropped_terms(t);
     struct log_part head = log_begin_record(t, base);
     head.map = k->map_sum;
     if (error == 0)
         error = log_erase_stale(t);
     bool begun = error == 0;
     for (uint64_t i = 0; i < k->plan.count && error == 0; i++) {
-        head.number = (uint32_t)i | (i + 1 == k->plan.count ? LOG_LAST : 0) | runs->flags;
+        head.number = (uint32_t)i | (i + 1 == k->plan.count ? LOG_LAST : 0);
         error = write_part(t, planned(k, i), runs, &head);
     }
     k->is_ahead = false;

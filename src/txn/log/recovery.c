@@ -3,9 +3,8 @@
  *
  *   1  Walk each chunk that is not void, from its beginning.
  *   2  Find the newest record that holds, E.
- *   3  Cut each chunk before its first part above E, and drop those that a compaction has forgotten (L14).
- *      Let the newest piece of each line win, and compare the sum over the map with the one that E's record
- *      has (L13).
+ *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, but drop lines that
+ *      nobody owns (L14). Compare the sum over the map with the one that E's record has (L13).
  *   4  (writers) Take the next incarnation, and make durable what was read. A fence.
  *   5  Seal the chunks. The base becomes E. A fence.
  *
@@ -208,13 +207,13 @@ static void cut_chunks(struct log_reader *r)
     }
 }
 
-/* L14: forget the chunks whose parts are of older generations than a record with LOG_ANEW. They become void
- * with the seals. */
+/* In a container of FORMAT_LOG_KEEPING: forget the chunks whose parts are of older generations than a record with
+ * LOG_ANEW. They become void with the seals. */
 static int drop_forgotten(struct log_reader *r)
 {
     uint32_t least = 0, lines = chunk_lines(r->t);
     uint64_t kept = 0;
-    for (uint64_t i = 0; i < r->parts.count; i++)
+    for (uint64_t i = 0; i < r->parts.count && !log_engine_of(r->t)->drops; i++)
         if (found(r, i)->part->number & LOG_ANEW)
             least = (uint32_t)max_u64(least, found(r, i)->part->generation);
     for (uint64_t i = 0; i < r->parts.count; i++)
@@ -369,6 +368,18 @@ static void take_newest_of(struct txn *t, const struct found_part *f)
         }
 }
 
+/* L14. The words that say who owns what are read from the log, for home is not there yet. */
+static int drop_lines(struct txn *t, uint64_t epoch)
+{
+    uint32_t segments = atomic_load(&t->c->segments);
+    for (uint32_t i = t->c->meta_segments; i < segments && log_engine_of(t)->drops; i++) {
+        if (log_find_unowned(t, i) != 0)
+            return no_memory(t);
+        log_drop_lines(t, epoch);
+    }
+    return 0;
+}
+
 static int grow_home(struct txn *t, uint32_t segments)
 {
     uint32_t before = atomic_load(&t->c->segments);
@@ -414,6 +425,8 @@ static int build_home(struct log_reader *r)
         if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
+    if (drop_lines(t, r->newest) != 0)
+        return -1;
     for (uint64_t i = 0; i < r->parts.count; i++)
         take_newest_of(t, found(r, i));
     if (complete_home(t) != 0)
@@ -550,7 +563,7 @@ int log_check(struct txn *t)
     for (uint32_t i = 1; i < t->c->chunks; i++)
         if (check_chunk(t, i) != 0)
             return -1;
-    return 0;
+    return log_check_owners(t);
 }
 
 /* ---- from beginning to end ------------------------------------------------------------------- */

@@ -7,10 +7,11 @@
  * A commit is small if
  *
  *   - no page is listed, no line needs translation, and none was handed over
+ *   - no line was stored to that nobody owns, and no page loses its owner that is mapped from the file
  *   - at most LINES_MAX lines have changed, the lines of words included, and all have an object
  *   - no metadata is new
  *   - its record is one part, which fits in the open chunk
- *   - nothing is left of a record that failed, or of a compaction (L14)
+ *   - nothing is left of a record that failed
  *
  * Whether a commit is small is known before anything has changed.
  */
@@ -95,10 +96,38 @@ static inline bool collect_data(struct txn *t, struct small *s)
         uint32_t changed = marks[line] == 0 ? 0 : line_words_that_differ(view, before);
         if (changed == 0)
             continue;
+        if (log_is_stray(t, line))
+            return false;
         if (freed && !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
             return false;
         add(log_engine_of(t), s, line, changed, view);
     }
+    return true;
+}
+
+static inline bool has_line(const struct small *s, uint64_t line)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->lines[i].moved.line == line)
+            return true;
+    return false;
+}
+
+/* As add_given() of commit.c. */
+static inline bool add_given(const struct txn *t, struct small *s)
+{
+    const struct log_engine *k = log_engine_of(t);
+    const uint64_t *run = k->given.items, *end = run + k->given.count;
+    for (; run < end; run++)
+        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0; n--, line++) {
+            if (has_line(s, line))
+                continue;
+            if (s->count == LINES_MAX)
+                return false;
+            const char *view = t->c->base + line * PM_LINE;
+            (void)*(const volatile char *)view; /* home may be filled for it, now */
+            add(k, s, line, LINE_WORDS_ALL, view);
+        }
     s->data_count = s->count;
     return true;
 }
@@ -128,7 +157,7 @@ static inline bool fits(const struct txn *t, const struct small *s)
 {
     const struct log_engine *k = log_engine_of(t);
     uint32_t chunk = k->open[LOG_PROGRAM];
-    return chunk != 0 && k->stale.count == 0 && !k->forgets && k->plan.room > 0 &&
+    return chunk != 0 && k->stale.count == 0 && k->plan.room > 0 &&
            k->chunks[chunk].end + part_lines(s) <= chunk_lines(t);
 }
 
@@ -164,6 +193,8 @@ static inline struct log_part *build(struct txn *t, struct small *s, uint32_t pl
             *to++ = *(const line_image *)l->from;
         }
     }
+    if (k->dropped.count > 0)
+        sum -= log_dropped_terms(t);
     k->map_sum = part->map = sum;
     part->checksum = log_part_sum(t->c, part, place);
     return part;
@@ -204,6 +235,10 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
             log_leave_delta(t, &l->moved, t->epoch);
     }
     k->lines_live += new_lines;
+    if (k->given.count > 0)
+        log_take_lines(k, k->given.items, k->given.count);
+    if (k->dropped.count > 0)
+        log_drop_lines(t, t->epoch);
     t->lines_logged += s->count;
     journal_apply(t->c, w->clears, 0, w->words, w->counts.words);
     for (const struct small_line *l = s->lines, *end = l + s->data_count; l < end; l++)
@@ -239,7 +274,10 @@ bool log_commit_small(struct txn *t, int *error)
         !collect_data(t, &s))
         return false;
     struct commit_words w = view_words(t);
-    if (!collect_words(t, &s, &w) || !fits(t, &s))
+    if (log_find_owners(t, &w) != 0 || !add_given(t, &s) || !collect_words(t, &s, &w) ||
+        !fits(t, &s))
+        return false;
+    if (log_engine_of(t)->dropped.count > 0 && log_engine_of(t)->mapped_runs > 0)
         return false;
     t->view.changes.run_count = t->view.changes.fresh_count = 0;
     t->view.changes.lines = s.count;

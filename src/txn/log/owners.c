@@ -1,0 +1,313 @@
+/*
+ * Which lines have an owner: an object, or metadata. A line without one does not count, whatever pieces of it
+ * the log has (L14). So what is freed needs no room in the file, and no record must say for long that it was
+ * freed. The bitmaps and the segment table say so, and they are in the log themselves.
+ *
+ *               stored to                 freed
+ *   no piece ─────────────► it counts ─────────────► left ───┐
+ *       ▲                       ▲                            │ given to an object:
+ *       └── pm_open() finds     └────────────────────────────┘ logged, stored to or not
+ *           no piece
+ *
+ * A line is *left* if the log may have pieces of it that do not count. If an object gets such a line, the
+ * commit logs it, even if the program has not stored to it. Otherwise an old piece would count again.
+ *
+ * A commit finds here which lines lose their owners and which get one, by the words of bitmaps and of the
+ * segment table that it changes. Recovery finds all lines without an owner, by all these words.
+ *
+ * Invariants, at the end of each commit:
+ *  W1  A line has pieces that count only if it has an owner.
+ *  W2  A line with an owner is not left.
+ */
+#include "txn/log/deltas.h"
+
+#include "base/error.h"
+#include "container/contents.h"
+
+/* Slots of which one word of a bitmap speaks. */
+struct slots {
+    uint64_t begin; /* offset of the first one: a line begins there */
+    uint64_t size;  /* of each */
+};
+
+static uint64_t slot_begin(const struct slots *s, uint32_t slot)
+{
+    return s->begin + slot * s->size;
+}
+
+static struct slots slots_of(const struct contents_slab *slab, uint32_t word)
+{
+    uint64_t size = slab->shape.object_size;
+    return (struct slots){slab->first + (uint64_t)word * BITMAP_SLOTS * size, size};
+}
+
+/* Take the lowest run of set bits from a word: [*first, return value). */
+static uint32_t take_run(uint64_t *bits, uint32_t *first)
+{
+    *first = (uint32_t)__builtin_ctzll(*bits);
+    uint32_t end = *first + (uint32_t)__builtin_ctzll(~(*bits >> *first));
+    *bits &= ~bits_between(*first, end);
+    return end;
+}
+
+/* Add lines [first, end) to a list of runs. -ENOMEM */
+static int list_lines(struct vector *runs, uint64_t first, uint64_t end)
+{
+    if (first >= end)
+        return 0;
+    uint64_t *run = vector_push(runs, sizeof *run);
+    if (!run)
+        return -ENOMEM;
+    *run = redo_run(first, end - first);
+    return 0;
+}
+
+/* Add the lines of these freed slots that no slot in use touches. A word speaks for whole lines. So a line is
+ * shared with other slots of the word only, or with what is behind the last slot. -ENOMEM */
+static int list_freed(struct vector *runs, const struct slots *s, uint64_t used, uint64_t freed)
+{
+    uint64_t listed = 0;
+    int error = 0;
+    while (freed != 0 && error == 0) {
+        uint32_t first, end = take_run(&freed, &first);
+        uint64_t before = used & ((UINT64_C(1) << first) - 1), behind = used >> end;
+        /* where the slot in use before them ends, and the one behind begins */
+        uint64_t from = before ? slot_begin(s, 64 - (uint32_t)__builtin_clzll(before)) : 0;
+        uint64_t to = behind ? slot_begin(s, end + (uint32_t)__builtin_ctzll(behind)) : UINT64_MAX;
+        from = max_u64(divide_up(from, PM_LINE), slot_begin(s, first) / PM_LINE);
+        to = min_u64(to / PM_LINE, divide_up(slot_begin(s, end), PM_LINE));
+        from = max_u64(from, listed);
+        error = list_lines(runs, from, to);
+        listed = max_u64(listed, to);
+    }
+    return error;
+}
+
+/* ---- a commit -------------------------------------------------------------------------------- */
+
+/* Of lines that get an owner, those that are left. -ENOMEM */
+static int list_given(struct txn *t, uint64_t line, uint64_t end)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    k->gives = true;
+    for (; line < end && error == 0; line++)
+        if (log_is_left(k, line))
+            error = log_list_line(&k->given, 0, line);
+    return error;
+}
+
+static int find_in_table(struct txn *t, uint64_t segment, uint64_t word)
+{
+    uint64_t first = (segment << t->c->segment_shift) / PM_LINE,
+             end = first + t->c->segment_size / PM_LINE;
+    uint64_t old = table_word(home_table(t->c), segment);
+    if (word == 0)
+        return list_lines(&log_engine_of(t)->dropped, first, end);
+    return old == 0 && segment_is_large(word) ? list_given(t, first, end) : 0;
+}
+
+static int find_in_bitmap(struct txn *t, const struct contents_slab *slab, uint32_t index,
+                          uint64_t word)
+{
+    const struct slots s = slots_of(slab, index);
+    uint64_t offset = (uint64_t)((const char *)(slab->bitmap + index) - t->c->shadow);
+    uint64_t used = seal_payload(word), old = seal_payload(*home_word(t->c, offset));
+    uint64_t given = used & ~old;
+    int error = list_freed(&log_engine_of(t)->dropped, &s, used, old & ~used);
+    while (given != 0 && error == 0) {
+        uint32_t first, end = take_run(&given, &first);
+        error =
+            list_given(t, slot_begin(&s, first) / PM_LINE, divide_up(slot_begin(&s, end), PM_LINE));
+    }
+    return error;
+}
+
+/* The slab in a segment, as the open transaction has it. False: it is none. Most slabs that a commit changes are
+ * of one shape, and to compute that takes four divisions. */
+static bool find_slab(struct txn *t, uint32_t segment, struct contents_slab *slab)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint64_t word = table_word(shadow_table(t->c), segment),
+             begin = (uint64_t)segment << t->c->segment_shift;
+    if (segment_kind(word) != SEGMENT_SLAB ||
+        (word != k->shaped && !contents_shape(t->c, word, &k->shape)))
+        return false;
+    k->shaped = word;
+    *slab = (struct contents_slab){.shape = k->shape,
+                                   .bitmap = shadow_word(t->c, begin),
+                                   .first = begin + k->shape.header_bytes};
+    return true;
+}
+
+static int find_in_word(struct txn *t, const struct record_word *word)
+{
+    uint32_t segment = (uint32_t)(word->offset >> t->c->segment_shift);
+    struct contents_slab slab;
+    if (is_table_word(t->c, word->offset))
+        return find_in_table(t, (word->offset - FORMAT_TABLE) / sizeof(uint64_t), word->value);
+    if (segment < t->c->meta_segments || !find_slab(t, segment, &slab))
+        return 0; /* the root, or the pointer map */
+    uint64_t index = (word->offset & (t->c->segment_size - 1)) / sizeof(uint64_t);
+    return find_in_bitmap(t, &slab, (uint32_t)index, word->value);
+}
+
+int log_find_owners(struct txn *t, const struct commit_words *w)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    k->dropped.count = k->given.count = 0;
+    k->gives = false;
+    for (uint64_t i = 0; i < w->counts.words && k->drops && error == 0; i++)
+        error = find_in_word(t, &w->words[i]);
+    return error;
+}
+
+/* The allocator knows at once which lines this transaction has given or freed. Of others it need not know
+ * (struct txn_upcalls). */
+bool log_has_owner(const struct txn *t, uint64_t line)
+{
+    const struct contents open = contents_open(t->c);
+    unsigned live = t->upcalls.line_liveness(t->upcalls.context, line);
+    uint64_t start, size;
+    if (live != (LIVE_BEFORE | LIVE_AFTER))
+        return live & LIVE_AFTER;
+    for (uint64_t at = line * PM_LINE; at < (line + 1) * PM_LINE; at += FORMAT_GRANULARITY_MIN)
+        if (contents_find(&open, at, &start, &size))
+            return true;
+    return false;
+}
+
+/* ---- given lines ----------------------------------------------------------------------------- */
+
+void log_take_lines(struct log_engine *k, const uint64_t *runs, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--, line++)
+            log_set_left(k, line, false);
+}
+
+void log_untake_lines(struct log_engine *k, const uint64_t *runs, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--, line++)
+            if (k->map[line] == 0)
+                log_set_left(k, line, true);
+}
+
+/* ---- dropped lines --------------------------------------------------------------------------- */
+
+/* Goes over the dropped lines that have pieces. */
+struct dropped {
+    uint64_t next_run, line, end;
+};
+
+static bool next_dropped(const struct log_engine *k, struct dropped *at)
+{
+    for (;;) {
+        for (; at->line < at->end; at->line++)
+            if (k->map[at->line] != 0)
+                return true;
+        if (at->next_run == k->dropped.count)
+            return false;
+        uint64_t run = ((const uint64_t *)k->dropped.items)[at->next_run++];
+        at->line = run_line(run);
+        at->end = at->line + run_count(run);
+    }
+}
+
+uint64_t log_dropped_terms(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t sum = 0;
+    for (struct dropped at = {0}; next_dropped(k, &at); at.line++)
+        sum += entry_term(k, log_line_hash(t->c->seed, at.line), k->map[at.line]);
+    return sum;
+}
+
+int log_unmap_dropped(struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    for (uint64_t i = 0; i < k->dropped.count && k->mapped_runs > 0 && error == 0; i++) {
+        uint64_t run = ((const uint64_t *)k->dropped.items)[i], line = run_line(run),
+                 end = line + run_count(run);
+        error = log_unmap_range(t, (uint32_t)(line / PM_PAGE_LINES),
+                                (uint32_t)(divide_up(end, PM_PAGE_LINES) - line / PM_PAGE_LINES));
+    }
+    return error;
+}
+
+void log_drop_lines(struct txn *t, uint64_t epoch)
+{
+    struct log_engine *k = log_engine_of(t);
+    for (struct dropped at = {0}; next_dropped(k, &at); at.line++) {
+        log_leave_line(t, k->map[at.line], epoch);
+        log_forget_line(k, at.line);
+    }
+}
+
+/* ---- recovery -------------------------------------------------------------------------------- */
+
+/* A word of the container, as the log has it. Words are read one after the other, so a line is kept. */
+struct word_reader {
+    const struct txn *t;
+    uint64_t line;
+    uint64_t words[PM_LINE_WORDS];
+};
+
+static uint64_t read_word(struct word_reader *r, uint64_t offset)
+{
+    if (r->line != offset / PM_LINE) {
+        r->line = offset / PM_LINE;
+        log_read_line(r->t, r->line, (char *)r->words);
+    }
+    return r->words[offset % PM_LINE / sizeof(uint64_t)];
+}
+
+/* Lines of a slab without an owner: behind the bitmap, of slots, and behind them. -ENOMEM */
+static int list_slab(struct txn *t, struct word_reader *r, uint64_t begin,
+                     const struct slab_shape *shape)
+{
+    struct vector *runs = &log_engine_of(t)->dropped;
+    const struct contents_slab slab = {.shape = *shape, .first = begin + shape->header_bytes};
+    uint32_t words = bitmap_words(shape->objects);
+    uint64_t behind = slab.first + (uint64_t)shape->objects * shape->object_size;
+    int error = list_lines(runs, divide_up(begin + words * sizeof(uint64_t), PM_LINE),
+                           slab.first / PM_LINE);
+    for (uint32_t w = 0; w < words && error == 0; w++) {
+        const struct slots s = slots_of(&slab, w);
+        uint64_t used = seal_payload(read_word(r, begin + w * sizeof(uint64_t)));
+        error = list_freed(runs, &s, used, bitmap_mask(w, 0, shape->objects) & ~used);
+    }
+    return error == 0 ? list_lines(runs, divide_up(behind, PM_LINE),
+                                   (begin + t->c->segment_size) / PM_LINE)
+                      : error;
+}
+
+int log_find_unowned(struct txn *t, uint32_t segment)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct word_reader r = {.t = t, .line = UINT64_MAX};
+    uint64_t begin = (uint64_t)segment << t->c->segment_shift;
+    uint64_t word = read_word(&r, FORMAT_TABLE + segment * sizeof(uint64_t));
+    struct slab_shape shape;
+    k->dropped.count = 0;
+    if (word == 0)
+        return list_lines(&k->dropped, begin / PM_LINE, (begin + t->c->segment_size) / PM_LINE);
+    return contents_shape(t->c, word, &shape) ? list_slab(t, &r, begin, &shape) : 0;
+}
+
+int log_check_owners(struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    for (uint32_t i = t->c->meta_segments; i < atomic_load(&t->c->segments) && k->drops; i++) {
+        struct dropped at = {0};
+        if (log_find_unowned(t, i) != 0)
+            return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
+        if (next_dropped(k, &at))
+            return container_damaged(t->c, base_of(k, k->map[at.line]) * (uint64_t)PM_LINE,
+                                     "a line of the log counts that no object has");
+    }
+    return 0;
+}
