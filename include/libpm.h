@@ -679,8 +679,8 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  *
  * The log takes about an eighth of the file, and at least 16 MiB. If the container has less room, the
  * log takes the room there is. Nothing else takes room, so a full container can be compacted. Under the log
- * engine the file becomes shorter at the end, unless that gains less than an eighth. For this the contents
- * are written once or twice, and take room once more meanwhile.
+ * engine the moves are logged. At the end the file becomes shorter, unless that gains less than an eighth. For
+ * this contents are written once more, chunk by chunk, into room that the log has in reserve.
  *
  * No other thread may use the container, or pointers into it, until this returns. The time is linear in
  * the objects and their bytes. Each transaction also takes time linear in all mapped pointers. There
@@ -692,10 +692,7 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  *     EINVAL   `c` is NULL, or the size of `result` is 0 or unknown to libpm
  *     ENOTSUP  the container is not PM_MOVABLE: nobody knows where all of its pointers are
  *     EBADMSG  damaged, as pm_check() says. Nothing was moved. (Pointers may lead anywhere)
- *     ENOSPC   the log has no room to move even a single object; or, under the log engine, the disk has no
- *              room for the contents once more and for a few chunks, and the file stays as it is
- *     EOVERFLOW
- *              under the log engine: nearly as often opened and compacted as a container can be
+ *     ENOSPC   the log has no room to move even a single object
  *     ENOMEM   no memory for tables, or the kernel does not unmap the end of the file
  *     and others as pm_commit()
  */
