@@ -399,7 +399,9 @@ PM_EXPORT int pm_write(void *to, const void *from, size_t bytes);
  * Why: a store cannot return ENOSPC. Under undo a store fails if its page cannot be logged, because the
  * disk is full or the container is at its max_size. Without a reservation such a store ends the process
  * with a message, and the last commit stands. pm_malloc() needs no reservation: it reports ENOSPC by
- * itself. Under log, commits need space, too. Reserve it before a transaction that you cannot roll back.
+ * itself. Under log, only commits need space. Reserve it before a transaction that you cannot roll back. The
+ * file then has room for a record of all that the transaction has changed so far, and of `bytes` more. To
+ * allocate needs no space there, but what is allocated later is recorded, too: count its bytes.
  */
 PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
 

@@ -122,7 +122,8 @@ TEST_CASE("every structure is whole at seventy addresses at once")
 }
 
 TEST_CASE(
-    "the programs' containers are whole at twenty addresses at once, and the programs go on there")
+    "the programs' containers are whole at twenty addresses at once, and the programs go on there",
+    "[redo]")
 {
     const unsigned relocated = GENERATE(0u, (unsigned)PM_RELOCATE);
     test::Directory texts;

@@ -325,6 +325,29 @@ TEST_CASE("a reservation counts lines of new metadata that the log has older pie
     REQUIRE_OK(result);
 }
 
+TEST_CASE("a reservation counts lines of an object that nobody stored to, where another one was")
+{
+    test::Directory directory;
+    grows_by_least = true;
+    test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE));
+    for (int i = 0; i < 2; i++) {
+        void *object = pm_malloc(c.get(), MiB);
+        REQUIRE(object);
+        if (i == 0) {
+            memset(object, 1, MiB);
+            REQUIRE_OK(pm_commit(c.get()));
+            REQUIRE_OK(pm_free(object));
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+    }
+    REQUIRE_OK(pm_reserve(c.get(), LINE));
+    disk_is_full = true;
+    const int result = pm_commit(c.get());
+    disk_is_full = grows_by_least = false;
+    REQUIRE_OK(result);
+    CHECK(test::stats(c.get()).bytes_logged > 2 * MiB);
+}
+
 TEST_CASE("a file that is relocated again and again stays small")
 {
     constexpr uint64_t WORDS = 20'000;

@@ -241,15 +241,34 @@ int log_commit(struct txn *t)
     return error == 0 ? 0 : cannot_write(t, t->view.changes.lines, error);
 }
 
+/* Lines of these runs that have pieces. Others have no pointers, and perhaps no owner (W1). The record has at
+ * least one line: the root. -ENOMEM */
+static int list_moved(struct txn *t, const uint64_t *runs, uint64_t count, struct record_runs *record)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = 0;
+    k->split_runs.count = 0;
+    for (uint64_t i = 0; i < count; i++)
+        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0 && error == 0; n--, line++)
+            if (k->map[line] != 0) {
+                error = log_list_line(&k->split_runs, 0, line);
+                record->lines++;
+            }
+    if (record->lines == 0 && error == 0) {
+        error = log_list_line(&k->split_runs, 0, t->root.offset / PM_LINE);
+        record->lines = 1;
+    }
+    record->runs = k->split_runs.items;
+    record->count = k->split_runs.count;
+    return error;
+}
+
 int log_rebase(struct txn *t, const uint64_t *runs, uint64_t count, uint64_t base, bool *recorded)
 {
-    uint64_t root = redo_run(t->root.offset / PM_LINE, 1); /* a record has at least one line */
-    struct record_runs record = {.runs = count > 0 ? runs : &root,
-                                 .count = max_u64(count, 1),
-                                 .metadata_from = t->c->home};
-    for (uint64_t i = 0; i < record.count; i++)
-        record.lines += run_count(record.runs[i]);
-    int error = log_void_found(t);
+    struct record_runs record = {.metadata_from = t->c->home};
+    int error = list_moved(t, runs, count, &record);
+    if (error == 0)
+        error = log_void_found(t);
     if (error == 0)
         error = log_plan(t, &record);
     if (error == 0) {

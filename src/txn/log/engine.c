@@ -40,6 +40,21 @@ static uint64_t cleared_lines(const struct txn *t)
     return lines;
 }
 
+/* W2: lines that the record must have because objects were allocated there, stored to or not. Under `stores`
+ * these are marked. */
+static int64_t given_lines(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    if (t->tracker.stores)
+        return 0;
+    const struct commit_words w = view_words(t);
+    int error = log_find_owners(t, &w);
+    int64_t lines = error;
+    for (uint64_t i = 0; i < k->given.count && error == 0; i++)
+        lines += (int64_t)run_count(((const uint64_t *)k->given.items)[i]);
+    return lines;
+}
+
 /* Room in the file for the record of the open transaction, when it has stored to `pages` more pages. A page
  * that is listed counts whole, and each journaled word counts as a line. */
 static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_pages,
@@ -54,13 +69,14 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
     uint64_t marked = t->tracker.count + t->tracker.object_lines;
     uint64_t data = marked + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
+    int64_t given = given_lines(t);
     words += cleared_lines(t);
     data += log_filled_lines(log_engine_of(t));
     if (t->tracker
             .kinds) /* words of the pointer map: one for each line, or those of a whole page */
         words +=
             marked + pages * PM_PAGE_LINES + t->pages.count * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
-    int error = log_make_room(t, data + words);
+    int error = given < 0 ? (int)given : log_make_room(t, data + words + (uint64_t)given);
     lock_release_masked(&t->lock, &saved);
     return error;
 }
