@@ -466,6 +466,8 @@ TEST_CASE_METHOD(Fixture, "what nobody may do dies by its signal, and does not h
           "store to a freed segment", "store after the close", "read after the close",
           "store elsewhere in the arena"}) {
         INFO(way);
+        if (way == std::string("store to the log") && test::engine() == "log")
+            continue; // the log has no addresses there
         REQUIRE_KILLED(SIGSEGV, test::run("dies_in_some_way", {path, way}));
         // What was committed stays.
         test::Container c = test::open(path, test::options());
