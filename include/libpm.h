@@ -679,10 +679,10 @@ typedef void pm_moved(void *context, void *from, void *to, size_t bytes);
  * or a failure some objects have moved, and everything else is as it was. Another call goes on.
  * pm_rollback() undoes none of it.
  *
- * The log takes about an eighth of the file, and at least 16 MiB. If the container has less room, the
- * log takes the room there is. Nothing else takes room, so a full container can be compacted. Under the log
- * engine the moves are logged. At the end the file becomes shorter, unless that gains less than an eighth. For
- * this contents are written once more, chunk by chunk, into room that the log has in reserve.
+ * The log takes about an eighth of the file, and at least 16 MiB. If the container has less room, the log
+ * takes the room there is. Nothing else takes room, so a full container can be compacted. Under the log
+ * engine the moves are logged. At the end the file becomes shorter, unless that gains less than an eighth.
+ * For this contents are written once more, chunk by chunk, into room that the log has in reserve.
  *
  * No other thread may use the container, or pointers into it, until this returns. The time is linear in
  * the objects and their bytes. Each transaction also takes time linear in all mapped pointers. There

@@ -143,8 +143,8 @@ static inline void log_apply_delta(uint64_t *line, uint32_t mask, const uint64_t
         line[__builtin_ctz(mask)] = *words++;
 }
 
-/* In `number`: this part is the record's last one; pieces of older generations count no more, as a compaction of
- * FORMAT_LOG_KEEPING said; this part has whole pages. */
+/* In `number`. LOG_LAST: this part is the record's last one. LOG_ANEW: pieces of older generations count no
+ * more, as compactions of FORMAT_LOG_KEEPING said. LOG_PAGES: this part has whole pages. */
 #define LOG_LAST  (UINT32_C(1) << 31)
 #define LOG_ANEW  (UINT32_C(1) << 30)
 #define LOG_PAGES (UINT32_C(1) << 29)

@@ -222,8 +222,8 @@ TEST_CASE("bytes logged with the cleaner at work", "[log]")
     std::string mode = test::mode(), expected, measured;
     auto add = [](std::string &table, const Cleaned &row) {
         char text[200];
-        snprintf(text, sizeof text, "    {\"%s\", \"%s\", %lu, %lu, %lu},\n", row.mode, row.structure,
-                 row.records, row.bytes_logged, row.file_bytes);
+        snprintf(text, sizeof text, "    {\"%s\", \"%s\", %lu, %lu, %lu},\n", row.mode,
+                 row.structure, row.records, row.bytes_logged, row.file_bytes);
         table += text;
     };
     for (const Cleaned &row : golden_cleaned)

@@ -103,8 +103,8 @@ static void count_foldable(const struct log_engine *k, uint32_t *words)
 }
 
 /* On a full disk there may be no victim, because lines and their deltas are all live. Then take the chunk
- * whose lines have the most deltas elsewhere: these are dead when it is logged again. 0: none has many, or any if
- * even a little helps. */
+ * whose lines have the most deltas elsewhere: these are dead when it is logged again. 0: none has many, or
+ * any if even a little helps. */
 static uint32_t choose_folded(const struct txn *t)
 {
     uint32_t best = 0, most = (uint32_t)(chunk_lines(t) / GAIN_SHARE * PM_LINE_WORDS);

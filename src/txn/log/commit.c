@@ -161,9 +161,9 @@ static int plan_with_room(struct txn *t, struct record_runs *runs, uint32_t rese
     return error;
 }
 
-/* If the disk is full, a commit that frees objects and allocates none takes a chunk of the reserve. It leaves
- * less than it found, but in other chunks: what it stores to are deltas of lines all over the file. So when that
- * chunk is full, these deltas must go, whatever it costs. */
+/* If the disk is full, a commit that frees objects and allocates none takes a chunk of the reserve. It
+ * leaves less than it found, but in other chunks. In its own chunk are deltas of lines all over the file.
+ * When that is full, these deltas must go, whatever it costs. */
 static int plan(struct txn *t, struct record_runs *runs)
 {
     struct log_engine *k = log_engine_of(t);
@@ -243,13 +243,15 @@ int log_commit(struct txn *t)
 
 /* Lines of these runs that have pieces. Others have no pointers, and perhaps no owner (W1). The record has at
  * least one line: the root. -ENOMEM */
-static int list_moved(struct txn *t, const uint64_t *runs, uint64_t count, struct record_runs *record)
+static int list_moved(struct txn *t, const uint64_t *runs, uint64_t count,
+                      struct record_runs *record)
 {
     struct log_engine *k = log_engine_of(t);
     int error = 0;
     k->split_runs.count = 0;
     for (uint64_t i = 0; i < count; i++)
-        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0 && error == 0; n--, line++)
+        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0 && error == 0;
+             n--, line++)
             if (k->map[line] != 0) {
                 error = log_list_line(&k->split_runs, 0, line);
                 record->lines++;

@@ -45,8 +45,8 @@ struct chunk {
     uint32_t end;     /* lines in use, the header included; 0: it is void */
 };
 
-/* Free chunks that are there when the disk is full. The last one is for the cleaner. The one before is also for
- * commits that free objects and allocate none: that is how room comes back. */
+/* Free chunks that are there when the disk is full. The last one is for the cleaner. The one before is also
+ * for commits that free objects and allocate none: that is how room comes back. */
 #define LOG_RESERVE 2u
 
 /* Records of two kinds go to chunks of their own. What the cleaner has moved is seldom stored to again.
@@ -433,14 +433,16 @@ int log_find_owners(struct txn *t, const struct commit_words *w);
 /* Whether a line of data has an owner in the open transaction. */
 bool log_has_owner(const struct txn *t, uint64_t line);
 
-/* Whether a line of data has no piece and must not get one: the program has stored to it after it was freed (W1). */
+/* Whether a line of data has no piece and must not get one: the program has stored to it after it was freed
+ * (W1). */
 static inline bool log_is_stray(const struct txn *t, uint64_t line)
 {
     const struct log_engine *k = log_engine_of(t);
     return k->map[line] == 0 && k->drops && !log_has_owner(t, line);
 }
 
-/* A commit logs `count` runs of lines, so they are not left. Or it has failed, and those without a piece are. */
+/* A commit logs `count` runs of lines, so they are not left. Or it has failed, and those without a piece are
+ * left, perhaps some that were not: then a line is logged that need not be. */
 void log_take_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
 void log_untake_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
 

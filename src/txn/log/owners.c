@@ -1,7 +1,7 @@
 /*
  * Which lines have an owner: an object, or metadata. A line without one does not count, whatever pieces of it
- * the log has (L14). So what is freed needs no room in the file, and no record must say for long that it was
- * freed. The bitmaps and the segment table say so, and they are in the log themselves.
+ * the log has (L14). So freed memory needs no room in the file. No record says for long what was freed. The
+ * bitmaps and the segment table say so, and they are in the log themselves.
  *
  *               stored to                 freed
  *   no piece ─────────────► it counts ─────────────► left ───┐
@@ -12,8 +12,8 @@
  * A line is *left* if the log may have pieces of it that do not count. If an object gets such a line, the
  * commit logs it, even if the program has not stored to it. Otherwise an old piece would count again.
  *
- * A commit finds here which lines lose their owners and which get one, by the words of bitmaps and of the
- * segment table that it changes. Recovery finds all lines without an owner, by all these words.
+ * A commit looks at the words of bitmaps and of the segment table that it changes. They say which lines lose
+ * their owners, and which get one. Recovery finds all lines without an owner, by all these words.
  *
  * Invariants, at the end of each commit:
  *  W1  A line has pieces that count only if it has an owner.
@@ -123,8 +123,8 @@ static int find_in_bitmap(struct txn *t, const struct contents_slab *slab, uint3
     return error;
 }
 
-/* The slab in a segment, as the open transaction has it. False: it is none. Most slabs that a commit changes are
- * of one shape, and to compute that takes four divisions. */
+/* The slab in a segment, as the open transaction has it. False: it is none. Most slabs that a commit changes
+ * are of one shape, and to compute that takes four divisions. */
 static bool find_slab(struct txn *t, uint32_t segment, struct contents_slab *slab)
 {
     struct log_engine *k = log_engine_of(t);

@@ -3,8 +3,8 @@
  *
  *   1  Walk each chunk that is not void, from its beginning.
  *   2  Find the newest record that holds, E.
- *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, but drop lines that
- *      nobody owns (L14). Compare the sum over the map with the one that E's record has (L13).
+ *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, but drop lines
+ *      that nobody owns (L14). Compare the sum over the map with the one that E's record has (L13).
  *   4  (writers) Take the next incarnation, and make durable what was read. A fence.
  *   5  Seal the chunks. The base becomes E. A fence.
  *
@@ -207,8 +207,8 @@ static void cut_chunks(struct log_reader *r)
     }
 }
 
-/* In a container of FORMAT_LOG_KEEPING: forget the chunks whose parts are of older generations than a record with
- * LOG_ANEW. They become void with the seals. */
+/* In a container of FORMAT_LOG_KEEPING: forget the chunks whose parts are of older generations than a record
+ * with LOG_ANEW. They become void with the seals. */
 static int drop_forgotten(struct log_reader *r)
 {
     uint32_t least = 0, lines = chunk_lines(r->t);
