@@ -1,5 +1,5 @@
 // Lines of freed memory do not count under the log engine (L14), so they take no room. What was freed must not
-// come back, and an object in its place keeps what the program saw there, stored to or not.
+// come back. An object where a committed one was keeps what the program saw there, stored to or not.
 #include "common/format.hpp"
 #include "unit/page_state.h"
 
@@ -136,6 +136,53 @@ TEST_CASE("objects can be freed one by one on a full disk, and their room comes 
     c.reset();
     c = test::open(path, test::options());
     REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a full disk, and a chunk that the cleaner fills has died")
+{
+    uint64_t dead = 0;
+    for (size_t bytes = 40 * KiB; bytes < 64 * KiB; bytes += 2000)
+        for (size_t kept = 3; kept < 9; kept += 2) {
+            CAPTURE(bytes, kept);
+            test::Directory directory;
+            disk_is_full = false;
+            test::Container c = test::open(directory / "c.pm", test::small(PM_CREATE | PM_MOVABLE));
+            make_root(c.get());
+            std::vector<void *> objects(5 * kept);
+            for (void *&object : objects) {
+                object = pm_malloc(c.get(), bytes);
+                REQUIRE(object);
+                memset(object, 'x', bytes);
+            }
+            REQUIRE_OK(pm_commit(c.get()));
+            for (size_t i = 0; i < objects.size(); i++)
+                if (i % 5 != 0)
+                    REQUIRE_OK(pm_free(objects[i]));
+            REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr,
+                                  nullptr)); // the cleaner logs those that are left
+            const void *root = pm_getroot(c.get());
+            for (void *p = pm_next_object(c.get(), nullptr, nullptr), *next; p; p = next) {
+                next = pm_next_object(c.get(), p, nullptr);
+                if (p != root)
+                    REQUIRE_OK(pm_free(p));
+            }
+            REQUIRE_OK(pm_commit(c.get()));
+            const uint32_t chunk = cleaners_chunk(c.get());
+            dead += chunk != 0 && live_lines(c.get(), chunk) == 0;
+            disk_is_full = true;
+            if (pm_reserve(c.get(), 2 * MiB) != 0) // it once looked for room for ever
+                REQUIRE(errno == ENOSPC);
+            while (void *p = pm_malloc(c.get(), 20 * KiB)) {
+                memset(p, 'y', 20 * KiB);
+                if (pm_commit(c.get()) != 0)
+                    break;
+            }
+            REQUIRE(errno == ENOSPC);
+            REQUIRE_OK(pm_check(c.get()));
+            REQUIRE(lost_chunks(c.get()) == 0);
+        }
+    REQUIRE(dead > 0);
+    disk_is_full = false;
 }
 
 TEST_CASE("an object that shares lines with others leaves those to them")

@@ -326,6 +326,14 @@ static uint64_t gathered_room(const struct log_engine *k)
     return lines + 2 * parts;
 }
 
+/* What is logged again, or dead, is not filled any more. */
+static void leave_if_open(struct txn *t, uint32_t chunk)
+{
+    for (int stream = 0; stream < LOG_STREAMS; stream++)
+        if (chunk == log_engine_of(t)->open[stream])
+            log_leave_chunk(t, (enum log_stream)stream, 0);
+}
+
 /* Empty a chunk into others. `most`: lines that its lines may take there, at most. -ENOSPC: they take more */
 static int empty_into_others(struct txn *t, uint32_t chunk, uint64_t most)
 {
@@ -338,10 +346,10 @@ static int empty_into_others(struct txn *t, uint32_t chunk, uint64_t most)
     int error = gather(t, UINT64_MAX, &lines);
     if (error == 0 && (lines == 0 || gathered_room(k) > most))
         error = -ENOSPC;
-    for (int stream = 0; stream < LOG_STREAMS && error == 0; stream++)
-        if (chunk == k->open[stream])
-            log_leave_chunk(t, (enum log_stream)stream, 0);
-    return error == 0 ? log_again(t, true) : error;
+    if (error != 0)
+        return error;
+    leave_if_open(t, chunk);
+    return log_again(t, true);
 }
 
 /* A victim must leave more room than its lines take elsewhere. A run costs a word, so scattered lines take
@@ -353,7 +361,11 @@ int log_clean_chunk(struct txn *t)
     k->reserve = 0;
     uint32_t victim = choose_victim(t, chunk_lines(t) - chunk_lines(t) / GAIN_SHARE);
     bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
-    int error = is_dead ? 0 : empty_into_others(t, victim, most_elsewhere(t, victim));
+    int error = 0;
+    if (is_dead)
+        leave_if_open(t, victim);
+    else
+        error = empty_into_others(t, victim, most_elsewhere(t, victim));
     if (error == -ENOSPC)
         error = empty_into_others(t, choose_folded(t), UINT64_MAX);
     k->victim = 0;

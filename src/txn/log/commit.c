@@ -94,6 +94,7 @@ static int add_given(struct txn *t)
             if (log_is_left(k, line)) {
                 error = touch_line(t, line);
                 changes_add(ch, first, line, LINE_WORDS_ALL);
+                log_set_left(k, line, false);
             }
     return error;
 }

@@ -7,7 +7,7 @@
  *   3  Cut the file off.
  *
  * All records are ordinary ones of the cleaner, so this may be interrupted anywhere. Each step needs the two
- * chunks of the reserve at most. So it works on a full disk too.
+ * chunks of the reserve at most. So it works on a full disk too, other than the moves of objects before it.
  */
 #include "txn/log/deltas.h"
 
