@@ -83,14 +83,13 @@ static int add_given(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     struct changes *ch = &t->view.changes;
-    const uint64_t *run = k->given.items, *end = run + k->given.count;
-    const uint64_t first = ch->run_count;
+    const uint64_t *given = k->given.items, first = ch->run_count;
     int error = 0;
-    if (run == end)
-        return 0;
-    log_take_lines(k, ch->runs, first);
-    for (; run < end; run++)
-        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0 && error == 0; n--, line++)
+    if (k->given.count > 0)
+        log_take_lines(k, ch->runs, first);
+    for (uint64_t i = 0; i < k->given.count; i++)
+        for (uint64_t line = run_line(given[i]), n = run_count(given[i]); n > 0 && error == 0;
+             n--, line++)
             if (log_is_left(k, line)) {
                 error = touch_line(t, line);
                 changes_add(ch, first, line, LINE_WORDS_ALL);

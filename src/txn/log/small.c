@@ -117,9 +117,9 @@ static inline bool has_line(const struct small *s, uint64_t line)
 static inline bool add_given(const struct txn *t, struct small *s)
 {
     const struct log_engine *k = log_engine_of(t);
-    const uint64_t *run = k->given.items, *end = run + k->given.count;
-    for (; run < end; run++)
-        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0; n--, line++) {
+    const uint64_t *given = k->given.items;
+    for (uint64_t i = 0; i < k->given.count; i++)
+        for (uint64_t line = run_line(given[i]), n = run_count(given[i]); n > 0; n--, line++) {
             if (has_line(s, line))
                 continue;
             if (s->count == LINES_MAX)
