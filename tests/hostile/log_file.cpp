@@ -125,7 +125,8 @@ bool LogFile::has_owner(const std::map<uint64_t, Place> &pieces, uint64_t line) 
                    size = segment_argument(table) * (uint64_t)FORMAT_GRANULARITY_MIN;
     if (segment < header.meta_segments || segment_kind(table) != SEGMENT_SLAB)
         return segment < header.meta_segments || table != 0;
-    if (size == 0 || size > header.segment_size / 2 || size % header.granularity != 0)
+    if (header.granularity == 0 || size == 0 || size > header.segment_size / 2 ||
+        size % header.granularity != 0)
         return true; // no slab is like that
     const struct slab_shape shape = slab_shape(header.segment_size, (uint32_t)size);
     const uint64_t from = line * PM_LINE - begin, to = from + PM_LINE;
