@@ -1,6 +1,6 @@
 /*
- * What the log engine chose, beside what it did not: a flat map of lines beside pages with ordered pieces, and
- * XXH3 beside CRC32C in hardware.
+ * Two choices of the log engine. The map of lines is flat, and has no ordered pieces for each page. Checksums are
+ * XXH3, and not CRC32C in hardware.
  *
  * The paper (Hu et al., section 3.2) finds a page by an index, and its pieces in a skip list. Here std::map
  * stands for the list: also a search among the pieces of one page.

@@ -10,6 +10,8 @@ extern "C" {
 
 #include "common/fixture.hpp"
 
+#include <cstring>
+
 namespace test
 {
 
@@ -30,6 +32,23 @@ inline void forge_word(const std::string &path, uint64_t offset, uint64_t word)
     *sum = sums_word(sums);
     *old = word;
     write_file(path, file);
+}
+
+inline format_header header_of(const std::string &path)
+{
+    format_header header;
+    memcpy(&header, read_file(path).data() + FORMAT_HEADER_A, sizeof header);
+    return header;
+}
+
+// Let a closed container have another format version, as an older libpm made it.
+inline void set_version(const std::string &path, uint32_t version)
+{
+    format_header header = header_of(path);
+    header.version = version;
+    header.checksum = checksum(&header, offsetof(format_header, checksum), header.version);
+    for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B})
+        patch_file(path, copy, &header, sizeof header);
 }
 
 } // namespace test

@@ -1,6 +1,7 @@
 // The cleaner of the log engine: the file stays small while parts of its chunks die, on a full disk too, and
 // nothing is lost. log_full.cpp has the full disk.
 #include "common/fixture.hpp"
+#include "common/full_disk.hpp"
 #include "unit/page_state.h"
 
 #include <cerrno>
@@ -8,6 +9,9 @@
 #include <filesystem>
 #include <random>
 #include <vector>
+
+using test::disk_is_full;
+using test::grows_by_least;
 
 namespace
 {
@@ -67,7 +71,7 @@ struct Subject {
 uint64_t logged_again;
 bool fails;
 
-bool disk_is_full, grows_by_least, cleans = true, counts_all;
+bool cleans = true, counts_all;
 
 } // namespace
 
@@ -86,15 +90,6 @@ void __wrap_log_clean(struct txn *t, uint64_t lines)
     if (cleans)
         __real_log_clean(t, lines);
     cleaning = false;
-}
-
-struct container;
-int __real_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
-
-int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
-{
-    return disk_is_full ? -ENOSPC
-                        : __real_container_grow_chunks(c, count, grows_by_least ? count : wanted);
 }
 
 int __wrap_log_plan(struct txn *t, struct record_runs *runs)

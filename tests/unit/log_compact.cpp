@@ -1,6 +1,7 @@
 // pm_compact() under the log engine. The file becomes as short as its contents allow, and what was freed does
 // not come back. A compaction that fails loses nothing. The simulator has a crash at each of its steps.
 #include "common/format.hpp"
+#include "common/full_disk.hpp"
 #include "unit/page_state.h"
 
 extern "C" {
@@ -11,12 +12,12 @@ extern "C" {
 #include <cstring>
 #include <filesystem>
 
+using test::disk_is_full;
+
 namespace
 {
 
 constexpr uint64_t KiB = 1 << 10, MiB = 1 << 20, CHUNK = 64 * KiB, LINE = 64, PAGE = 4 * KiB;
-
-bool disk_is_full;
 
 struct Subject {
     test::Directory directory;
@@ -72,17 +73,6 @@ struct Subject {
 };
 
 } // namespace
-
-extern "C" {
-
-struct container;
-int __real_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
-
-int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
-{
-    return disk_is_full ? -ENOSPC : __real_container_grow_chunks(c, count, wanted);
-}
-}
 
 TEST_CASE("the file of a compacted container is little longer than its contents")
 {

@@ -1,11 +1,7 @@
 // Deltas of the log engine: when a commit logs a line, and when the words of it that have changed (L16). The model
 // of the whole container is in model.cpp; this looks at the records.
-#include "common/fixture.hpp"
+#include "common/format.hpp"
 #include "hostile/log_file.hpp"
-
-extern "C" {
-#include "base/checksum.h"
-}
 
 #include <cstring>
 #include <random>
@@ -173,12 +169,8 @@ TEST_CASE("a container of version 4 gets no deltas, and stays one of version 4")
     subject.store(0, 1);
     REQUIRE(subject.commit() == Table{run});
     subject.c.reset();
-    auto header = at<format_header>(test::read_file(subject.path), FORMAT_HEADER_A);
-    REQUIRE(header.version == FORMAT_VERSION_LOG);
-    header.version = FORMAT_LOG_OLDEST;
-    header.checksum = checksum(&header, offsetof(format_header, checksum), header.version);
-    for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B})
-        test::patch_file(subject.path, copy, &header, sizeof header);
+    REQUIRE(test::header_of(subject.path).version == FORMAT_VERSION_LOG);
+    test::set_version(subject.path, FORMAT_LOG_OLDEST);
     subject.c = subject.reopened(0);
     for (uint64_t i = 2; i < 5; i++) {
         subject.store(0, i);

@@ -1,6 +1,7 @@
 // Lines of freed memory do not count under the log engine (L14), so they take no room. What was freed must not
 // come back. An object where a committed one was keeps what the program saw there, stored to or not.
 #include "common/format.hpp"
+#include "common/full_disk.hpp"
 #include "unit/page_state.h"
 
 extern "C" {
@@ -12,12 +13,12 @@ extern "C" {
 #include <filesystem>
 #include <random>
 
+using test::disk_is_full;
+
 namespace
 {
 
 constexpr uint64_t KiB = 1 << 10, MiB = 1 << 20, CHUNK = 64 * KiB, LINE = 64;
-
-bool disk_is_full;
 
 struct Node {
     Node *next, *previous;
@@ -67,13 +68,6 @@ uint64_t fill_disk(pm_container *c, Root *root, size_t size, const std::string &
     return objects;
 }
 
-format_header header_of(const std::string &path)
-{
-    format_header header;
-    memcpy(&header, test::read_file(path).data() + FORMAT_HEADER_A, sizeof header);
-    return header;
-}
-
 // What the program sees of an object, to be compared later.
 using Bytes = std::string;
 
@@ -83,17 +77,6 @@ Bytes seen(const void *object, size_t size)
 }
 
 } // namespace
-
-extern "C" {
-
-struct container;
-int __real_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
-
-int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
-{
-    return disk_is_full ? -ENOSPC : __real_container_grow_chunks(c, count, wanted);
-}
-}
 
 TEST_CASE("objects can be freed one by one on a full disk, and their room comes back")
 {
@@ -333,11 +316,7 @@ TEST_CASE("a container of version 5 keeps what was freed, and stays one of versi
     test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
     make_root(c.get());
     c.reset();
-    format_header header = header_of(path);
-    header.version = FORMAT_LOG_KEEPING;
-    header.checksum = checksum(&header, offsetof(format_header, checksum), header.version);
-    for (uint64_t copy : {FORMAT_HEADER_A, FORMAT_HEADER_B})
-        test::patch_file(path, copy, &header, sizeof header);
+    test::set_version(path, FORMAT_LOG_KEEPING);
     for (int round = 0; round < 3; round++) {
         c = test::open(path, test::options(PM_MOVABLE));
         auto *root = static_cast<Root *>(pm_getroot(c.get()));
@@ -358,5 +337,5 @@ TEST_CASE("a container of version 5 keeps what was freed, and stays one of versi
         REQUIRE_OK(pm_check(c.get()));
         c.reset();
     }
-    CHECK(header_of(path).version == FORMAT_LOG_KEEPING);
+    CHECK(test::header_of(path).version == FORMAT_LOG_KEEPING);
 }

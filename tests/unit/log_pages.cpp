@@ -1,6 +1,7 @@
 // Pages that are mapped from the log's file: when they are, and that it does not show. The container has
 // chunks of 1 MiB, since only these have parts of whole pages.
 #include "common/format.hpp"
+#include "common/full_disk.hpp"
 #include "common/process.hpp"
 #include "unit/values.hpp"
 
@@ -13,23 +14,7 @@
 
 using namespace values;
 
-namespace
-{
-
-bool disk_is_full;
-
-} // namespace
-
-extern "C" {
-
-struct container;
-int __real_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
-
-int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
-{
-    return disk_is_full ? -ENOSPC : __real_container_grow_chunks(c, count, wanted);
-}
-}
+using test::disk_is_full;
 
 namespace
 {

@@ -130,8 +130,8 @@ static int add_line(struct txn *t, uint64_t line)
     return log_list_line(&log_engine_of(t)->cleaned, 0, line);
 }
 
-/* A compaction cuts off home, but the lines behind have pieces until the next one. And home is not filled
- * for the cleaner. */
+/* A compaction cuts off home. In a container of FORMAT_LOG_KEEPING the lines behind keep their pieces. And
+ * home is not filled for the cleaner. */
 static bool is_in_home(const struct txn *t, uint64_t line)
 {
     return line < container_bytes(t->c) / PM_LINE && !log_is_absent(t, line);

@@ -50,14 +50,6 @@ static int split_runs(struct txn *t, const uint64_t *run, const uint64_t *end,
     return error;
 }
 
-static uint64_t lines_of(const uint64_t *run, const uint64_t *end)
-{
-    uint64_t lines = 0;
-    for (; run < end; run++)
-        lines += run_count(*run);
-    return lines;
-}
-
 int log_split(struct txn *t, struct record_runs *r, const uint8_t *changed)
 {
     struct log_engine *k = log_engine_of(t);
@@ -67,17 +59,17 @@ int log_split(struct txn *t, struct record_runs *r, const uint8_t *changed)
     log_clear_deltas(&k->split_deltas);
     int error = split_runs(t, r->runs, stored, changed, true);
     r->stored_count = k->split_runs.count;
-    changed += lines_of(r->runs, stored);
+    changed += log_lines_of(r->runs, (uint64_t)(stored - r->runs));
     if (error == 0)
         error = split_runs(t, stored, data, changed, true);
     r->data_count = k->split_runs.count;
     r->data_deltas = k->split_deltas.entries.count;
-    changed += lines_of(stored, data);
+    changed += log_lines_of(stored, (uint64_t)(data - stored));
     if (error == 0)
         error = split_runs(t, data, end, changed, false);
     r->runs = k->split_runs.items;
     r->count = k->split_runs.count;
     r->deltas = &k->split_deltas;
-    r->lines = lines_of(r->runs, r->runs + r->count);
+    r->lines = log_lines_of(r->runs, r->count);
     return error;
 }

@@ -41,18 +41,17 @@ static uint64_t cleared_lines(const struct txn *t)
 }
 
 /* W2: lines that the record must have because objects were allocated there, stored to or not. Under `stores`
- * these are marked. */
-static int64_t given_lines(struct txn *t)
+ * these are marked. -errno */
+static int count_given(struct txn *t, uint64_t *lines)
 {
-    struct log_engine *k = log_engine_of(t);
+    const struct log_engine *k = log_engine_of(t);
+    *lines = 0;
     if (t->tracker.stores)
         return 0;
     const struct commit_words w = view_words(t);
     int error = log_find_owners(t, &w);
-    int64_t lines = error;
-    for (uint64_t i = 0; i < k->given.count && error == 0; i++)
-        lines += (int64_t)run_count(((const uint64_t *)k->given.items)[i]);
-    return lines;
+    *lines = log_lines_of(k->given.items, k->given.count);
+    return error;
 }
 
 /* Room in the file for the record of the open transaction, when it has stored to `pages` more pages. A page
@@ -69,14 +68,17 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
     uint64_t marked = t->tracker.count + t->tracker.object_lines;
     uint64_t data = marked + (t->pages.count + pages) * PM_PAGE_LINES;
     uint64_t words = journal_count(&t->journal).words + extra_words;
-    int64_t given = given_lines(t);
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t given;
+    int error = count_given(t, &given);
     words += cleared_lines(t);
-    data += log_filled_lines(log_engine_of(t));
+    data += given + log_lines_of(k->filled.items, k->filled.count);
     if (t->tracker
             .kinds) /* words of the pointer map: one for each line, or those of a whole page */
         words +=
             marked + pages * PM_PAGE_LINES + t->pages.count * (PM_PAGE_LINES / MAP_WORD_LINES + 2);
-    int error = given < 0 ? (int)given : log_make_room(t, data + words + (uint64_t)given);
+    if (error == 0)
+        error = log_make_room(t, data + words);
     lock_release_masked(&t->lock, &saved);
     return error;
 }

@@ -168,14 +168,6 @@ void log_add_filled(struct txn *t)
     (void)for_each_page(t, add_lines, false);
 }
 
-uint64_t log_filled_lines(const struct log_engine *k)
-{
-    uint64_t lines = 0;
-    for (uint64_t i = 0; i < k->filled.count; i++)
-        lines += run_count(filled(k)[i]);
-    return lines;
-}
-
 void log_end_filled(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);

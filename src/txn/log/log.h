@@ -58,6 +58,15 @@ enum log_stream {
     LOG_STREAMS
 };
 
+/* Lines of `count` runs, redo_run() values. */
+static inline uint64_t log_lines_of(const uint64_t *runs, uint64_t count)
+{
+    uint64_t lines = 0;
+    for (uint64_t i = 0; i < count; i++)
+        lines += run_count(runs[i]);
+    return lines;
+}
+
 /* Numbers of chunks. */
 struct chunk_list {
     uint32_t *items;
@@ -320,8 +329,6 @@ int log_unfill_freed(struct txn *t);
 /* Add the filled lines to those that the commit has found, behind them. */
 void log_add_filled(struct txn *t);
 
-uint64_t log_filled_lines(const struct log_engine *k);
-
 /* The transaction that filled them has ended. */
 void log_end_filled(struct txn *t);
 
@@ -441,9 +448,11 @@ static inline bool log_is_stray(const struct txn *t, uint64_t line)
     return k->map[line] == 0 && k->drops && !log_has_owner(t, line);
 }
 
-/* A commit logs `count` runs of lines, so they are not left. Or it has failed, and those without a piece are
- * left, perhaps some that were not: then a line is logged that need not be. */
+/* A commit logs `count` runs of lines, so they are not left. */
 void log_take_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
+
+/* The commit has failed: lines of its runs that have no piece are left. Some may not have been left before.
+ * They are logged once more than they need be. */
 void log_untake_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
 
 /* What the dropped lines add to the map's sum. */
@@ -454,14 +463,6 @@ int log_unmap_dropped(struct txn *t);
 
 /* Commit `epoch` counts: its dropped lines do not any more. */
 void log_drop_lines(struct txn *t, uint64_t epoch);
-
-/* A line counts no more. What it had is left already. */
-static inline void log_forget_line(struct log_engine *k, uint64_t line)
-{
-    k->map[line] = 0;
-    k->lines_live--;
-    log_set_left(k, line, true);
-}
 
 /* Let `dropped` be all lines of a segment without an owner, as the log says. The map is whole. -ENOMEM */
 int log_find_unowned(struct txn *t, uint32_t segment);

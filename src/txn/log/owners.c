@@ -35,10 +35,12 @@ static uint64_t slot_begin(const struct slots *s, uint32_t slot)
     return s->begin + slot * s->size;
 }
 
-static struct slots slots_of(const struct contents_slab *slab, uint32_t word)
+/* Those of a slab whose segment begins at `segment`. */
+static struct slots slots_of(uint64_t segment, const struct slab_shape *shape, uint32_t word)
 {
-    uint64_t size = slab->shape.object_size;
-    return (struct slots){slab->first + (uint64_t)word * BITMAP_SLOTS * size, size};
+    uint64_t size = shape->object_size;
+    return (struct slots){segment + shape->header_bytes + (uint64_t)word * BITMAP_SLOTS * size,
+                          size};
 }
 
 /* Take the lowest run of set bits from a word: [*first, return value). */
@@ -107,12 +109,12 @@ static int find_in_table(struct txn *t, uint64_t segment, uint64_t word)
     return old == 0 && segment_is_large(word) ? list_given(t, first, end) : 0;
 }
 
-static int find_in_bitmap(struct txn *t, const struct contents_slab *slab, uint32_t index,
-                          uint64_t word)
+static int find_in_bitmap(struct txn *t, const struct slab_shape *shape,
+                          const struct record_word *word)
 {
-    const struct slots s = slots_of(slab, index);
-    uint64_t offset = (uint64_t)((const char *)(slab->bitmap + index) - t->c->shadow);
-    uint64_t used = seal_payload(word), old = seal_payload(*home_word(t->c, offset));
+    const uint64_t within = word->offset & (t->c->segment_size - 1), begin = word->offset - within;
+    const struct slots s = slots_of(begin, shape, (uint32_t)(within / sizeof(uint64_t)));
+    uint64_t used = seal_payload(word->value), old = seal_payload(*home_word(t->c, word->offset));
     uint64_t given = used & ~old;
     int error = list_freed(&log_engine_of(t)->dropped, &s, used, old & ~used);
     while (given != 0 && error == 0) {
@@ -123,33 +125,26 @@ static int find_in_bitmap(struct txn *t, const struct contents_slab *slab, uint3
     return error;
 }
 
-/* The slab in a segment, as the open transaction has it. False: it is none. Most slabs that a commit changes
- * are of one shape, and to compute that takes four divisions. */
-static bool find_slab(struct txn *t, uint32_t segment, struct contents_slab *slab)
+/* The shape of the slab in a segment, as the open transaction has it. NULL: it is none. Most slabs that a
+ * commit changes are of one shape, and to compute that takes four divisions. */
+static const struct slab_shape *find_shape(struct txn *t, uint32_t segment)
 {
     struct log_engine *k = log_engine_of(t);
-    uint64_t word = table_word(shadow_table(t->c), segment),
-             begin = (uint64_t)segment << t->c->segment_shift;
+    uint64_t word = table_word(shadow_table(t->c), segment);
     if (segment_kind(word) != SEGMENT_SLAB ||
         (word != k->shaped && !contents_shape(t->c, word, &k->shape)))
-        return false;
+        return NULL;
     k->shaped = word;
-    *slab = (struct contents_slab){.shape = k->shape,
-                                   .bitmap = shadow_word(t->c, begin),
-                                   .first = begin + k->shape.header_bytes};
-    return true;
+    return &k->shape;
 }
 
 static int find_in_word(struct txn *t, const struct record_word *word)
 {
     uint32_t segment = (uint32_t)(word->offset >> t->c->segment_shift);
-    struct contents_slab slab;
     if (is_table_word(t->c, word->offset))
         return find_in_table(t, (word->offset - FORMAT_TABLE) / sizeof(uint64_t), word->value);
-    if (segment < t->c->meta_segments || !find_slab(t, segment, &slab))
-        return 0; /* the root, or the pointer map */
-    uint64_t index = (word->offset & (t->c->segment_size - 1)) / sizeof(uint64_t);
-    return find_in_bitmap(t, &slab, (uint32_t)index, word->value);
+    const struct slab_shape *shape = segment < t->c->meta_segments ? NULL : find_shape(t, segment);
+    return shape ? find_in_bitmap(t, shape, word) : 0; /* 0: the root, or the pointer map */
 }
 
 int log_find_owners(struct txn *t, const struct commit_words *w)
@@ -243,7 +238,9 @@ void log_drop_lines(struct txn *t, uint64_t epoch)
     struct log_engine *k = log_engine_of(t);
     for (struct dropped at = {0}; next_dropped(k, &at); at.line++) {
         log_leave_line(t, k->map[at.line], epoch);
-        log_forget_line(k, at.line);
+        k->map[at.line] = 0;
+        k->lines_live--;
+        log_set_left(k, at.line, true);
     }
 }
 
@@ -270,13 +267,13 @@ static int list_slab(struct txn *t, struct word_reader *r, uint64_t begin,
                      const struct slab_shape *shape)
 {
     struct vector *runs = &log_engine_of(t)->dropped;
-    const struct contents_slab slab = {.shape = *shape, .first = begin + shape->header_bytes};
     uint32_t words = bitmap_words(shape->objects);
-    uint64_t behind = slab.first + (uint64_t)shape->objects * shape->object_size;
-    int error = list_lines(runs, divide_up(begin + words * sizeof(uint64_t), PM_LINE),
-                           slab.first / PM_LINE);
+    uint64_t first = begin + shape->header_bytes,
+             behind = first + (uint64_t)shape->objects * shape->object_size;
+    int error =
+        list_lines(runs, divide_up(begin + words * sizeof(uint64_t), PM_LINE), first / PM_LINE);
     for (uint32_t w = 0; w < words && error == 0; w++) {
-        const struct slots s = slots_of(&slab, w);
+        const struct slots s = slots_of(begin, shape, w);
         uint64_t used = seal_payload(read_word(r, begin + w * sizeof(uint64_t)));
         error = list_freed(runs, &s, used, bitmap_mask(w, 0, shape->objects) & ~used);
     }

@@ -1,0 +1,13 @@
+// A disk that is full on demand, for the chunks of log containers. A program linked with full_disk.cpp and
+// --wrap=container_grow_chunks gets ENOSPC where the file would grow.
+#ifndef TESTS_COMMON_FULL_DISK_HPP
+#define TESTS_COMMON_FULL_DISK_HPP
+
+namespace test
+{
+
+extern bool disk_is_full, grows_by_least; // the second: by no more chunks than are needed
+
+} // namespace test
+
+#endif
