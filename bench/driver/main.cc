@@ -4,6 +4,7 @@
  */
 #include "driver/machine.h"
 #include "driver/markdown.h"
+#include "driver/means.h"
 #include "driver/plan.h"
 #include "driver/process.h"
 #include "driver/scratch.h"
@@ -59,6 +60,7 @@ Results measure(const Plan &plan, const std::string &file_directory)
             file.clear();
         }
     }
+    add_means(results);
     return results;
 }
 

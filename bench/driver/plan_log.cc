@@ -26,7 +26,7 @@ std::vector<Plan::Command> log_commands(const Plan &plan, size_t repetition,
                          command("log", "70"), command("log", "80"), small_chunks});
         }
     std::vector<std::string> peers = {"libpm_undo_faults", "libpm_redo_faults", "libpm_log_faults",
-                                      "pmemobj"};
+                                      "pmemobj", "pmemobj_counted"};
     if (BENCH_PMCC)
         peers.insert(peers.end(), {"libpm_redo_stores", "libpm_log_stores"});
     const std::string values = plan.quick ? "20000" : "200000",

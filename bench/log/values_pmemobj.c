@@ -1,8 +1,9 @@
 /* On libpmemobj, with the structures of bench/pmemobj/. The value of a key is an object's place in the pool. */
 #include "log/values.h"
 #include "pmemobj/pool_map.h"
+#include "pmemobj/written.h"
 
-const char *const values_peer = "libpmemobj";
+const char *const values_peer = BENCH_PEER;
 
 static PMEMobjpool *pool;
 static const struct pool_map *ops;
@@ -94,7 +95,7 @@ uint64_t values_first(uint64_t key)
 
 uint64_t values_written(void)
 {
-    return UINT64_MAX; /* libpmemobj does not tell */
+    return pmemobj_written ? pmemobj_written() : UINT64_MAX;
 }
 
 void values_close(void)

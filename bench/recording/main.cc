@@ -46,23 +46,27 @@ const map_ops &operations_of(const std::string &structure)
     throw std::runtime_error(structure + ": no such structure");
 }
 
-/** A structure in a container of its own, whose file has no name any more. */
+/** A structure in a container of its own. */
 class Contender
 {
   public:
     Contender(const char *peer, unsigned flags, const Setting &setting)
-        : peer_(peer), ops_(operations_of(setting.structure))
+        : peer_(peer), path_(setting.directory + "/recording-" + std::to_string(flags)),
+          ops_(operations_of(setting.structure))
     {
-        const std::string path = setting.directory + "/recording";
         pm_options options = mode_options();
         options.flags |= flags;
-        container_ = pm_open(path.c_str(), &options);
-        require(container_ && std::remove(path.c_str()) == 0, "pm_open");
+        container_ = pm_open(path_.c_str(), &options);
+        require(container_, "pm_open");
         map_ = ops_.create(container_);
         require(map_ && pm_setroot(container_, map_, 0) == 0, "create");
     }
 
-    ~Contender() { pm_close(container_); }
+    ~Contender()
+    {
+        pm_close(container_);
+        std::remove(path_.c_str());
+    }
 
     Contender(const Contender &) = delete;
     Contender &operator=(const Contender &) = delete;
@@ -110,6 +114,7 @@ class Contender
     }
 
     const char *peer_;
+    std::string path_;
     const map_ops &ops_;
     pm_container *container_;
     void *map_;

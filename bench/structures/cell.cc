@@ -112,7 +112,8 @@ class Figure
         auto logged = static_cast<double>(bytes_logged_);
         auto written = logged + line_bytes * static_cast<double>(lines_flushed_);
         row.insert(row.end() - 1, operation);
-        emit({"log", row, peer_name, logged / static_cast<double>(commits_), "B", operations_});
+        if (logged > 0)
+            emit({"log", row, peer_name, logged / static_cast<double>(commits_), "B", operations_});
         emit({"written", row, peer_name, written / (count * pair_bytes), "×", operations_});
     }
 

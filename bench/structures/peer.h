@@ -42,7 +42,7 @@ void peer_close(void);
 /** What a peer wrote to the medium since peer_open(). */
 struct peer_counts {
     uint64_t commits;       /* that changed something */
-    uint64_t bytes_logged;  /* */
+    uint64_t bytes_logged;  /* 0 if a peer does not tell its log from the rest */
     uint64_t lines_flushed; /* cache lines of 64 bytes written back, the log's not among them */
 };
 
