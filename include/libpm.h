@@ -149,7 +149,8 @@ enum pm_flags {
 
 /** How a transaction is made atomic. */
 enum pm_engine {
-    PM_ENGINE_AUTO = 0, /* redo on an ordinary file or with PM_TRACKER_STORES, else undo */
+    PM_ENGINE_AUTO = 0, /* log if the container was created so; else redo on an ordinary file or with
+                           PM_TRACKER_STORES, else undo */
     PM_ENGINE_UNDO = 1, /* in place, with page pre-images logged at the first store to a page */
     PM_ENGINE_REDO = 2, /* in a private copy; commit logs the cache lines that changed */
     PM_ENGINE_LOG = 3,  /* as redo, but the log is the only copy on the medium. Chosen when the container is
@@ -255,8 +256,9 @@ struct pm_options {
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
                               segment) and three segments. Log and data share it. Under the log engine
-                              it bounds the addresses only, and the file may have 128 GiB. All containers
-                              that a process has open may have about 15 TiB together */
+                              it bounds the addresses only. The file may have 8 times as much there: at
+                              least 64 MiB, at most 128 GiB. All containers that a process has open may
+                              have about 15 TiB together, under the log engine about 13 */
     uint64_t initial_size; /* bytes that the new file has at once, rounded up to segments; at most max_size;
                               default: just metadata and log. An allocation that needs no larger file
                               does not wait for the file system. pm_compact() gives back what is unused */
@@ -401,7 +403,8 @@ PM_EXPORT int pm_write(void *to, const void *from, size_t bytes);
  * with a message, and the last commit stands. pm_malloc() needs no reservation: it reports ENOSPC by
  * itself. Under log, only commits need space. Reserve it before a transaction that you cannot roll back. The
  * file then has room for a record of all that the transaction has changed so far, and of `bytes` more. To
- * allocate needs no space there, but what is allocated later is recorded, too: count its bytes.
+ * allocate needs no space there, but what is allocated later is recorded, too, in lines of 64 bytes: count
+ * 128 bytes for an object of up to 64, and 64 more than its bytes for a larger one.
  */
 PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
 

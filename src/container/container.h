@@ -64,6 +64,7 @@ struct container {
     bool is_log; /* a container of the log engine (container/format_log.h) */
     uint64_t chunk_size; /* of a log container; bytes */
     _Atomic uint32_t chunks; /* in its file, the first included */
+    uint64_t log_max;        /* bytes that its file may have */
     bool readonly;
     enum movable movable;
     bool vouched; /* the program says that all pointers it stores are in the map */
@@ -274,7 +275,7 @@ static inline uint64_t container_file_bytes(const struct container *c)
 /* The most bytes that the file may ever have. */
 static inline uint64_t container_file_max(const struct container *c)
 {
-    return c->is_log ? LOG_FILE_MAX : c->max_size;
+    return c->is_log ? c->log_max : c->max_size;
 }
 
 static inline uint64_t *home_word(const struct container *c, uint64_t offset)

@@ -170,6 +170,7 @@ static int check_file(struct container *c, const struct container_options *optio
     c->seed = h->id[0] ^ h->id[1];
     c->chunk_size = log_chunk_size(h->segment_size);
     c->chunks = (uint32_t)(min_u64((uint64_t)st.st_size, LOG_FILE_MAX) / c->chunk_size);
+    c->log_max = max_u64(log_file_max(h->max_size), c->chunks * c->chunk_size);
     uint64_t segments = c->is_log ? h->meta_segments : (uint64_t)st.st_size / h->segment_size;
     atomic_store(&c->segments, (uint32_t)min_u64(segments, c->segments_max));
     return place_read(c);
@@ -281,7 +282,7 @@ static int map_log(struct container *c, bool bounded)
 {
     if (!(c->home = reserve(c, c->max_size)) ||
         !(c->shadow = c->readonly ? c->home : reserve(c, c->max_size)) ||
-        !(c->file = reserve(c, LOG_FILE_MAX)))
+        !(c->file = reserve(c, container_file_max(c))))
         return -1;
     c->private_view = true;
     c->home_fd = descriptor_of_its_own(memfd_create("libpm home", MFD_CLOEXEC));
@@ -431,7 +432,7 @@ void container_close(struct container *c)
         arena_give_back((uintptr_t)c->base, c->max_size);
     }
     if (c->file && c->file != c->home)
-        munmap(c->file, LOG_FILE_MAX);
+        munmap(c->file, container_file_max(c));
     if (c->home && c->home != c->base)
         munmap(c->home, c->max_size);
     if (c->shadow && c->shadow != c->home)
@@ -519,7 +520,8 @@ int container_grow_home(struct container *c, uint32_t count)
 /* Add chunks at the file's end, and map them. On failure they are gone. */
 static int append_chunks(struct container *c, uint64_t from, uint64_t size)
 {
-    int error = from + size <= LOG_FILE_MAX ? file_allocate(c->fd, from, from + size) : -EFBIG;
+    int error =
+        from + size <= container_file_max(c) ? file_allocate(c->fd, from, from + size) : -EFBIG;
     if (error != 0)
         return error;
     error = medium_sync_length(&c->medium);

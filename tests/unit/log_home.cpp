@@ -3,6 +3,8 @@
 #include "common/process.hpp"
 
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 namespace
 {
@@ -45,7 +47,29 @@ void require_zeros_last(test::Container &c, const std::string &path, const char 
     REQUIRE_OK(pm_check(c.get()));
 }
 
+// Addresses of this process, in MiB.
+uint64_t addresses()
+{
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmSize:"))
+            return std::stoull(line.substr(7)) / 1024;
+    FAIL("/proc/self/status lacks VmSize");
+    return 0;
+}
+
 } // namespace
+
+TEST_CASE("a small container takes few addresses")
+{
+    test::Directory directory;
+    pm_options options = test::small(PM_CREATE);
+    options.max_size = UINT64_C(64) << 20;
+    const uint64_t before = addresses();
+    test::Container c = test::open(directory / "c.pm", options);
+    // Three mappings of what max_size allows, the file's, and the tables.
+    REQUIRE(addresses() - before < 4 * 64 + 8 * 64 + 4096);
+}
 
 TEST_CASE("memory that was cleared for a bitmap, and rolled back")
 {

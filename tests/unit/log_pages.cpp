@@ -408,6 +408,36 @@ TEST_CASE("pages that were mapped leave no maps behind", "[log]")
     REQUIRE(maps() < before + 70); // pages that stay open cost some
 }
 
+// Two containers want more maps than a process may have. What is not mapped is in memory.
+TEST_CASE("containers of a process share its maps", "[log]")
+{
+    constexpr uint64_t values = 5000, bytes = 17 * PAGE, maps_max = 4 * 8192 + 500;
+    test::Directory directory;
+    const std::string paths[] = {directory / "a.pm", directory / "b.pm"},
+                      value = bytes_of(bytes, 1);
+    pm_options how = options();
+    how.max_size = 1024 * MiB;
+    for (int turn = 0; turn < 3; turn++) {
+        test::Container opened[2];
+        for (int i = 0; i < 2; i++) {
+            pm_container *c = (opened[i] = test::open(paths[turn == 1 ? 1 - i : i], how)).get();
+            if (turn == 0) {
+                auto **objects = static_cast<char **>(pm_calloc(c, values, sizeof(char *)));
+                REQUIRE(objects);
+                REQUIRE_OK(pm_setroot(c, objects, 0));
+                for (uint64_t n = 0; n < values; n++)
+                    objects[n] = static_cast<char *>(put(c, value));
+                REQUIRE_OK(pm_commit(c));
+            }
+            auto **objects = static_cast<char **>(pm_getroot(c));
+            for (uint64_t n = 0; n < values; n++)
+                if (memcmp(objects[n], value.data(), bytes) != 0)
+                    FAIL("value " << n << " is wrong");
+            REQUIRE(maps() < maps_max);
+        }
+    }
+}
+
 TEST_CASE("what is mapped at the container's end is cut off", "[log]")
 {
     test::Directory directory;

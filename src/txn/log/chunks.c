@@ -58,6 +58,7 @@ void log_tables_close(struct txn *t)
     if (!k)
         return;
     log_unbound(t);
+    log_forget_mapped(t);
     free(k->stage);
     vector_free(&k->plan);
     vector_free(&k->pieces);
@@ -231,7 +232,7 @@ int log_make_room(struct txn *t, uint64_t lines)
     uint64_t chunks = 1 + divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
     struct log_engine *k = log_engine_of(t);
     chunks += LOG_RESERVE;
-    if (chunks > LOG_FILE_MAX / t->c->chunk_size)
+    if (chunks > container_file_max(t->c) / t->c->chunk_size)
         return -EFBIG;
     while (chunks > k->free.count && (log_reclaim(t) == 0 || log_clean_for_reserve(t) == 0))
         ;

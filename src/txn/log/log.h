@@ -187,6 +187,13 @@ static inline char *at_place(const struct txn *t, uint64_t place)
     return t->c->file + place * PM_LINE;
 }
 
+/* Lines of the segments in front of all data. If memory is bounded, home has these from the beginning, and
+ * others come at their first access. */
+static inline uint64_t log_lines_of_metadata(const struct txn *t)
+{
+    return ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
+}
+
 /* ---- chunks.c -------------------------------------------------------------------------------- */
 
 /* Make the tables, for recovery to fill. -errno */
@@ -356,6 +363,9 @@ static inline bool log_page_is_untouched(const struct txn *t, uint32_t page)
 /* The view is there: map in it what is mapped in home. -errno */
 int log_map_view(struct txn *t);
 
+/* The container is closed, with all that was mapped. */
+void log_forget_mapped(struct txn *t);
+
 /* Map the pages that the record had as whole pages, if nobody has stored to them. */
 void log_map_planned(struct txn *t);
 
@@ -469,6 +479,12 @@ int log_find_unowned(struct txn *t, uint32_t segment);
 
 /* Whether W1 holds. -1 with a message. */
 int log_check_owners(struct txn *t);
+
+/* ---- home.c ---------------------------------------------------------------------------------- */
+
+/* Give home all lines that the map has, but those of pages that are mapped. If memory is bounded: those of
+ * metadata. */
+void log_fill_home(struct txn *t);
 
 /* ---- commit.c, recovery.c -------------------------------------------------------------------- */
 

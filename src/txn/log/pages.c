@@ -16,10 +16,30 @@
 #define _GNU_SOURCE
 #include "txn/log/log.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-/* Each run costs the kernel up to four of its 65,530 maps. */
+/* Each run costs the kernel up to four maps, and a process may have 65,530. So all containers share these. */
 #define MAPPED_RUNS_MAX 8192
+static atomic_uint mapped_runs;
+
+static void count_run(struct txn *t)
+{
+    log_engine_of(t)->mapped_runs++;
+    atomic_fetch_add(&mapped_runs, 1);
+}
+
+static void uncount_run(struct txn *t)
+{
+    log_engine_of(t)->mapped_runs--;
+    atomic_fetch_sub(&mapped_runs, 1);
+}
+
+void log_forget_mapped(struct txn *t)
+{
+    while (log_engine_of(t)->mapped_runs > 0)
+        uncount_run(t);
+}
 
 static uint64_t offset_of(uint32_t page)
 {
@@ -54,7 +74,7 @@ static bool may_map(const struct txn *t)
     const struct container *c = t->c;
     bool relocates = c->relocates || c->pointers_target != 0;
     return !c->readonly && !relocates && !c->translated &&
-           log_engine_of(t)->mapped_runs < MAPPED_RUNS_MAX;
+           atomic_load(&mapped_runs) < MAPPED_RUNS_MAX;
 }
 
 /* Home and view are memory again. */
@@ -82,7 +102,7 @@ bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
         file_punch(t->c->home_fd, offset_of(first), offset_of(first + count));
     memset(k->mapped + first, 1, count);
     log_note_absent(t, first, count);
-    k->mapped_runs++;
+    count_run(t);
     return true;
 }
 
@@ -115,7 +135,7 @@ int log_unmap_pages(struct txn *t, uint32_t page)
         return error;
     memset(k->mapped + first, 0, count);
     log_note_present(t, first, count);
-    k->mapped_runs--;
+    uncount_run(t);
     return 0;
 }
 
@@ -158,9 +178,9 @@ int log_map_view(struct txn *t)
         if (!k->mapped[page])
             continue;
         page = run_of(t, page, &count);
-        error = has_words(t, page, count)
-                    ? log_unmap_pages(t, page)
-                    : map_from_file(t, MAP_VIEW_COPY, t->c->base, page, count);
+        bool stays = !has_words(t, page, count) &&
+                     map_from_file(t, MAP_VIEW_COPY, t->c->base, page, count) == 0;
+        error = stays ? 0 : log_unmap_pages(t, page);
         page += count - 1;
         left--;
     }

@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From so many lines on, which are a page, home is written to and not copied to. */
-#define WRITTEN_MIN PM_PAGE_LINES
+/* So many entries of tables ahead, the map comes to the cache. */
+#define ENTRIES_AHEAD 24
 
 struct found_part {
     const struct log_part *part;
@@ -76,19 +76,12 @@ static bool table_is_valid(const struct container *c, const struct log_part *par
     return lines == part->lines;
 }
 
-/* Lines of the segments in front of all data. If memory is bounded, home has these from the beginning, and
- * others come at their first access. */
-static uint64_t lines_of_metadata(const struct txn *t)
-{
-    return ((uint64_t)t->c->meta_segments << t->c->segment_shift) / PM_LINE;
-}
-
 /* Of a part of whole pages: they are pages of data segments, and what they have is right. */
 static bool pages_are_valid_at(const struct txn *t, const struct log_part *part, uint32_t place)
 {
     return !log_part_has_pages(part) ||
            (run_line(part->table[0]) % PM_PAGE_LINES == 0 &&
-            run_line(part->table[0]) >= lines_of_metadata(t) &&
+            run_line(part->table[0]) >= log_lines_of_metadata(t) &&
             checksum(at_place(t, log_part_contents(part, place)), part->lines * (uint64_t)PM_LINE,
                      0) == part->table[1]);
 }
@@ -244,12 +237,33 @@ static uint64_t pages_in(const struct log_part *part)
  * way. log_chunks_found() lists those that are empty in the end. */
 static void leave_place(struct txn *t, uint64_t place, uint32_t words, uint64_t epoch)
 {
-    struct chunk *chunk = &log_engine_of(t)->chunks[place / chunk_lines(t)];
+    struct chunk *chunk = &log_engine_of(t)->chunks[place >> log_engine_of(t)->chunk_shift];
     if (place == 0)
         return;
     log_engine_of(t)->words_live -= words;
     if ((chunk->live -= words) == 0)
         chunk->emptied = epoch;
+}
+
+/* Records have lines from all over the container, so each access to the map would wait for memory. This goes
+ * through the same entries as a pass over all parts, ENTRIES_AHEAD before it. */
+struct ahead {
+    const struct log_reader *r;
+    uint64_t part;
+    const uint64_t *entry, *end;
+};
+
+static void fetch_next(struct ahead *a)
+{
+    while (a->entry == a->end) {
+        if (a->part == a->r->parts.count)
+            return;
+        const struct log_part *part = found(a->r, a->part++)->part;
+        a->entry = part->table;
+        a->end = part->table + part->words;
+    }
+    __builtin_prefetch(&log_engine_of(a->r->t)->map[run_line(*a->entry)]);
+    a->entry += log_entry_words(*a->entry);
 }
 
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
@@ -263,7 +277,7 @@ static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epo
     }
     k->lines_live += before == 0;
     k->map[line] = place;
-    log_add_live(k, place / chunk_lines(t), PM_LINE_WORDS);
+    log_add_live(k, place >> k->chunk_shift, PM_LINE_WORDS);
 }
 
 /* A line may have a delta here and nothing else: what a later commit has logged as a whole may be void. */
@@ -278,12 +292,13 @@ static void move_delta(struct txn *t, uint64_t delta, uint64_t word, uint64_t ep
                  log_entry_words(delta));
 }
 
-static void move_lines(struct txn *t, const struct found_part *f)
+static void move_lines(struct txn *t, const struct found_part *f, struct ahead *ahead)
 {
     const uint64_t *table = f->part->table, *end = table + f->part->words;
     uint32_t place = (uint32_t)log_part_contents(f->part, f->place);
     for (const uint64_t *entry = table; entry < end; entry += log_entry_words(*entry)) {
         uint64_t line = run_line(*entry);
+        fetch_next(ahead);
         if (log_is_delta(*entry))
             move_delta(t, *entry, log_table_word(f->place) + 1 + (uint64_t)(entry - table),
                        f->part->epoch);
@@ -293,79 +308,27 @@ static void move_lines(struct txn *t, const struct found_part *f)
     }
 }
 
-/* Bring home lines that lie together in the file too. To write many is faster than to copy them: the kernel
- * takes no fault for each page of home, and does not clear pages first. If it cannot write, copy. */
-static void bring_home(struct txn *t, uint64_t line, uint32_t place, uint64_t lines)
+/* If all lines of a part of whole pages are the newest, map them. If that fails, home gets them. */
+static void map_pages(struct txn *t, const struct found_part *f)
 {
-    const char *from = at_place(t, place);
-    if (log_engine_of(t)->bounded)
-        lines = min_u64(lines, lines_of_metadata(t) - min_u64(lines_of_metadata(t), line));
-    uint64_t offset = line * PM_LINE, bytes = lines * PM_LINE;
-    if (lines < WRITTEN_MIN || file_write(t->c->home_fd, from, bytes, offset) != 0)
-        memcpy(t->c->home + offset, from, bytes);
-}
-
-/* Bring home the lines of a run that have their newest pieces from `place` on. */
-static void take_newest(struct txn *t, uint64_t run, uint32_t place)
-{
-    struct log_engine *k = log_engine_of(t);
-    uint64_t line = run_line(run), end = line + run_count(run);
-    while (line < end) {
-        uint64_t n = 0;
-        for (; line + n < end && base_of(k, k->map[line + n]) == place + n; n++)
-            k->map_sum += log_map_term(t->c->seed, line + n, place + (uint32_t)n);
-        if (n > 0)
-            bring_home(t, line, place, n);
-        else
-            n = 1; /* this line has a newer one */
-        line += n;
-        place += (uint32_t)n;
-    }
-}
-
-/* The same for a delta, whose words are at `word`. Its line as a whole is home already. */
-static void take_delta(struct txn *t, uint64_t delta, uint64_t word)
-{
-    struct log_engine *k = log_engine_of(t);
-    uint64_t line = run_line(delta);
-    if (!has_delta(k->map[line]) || word_of(delta_of(k, k->map[line])) != word)
-        return;
-    k->map_sum += log_map_term(t->c->seed, line, log_delta_place(word));
-    if (!k->bounded || line < lines_of_metadata(t))
-        log_apply_delta((uint64_t *)(t->c->home + line * PM_LINE), log_delta_mask(delta),
-                        (const uint64_t *)t->c->file + word);
-}
-
-/* If all lines of a part of whole pages are the newest, map them. False: bring them home. */
-static bool maps_pages(struct txn *t, const struct found_part *f, uint32_t place)
-{
-    struct log_engine *k = log_engine_of(t);
-    const uint64_t line = run_line(f->part->table[0]), lines = f->part->lines;
-    if (!log_part_has_pages(f->part))
-        return false;
+    const struct log_engine *k = log_engine_of(t);
+    const uint64_t line = run_line(f->part->table[0]), lines = f->part->lines,
+                   place = log_part_contents(f->part, f->place);
     for (uint64_t i = 0; i < lines; i++)
         if (k->map[line + i] != place + i)
-            return false;
-    if (!log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(lines / PM_PAGE_LINES)))
-        return false;
-    for (uint64_t i = 0; i < lines; i++)
-        k->map_sum += log_map_term(t->c->seed, line + i, place + (uint32_t)i);
-    return true;
+            return;
+    (void)log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(lines / PM_PAGE_LINES));
 }
 
-static void take_newest_of(struct txn *t, const struct found_part *f)
+/* L13 */
+static uint64_t sum_of_map(const struct txn *t)
 {
-    uint32_t place = (uint32_t)log_part_contents(f->part, f->place);
-    if (maps_pages(t, f, place))
-        return;
-    const uint64_t *table = f->part->table, *end = table + f->part->words;
-    for (const uint64_t *entry = table; entry < end; entry += log_entry_words(*entry))
-        if (log_is_delta(*entry)) {
-            take_delta(t, *entry, log_table_word(f->place) + 1 + (uint64_t)(entry - table));
-        } else {
-            take_newest(t, *entry, place);
-            place += (uint32_t)run_count(*entry);
-        }
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t sum = 0;
+    for (uint64_t line = 0; line < container_bytes(t->c) / PM_LINE; line++)
+        if (k->map[line] != 0)
+            sum += entry_term(k, log_line_hash(t->c->seed, line), k->map[line]);
+    return sum;
 }
 
 /* L14. The words that say who owns what are read from the log, for home is not there yet. */
@@ -419,16 +382,22 @@ static int build_home(struct log_reader *r)
         return -1;
     for (uint32_t i = 1; i < t->c->chunks; i++)
         k->chunks[i].end = r->ends[i];
+    struct ahead ahead = {.r = r};
+    for (int i = 0; i < ENTRIES_AHEAD; i++)
+        fetch_next(&ahead);
     for (uint64_t i = 0; i < r->parts.count; i++) {
         k->chunks[found(r, i)->place / chunk_lines(t)].newest = found(r, i)->part->epoch;
-        move_lines(t, found(r, i));
+        move_lines(t, found(r, i), &ahead);
         if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
     if (drop_lines(t, r->newest) != 0)
         return -1;
     for (uint64_t i = 0; i < r->parts.count; i++)
-        take_newest_of(t, found(r, i));
+        if (log_part_has_pages(found(r, i)->part))
+            map_pages(t, found(r, i));
+    log_fill_home(t);
+    k->map_sum = sum_of_map(t);
     if (complete_home(t) != 0)
         return -1;
     const struct found_part *last = r->parts.count > 0 ? found(r, r->parts.count - 1) : NULL;

@@ -1,0 +1,104 @@
+/*
+ * Filling home, when a container is opened. The map is whole by then. So this goes through the container page by
+ * page, and not through the log: each line is read once, from its newest piece. Pieces of neighbours lie anywhere
+ * in the file, so what comes next is brought to the cache ahead.
+ *
+ *   map     4163  4164  4165 …          these lie together: written to home from there
+ *   map      977  4163     0 …          these do not: put together in the stage, and written from it
+ *
+ * Home is written by write(2). The kernel takes no fault for each page then, and does not clear pages first. If
+ * it cannot write, home is stored to.
+ */
+#include "txn/log/deltas.h"
+
+#include <string.h>
+
+/* So many lines ahead, their pieces come to the cache. */
+#define LINES_AHEAD 24
+
+struct filler {
+    struct txn *t;
+    uint64_t end;          /* lines of home */
+    uint32_t first, count; /* pages in the stage */
+};
+
+static void write_home(struct txn *t, uint32_t page, const char *from, uint64_t bytes)
+{
+    uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT;
+    if (file_write(t->c->home_fd, from, bytes, offset) != 0)
+        memcpy(t->c->home + offset, from, bytes);
+}
+
+static void flush(struct filler *f)
+{
+    if (f->count > 0)
+        write_home(f->t, f->first, log_engine_of(f->t)->stage, (uint64_t)f->count << PM_PAGE_SHIFT);
+    f->count = 0;
+}
+
+/* Lines from this one on that lie together in the file, as wholes. */
+static uint64_t lines_together(const struct filler *f, uint64_t line)
+{
+    const uint32_t *map = log_engine_of(f->t)->map + line;
+    const uint64_t most = f->end - line;
+    uint64_t n = 0;
+    if (map[0] != 0 && !has_delta(map[0]))
+        while (n < most && map[n] == map[0] + n)
+            n++;
+    return n;
+}
+
+static bool has_pieces(const struct log_engine *k, uint64_t line)
+{
+    uint32_t any = 0;
+    for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
+        any |= k->map[line + i];
+    return any != 0;
+}
+
+static void fetch(const struct txn *t, uint64_t line)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t next = k->map[line + LINES_AHEAD], then = k->map[line + 2 * LINES_AHEAD];
+    if (has_delta(then))
+        __builtin_prefetch(delta_of(k, then));
+    if (has_delta(next))
+        __builtin_prefetch((const uint64_t *)t->c->file + word_of(delta_of(k, next)));
+    __builtin_prefetch(at_place(t, base_of(k, next)));
+}
+
+static void put_together(struct filler *f, uint32_t page)
+{
+    char *stage = log_engine_of(f->t)->stage;
+    if (f->first + f->count != page || f->count == LOG_PART_LINES / PM_PAGE_LINES)
+        flush(f);
+    if (f->count == 0)
+        f->first = page;
+    stage += (uint64_t)f->count++ << PM_PAGE_SHIFT;
+    for (uint64_t i = 0, line = page * PM_PAGE_LINES; i < PM_PAGE_LINES; i++) {
+        if (line + i + 2 * LINES_AHEAD < f->end)
+            fetch(f->t, line + i);
+        log_read_line(f->t, line + i, stage + i * PM_LINE);
+    }
+}
+
+void log_fill_home(struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    const uint64_t lines = k->bounded ? log_lines_of_metadata(t) : UINT64_MAX;
+    struct filler f = {.t = t, .end = min_u64(lines, container_bytes(t->c) / PM_LINE)};
+    const uint32_t end = (uint32_t)(f.end / PM_PAGE_LINES);
+    for (uint32_t page = 0, together; page < end; page += together) {
+        const uint64_t line = page * PM_PAGE_LINES;
+        together = (uint32_t)(lines_together(&f, line) / PM_PAGE_LINES);
+        if (k->mapped[page] || !has_pieces(k, line)) {
+            together = 1;
+        } else if (together > 0) {
+            write_home(t, page, at_place(t, k->map[line]), (uint64_t)together << PM_PAGE_SHIFT);
+        } else {
+            put_together(&f, page);
+            together = 1;
+        }
+    }
+    flush(&f);
+}
