@@ -177,7 +177,9 @@ std::vector<std::string> names_in(const std::string &directory)
 
 void make_directory(const std::string &path)
 {
-    if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+    if (mkdir(path.c_str(), 0777) == 0)
+        sync_directory(path + "/..");
+    else if (errno != EEXIST)
         fail(path, "make");
 }
 

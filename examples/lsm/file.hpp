@@ -55,7 +55,7 @@ class DirectoryLock
 };
 
 std::vector<std::string> names_in(const std::string &directory);
-void make_directory(const std::string &path); // if it is not there
+void make_directory(const std::string &path); // if it is not there; its name is durable then
 bool exists(const std::string &path);
 
 // DIRECTORY/NUMBER.KIND, as logs and tables are called.

@@ -73,7 +73,8 @@ struct container {
         filled; /* this pm_open() has filled the holes up to here; it empties them if it fails */
     bool synchronous; /* mapped with MAP_SYNC */
     bool private_view;
-    bool relocates;  /* home's pointers are to be relocated to the view's addresses */
+    bool
+        relocates; /* home's pointers are to be relocated to the view's addresses, in this opening */
     bool translated; /* the view lies elsewhere: its pages are translated one by one */
     int view_fd;     /* if translated: of the view's memory */
     int watcher; /* home's memory is bounded: watches for pages that it does not have (backend/absent.c);

@@ -280,7 +280,7 @@ static void free_originals(struct detaching *s)
             continue;
         char *from = s->a->c->base + m->start;
         exclusions_move(from, m->size, m->to);
-        exclusions_retarget(s->a->c, from, m->size, m->to);
+        exclusions_retarget(s->a->c, from, m->size + 1, m->to); /* and its end */
         allocator_free(s->a, from);
     }
 }

@@ -239,6 +239,7 @@ int pointers_relocate(struct txn *t)
         if (relocate(t) != 0)
             return -1;
     }
+    c->relocates = false;
     return 0;
 }
 

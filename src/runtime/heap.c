@@ -126,6 +126,16 @@ void pm__free(void *p)
     errno = saved;
 }
 
+/* If an object was to become the root, its copy is. In the current container it is the root at once. If that
+ * fails, free() comes next, and the commit fails. */
+static void move_root(const void *from, void *to, size_t size)
+{
+    if (heap_contains(to))
+        discovery_move_root(from, to, size);
+    else if (api_current->discovery.root == from)
+        (void)pm_setroot(api_current, to, min_u64(api_current->discovery.root_size, size));
+}
+
 void *pm__realloc(void *p, size_t size)
 {
     DEFER_CANCELLATION;
@@ -147,8 +157,7 @@ void *pm__realloc(void *p, size_t size)
         announce((char *)moved + whole, bytes - whole);
         memcpy(moved, p, bytes);
         exclusions_move(p, bytes, moved);
-        if (heap_contains(moved))
-            discovery_move_root(p, moved, size);
+        move_root(p, moved, size);
         pm__free(p);
     }
     return moved;

@@ -19,6 +19,7 @@ namespace
 
 std::mutex syncs_lock;
 std::vector<std::string> synced;
+std::vector<std::string> durable_names; // of the files that were there at the last fsync(2) of a directory
 std::atomic<int> commits_to_go{0};
 std::atomic<size_t> synced_before{0}; // how many there were when none was left to go
 std::atomic<bool> tables_wait{false};
@@ -36,6 +37,19 @@ extern "C" int __wrap_fdatasync(int fd)
     std::lock_guard guard(syncs_lock);
     synced.push_back(name);
     return __real_fdatasync(fd);
+}
+
+extern "C" int __real_fsync(int fd);
+extern "C" int __wrap_fsync(int fd)
+{
+    const std::string name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
+    if (std::filesystem::is_directory(name)) {
+        std::lock_guard guard(syncs_lock);
+        durable_names.clear();
+        for (const auto &entry : std::filesystem::directory_iterator(name))
+            durable_names.push_back(entry.path());
+    }
+    return __real_fsync(fd);
 }
 
 extern "C" int __real_pm_commit(pm_container *c);
@@ -263,6 +277,50 @@ TEST_CASE("a write with sync makes the log before durable, too")
             CHECK(std::find(synced.begin(), synced.end(), log) != synced.end());
     }
     tables_wait = false;
+}
+
+// Else a power failure could lose the file with a write that was acknowledged.
+TEST_CASE("the name of a log is durable before a write with sync has returned")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), tiny());
+    tables_wait = true; // for each syncs the directory, too
+    const auto logs_in_use = [&] {
+        std::vector<std::string> logs;
+        for (const auto &entry : std::filesystem::directory_iterator(directory.path()))
+            if (entry.path().extension() == ".log" && entry.file_size() > 0)
+                logs.push_back(entry.path());
+        return logs;
+    };
+    for (uint64_t i = 0; logs_in_use().size() < 2; i++) {
+        store->put(key_of(i), std::string(1000, 'v'), {.sync = true});
+        for (const std::string &log : logs_in_use()) {
+            INFO(log);
+            std::lock_guard guard(syncs_lock);
+            CHECK(std::count(durable_names.begin(), durable_names.end(), log) == 1);
+        }
+    }
+    tables_wait = false;
+}
+
+// Its last edit may have been written by a process that died before it had synced it. The opening deletes the
+// logs and tables that the edit has replaced.
+TEST_CASE("an opening syncs the manifest that it goes on with")
+{
+    test::Directory directory;
+    auto store = lsm::Store::open(directory.path(), tiny());
+    store->put("key", "value"); // so little that the background has nothing to do at the opening
+    store->compact();
+    store.reset();
+    {
+        std::lock_guard guard(syncs_lock);
+        synced.clear();
+    }
+    store = lsm::Store::open(directory.path(), tiny());
+    std::lock_guard guard(syncs_lock);
+    CHECK(std::any_of(synced.begin(), synced.end(), [](const std::string &name) {
+        return name.find("/MANIFEST-") != name.npos;
+    }));
 }
 
 // Else a power failure could keep these writes in the container and lose earlier ones of the log.

@@ -72,6 +72,19 @@ SUBJECT(stores_packed)
     p->d = n;
 }
 
+/* Two fields side by side, of which the second is the better aligned: it begins the next line. */
+struct __attribute__((aligned(64))) lines {
+    char pad[60];
+    int last;
+    long first;
+};
+SUBJECT(stores_across_lines)
+{
+    struct lines *p = (struct lines *)(((uintptr_t)m + 63) & ~(uintptr_t)63);
+    p->last = (int)n;
+    p->first = n;
+}
+
 struct bits {
     unsigned a : 3, b : 17, c : 12;
     uint64_t d : 40, e : 24;

@@ -101,6 +101,19 @@ TEST_CASE("a thread that is cancelled ends after the call, not in it")
         CHECK(returns([&] { result = pm_compact(c.get(), nullptr, nullptr, nullptr); }));
         CHECK(result == 0);
     }
+    SECTION("a commit that warns of a pointer")
+    {
+        c.reset();
+        pm_options how = test::small(PM_MOVABLE);
+        how.foreign_pointers = PM_FOREIGN_WARN;
+        c = test::open(path, how);
+        auto **pointer = static_cast<void **>(pm_calloc(c.get(), 1, sizeof(void *)));
+        REQUIRE_OK(pm_mark_pointer(pointer));
+        *pointer = &result;
+        REQUIRE(returns(commit)); // and releases the lock that it holds while it prints
+        CHECK(result == 0);
+        *pointer = nullptr;
+    }
     SECTION("a check")
     {
         CHECK(returns([&] { result = pm_check(c.get()); }));

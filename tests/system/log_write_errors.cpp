@@ -250,6 +250,149 @@ TEST_CASE_METHOD(Fixture, "a small commit whose write fails changes nothing")
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE_METHOD(Fixture, "an object where another was is logged whole, though a commit has failed")
+{
+    // The program stores to none of its lines. Old pieces of them would count again.
+    constexpr size_t SIZE = 40'000;
+    void *first = pm_malloc(c.get(), SIZE);
+    REQUIRE(first);
+    memset(first, 'a', SIZE);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(first));
+    REQUIRE_OK(pm_commit(c.get()));
+    const void *object = pm_malloc(c.get(), SIZE);
+    REQUIRE(object == first);
+    const std::string seen(static_cast<const char *>(object), SIZE);
+    const uint64_t offset = (uintptr_t)object - (uintptr_t)pm_getroot(c.get());
+    REQUIRE_FALSE(commit_failing_at(c.get(), 1, ENOSPC));
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, test::options());
+    REQUIRE_OK(pm_check(c.get()));
+    const bool same = std::string(static_cast<const char *>(pm_getroot(c.get())) + offset, SIZE) == seen;
+    REQUIRE(same);
+}
+
+TEST_CASE("a small commit counts, and nothing of a record that the cleaner could not write before it")
+{
+    constexpr uint64_t LINES = 12'800;
+    const test::Directory directory;
+    const std::string path = directory / "c.pm", crashed = directory / "crashed.pm";
+    file_medium = {};
+    pm_options how = test::small(PM_CREATE | PM_ANNOUNCED); // marks, and no listed pages
+    how.tracker = PM_TRACKER_STORES;
+    test::Container c = test::open_with_pages(path, LINES / 64, how);
+    std::vector<uint64_t> model(LINES);
+    std::mt19937_64 random(1);
+    const auto store = [&](uint64_t line, uint64_t value) { // all words, so the line is logged as a whole
+        uint64_t *at = const_cast<uint64_t *>(&page_word(c.get(), 0)) + line * 8;
+        if (pm_dirty(at, 64) != 0)
+            FAIL(pm_errormsg());
+        std::fill_n(at, 8, model[line] = value);
+    };
+    for (uint64_t line = 0; line < LINES; line++)
+        store(line, line + 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    std::vector<std::pair<std::string, std::vector<uint64_t>>> crashes;
+    for (int commits = 0; commits < 20'000 && crashes.size() < 12; commits++) {
+        for (int i = 0; i < 5; i++)
+            store(random() % LINES, random());
+        if (commits % 3 != 0) { // the cleaner has a chunk of its own, and goes on in it
+            REQUIRE_OK(pm_commit(c.get()));
+            continue;
+        }
+        file_medium = {};
+        file_medium.write_fails = 1; // the cleaner's record, or ours; it arrives all the same,
+        file_medium.arrives = true;
+        file_medium.write_error = ENOSPC;
+        file_medium.writes_work_from = 3; // and cannot be erased at once
+        const bool done = pm_commit(c.get()) == 0;
+        file_medium = {};
+        if (done)
+            crashes.push_back({test::read_file(path), model});
+        else
+            REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE(crashes.size() == 12);
+    c.reset();
+    for (const auto &[file, committed] : crashes) {
+        test::write_file(crashed, file);
+        test::Container left = test::open(crashed, test::options(PM_ACCEPT_COPY));
+        uint64_t wrong = 0;
+        for (uint64_t line = 0; line < LINES; line++)
+            wrong += (&page_word(left.get(), 0))[line * 8] != committed[line];
+        REQUIRE(wrong == 0);
+        REQUIRE_OK(pm_check(left.get()));
+    }
+}
+
+TEST_CASE("what one opening has cut off does not count in later ones")
+{
+    constexpr uint64_t LINES = 12'800;
+    const test::Directory directory;
+    const std::string path = directory / "c.pm";
+    file_medium = {};
+    pm_options how = test::small(PM_CREATE | PM_ANNOUNCED);
+    how.tracker = PM_TRACKER_STORES;
+    test::Container c = test::open_with_pages(path, LINES / 64, how);
+    how.flags = PM_ANNOUNCED | PM_ACCEPT_COPY;
+    std::vector<uint64_t> model(LINES);
+    std::mt19937_64 random(1);
+    const auto store = [&](uint64_t line, uint64_t value) { // all words, so the line is logged as a whole
+        uint64_t *at = const_cast<uint64_t *>(&page_word(c.get(), 0)) + line * 8;
+        if (pm_dirty(at, 64) != 0)
+            FAIL(pm_errormsg());
+        std::fill_n(at, 8, value);
+    };
+    const auto store_some = [&](uint64_t lines) {
+        for (uint64_t i = 0; i < lines; i++) {
+            const uint64_t line = random() % LINES;
+            store(line, model[line] = random());
+        }
+        REQUIRE_OK(pm_commit(c.get()));
+    };
+    const auto reopen = [&](const std::string &file) {
+        c.reset();
+        test::write_file(path, file);
+        c = test::open(path, how);
+    };
+    for (uint64_t line = 0; line < LINES; line++)
+        store(line, model[line] = line + 1);
+    for (int commits = 0; commits < 3000; commits++)
+        store_some(10);
+    uint64_t most = 0;
+    for (int round = 0; round < 40; round++) {
+        for (uint64_t commits = random() % 60; commits > 0; commits--)
+            store_some(10);
+        c.reset();
+        const std::string closed = test::read_file(path);
+        const std::vector<uint64_t> committed = model;
+        for (uint64_t writes = 1;; writes++) {
+            INFO("round " << round << ", a crash before write " << writes);
+            reopen(closed);
+            model = committed;
+            REQUIRE_OK(pm_reserve(c.get(), 1 << 20)); // the cleaner logs elsewhere, and that counts
+            for (uint64_t line = 0; line < 3000; line++)
+                store(line, writes); // in several parts
+            if (commit_failing_at(c.get(), writes, ENOSPC))
+                break;
+            most = std::max(most, writes);
+            reopen(test::read_file(path));
+            store(LINES - 1, model[LINES - 1] = writes);
+            REQUIRE_OK(pm_commit(c.get()));
+            reopen(test::read_file(path));
+            uint64_t wrong = 0;
+            for (uint64_t line = 0; line < LINES; line++)
+                wrong += (&page_word(c.get(), 0))[line * 8] != model[line];
+            REQUIRE(wrong == 0);
+            REQUIRE_OK(pm_check(c.get()));
+        }
+        reopen(closed);
+        model = committed;
+    }
+    REQUIRE(most > 4);
+}
+
 // The write of the cleaner's record fails, but its bytes arrive. The write that would erase them fails too. Then
 // the program's record, which has the same epoch, can be written.
 TEST_CASE("what the cleaner has left of a record joins no small commit")

@@ -217,6 +217,32 @@ CHILD_PROCESS(declares_pointers)
     _exit(0);
 }
 
+// arguments: path. Nobody has allocated since the container was opened, so nothing is known of its slabs when they
+// go.
+CHILD_PROCESS(clears_at_once)
+{
+    constexpr size_t BYTES = 64;
+    test::Container c = test::open(arguments[0], test::small());
+    void *p = pm_calloc(c.get(), 1, BYTES);
+    CHILD_REQUIRE(p && pm_setroot(c.get(), p, 0) == 0 && pm_commit(c.get()) == 0);
+    c.reset();
+    c = test::open(arguments[0], test::options());
+    *static_cast<int *>(pm_getroot(c.get())) = 1;
+    CHILD_REQUIRE(pm_clear(c.get()) == 0 && pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(!pm_getroot(c.get()) && pm_check(c.get()) == 0);
+    c.reset();
+    _exit(0);
+}
+
+TEST_CASE("a container that is cleared as soon as it is open has no words to warn of")
+{
+    test::Directory directory;
+    test::Ended ended = test::run("clears_at_once", {directory / "c.pm"}, {"LIBPM_AUDIT=1"});
+    INFO(ended.errors);
+    REQUIRE(test::exited(ended.status));
+    REQUIRE(ended.errors.empty());
+}
+
 TEST_CASE("of declared pointers the audit says nothing")
 {
     test::Directory directory;

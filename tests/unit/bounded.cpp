@@ -118,6 +118,38 @@ TEST_CASE("home has what was accessed, and no more than the limit")
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("home has no more than the limit in a container that was relocated, too")
+{
+    const uint64_t pages = 4096;
+    test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    {
+        test::Container c = test::open(path, test::options(PM_CREATE | PM_MOVABLE));
+        auto *bytes = static_cast<char *>(pm_malloc(c.get(), pages * PAGE));
+        REQUIRE(bytes);
+        REQUIRE_OK(pm_setroot(c.get(), bytes, 0));
+        for (uint64_t page = 0; page < pages; page++) {
+            REQUIRE_OK(pm_dirty(bytes + page * PAGE, 8));
+            bytes[page * PAGE] = 1;
+            if (page % 8 == 7)
+                REQUIRE_OK(pm_commit(c.get()));
+        }
+        REQUIRE_OK(pm_copy(c.get(), copy.c_str(), nullptr, nullptr));
+    }
+    pm_options how = bounded(PM_MOVABLE | PM_RELOCATE);
+    // The original is where the copy would be. It is first among the files in memory, so it goes before
+    // somebody looks.
+    test::Container original = test::open(path, test::options(PM_MOVABLE));
+    test::Container c = test::open(copy, how);
+    REQUIRE(test::stats(c.get()).touches == 0);
+    original.reset();
+    const uint64_t least = home_bytes();
+    auto *bytes = static_cast<volatile char *>(pm_getroot(c.get()));
+    for (uint64_t page = 0; page < pages; page++)
+        REQUIRE(bytes[page * PAGE] == 1);
+    CHECK(home_bytes() <= least + LIMIT / 2 + UNIT * PAGE);
+}
+
 TEST_CASE("without a limit, home is whole, and a system call reads it")
 {
     const uint64_t pages = 1024;
@@ -204,6 +236,25 @@ TEST_CASE("what was handed over, and what was announced, stays while other pages
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE_OK(pm_check(c.get()));
     close(in);
+}
+
+TEST_CASE("what was handed over may go when it was committed")
+{
+    constexpr size_t SIZE = 4096;
+    test::Directory directory;
+    pm_options how = bounded(PM_CREATE);
+    how.private_max = 1;
+    test::Container c = test::open(directory / "c.pm", how);
+    const uint64_t least = home_bytes();
+    std::vector<char *> put;
+    for (unsigned i = 0; i < 2000; i++) { // one at a time, so none is mapped from the file
+        put.push_back(static_cast<char *>(pm_put(c.get(), values::bytes_of(SIZE, i).data(), SIZE)));
+        REQUIRE(put.back());
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    CHECK(home_bytes() < least + 2 * MiB);
+    for (unsigned i = 0; i < put.size(); i++)
+        REQUIRE(std::string(put[i], SIZE) == values::bytes_of(SIZE, i));
 }
 
 TEST_CASE("when a transaction ends, what it has stored to may go")
@@ -340,6 +391,27 @@ TEST_CASE("a program takes SIGBUS, and gives it back at the next commit")
     // In mode `stores` few commits look whether the handler is there.
     if (!test::stores())
         REQUIRE_CLEAN(test::run("takes_sigbus", {directory / "c.pm"}));
+}
+
+// arguments: path. Pages that memory does not have were in the part of the file that is gone.
+CHILD_PROCESS(reads_what_was_cut_off)
+{
+    pm_container *c = open_in_child(arguments[0]);
+    CHILD_REQUIRE(truncate(arguments[0].c_str(), 64 << 10) == 0);
+    require_numbers(c);
+    _exit(0);
+}
+
+TEST_CASE("a page that was in a part of the file that somebody has cut off ends the program, in words")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    make(path, 1024);
+    test::Ended ended = test::run("reads_what_was_cut_off", {path});
+    INFO(ended.status << ": " << ended.errors);
+    REQUIRE(test::killed(ended.status, SIGBUS));
+    REQUIRE_THAT(ended.errors, Catch::Contains("libpm: " + path + ": offset ") &&
+                                   Catch::Contains("run `pm check`"));
 }
 
 namespace

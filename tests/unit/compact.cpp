@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace
 {
@@ -70,7 +72,24 @@ void require_goes_on(pm_container *c, uint64_t cells)
     web::check(c);
 }
 
+bool cutting_fails; // and nothing else that sets a length
+
 } // namespace
+
+extern "C" {
+
+int __real_ftruncate(int fd, off_t length);
+
+int __wrap_ftruncate(int fd, off_t length)
+{
+    struct stat st;
+    if (cutting_fails && fstat(fd, &st) == 0 && st.st_size > length) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_ftruncate(fd, length);
+}
+}
 
 TEST_CASE("what is left moves together, and the file becomes smaller", "[home]")
 {
@@ -448,6 +467,35 @@ TEST_CASE("what has moved to where another slab was moves no more", "[home]")
     REQUIRE_OK(pm_check(c.get()));
 }
 
+// The end of an object may be the end of the file.
+TEST_CASE("a pointer to the end of the file follows the object that ends there")
+{
+    constexpr uint64_t SEGMENT = 64 << 10;
+    test::Directory directory;
+    pm_options options = how();
+    options.max_size = 2 << 20;
+    test::Container c = test::open(directory / "c.pm", options);
+    auto **root = static_cast<char **>(pm_calloc(c.get(), 2, sizeof(char *)));
+    REQUIRE(root);
+    REQUIRE_OK(pm_mark_pointers(root, 2));
+    REQUIRE_OK(pm_setroot(c.get(), root, 0));
+    std::vector<char *> all;
+    while (auto *p = static_cast<char *>(pm_malloc(c.get(), SEGMENT)))
+        all.push_back(p);
+    char *last = *std::max_element(all.begin(), all.end());
+    REQUIRE(test::offset_of(c.get(), last) + SEGMENT == options.max_size);
+    root[0] = last;
+    root[1] = last + SEGMENT;
+    for (char *p : all)
+        if (p != last)
+            REQUIRE_OK(pm_free(p));
+    REQUIRE_OK(pm_commit(c.get()));
+    compact(c.get());
+    root = static_cast<char **>(pm_getroot(c.get()));
+    REQUIRE(root[0] != last);
+    REQUIRE(root[1] == root[0] + SEGMENT);
+}
+
 TEST_CASE("what cannot be compacted")
 {
     test::Directory directory;
@@ -509,4 +557,22 @@ TEST_CASE("private copies of what is cut off count no more")
     compact(c.get());
     const struct pm_stats is = test::stats(c.get());
     REQUIRE(is.pages_private <= is.file_bytes / 4096);
+}
+
+TEST_CASE("a compaction that could not cut off the file does so when it is tried again", "[home]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = fragmented(path, 5000, 10);
+    const uint64_t before = std::filesystem::file_size(path);
+    cutting_fails = true;
+    const int result = pm_compact(c.get(), nullptr, nullptr, nullptr);
+    cutting_fails = false;
+    REQUIRE(result == -1);
+    REQUIRE(test::failed_with(EIO));
+    REQUIRE(std::filesystem::file_size(path) == before);
+    compact(c.get());
+    REQUIRE(std::filesystem::file_size(path) < before / 2);
+    REQUIRE(std::filesystem::file_size(path) == test::stats(c.get()).file_bytes);
+    require_goes_on(c.get(), 100);
 }

@@ -3,11 +3,13 @@
 #include "common/compiled.hpp"
 #include "common/fixture.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
 extern "C" char *pm__fgets(char *, int, FILE *);
+extern "C" size_t pm__mbstowcs(wchar_t *, const char *, size_t);
 
 namespace
 {
@@ -122,11 +124,28 @@ TEST_CASE_METHOD(Fixture, "data over a large object, its first and last words to
     p += skip / sizeof *p;
     for (size_t i : {size_t{0}, size_t{1}, count / 2, count - 2, count - 1})
         compiled::put(p[i], words);
+    if (skip > 0) /* a pointer beside the data stays one */
+        compiled::put(p[-1], words);
     pm__mark_data(p, count * sizeof *p);
     for (size_t i = 0; i < count; i++) // numbers, as compiled code says
         p[i] = words;
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(pm_next_pointer(p, p + count) == nullptr);
+    REQUIRE((skip == 0 || pm_next_pointer(p - 1, p) == p - 1));
+}
+
+TEST_CASE_METHOD(Fixture, "a reservation that fails leaves no maps behind for pointers that may come")
+{
+    REQUIRE(pm_malloc(c.get(), 8 << 20)); // in groups of segments that have no map
+    REQUIRE_OK(pm_commit(c.get()));
+    const struct pm_stats before = test::stats(c.get());
+    REQUIRE(pm_reserve(c.get(), SIZE_MAX / 2) == -1);
+    REQUIRE(test::failed_with(ENOSPC, {"no space to reserve log"}));
+    const struct pm_stats after = test::stats(c.get());
+    REQUIRE(after.segments_map == before.segments_map);
+    REQUIRE(after.segments_free == before.segments_free);
+    REQUIRE(after.file_bytes == before.file_bytes);
+    REQUIRE_OK(pm_check(c.get()));
 }
 
 TEST_CASE_METHOD(Fixture, "a line with a null character that fills the room of fgets(3)")
@@ -142,4 +161,19 @@ TEST_CASE_METHOD(Fixture, "a line with a null character that fills the room of f
     REQUIRE(p[3] == words);
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE(pm_next_pointer(p, p + ROOM / sizeof *p) == nullptr);
+}
+
+TEST_CASE_METHOD(Fixture, "a text that fills its room, and has no end there, spares the pointer behind it")
+{
+    struct Name {
+        wchar_t text[2];
+        void *pointer;
+    };
+    auto *p = static_cast<Name *>(pm_calloc(c.get(), 1, sizeof(Name)));
+    REQUIRE(p);
+    REQUIRE_OK(pm_commit(c.get()));
+    compiled::put(p->pointer, words);
+    REQUIRE(pm__mbstowcs(p->text, "ab", 2) == 2);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_next_pointer(&p->pointer, &p->pointer + 1) == &p->pointer);
 }

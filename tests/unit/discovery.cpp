@@ -634,6 +634,45 @@ TEST_CASE_METHOD(Fixture, "without memory to remember what leads where, nothing 
         pm__free(node);
 }
 
+// A commit looks at a word of the heap once, and skips it while its own object moves. If the commit fails, the
+// word stays on the heap after all.
+TEST_CASE_METHOD(Fixture, "what a failed commit had moved leads to what moves later")
+{
+    push(r, 0, nullptr);
+    commit();
+    Node *stays = make(1, 1000, nullptr); // so large that no other store is near its first words
+    Node *moves = make(1, 0, nullptr);
+    put(stays->other, moves);
+    put(r->first->other, stays);
+    uint64_t word = 0;
+    put(r->first->inside, &word);
+    fails(EINVAL, {path.c_str(), "offset", "pointer"});
+    put(r->first->other, moves);
+    put(r->first->inside, inside_of(moves));
+    commit();
+    REQUIRE(pm_contains(c.get(), r->first->other));
+    REQUIRE(stays->other == r->first->other);
+    pm__free(stays);
+}
+
+TEST_CASE_METHOD(Fixture, "a copy of a word of the heap leads to what moves later")
+{
+    push(r, 0, nullptr);
+    Node *moves = make(1, 0, nullptr);
+    put(holder->node, moves);
+    commit(); // remembers the word
+    Holder *copy = compiled::make<Holder>(4096);
+    announce_copy(copy, holder, sizeof *copy);
+    memcpy(copy, holder, sizeof *copy);
+    put(r->first->other, moves);
+    put(r->first->inside, inside_of(moves));
+    commit();
+    REQUIRE(pm_contains(c.get(), r->first->other));
+    REQUIRE(holder->node == r->first->other);
+    REQUIRE(copy->node == r->first->other);
+    pm__free(copy);
+}
+
 TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the heap alone")
 {
     push(r, 0, nullptr);

@@ -252,6 +252,32 @@ CHILD_PROCESS(changes_every_line)
     _exit(0);
 }
 
+TEST_CASE("the log begins anew behind a compaction", "[redo]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm", crashed = directory / "crashed.pm";
+    pm_options movable = how();
+    movable.flags |= PM_MOVABLE;
+    test::Container c = test::open_with_pages(path, PAGES, movable);
+    const uint64_t before = GENERATE(1u, 3u); // commits
+    uint64_t value = 0;
+    for (uint64_t i = 0; i < before; i++) {
+        line_word(c.get(), 0) = ++value;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE_OK(pm_compact(c.get(), nullptr, nullptr, nullptr));
+    for (int i = 0; i < 2; i++) {
+        line_word(c.get(), 0) = ++value;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    const std::string file = test::read_file(path); // as a crash leaves it
+    c.reset();
+    test::write_file(crashed, file);
+    c = test::open(crashed, test::options(PM_ACCEPT_COPY | PM_MOVABLE));
+    REQUIRE(line_word(c.get(), 0) == value);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("a transaction larger than the log", "[redo]")
 {
     test::Directory directory;

@@ -1,13 +1,13 @@
 /*
- * Filling home, when a container is opened. The map is whole by then. So this goes through the container page by
- * page, and not through the log: each line is read once, from its newest piece. Pieces of neighbours lie anywhere
- * in the file, so what comes next is brought to the cache ahead.
+ * Filling home, when a container is opened. The map is whole by then. So this goes through the container page
+ * by page, and not through the log: each line is read once, from its newest piece. Pieces of neighbours lie
+ * anywhere in the file, so what comes next is brought to the cache ahead.
  *
  *   map     4163  4164  4165 …          these lie together: written to home from there
  *   map      977  4163     0 …          these do not: put together in the stage, and written from it
  *
- * Home is written by write(2). The kernel takes no fault for each page then, and does not clear pages first. If
- * it cannot write, home is stored to.
+ * Home is written by write(2). The kernel takes no fault for each page then, and does not clear pages first.
+ * If it cannot write, home is stored to.
  */
 #include "txn/log/deltas.h"
 

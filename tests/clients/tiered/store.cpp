@@ -109,6 +109,8 @@ void require_filled(person p, int i, person boss, bool has_guess)
 }
 
 std::atomic<unsigned> syncs; // of files of values, as containers in memory need none
+std::atomic<unsigned> syncs_to_fail{0}; // so many of the next
+std::string order; // v: a sync of a file of values, d: of their directory, c: a commit of the container
 
 } // namespace
 
@@ -116,7 +118,27 @@ extern "C" int __real_fdatasync(int fd);
 extern "C" int __wrap_fdatasync(int fd)
 {
     syncs++;
-    return __real_fdatasync(fd);
+    order += 'v';
+    if (syncs_to_fail == 0)
+        return __real_fdatasync(fd);
+    syncs_to_fail--;
+    errno = EIO;
+    return -1;
+}
+
+extern "C" int __real_fsync(int fd);
+extern "C" int __wrap_fsync(int fd)
+{
+    if (fs::read_symlink("/proc/self/fd/" + std::to_string(fd)).filename() == "values")
+        order += 'd';
+    return __real_fsync(fd);
+}
+
+extern "C" int __real_pm_commit(pm_container *c);
+extern "C" int __wrap_pm_commit(pm_container *c)
+{
+    order += 'c';
+    return __real_pm_commit(c);
 }
 
 TEST_CASE("objects have what was set, in this run and in the next")
@@ -206,6 +228,41 @@ TEST_CASE("a transaction syncs its values once, however many there are")
     store.make<person>().set_age(1); // lies in the record
     store.commit();
     REQUIRE(syncs == before);
+}
+
+TEST_CASE("a file of values and its name are durable before a commit leads there")
+{
+    test::Directory directory;
+    tiered::store store(directory / "s", with(std::make_shared<Remote>()));
+    const person one = store.make<person>();
+    store.commit();
+    order.clear();
+    one.set_image(image_of(1));
+    store.commit();
+    REQUIRE(order == "vdc");
+    order.clear();
+    one.set_image(image_of(2)); // goes to the same file
+    store.commit();
+    REQUIRE(order == "vc");
+}
+
+// The kernel tells of a lost write once. The next sync of the file succeeds, though the values are not there.
+TEST_CASE("values that could not be synced are not committed later")
+{
+    test::Directory directory;
+    tiered::store store(directory / "s", with(std::make_shared<Remote>()));
+    const person one = store.make<person>();
+    one.set_image(image_of(1));
+    store.commit();
+    one.set_image(image_of(2));
+    syncs_to_fail = 1;
+    CHECK(says(message_of(EIO, [&] { store.commit(); }), {"cannot sync values"}));
+    order.clear();
+    for (int i = 0; i < 2; i++)
+        CHECK(says(message_of(EIO, [&] { store.commit(); }), {"open the store again"}));
+    CHECK(order.empty());
+    store.rollback();
+    REQUIRE(std::ranges::equal(one.image(), image_of(1)));
 }
 
 TEST_CASE("what is not committed is gone, in all tiers")
