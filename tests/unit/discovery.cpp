@@ -673,6 +673,17 @@ TEST_CASE_METHOD(Fixture, "a copy of a word of the heap leads to what moves late
     pm__free(copy);
 }
 
+TEST_CASE_METHOD(Fixture, "a new root that is resized into the container is its root")
+{
+    REQUIRE_OK(pm_set_current(c.get()));
+    r = static_cast<Root *>(pm__realloc(r, 5000));
+    REQUIRE_OK(pm_set_current(nullptr));
+    REQUIRE(pm_contains(c.get(), r));
+    REQUIRE(pm_getroot(c.get()) == r);
+    commit();
+    REQUIRE(pm_getroot(c.get()) == r);
+}
+
 TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the heap alone")
 {
     push(r, 0, nullptr);
