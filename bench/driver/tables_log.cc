@@ -85,6 +85,11 @@ std::vector<Table> log_tables()
          .note = "",
          .labels = labels,
          .peers = rooms},
+        {.id = "cleaner_open",
+         .title = "Opening of these containers",
+         .note = "Processor time of pm_open(), 64 MiB of values. The file is in memory.",
+         .labels = labels,
+         .peers = rooms},
     };
 }
 

@@ -71,6 +71,17 @@ class Choice
     Skewed skewed_;
 };
 
+/** Of this thread: others may keep the processor from it, and that would be the slowest commit. */
+template <class Work> double processor_ns(Work &&work)
+{
+    timespec from{}, to{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    work();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    return static_cast<double>(to.tv_sec - from.tv_sec) * 1e9 +
+           static_cast<double>(to.tv_nsec - from.tv_nsec);
+}
+
 class Subject
 {
   public:
@@ -78,16 +89,7 @@ class Subject
         : setting_(setting), bytes_(setting.mebibytes * MiB),
           choice_(setting.pattern, bytes_ / VALUE)
     {
-        pm_options options{};
-        options.size = sizeof options;
-        options.flags = PM_CREATE | PM_ANNOUNCED;
-        options.engine = setting.engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
-        options.tracker = PM_TRACKER_STORES;
-        options.max_size = 64 * bytes_;
-        options.segment_size = setting.segment;
-        if (setting.file == "roomy")
-            options.initial_size = 16 * bytes_;
-        c_ = pm_open(setting.path.c_str(), &options);
+        c_ = open(PM_CREATE);
         check(c_, "pm_open");
         values_ = static_cast<char *>(pm_malloc(c_, bytes_));
         check(values_ && pm_setroot(c_, values_, 0) == 0, "pm_malloc");
@@ -105,6 +107,18 @@ class Subject
         }
     }
     ~Subject() { pm_close(c_); }
+
+    /** Close the container, and tell how long it takes to open it again. */
+    double reopen()
+    {
+        check(pm_close(c_) == 0, "pm_close");
+        c_ = nullptr;
+        return processor_ns([&] {
+            c_ = open(0);
+            check(c_, "pm_open");
+        });
+    }
+
     Subject(const Subject &) = delete;
 
     void commit()
@@ -128,23 +142,26 @@ class Subject
     uint64_t values() const { return bytes_ / VALUE; }
 
   private:
+    pm_container *open(unsigned flags) const
+    {
+        pm_options options{};
+        options.size = sizeof options;
+        options.flags = flags | PM_ANNOUNCED;
+        options.engine = setting_.engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
+        options.tracker = PM_TRACKER_STORES;
+        options.max_size = 64 * bytes_;
+        options.segment_size = setting_.segment;
+        if (setting_.file == "roomy")
+            options.initial_size = 16 * bytes_;
+        return pm_open(setting_.path.c_str(), &options);
+    }
+
     const Setting &setting_;
     uint64_t bytes_, stored_ = 0;
     Choice choice_;
     pm_container *c_;
     char *values_;
 };
-
-/** Of this thread: others may keep the processor from it, and that would be the slowest commit. */
-template <class Work> double processor_ns(Work &&work)
-{
-    timespec from{}, to{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-    work();
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-    return static_cast<double>(to.tv_sec - from.tv_sec) * 1e9 +
-           static_cast<double>(to.tv_nsec - from.tv_nsec);
-}
 
 void measure(const Setting &setting)
 {
@@ -173,6 +190,7 @@ void measure(const Setting &setting)
     emit({"cleaner_slow", row, peer, times[times.size() * 9999 / 10000], "ns", commits});
     emit({"cleaner_written", row, peer, bytes / values, "B", commits});
     emit({"cleaner_file", row, peer, file / contents, "×", commits});
+    emit({"cleaner_open", row, peer, subject.reopen(), "ns", 1});
 }
 
 } // namespace

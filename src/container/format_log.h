@@ -216,8 +216,8 @@ static inline uint32_t log_part_number(const struct log_part *part)
  */
 #define LOG_FILE_MAX ((uint64_t)PM_LINE << 31)
 
-/* And for the file of a container whose addresses are so many bytes: its lines, each with the largest delta,
- * take 3.3 times as much, and half of what is in use may be dead. A process reserves addresses for all. */
+/* The most bytes of a file whose container has so many addresses. Lines with the largest deltas take 3.3
+ * times as much as without, and half of what is in use may be dead. A process reserves addresses for all. */
 static inline uint64_t log_file_max(uint64_t max_size)
 {
     return max_u64(UINT64_C(64) << 20, min_u64(8 * max_size, LOG_FILE_MAX));

@@ -3,8 +3,8 @@
  * by page, and not through the log: each line is read once, from its newest piece. Pieces of neighbours lie
  * anywhere in the file, so what comes next is brought to the cache ahead.
  *
- *   map     4163  4164  4165 …          these lie together: written to home from there
- *   map      977  4163     0 …          these do not: put together in the stage, and written from it
+ *   map     4163  4164  4165 …          together: they are written to home from there
+ *   map      977  4163     0 …          not together: they are copied to the stage first
  *
  * Home is written by write(2). The kernel takes no fault for each page then, and does not clear pages first.
  * If it cannot write, home is stored to.

@@ -28,7 +28,8 @@
 
 struct found_part {
     const struct log_part *part;
-    uint32_t place;
+    uint64_t epoch; /* with `number`, a copy, so that sorting reads no parts */
+    uint32_t place, number;
 };
 
 struct log_reader {
@@ -139,7 +140,7 @@ static int walk(struct log_reader *r, uint32_t chunk)
         struct found_part *f = vector_push(&r->parts, sizeof *f);
         if (!f)
             return no_memory(t);
-        *f = (struct found_part){part, first + at};
+        *f = (struct found_part){part, epoch, first + at, number};
     }
     if (at < log_chunk_end(word))
         return damaged(t, first + at, "a commit record is damaged");
@@ -152,19 +153,18 @@ static int walk(struct log_reader *r, uint32_t chunk)
 
 static int compare_parts(const void *a, const void *b)
 {
-    const struct log_part *x = ((const struct found_part *)a)->part,
-                          *y = ((const struct found_part *)b)->part;
+    const struct found_part *x = a, *y = b;
     if (x->epoch != y->epoch)
         return x->epoch < y->epoch ? -1 : 1;
-    return (log_part_number(x) > log_part_number(y)) - (log_part_number(x) < log_part_number(y));
+    return (x->number > y->number) - (x->number < y->number);
 }
 
 /* Whether the record whose parts begin at the i-th is whole. */
 static bool is_whole(const struct log_reader *r, uint64_t i)
 {
-    uint64_t epoch = found(r, i)->part->epoch;
+    uint64_t epoch = found(r, i)->epoch;
     for (uint32_t number = 0; i < r->parts.count; i++, number++) {
-        if (found(r, i)->part->epoch != epoch || log_part_number(found(r, i)->part) != number)
+        if (found(r, i)->epoch != epoch || found(r, i)->number != number)
             return false;
         if (found(r, i)->part->number & LOG_LAST)
             return true;
@@ -179,11 +179,11 @@ static void find_newest(struct log_reader *r)
     if (r->parts.count > 0)
         qsort(r->parts.items, r->parts.count, sizeof(struct found_part), compare_parts);
     r->newest = r->certain;
-    while (i < r->parts.count && found(r, i)->part->epoch <= r->newest)
+    while (i < r->parts.count && found(r, i)->epoch <= r->newest)
         i++;
-    while (i < r->parts.count && found(r, i)->part->epoch == r->newest + 1 && is_whole(r, i)) {
+    while (i < r->parts.count && found(r, i)->epoch == r->newest + 1 && is_whole(r, i)) {
         r->newest++;
-        while (i < r->parts.count && found(r, i)->part->epoch == r->newest)
+        while (i < r->parts.count && found(r, i)->epoch == r->newest)
             i++;
     }
 }
@@ -192,7 +192,7 @@ static void find_newest(struct log_reader *r)
 
 static void cut_chunks(struct log_reader *r)
 {
-    for (uint64_t i = r->parts.count; i-- > 0 && found(r, i)->part->epoch > r->newest;) {
+    for (uint64_t i = r->parts.count; i-- > 0 && found(r, i)->epoch > r->newest;) {
         uint32_t place = found(r, i)->place, lines = chunk_lines(r->t);
         r->ends[place / lines] = (uint32_t)min_u64(r->ends[place / lines], place % lines);
         r->cut[place / lines] = true;
@@ -301,10 +301,10 @@ static void move_lines(struct txn *t, const struct found_part *f, struct ahead *
         fetch_next(ahead);
         if (log_is_delta(*entry))
             move_delta(t, *entry, log_table_word(f->place) + 1 + (uint64_t)(entry - table),
-                       f->part->epoch);
+                       f->epoch);
         else
             for (uint64_t n = run_count(*entry); n > 0; n--)
-                move_line(t, line++, place++, f->part->epoch);
+                move_line(t, line++, place++, f->epoch);
     }
 }
 
@@ -386,9 +386,9 @@ static int build_home(struct log_reader *r)
     for (int i = 0; i < ENTRIES_AHEAD; i++)
         fetch_next(&ahead);
     for (uint64_t i = 0; i < r->parts.count; i++) {
-        k->chunks[found(r, i)->place / chunk_lines(t)].newest = found(r, i)->part->epoch;
+        k->chunks[found(r, i)->place / chunk_lines(t)].newest = found(r, i)->epoch;
         move_lines(t, found(r, i), &ahead);
-        if (found(r, i)->part->epoch > seal_payload(file_state(t->c)->base_epoch))
+        if (found(r, i)->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
     if (drop_lines(t, r->newest) != 0)
@@ -405,7 +405,7 @@ static int build_home(struct log_reader *r)
     if (recovery_check_fenced(t, r->newest, where) != 0)
         return -1;
     /* The newest record has live lines, so its chunk is never void. Only a new container has no record. */
-    bool complete = last ? last->part->epoch == r->newest && last->part->map == k->map_sum
+    bool complete = last ? last->epoch == r->newest && last->part->map == k->map_sum
                          : r->newest <= EPOCH_CREATED;
     if (!complete)
         return pm__fail_at(t->c->path, where, EBADMSG,
@@ -440,8 +440,7 @@ static int make_durable(struct log_reader *r)
     struct txn *t = r->t;
     int error = medium_publish_word(&t->c->medium, &file_state(t->c)->incarnation,
                                     seal(r->incarnation));
-    for (uint64_t i = r->parts.count;
-         i-- > 0 && found(r, i)->part->epoch > r->certain && error == 0;) {
+    for (uint64_t i = r->parts.count; i-- > 0 && found(r, i)->epoch > r->certain && error == 0;) {
         uint32_t place = found(r, i)->place;
         uint64_t lines = log_part_lines(found(r, i)->part, place, chunk_lines(t));
         if (place % chunk_lines(t) == 1) { /* with the chunk's header */
