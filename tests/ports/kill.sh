@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 #
-# kill.sh PORT VOLATILE RANDOM LOOK: the port is killed at random moments and started again, which
+# kill.sh PORT VOLATILE RANDOM LOOK [MAKE]: the port is killed at random moments and started again, which
 # goes on with what had not been done. What it has then is what the volatile program has after the
 # same commands: all that were answered, and at most one more. RANDOM is an awk script that makes
-# commands; LOOK is those that tell all there is. When all are done it begins again with nothing.
+# commands; LOOK is those that tell all there is. When all are done it begins again with nothing; with the
+# container that the program MAKE makes, if there is one.
 #
 # LIBPM_SEED repeats the commands; LIBPM_KILLS sets the kills.
 set -euo pipefail
-port=$1 volatile=$2 random=$3 look=$4
+port=$1 volatile=$2 random=$3 look=$4 make=${5:-}
+container=$(basename "$port").pm
 kills=${LIBPM_KILLS:-30} seed=${LIBPM_SEED:-$RANDOM}
 lines=50000
 directory=$(mktemp -d /dev/shm/libpm-ports-XXXXXX)
@@ -43,6 +45,7 @@ for ((kill = 0; kill < kills; kill++)); do
         rm -f ./*.pm
         finished=0 before=0
     fi
+    [[ ! $make || -e $container ]] || "$make" "$container"
     : >said # the kill may come before the program has begun
     tail -n +$((finished + 1)) commands | "$port" >said 2>errors &
     pid=$!
