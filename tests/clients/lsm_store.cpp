@@ -10,6 +10,7 @@
 #include <fstream>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace
 
 std::mutex syncs_lock;
 std::vector<std::string> synced;
+std::set<std::string> synced_directories;
 std::vector<std::string> durable_names; // of the files that were there at the last fsync(2) of a directory
 std::atomic<int> commits_to_go{0};
 std::atomic<size_t> synced_before{0}; // how many there were when none was left to go
@@ -45,6 +47,7 @@ extern "C" int __wrap_fsync(int fd)
     const std::string name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
     if (std::filesystem::is_directory(name)) {
         std::lock_guard guard(syncs_lock);
+        synced_directories.insert(name);
         durable_names.clear();
         for (const auto &entry : std::filesystem::directory_iterator(name))
             durable_names.push_back(entry.path());
@@ -277,6 +280,15 @@ TEST_CASE("a write with sync makes the log before durable, too")
             CHECK(std::find(synced.begin(), synced.end(), log) != synced.end());
     }
     tables_wait = false;
+}
+
+TEST_CASE("the name of a new store is durable")
+{
+    test::Directory directory;
+    const auto parent = std::filesystem::canonical(directory.path());
+    REQUIRE(synced_directories.count(parent) == 0);
+    auto store = lsm::Store::open(directory / "new", tiny());
+    REQUIRE(synced_directories.count(parent) == 1);
 }
 
 // Else a power failure could lose the file with a write that was acknowledged.
