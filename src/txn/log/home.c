@@ -67,9 +67,12 @@ static void fetch(const struct txn *t, uint64_t line)
     __builtin_prefetch(at_place(t, base_of(k, next)));
 }
 
+/* A new container has words of metadata that are in no record. */
 static void put_together(struct filler *f, uint32_t page)
 {
-    char *stage = log_engine_of(f->t)->stage;
+    const struct log_engine *k = log_engine_of(f->t);
+    const bool is_metadata = page * PM_PAGE_LINES < log_lines_of_metadata(f->t);
+    char *stage = k->stage;
     if (f->first + f->count != page || f->count == LOG_PART_LINES / PM_PAGE_LINES)
         flush(f);
     if (f->count == 0)
@@ -78,7 +81,10 @@ static void put_together(struct filler *f, uint32_t page)
     for (uint64_t i = 0, line = page * PM_PAGE_LINES; i < PM_PAGE_LINES; i++) {
         if (line + i + 2 * LINES_AHEAD < f->end)
             fetch(f->t, line + i);
-        log_read_line(f->t, line + i, stage + i * PM_LINE);
+        if (k->map[line + i] == 0 && is_metadata)
+            memcpy(stage + i * PM_LINE, f->t->c->home + (line + i) * PM_LINE, PM_LINE);
+        else
+            log_read_line(f->t, line + i, stage + i * PM_LINE);
     }
 }
 
