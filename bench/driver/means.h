@@ -6,7 +6,8 @@
 namespace bench
 {
 
-/** Adds tables "means" and "means_written", of random keys. Each repetition has its own mean, so ratios are as of any row. */
+/** Add the tables "means" and "means_written", of random keys. Each repetition has a mean of its own, so ratios are
+ * taken as in all tables. */
 void add_means(Results &results);
 
 } // namespace bench

@@ -254,20 +254,27 @@ TEST_CASE("a store opens in every mode, whichever mode wrote it")
     REQUIRE(levels_in_use(*store) == 1);
 }
 
+namespace
+{
+
+std::vector<std::string> logs_in_use(const test::Directory &directory)
+{
+    std::vector<std::string> names;
+    for (const auto &entry : std::filesystem::directory_iterator(directory.path()))
+        if (entry.path().extension() == ".log" && entry.file_size() > 0)
+            names.push_back(entry.path());
+    return names;
+}
+
+} // namespace
+
 // Else a power failure could keep this write and lose an earlier one, of the memtable before.
 TEST_CASE("a write with sync makes the log before durable, too")
 {
     test::Directory directory;
-    const auto logs = [&] {
-        std::vector<std::string> names;
-        for (const auto &entry : std::filesystem::directory_iterator(directory.path()))
-            if (entry.path().extension() == ".log" && entry.file_size() > 0)
-                names.push_back(entry.path());
-        return names;
-    };
     auto store = lsm::Store::open(directory.path(), tiny());
     tables_wait = true;
-    for (uint64_t i = 0; logs().size() < 2; i++)
+    for (uint64_t i = 0; logs_in_use(directory).size() < 2; i++)
         store->put(key_of(i), std::string(1000, 'v'));
     {
         std::lock_guard guard(syncs_lock);
@@ -276,7 +283,7 @@ TEST_CASE("a write with sync makes the log before durable, too")
     store->put("last", "value", {.sync = true});
     {
         std::lock_guard guard(syncs_lock);
-        for (const std::string &log : logs())
+        for (const std::string &log : logs_in_use(directory))
             CHECK(std::find(synced.begin(), synced.end(), log) != synced.end());
     }
     tables_wait = false;
@@ -297,16 +304,9 @@ TEST_CASE("the name of a log is durable before a write with sync has returned")
     test::Directory directory;
     auto store = lsm::Store::open(directory.path(), tiny());
     tables_wait = true; // for each syncs the directory, too
-    const auto logs_in_use = [&] {
-        std::vector<std::string> logs;
-        for (const auto &entry : std::filesystem::directory_iterator(directory.path()))
-            if (entry.path().extension() == ".log" && entry.file_size() > 0)
-                logs.push_back(entry.path());
-        return logs;
-    };
-    for (uint64_t i = 0; logs_in_use().size() < 2; i++) {
+    for (uint64_t i = 0; logs_in_use(directory).size() < 2; i++) {
         store->put(key_of(i), std::string(1000, 'v'), {.sync = true});
-        for (const std::string &log : logs_in_use()) {
+        for (const std::string &log : logs_in_use(directory)) {
             INFO(log);
             std::lock_guard guard(syncs_lock);
             CHECK(std::count(durable_names.begin(), durable_names.end(), log) == 1);
@@ -315,8 +315,8 @@ TEST_CASE("the name of a log is durable before a write with sync has returned")
     tables_wait = false;
 }
 
-// Its last edit may have been written by a process that died before it had synced it. The opening deletes the
-// logs and tables that the edit has replaced.
+// A process may write the manifest's last edit and die before it syncs it. The next opening deletes the logs and
+// tables that this edit has replaced.
 TEST_CASE("an opening syncs the manifest that it goes on with")
 {
     test::Directory directory;

@@ -164,16 +164,26 @@ void wait_for_end_of_input()
         ;
 }
 
-uint64_t anonymous_bytes()
+static uint64_t status_bytes(const char *wanted)
 {
     std::ifstream status("/proc/self/status");
     std::string key;
     while (status >> key) {
         uint64_t kilobytes;
-        if (key == "RssAnon:" && status >> kilobytes)
+        if (key == wanted && status >> kilobytes)
             return kilobytes << 10;
     }
     return 0;
+}
+
+uint64_t anonymous_bytes()
+{
+    return status_bytes("RssAnon:");
+}
+
+uint64_t address_bytes()
+{
+    return status_bytes("VmSize:");
 }
 
 int run_child_named(int argc, char **argv)

@@ -65,6 +65,9 @@ void wait_for_end_of_input();
 // shared pages do not.
 uint64_t anonymous_bytes();
 
+// Addresses of this process that are mapped or reserved.
+uint64_t address_bytes();
+
 struct ChildRegistration {
     ChildRegistration(const char *name, ChildFunction function);
 };

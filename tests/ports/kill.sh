@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 #
-# kill.sh PORT VOLATILE RANDOM LOOK [MAKE]: the port is killed at random moments and started again, which
-# goes on with what had not been done. What it has then is what the volatile program has after the
-# same commands: all that were answered, and at most one more. RANDOM is an awk script that makes
-# commands; LOOK is those that tell all there is. When all are done it begins again with nothing; with the
-# container that the program MAKE makes, if there is one.
+# kill.sh PORT VOLATILE RANDOM LOOK [MAKE]: kill the port at random moments, and start it again. It goes on
+# with the commands that were not done. What it has then is what the volatile program has after the
+# same commands: all that were answered, and at most one more. When all are done it begins anew.
+#
+# RANDOM is an awk script that makes commands. LOOK is commands that tell all there is. The program MAKE
+# makes an empty container for the port; without MAKE the port makes its own.
 #
 # LIBPM_SEED repeats the commands; LIBPM_KILLS sets the kills.
 set -euo pipefail

@@ -273,6 +273,28 @@ TEST_CASE_METHOD(Fixture, "an object where another was is logged whole, though a
     REQUIRE(same);
 }
 
+namespace
+{
+
+// All words, so the line is logged as a whole.
+void store_line(pm_container *c, uint64_t line, uint64_t value)
+{
+    uint64_t *at = const_cast<uint64_t *>(&page_word(c, 0)) + line * 8;
+    if (pm_dirty(at, 64) != 0)
+        FAIL(pm_errormsg());
+    std::fill_n(at, 8, value);
+}
+
+uint64_t wrong_lines(pm_container *c, const std::vector<uint64_t> &model)
+{
+    uint64_t wrong = 0;
+    for (uint64_t line = 0; line < model.size(); line++)
+        wrong += (&page_word(c, 0))[line * 8] != model[line];
+    return wrong;
+}
+
+} // namespace
+
 TEST_CASE("a small commit counts, and nothing of a record that the cleaner could not write before it")
 {
     constexpr uint64_t LINES = 12'800;
@@ -284,11 +306,8 @@ TEST_CASE("a small commit counts, and nothing of a record that the cleaner could
     test::Container c = test::open_with_pages(path, LINES / 64, how);
     std::vector<uint64_t> model(LINES);
     std::mt19937_64 random(1);
-    const auto store = [&](uint64_t line, uint64_t value) { // all words, so the line is logged as a whole
-        uint64_t *at = const_cast<uint64_t *>(&page_word(c.get(), 0)) + line * 8;
-        if (pm_dirty(at, 64) != 0)
-            FAIL(pm_errormsg());
-        std::fill_n(at, 8, model[line] = value);
+    const auto store = [&](uint64_t line, uint64_t value) {
+        store_line(c.get(), line, model[line] = value);
     };
     for (uint64_t line = 0; line < LINES; line++)
         store(line, line + 1);
@@ -318,10 +337,7 @@ TEST_CASE("a small commit counts, and nothing of a record that the cleaner could
     for (const auto &[file, committed] : crashes) {
         test::write_file(crashed, file);
         test::Container left = test::open(crashed, test::options(PM_ACCEPT_COPY));
-        uint64_t wrong = 0;
-        for (uint64_t line = 0; line < LINES; line++)
-            wrong += (&page_word(left.get(), 0))[line * 8] != committed[line];
-        REQUIRE(wrong == 0);
+        REQUIRE(wrong_lines(left.get(), committed) == 0);
         REQUIRE_OK(pm_check(left.get()));
     }
 }
@@ -338,12 +354,7 @@ TEST_CASE("what one opening has cut off does not count in later ones")
     how.flags = PM_ANNOUNCED | PM_ACCEPT_COPY;
     std::vector<uint64_t> model(LINES);
     std::mt19937_64 random(1);
-    const auto store = [&](uint64_t line, uint64_t value) { // all words, so the line is logged as a whole
-        uint64_t *at = const_cast<uint64_t *>(&page_word(c.get(), 0)) + line * 8;
-        if (pm_dirty(at, 64) != 0)
-            FAIL(pm_errormsg());
-        std::fill_n(at, 8, value);
-    };
+    const auto store = [&](uint64_t line, uint64_t value) { store_line(c.get(), line, value); };
     const auto store_some = [&](uint64_t lines) {
         for (uint64_t i = 0; i < lines; i++) {
             const uint64_t line = random() % LINES;
@@ -381,10 +392,7 @@ TEST_CASE("what one opening has cut off does not count in later ones")
             store(LINES - 1, model[LINES - 1] = writes);
             REQUIRE_OK(pm_commit(c.get()));
             reopen(test::read_file(path));
-            uint64_t wrong = 0;
-            for (uint64_t line = 0; line < LINES; line++)
-                wrong += (&page_word(c.get(), 0))[line * 8] != model[line];
-            REQUIRE(wrong == 0);
+            REQUIRE(wrong_lines(c.get(), model) == 0);
             REQUIRE_OK(pm_check(c.get()));
         }
         reopen(closed);

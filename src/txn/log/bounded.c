@@ -205,8 +205,8 @@ void log_keep_bound(struct txn *t)
 static int fill_pages(struct txn *t, uint32_t first, uint32_t count)
 {
     char *stage = log_engine_of(t)->bounded->stage;
-    for (uint64_t i = 0; i < count * PM_PAGE_LINES; i++)
-        log_read_line(t, (uint64_t)first * PM_PAGE_LINES + i, stage + i * PM_LINE);
+    for (uint32_t i = 0; i < count; i++)
+        log_read_page(t, first + i, stage + ((uint64_t)i << PM_PAGE_SHIFT));
     int error = absent_fill(t->c->watcher, t->c->home + ((uint64_t)first << PM_PAGE_SHIFT), stage,
                             (size_t)count << PM_PAGE_SHIFT);
     if (error == 0)

@@ -36,7 +36,7 @@ int log_tables_open(struct txn *t)
     t->own = k;
     k->chunk_shift = (uint32_t)__builtin_ctz(chunk_lines(t));
     struct tables *tables = &t->c->tables;
-    uint64_t chunks = LOG_FILE_MAX / t->c->chunk_size;
+    uint64_t chunks = container_file_max(t->c) / t->c->chunk_size;
     k->map = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->map);
     k->deltas = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->deltas);
     k->left = tables_take(tables, t->c->max_size / PM_LINE / 8);

@@ -17,12 +17,12 @@
 #define LINES_AHEAD 24
 
 struct filler {
-    struct txn *t;
+    const struct txn *t;
     uint64_t end;          /* lines of home */
     uint32_t first, count; /* pages in the stage */
 };
 
-static void write_home(struct txn *t, uint32_t page, const char *from, uint64_t bytes)
+static void write_home(const struct txn *t, uint32_t page, const char *from, uint64_t bytes)
 {
     uint64_t offset = (uint64_t)page << PM_PAGE_SHIFT;
     if (file_write(t->c->home_fd, from, bytes, offset) != 0)
@@ -68,24 +68,28 @@ static void fetch(const struct txn *t, uint64_t line)
 }
 
 /* A new container has words of metadata that are in no record. */
+void log_read_page(const struct txn *t, uint32_t page, char *to)
+{
+    const struct log_engine *k = log_engine_of(t);
+    const uint64_t first = page * PM_PAGE_LINES, end = container_bytes(t->c) / PM_LINE;
+    const bool is_metadata = first < log_lines_of_metadata(t);
+    for (uint64_t line = first; line < first + PM_PAGE_LINES; line++, to += PM_LINE) {
+        if (line + 2 * LINES_AHEAD < end)
+            fetch(t, line);
+        if (k->map[line] == 0 && is_metadata)
+            memcpy(to, t->c->home + line * PM_LINE, PM_LINE);
+        else
+            log_read_line(t, line, to);
+    }
+}
+
 static void put_together(struct filler *f, uint32_t page)
 {
-    const struct log_engine *k = log_engine_of(f->t);
-    const bool is_metadata = page * PM_PAGE_LINES < log_lines_of_metadata(f->t);
-    char *stage = k->stage;
     if (f->first + f->count != page || f->count == LOG_PART_LINES / PM_PAGE_LINES)
         flush(f);
     if (f->count == 0)
         f->first = page;
-    stage += (uint64_t)f->count++ << PM_PAGE_SHIFT;
-    for (uint64_t i = 0, line = page * PM_PAGE_LINES; i < PM_PAGE_LINES; i++) {
-        if (line + i + 2 * LINES_AHEAD < f->end)
-            fetch(f->t, line + i);
-        if (k->map[line + i] == 0 && is_metadata)
-            memcpy(stage + i * PM_LINE, f->t->c->home + (line + i) * PM_LINE, PM_LINE);
-        else
-            log_read_line(f->t, line + i, stage + i * PM_LINE);
-    }
+    log_read_page(f->t, page, log_engine_of(f->t)->stage + ((uint64_t)f->count++ << PM_PAGE_SHIFT));
 }
 
 void log_fill_home(struct txn *t)

@@ -482,6 +482,9 @@ int log_check_owners(struct txn *t);
 
 /* ---- home.c ---------------------------------------------------------------------------------- */
 
+/* What the log says of a page. [handler] */
+void log_read_page(const struct txn *t, uint32_t page, char *to);
+
 /* Give home all lines that the map has, but those of pages that are mapped. If memory is bounded: those of
  * metadata. */
 void log_fill_home(struct txn *t);

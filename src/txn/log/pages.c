@@ -29,16 +29,15 @@ static void count_run(struct txn *t)
     atomic_fetch_add(&mapped_runs, 1);
 }
 
-static void uncount_run(struct txn *t)
+static void uncount_runs(struct txn *t, uint32_t runs)
 {
-    log_engine_of(t)->mapped_runs--;
-    atomic_fetch_sub(&mapped_runs, 1);
+    log_engine_of(t)->mapped_runs -= runs;
+    atomic_fetch_sub(&mapped_runs, runs);
 }
 
 void log_forget_mapped(struct txn *t)
 {
-    while (log_engine_of(t)->mapped_runs > 0)
-        uncount_run(t);
+    uncount_runs(t, log_engine_of(t)->mapped_runs);
 }
 
 static uint64_t offset_of(uint32_t page)
@@ -135,7 +134,7 @@ int log_unmap_pages(struct txn *t, uint32_t page)
         return error;
     memset(k->mapped + first, 0, count);
     log_note_present(t, first, count);
-    uncount_run(t);
+    uncount_runs(t, 1);
     return 0;
 }
 
