@@ -269,8 +269,8 @@ void Emitter::prepare(ArrayRef<Write> writes)
             !loaded_.count(write.loaded))
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
     for (const Write &write : writes)
-        if (LoadInst *part = write.part_of;
-            part && write.completes && write.tells && !loaded_.count(part)) {
+        if (LoadInst *part = write.completes ? write.completes->load : nullptr;
+            part && write.tells && !loaded_.count(part)) {
             Instruction *behind = part->getNextNode();
             IRBuilder<> builder(behind);
             Value *from = flat(builder, part->getPointerOperand());
@@ -298,8 +298,8 @@ static uint64_t kinds_of_pieces(uint64_t size)
     return kinds;
 }
 
-/* If the write begins behind byte `bytes` of its word, libpm tells that its bytes are pieces, or data.
- * Returns the place for the code of the other case. */
+/* If the write begins behind byte `bytes` of its word, call libpm. The call tells that parts of words are
+ * pieces, or that all bytes are data. Returns the place for the code of the other case. */
 Instruction *Emitter::unless_split(Instruction *at, Value *pointer, const Write &write,
                                    uint64_t bytes)
 {
@@ -309,8 +309,43 @@ Instruction *Emitter::unless_split(Instruction *at, Value *pointer, const Write 
     Instruction *split, *whole;
     SplitBlockAndInsertIfThenElse(is_split, at, &split, &whole, unlikely_);
     builder.SetInsertPoint(split);
-    call(builder, write.is_data() ? data_ : pieces_, {pointer, builder.getInt64(write.size)});
+    Value *size = builder.getInt64(write.size);
+    if (write.is_data() || write.size <= word_size)
+        call(builder, write.is_data() ? data_ : pieces_, {pointer, size});
+    else /* its whole words go by their values */
+        call(builder, copy_, {pointer, Constant::getNullValue(pointer->getType()), size});
+    if (write.completes && write.size >= word_size)
+        tell_completed(split, pointer, *write.completes);
     return whole;
+}
+
+/* The kind of a word of several parts. `before` bytes of the word come before the last part. */
+Value *Emitter::kind_of_parts(IRBuilder<> &builder, const Completion &word, Value *before)
+{
+    constexpr uint64_t by_value = KIND_BY_VALUE | KIND_PIECES; // more pieces may follow
+    Value *kind = builder.getInt64(by_value);
+    if (word.load) { // other parts may have been changed
+        Value *known = with_bits_changed(builder, loaded_[word.load], by_value);
+        Value *is_of_word = builder.CreateICmpSGE(before, builder.getInt64(word.load_at));
+        kind = builder.CreateSelect(is_of_word, known, kind);
+    }
+    return builder.CreateTrunc(kind, builder.getInt8Ty());
+}
+
+/* The write has told the kinds of its words. If it begins with the last part of a word, tell the kind of this
+ * word. */
+void Emitter::tell_completed(Instruction *at, Value *pointer, const Completion &word)
+{
+    at = if_kinds_wanted(at, pointer);
+    IRBuilder<> builder(at);
+    Value *address = address_of(builder, pointer);
+    Value *before = builder.CreateAnd(address, word_size - 1);
+    Value *is_whole = builder.CreateICmpULT(builder.CreateSub(before, builder.getInt64(1)),
+                                            builder.getInt64(word.before));
+    builder.SetInsertPoint(SplitBlockAndInsertIfThen(is_whole, at, false));
+    Value *byte = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address);
+    builder.CreateAlignedStore(kind_of_parts(builder, word, before), byte, Align(1))
+        ->setNoSanitizeMetadata();
 }
 
 /* Tell that pieces or data are stored to a part of one word. The bits of earlier pieces stay, but for those
@@ -333,13 +368,9 @@ void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
         kind = builder.CreateOr(builder.CreateAnd(others, builder.CreateNot(stored)),
                                 builder.getInt8(KIND_DATA));
     if (write.completes) {
-        Value *first = builder.CreateAdd(address, builder.getInt64(*write.completes));
-        Value *is_whole = builder.CreateIsNull(builder.CreateAnd(first, word_size - 1));
-        constexpr uint64_t by_value = KIND_BY_VALUE | KIND_PIECES; // more pieces may follow
-        Value *whole = builder.getInt64(by_value);
-        if (write.part_of) // other parts may have been changed
-            whole = with_bits_changed(builder, loaded_[write.part_of], by_value);
-        whole = builder.CreateTrunc(whole, builder.getInt8Ty());
+        Value *before = builder.getInt64(write.completes->before);
+        Value *is_whole = builder.CreateICmpEQ(builder.CreateAnd(address, word_size - 1), before);
+        Value *whole = kind_of_parts(builder, *write.completes, before);
         kind = builder.CreateSelect(is_whole, whole, kind);
     }
     builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();
@@ -472,6 +503,8 @@ void Emitter::emit(Write write)
     Value *length = write.length ? write.length : builder.getInt64(write.size);
     if (write.from) {
         call(builder, copy_, {write.pointer, write.from, length});
+        if (write.completes)
+            tell_completed(inside, write.pointer, *write.completes);
     } else if (write.length || write.size > kinds_size_max) {
         Function *mark = write.pieces ? pieces_ : data_;
         call(builder, write.tells ? mark : range_, {write.pointer, length});

@@ -94,7 +94,8 @@ Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
 {
     for (const Write &write : writes) {
         tellers_.insert(write.at);
-        for (const Instruction *load : {write.loaded, write.part_of})
+        for (const Instruction *load :
+             {write.loaded, write.completes ? write.completes->load : nullptr})
             if (load && write.tells)
                 asked_.insert(load);
     }

@@ -1,11 +1,10 @@
 /*
  * Finds words that are stored part by part (base/marks.h, P5). The optimiser may make several variables of a
- * union. A copy of the union then stores the parts of a word one behind the other. Between two parts there is
- * no call, and no other write to the arena.
+ * union or a struct. A copy of it then stores the parts of a word one behind the other. Between two parts
+ * there is no call, and no other write to the arena.
  */
 #include "writes.h"
 
-#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
 using namespace llvm;
@@ -31,76 +30,85 @@ static bool are_neighbours(const Instruction *first, const Instruction *second)
     return i && i == second;
 }
 
-/* How far `b` is from `a`, in bytes. Parts that were read from two words do not belong together. */
-static std::optional<int64_t> distance_of_parts(const Write &a, const Write &b)
+/* Whether a write has a word or more. If it is not aligned, it has parts of words at its ends. */
+static bool has_words(const Write &write)
 {
-    if (a.cut_of && b.cut_of && a.cut_of != b.cut_of)
-        return std::nullopt;
-    auto stored = distance(a, a.pointer, b.pointer);
-    if (!stored || !a.part_of || !b.part_of)
-        return stored;
-    auto read = distance(a, a.part_of->getPointerOperand(), b.part_of->getPointerOperand());
-    return read && *read + b.part_at - a.part_at == *stored ? stored : std::nullopt;
+    const bool copies = write.from && !isa<ConstantPointerNull>(write.from);
+    const bool stores = !write.from && !write.is_data() && !write.pieces && !write.updates;
+    return (copies || stores) && write.shape == Write::Bytes && !write.length &&
+           static_cast<int64_t>(write.size) >= word_size;
 }
 
-/* Whether a write copies a known number of bytes, more than `bytes`. */
-static bool copies_more(const Write &write, int64_t bytes)
+/* A write that is a part of a word, or may begin or end with one. */
+struct Part {
+    const Write *write;
+    int64_t at; // counted from another part
+
+    int64_t end() const { return at + static_cast<int64_t>(write->size); }
+};
+
+/* Whether both may have been read from one word. */
+static bool may_be_of_one_word(const Part &a, const Part &b)
 {
-    return write.from && !isa<ConstantPointerNull>(write.from) && !write.length &&
-           static_cast<int64_t>(write.size) > bytes;
+    if (a.write->cut_of && b.write->cut_of && a.write->cut_of != b.write->cut_of)
+        return false;
+    LoadInst *first = a.write->part_of, *second = b.write->part_of;
+    if (!first || !second)
+        return true;
+    auto read = distance(*a.write, first->getPointerOperand(), second->getPointerOperand());
+    return read && *read + b.write->part_at - a.write->part_at == b.at - a.at;
 }
 
-/* Cut writes[i], a copy, behind `bytes` bytes. One of both is less than a word: a part. */
-static void cut(SmallVectorImpl<Write> &writes, size_t i, int64_t bytes)
+/* Find a load that has read a part of the word. A load that begins before the word tells nothing of it. */
+static void find_load(Completion &word, const Part &last, ArrayRef<Part> others)
 {
-    Write rest = writes[i];
-    IRBuilder<> builder(rest.at);
-    rest.pointer = builder.CreateConstGEP1_64(builder.getInt8Ty(), rest.pointer, bytes);
-    rest.from = builder.CreateConstGEP1_64(builder.getInt8Ty(), rest.from, bytes);
-    rest.size -= bytes;
-    rest.align = commonAlignment(rest.align, bytes);
-    writes[i].size = bytes;
-    writes.insert(writes.begin() + i + 1, rest);
-    for (Write *write : {&writes[i], &writes[i + 1]})
-        if (write->size < word_size) {
-            write->from = nullptr;
-            write->pieces = write->is_part = true;
-        }
+    auto find = [&](const Part &part) {
+        word.load_at = part.write->part_at + last.at - part.at;
+        word.load = word.load_at <= word.before ? part.write->part_of : nullptr;
+        return word.load != nullptr;
+    };
+    if (!find(last))
+        any_of(reverse(others), find);
 }
 
-void join_parts(SmallVectorImpl<Write> &writes)
+/*
+ * memcpy() may begin anywhere in a word, and the optimiser may split it anywhere. So the pass does not know
+ * which bytes are one word. Any 8 bytes side by side may be, and the emitted code looks at the address.
+ */
+void join_parts(MutableArrayRef<Write> writes)
 {
-    size_t first = 0;          // of the parts that lie side by side so far
-    int64_t low = 0, high = 0; // their bytes, counted from the first one. None if both are equal
-    for (size_t i = 0; i < writes.size(); i++) {
-        const int64_t missing = word_size - (high - low);
-        const bool begins_a_word = writes[i].align.value() >= word_size;
-        if (low != high && !begins_a_word && copies_more(writes[i], missing) &&
-            distance(writes[first], writes[first].pointer, writes[i].pointer) == high)
-            cut(writes, i, missing);
-        Write &write = writes[i];
-        const auto size = static_cast<int64_t>(write.size);
-        std::optional<int64_t> at;
-        if (low != high && write.is_part && are_neighbours(writes[i - 1].at, write.at))
-            at = distance_of_parts(writes[first], write);
-        if (at && *at + size == low) {
-            low = *at;
-        } else if (at && *at == high && !begins_a_word) {
-            high += size;
-        } else {
-            first = i;
-            at = low = 0;
-            high = write.is_part ? size : 0;
-        }
-        if (!writes[first].part_of) {
-            writes[first].part_of = write.part_of;
-            writes[first].part_at = write.part_at - *at;
-        }
-        if (high - low < word_size)
+    SmallVector<Part, 8> parts; // side by side, and so near that the next one may be of the same word
+    int64_t low = 0, high = 0;  // their bytes
+    for (Write &write : writes) {
+        const bool is_wide = has_words(write);
+        if (!write.is_part && !is_wide) {
+            parts.clear();
             continue;
-        write.completes = low - *at;
-        write.part_of = writes[first].part_of;
-        low = high;
+        }
+        Part part = {&write, 0};
+        const int64_t own = is_wide ? 1 : part.end(); // bytes of the word that it shares, at least
+        bool is_above = false, is_below = false;
+        if (!parts.empty() && are_neighbours(parts.back().write->at, write.at))
+            if (auto at = distance(write, parts.back().write->pointer, write.pointer)) {
+                part.at = parts.back().at + *at;
+                is_above = part.at == high && write.align.value() < word_size;
+                is_below = part.end() == low && !is_wide;
+            }
+        erase_if(parts, [&](const Part &other) {
+            const int64_t between = is_above ? part.at - other.end() : other.at - part.end();
+            return between + own >= word_size;
+        });
+        if ((!is_above && !is_below) ||
+            any_of(parts, [&](const Part &other) { return !may_be_of_one_word(other, part); }))
+            parts.clear();
+        const int64_t others = parts.empty() ? 0 : std::min(high - low, word_size - own);
+        if (others > 0 && (is_wide || others + own == word_size)) {
+            write.completes = {is_below ? 0 : others};
+            find_load(*write.completes, part, parts);
+        }
+        low = part.at - (is_below ? 0 : others);
+        high = part.end() + (is_below ? others : 0);
+        parts.push_back(part);
     }
 }
 

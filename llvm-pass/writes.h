@@ -19,7 +19,8 @@
  *                  union. `part_of` is the load that has read the part, or NULL. The part lies `part_at`
  *                  bytes behind what the load has read first. `cut_of` is the word that the part was cut
  *                  out of, if the word was not loaded, or NULL
- *     `completes`  the writes before have stored the other parts of the word (parts.cc)
+ *     `completes`  the writes before have stored the other parts of the word (parts.cc). A write that has
+ *                  whole words, too, may complete its first word
  *     `updates`    part of a word, with bits set or cleared: the word keeps its kind
  *     `updates_when`  an i1. Where it holds, the write `updates`. Elsewhere it is what the others say
  *     none         larger writes without any of these are data
@@ -36,6 +37,15 @@
 
 namespace pmcc
 {
+
+/* A word of parts that were stored side by side. `before` bytes of the word come before the last write, or at
+ * most so many if this write has whole words, too. `load` has read a part of the word, or is NULL. Its first
+ * byte belongs `load_at` bytes before the last write. */
+struct Completion {
+    int64_t before;
+    llvm::LoadInst *load = nullptr;
+    int64_t load_at = 0;
+};
 
 struct Write {
     enum Shape { Bytes, Lanes, Packed, Scatter };
@@ -57,7 +67,7 @@ struct Write {
     llvm::LoadInst *part_of = nullptr;
     int64_t part_at = 0;
     const llvm::Value *cut_of = nullptr;
-    std::optional<int64_t> completes = std::nullopt; // how far the word's first byte is
+    std::optional<Completion> completes = std::nullopt;
     bool updates = false;
     llvm::Value *updates_when = nullptr;
     bool marks = true; // false: another mark covers it
@@ -110,7 +120,7 @@ void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInf
                     const llvm::DominatorTree &dominators, llvm::SmallVectorImpl<Write> &writes);
 
 /** Find the writes that complete a word of several parts. `writes` are in program order. (parts.cc) */
-void join_parts(llvm::SmallVectorImpl<Write> &writes);
+void join_parts(llvm::MutableArrayRef<Write> writes);
 
 /** Whether a commit may happen while `instruction` runs, in this thread. */
 bool may_commit(const llvm::Instruction &instruction);

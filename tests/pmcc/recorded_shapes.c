@@ -626,6 +626,146 @@ static const char *check_beyond(pm_container *c)
     return NULL;
 }
 
+/* ---- copies that the optimiser splits within words ----------------------------------------------- */
+
+/* A copy begins behind `lock`, in the middle of a word. */
+struct locked {
+    int lock, number;
+    struct object *first, *second;
+};
+/* The optimiser copies the front of the union together with the field before. */
+struct before_union {
+    struct object *o;
+    union {
+        struct object *o;
+        struct {
+            int number;
+            char letter;
+        } at;
+    } as;
+};
+/* Lies where `o` is aligned. */
+struct __attribute__((packed)) packed {
+    int number;
+    struct object *o;
+    long last;
+};
+/* Copied as bytes, from the middle of `number` on. */
+union bytes {
+    struct {
+        long number;
+        struct object *o[3];
+    } at;
+    unsigned char bytes[32];
+};
+#define TORN_COPIES 9
+struct torn {
+    struct locked locked[WORDS], locked_copies[WORDS];
+    struct before_union fronts[WORDS], front_copies[WORDS];
+    struct {
+        int number;
+        struct packed as;
+    } packed, packed_copy;
+    union bytes bytes, bytes_copies[TORN_COPIES];
+    struct object object;
+};
+
+NOINLINE static void copy_locked(struct locked *to, const struct locked *from)
+{
+    struct locked value = *from;
+    part_read = value.number;
+    memcpy(&to->number, &value.number, sizeof value - offsetof(struct locked, number));
+}
+NOINLINE static void copy_before_union(struct before_union *to, const struct before_union *from)
+{
+    struct before_union value = *from;
+    if (part_read < 0)
+        part_read = value.as.at.letter;
+    *to = value;
+}
+NOINLINE static void copy_packed(struct packed *to, const struct packed *from)
+{
+    struct packed value = *from;
+    part_read = value.number;
+    *to = value;
+}
+
+/* The copy begins at byte 5. The program may read some bytes, so these get a variable of their own. */
+#define COPY_BYTES(name, type, at, size)                                                           \
+    NOINLINE static void copy_bytes_##name(unsigned char *to, const unsigned char *from)           \
+    {                                                                                              \
+        union bytes value;                                                                         \
+        type part;                                                                                 \
+        memcpy(&value, from, sizeof value);                                                        \
+        memcpy(&part, value.bytes + (at), sizeof part);                                            \
+        if (part_read < 0)                                                                         \
+            part_read = (double)part;                                                              \
+        memcpy(to + 5, value.bytes + 5, size);                                                     \
+    }
+COPY_BYTES(behind, unsigned char, 7, 27)     /* 2 bytes, 1, and a copy of whole words */
+COPY_BYTES(word, unsigned int, 8, 27)        /* 3, 4, and a copy that begins in a word */
+COPY_BYTES(few, unsigned int, 8, 11)         /* 3, 4, 4: the last two are a word */
+COPY_BYTES(middle, unsigned int, 12, 27)     /* 7, 4, and a copy of whole words */
+COPY_BYTES(first, unsigned char, 13, 27)     /* 8 bytes that are no word, 1, and a copy */
+COPY_BYTES(last, unsigned char, 23, 27)      /* a copy, 1, and 8 */
+COPY_BYTES(end, unsigned int, 28, 27)        /* a copy that ends in a word, and 4 */
+COPY_BYTES(wide, unsigned __int128, 5, 27)   /* 16 bytes that begin in a word */
+COPY_BYTES(wider, unsigned __int128, 12, 27) /* in another one */
+
+STRUCTURE(torn)
+static void build_torn(pm_container *c, int step)
+{
+    static void (*const copies[TORN_COPIES])(unsigned char *, const unsigned char *) = {
+        copy_bytes_behind, copy_bytes_word, copy_bytes_few,  copy_bytes_middle, copy_bytes_first,
+        copy_bytes_last,   copy_bytes_end,  copy_bytes_wide, copy_bytes_wider};
+    struct torn *r = root_bytes(c, step, sizeof *r);
+    struct object *o = &r->object;
+    for (int i = 0; i < WORDS; i++) {
+        r->locked[i] = (struct locked){.number = i + step, .first = o, .second = o};
+        r->fronts[i] = (struct before_union){.o = o, .as.o = o};
+        copy_locked(&r->locked_copies[i], &r->locked[i]);
+        copy_before_union(&r->front_copies[i], &r->fronts[i]);
+        has_pointer(&r->locked[i].first);
+        has_pointer(&r->locked[i].second);
+        has_pointer(&r->locked_copies[i].first);
+        has_pointer(&r->locked_copies[i].second);
+        has_pointer(&r->fronts[i].o);
+        has_pointer(&r->fronts[i].as);
+        has_pointer(&r->front_copies[i].o);
+        has_pointer(&r->front_copies[i].as);
+    }
+    r->packed.as = (struct packed){.number = step, .o = o, .last = step};
+    copy_packed(&r->packed_copy.as, &r->packed.as);
+    has_pointer((char *)&r->packed.as + offsetof(struct packed, o));
+    has_pointer((char *)&r->packed_copy.as + offsetof(struct packed, o));
+    r->bytes.at.number = step;
+    for (int k = 0; k < 3; k++) {
+        r->bytes.at.o[k] = o;
+        has_pointer(&r->bytes.at.o[k]);
+    }
+    for (int i = 0; i < TORN_COPIES; i++) {
+        copies[i](r->bytes_copies[i].bytes, r->bytes.bytes);
+        for (int k = 0; k < (copies[i] == copy_bytes_few ? 1 : 3); k++)
+            has_pointer(&r->bytes_copies[i].at.o[k]);
+    }
+}
+static const char *check_torn(pm_container *c)
+{
+    const struct torn *r = pm_getroot(c);
+    const struct object *o = &r->object;
+    for (int i = 0; i < WORDS; i++) {
+        REQUIRE_THAT_IT_HAS(r->locked_copies[i].first == o && r->locked_copies[i].second == o);
+        REQUIRE_THAT_IT_HAS(r->locked_copies[i].number == i + STEPS - 1);
+        REQUIRE_THAT_IT_HAS(r->front_copies[i].o == o && r->front_copies[i].as.o == o);
+    }
+    REQUIRE_THAT_IT_HAS(r->packed_copy.as.o == o);
+    for (int i = 0; i < TORN_COPIES; i++) {
+        REQUIRE_THAT_IT_HAS(r->bytes_copies[i].at.o[0] == o);
+        REQUIRE_THAT_IT_HAS(r->bytes_copies[i].at.o[2] == (i == 2 ? NULL : o));
+    }
+    return NULL;
+}
+
 /* ---- unions with numbers of more than a word ---------------------------------------------------- */
 
 /* The optimiser copies such a union as one number. Of a long double it copies 10 bytes. */
