@@ -178,12 +178,12 @@ static void count_images(struct txn *t)
     const uint32_t *pieces = c->named.root.items;
     for (uint32_t i = 1; i < t->c->chunks; i++)
         if (log_has_images(k, i))
-            k->chunks[i].live = 0;
+            k->chunks[i].images = 0;
     for (uint64_t i = 0; i < c->units; i++)
         if (c->named.units[i] != 0)
-            k->chunks[c->named.units[i] >> k->chunk_shift].live++;
+            k->chunks[c->named.units[i] >> k->chunk_shift].images++;
     for (uint64_t i = 0; i < c->named.root.count; i++)
-        k->chunks[pieces[i] >> k->chunk_shift].live++;
+        k->chunks[pieces[i] >> k->chunk_shift].images++;
 }
 
 /* Let the chunks wait to be void that have no image which is needed. No checkpoint is being made. */
@@ -193,7 +193,7 @@ static void leave_chunks(struct txn *t)
     struct checkpoint *c = &k->checkpoint;
     count_images(t);
     for (uint32_t i = 1; i < t->c->chunks; i++) {
-        if (!log_has_images(k, i) || k->chunks[i].live > 0 || i == c->chunk)
+        if (!log_has_images(k, i) || k->chunks[i].images > 0 || i == c->chunk)
             continue;
         k->chunks[i].end = 1;
         log_chunk_emptied(t, i, t->epoch);
@@ -207,7 +207,7 @@ static bool is_sparse(const struct txn *t, uint32_t place)
     const struct log_engine *k = log_engine_of(t);
     uint32_t chunk = place >> k->chunk_shift;
     return chunk != k->checkpoint.chunk &&
-           k->chunks[chunk].live < chunk_lines(t) / LOG_IMAGE_LINES / 2;
+           k->chunks[chunk].images < chunk_lines(t) / LOG_IMAGE_LINES / 2;
 }
 
 static bool has_sparse_chunks(const struct txn *t)

@@ -64,7 +64,7 @@ static bool count_image(struct txn *t, uint32_t place)
         return false;
     k->checkpoint.chunks += !log_has_images(k, chunk);
     k->chunks[chunk].end = LOG_END_IMAGES;
-    k->chunks[chunk].live++;
+    k->chunks[chunk].images++;
     return true;
 }
 

@@ -45,8 +45,9 @@
 struct chunk {
     uint64_t newest;  /* newest epoch of a part in it */
     uint64_t emptied; /* epoch of the commit that moved its last live line away, or that voided the chunk */
-    uint32_t live;    /* words of pieces in it that count; or images that a checkpoint needs */
+    uint32_t live;    /* words of pieces in it that count */
     uint32_t end;     /* lines in use, the header included; 0: it is void; LOG_END_IMAGES */
+    uint32_t images;  /* that the checkpoint needs which is named */
 };
 
 /* Free chunks that are there when the disk is full. The last one is for the cleaner. The one before is also

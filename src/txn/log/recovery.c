@@ -443,6 +443,16 @@ static int build_map(struct log_reader *r)
     return 0;
 }
 
+/* Lines that count are in records, and not in images. */
+static bool is_in_records(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        if (log_has_images(k, i) && k->chunks[i].live > 0)
+            return false;
+    return true;
+}
+
 /* Whether the newest record, or the checkpoint if no record is behind it, says what the map is. A new
  * container has neither. */
 static bool is_complete(const struct log_reader *r, const struct found_part *last)
@@ -477,7 +487,7 @@ static int build_home(struct log_reader *r)
     if (recovery_check_fenced(t, r->newest, where) != 0)
         return -1;
     /* The newest record has live lines, so its chunk is never void. */
-    if (!is_complete(r, last))
+    if (!is_complete(r, last) || !is_in_records(t))
         return pm__fail_at(t->c->path, where, EBADMSG,
                            "the log lacks pieces that the commit of epoch %" PRIu64
                            " counts on: the medium has lost a part of it, or has an old copy; restore "

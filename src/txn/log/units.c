@@ -67,13 +67,14 @@ const struct log_image *log_image_at(const struct txn *t, uint32_t place, uint64
     return log_image_sum(t->c, copy, place) == sum ? copy : NULL;
 }
 
-/* Whether records may have a piece there that takes so many words, which are of one line. */
+/* Whether there may be a piece that takes so many words. Since the checkpoint's commit the chunk may have got
+ * other records, or images. The line then has a newer piece. */
 static bool has_piece(const struct txn *t, uint64_t word, uint64_t words)
 {
     uint64_t place = word / PM_LINE_WORDS, chunk = place / chunk_lines(t);
     uint64_t last = (word + words - 1) / PM_LINE_WORDS;
     return chunk > 0 && chunk < t->c->chunks && last / chunk_lines(t) == chunk &&
-           place % chunk_lines(t) != 0 && !log_has_images(log_engine_of(t), (uint32_t)chunk);
+           place % chunk_lines(t) != 0;
 }
 
 /* So many words of a chunk count from here on. False: it has not as many. */
