@@ -91,7 +91,7 @@ void log_chunks_found(struct txn *t)
     for (uint32_t i = t->c->chunks; i-- > 1;)
         if (k->chunks[i].end == 0)
             push(&k->free, i);
-        else if (k->chunks[i].live == 0 && !log_is_open(k, i))
+        else if (k->chunks[i].live == 0 && !log_is_open(k, i) && !log_has_images(k, i))
             push(&k->emptied, i);
     k->known = t->c->chunks;
 }
