@@ -186,7 +186,8 @@ static void count_images(struct txn *t)
         k->chunks[pieces[i] >> k->chunk_shift].images++;
 }
 
-/* Let the chunks wait to be void that have no image which is needed. No checkpoint is being made. */
+/* Let the chunks wait to be void that have no image which is needed. No checkpoint is being made. The open
+ * transaction has nothing to do with that. So they wait for the commit before it, which may be durable. */
 static void leave_chunks(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
@@ -196,7 +197,7 @@ static void leave_chunks(struct txn *t)
         if (!log_has_images(k, i) || k->chunks[i].images > 0 || i == c->chunk)
             continue;
         k->chunks[i].end = 1;
-        log_chunk_emptied(t, i, t->epoch);
+        log_chunk_emptied(t, i, t->epoch - 1);
         c->chunks--;
     }
 }
