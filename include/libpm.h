@@ -794,7 +794,7 @@ struct pm_stats {
     uint64_t pointers_freed;  /* led to freed memory and became data, see PM_FREED_DATA */
     uint64_t touches;         /* accesses caught to translate pages of a container that lies elsewhere */
     uint64_t recovered_pages; /* that recovery restored: from pre-images, or in redo's log */
-    uint64_t recovery_bytes;  /* log: bytes of records that pm_open() read, all or those behind a checkpoint */
+    uint64_t recovery_bytes;  /* log: bytes of records that pm_open() read, perhaps from a checkpoint on */
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */
     bool movable;             /* may be moved to other addresses, see PM_MOVABLE */

@@ -74,8 +74,7 @@ struct format_state {
     uint64_t mark;          /* sealed; see below */
     uint64_t
         incarnation; /* sealed; log engine: number of openings for writing, and of compactions (L4) */
-    uint64_t checkpoint; /* sealed; log engine: the line of the file where the root of the newest checkpoint
-                            is, 0 if there is none */
+    uint64_t checkpoint; /* sealed; log engine: where the file has the root of a checkpoint; 0: nowhere */
     uint64_t unused[2];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */

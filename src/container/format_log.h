@@ -266,11 +266,11 @@ static inline uint64_t log_delta_place(uint64_t word)
  * says where the images are. Images and roots lie in chunks of their own, each with this header.
  */
 struct log_image {
-    uint64_t checksum; /* of the image with this field zero, mixed with its place and the container's seed */
-    uint64_t epoch;    /* the map is as this commit left it, or at least the unit's part */
+    uint64_t checksum; /* as that of a part */
+    uint64_t epoch;    /* the map, or this unit of it, is as this commit left it */
     uint32_t number;   /* the unit's; or which piece of a root it is, and LOG_ROOT */
     uint32_t words;    /* behind this header */
-    uint32_t next;     /* of a piece of a root: the line of the file where the next one is; 0: it is the last */
+    uint32_t next;     /* of a piece of a root: in which line of the file the next one is; 0: none is */
     uint32_t unused;
     uint64_t unused_too[4];
 };
@@ -281,8 +281,8 @@ struct log_image {
 /* The words of a unit's image. */
 struct log_unit {
     uint32_t places[LOG_UNIT_LINES];    /* where the file has each line as a whole; 0: nowhere */
-    uint64_t left[LOG_UNIT_LINES / 64]; /* a bit for each line: it has no owner, and may have pieces */
-    uint64_t deltas[];                  /* log_unit_delta() of each line that has one, in ascending order */
+    uint64_t left[LOG_UNIT_LINES / 64]; /* a bit for each line that has no owner, but pieces */
+    uint64_t deltas[]; /* log_unit_delta() of each line that has one, in ascending order */
 };
 
 static inline uint64_t log_unit_delta(uint64_t line_in_unit, uint64_t mask, uint64_t word)
@@ -300,15 +300,16 @@ static inline uint64_t log_unit_delta_word(uint64_t delta)
     return delta & ((UINT64_C(1) << 40) - 1);
 }
 
-/* The words of a root: those of its pieces, one piece after the other. */
+/* The words of a root: those of its pieces, one piece after the other. The numbers are those of chunks first:
+ * the line where the chunk's records end, 0 if it has none. Then come those of units: the line of the file
+ * where the unit's image is, 0 if it has none. */
 struct log_root {
     uint64_t map;    /* log_map_term() of all lines, added up */
     uint32_t base;   /* as in a part */
     uint32_t chunks; /* of the file */
     uint32_t units;
     uint32_t unused;
-    uint32_t numbers[]; /* for each chunk, the line where its records end, 0 if it has none. Then, for each
-                           unit, the line of the file where its image is, 0 if it has none */
+    uint32_t numbers[];
 };
 
 /* The longest image in lines, and words of a piece of a root. */

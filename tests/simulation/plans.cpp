@@ -96,7 +96,9 @@ const Line lines[] = {
     with_checkpoints(4096, {"l", FILE_, "rbtree", "allocator", {60, 3, 2, 3}, 1, 3}),
     with_checkpoints(1, {"l", FILE_, "rbtree", "rewrite", {20, 4, 2, 3}, 1, 0, false, true}),
     with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 3, 10, 2}, 1, 0, false, false, 1, true}),
-    with_checkpoints(1, {"l", FILE_, "rbtree", "small", {4, 2, 2, 2}, 1, 0, false, false, 1, false, false, true}),
+    with_checkpoints(
+        1,
+        {"l", FILE_, "rbtree", "small", {4, 2, 2, 2}, 1, 0, false, false, 1, false, false, true}),
     with_checkpoints(16384, {"l", PMEM, "rbtree", "mixed", {60, 3, 2, 3}}),
 };
 

@@ -23,7 +23,8 @@ struct Setup {
     bool elsewhere = false; // so too
     bool compacted = false; // see compacting.hpp; likewise
     bool discovered = false; // see discovering.hpp; likewise, and the mode
-    uint64_t checkpoints = 0; // options.checkpoint_bytes: the log engine's checkpoints, none of which is refused
+    uint64_t checkpoints =
+        0; // options.checkpoint_bytes: the log engine's checkpoints, none of which is refused
 };
 
 class Program : public sim::Subject

@@ -95,7 +95,8 @@ struct Model {
             copy[i].clear();
             return;
         }
-        const size_t at = below(size), n = 1 + below(std::min<size_t>(size - at, below(4) ? 16 : 5000));
+        const size_t at = below(size),
+                     n = 1 + below(std::min<size_t>(size - at, below(4) ? 16 : 5000));
         REQUIRE_OK(pm_dirty(object + at, n));
         memset(object + at, (char)random(), n);
         copy[i].assign(object, size);
@@ -169,7 +170,7 @@ TEST_CASE("after a clean close no record is read, whatever the container has")
 
 TEST_CASE("after a crash the records behind the checkpoint are read, and what they say counts")
 {
-    const uint64_t seed = GENERATE(range(1, 7));
+    const uint64_t seed = GENERATE(range(1, (int)test::repetitions(3, 12)));
     const uint64_t interval = GENERATE(as<uint64_t>(), 1, 4 * KiB, 64 * KiB);
     CAPTURE(seed, interval);
     Subject s(interval, seed);
@@ -278,8 +279,9 @@ TEST_CASE("the word that names a checkpoint is damaged, or an old one")
     const std::string whole = test::read_file(s.path);
     const uint64_t at = FORMAT_STATE + offsetof(format_state, checkpoint);
     const uint64_t place = root_of(s.path);
-    for (uint64_t word : {old_word, seal(1), seal(place + 1), seal(place - 1), seal(whole.size() / LINE),
-                          seal(whole.size() / LINE - 1), seal(UINT32_MAX), seal(SEAL_BITS), place, uint64_t(0)}) {
+    for (uint64_t word :
+         {old_word, seal(1), seal(place + 1), seal(place - 1), seal(whole.size() / LINE),
+          seal(whole.size() / LINE - 1), seal(UINT32_MAX), seal(SEAL_BITS), place, uint64_t(0)}) {
         CAPTURE(word);
         test::write_file(s.other, whole);
         test::patch_file(s.other, at, &word, sizeof word);
@@ -321,7 +323,8 @@ struct Forger {
         if (log_image_lines(i) > LOG_IMAGE_LINES)
             return; // too long to have a checksum
         i->checksum = 0;
-        i->checksum = checksum_mix(checksum(i, log_image_lines(i) * LINE, 0), header.id[0] ^ header.id[1], place);
+        i->checksum = checksum_mix(checksum(i, log_image_lines(i) * LINE, 0),
+                                   header.id[0] ^ header.id[1], place);
     }
 };
 
@@ -369,8 +372,13 @@ TEST_CASE("a forged checkpoint is not used, and harms nobody")
             return f.unit_place();
         },
         [&] { return f.unit()->deltas[0] = log_unit_delta(0, 0, CHUNK / 8 + 16), f.unit_place(); },
-        [&] { return f.unit()->deltas[0] = log_unit_delta(LOG_UNIT_LINES, 1, CHUNK / 8 + 16), f.unit_place(); },
-        [&] { return f.unit()->deltas[0] = log_unit_delta(0, 255, 2 * CHUNK / 8 - 1), f.unit_place(); },
+        [&] {
+            return f.unit()->deltas[0] = log_unit_delta(LOG_UNIT_LINES, 1, CHUNK / 8 + 16),
+                   f.unit_place();
+        },
+        [&] {
+            return f.unit()->deltas[0] = log_unit_delta(0, 255, 2 * CHUNK / 8 - 1), f.unit_place();
+        },
         [&] { return f.unit()->deltas[0] |= (UINT64_C(1) << 40) - 1, f.unit_place(); },
     };
     const std::string whole = f.file;
@@ -381,7 +389,8 @@ TEST_CASE("a forged checkpoint is not used, and harms nobody")
         if (i < 18)
             f.seal_image(f.root);
         test::write_file(s.other, f.file);
-        CHECK((s.other_holds(every(1, PM_READONLY)) > 0 || i == 5 || i == 10)); // an older root; a unit more, without an image
+        CHECK((s.other_holds(every(1, PM_READONLY)) > 0 || i == 5 ||
+               i == 10)); // an older root; a unit more, without an image
         s.other_holds(every(1));
         s.other_holds(none(PM_READONLY));
     }

@@ -139,10 +139,8 @@ static int write_piece(struct txn *t, uint32_t number, uint32_t next, uint32_t *
     struct checkpoint *c = checkpoint_of(t);
     const uint64_t first = number * LOG_ROOT_WORDS,
                    words = min_u64(c->root.count - first, LOG_ROOT_WORDS);
-    *c->image = (struct log_image){.epoch = c->epoch,
-                                   .number = LOG_ROOT | number,
-                                   .words = (uint32_t)words,
-                                   .next = next};
+    *c->image = (struct log_image){
+        .epoch = c->epoch, .number = LOG_ROOT | number, .words = (uint32_t)words, .next = next};
     memset(c->image + 1, 0, (log_image_lines(c->image) - 1) * PM_LINE);
     memcpy(c->image + 1, (uint64_t *)c->root.items + first, words * sizeof(uint64_t));
     int error = find_place(t, log_image_lines(c->image), place);
@@ -238,7 +236,8 @@ static int begin_root(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = checkpoint_of(t);
-    uint64_t words = sizeof(struct log_root) / sizeof(uint64_t) + divide_up(t->c->chunks + c->units, 2);
+    uint64_t words =
+        sizeof(struct log_root) / sizeof(uint64_t) + divide_up(t->c->chunks + c->units, 2);
     c->root.count = 0;
     while (c->root.count < words) {
         uint64_t *word = vector_push(&c->root, sizeof *word);
@@ -489,6 +488,7 @@ int log_check_checkpoint(const struct txn *t)
             damaged = max_u64(place, 1);
     }
     free(image);
-    return damaged == 0 ? 0
-                        : container_damaged(t->c, damaged * PM_LINE, "a checkpoint of the log's map is damaged");
+    if (damaged == 0)
+        return 0;
+    return container_damaged(t->c, damaged * PM_LINE, "a checkpoint of the log's map is damaged");
 }

@@ -138,9 +138,10 @@ static void forget(struct txn *t)
 
 static void warn(const struct txn *t)
 {
-    (void)container_fail_at(t->c, FORMAT_STATE + offsetof(struct format_state, checkpoint), EBADMSG,
-                            "the checkpoint of the log's map that is named here is damaged, so all of the "
-                            "log is read");
+    (void)container_fail_at(
+        t->c, FORMAT_STATE + offsetof(struct format_state, checkpoint), EBADMSG,
+        "the checkpoint of the log's map that is named here is damaged, so all of the "
+        "log is read");
     pm__warn();
 }
 

@@ -204,8 +204,8 @@ int log_reclaim(struct txn *t)
 bool log_gains_room(struct txn *t, int error)
 {
     return log_lacks_room(error) &&
-           (log_reclaim(t) == 0 ||
-            (log_has_checkpoint(t) && log_give_up_checkpoint(t) == 0) || log_clean_chunk(t) == 0);
+           (log_reclaim(t) == 0 || (log_has_checkpoint(t) && log_give_up_checkpoint(t) == 0) ||
+            log_clean_chunk(t) == 0);
 }
 
 /* Add `count` chunks to the file, or more at once because more will be needed. */

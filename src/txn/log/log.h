@@ -136,22 +136,22 @@ struct image_places {
 
 struct checkpoint {
     uint64_t interval; /* lines of log from one to the next; 0: there are none here */
-    bool is_strict;    /* not even later if so much of the map has changed that it would be costly */
+    bool is_strict;    /* not later, even if so much of the map has changed that it is costly */
     enum checkpoint_phase phase;
     uint8_t *states;                  /* enum unit_state, of each unit */
-    struct image_places named, next;  /* of the checkpoint that the state page names, and of the next */
+    struct image_places named, next;  /* of the one that the state page names, and of the next */
     uint64_t units;                   /* that the container has, or had since it was opened */
     uint64_t saved;                   /* units in that state, more or less */
     uint64_t logged;                  /* lines, since the commit of the newest checkpoint */
     uint64_t epoch;                   /* of that commit */
     uint64_t at, awaited, written;    /* units: where it goes on, awaited in all, and written */
-    uint64_t due;      /* CHECKPOINT_WRITTEN, CHECKPOINT_NAMED: when this commit is durable, go on */
-    uint32_t chunk, line;  /* where the next image goes; 0: to a fresh chunk */
-    uint32_t chunks;       /* that have images */
-    bool failed;           /* there was no memory for an image */
+    uint64_t due; /* CHECKPOINT_WRITTEN, CHECKPOINT_NAMED: when this commit is durable, go on */
+    uint32_t chunk, line;    /* where the next image goes; 0: to a fresh chunk */
+    uint32_t chunks;         /* that have images */
+    bool failed;             /* there was no memory for an image */
     struct log_image *image; /* room for one while it is built */
-    struct vector ahead;   /* images that wait to be written, line by line */
-    struct vector root;    /* words of the root to be written */
+    struct vector ahead;     /* images that wait to be written, line by line */
+    struct vector root;      /* words of the root to be written */
 };
 
 struct log_engine {
@@ -538,7 +538,7 @@ struct found_checkpoint {
     uint64_t end;   /* lines of the container that have, or had, pieces end here */
     uint32_t base;
     uint32_t chunks;
-    uint32_t *ends; /* of so many chunks: lines of valid records, the header included. To be freed */
+    uint32_t *ends; /* of so many chunks: where valid records end. To be freed */
 };
 
 /* Fill the map from the checkpoint that the state page names. If it is damaged, the map is empty again, with

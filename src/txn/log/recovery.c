@@ -119,8 +119,8 @@ static void look_behind(struct log_reader *r, uint32_t first, uint32_t at, uint3
     }
 }
 
-/* The first line of a chunk whose record the checkpoint does not have (K3). Nobody fills a chunk again that was
- * begun before, but behind its end. */
+/* The first line of a chunk whose record the checkpoint does not have (K3). If the chunk was not begun again,
+ * records were added behind its end only. */
 static uint32_t first_unread(const struct log_reader *r, uint32_t chunk, uint64_t begun)
 {
     const struct found_checkpoint *found = &r->checkpoint;
@@ -146,7 +146,8 @@ static int walk(struct log_reader *r, uint32_t chunk)
     if (word == 0)
         return 0;
     bool has_images = log_chunk_has_images(word) && log_engine_of(t)->is_checkpointed;
-    if (!seal_is_valid(word) || (log_chunk_end(word) > lines && !has_images) || log_chunk_end(word) == 0)
+    if (!seal_is_valid(word) || (log_chunk_end(word) > lines && !has_images) ||
+        log_chunk_end(word) == 0)
         return damaged(t, first, "the header of a chunk of the log is damaged");
     uint32_t generation = log_chunk_generation(word), number = 0;
     uint64_t epoch = 0, n;
@@ -162,7 +163,7 @@ static int walk(struct log_reader *r, uint32_t chunk)
         number = log_part_number(part);
         r->certain = max_u64(r->certain, part->fenced); /* L2 */
         t->recovery.bytes += n * PM_LINE;
-        if (epoch <= r->checkpoint.epoch) /* of an earlier life of the chunk, which the map has or needs not */
+        if (epoch <= r->checkpoint.epoch) /* of an earlier life of the chunk: the map knows it */
             continue;
         struct found_part *f = vector_push(&r->parts, sizeof *f);
         if (!f)
@@ -355,7 +356,8 @@ static uint64_t lines_together(const struct txn *t, uint64_t line, uint64_t end)
 static void map_pages(struct txn *t)
 {
     const uint64_t end = container_bytes(t->c) / PM_LINE;
-    for (uint64_t line = log_lines_of_metadata(t), n; line < end; line += max_u64(n, PM_PAGE_LINES)) {
+    for (uint64_t line = log_lines_of_metadata(t), n; line < end;
+         line += max_u64(n, PM_PAGE_LINES)) {
         n = lines_together(t, line, end);
         if (n >= LOG_PAGES_MIN)
             (void)log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(n / PM_PAGE_LINES));
@@ -460,7 +462,8 @@ static bool is_complete(const struct log_reader *r, const struct found_part *las
     uint64_t sum = log_engine_of(r->t)->map_sum;
     if (last)
         return last->epoch == r->newest && last->part->map == sum;
-    return r->newest <= EPOCH_CREATED || (r->checkpoint.epoch == r->newest && r->checkpoint.map == sum);
+    return r->newest <= EPOCH_CREATED ||
+           (r->checkpoint.epoch == r->newest && r->checkpoint.map == sum);
 }
 
 /* Pointers mean the addresses that the newest record says. */
@@ -471,8 +474,8 @@ static int take_base(struct log_reader *r, const struct found_part *last, uint64
         return 0;
     uint64_t base = (uint64_t)(last ? last->part->base : r->checkpoint.base) << ARENA_SLOT_SHIFT;
     if (base == 0 || (base != t->c->pointers_base && base != t->c->pointers_target))
-        return container_damaged(t->c, where,
-                                 "the last commit record is for other addresses than the state page");
+        return container_damaged(
+            t->c, where, "the last commit record is for other addresses than the state page");
     t->c->pointers_base = base;
     return 0;
 }

@@ -109,13 +109,15 @@ static bool load_delta(struct txn *t, uint64_t unit, uint64_t delta)
 bool log_load_unit(struct txn *t, uint64_t unit, uint32_t place, uint64_t epoch, uint64_t *sum)
 {
     struct log_engine *k = log_engine_of(t);
-    const uint64_t first = unit * LOG_UNIT_LINES, fixed = sizeof(struct log_unit) / sizeof(uint64_t);
+    const uint64_t first = unit * LOG_UNIT_LINES,
+                   fixed = sizeof(struct log_unit) / sizeof(uint64_t);
     const struct log_image *image = log_image_at(t, place, fixed);
     if (!image || image->number != unit || image->epoch > epoch)
         return false;
     const struct log_unit *u = (const struct log_unit *)(image + 1);
     for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
-        if (u->places[i] != 0 && !has_piece(t, u->places[i] * (uint64_t)PM_LINE_WORDS, PM_LINE_WORDS))
+        if (u->places[i] != 0 &&
+            !has_piece(t, u->places[i] * (uint64_t)PM_LINE_WORDS, PM_LINE_WORDS))
             return false;
     memcpy(k->map + first, u->places, sizeof u->places);
     memcpy(k->left + first / 64, u->left, sizeof u->left);
