@@ -252,6 +252,12 @@ struct pm_options {
                                in memory as a whole. Then a system call fails with EFAULT for memory that
                                nobody has touched lately, also if it only reads. Metadata comes on top,
                                and 6 % of the container's bytes for the log's map */
+    uint64_t checkpoint_bytes; /* log: after so many bytes of log a checkpoint of the map is written, and at
+                               each clean close. pm_open() then reads the map, and only the log behind it.
+                               What it does not read it does not check; pm_check() does. Default: no
+                               checkpoints; with `private_max` 64 MiB, or more if checkpoints would be more
+                               than about an eighth of what is written. Ignored by other engines, and in
+                               a container that an older libpm has made */
     /* The remaining fields are used at creation only, and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
@@ -788,6 +794,7 @@ struct pm_stats {
     uint64_t pointers_freed;  /* led to freed memory and became data, see PM_FREED_DATA */
     uint64_t touches;         /* accesses caught to translate pages of a container that lies elsewhere */
     uint64_t recovered_pages; /* that recovery restored: from pre-images, or in redo's log */
+    uint64_t recovery_bytes;  /* log: bytes of records that pm_open() read, perhaps from a checkpoint on */
     bool recovered;           /* the last writer had not closed the container */
     bool power_safe;          /* commits survive power failure on this medium */
     bool movable;             /* may be moved to other addresses, see PM_MOVABLE */

@@ -54,6 +54,7 @@ struct options {
     bool check_owner = false;
     uint64_t holes_max = 0;
     uint64_t private_max = 0;
+    uint64_t checkpoint_bytes = 0;
     uint64_t max_size = 0;
     uint64_t initial_size = 0;
     uint64_t segment_size = 0;
@@ -81,6 +82,7 @@ class container
                      o.check_owner,
                      o.holes_max,
                      o.private_max,
+                     o.checkpoint_bytes,
                      o.max_size,
                      o.initial_size,
                      o.segment_size,

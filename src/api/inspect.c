@@ -65,6 +65,7 @@ int pm_stats(pm_container *c, struct pm_stats *stats)
         .file_bytes = container_file_bytes(&c->container),
         .recovery_ns = t->recovery.ns,
         .recovered_pages = t->recovery.pages,
+        .recovery_bytes = t->recovery.bytes,
         .pointers_moved = c->container.pointers_moved,
         .pointers_freed = c->discovery.freed_ever,
         .touches = t->touches,

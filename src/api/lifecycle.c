@@ -105,6 +105,7 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         .relocate = o->flags & PM_RELOCATE,
         .accept_copy = o->flags & PM_ACCEPT_COPY,
         .bounded = o->private_max != 0,
+        .checkpoint_bytes = o->checkpoint_bytes,
         .path_error = o->flags & PM_PATH_ERROR,
         .log = o->engine == PM_ENGINE_LOG,
         .layout = o->layout,
@@ -249,9 +250,9 @@ static int open_tables(struct container *c, const struct engine *engine)
 {
     uint64_t base = UINT64_C(9) << 20;
     uint64_t pages = engine->in_place ? c->max_size / 8 : c->max_size / 4 * 3;
-    if (c->is_log) /* the map of lines, deltas, two bytes for each page, and 36 for each chunk */
-        pages += c->max_size / PM_LINE * 16 + c->max_size / PM_PAGE * 2 +
-                 container_file_max(c) / c->chunk_size * 40;
+    if (c->is_log) /* the map of lines, deltas, three bytes for each page, and 44 for each chunk */
+        pages += c->max_size / PM_LINE * 16 + c->max_size / PM_PAGE * 3 +
+                 container_file_max(c) / c->chunk_size * 48;
     int error = tables_open(&c->tables, base + pages);
     if (error != 0)
         return pm__fail_system(-error, "%s: no address space for its tables", c->path);

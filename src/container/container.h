@@ -79,6 +79,7 @@ struct container {
     int view_fd;     /* if translated: of the view's memory */
     int watcher; /* home's memory is bounded: watches for pages that it does not have (backend/absent.c);
                         -1: it has all of them */
+    uint64_t checkpoint_bytes; /* as options.checkpoint_bytes */
     bool (*fill)(struct txn *filler, uint64_t offset); /* then: give it such a page. [handler] */
     struct txn *filler;
     struct medium medium;
@@ -100,6 +101,7 @@ struct container_options {
     bool translated;    /* the view has other addresses than home's pointers mean in any case */
     bool accept_copy;   /* accept a copy of a container that somebody had open */
     bool bounded;       /* a log container's home is to be filled as it is accessed */
+    uint64_t checkpoint_bytes; /* of log, between checkpoints; 0: as libpm likes */
     bool path_error;    /* if the file is no longer at its path: fail instead of warning */
     const char *layout; /* or NULL */
     mode_t mode;

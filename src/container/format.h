@@ -35,7 +35,8 @@
 #define FORMAT_MAGIC           "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
 #define FORMAT_VERSION         3u
 #define FORMAT_VERSION_OLDEST  2u /* without sums and guard; the first open for writing adds them */
-#define FORMAT_VERSION_LOG     6u /* a container of the log engine */
+#define FORMAT_VERSION_LOG     7u /* a container of the log engine */
+#define FORMAT_LOG_UNCHECKED   6u /* likewise, but without checkpoints; it stays so */
 #define FORMAT_LOG_KEEPING     5u /* likewise, but freed lines keep their pieces; it stays so */
 #define FORMAT_LOG_OLDEST      4u /* likewise, but without deltas; it stays so */
 
@@ -73,7 +74,8 @@ struct format_state {
     uint64_t mark;          /* sealed; see below */
     uint64_t
         incarnation; /* sealed; log engine: number of openings for writing, and of compactions (L4) */
-    uint64_t unused[3];
+    uint64_t checkpoint; /* sealed; log engine: where the file has the root of a checkpoint; 0: nowhere */
+    uint64_t unused[2];
     uint64_t root_offset; /* sealed, journaled; 0: no root */
     uint64_t root_size;   /* sealed, journaled; bytes */
     uint64_t unused_too[6];

@@ -24,12 +24,17 @@ static inline uint64_t log_chunk_size(uint64_t segment_size)
 
 /*
  * The first line of a chunk. Its word is 0 if the chunk is void. Otherwise it has a generation, in bits
- * 24..55, and in bits 0..23 the line up to which the parts are valid whatever their generation (L3).
- * Sealed.
+ * 24..55, and in bits 0..23 the line up to which the parts are valid whatever their generation (L3), or
+ * LOG_END_IMAGES. Sealed.
+ *
+ * `begun` is the epoch of the commit that began to fill the chunk, and 0 if that is not known. A void chunk
+ * has 0 there. So if only the word of a new header is durable, `begun` is 0 (K3). In older containers it is
+ * always 0.
  */
 struct log_chunk {
     uint64_t word;
-    uint64_t unused[7];
+    uint64_t begun;
+    uint64_t unused[6];
 };
 
 #define LOG_END_BITS 24
@@ -49,7 +54,15 @@ static inline uint32_t log_chunk_generation(uint64_t word)
     return (uint32_t)(seal_payload(word) >> LOG_END_BITS);
 }
 
-static_assert(LOG_CHUNK_MAX / PM_LINE < UINT64_C(1) << LOG_END_BITS, "a line's number fits");
+/* The chunk has no records. It has images of the map, as checkpoints leave them. */
+#define LOG_END_IMAGES ((UINT64_C(1) << LOG_END_BITS) - 1)
+
+static inline bool log_chunk_has_images(uint64_t word)
+{
+    return log_chunk_end(word) == LOG_END_IMAGES;
+}
+
+static_assert(LOG_CHUNK_MAX / PM_LINE < LOG_END_IMAGES, "a line's number fits");
 static_assert(LOG_END_BITS + 32 == SEAL_BITS, "a word is full");
 
 /*
@@ -246,6 +259,71 @@ static inline uint64_t log_delta_place(uint64_t word)
 {
     return UINT64_C(1) << 40 | word;
 }
+
+/*
+ * A *checkpoint* says what the map was after a commit, so that nobody needs to read the records up to there.
+ * The map is cut into units of LOG_UNIT_LINES lines. Each unit that has anything has an image, and a root
+ * says where the images are. Images and roots lie in chunks of their own, each with this header.
+ */
+struct log_image {
+    uint64_t checksum; /* as that of a part */
+    uint64_t epoch;    /* the map, or this unit of it, is as this commit left it */
+    uint32_t number;   /* the unit's; or which piece of a root it is, and LOG_ROOT */
+    uint32_t words;    /* behind this header */
+    uint32_t next;     /* of a piece of a root: in which line of the file the next one is; 0: none is */
+    uint32_t unused;
+    uint64_t unused_too[4];
+};
+
+#define LOG_UNIT_LINES UINT64_C(1024)
+#define LOG_ROOT       (UINT32_C(1) << 31)
+
+/* The words of a unit's image. */
+struct log_unit {
+    uint32_t places[LOG_UNIT_LINES];    /* where the file has each line as a whole; 0: nowhere */
+    uint64_t left[LOG_UNIT_LINES / 64]; /* a bit for each line that has no owner, but pieces */
+    uint64_t deltas[]; /* log_unit_delta() of each line that has one, in ascending order */
+};
+
+static inline uint64_t log_unit_delta(uint64_t line_in_unit, uint64_t mask, uint64_t word)
+{
+    return line_in_unit << 48 | mask << 40 | word;
+}
+
+static inline uint64_t log_unit_delta_line(uint64_t delta)
+{
+    return delta >> 48;
+}
+
+static inline uint64_t log_unit_delta_word(uint64_t delta)
+{
+    return delta & ((UINT64_C(1) << 40) - 1);
+}
+
+/* The words of a root: those of its pieces, one piece after the other. The numbers are those of chunks first:
+ * the line where the chunk's records end, 0 if it has none. Then come those of units: the line of the file
+ * where the unit's image is, 0 if it has none. */
+struct log_root {
+    uint64_t map;    /* log_map_term() of all lines, added up */
+    uint32_t base;   /* as in a part */
+    uint32_t chunks; /* of the file */
+    uint32_t units;
+    uint32_t unused;
+    uint32_t numbers[];
+};
+
+/* The longest image in lines, and words of a piece of a root. */
+#define LOG_IMAGE_LINES (1 + (sizeof(struct log_unit) + LOG_UNIT_LINES * sizeof(uint64_t)) / PM_LINE)
+#define LOG_ROOT_WORDS  ((LOG_IMAGE_LINES - 1) * PM_LINE / sizeof(uint64_t))
+
+static inline uint64_t log_image_lines(const struct log_image *image)
+{
+    return 1 + divide_up(image->words * sizeof(uint64_t), PM_LINE);
+}
+
+static_assert(sizeof(struct log_image) == PM_LINE, "format");
+static_assert(sizeof(struct log_unit) % PM_LINE == 0, "format");
+static_assert(FORMAT_SEGMENT_MIN / PM_LINE % LOG_UNIT_LINES == 0, "a container has whole units");
 
 /* Pointers mean a slot of the arena: its number. */
 static inline uint32_t log_base(uint64_t address)

@@ -368,6 +368,7 @@ int container_open(struct container *c, const char *path, const struct container
                             .watcher = -1,
                             .readonly = options->readonly,
                             .vouched = options->movable,
+                            .checkpoint_bytes = options->checkpoint_bytes,
                             .medium.syncing = PTHREAD_MUTEX_INITIALIZER,
                             .path = strdup(path)};
     if (!c->path)

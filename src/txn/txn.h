@@ -133,6 +133,7 @@ struct page_note {
 struct recovery_report {
     bool recovered; /* true if there was anything to do */
     uint64_t pages; /* undo: images copied back; redo: runs of lines, in whole pages */
+    uint64_t bytes; /* log: of records that were read */
     uint64_t ns;
 };
 

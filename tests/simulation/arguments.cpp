@@ -54,6 +54,8 @@ void add_run(CLI::App &app, Run &run)
     auto *discovered = app.add_flag("--discovered", s.discovered, "Whose commits find their data");
     for (CLI::Option *option : {containers, async, threads, moved, elsewhere, compacted})
         discovered->excludes(option);
+    app.add_option("--checkpoints", s.checkpoints,
+                   "Bytes of log between them; 1: one after each commit");
     app.add_option("--transactions", p.transactions)->check(CLI::PositiveNumber);
     app.add_option("--seeds", p.seeds, "Random choices of what is lost, at each event")
         ->check(CLI::NonNegativeNumber);

@@ -16,9 +16,8 @@ Program::Container Moving::open(const std::string &path, bool taken)
 {
     if (taken || addresses_are_odd(path.c_str()))
         take_addresses_of(path.c_str());
-    Container c(pm_open(path.c_str(), &options_));
+    Container c = Program::open(path);
     give_addresses_back();
-    require(c != nullptr, "pm_open");
     return c;
 }
 

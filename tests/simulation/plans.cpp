@@ -24,7 +24,15 @@ struct Line {
     bool concurrent = false, full = false;
     unsigned threads = 1;
     bool moved = false, elsewhere = false, compacted = false, discovered = false;
+    uint64_t checkpoints = 0;
 };
+
+// A line of the log engine with checkpoints.
+Line with_checkpoints(uint64_t bytes, Line line)
+{
+    line.checkpoints = bytes;
+    return line;
+}
 
 constexpr const char *modes[] = {"undo", "redo", "stores", "log", "log.stores"};
 
@@ -80,6 +88,18 @@ const Line lines[] = {
 
     // Under undo a compaction has three times the events, of which power failures alone take seconds.
     {"u", PMEM, "rbtree", "small", {2, 0, 0, 1}, 1, 0, false, false, 1, false, false, true},
+
+    // With checkpoints, after each commit or a few, each at once or in shares.
+    with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 3, ALL, 2}}),
+    with_checkpoints(1, {"l", PMEM, "rbtree", "rewrite", {60, 3, 2, 3}}),
+    with_checkpoints(1, {"l", FILE_, "rbtree", "small", {6, 3, ALL, 2}}),
+    with_checkpoints(4096, {"l", FILE_, "rbtree", "allocator", {60, 3, 2, 3}, 1, 3}),
+    with_checkpoints(1, {"l", FILE_, "rbtree", "rewrite", {20, 4, 2, 3}, 1, 0, false, true}),
+    with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 3, 10, 2}, 1, 0, false, false, 1, true}),
+    with_checkpoints(
+        1,
+        {"l", FILE_, "rbtree", "small", {4, 2, 2, 2}, 1, 0, false, false, 1, false, false, true}),
+    with_checkpoints(16384, {"l", PMEM, "rbtree", "mixed", {60, 3, 2, 3}}),
 };
 
 // Numbers that seeds are made of stay as they are when the list grows, since mutants are found by
@@ -133,7 +153,7 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
         }
         runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
                          l.containers, l.async, l.concurrent, l.full, l.threads, l.moved,
-                         l.elsewhere, l.compacted, l.discovered},
+                         l.elsewhere, l.compacted, l.discovered, l.checkpoints},
                         plan,
                         {}});
     }

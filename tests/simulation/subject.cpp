@@ -44,6 +44,16 @@ Program::Program(const Setup &setup) : setup_(setup)
     options_.segment_size = 64 << 10; // boundaries are near, files small
     options_.max_size = 4 << 20;
     options_.concurrent_stores = setup.concurrent;
+    options_.checkpoint_bytes = setup.checkpoints;
+}
+
+Program::Container Program::open(const std::string &path) const
+{
+    Container c(pm_open(path.c_str(), &options_));
+    require(c != nullptr, "pm_open");
+    if (setup_.checkpoints && strstr(pm_errormsg(), "so all of the log is read"))
+        throw Violation(std::string("pm_open: ") + pm_errormsg());
+    return c;
 }
 
 void Repeating::commit(pm_container *c, uint64_t)
@@ -53,8 +63,7 @@ void Repeating::commit(pm_container *c, uint64_t)
 
 void Repeating::run(sim::Session &session)
 {
-    Container c(pm_open(session.paths()[0].c_str(), &options_));
-    require(c != nullptr, "pm_open");
+    Container c = open(session.paths()[0]);
     uint64_t commits = check(c.get());
     session.found(0, commits);
     for (uint64_t n = 0; n < session.more; n++) {
@@ -185,8 +194,7 @@ void Subject::run(sim::Session &session)
     std::vector<Container> open;
     std::vector<uint64_t> commits;
     for (uint32_t i = 0; i < setup_.containers; i++) {
-        open.emplace_back(pm_open(session.paths()[i].c_str(), &options_));
-        require(open[i] != nullptr, "pm_open");
+        open.push_back(Program::open(session.paths()[i]));
         commits.push_back(check(open[i].get(), i));
         session.found(i, commits[i]);
     }

@@ -23,6 +23,8 @@ struct Setup {
     bool elsewhere = false; // so too
     bool compacted = false; // see compacting.hpp; likewise
     bool discovered = false; // see discovering.hpp; likewise, and the mode
+    uint64_t checkpoints =
+        0; // options.checkpoint_bytes: the log engine's checkpoints, none of which is refused
 };
 
 class Program : public sim::Subject
@@ -39,6 +41,8 @@ class Program : public sim::Subject
 
     // That a call of libpm has not failed.
     static void require(bool good, const char *what);
+    // Open one. It is not read without a checkpoint that it has.
+    Container open(const std::string &path) const;
     // That a container is whole: for libpm, as `structure` sees it, which throws what is wrong, and
     // that nothing in it is lost.
     void require_whole(pm_container *c, uint64_t commits, const std::function<void()> &structure);

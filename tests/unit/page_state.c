@@ -76,13 +76,21 @@ static bool has(const struct chunk_list *list, uint32_t chunk)
     return i < list->count;
 }
 
+/* All images may be, while a checkpoint is being made. */
+static bool has_needed_images(const struct log_engine *k, uint32_t chunk)
+{
+    const struct checkpoint *c = &k->checkpoint;
+    return log_has_images(k, chunk) &&
+           (k->chunks[chunk].images > 0 || chunk == c->chunk || c->phase != CHECKPOINT_NONE);
+}
+
 uint32_t lost_chunks(const pm_container *c)
 {
     const struct log_engine *k = log_engine_of(&c->txn);
     uint32_t lost = 0;
     for (uint32_t i = 1; i < k->known; i++)
         lost += k->chunks[i].live == 0 && !log_is_open(k, i) && !has(&k->free, i) &&
-                !has(&k->emptied, i) && !has(&k->voided, i);
+                !has(&k->emptied, i) && !has(&k->voided, i) && !has_needed_images(k, i);
     return lost;
 }
 

@@ -42,6 +42,7 @@ int log_tables_open(struct txn *t)
     k->left = tables_take(tables, t->c->max_size / PM_LINE / 8);
     k->writes_deltas = t->c->header.version > FORMAT_LOG_OLDEST;
     k->drops = t->c->header.version > FORMAT_LOG_KEEPING;
+    k->is_checkpointed = t->c->header.version > FORMAT_LOG_UNCHECKED;
     k->reserve = LOG_RESERVE;
     k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
     k->mapped = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);
@@ -49,7 +50,8 @@ int log_tables_open(struct txn *t)
     for (int i = 0; i < 3; i++)
         lists[i]->items = tables_take(tables, chunks * sizeof *lists[i]->items);
     k->stage = aligned_alloc(PM_LINE, LOG_PART_LINES * PM_LINE);
-    return k->stage ? log_bound(t) : -ENOMEM;
+    int error = k->stage ? log_checkpoint_open(t) : -ENOMEM;
+    return error == 0 ? log_bound(t) : error;
 }
 
 void log_tables_close(struct txn *t)
@@ -72,6 +74,7 @@ void log_tables_close(struct txn *t)
     free(k->moved);
     vector_free(&k->filled);
     vector_free(&k->stale);
+    log_checkpoint_free(k);
     free(k);
     t->own = NULL;
 }
@@ -88,7 +91,7 @@ void log_chunks_found(struct txn *t)
     for (uint32_t i = t->c->chunks; i-- > 1;)
         if (k->chunks[i].end == 0)
             push(&k->free, i);
-        else if (k->chunks[i].live == 0 && !log_is_open(k, i))
+        else if (k->chunks[i].live == 0 && !log_is_open(k, i) && !log_has_images(k, i))
             push(&k->emptied, i);
     k->known = t->c->chunks;
 }
@@ -119,9 +122,10 @@ int log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes)
     return medium_copy(&t->c->medium, at_place(t, place), from, bytes);
 }
 
-int log_store_header(struct txn *t, uint32_t chunk, uint64_t word)
+int log_store_header(struct txn *t, uint32_t chunk, uint64_t word, uint64_t begun)
 {
-    struct log_chunk header = {.word = word};
+    struct log_chunk header = {.word = word,
+                               .begun = log_engine_of(t)->is_checkpointed ? begun : 0};
     return log_store(t, place_in(t, chunk, 0), &header, sizeof header);
 }
 
@@ -153,7 +157,7 @@ int log_void_chunks(struct txn *t)
         struct chunk *h = &k->chunks[chunk];
         bool due = error == 0 && max_u64(h->newest, h->emptied) <= reusable;
         if (due)
-            error = log_store_header(t, chunk, 0);
+            error = log_store_header(t, chunk, 0, 0);
         if (due && error == 0) {
             *h = (struct chunk){.emptied = t->epoch};
             push(&k->voided, chunk);
@@ -199,7 +203,9 @@ int log_reclaim(struct txn *t)
 
 bool log_gains_room(struct txn *t, int error)
 {
-    return log_lacks_room(error) && (log_reclaim(t) == 0 || log_clean_chunk(t) == 0);
+    return log_lacks_room(error) &&
+           (log_reclaim(t) == 0 || (log_has_checkpoint(t) && log_give_up_checkpoint(t) == 0) ||
+            log_clean_chunk(t) == 0);
 }
 
 /* Add `count` chunks to the file, or more at once because more will be needed. */

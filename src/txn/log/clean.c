@@ -40,9 +40,11 @@ static uint64_t idle_chunks(const struct log_engine *k)
     return k->free.count + k->voided.count + k->emptied.count;
 }
 
+/* Those with images are none of the cleaner's business. */
 static uint64_t used_chunks(const struct txn *t)
 {
-    return t->c->chunks - 1 - idle_chunks(log_engine_of(t));
+    const struct log_engine *k = log_engine_of(t);
+    return t->c->chunks - 1 - idle_chunks(k) - k->checkpoint.chunks;
 }
 
 /* Half or more of what is in use is dead. Headers and runs count as dead too. A small file may stay as it is:
@@ -72,6 +74,8 @@ static bool may_be_victim(const struct txn *t, uint32_t chunk)
 {
     const struct log_engine *k = log_engine_of(t);
     const struct chunk *h = &k->chunks[chunk];
+    if (log_has_images(k, chunk))
+        return false;
     if (!log_is_open(k, chunk))
         return h->live > 0;
     return k->reserve == 0 && h->end > chunk_lines(t) / 8 * 7 &&

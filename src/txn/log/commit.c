@@ -86,14 +86,14 @@ static int add_given(struct txn *t)
     const uint64_t *given = k->given.items, first = ch->run_count;
     int error = 0;
     if (k->given.count > 0)
-        log_take_lines(k, ch->runs, first);
+        log_take_lines(t, ch->runs, first);
     for (uint64_t i = 0; i < k->given.count; i++)
         for (uint64_t line = run_line(given[i]), n = run_count(given[i]); n > 0 && error == 0;
              n--, line++)
             if (log_is_left(k, line)) {
                 error = touch_line(t, line);
                 changes_add(ch, first, line, LINE_WORDS_ALL);
-                log_set_left(k, line, false);
+                log_set_left(t, line, false);
             }
     return error;
 }
@@ -186,6 +186,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     struct log_engine *k = log_engine_of(t);
     const struct changes *ch = &t->view.changes;
     (void)log_unfill_freed(t); /* home is right even if it fails, and the lines are nobody's */
+    log_checkpoint(t);
     view_collect(t);
     struct commit_words w = view_words(t);
     int error = log_find_owners(t, &w);
@@ -197,7 +198,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     uint64_t data_count = ch->run_count;
     collect_metadata(t, &w);
     if (w.counts.clears > 0)
-        log_take_lines(k, ch->runs, ch->run_count);
+        log_take_lines(t, ch->runs, ch->run_count);
     if (ch->lines == 0 && error == 0)
         return finish_unchanged(t);
     struct record_runs runs = {.runs = ch->runs,
@@ -222,7 +223,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     if (error == 0)
         error = log_write(t, &runs, t->c->pointers_base);
     if (error != 0) {
-        log_untake_lines(k, ch->runs, ch->run_count);
+        log_untake_lines(t, ch->runs, ch->run_count);
         return cannot_write(t, ch->lines, error);
     }
     view_leave(t);

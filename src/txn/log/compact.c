@@ -6,6 +6,8 @@
  *   2  Log the lines of chunks at the file's end again, as long as there are free ones before them.
  *   3  Cut the file off.
  *
+ * The checkpoint is given up first, and the close makes another one.
+ *
  * All records are ordinary ones of the cleaner, so this may be interrupted anywhere. Each step needs the two
  * chunks of the reserve at most. So it works on a full disk too, other than the moves of objects before it.
  */
@@ -119,7 +121,9 @@ int log_compact(struct txn *t)
     if (!is_worth_while(t))
         return 0;
     leave_chunks(t);
-    int error = empty_sparse(t);
+    int error = log_has_checkpoint(t) ? log_give_up_checkpoint(t) : 0;
+    if (error == 0)
+        error = empty_sparse(t);
     if (error == 0)
         error = move_to_beginning(t);
     return error == 0 ? cut_off(t) : error;

@@ -40,7 +40,7 @@ static int split_runs(struct txn *t, const uint64_t *run, const uint64_t *end,
         for (uint64_t n = run_count(*run); n > 0 && error == 0; n--, line++) {
             uint32_t mask = log_delta_needed(k, line, *changed++);
             if (are_data && log_is_stray(t, line)) {
-                log_set_left(k, line, true);
+                log_set_left(t, line, true);
                 continue;
             }
             error = mask != 0 ? log_list_delta(&k->split_deltas, line, mask)

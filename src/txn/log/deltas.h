@@ -73,6 +73,7 @@ static inline uint64_t log_enter_delta(struct txn *t, struct moved_line *moved, 
     struct log_engine *k = log_engine_of(t);
     uint64_t hash = log_line_hash(t->c->seed, moved->line),
              sum = log_place_term(hash, log_delta_place(word));
+    log_touch_unit(t, moved->line);
     uint32_t entry = moved->from = k->map[moved->line], i = entry & ~LOG_HAS_DELTA;
     if (has_delta(entry)) {
         moved->delta = k->deltas[i];
@@ -100,6 +101,7 @@ static inline uint64_t log_enter_line(struct txn *t, struct moved_line *moved, u
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t hash = log_line_hash(t->c->seed, moved->line);
+    log_touch_unit(t, moved->line);
     uint32_t entry = moved->from = k->map[moved->line];
     k->map[moved->line] = place;
     return log_place_term(hash, place) - entry_term(k, hash, entry);

@@ -119,7 +119,8 @@ static int log_rollback(struct txn *t)
 
 static int log_engine_close(struct txn *t)
 {
-    (void)rounds_sync(t, t->epoch - 1);
+    if (rounds_sync(t, t->epoch - 1) == 0 && log_engine_of(t)->checkpoint.interval != 0)
+        log_checkpoint_close(t);
     return txn_check_medium(t); /* it may have failed with more than the awaited records */
 }
 

@@ -28,6 +28,10 @@
  * L14  a line counts only if it has an owner                               owners.c, recovery.c
  * L15  what is mapped stays where it is                                    pages.c
  * L16  a delta has all that differs from the whole line                    deltas.h, clean.c, recovery.c
+ *  K1  a unit's image is as the checkpoint's commit left the unit          units.c, checkpoint.c
+ *  K2  a checkpoint is named when all of it, and its commit, are durable   checkpoint.c
+ *  K3  of a chunk that was begun again since, all records are read         recovery.c, chunks.c
+ *  K4  images stay until a newer checkpoint is named, durably              checkpoint.c
  *
  * If memory is bounded, home is filled as it is accessed (bounded.c).
  */
@@ -42,7 +46,8 @@ struct chunk {
     uint64_t newest;  /* newest epoch of a part in it */
     uint64_t emptied; /* epoch of the commit that moved its last live line away, or that voided the chunk */
     uint32_t live;    /* words of pieces in it that count */
-    uint32_t end;     /* lines in use, the header included; 0: it is void */
+    uint32_t end;     /* lines in use, the header included; 0: it is void; LOG_END_IMAGES */
+    uint32_t images;  /* that the checkpoint needs which is named */
 };
 
 /* Free chunks that are there when the disk is full. The last one is for the cleaner. The one before is also
@@ -107,6 +112,48 @@ struct delta_list {
     uint64_t words;        /* that they take in a table */
 };
 
+/* How a unit of the map stands to its images. */
+enum unit_state {
+    UNIT_CHANGED, /* the map has changed since, or there never was one */
+    UNIT_AWAITED, /* and the checkpoint that is being made needs one, as the unit is now */
+    UNIT_WRITTEN, /* the checkpoint that is being made has one, and the unit is as it says */
+    UNIT_SAVED,   /* the same of the checkpoint that the state page names */
+};
+
+/* See checkpoint.c. */
+enum checkpoint_phase {
+    CHECKPOINT_NONE,
+    CHECKPOINT_WRITING,
+    CHECKPOINT_WRITTEN,
+    CHECKPOINT_NAMED
+};
+
+/* Where images are: lines of the file. */
+struct image_places {
+    uint32_t *units;    /* of each unit; 0: it has none */
+    struct vector root; /* of the root's pieces, uint32_t; the first one is the first piece */
+};
+
+struct checkpoint {
+    uint64_t interval; /* lines of log from one to the next; 0: there are none here */
+    bool is_strict;    /* not later, even if so much of the map has changed that it is costly */
+    enum checkpoint_phase phase;
+    uint8_t *states;                  /* enum unit_state, of each unit */
+    struct image_places named, next;  /* of the one that the state page names, and of the next */
+    uint64_t units;                   /* that the container has, or had since it was opened */
+    uint64_t saved;                   /* units in that state, more or less */
+    uint64_t logged;                  /* lines, since the commit of the newest checkpoint */
+    uint64_t epoch;                   /* of that commit */
+    uint64_t at, awaited, written;    /* units: where it goes on, awaited in all, and written */
+    uint64_t due; /* CHECKPOINT_WRITTEN, CHECKPOINT_NAMED: when this commit is durable, go on */
+    uint32_t chunk, line;    /* where the next image goes; 0: to a fresh chunk */
+    uint32_t chunks;         /* that have images */
+    bool failed;             /* there was no memory for an image */
+    struct log_image *image; /* room for one while it is built */
+    struct vector ahead;     /* images that wait to be written, line by line */
+    struct vector root;      /* words of the root to be written */
+};
+
 struct log_engine {
     uint32_t *map; /* for each line of the container: a line of the file, 0, or a delta */
     uint64_t map_sum;
@@ -115,6 +162,7 @@ struct log_engine {
     uint32_t unused_delta;     /* the first of a list; `deltas_known` if there is none */
     bool writes_deltas;        /* the container's format knows them */
     bool drops;                /* likewise: lines without an owner do not count (L14) */
+    bool is_checkpointed;      /* likewise: there may be checkpoints */
     uint64_t *left;            /* a bit for each line: it is left (owners.c) */
     struct vector dropped; /* lines that this commit leaves without an owner: redo_run() values */
     struct vector given;   /* and left lines to which it gives one */
@@ -158,6 +206,7 @@ struct log_engine {
     struct vector pieces; /* the plan's runs, if it has several parts */
     struct moved_line *moved; /* the lines of the plan, in its order; room for `moved_room` */
     uint64_t moved_count, moved_room;
+    struct checkpoint checkpoint;
     struct vector stale; /* likewise: parts of a record that could not be written, until they are erased */
 };
 
@@ -229,9 +278,9 @@ static inline void log_leave_place(struct txn *t, uint32_t place, uint32_t words
 }
 
 /* Write to the file, from a line of it on: past the cache, or by write(2). log_store_header() writes a
- * chunk's header, which has nothing but this word. -errno: some of it may be there */
+ * chunk's header. -errno: some of it may be there */
 int log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes);
-int log_store_header(struct txn *t, uint32_t chunk, uint64_t word);
+int log_store_header(struct txn *t, uint32_t chunk, uint64_t word, uint64_t begun);
 
 /* Void the chunks that nobody needs (L8, L9). The next fence makes them free (L10). -errno */
 int log_void_chunks(struct txn *t);
@@ -424,6 +473,78 @@ int log_empty_chunk(struct txn *t, uint32_t chunk);
 /* compact() of struct engine. */
 int log_compact(struct txn *t);
 
+/* ---- units.c --------------------------------------------------------------------------------- */
+
+/* The image of a unit as the map has it now. Returns how many lines it takes; 0: there is nothing to say. Its
+ * checksum is still missing. */
+uint64_t log_image_of(const struct txn *t, uint64_t unit, uint64_t epoch, struct log_image *to);
+
+/* Let a unit be as its image says, which is not older than the checkpoint of `epoch`. Adds what it has to
+ * `*sum`, as the map's sum. False: the image is damaged, and a part of it may be there. */
+bool log_load_unit(struct txn *t, uint64_t unit, uint32_t place, uint64_t epoch, uint64_t *sum);
+
+/* An image at `place`, with `words` words at least; NULL: there is no such image, or it is damaged. */
+const struct log_image *log_image_at(const struct txn *t, uint32_t place, uint64_t words);
+
+/* Checksum of an image that stands, or is to stand, at `place`. */
+uint64_t log_image_sum(const struct container *c, const struct log_image *image, uint64_t place);
+
+/* Whether a chunk has images, in use or not. */
+static inline bool log_has_images(const struct log_engine *k, uint32_t chunk)
+{
+    return k->chunks[chunk].end == LOG_END_IMAGES;
+}
+
+/* ---- checkpoint.c ---------------------------------------------------------------------------- */
+
+/* Make the tables. -errno */
+int log_checkpoint_open(struct txn *t);
+void log_checkpoint_free(struct log_engine *k);
+
+/* A commit begins: go on with checkpoints. What fails here fails no commit. */
+void log_checkpoint_go_on(struct txn *t);
+
+static inline void log_checkpoint(struct txn *t)
+{
+    if (log_engine_of(t)->checkpoint.interval != 0)
+        log_checkpoint_go_on(t);
+}
+
+/* What the map says of a line, or whether it is left, is about to change (K1). */
+void log_change_unit(struct txn *t, uint64_t line);
+
+static inline void log_touch_unit(struct txn *t, uint64_t line)
+{
+    if (log_engine_of(t)->checkpoint.states[line / LOG_UNIT_LINES] != UNIT_CHANGED)
+        log_change_unit(t, line);
+}
+
+/* The container is closed, and all commits are durable: leave a checkpoint. */
+void log_checkpoint_close(struct txn *t);
+
+/* There are images, or there may be. Give them up: their chunks wait to be void. -errno: they stay */
+bool log_has_checkpoint(const struct txn *t);
+int log_give_up_checkpoint(struct txn *t);
+
+/* Whether all images say what the map says. -1 with a message. */
+int log_check_checkpoint(const struct txn *t);
+
+/* ---- checkpoint_read.c ----------------------------------------------------------------------- */
+
+/* A checkpoint that recovery goes on from. */
+struct found_checkpoint {
+    uint64_t epoch; /* 0: there is none, and all of the log is read */
+    uint64_t map;   /* the map's sum */
+    uint64_t end;   /* lines of the container that have, or had, pieces end here */
+    uint32_t base;
+    uint32_t chunks;
+    uint32_t *ends; /* of so many chunks: where valid records end. To be freed */
+};
+
+/* Fill the map from the checkpoint that the state page names. If it is damaged, the map is empty again, with
+ * a warning, and `epoch` is 0. -ENOMEM */
+int log_load_checkpoint(struct txn *t, struct found_checkpoint *found);
+
 /* ---- owners.c -------------------------------------------------------------------------------- */
 
 static inline bool log_is_left(const struct log_engine *k, uint64_t line)
@@ -431,9 +552,10 @@ static inline bool log_is_left(const struct log_engine *k, uint64_t line)
     return k->left[line / 64] >> line % 64 & 1;
 }
 
-static inline void log_set_left(struct log_engine *k, uint64_t line, bool is_left)
+static inline void log_set_left(struct txn *t, uint64_t line, bool is_left)
 {
-    uint64_t bit = UINT64_C(1) << line % 64, *word = &k->left[line / 64];
+    uint64_t bit = UINT64_C(1) << line % 64, *word = &log_engine_of(t)->left[line / 64];
+    log_touch_unit(t, line);
     *word = is_left ? *word | bit : *word & ~bit;
 }
 
@@ -459,11 +581,11 @@ static inline bool log_is_stray(const struct txn *t, uint64_t line)
 }
 
 /* A commit logs `count` runs of lines, so they are not left. */
-void log_take_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
+void log_take_lines(struct txn *t, const uint64_t *runs, uint64_t count);
 
 /* The commit has failed: lines of its runs that have no piece are left. Some may not have been left before.
  * They are logged once more than they need be. */
-void log_untake_lines(struct log_engine *k, const uint64_t *runs, uint64_t count);
+void log_untake_lines(struct txn *t, const uint64_t *runs, uint64_t count);
 
 /* What the dropped lines add to the map's sum. */
 uint64_t log_dropped_terms(const struct txn *t);

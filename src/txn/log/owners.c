@@ -175,19 +175,19 @@ bool log_has_owner(const struct txn *t, uint64_t line)
 
 /* ---- given lines ----------------------------------------------------------------------------- */
 
-void log_take_lines(struct log_engine *k, const uint64_t *runs, uint64_t count)
+void log_take_lines(struct txn *t, const uint64_t *runs, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--, line++)
-            log_set_left(k, line, false);
+            log_set_left(t, line, false);
 }
 
-void log_untake_lines(struct log_engine *k, const uint64_t *runs, uint64_t count)
+void log_untake_lines(struct txn *t, const uint64_t *runs, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--, line++)
-            if (k->map[line] == 0)
-                log_set_left(k, line, true);
+            if (log_engine_of(t)->map[line] == 0)
+                log_set_left(t, line, true);
 }
 
 /* ---- dropped lines --------------------------------------------------------------------------- */
@@ -237,10 +237,11 @@ void log_drop_lines(struct txn *t, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
     for (struct dropped at = {0}; next_dropped(k, &at); at.line++) {
+        log_touch_unit(t, at.line);
         log_leave_line(t, k->map[at.line], epoch);
         k->map[at.line] = 0;
         k->lines_live--;
-        log_set_left(k, at.line, true);
+        log_set_left(t, at.line, true);
     }
 }
 

@@ -296,6 +296,7 @@ void log_install(struct txn *t)
         log_leave_chunk(t, k->stream, part->chunk);
         chunk->newest = t->epoch;
         chunk->end = part->contents + part->lines;
+        k->checkpoint.logged += chunk->end - part->line;
         log_add_live(k, part->chunk, part->lines * PM_LINE_WORDS + part->delta_words);
         for (uint32_t n = 0; n < part->lines; n++, moved++) {
             k->lines_live += moved->from == 0;
@@ -399,7 +400,7 @@ static int write_part(struct txn *t, const struct planned_part *part,
 {
     uint32_t place = place_in(t, part->chunk, part->line);
     uint64_t word = log_chunk_word(log_engine_of(t)->generation, 1);
-    int error = part->line == 1 ? log_store_header(t, part->chunk, word) : 0;
+    int error = part->line == 1 ? log_store_header(t, part->chunk, word, head->epoch) : 0;
     if (error != 0)
         return error;
     head->words = (uint16_t)(part->runs + part->delta_words);

@@ -1,7 +1,8 @@
 /*
  * Recovery of a log container, in the steps of docs/internals/log.md:
  *
- *   1  Walk each chunk that is not void, from its beginning.
+ *   1  Fill the map from the checkpoint, if there is one and the options ask for it. Walk each chunk that is
+ *      not void: from its beginning, or from where its records ended at the checkpoint.
  *   2  Find the newest record that holds, E.
  *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, but drop lines
  *      that nobody owns (L14). Compare the sum over the map with the one that E's record has (L13).
@@ -37,6 +38,7 @@ struct log_reader {
     struct vector parts; /* struct found_part, sorted by epoch and number */
     uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
     bool *cut;           /* for each chunk: parts of it are abandoned */
+    struct found_checkpoint checkpoint;
     uint64_t certain, newest;
     uint32_t incarnation; /* the largest seen */
 };
@@ -117,18 +119,41 @@ static void look_behind(struct log_reader *r, uint32_t first, uint32_t at, uint3
     }
 }
 
+/* The first line of a chunk whose record the checkpoint does not have (K3). If the chunk was not begun again,
+ * records were added behind its end only. */
+static uint32_t first_unread(const struct log_reader *r, uint32_t chunk, uint64_t begun)
+{
+    const struct found_checkpoint *found = &r->checkpoint;
+    bool is_same = begun != 0 && begun <= found->epoch && chunk < found->chunks;
+    return is_same ? (uint32_t)max_u64(found->ends[chunk], 1) : 1;
+}
+
+/* A chunk with images stays if the checkpoint has any of them. */
+static int walk_images(struct log_reader *r, uint32_t chunk)
+{
+    const struct log_engine *k = log_engine_of(r->t);
+    r->ends[chunk] = log_has_images(k, chunk) ? (uint32_t)LOG_END_IMAGES : 0;
+    return 0;
+}
+
 static int walk(struct log_reader *r, uint32_t chunk)
 {
-    const struct txn *t = r->t;
-    uint32_t first = place_in(t, chunk, 0), lines = chunk_lines(t), at = 1;
-    uint64_t word = ((const struct log_chunk *)at_place(t, first))->word;
+    struct txn *t = r->t;
+    const struct log_chunk *header = (const struct log_chunk *)at_place(t, place_in(t, chunk, 0));
+    uint32_t first = place_in(t, chunk, 0), lines = chunk_lines(t);
+    uint32_t at = first_unread(r, chunk, header->begun);
+    uint64_t word = header->word;
     if (word == 0)
         return 0;
-    if (!seal_is_valid(word) || log_chunk_end(word) > lines || log_chunk_end(word) == 0)
+    bool has_images = log_chunk_has_images(word) && log_engine_of(t)->is_checkpointed;
+    if (!seal_is_valid(word) || (log_chunk_end(word) > lines && !has_images) ||
+        log_chunk_end(word) == 0)
         return damaged(t, first, "the header of a chunk of the log is damaged");
     uint32_t generation = log_chunk_generation(word), number = 0;
     uint64_t epoch = 0, n;
     r->incarnation = (uint32_t)max_u64(r->incarnation, generation);
+    if (has_images)
+        return walk_images(r, chunk);
     for (; at < lines && (n = part_lines(t, first + at, lines - at)) > 0; at += (uint32_t)n) {
         const struct log_part *part = (const struct log_part *)at_place(t, first + at);
         bool follows = part->epoch > epoch || (part->epoch == epoch && log_part_number(part) > number);
@@ -137,6 +162,9 @@ static int walk(struct log_reader *r, uint32_t chunk)
         epoch = part->epoch;
         number = log_part_number(part);
         r->certain = max_u64(r->certain, part->fenced); /* L2 */
+        t->recovery.bytes += n * PM_LINE;
+        if (epoch <= r->checkpoint.epoch) /* of an earlier life of the chunk: the map knows it */
+            continue;
         struct found_part *f = vector_push(&r->parts, sizeof *f);
         if (!f)
             return no_memory(t);
@@ -270,6 +298,7 @@ static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epo
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t before = k->map[line];
+    log_set_left(t, line, false); /* the checkpoint may have called it left */
     leave_place(t, base_of(k, before), PM_LINE_WORDS, epoch);
     if (has_delta(before)) {
         leave_place(t, delta_of(k, before)->place, log_delta_words(delta_of(k, before)), epoch);
@@ -284,6 +313,7 @@ static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epo
 static void move_delta(struct txn *t, uint64_t delta, uint64_t word, uint64_t epoch)
 {
     struct moved_line moved = {.line = run_line(delta)};
+    log_set_left(t, moved.line, false);
     (void)log_enter_delta(t, &moved, log_delta_mask(delta), word);
     if (has_delta(moved.from))
         leave_place(t, moved.delta.place, log_delta_words(&moved.delta), epoch);
@@ -308,16 +338,30 @@ static void move_lines(struct txn *t, const struct found_part *f, struct ahead *
     }
 }
 
-/* If all lines of a part of whole pages are the newest, map them. If that fails, home gets them. */
-static void map_pages(struct txn *t, const struct found_part *f)
+/* Lines from this one on that lie together in a chunk, whole pages of them. */
+static uint64_t lines_together(const struct txn *t, uint64_t line, uint64_t end)
 {
     const struct log_engine *k = log_engine_of(t);
-    const uint64_t line = run_line(f->part->table[0]), lines = f->part->lines,
-                   place = log_part_contents(f->part, f->place);
-    for (uint64_t i = 0; i < lines; i++)
-        if (k->map[line + i] != place + i)
-            return;
-    (void)log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(lines / PM_PAGE_LINES));
+    const uint32_t place = k->map[line];
+    uint64_t n = 1, most = min_u64(end - line, chunk_lines(t) - place % chunk_lines(t));
+    if (place == 0 || has_delta(place) || place % PM_PAGE_LINES != 0)
+        return 0;
+    while (n < most && k->map[line + n] == place + n)
+        n++;
+    return align_down(n, PM_PAGE_LINES);
+}
+
+/* Map the pages of parts of whole pages, as far as all their lines are the newest. If that fails, home gets
+ * them. No other part has so many lines together. */
+static void map_pages(struct txn *t)
+{
+    const uint64_t end = container_bytes(t->c) / PM_LINE;
+    for (uint64_t line = log_lines_of_metadata(t), n; line < end;
+         line += max_u64(n, PM_PAGE_LINES)) {
+        n = lines_together(t, line, end);
+        if (n >= LOG_PAGES_MIN)
+            (void)log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(n / PM_PAGE_LINES));
+    }
 }
 
 /* L13 */
@@ -355,7 +399,7 @@ static int grow_home(struct txn *t, uint32_t segments)
 /* Give home memory for all lines that have a piece. */
 static int make_home(struct log_reader *r)
 {
-    uint64_t end = 0; /* line */
+    uint64_t end = r->checkpoint.end; /* line */
     for (uint64_t i = 0; i < r->parts.count; i++) {
         const struct log_part *part = found(r, i)->part;
         const uint64_t *entry = part->table, *last = entry + part->words;
@@ -374,15 +418,19 @@ static int complete_home(struct txn *t)
     return grow_home(t, end);
 }
 
-static int build_home(struct log_reader *r)
+/* Bring the map to what the parts say. */
+static int build_map(struct log_reader *r)
 {
     struct txn *t = r->t;
     struct log_engine *k = log_engine_of(t);
-    if (make_home(r) != 0)
-        return -1;
-    for (uint32_t i = 1; i < t->c->chunks; i++)
-        k->chunks[i].end = r->ends[i];
     struct ahead ahead = {.r = r};
+    for (uint32_t i = 1; i < t->c->chunks; i++) {
+        k->chunks[i].end = r->ends[i];
+        k->chunks[i].newest = r->checkpoint.epoch;
+    }
+    k->map_sum = r->checkpoint.map;
+    if (r->checkpoint.epoch != 0 && r->parts.count == 0)
+        return 0;
     for (int i = 0; i < ENTRIES_AHEAD; i++)
         fetch_next(&ahead);
     for (uint64_t i = 0; i < r->parts.count; i++) {
@@ -393,34 +441,64 @@ static int build_home(struct log_reader *r)
     }
     if (drop_lines(t, r->newest) != 0)
         return -1;
-    for (uint64_t i = 0; i < r->parts.count; i++)
-        if (log_part_has_pages(found(r, i)->part))
-            map_pages(t, found(r, i));
-    log_fill_home(t);
     k->map_sum = sum_of_map(t);
-    if (complete_home(t) != 0)
+    return 0;
+}
+
+/* Lines that count are in records, and not in images. */
+static bool is_in_records(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        if (log_has_images(k, i) && k->chunks[i].live > 0)
+            return false;
+    return true;
+}
+
+/* Whether the newest record, or the checkpoint if no record is behind it, says what the map is. A new
+ * container has neither. */
+static bool is_complete(const struct log_reader *r, const struct found_part *last)
+{
+    uint64_t sum = log_engine_of(r->t)->map_sum;
+    if (last)
+        return last->epoch == r->newest && last->part->map == sum;
+    return r->newest <= EPOCH_CREATED ||
+           (r->checkpoint.epoch == r->newest && r->checkpoint.map == sum);
+}
+
+/* Pointers mean the addresses that the newest record says. */
+static int take_base(struct log_reader *r, const struct found_part *last, uint64_t where)
+{
+    struct txn *t = r->t;
+    if (!last && r->checkpoint.epoch == 0)
+        return 0;
+    uint64_t base = (uint64_t)(last ? last->part->base : r->checkpoint.base) << ARENA_SLOT_SHIFT;
+    if (base == 0 || (base != t->c->pointers_base && base != t->c->pointers_target))
+        return container_damaged(
+            t->c, where, "the last commit record is for other addresses than the state page");
+    t->c->pointers_base = base;
+    return 0;
+}
+
+static int build_home(struct log_reader *r)
+{
+    struct txn *t = r->t;
+    if (make_home(r) != 0 || build_map(r) != 0)
         return -1;
     const struct found_part *last = r->parts.count > 0 ? found(r, r->parts.count - 1) : NULL;
     uint64_t where = last ? last->place * (uint64_t)PM_LINE : FORMAT_STATE;
     if (recovery_check_fenced(t, r->newest, where) != 0)
         return -1;
-    /* The newest record has live lines, so its chunk is never void. Only a new container has no record. */
-    bool complete = last ? last->epoch == r->newest && last->part->map == k->map_sum
-                         : r->newest <= EPOCH_CREATED;
-    if (!complete)
+    /* The newest record has live lines, so its chunk is never void. */
+    if (!is_complete(r, last) || !is_in_records(t))
         return pm__fail_at(t->c->path, where, EBADMSG,
                            "the log lacks pieces that the commit of epoch %" PRIu64
                            " counts on: the medium has lost a part of it, or has an old copy; restore "
                            "the file from a backup",
                            r->newest);
-    if (!last)
-        return 0;
-    uint64_t base = (uint64_t)last->part->base << ARENA_SLOT_SHIFT;
-    if (base == 0 || (base != t->c->pointers_base && base != t->c->pointers_target))
-        return damaged(t, last->place,
-                       "the last commit record is for other addresses than the state page");
-    t->c->pointers_base = base;
-    return 0;
+    map_pages(t);
+    log_fill_home(t);
+    return complete_home(t) == 0 ? take_base(r, last, where) : -1;
 }
 
 /* ---- steps 4 and 5 --------------------------------------------------------------------------- */
@@ -458,7 +536,8 @@ static uint32_t choose_open(const struct log_reader *r)
     const struct chunk *chunks = log_engine_of(r->t)->chunks;
     uint32_t best = 0;
     for (uint32_t i = 1; i < r->t->c->chunks; i++)
-        if (r->ends[i] > 1 && chunks[i].live > 0 && (best == 0 || r->ends[i] < r->ends[best]))
+        if (r->ends[i] > 1 && r->ends[i] != LOG_END_IMAGES && chunks[i].live > 0 &&
+            (best == 0 || r->ends[i] < r->ends[best]))
             best = i;
     return best;
 }
@@ -480,11 +559,13 @@ static int seal_chunks(struct log_reader *r)
     int error = 0;
     for (uint32_t i = 1; i < t->c->chunks && error == 0; i++) {
         struct log_chunk *chunk = (struct log_chunk *)at_place(t, place_in(t, i, 0));
-        uint64_t word = seal_of(r, i, chunk->word);
-        error = chunk->word == word /* perhaps in the cache only */
+        uint64_t word = seal_of(r, i, chunk->word), begun = word == 0 ? 0 : chunk->begun;
+        error = chunk->word == word && chunk->begun == begun /* perhaps in the cache only */
                     ? medium_rewrite(&t->c->medium, chunk, sizeof *chunk)
-                    : log_store_header(t, i, word);
+                    : log_store_header(t, i, word, begun);
     }
+    if (r->checkpoint.epoch == 0) /* K4: nobody keeps its images from here on */
+        __atomic_store_n(&file_state(t->c)->checkpoint, 0, __ATOMIC_RELAXED);
     if (error == 0)
         error = log_publish_state(t, r->newest, t->c->mark_open);
     return error == 0 ? medium_fence(&t->c->medium) : error;
@@ -516,6 +597,8 @@ static int begin_incarnation(struct log_reader *r)
 
 static int check_chunk(const struct txn *t, uint32_t chunk)
 {
+    if (log_has_images(log_engine_of(t), chunk))
+        return 0;
     uint32_t first = place_in(t, chunk, 0), at = 1, end = log_engine_of(t)->chunks[chunk].end;
     uint64_t word = ((const struct log_chunk *)at_place(t, first))->word, n;
     if (end > 0 && (word == 0 || !seal_is_valid(word)))
@@ -531,7 +614,7 @@ int log_check(struct txn *t)
     for (uint32_t i = 1; i < t->c->chunks; i++)
         if (check_chunk(t, i) != 0)
             return -1;
-    return log_check_owners(t);
+    return log_check_owners(t) == 0 ? log_check_checkpoint(t) : -1;
 }
 
 /* ---- from beginning to end ------------------------------------------------------------------- */
@@ -547,6 +630,7 @@ static int read_chunks(struct log_reader *r)
 static int recover_from(struct log_reader *r)
 {
     struct txn *t = r->t;
+    t->recovery.bytes = 0;
     const struct format_state *state = file_state(t->c);
     if (recovery_check_state(t) != 0)
         return -1;
@@ -554,7 +638,9 @@ static int recover_from(struct log_reader *r)
         return container_damaged(t->c, FORMAT_STATE + offsetof(struct format_state, incarnation),
                                  "the number of its openings is damaged");
     t->sums = sums_of_word(state->sums);
-    r->certain = seal_payload(state->base_epoch);
+    if (log_engine_of(t)->checkpoint.interval != 0 && log_load_checkpoint(t, &r->checkpoint) != 0)
+        return no_memory(t);
+    r->certain = max_u64(seal_payload(state->base_epoch), r->checkpoint.epoch);
     if (read_chunks(r) != 0)
         return -1;
     find_newest(r);
@@ -567,6 +653,7 @@ static int recover_from(struct log_reader *r)
         return -1;
     for (uint32_t i = 1; i < t->c->chunks; i++)
         log_engine_of(t)->chunks[i].end = r->ends[i] > 1 ? r->ends[i] : 0;
+    log_engine_of(t)->checkpoint.logged = t->recovery.bytes / PM_LINE;
     return t->c->readonly ? 0 : begin_incarnation(r);
 }
 
@@ -584,6 +671,7 @@ int log_recover(struct txn *t)
     error = errno;
     free(r.ends);
     free(r.cut);
+    free(r.checkpoint.ends);
     vector_free(&r.parts);
     errno = error;
     return result;

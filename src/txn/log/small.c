@@ -226,6 +226,7 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
     uint32_t new_lines = 0, new_words = s->whole * PM_LINE_WORDS + s->delta_words;
     chunk->newest = t->epoch;
     chunk->end += part_lines(s);
+    k->checkpoint.logged += part_lines(s);
     log_add_live(k, k->open[LOG_PROGRAM], new_words);
     for (const struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
         new_lines += l->moved.from == 0;
@@ -236,7 +237,7 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
     }
     k->lines_live += new_lines;
     if (k->given.count > 0)
-        log_take_lines(k, k->given.items, k->given.count);
+        log_take_lines(t, k->given.items, k->given.count);
     if (k->dropped.count > 0)
         log_drop_lines(t, t->epoch);
     t->lines_logged += s->count;
@@ -254,6 +255,7 @@ static inline int commit_lines(struct txn *t, struct small *s, const struct comm
     if (error != 0)
         return error;
     log_clean(t, part_lines(s));
+    log_checkpoint(t);
     error = log_erase_stale(t); /* the cleaner's record may have failed, and has the same epoch */
     if (error == 0)
         error = write_record(t, s);

@@ -1,0 +1,494 @@
+/*
+ * Checkpoints: what the map was after a commit, in the file. Recovery then reads the map, and of the log only
+ * what is behind that commit. Each checkpoint writes the units of the map that have changed since the last
+ * one. For the others the old images will do.
+ *
+ *            due             all units, root            durable            durable
+ *   NONE ──────────► WRITING ───────────────► WRITTEN ───────────► NAMED ──────────► NONE
+ *              a share at each commit                  the state page         images that nobody
+ *                                                      has its place          needs wait to be void
+ *
+ * A checkpoint is of the commit before the one at whose beginning it begins. Later commits change the map
+ * while its images are written. So before a unit changes that has no image yet, the image is made, in memory
+ * (K1). Nothing waits here: the fences are those of commits.
+ *
+ *  K2  The state page names a checkpoint when a later fence has made durable its images, its root, and the
+ *      commit that it is of. So what recovery goes on from is there.
+ *  K4  An image stays until the state page names a newer checkpoint, or none, and that is durable.
+ *
+ * Nobody needs a checkpoint, for the log has everything. So a checkpoint that cannot be written is abandoned,
+ * and the next one is tried later. On a full disk all images are given up before the cleaner works for the
+ * room.
+ *
+ * Images are in chunks of their own. Such a chunk is void when none of its images is needed. To keep single
+ * images from holding many chunks, a checkpoint writes the images of sparse chunks again.
+ */
+#include "txn/log/log.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* With options.private_max alone: bytes of log between checkpoints. Images should be no more than a share of
+ * what is written. */
+#define INTERVAL_DEFAULT (UINT64_C(64) << 20)
+#define IMAGES_SHARE     8
+/* Lines of an image, as a guess. */
+#define IMAGE_LINES_GUESS (1 + sizeof(struct log_unit) / PM_LINE)
+/* A checkpoint is spread over this share of the log that is written to the next one. */
+#define SPREAD_SHARE 4
+/* Sparse chunks are cleared if there are more than these, and more than twice as many as are needed. */
+#define SPARSE_CHUNKS_MIN 4
+
+static struct checkpoint *checkpoint_of(const struct txn *t)
+{
+    return &log_engine_of(t)->checkpoint;
+}
+
+int log_checkpoint_open(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    struct tables *tables = &t->c->tables;
+    uint64_t units = t->c->max_size / PM_LINE / LOG_UNIT_LINES;
+    bool is_wanted = t->c->watcher >= 0 || t->c->checkpoint_bytes != 0;
+    c->states = tables_take(tables, units * sizeof *c->states);
+    c->named.units = tables_take(tables, units * sizeof *c->named.units);
+    c->next.units = tables_take(tables, units * sizeof *c->next.units);
+    if (!is_wanted || !log_engine_of(t)->is_checkpointed)
+        return 0;
+    c->is_strict = t->c->checkpoint_bytes != 0;
+    c->interval = divide_up(c->is_strict ? t->c->checkpoint_bytes : INTERVAL_DEFAULT, PM_LINE);
+    c->image = aligned_alloc(PM_LINE, LOG_IMAGE_LINES * PM_LINE);
+    return c->image ? 0 : -ENOMEM;
+}
+
+void log_checkpoint_free(struct log_engine *k)
+{
+    struct checkpoint *c = &k->checkpoint;
+    free(c->image);
+    vector_free(&c->ahead);
+    vector_free(&c->root);
+    vector_free(&c->named.root);
+    vector_free(&c->next.root);
+}
+
+bool log_has_checkpoint(const struct txn *t)
+{
+    return checkpoint_of(t)->chunks > 0;
+}
+
+/* ---- images in the file ---------------------------------------------------------------------- */
+
+/* Take a chunk for images. -errno */
+static int begin_chunk(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct checkpoint *c = &k->checkpoint;
+    uint32_t chunk;
+    int error = log_take_chunk(t, &chunk);
+    if (error != 0)
+        return error;
+    error = log_store_header(t, chunk, log_chunk_word(k->generation, LOG_END_IMAGES), t->epoch);
+    if (error != 0) {
+        log_untake_chunk(t, chunk);
+        return error;
+    }
+    k->chunks[chunk].end = LOG_END_IMAGES;
+    c->chunk = chunk;
+    c->line = 1;
+    c->chunks++;
+    return 0;
+}
+
+/* Where an image of so many lines goes. -errno */
+static int find_place(struct txn *t, uint64_t lines, uint32_t *place)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    int error = c->chunk == 0 || lines > chunk_lines(t) - c->line ? begin_chunk(t) : 0;
+    *place = place_in(t, c->chunk, c->line);
+    return error;
+}
+
+/* Write an image there. Its header, whose checksum is still zero, is changed. -errno */
+static int write_image(struct txn *t, struct log_image *image, uint32_t place)
+{
+    uint64_t lines = log_image_lines(image);
+    image->checksum = log_image_sum(t->c, image, place);
+    int error = log_store(t, place, image, lines * PM_LINE);
+    if (error == 0)
+        checkpoint_of(t)->line += (uint32_t)lines;
+    return error;
+}
+
+static int write_unit(struct txn *t, struct log_image *image)
+{
+    uint32_t place, unit = image->number;
+    int error = find_place(t, log_image_lines(image), &place);
+    if (error == 0)
+        error = write_image(t, image, place);
+    if (error == 0)
+        checkpoint_of(t)->next.units[unit] = place;
+    return error;
+}
+
+/* Write a piece of the root, which the piece at `next` follows. -errno */
+static int write_piece(struct txn *t, uint32_t number, uint32_t next, uint32_t *place)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    const uint64_t first = number * LOG_ROOT_WORDS,
+                   words = min_u64(c->root.count - first, LOG_ROOT_WORDS);
+    *c->image = (struct log_image){
+        .epoch = c->epoch, .number = LOG_ROOT | number, .words = (uint32_t)words, .next = next};
+    memset(c->image + 1, 0, (log_image_lines(c->image) - 1) * PM_LINE);
+    memcpy(c->image + 1, (uint64_t *)c->root.items + first, words * sizeof(uint64_t));
+    int error = find_place(t, log_image_lines(c->image), place);
+    return error == 0 ? write_image(t, c->image, *place) : error;
+}
+
+/* Write the root, the last piece first: each piece says where the next one is. -errno */
+static int write_root(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    struct log_root *root = c->root.items;
+    uint32_t pieces = (uint32_t)divide_up(c->root.count, LOG_ROOT_WORDS), next = 0;
+    memcpy(root->numbers + root->chunks, c->next.units, root->units * sizeof *root->numbers);
+    c->next.root.count = 0;
+    for (uint32_t i = 0; i < pieces; i++)
+        if (!vector_push(&c->next.root, sizeof next))
+            return -ENOMEM;
+    int error = 0;
+    for (uint32_t i = pieces; i-- > 0 && error == 0;) {
+        error = write_piece(t, i, next, &next);
+        ((uint32_t *)c->next.root.items)[i] = next;
+    }
+    return error;
+}
+
+/* ---- chunks with images ---------------------------------------------------------------------- */
+
+/* Count the images of the checkpoint that is named. */
+static void count_images(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    const struct checkpoint *c = &k->checkpoint;
+    const uint32_t *pieces = c->named.root.items;
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        if (log_has_images(k, i))
+            k->chunks[i].images = 0;
+    for (uint64_t i = 0; i < c->units; i++)
+        if (c->named.units[i] != 0)
+            k->chunks[c->named.units[i] >> k->chunk_shift].images++;
+    for (uint64_t i = 0; i < c->named.root.count; i++)
+        k->chunks[pieces[i] >> k->chunk_shift].images++;
+}
+
+/* Let the chunks wait to be void that have no image which is needed. No checkpoint is being made. The open
+ * transaction has nothing to do with that. So they wait for the commit before it, which may be durable. */
+static void leave_chunks(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    struct checkpoint *c = &k->checkpoint;
+    count_images(t);
+    for (uint32_t i = 1; i < t->c->chunks; i++) {
+        if (!log_has_images(k, i) || k->chunks[i].images > 0 || i == c->chunk)
+            continue;
+        k->chunks[i].end = 1;
+        log_chunk_emptied(t, i, t->epoch - 1);
+        c->chunks--;
+    }
+}
+
+/* Whether a chunk has so few images that they are better written again. */
+static bool is_sparse(const struct txn *t, uint32_t place)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t chunk = place >> k->chunk_shift;
+    return chunk != k->checkpoint.chunk &&
+           k->chunks[chunk].images < chunk_lines(t) / LOG_IMAGE_LINES / 2;
+}
+
+static bool has_sparse_chunks(const struct txn *t)
+{
+    const struct checkpoint *c = checkpoint_of(t);
+    uint64_t needed = divide_up(c->units * IMAGE_LINES_GUESS, chunk_lines(t));
+    return c->chunks > SPARSE_CHUNKS_MIN + 2 * needed;
+}
+
+/* ---- the phases ------------------------------------------------------------------------------ */
+
+static uint64_t units_of(const struct txn *t)
+{
+    return max_u64(checkpoint_of(t)->units, container_bytes(t->c) / PM_LINE / LOG_UNIT_LINES);
+}
+
+static bool is_due(const struct txn *t)
+{
+    const struct checkpoint *c = checkpoint_of(t);
+    uint64_t changed = units_of(t) - min_u64(c->saved, units_of(t));
+    return c->logged > 0 && c->logged >= c->interval &&
+           (c->is_strict || c->logged >= changed * IMAGE_LINES_GUESS * IMAGES_SHARE);
+}
+
+/* Note what the root says that later commits change. -ENOMEM */
+static int begin_root(struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    struct checkpoint *c = checkpoint_of(t);
+    uint64_t words =
+        sizeof(struct log_root) / sizeof(uint64_t) + divide_up(t->c->chunks + c->units, 2);
+    c->root.count = 0;
+    while (c->root.count < words) {
+        uint64_t *word = vector_push(&c->root, sizeof *word);
+        if (!word)
+            return -ENOMEM;
+        *word = 0;
+    }
+    struct log_root *root = c->root.items;
+    root->map = k->map_sum;
+    root->base = log_base(t->c->pointers_base);
+    root->chunks = t->c->chunks;
+    root->units = (uint32_t)c->units;
+    for (uint32_t i = 1; i < root->chunks; i++)
+        root->numbers[i] = log_has_images(k, i) ? 0 : k->chunks[i].end;
+    return 0;
+}
+
+/* Begin a checkpoint of the last commit. -ENOMEM */
+static int begin(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    c->units = units_of(t);
+    int error = begin_root(t);
+    if (error != 0)
+        return error;
+    memcpy(c->next.units, c->named.units, c->units * sizeof *c->next.units);
+    bool clears = has_sparse_chunks(t);
+    c->awaited = 0;
+    for (uint64_t i = 0; i < c->units; i++) {
+        bool is_moved = clears && c->named.units[i] != 0 && is_sparse(t, c->named.units[i]);
+        if (c->states[i] != UNIT_CHANGED && !is_moved)
+            continue;
+        c->states[i] = UNIT_AWAITED;
+        c->awaited++;
+    }
+    c->epoch = t->epoch - 1;
+    c->logged = c->at = c->written = 0;
+    c->phase = CHECKPOINT_WRITING;
+    return 0;
+}
+
+/* K1: the image of a unit is made before the unit changes. False: there is no memory. */
+static bool image_ahead(struct txn *t, uint64_t unit)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    uint64_t lines = log_image_of(t, unit, c->epoch, c->image);
+    c->next.units[unit] = 0;
+    c->image->checksum = 0;
+    for (uint64_t i = 0; i < lines; i++) {
+        void *line = vector_push(&c->ahead, PM_LINE);
+        if (!line)
+            return false;
+        memcpy(line, c->image + i, PM_LINE);
+    }
+    return true;
+}
+
+void log_change_unit(struct txn *t, uint64_t line)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    uint8_t *state = &c->states[line / LOG_UNIT_LINES];
+    if (*state == UNIT_AWAITED && !image_ahead(t, line / LOG_UNIT_LINES))
+        c->failed = true;
+    c->saved -= *state == UNIT_SAVED && c->saved > 0;
+    *state = UNIT_CHANGED;
+}
+
+static int write_ahead(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    int error = 0;
+    for (uint64_t i = 0; i < c->ahead.count && error == 0;) {
+        struct log_image *image = c->image;
+        memcpy(image, (char *)c->ahead.items + i * PM_LINE, PM_LINE);
+        uint64_t lines = log_image_lines(image);
+        memcpy(image, (char *)c->ahead.items + i * PM_LINE, lines * PM_LINE);
+        error = write_unit(t, image);
+        i += lines;
+        c->written++;
+    }
+    c->ahead.count = 0;
+    return error;
+}
+
+/* Write the image of the next unit that awaits one. -errno */
+static int write_next(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    while (c->at < c->units && c->states[c->at] != UNIT_AWAITED)
+        c->at++;
+    if (c->at == c->units)
+        return 0;
+    c->next.units[c->at] = 0;
+    bool has_any = log_image_of(t, c->at, c->epoch, c->image) > 0;
+    int error = has_any ? write_unit(t, c->image) : 0;
+    if (error != 0)
+        return error;
+    c->states[c->at++] = UNIT_WRITTEN;
+    c->written++;
+    return 0;
+}
+
+/* Write images until so many units have theirs, and when all have them, the root. -errno */
+static int write_until(struct txn *t, uint64_t wanted)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    int error = c->failed ? -ENOMEM : write_ahead(t);
+    while (error == 0 && c->written < wanted && c->at < c->units)
+        error = write_next(t);
+    while (error == 0 && c->at < c->units && c->states[c->at] != UNIT_AWAITED)
+        c->at++;
+    if (error != 0 || c->at < c->units)
+        return error;
+    error = write_root(t);
+    if (error != 0)
+        return error;
+    c->phase = CHECKPOINT_WRITTEN;
+    c->due = t->epoch;
+    return 0;
+}
+
+static void abandon(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    for (uint64_t i = 0; i < c->units; i++)
+        if (c->states[i] == UNIT_AWAITED || c->states[i] == UNIT_WRITTEN)
+            c->states[i] = UNIT_CHANGED;
+    c->ahead.count = 0;
+    c->failed = false;
+    c->phase = CHECKPOINT_NONE;
+    leave_chunks(t);
+}
+
+/* K2. -errno: the state page may have it, or not */
+static int name(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    uint32_t root = *(uint32_t *)c->next.root.items;
+    int error = medium_publish_word(&t->c->medium, &file_state(t->c)->checkpoint, seal(root));
+    if (error != 0)
+        return error;
+    c->phase = CHECKPOINT_NAMED;
+    c->due = t->epoch;
+    return 0;
+}
+
+/* K4: the checkpoint is named, durably. */
+static void retire(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    struct image_places old = c->named;
+    c->named = c->next;
+    c->next = old;
+    c->saved = 0;
+    for (uint64_t i = 0; i < c->units; i++) {
+        if (c->states[i] == UNIT_WRITTEN)
+            c->states[i] = UNIT_SAVED;
+        c->saved += c->states[i] == UNIT_SAVED;
+    }
+    c->phase = CHECKPOINT_NONE;
+    leave_chunks(t);
+}
+
+/* Units that should have their images by now. */
+static uint64_t share(const struct checkpoint *c)
+{
+    uint64_t lines = max_u64(1, c->interval / SPREAD_SHARE);
+    return c->logged >= lines ? UINT64_MAX
+                              : max_u64(c->written + 1, c->awaited * c->logged / lines);
+}
+
+void log_checkpoint_go_on(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    uint64_t durable = atomic_load(&t->rounds.durable);
+    if (log_engine_of(t)->reserved == t->epoch) /* what is reserved is for the program */
+        return;
+    if (c->phase == CHECKPOINT_NONE && is_due(t))
+        (void)begin(t);
+    if (c->phase == CHECKPOINT_WRITING && write_until(t, share(c)) != 0)
+        abandon(t);
+    else if (c->phase == CHECKPOINT_WRITTEN && durable >= c->due)
+        (void)name(t); /* if not, the next commit tries again */
+    else if (c->phase == CHECKPOINT_NAMED && durable >= c->due)
+        retire(t);
+}
+
+void log_checkpoint_close(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    int error = 0;
+    if (c->phase == CHECKPOINT_WRITING)
+        abandon(t);
+    if (c->phase == CHECKPOINT_WRITTEN && (error = medium_fence(&t->c->medium)) == 0)
+        error = name(t);
+    if (c->phase == CHECKPOINT_NAMED && error == 0 && (error = medium_fence(&t->c->medium)) == 0)
+        retire(t);
+    if (error != 0 || (c->logged == 0 && c->named.root.count > 0))
+        return;
+    error = begin(t);
+    if (error == 0)
+        error = write_until(t, UINT64_MAX);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    if (error == 0)
+        (void)name(t); /* the fences of the close follow */
+}
+
+int log_give_up_checkpoint(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    int error = medium_publish_word(&t->c->medium, &file_state(t->c)->checkpoint, 0);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    if (error != 0)
+        return error;
+    memset(c->named.units, 0, c->units * sizeof *c->named.units);
+    memset(c->states, UNIT_CHANGED, c->units);
+    c->named.root.count = c->ahead.count = 0;
+    c->saved = c->logged = 0;
+    c->chunk = 0;
+    c->failed = false;
+    c->phase = CHECKPOINT_NONE;
+    leave_chunks(t);
+    return 0;
+}
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+int log_check_checkpoint(const struct txn *t)
+{
+    const struct checkpoint *c = checkpoint_of(t);
+    char *image = aligned_alloc(PM_LINE, LOG_IMAGE_LINES * PM_LINE);
+    uint64_t damaged = 0;
+    if (!image)
+        return pm__fail_system(ENOMEM, "%s: no memory to check its checkpoint", t->c->path);
+    for (uint64_t i = 0; i < c->units && damaged == 0; i++) {
+        uint32_t place = c->named.units[i];
+        if (c->states[i] != UNIT_SAVED)
+            continue;
+        struct log_image *now = (struct log_image *)image;
+        uint64_t lines = log_image_of(t, i, 0, now);
+        const struct log_image *then = place != 0 ? log_image_at(t, place, 1) : NULL;
+        bool same = lines == 0 ? place == 0
+                               : then && then->number == i && then->words == now->words &&
+                                     memcmp(then + 1, now + 1, (lines - 1) * PM_LINE) == 0;
+        if (!same)
+            damaged = max_u64(place, 1);
+    }
+    free(image);
+    if (damaged == 0)
+        return 0;
+    return container_damaged(t->c, damaged * PM_LINE, "a checkpoint of the log's map is damaged");
+}

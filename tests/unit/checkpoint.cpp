@@ -1,0 +1,538 @@
+// Checkpoints of the log engine's map. pm_open() reads the map, and of the log only what is behind the checkpoint.
+// It finds what a reading of the whole log finds. If a checkpoint is damaged, all of the log is read. The
+// simulator has a crash at each of their steps.
+#include "common/format.hpp"
+#include "common/full_disk.hpp"
+#include "unit/page_state.h"
+
+extern "C" {
+#include "container/format_log.h"
+}
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <vector>
+
+using test::disk_is_full;
+
+namespace
+{
+
+constexpr uint64_t KiB = 1 << 10, MiB = 1 << 20, CHUNK = 64 * KiB, LINE = 64;
+
+pm_options every(uint64_t bytes, unsigned flags = 0)
+{
+    pm_options o = test::small(flags | PM_MOVABLE); // a copy is opened beside it
+    o.checkpoint_bytes = bytes;
+    return o;
+}
+
+pm_options none(unsigned flags = 0)
+{
+    pm_options o = test::small(flags | PM_MOVABLE);
+    o.checkpoint_bytes = 0; // whatever LIBPM_TEST_CHECKPOINTS says
+    return o;
+}
+
+// The line of the file where the root of the named checkpoint is; 0: none is named.
+uint64_t root_of(const std::string &path)
+{
+    const uint64_t word = test::read_word(path, FORMAT_STATE + offsetof(format_state, checkpoint));
+    return word == 0 ? 0 : seal_payload(word);
+}
+
+// Objects of all sizes, and a copy of what they have.
+struct Model {
+    static constexpr size_t COUNT = 48;
+    struct Root {
+        char *objects[COUNT];
+        size_t sizes[COUNT];
+    };
+    std::vector<std::string> copy{COUNT};
+    std::mt19937_64 random;
+
+    explicit Model(uint64_t seed) : random(seed) {}
+    uint64_t below(uint64_t n) { return random() % n; }
+
+    static Root *root(pm_container *c) { return static_cast<Root *>(pm_getroot(c)); }
+    static void begin(pm_container *c)
+    {
+        auto *r = static_cast<Root *>(pm_calloc(c, 1, sizeof(Root)));
+        REQUIRE(r);
+        REQUIRE_OK(pm_mark_pointers(r, COUNT));
+        REQUIRE_OK(pm_setroot(c, r, 0));
+        REQUIRE_OK(pm_commit(c));
+    }
+    void set(pm_container *c, size_t i, char *object, size_t size)
+    {
+        REQUIRE_OK(pm_dirty(root(c), sizeof(Root)));
+        root(c)->objects[i] = object;
+        root(c)->sizes[i] = size;
+    }
+    // Allocate, and store to none, some or all of it; store to a part of it; or free it. What was not stored to
+    // has what the program sees there.
+    void step(pm_container *c)
+    {
+        const size_t i = below(COUNT);
+        char *object = root(c)->objects[i];
+        if (!object) {
+            const size_t size = below(8) == 0 ? 1 + below(100 * KiB) : 1 + below(400);
+            object = static_cast<char *>(pm_malloc(c, size));
+            REQUIRE(object);
+            set(c, i, object, size);
+            copy[i].assign(object, size);
+            if (below(3) == 0)
+                return;
+        }
+        const size_t size = root(c)->sizes[i];
+        if (below(4) == 0) {
+            REQUIRE_OK(pm_free(object));
+            set(c, i, nullptr, 0);
+            copy[i].clear();
+            return;
+        }
+        const size_t at = below(size),
+                     n = 1 + below(std::min<size_t>(size - at, below(4) ? 16 : 5000));
+        REQUIRE_OK(pm_dirty(object + at, n));
+        memset(object + at, (char)random(), n);
+        copy[i].assign(object, size);
+    }
+    void holds(pm_container *c) const
+    {
+        for (size_t i = 0; i < COUNT; i++) {
+            const char *object = root(c)->objects[i];
+            REQUIRE((object != nullptr) == !copy[i].empty());
+            if (object && memcmp(object, copy[i].data(), copy[i].size()) != 0)
+                FAIL("object " << i << " of " << copy[i].size() << " bytes");
+        }
+        REQUIRE_OK(pm_check(c));
+    }
+};
+
+struct Subject {
+    test::Directory directory;
+    const std::string path = directory / "c.pm", other = directory / "other.pm";
+    Model model;
+    pm_options how;
+    test::Container c;
+
+    explicit Subject(uint64_t interval, uint64_t seed = 1)
+        : model(seed), how(every(interval)), c(test::open(path, every(interval, PM_CREATE)))
+    {
+        Model::begin(c.get());
+    }
+    void run(int commits)
+    {
+        for (int i = 0; i < commits; i++) {
+            for (uint64_t n = 1 + model.below(4); n > 0; n--)
+                model.step(c.get());
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+    }
+    // What a crash would leave now, as bytes.
+    void crash_to_other() const { test::write_file(other, test::read_file(path)); }
+    // Open it: how many bytes of records are read.
+    uint64_t other_holds(pm_options options) const
+    {
+        options.flags |= PM_ACCEPT_COPY;
+        test::Container o = test::open(other, options);
+        model.holds(o.get());
+        return test::stats(o.get()).recovery_bytes;
+    }
+    void reopen()
+    {
+        c.reset();
+        c = test::open(path, how);
+    }
+};
+
+} // namespace
+
+TEST_CASE("after a clean close no record is read, whatever the container has")
+{
+    const uint64_t seed = GENERATE(1, 2, 3);
+    Subject s(GENERATE(as<uint64_t>(), 1, 16 * KiB, 1 * MiB), seed);
+    for (int round = 0; round < 4; round++) {
+        s.run(round * 60);
+        s.reopen();
+        CHECK(test::stats(s.c.get()).recovery_bytes == 0);
+        s.model.holds(s.c.get());
+    }
+    s.c.reset();
+    test::Container whole = test::open(s.path, none(PM_READONLY));
+    CHECK(test::stats(whole.get()).recovery_bytes > 0);
+    s.model.holds(whole.get());
+}
+
+TEST_CASE("after a crash the records behind the checkpoint are read, and what they say counts")
+{
+    const uint64_t seed = GENERATE(range(1, (int)test::repetitions(3, 12)));
+    const uint64_t interval = GENERATE(as<uint64_t>(), 1, 4 * KiB, 64 * KiB);
+    CAPTURE(seed, interval);
+    Subject s(interval, seed);
+    for (int round = 0; round < 30; round++) {
+        s.run(1 + (int)s.model.below(20));
+        if (s.model.below(8) == 0)
+            s.reopen();
+        s.crash_to_other();
+        const uint64_t read = s.other_holds(every(interval, PM_READONLY)),
+                       all = s.other_holds(none(PM_READONLY));
+        REQUIRE(read <= all);
+        if (round > 10)
+            CHECK(read < all / 2 + interval);
+        s.other_holds(s.model.below(2) ? every(interval) : none());
+        s.other_holds(every(interval));
+        s.other_holds(none(PM_READONLY));
+    }
+}
+
+TEST_CASE("only who asks gets checkpoints, and who does not ask names none")
+{
+    Subject s(1);
+    s.run(20);
+    s.c.reset();
+    REQUIRE(root_of(s.path) != 0);
+    {
+        test::Container reader = test::open(s.path, none(PM_READONLY));
+        s.model.holds(reader.get());
+    }
+    REQUIRE(root_of(s.path) != 0);
+    s.c = test::open(s.path, none());
+    REQUIRE(root_of(s.path) == 0);
+    s.run(200); // its chunks are filled with records
+    s.crash_to_other();
+    s.other_holds(every(1, PM_READONLY));
+    s.c.reset();
+    REQUIRE(root_of(s.path) == 0);
+    pm_options bounded = none();
+    bounded.private_max = 1;
+    s.c = test::open(s.path, bounded);
+    s.run(1);
+    s.c.reset();
+    REQUIRE(root_of(s.path) != 0); // a close leaves one
+    s.c = test::open(s.path, bounded);
+    CHECK(test::stats(s.c.get()).recovery_bytes == 0);
+    s.model.holds(s.c.get());
+}
+
+TEST_CASE("checkpoints are as often as the option says, and later by default if they are costly")
+{
+    Subject s(GENERATE(as<uint64_t>(), 32 * KiB, 256 * KiB));
+    std::set<uint64_t> roots;
+    const uint64_t before = test::stats(s.c.get()).bytes_logged;
+    for (int i = 0; i < 600; i++) {
+        s.run(1);
+        roots.insert(root_of(s.path));
+    }
+    const uint64_t logged = test::stats(s.c.get()).bytes_logged - before;
+    CAPTURE(logged);
+    CHECK(roots.size() >= logged / s.how.checkpoint_bytes / 4);
+    CHECK(roots.size() <= logged / s.how.checkpoint_bytes + 2);
+}
+
+TEST_CASE("a damaged checkpoint is not used, and all of the log is read")
+{
+    Subject s(1);
+    s.run(40);
+    s.c.reset();
+    const std::string whole = test::read_file(s.path);
+    uint64_t refused = 0, lines = 0;
+    for (uint64_t chunk = CHUNK; chunk < whole.size(); chunk += CHUNK) {
+        uint64_t word;
+        memcpy(&word, whole.data() + chunk, sizeof word);
+        if (word == 0 || !log_chunk_has_images(word))
+            continue;
+        for (uint64_t line = chunk; line < chunk + CHUNK; line += LINE) {
+            std::string file = whole;
+            if (file.compare(line, LINE, std::string(LINE, 0)) == 0)
+                continue;
+            lines++;
+            if (line % (3 * LINE) == 0)
+                file.replace(line, LINE, LINE, 0);
+            else
+                file[line + line / LINE % LINE] ^= 4;
+            test::write_file(s.other, file);
+            const bool header = line == chunk && line % (3 * LINE) != 0;
+            if (header && !seal_is_valid(reinterpret_cast<const uint64_t &>(file[line])))
+                continue; // it is told as damage to the log
+            refused += s.other_holds(every(1, PM_READONLY)) > 0;
+        }
+    }
+    CHECK(lines > 100);
+    CHECK(refused > lines / 8); // some images are of older checkpoints
+}
+
+TEST_CASE("the word that names a checkpoint is damaged, or an old one")
+{
+    Subject s(1);
+    s.run(30);
+    s.crash_to_other();
+    const std::string old_page = test::read_file(s.other).substr(FORMAT_STATE, 64);
+    uint64_t old_word;
+    memcpy(&old_word, old_page.data() + offsetof(format_state, checkpoint), sizeof old_word);
+    s.run(300);
+    s.c.reset();
+    const std::string whole = test::read_file(s.path);
+    const uint64_t at = FORMAT_STATE + offsetof(format_state, checkpoint);
+    const uint64_t place = root_of(s.path);
+    for (uint64_t word :
+         {old_word, seal(1), seal(place + 1), seal(place - 1), seal(whole.size() / LINE),
+          seal(whole.size() / LINE - 1), seal(UINT32_MAX), seal(SEAL_BITS), place, uint64_t(0)}) {
+        CAPTURE(word);
+        test::write_file(s.other, whole);
+        test::patch_file(s.other, at, &word, sizeof word);
+        s.other_holds(every(1, PM_READONLY));
+        s.other_holds(every(1));
+        s.other_holds(every(1));
+    }
+}
+
+namespace
+{
+
+// The root and the images of a file, to be forged with right checksums.
+struct Forger {
+    std::string file;
+    format_header header;
+    uint64_t root;
+
+    explicit Forger(const std::string &path)
+        : file(test::read_file(path)), header(test::header_of(path)), root(root_of(path))
+    {
+    }
+    log_image *image(uint64_t place) { return reinterpret_cast<log_image *>(&file[place * LINE]); }
+    log_root *contents() { return reinterpret_cast<log_root *>(image(root) + 1); }
+    uint32_t *unit_places() { return contents()->numbers + contents()->chunks; }
+    // The first image with a delta.
+    uint64_t unit_place()
+    {
+        for (uint32_t i = 0; i < contents()->units; i++)
+            if (unit_places()[i] != 0 && image(unit_places()[i])->words > sizeof(log_unit) / 8)
+                return unit_places()[i];
+        FAIL("no image");
+        return 0;
+    }
+    log_unit *unit() { return reinterpret_cast<log_unit *>(image(unit_place()) + 1); }
+    void seal_image(uint64_t place)
+    {
+        log_image *i = image(place);
+        if (log_image_lines(i) > LOG_IMAGE_LINES)
+            return; // too long to have a checksum
+        i->checksum = 0;
+        i->checksum = checksum_mix(checksum(i, log_image_lines(i) * LINE, 0),
+                                   header.id[0] ^ header.id[1], place);
+    }
+};
+
+} // namespace
+
+TEST_CASE("a forged checkpoint is not used, and harms nobody")
+{
+    Subject s(1);
+    s.run(60);
+    s.c.reset();
+    Forger f(s.path);
+    const uint64_t chunks = f.file.size() / CHUNK;
+    const std::function<uint64_t()> forgeries[] = {
+        // of the root
+        [&] { return f.image(f.root)->next = (uint32_t)f.root, f.root; },
+        [&] { return f.image(f.root)->next = 1, f.root; },
+        [&] { return f.image(f.root)->next = UINT32_MAX, f.root; },
+        [&] { return f.image(f.root)->number = LOG_ROOT | 1, f.root; },
+        [&] { return f.image(f.root)->epoch = 0, f.root; },
+        [&] { return f.image(f.root)->epoch--, f.root; },
+        [&] { return f.image(f.root)->words--, f.root; },
+        [&] { return f.image(f.root)->words = 0, f.root; },
+        [&] { return f.image(f.root)->words = UINT32_MAX, f.root; },
+        [&] { return f.contents()->map++, f.root; },
+        [&] { return f.contents()->units++, f.root; },
+        [&] { return f.contents()->units = UINT32_MAX, f.root; },
+        [&] { return f.contents()->chunks = UINT32_MAX, f.root; },
+        [&] { return f.contents()->numbers[1] = CHUNK / LINE + 1, f.root; },
+        [&] { return f.unit_places()[0] = (uint32_t)f.root, f.root; },
+        [&] { return f.unit_places()[0] = UINT32_MAX, f.root; },
+        [&] { return f.unit_places()[0] = CHUNK / LINE, f.root; },
+        [&] { return f.unit_places()[0] = 1, f.root; },
+        // of a unit
+        [&] { return f.image(f.unit_place())->number++, f.unit_place(); },
+        [&] { return f.image(f.unit_place())->epoch = EPOCH_CREATED << 50, f.unit_place(); },
+        [&] { return f.image(f.unit_place())->words--, f.unit_place(); },
+        [&] { return f.image(f.unit_place())->words = 1, f.unit_place(); },
+        [&] { return f.unit()->places[1] = 1, f.unit_place(); },
+        [&] { return f.unit()->places[1] = CHUNK / LINE, f.unit_place(); },
+        [&] { return f.unit()->places[1] = UINT32_MAX, f.unit_place(); },
+        [&] { return f.unit()->places[1] = (uint32_t)(chunks * CHUNK / LINE), f.unit_place(); },
+        [&] {
+            for (uint32_t &place : f.unit()->places)
+                place = CHUNK / LINE + 1;
+            return f.unit_place();
+        },
+        [&] { return f.unit()->deltas[0] = log_unit_delta(0, 0, CHUNK / 8 + 16), f.unit_place(); },
+        [&] {
+            return f.unit()->deltas[0] = log_unit_delta(LOG_UNIT_LINES, 1, CHUNK / 8 + 16),
+                   f.unit_place();
+        },
+        [&] {
+            return f.unit()->deltas[0] = log_unit_delta(0, 255, 2 * CHUNK / 8 - 1), f.unit_place();
+        },
+        [&] { return f.unit()->deltas[0] |= (UINT64_C(1) << 40) - 1, f.unit_place(); },
+    };
+    const std::string whole = f.file;
+    for (size_t i = 0; i < std::size(forgeries); i++) {
+        CAPTURE(i);
+        f.file = whole;
+        f.seal_image(forgeries[i]());
+        if (i < 18)
+            f.seal_image(f.root);
+        test::write_file(s.other, f.file);
+        CHECK((s.other_holds(every(1, PM_READONLY)) > 0 || i == 5 ||
+               i == 10)); // an older root; a unit more, without an image
+        s.other_holds(every(1));
+        s.other_holds(none(PM_READONLY));
+    }
+}
+
+TEST_CASE("a container of an older format gets no checkpoints")
+{
+    Subject s(1);
+    s.c.reset();
+    std::filesystem::remove(s.path);
+    s.c = test::open(s.path, none(PM_CREATE));
+    Model::begin(s.c.get());
+    s.run(20);
+    s.c.reset();
+    test::set_version(s.path, FORMAT_LOG_UNCHECKED);
+    s.c = test::open(s.path, s.how);
+    s.run(300);
+    s.reopen();
+    s.model.holds(s.c.get());
+    CHECK(test::stats(s.c.get()).recovery_bytes > 0);
+    CHECK(root_of(s.path) == 0);
+}
+
+TEST_CASE("on a full disk a checkpoint makes room for commits")
+{
+    Subject s(GENERATE(as<uint64_t>(), 1, 8 * KiB));
+    s.run(100);
+    disk_is_full = true;
+    REQUIRE(root_of(s.path) != 0);
+    std::vector<char *> added;
+    for (;;) {
+        auto *object = static_cast<char *>(pm_malloc(s.c.get(), 8 * KiB));
+        REQUIRE(object);
+        REQUIRE_OK(pm_dirty(object, 8 * KiB));
+        memset(object, 'a', 8 * KiB);
+        if (pm_commit(s.c.get()) != 0)
+            break;
+        added.push_back(object);
+    }
+    REQUIRE(errno == ENOSPC);
+    REQUIRE_OK(pm_rollback(s.c.get()));
+    CHECK(root_of(s.path) == 0);
+    CHECK(added.size() > 4);
+    s.model.holds(s.c.get());
+    s.crash_to_other();
+    s.other_holds(every(1, PM_READONLY));
+    for (int i = 0; i < 200; i++) { // there is room for what overwrites
+        const size_t at = s.model.below(Model::COUNT);
+        char *object = Model::root(s.c.get())->objects[at];
+        if (!object)
+            continue;
+        REQUIRE_OK(pm_dirty(object, 1));
+        object[0] = (char)i;
+        REQUIRE_OK(pm_commit(s.c.get()));
+        s.model.copy[at][0] = (char)i;
+    }
+    for (const char *object : added)
+        REQUIRE(std::count(object, object + 8 * KiB, 'a') == 8 * KiB);
+    s.model.holds(s.c.get());
+    REQUIRE(lost_chunks(s.c.get()) == 0);
+    s.reopen(); // a close may find no room for one
+    disk_is_full = false;
+    s.model.holds(s.c.get());
+    s.run(100);
+    s.reopen();
+    CHECK(test::stats(s.c.get()).recovery_bytes == 0);
+    s.model.holds(s.c.get());
+}
+
+TEST_CASE("a compaction gives the checkpoint up, and the close makes another one")
+{
+    Subject s(1);
+    s.run(200);
+    const uint64_t before = std::filesystem::file_size(s.path);
+    for (size_t i = 0; i < Model::COUNT; i++) {
+        char *object = Model::root(s.c.get())->objects[i];
+        if (object && i % 3 != 0) {
+            REQUIRE_OK(pm_free(object));
+            s.model.set(s.c.get(), i, nullptr, 0);
+            s.model.copy[i].clear();
+        }
+    }
+    REQUIRE_OK(pm_commit(s.c.get()));
+    REQUIRE_OK(pm_compact(s.c.get(), nullptr, nullptr, nullptr));
+    CHECK(std::filesystem::file_size(s.path) < before);
+    REQUIRE(lost_chunks(s.c.get()) == 0);
+    s.crash_to_other();
+    s.other_holds(every(1));
+    s.reopen();
+    CHECK(test::stats(s.c.get()).recovery_bytes == 0);
+    s.run(100);
+    s.crash_to_other();
+    s.other_holds(every(1));
+    s.other_holds(none(PM_READONLY));
+}
+
+TEST_CASE("a copy has the checkpoint that its contents need")
+{
+    Subject s(GENERATE(as<uint64_t>(), 1, 16 * KiB));
+    for (int i = 0; i < 20; i++) {
+        s.run(10);
+        std::filesystem::remove(s.other);
+        REQUIRE_OK(pm_copy(s.c.get(), s.other.c_str(), nullptr, nullptr));
+        s.other_holds(every(1, PM_READONLY));
+        s.other_holds(every(1));
+        s.other_holds(none(PM_READONLY));
+    }
+}
+
+TEST_CASE("images take a bounded share of the file, however long it is used")
+{
+    Subject s(4 * KiB);
+    uint64_t most = 0;
+    for (int i = 0; i < 60; i++) {
+        s.run(60);
+        REQUIRE(lost_chunks(s.c.get()) == 0);
+        if (i % 20 == 19)
+            s.reopen();
+        const std::string file = test::read_file(s.path);
+        uint64_t images = 0;
+        for (uint64_t at = CHUNK; at < file.size(); at += CHUNK)
+            images += log_chunk_has_images(reinterpret_cast<const uint64_t &>(file[at])) &&
+                      reinterpret_cast<const uint64_t &>(file[at]) != 0;
+        most = std::max(most, images);
+    }
+    CAPTURE(most);
+    CHECK(most <= 4 + 4 * 64 * 72 / 1024); // 64 MiB have 1024 units; some 64 are in use
+}
+
+TEST_CASE("what is reserved is not for checkpoints")
+{
+    Subject s(1);
+    s.run(50);
+    for (int i = 0; i < 20; i++) {
+        REQUIRE_OK(pm_reserve(s.c.get(), 200 * KiB));
+        disk_is_full = true;
+        for (int n = 0; n < 3; n++)
+            s.model.step(s.c.get());
+        REQUIRE_OK(pm_commit(s.c.get()));
+        disk_is_full = false;
+    }
+    s.model.holds(s.c.get());
+    s.reopen();
+    s.model.holds(s.c.get());
+}
