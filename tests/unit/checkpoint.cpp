@@ -73,8 +73,8 @@ struct Model {
         root(c)->objects[i] = object;
         root(c)->sizes[i] = size;
     }
-    // Allocate, and store to none, some or all of it; store to a part of it; or free it. What was not stored to
-    // has what the program sees there.
+    // Allocate an object, store to a part of one, or free one. A new object has what the program sees there,
+    // stored to or not.
     void step(pm_container *c)
     {
         const size_t i = below(COUNT);
