@@ -325,6 +325,9 @@ static_assert(sizeof(struct log_image) == PM_LINE, "format");
 static_assert(sizeof(struct log_unit) % PM_LINE == 0, "format");
 static_assert(FORMAT_SEGMENT_MIN / PM_LINE % LOG_UNIT_LINES == 0, "a container has whole units");
 
+/* The first line that is ever logged. In front are the headers, and words that are changed in place. */
+#define LOG_LINE_MIN ((FORMAT_STATE + PM_LINE) / PM_LINE)
+
 /* Pointers mean a slot of the arena: its number. */
 static inline uint32_t log_base(uint64_t address)
 {

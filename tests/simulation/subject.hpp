@@ -41,7 +41,7 @@ class Program : public sim::Subject
 
     // That a call of libpm has not failed.
     static void require(bool good, const char *what);
-    // Open one. It is not read without a checkpoint that it has.
+    // Open one. It is not read without a checkpoint that it has. Each fourth writer wants none.
     Container open(const std::string &path) const;
     // That a container is whole: for libpm, as `structure` sees it, which throws what is wrong, and
     // that nothing in it is lost.

@@ -10,7 +10,7 @@
  *
  * A checkpoint is of the commit before the one at whose beginning it begins. Later commits change the map
  * while its images are written. So before a unit changes that has no image yet, the image is made, in memory
- * (K1). Nothing waits here: the fences are those of commits.
+ * (K1). A checkpoint needs no fence of its own, but it may take a chunk, as a commit does.
  *
  *  K2  The state page names a checkpoint when a later fence has made durable its images, its root, and the
  *      commit that it is of. So what recovery goes on from is there.
@@ -76,7 +76,7 @@ void log_checkpoint_free(struct log_engine *k)
 
 bool log_has_checkpoint(const struct txn *t)
 {
-    return checkpoint_of(t)->chunks > 0;
+    return checkpoint_of(t)->chunks > 0 || checkpoint_of(t)->phase != CHECKPOINT_NONE;
 }
 
 /* ---- images in the file ---------------------------------------------------------------------- */
@@ -413,7 +413,8 @@ void log_checkpoint_go_on(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
     uint64_t durable = atomic_load(&t->rounds.durable);
-    if (log_engine_of(t)->reserved == t->epoch) /* what is reserved is for the program */
+    /* What is reserved is for the program. And what a failed record has left may be in a free chunk. */
+    if (log_engine_of(t)->reserved == t->epoch || log_engine_of(t)->stale.count > 0)
         return;
     if (c->phase == CHECKPOINT_NONE && is_due(t))
         (void)begin(t);
@@ -429,6 +430,8 @@ void log_checkpoint_close(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
     int error = 0;
+    if (log_engine_of(t)->stale.count > 0)
+        return;
     if (c->phase == CHECKPOINT_WRITING)
         abandon(t);
     if (c->phase == CHECKPOINT_WRITTEN && (error = medium_fence(&t->c->medium)) == 0)
@@ -490,5 +493,7 @@ int log_check_checkpoint(const struct txn *t)
     free(image);
     if (damaged == 0)
         return 0;
-    return container_damaged(t->c, damaged * PM_LINE, "a checkpoint of the log's map is damaged");
+    return pm__fail_at(t->c->path, damaged * PM_LINE, EBADMSG,
+                       "a checkpoint of the log's map is damaged, and nothing else is; open the container "
+                       "once without checkpoint_bytes and private_max");
 }

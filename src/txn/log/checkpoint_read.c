@@ -7,6 +7,7 @@
 #include "txn/log/log.h"
 
 #include "base/error.h"
+#include "txn/recovery.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +46,8 @@ static bool root_is_valid(const struct txn *t, const struct root_reader *r)
 {
     const struct log_root *root = r->words.items;
     const uint64_t head = sizeof *root / sizeof(uint64_t);
-    if (r->words.count < head || r->epoch == 0 || root->chunks > t->c->chunks ||
+    if (r->words.count < head || r->epoch == 0 || r->epoch > EPOCH_MAX || root->chunks == 0 ||
+        root->chunks > t->c->chunks ||
         root->units > t->c->max_size / PM_LINE / LOG_UNIT_LINES ||
         r->words.count != head + divide_up((uint64_t)root->chunks + root->units, 2))
         return false;
@@ -83,6 +85,7 @@ static bool count_images(struct txn *t, const struct root_reader *r, const uint3
 /* Fill the map from a root that is valid. */
 static bool load_units(struct txn *t, const struct root_reader *r, struct found_checkpoint *found)
 {
+    const struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = &log_engine_of(t)->checkpoint;
     const struct log_root *root = r->words.items;
     const uint32_t *places = root->numbers + root->chunks;
@@ -91,16 +94,15 @@ static bool load_units(struct txn *t, const struct root_reader *r, struct found_
         return false;
     c->units = root->units;
     for (uint32_t i = 0; i < root->units; i++) {
+        const uint64_t lines = k->lines_live;
+        c->named.units[i] = places[i];
         if (places[i] != 0 && !log_load_unit(t, i, places[i], r->epoch, &sum))
             return false;
-        if (places[i] != 0)
+        if (k->lines_live > lines)
             found->end = (i + 1) * LOG_UNIT_LINES;
     }
-    for (uint32_t i = 0; i < root->units; i++) {
-        c->named.units[i] = places[i];
-        c->states[i] = UNIT_SAVED;
-    }
-    c->saved = root->units;
+    memset(c->states, UNIT_SAVED, c->units);
+    c->saved = c->units;
     return sum == root->map;
 }
 
@@ -124,8 +126,11 @@ static void forget(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = &k->checkpoint;
-    memset(k->map, 0, c->units * LOG_UNIT_LINES * sizeof *k->map);
-    memset(k->left, 0, c->units * LOG_UNIT_LINES / 8);
+    for (uint64_t i = 0; i < c->units; i++)
+        if (c->named.units[i] != 0) { /* others have been empty */
+            memset(k->map + i * LOG_UNIT_LINES, 0, LOG_UNIT_LINES * sizeof *k->map);
+            memset(k->left + i * LOG_UNIT_LINES / 64, 0, LOG_UNIT_LINES / 8);
+        }
     memset(k->chunks, 0, t->c->chunks * sizeof *k->chunks);
     memset(k->deltas, 0, k->deltas_known * sizeof *k->deltas);
     memset(c->states, UNIT_CHANGED, c->units);
@@ -138,10 +143,9 @@ static void forget(struct txn *t)
 
 static void warn(const struct txn *t)
 {
-    (void)container_fail_at(
-        t->c, FORMAT_STATE + offsetof(struct format_state, checkpoint), EBADMSG,
-        "the checkpoint of the log's map that is named here is damaged, so all of the "
-        "log is read");
+    (void)pm__fail_at(t->c->path, FORMAT_STATE + offsetof(struct format_state, checkpoint), EBADMSG,
+                      "the checkpoint of the log's map that is named here is damaged, so all of the log is "
+                      "read; nothing is lost");
     pm__warn();
 }
 
@@ -159,8 +163,10 @@ int log_load_checkpoint(struct txn *t, struct found_checkpoint *found)
     if (valid)
         error = note_root(&r, found);
     vector_free(&r.words);
-    if (!valid || error != 0)
+    if (!valid || error != 0) {
         forget(t);
+        *found = (struct found_checkpoint){.epoch = 0};
+    }
     if (!valid)
         warn(t);
     return error;

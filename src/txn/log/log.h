@@ -140,7 +140,7 @@ struct checkpoint {
     enum checkpoint_phase phase;
     uint8_t *states;                  /* enum unit_state, of each unit */
     struct image_places named, next;  /* of the one that the state page names, and of the next */
-    uint64_t units;                   /* that the container has, or had since it was opened */
+    uint64_t units; /* of the newest checkpoint, and all with lines that are left */
     uint64_t saved;                   /* units in that state, more or less */
     uint64_t logged;                  /* lines, since the commit of the newest checkpoint */
     uint64_t epoch;                   /* of that commit */
@@ -519,11 +519,19 @@ static inline void log_touch_unit(struct txn *t, uint64_t line)
         log_change_unit(t, line);
 }
 
+/* The next checkpoint has the unit of this line. */
+static inline void log_cover_unit(struct log_engine *k, uint64_t line)
+{
+    k->checkpoint.units = max_u64(k->checkpoint.units, line / LOG_UNIT_LINES + 1);
+}
+
 /* The container is closed, and all commits are durable: leave a checkpoint. */
 void log_checkpoint_close(struct txn *t);
 
-/* There are images, or there may be. Give them up: their chunks wait to be void. -errno: they stay */
+/* Whether there are images, or a checkpoint is being made. */
 bool log_has_checkpoint(const struct txn *t);
+
+/* Give all images up, durably: their chunks wait to be void. Fences. -errno: the images stay */
 int log_give_up_checkpoint(struct txn *t);
 
 /* Whether all images say what the map says. -1 with a message. */
@@ -556,6 +564,8 @@ static inline void log_set_left(struct txn *t, uint64_t line, bool is_left)
 {
     uint64_t bit = UINT64_C(1) << line % 64, *word = &log_engine_of(t)->left[line / 64];
     log_touch_unit(t, line);
+    if (is_left) /* the container may become smaller, and the line stays left */
+        log_cover_unit(log_engine_of(t), line);
     *word = is_left ? *word | bit : *word & ~bit;
 }
 

@@ -65,10 +65,10 @@ static int damaged(const struct txn *t, uint64_t place, const char *what)
 static bool table_is_valid(const struct container *c, const struct log_part *part)
 {
     const uint64_t *entry = part->table, *end = entry + part->words;
-    uint64_t lines = 0, first = (FORMAT_STATE + PM_LINE) / PM_LINE;
+    uint64_t lines = 0;
     for (; entry < end; entry += log_entry_words(*entry)) {
         uint64_t n = max_u64(log_entry_lines(*entry), 1);
-        if (run_line(*entry) < first || run_line(*entry) + n > c->max_size / PM_LINE ||
+        if (run_line(*entry) < LOG_LINE_MIN || run_line(*entry) + n > c->max_size / PM_LINE ||
             log_entry_words(*entry) > (uint64_t)(end - entry) ||
             (log_is_delta(*entry) &&
              (log_delta_mask(*entry) == 0 ||
@@ -445,25 +445,23 @@ static int build_map(struct log_reader *r)
     return 0;
 }
 
-/* Lines that count are in records, and not in images. */
+/* Whether all lines that count are in records. What a checkpoint counts on may have lost its header. */
 static bool is_in_records(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     for (uint32_t i = 1; i < t->c->chunks; i++)
-        if (log_has_images(k, i) && k->chunks[i].live > 0)
+        if (k->chunks[i].live > 0 && (log_has_images(k, i) || k->chunks[i].end <= 1))
             return false;
     return true;
 }
 
-/* Whether the newest record, or the checkpoint if no record is behind it, says what the map is. A new
- * container has neither. */
+/* Whether the newest record says that the map is so. If no record is behind the checkpoint, the map is as the
+ * checkpoint says. A new container has neither. */
 static bool is_complete(const struct log_reader *r, const struct found_part *last)
 {
-    uint64_t sum = log_engine_of(r->t)->map_sum;
     if (last)
-        return last->epoch == r->newest && last->part->map == sum;
-    return r->newest <= EPOCH_CREATED ||
-           (r->checkpoint.epoch == r->newest && r->checkpoint.map == sum);
+        return last->epoch == r->newest && last->part->map == log_engine_of(r->t)->map_sum;
+    return r->newest <= EPOCH_CREATED || r->newest == r->checkpoint.epoch;
 }
 
 /* Pointers mean the addresses that the newest record says. */
@@ -516,8 +514,10 @@ int log_publish_state(struct txn *t, uint64_t epoch, uint64_t mark)
 static int make_durable(struct log_reader *r)
 {
     struct txn *t = r->t;
-    int error = medium_publish_word(&t->c->medium, &file_state(t->c)->incarnation,
-                                    seal(r->incarnation));
+    struct format_state *state = file_state(t->c);
+    int error = medium_publish_word(&t->c->medium, &state->incarnation, seal(r->incarnation));
+    if (error == 0 && r->checkpoint.epoch == 0 && state->checkpoint != 0) /* K4: its images will be void */
+        error = medium_publish_word(&t->c->medium, &state->checkpoint, 0);
     for (uint64_t i = r->parts.count; i-- > 0 && found(r, i)->epoch > r->certain && error == 0;) {
         uint32_t place = found(r, i)->place;
         uint64_t lines = log_part_lines(found(r, i)->part, place, chunk_lines(t));
@@ -564,8 +564,6 @@ static int seal_chunks(struct log_reader *r)
                     ? medium_rewrite(&t->c->medium, chunk, sizeof *chunk)
                     : log_store_header(t, i, word, begun);
     }
-    if (r->checkpoint.epoch == 0) /* K4: nobody keeps its images from here on */
-        __atomic_store_n(&file_state(t->c)->checkpoint, 0, __ATOMIC_RELAXED);
     if (error == 0)
         error = log_publish_state(t, r->newest, t->c->mark_open);
     return error == 0 ? medium_fence(&t->c->medium) : error;

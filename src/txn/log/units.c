@@ -115,10 +115,11 @@ bool log_load_unit(struct txn *t, uint64_t unit, uint32_t place, uint64_t epoch,
     if (!image || image->number != unit || image->epoch > epoch)
         return false;
     const struct log_unit *u = (const struct log_unit *)(image + 1);
-    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
-        if (u->places[i] != 0 &&
-            !has_piece(t, u->places[i] * (uint64_t)PM_LINE_WORDS, PM_LINE_WORDS))
+    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++) {
+        const uint64_t word = u->places[i] * (uint64_t)PM_LINE_WORDS;
+        if (word != 0 && (first + i < LOG_LINE_MIN || !has_piece(t, word, PM_LINE_WORDS)))
             return false;
+    }
     memcpy(k->map + first, u->places, sizeof u->places);
     memcpy(k->left + first / 64, u->left, sizeof u->left);
     for (uint64_t i = 0; i < image->words - fixed; i++)
