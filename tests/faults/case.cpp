@@ -113,6 +113,12 @@ std::string judge(const std::string &path, const pm_options &options, uint64_t l
     std::string difference = model.compare(root);
     if (!difference.empty())
         return difference;
+    if (pm_close(c.release()) != 0)
+        return pm_errormsg();
+    // This close may have left a checkpoint. The next one has nothing to write.
+    c.reset(pm_open(path.c_str(), &options));
+    if (!c)
+        return pm_errormsg();
     uint64_t bytes = test::stats(c.get()).file_bytes;
     if (pm_close(c.release()) != 0)
         return pm_errormsg();

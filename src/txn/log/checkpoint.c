@@ -426,27 +426,36 @@ void log_checkpoint_go_on(struct txn *t)
         retire(t);
 }
 
-void log_checkpoint_close(struct txn *t)
+/* The checkpoint that is on its way is named, or abandoned. -errno */
+static int settle(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
     int error = 0;
-    if (log_engine_of(t)->stale.count > 0)
-        return;
     if (c->phase == CHECKPOINT_WRITING)
         abandon(t);
     if (c->phase == CHECKPOINT_WRITTEN && (error = medium_fence(&t->c->medium)) == 0)
         error = name(t);
     if (c->phase == CHECKPOINT_NAMED && error == 0 && (error = medium_fence(&t->c->medium)) == 0)
         retire(t);
-    if (error != 0 || (c->logged == 0 && c->named.root.count > 0))
-        return;
-    error = begin(t);
-    if (error == 0)
+    return error;
+}
+
+int log_checkpoint_close(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    if (log_engine_of(t)->stale.count > 0)
+        return 0;
+    int error = settle(t);
+    bool is_newest = c->logged == 0 && c->named.root.count > 0;
+    if (error == 0 && !is_newest)
+        error = begin(t);
+    if (error == 0 && !is_newest)
         error = write_until(t, UINT64_MAX);
-    if (error == 0)
+    if (error == 0 && !is_newest)
         error = medium_fence(&t->c->medium);
-    if (error == 0)
+    if (error == 0 && !is_newest)
         (void)name(t); /* the fences of the close follow */
+    return medium_failed(&t->c->medium);
 }
 
 int log_give_up_checkpoint(struct txn *t)

@@ -119,8 +119,12 @@ static int log_rollback(struct txn *t)
 
 static int log_engine_close(struct txn *t)
 {
+    int error = 0;
     if (rounds_sync(t, t->epoch - 1) == 0 && log_engine_of(t)->checkpoint.interval != 0)
-        log_checkpoint_close(t);
+        error = log_checkpoint_close(t);
+    if (error != 0)
+        return pm__fail_system(-error, "%s: cannot write back, which the next pm_open() will do",
+                               t->c->path);
     return txn_check_medium(t); /* it may have failed with more than the awaited records */
 }
 

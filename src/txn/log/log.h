@@ -525,8 +525,9 @@ static inline void log_cover_unit(struct log_engine *k, uint64_t line)
     k->checkpoint.units = max_u64(k->checkpoint.units, line / LOG_UNIT_LINES + 1);
 }
 
-/* The container is closed, and all commits are durable: leave a checkpoint. */
-void log_checkpoint_close(struct txn *t);
+/* The container is closed, and all commits are durable: leave a checkpoint, if it can be written. -errno: the
+ * medium has failed */
+int log_checkpoint_close(struct txn *t);
 
 /* Whether there are images, or a checkpoint is being made. */
 bool log_has_checkpoint(const struct txn *t);
