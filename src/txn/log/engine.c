@@ -119,9 +119,9 @@ static int log_rollback(struct txn *t)
 
 static int log_engine_close(struct txn *t)
 {
-    int error = 0;
-    if (rounds_sync(t, t->epoch - 1) == 0 && log_engine_of(t)->checkpoint.interval != 0)
-        error = log_checkpoint_close(t);
+    bool is_well = rounds_sync(t, t->epoch - 1) == 0 && medium_failed(&t->c->medium) == 0;
+    bool has_checkpoints = log_engine_of(t)->checkpoint.interval != 0;
+    int error = is_well && has_checkpoints ? log_checkpoint_close(t) : 0;
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot write back, which the next pm_open() will do",
                                t->c->path);
