@@ -440,21 +440,25 @@ static int settle(struct txn *t)
     return error;
 }
 
+/* Write a checkpoint at once, and name it. -errno */
+static int write_whole(struct txn *t)
+{
+    int error = begin(t);
+    if (error == 0)
+        error = write_until(t, UINT64_MAX);
+    if (error == 0)
+        error = medium_fence(&t->c->medium);
+    return error == 0 ? name(t) : error;
+}
+
 int log_checkpoint_close(struct txn *t)
 {
-    struct checkpoint *c = checkpoint_of(t);
+    const struct checkpoint *c = checkpoint_of(t);
     if (log_engine_of(t)->stale.count > 0)
         return 0;
     int error = settle(t);
-    bool is_newest = c->logged == 0 && c->named.root.count > 0;
-    if (error == 0 && !is_newest)
-        error = begin(t);
-    if (error == 0 && !is_newest)
-        error = write_until(t, UINT64_MAX);
-    if (error == 0 && !is_newest)
-        error = medium_fence(&t->c->medium);
-    if (error == 0 && !is_newest)
-        (void)name(t); /* the fences of the close follow */
+    if (error == 0 && (c->logged > 0 || c->named.root.count == 0))
+        (void)write_whole(t); /* durable with the fences of the close */
     return medium_failed(&t->c->medium);
 }
 
