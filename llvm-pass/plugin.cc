@@ -55,7 +55,8 @@ cl::opt<bool> discover("pm-discover", cl::desc("Take memory from libpm's heap, a
 bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitter &emitter)
 {
     auto &libc = analyses.getResult<TargetLibraryAnalysis>(function);
-    auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
+    const Analyses known = {analyses.getResult<DominatorTreeAnalysis>(function),
+                            analyses.getResult<ScalarEvolutionAnalysis>(function)};
     SmallVector<Instruction *, 64> instructions;
     for (BasicBlock &block : function)
         for (Instruction &instruction : block)
@@ -65,7 +66,7 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
     MDNode *note = MDNode::get(function.getContext(), {});
     for (Instruction *instruction : instructions) {
         size_t before = writes.size();
-        collect_writes(*instruction, libc, dominators, writes);
+        collect_writes(*instruction, libc, known, writes);
         if (writes.size() > before)
             instruction->setMetadata(marked_note, note);
     }

@@ -8,6 +8,7 @@
 #include "kinds.h"
 
 #include <llvm/Analysis/CFG.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -155,10 +156,10 @@ class UpdateSearch
   public:
     enum Paths { All, Any };
 
-    UpdateSearch(const Instruction &update, const Value *pointer, const DominatorTree &dominators,
+    UpdateSearch(const Instruction &update, const Value *pointer, const Analyses &analyses,
                  Paths paths = All)
-        : update_(update), layout_(update.getModule()->getDataLayout()), dominators_(dominators),
-          place_(place_of(pointer, layout_)), paths_(paths)
+        : update_(update), pointer_(pointer), layout_(update.getModule()->getDataLayout()),
+          analyses_(analyses), place_(place_of(pointer, layout_)), paths_(paths)
     {
     }
 
@@ -166,6 +167,7 @@ class UpdateSearch
     {
         others_.clear(); // what is none on the way around a loop may be one by itself
         readers_.clear();
+        lanes_.clear();
         return search(value);
     }
     bool is_in_variable(const Value *variable, const Instruction &at);
@@ -174,18 +176,22 @@ class UpdateSearch
   private:
     bool search(const Value *value);
     bool is_loaded(const Value *value) const;
+    bool is_lane(const Value *value, uint64_t byte, uint64_t size);
+    bool is_first(const LoadInst &load, uint64_t byte) const;
     bool is_stored(const Value *value);
     bool may_have_moved(const PHINode &phi) const;
 
     const Instruction &update_;
+    const Value *pointer_;
     const DataLayout &layout_;
-    const DominatorTree &dominators_;
+    const Analyses &analyses_;
     Place place_;
     Paths paths_;
     std::optional<SmallVector<Covering, 4>> stores_; // over the place
     SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
     SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
     SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
+    SmallDenseSet<std::pair<const Value *, uint64_t>, 8> lanes_; // likewise
 };
 
 /* Whether a value was loaded from there, perhaps as a part of the word, or by a comparison that failed. If
@@ -195,6 +201,11 @@ bool UpdateSearch::is_loaded(const Value *value) const
     if (auto *old = dyn_cast<ExtractValueInst>(value))
         if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
             return place_of(exchange->getPointerOperand(), layout_) == place_;
+    if (auto *call = dyn_cast<IntrinsicInst>(value); call && call->onlyReadsMemory()) // of lanes
+        return any_of(call->args(), [&](const Use &argument) {
+            return argument->getType() == pointer_->getType() &&
+                   place_of(argument, layout_) == place_;
+        });
     int64_t at = 0;
     const LoadInst *load = load_of_part(const_cast<Value *>(value), at, layout_);
     if (!load)
@@ -202,6 +213,35 @@ bool UpdateSearch::is_loaded(const Value *value) const
     Place place = place_of(load->getPointerOperand(), layout_);
     place.offset += static_cast<uint64_t>(at);
     return place == place_;
+}
+
+/* Whether a byte that was loaded is the first one of the place. A loop of vectors computes the address of each
+ * lane anew, so the addresses are subtracted. */
+bool UpdateSearch::is_first(const LoadInst &load, uint64_t byte) const
+{
+    ScalarEvolution &evolution = analyses_.evolution;
+    const SCEV *from = evolution.getSCEV(const_cast<Value *>(load.getPointerOperand())),
+               *to = evolution.getSCEV(const_cast<Value *>(pointer_));
+    auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from));
+    return distance && distance->getAPInt() == byte;
+}
+
+/* Whether some bytes of a vector were loaded from there, and bits were set or cleared. A loop of vectors stores
+ * the lanes one by one, unless they stand side by side. */
+bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
+{
+    const ByteOf first = origin_of_byte(value, byte, layout_);
+    if (!first.value || !lanes_.insert({first.value, first.byte}).second)
+        return false;
+    for (uint64_t i = 1; i < size; i++)
+        if (origin_of_byte(value, byte + i, layout_) != ByteOf{first.value, first.byte + i})
+            return false;
+    const Value *a, *b;
+    if (first.value->getType()->isVectorTy() &&
+        match(first.value, m_BitwiseLogic(m_Value(a), m_Value(b))))
+        return is_lane(a, first.byte, size) || is_lane(b, first.byte, size);
+    auto *load = dyn_cast<LoadInst>(first.value);
+    return load && is_first(*load, first.byte);
 }
 
 /* Whether another store has put the value there, with more bytes. The optimiser uses the value that it knows,
@@ -241,7 +281,7 @@ const Value *joined_lanes(const Value *value)
 bool UpdateSearch::may_have_moved(const PHINode &phi) const
 {
     auto *base = dyn_cast<Instruction>(place_.base);
-    return base && !dominators_.properlyDominates(base->getParent(), phi.getParent());
+    return base && !analyses_.dominators.properlyDominates(base->getParent(), phi.getParent());
 }
 
 bool UpdateSearch::search(const Value *value)
@@ -266,6 +306,8 @@ bool UpdateSearch::search(const Value *value)
         result = is(a) || is(b);
     else if (const Value *lanes = joined_lanes(value))
         result = is(lanes);
+    else if (isa<ExtractElementInst>(value))
+        result = is_stored(value) || is_lane(value, 0, layout_.getTypeStoreSize(value->getType()));
     else if (auto *phi = dyn_cast<PHINode>(value))
         result = !may_have_moved(*phi) && (paths_ == All ? all_of(phi->incoming_values(), is)
                                                          : any_of(phi->incoming_values(), is));
@@ -311,9 +353,9 @@ bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
 class UpdatePaths
 {
   public:
-    UpdatePaths(const StoreInst &store, const DominatorTree &dominators)
-        : store_(store), all_(store, store.getPointerOperand(), dominators),
-          any_(store, store.getPointerOperand(), dominators, UpdateSearch::Any)
+    UpdatePaths(const StoreInst &store, const Analyses &analyses)
+        : store_(store), all_(store, store.getPointerOperand(), analyses),
+          any_(store, store.getPointerOperand(), analyses, UpdateSearch::Any)
     {
     }
 
@@ -412,17 +454,23 @@ bool may_have_tag(const Type *type)
 } // namespace
 
 /* Without optimisation memcpy() may take a part of a pointer to a variable and back. */
-bool is_update(const AnyMemTransferInst &copy, const DominatorTree &dominators)
+bool is_update(const AnyMemTransferInst &copy, const Analyses &analyses)
 {
-    return copy.getFunction()->hasOptNone() && UpdateSearch(copy, copy.getRawDest(), dominators)
+    return copy.getFunction()->hasOptNone() && UpdateSearch(copy, copy.getRawDest(), analyses)
                                                    .is_in_variable(copy.getRawSource(), copy);
 }
 
-Value *update_paths(const StoreInst &store, const DominatorTree &dominators)
+bool is_update(const CallBase &store, const Value *pointer, const Value *lanes,
+               const Analyses &analyses)
+{
+    return UpdateSearch(store, pointer, analyses).is_update(lanes);
+}
+
+Value *update_paths(const StoreInst &store, const Analyses &analyses)
 {
     if (!may_have_tag(store.getValueOperand()->getType()) || is_typed_field(store))
         return nullptr;
-    return UpdatePaths(store, dominators).when();
+    return UpdatePaths(store, analyses).when();
 }
 
 bool is_update(const AtomicRMWInst &update)
@@ -435,9 +483,9 @@ bool is_update(const AtomicRMWInst &update)
     return is_bitwise(operation) && may_have_tag(type);
 }
 
-bool is_update(const AtomicCmpXchgInst &exchange, const DominatorTree &dominators)
+bool is_update(const AtomicCmpXchgInst &exchange, const Analyses &analyses)
 {
-    return UpdateSearch(exchange, exchange.getPointerOperand(), dominators)
+    return UpdateSearch(exchange, exchange.getPointerOperand(), analyses)
         .is_update(exchange.getNewValOperand());
 }
 

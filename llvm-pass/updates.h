@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -11,17 +12,27 @@
 namespace pmcc
 {
 
+/** What LLVM knows of a function. */
+struct Analyses {
+    const llvm::DominatorTree &dominators;
+    llvm::ScalarEvolution &evolution;
+};
+
 /** On which paths a store to a part of a word is an update: an i1 at the store. A constant: on all. NULL: on
  * none, or that is not known. If strict aliasing says that the store is to a field of a struct, it is to no
  * part of a pointer, and is none: asking libpm would cost. May insert instructions. */
-llvm::Value *update_paths(const llvm::StoreInst &store, const llvm::DominatorTree &dominators);
+llvm::Value *update_paths(const llvm::StoreInst &store, const Analyses &analyses);
 
 /** A copy of less than a word. */
-bool is_update(const llvm::AnyMemTransferInst &copy, const llvm::DominatorTree &dominators);
+bool is_update(const llvm::AnyMemTransferInst &copy, const Analyses &analyses);
+
+/** A store of lanes of less than a word, of which only some may be written. `pointer` may be a vector. */
+bool is_update(const llvm::CallBase &store, const llvm::Value *pointer, const llvm::Value *lanes,
+               const Analyses &analyses);
 
 /** Whether the word keeps its kind. Either bits of a part are set or cleared. Or a whole word changes: a
  * pointer gets a tag, or a number is counted up. */
 bool is_update(const llvm::AtomicRMWInst &update);
-bool is_update(const llvm::AtomicCmpXchgInst &exchange, const llvm::DominatorTree &dominators);
+bool is_update(const llvm::AtomicCmpXchgInst &exchange, const Analyses &analyses);
 
 } // namespace pmcc

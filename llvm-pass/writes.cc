@@ -13,7 +13,6 @@
 #include "calls.h"
 #include "kinds.h"
 #include "layouts.h"
-#include "updates.h"
 
 #include <csetjmp>
 #include <llvm/ADT/Sequence.h>
@@ -45,10 +44,9 @@ void warn_unseen(const CallBase &call, const Twine &what)
 class Collector
 {
   public:
-    Collector(Instruction &instruction, const DominatorTree &dominators,
-              SmallVectorImpl<Write> &writes)
-        : at_(instruction), layout_(instruction.getModule()->getDataLayout()),
-          dominators_(dominators), writes_(writes)
+    Collector(Instruction &instruction, const Analyses &analyses, SmallVectorImpl<Write> &writes)
+        : at_(instruction), layout_(instruction.getModule()->getDataLayout()), analyses_(analyses),
+          writes_(writes)
     {
     }
 
@@ -97,7 +95,7 @@ class Collector
         bytes(exchange.getPointerOperand(), value->getType(), exchange.getAlign());
         if (writes_.back().size >= 8)
             return;
-        if (is_update(exchange, dominators_) || !may_be_piece(value))
+        if (is_update(exchange, analyses_) || !may_be_piece(value))
             updates();
         else
             writes_.back().kinds = KIND_BY_VALUE;
@@ -160,7 +158,7 @@ class Collector
         bytes(pointer, length, align);
         if (writes_.size() == count)
             return;
-        if (is_part && is_update(transfer, dominators_))
+        if (is_part && is_update(transfer, analyses_))
             updates();
         else if (is_part)
             pieces();
@@ -175,7 +173,9 @@ class Collector
         bool are_pieces = lane < 8 && origin != Origin::Data;
         uint64_t kinds = are_pieces ? 0 : repeat(origin, lane);
         writes_.push_back({&at_, pointer, lane, nullptr, align, shape, mask, kinds});
-        writes_.back().pieces = are_pieces;
+        writes_.back().updates =
+            lane < 8 && is_update(cast<CallBase>(at_), pointer, data, analyses_);
+        writes_.back().pieces = are_pieces && !writes_.back().updates;
     }
 
     bool intrinsic(IntrinsicInst &call);
@@ -205,7 +205,7 @@ class Collector
 
     Instruction &at_;
     const DataLayout &layout_;
-    const DominatorTree &dominators_;
+    const Analyses &analyses_;
     SmallVectorImpl<Write> &writes_;
 };
 
@@ -407,13 +407,13 @@ static bool is_unknown_write(const IntrinsicInst &call, const TargetLibraryInfo 
            });
 }
 void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
-                    const DominatorTree &dominators, SmallVectorImpl<Write> &writes)
+                    const Analyses &analyses, SmallVectorImpl<Write> &writes)
 {
     size_t first = writes.size();
-    Collector collector(instruction, dominators, writes);
+    Collector collector(instruction, analyses, writes);
     if (auto *store = dyn_cast<StoreInst>(&instruction)) {
         collector.value(store->getPointerOperand(), store->getValueOperand(), store->getAlign());
-        Value *paths = update_paths(*store, dominators);
+        Value *paths = update_paths(*store, analyses);
         if (isa_and_nonnull<Constant>(paths)) {
             collector.updates();
         } else {

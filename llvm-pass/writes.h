@@ -27,9 +27,10 @@
  */
 #pragma once
 
+#include "updates.h"
+
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
-#include <llvm/IR/Dominators.h>
 #include <llvm/IR/Instructions.h>
 
 #include <cstdint>
@@ -117,7 +118,7 @@ bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc)
  * that compute addresses. Warns of an intrinsic whose writes are unknown.
  */
 void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
-                    const llvm::DominatorTree &dominators, llvm::SmallVectorImpl<Write> &writes);
+                    const Analyses &analyses, llvm::SmallVectorImpl<Write> &writes);
 
 /** Find the writes that complete a word of several parts. `writes` are in program order. (parts.cc) */
 void join_parts(llvm::MutableArrayRef<Write> writes);

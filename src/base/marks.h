@@ -31,7 +31,8 @@
  *   P3  A *piece* is a store to part of a word that may be a part of a pointer. The stored value was read
  *       elsewhere, was an argument, or was cut out of a word. Compiled code notes the bytes to which
  *       pieces were stored since the last store to the whole word, and forgets those that data overwrites. If
- *       they are all bytes that an address has, the word is *pieced*: none of its old bytes is left.
+ *       they are all bytes that an address has, the word is *pieced*: none of its old bytes is left. One of
+ *       bytes 1 to 3 stands for the three.
  *   P4  A pieced word whose value leads to an object is ambiguous: a pointer that was copied piece by
  *       piece, or numbers that look like one. So a commit neither changes the word nor keeps it: it
  *       fails, and names the word. If the value leads nowhere, the word is data.

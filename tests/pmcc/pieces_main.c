@@ -178,13 +178,15 @@ static void run(pm_container *c, const struct function *f, struct objects *o)
         stop("commit");
     f->run(o->a, o->b, o->t, f->n);
     check(f, o);
-    if (pm_commit(c) == 0)
+    int refusals = 0; /* one for words in pieces, one for words that lead out */
+    while (pm_commit(c) != 0) {
+        if (refusals++ < 2 && mend(c, f, o))
+            continue;
+        give_up(f, o);
+        if (pm_commit(c) != 0)
+            stop("commit");
         return;
-    if (mend(c, f, o) && pm_commit(c) == 0)
-        return;
-    give_up(f, o);
-    if (pm_commit(c) != 0)
-        stop("commit");
+    }
 }
 
 /* ---- opened elsewhere ------------------------------------------------------------------------- */

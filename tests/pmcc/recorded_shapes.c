@@ -1040,7 +1040,7 @@ struct partly {
     uintptr_t byte[4], half, atomic, twice;
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
-    uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared;
+    uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, halves[18], chosen[18];
     uintptr_t number, over, flagged, met, joined[2], kept[5];
     struct object object;
 };
@@ -1133,6 +1133,18 @@ NOINLINE static void flip_often(uintptr_t *word, int times)
     for (int i = 0; i < times; i++)
         *(unsigned char *)word ^= 2;
 }
+/* The optimiser loads vectors of halves, and stores single lanes, or lanes by a mask. */
+NOINLINE static void flip_halves(uintptr_t *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        *(any_uint32_t *)&words[i] ^= 2;
+}
+NOINLINE static void tag_chosen_halves(any_uint32_t *halves, const int *restrict chosen, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (chosen[i])
+            halves[i] |= 1;
+}
 /* A comparison may fail. So the word goes by its value, though it was a number. */
 NOINLINE static void exchange_halves(uintptr_t *word, const uintptr_t *from)
 {
@@ -1210,6 +1222,14 @@ static void build_partly(pm_container *c, int step)
         store_cast_and_tag(&r->cast, &r->indexed[0]);
         copy_lanes_and_tag(r->lanes);
         flip_often(&r->flipped, (int)number(99));
+        int chosen[2 * 18];
+        for (int i = 0; i < 18; i++) {
+            r->halves[i] = r->chosen[i] = o;
+            chosen[2 * i] = (int)number(1);
+            chosen[2 * i + 1] = 0;
+        }
+        flip_halves(r->halves, (int)number(18));
+        tag_chosen_halves((any_uint32_t *)r->chosen, chosen, (int)number(2 * 18));
         r->compared = (uintptr_t)number(86400);
         exchange_halves(&r->compared, &r->half);
     }
@@ -1254,6 +1274,10 @@ static void build_partly(pm_container *c, int step)
     for (int i = 0; i < 4; i++)
         has_pointer(&r->lanes[i]);
     has_pointer(&r->compared);
+    for (int i = 0; i < 18; i++) {
+        has_pointer(&r->halves[i]);
+        has_pointer(&r->chosen[i]);
+    }
     for (int i = 0; i < 5; i++)
         has_pointer(&r->kept[i]);
     for (uintptr_t *word = &r->over; word < r->kept; word++)
@@ -1277,6 +1301,8 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->kept[1] == r->kept[2] && r->kept[2] == r->kept[4] &&
                         (r->kept[4] & ~1ul) == o);
     REQUIRE_THAT_IT_HAS(r->lanes[1] == o + 1 && r->lanes[2] == o && r->lanes[3] == o);
+    for (int i = 0; i < 18; i++)
+        REQUIRE_THAT_IT_HAS(r->halves[i] == (o ^ 2) && r->chosen[i] == o + 1);
     return NULL;
 }
 
