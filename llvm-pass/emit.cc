@@ -270,11 +270,11 @@ void Emitter::prepare(ArrayRef<Write> writes)
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
     for (const Write &write : writes)
         if (LoadInst *part = write.completes ? write.completes->load : nullptr;
-            part && write.tells && !loaded_.count(part)) {
+            part && write.tells && !torn_.count(part)) {
             Instruction *behind = part->getNextNode();
             IRBuilder<> builder(behind);
             Value *from = flat(builder, part->getPointerOperand());
-            loaded_[part] = kind_of_whole(behind, from, KIND_BY_VALUE);
+            torn_[part] = kind_of_whole(behind, from, KIND_BY_VALUE);
         }
 }
 
@@ -325,7 +325,7 @@ Value *Emitter::kind_of_parts(IRBuilder<> &builder, const Completion &word, Valu
     constexpr uint64_t by_value = KIND_BY_VALUE | KIND_PIECES; // more pieces may follow
     Value *kind = builder.getInt64(by_value);
     if (word.load) { // other parts may have been changed
-        Value *known = with_bits_changed(builder, loaded_[word.load], by_value);
+        Value *known = with_bits_changed(builder, torn_[word.load], by_value);
         Value *is_of_word = builder.CreateICmpSGE(before, builder.getInt64(word.load_at));
         kind = builder.CreateSelect(is_of_word, known, kind);
     }

@@ -166,9 +166,14 @@ bool Search::may_be_piece(Value *value, unsigned depth)
     };
     switch (operation->getOpcode()) {
     case Instruction::Trunc: {
-        Value *whole = operation->getOperand(0);
-        return is_narrow_number(whole->getType()) ? may_be_piece(whole, depth + 1)
-                                                  : may_point(whole, depth + 1);
+        Value *whole = operation->getOperand(0), *shifted;
+        if (is_narrow_number(whole->getType()))
+            return may_be_piece(whole, depth + 1);
+        if (may_point(whole, depth + 1))
+            return true;
+        while (match(whole, m_Shr(m_Value(shifted), m_ConstantInt())))
+            whole = shifted;
+        return is_part(whole, depth + 1);
     }
     case Instruction::Add: // of parts without common bits
         return match(operation, m_c_Add(m_Shl(m_Value(), m_ConstantInt()), m_Value())) &&

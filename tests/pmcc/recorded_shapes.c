@@ -1310,7 +1310,7 @@ static const char *check_partly(pm_container *c)
 
 struct either {
     struct object object;
-    uintptr_t number, pointer, to[2], second;
+    uintptr_t number, pointer, last, to[2], second, of_halves, both[2], first;
 };
 
 NOINLINE static void copy_either(uintptr_t *to, const uintptr_t *a, const uintptr_t *b, int which)
@@ -1333,6 +1333,42 @@ NOINLINE static void copy_second(uintptr_t *to, const uintptr_t *from)
 #endif
 }
 
+/* Two words that are read as one number, and the first of them in parts, too. */
+NOINLINE static void copy_both(uintptr_t *to, uintptr_t *first, const uintptr_t *from)
+{
+    unsigned __int128 both;
+    memcpy(&both, from, sizeof both);
+    memcpy(to, &both, sizeof both);
+#ifdef __OPTIMIZE__
+    ((any_uint32_t *)first)[1] = (uint32_t)(both >> 32);
+    ((any_uint16_t *)first)[1] = (uint16_t)(both >> 16);
+    ((any_uint16_t *)first)[0] = (uint16_t)both;
+#else
+    *first = from[0];
+#endif
+}
+
+/* The bytes of a word that is read in halves. The same holds. */
+NOINLINE static void copy_bytes_of_halves(uintptr_t *to, const uintptr_t *from)
+{
+#ifdef __OPTIMIZE__
+    const volatile any_uint32_t *halves = (const volatile any_uint32_t *)from;
+    uint64_t word = halves[0];
+    word |= (uint64_t)halves[1] << 32;
+    unsigned char *bytes = (unsigned char *)to;
+    bytes[0] = (unsigned char)word;
+    bytes[1] = (unsigned char)(word >> 8);
+    bytes[2] = (unsigned char)(word >> 16);
+    bytes[3] = (unsigned char)(word >> 24);
+    bytes[4] = (unsigned char)(word >> 32);
+    bytes[5] = (unsigned char)(word >> 40);
+    bytes[6] = (unsigned char)(word >> 48);
+    bytes[7] = (unsigned char)(word >> 56);
+#else
+    *to = *from;
+#endif
+}
+
 STRUCTURE(either)
 static void build_either(pm_container *c, int step)
 {
@@ -1340,15 +1376,22 @@ static void build_either(pm_container *c, int step)
     uintptr_t o = (uintptr_t)&r->object;
     if (step % 2 == 0) {
         r->number = o / 8 * (uintptr_t)number(8); /* it looks like a pointer */
-        r->pointer = o;
+        r->pointer = r->last = o;
     }
     if (step != 2) {
         copy_either(&r->to[0], &r->number, &r->pointer, (int)number(0));
         copy_either(&r->to[1], &r->pointer, &r->number, (int)number(1));
         copy_second(&r->second, &r->number);
+        copy_bytes_of_halves(&r->of_halves, &r->pointer);
+        copy_both(r->both, &r->first, &r->pointer);
     }
     has_pointer(&r->pointer);
     has_pointer(&r->second);
+    has_pointer(&r->of_halves);
+    has_pointer(&r->last);
+    has_pointer(&r->both[0]);
+    has_pointer(&r->both[1]);
+    has_pointer(&r->first);
     has_pointer(&r->to[0]);
     has_pointer(&r->to[1]);
 }
@@ -1356,7 +1399,8 @@ static const char *check_either(pm_container *c)
 {
     const struct either *r = pm_getroot(c);
     uintptr_t o = (uintptr_t)&r->object;
-    REQUIRE_THAT_IT_HAS(r->pointer == o && r->second == o);
+    REQUIRE_THAT_IT_HAS(r->pointer == o && r->second == o && r->of_halves == o);
+    REQUIRE_THAT_IT_HAS(r->last == o && r->both[0] == o && r->both[1] == o && r->first == o);
     REQUIRE_THAT_IT_HAS(!r->to[0] || (r->to[0] == o && r->to[1] == o));
     return NULL;
 }
