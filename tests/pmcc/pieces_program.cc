@@ -790,7 +790,8 @@ void Writer::tag(Statements &statements)
     const string op = how == 0 ? "|" : how == 1 ? "&" : "^";
     string text = at + " " + op + "= " + number;
     const uint64_t form = below(8);
-    const bool by_value = form < 2 && size == WORD; // goes through a variable
+    const bool by_value = // it goes through a variable, or the bits are an argument
+        (form < 2 || (form == 3 && how == 0)) && size == WORD;
     switch (form) {
     case 0:
         text = type + " " + v + " = " + at + "; " + v + " " + op + "= " + number + "; " + at +

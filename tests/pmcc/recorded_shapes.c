@@ -1310,7 +1310,7 @@ static const char *check_partly(pm_container *c)
 
 struct either {
     struct object object;
-    uintptr_t number, pointer, last, to[2], second, of_halves, both[2], first;
+    uintptr_t number, pointer, last, to[2], second, of_halves[3], both[2], first;
 };
 
 NOINLINE static void copy_either(uintptr_t *to, const uintptr_t *a, const uintptr_t *b, int which)
@@ -1348,24 +1348,26 @@ NOINLINE static void copy_both(uintptr_t *to, uintptr_t *first, const uintptr_t 
 #endif
 }
 
-/* The bytes of a word that is read in halves. The same holds. */
-NOINLINE static void copy_bytes_of_halves(uintptr_t *to, const uintptr_t *from)
+/* The bytes of a word that is put together of halves and of a byte. The same holds. */
+NOINLINE static void copy_bytes_of_halves(uintptr_t *to, uintptr_t *from)
 {
 #ifdef __OPTIMIZE__
-    const volatile any_uint32_t *halves = (const volatile any_uint32_t *)from;
-    uint64_t word = halves[0];
-    word |= (uint64_t)halves[1] << 32;
-    unsigned char *bytes = (unsigned char *)to;
-    bytes[0] = (unsigned char)word;
-    bytes[1] = (unsigned char)(word >> 8);
-    bytes[2] = (unsigned char)(word >> 16);
-    bytes[3] = (unsigned char)(word >> 24);
-    bytes[4] = (unsigned char)(word >> 32);
-    bytes[5] = (unsigned char)(word >> 40);
-    bytes[6] = (unsigned char)(word >> 48);
-    bytes[7] = (unsigned char)(word >> 56);
+    const uintptr_t last = (uintptr_t)255 << 56;
+    const any_uint32_t *half = (const any_uint32_t *)from;
+    uintptr_t high = *(const volatile any_uint32_t *)(half + 1);
+    *(two_words *)to = (two_words){((*half + (high << 32)) & ~last) | (*from & last), 0};
+    unsigned char *bytes = (unsigned char *)(to + 2), *read = (unsigned char *)to;
+    bytes[0] = read[0];
+    bytes[1] = read[1];
+    bytes[2] = read[2];
+    bytes[3] = read[3];
+    bytes[4] = read[4];
+    bytes[5] = read[5];
+    bytes[6] = read[6];
+    bytes[7] = read[7];
 #else
-    *to = *from;
+    to[0] = to[2] = *from;
+    to[1] = 0;
 #endif
 }
 
@@ -1382,12 +1384,13 @@ static void build_either(pm_container *c, int step)
         copy_either(&r->to[0], &r->number, &r->pointer, (int)number(0));
         copy_either(&r->to[1], &r->pointer, &r->number, (int)number(1));
         copy_second(&r->second, &r->number);
-        copy_bytes_of_halves(&r->of_halves, &r->pointer);
+        copy_bytes_of_halves(r->of_halves, &r->pointer);
         copy_both(r->both, &r->first, &r->pointer);
     }
     has_pointer(&r->pointer);
     has_pointer(&r->second);
-    has_pointer(&r->of_halves);
+    has_pointer(&r->of_halves[0]);
+    has_pointer(&r->of_halves[2]);
     has_pointer(&r->last);
     has_pointer(&r->both[0]);
     has_pointer(&r->both[1]);
@@ -1399,7 +1402,8 @@ static const char *check_either(pm_container *c)
 {
     const struct either *r = pm_getroot(c);
     uintptr_t o = (uintptr_t)&r->object;
-    REQUIRE_THAT_IT_HAS(r->pointer == o && r->second == o && r->of_halves == o);
+    REQUIRE_THAT_IT_HAS(r->pointer == o && r->second == o);
+    REQUIRE_THAT_IT_HAS(r->of_halves[0] == o && r->of_halves[2] == o);
     REQUIRE_THAT_IT_HAS(r->last == o && r->both[0] == o && r->both[1] == o && r->first == o);
     REQUIRE_THAT_IT_HAS(!r->to[0] || (r->to[0] == o && r->to[1] == o));
     return NULL;
