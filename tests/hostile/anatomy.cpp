@@ -160,19 +160,31 @@ class Lines
     std::map<uint64_t, uint64_t> newest_; // where in the file; of lines of the segment table
 };
 
-// Call `visit(offset, part)` for all that looks like a part of a log container.
-template <typename Visit> void for_each_part(const Bytes &file, const Geometry &g, Visit visit)
+// Call `visit(offset, part)` for all that looks like a part in a chunk of a log container.
+template <typename Visit>
+void for_each_part(const Bytes &file, uint64_t chunk, uint64_t size, Visit visit)
 {
-    const uint64_t size = log_chunk_size(g.segment_size);
-    for (uint64_t chunk = size; chunk + size <= file.size(); chunk += size)
-        for (uint64_t at_line = 1, n; at_line < size / PM_LINE; at_line += n) {
-            const uint64_t offset = chunk + at_line * PM_LINE;
-            const log_part part = at<log_part>(file, offset);
-            n = log_part_lines(&part, at_line, size / PM_LINE - at_line);
-            if (n == 0)
-                break;
-            visit(offset, part);
-        }
+    for (uint64_t at_line = 1, n; at_line < size / PM_LINE; at_line += n) {
+        const uint64_t offset = chunk + at_line * PM_LINE;
+        const log_part part = at<log_part>(file, offset);
+        n = log_part_lines(&part, at_line, size / PM_LINE - at_line);
+        if (n == 0)
+            break;
+        visit(offset, part);
+    }
+}
+
+// Call `visit(offset, bytes)` for all that looks like an image in such a chunk.
+template <typename Visit>
+void for_each_image(const Bytes &file, uint64_t chunk, uint64_t size, Visit visit)
+{
+    for (uint64_t offset = chunk + PM_LINE, n; offset < chunk + size; offset += n) {
+        const log_image image = at<log_image>(file, offset);
+        n = log_image_lines(&image) * PM_LINE;
+        if (image.words == 0 || n > LOG_IMAGE_LINES * PM_LINE || n > chunk + size - offset)
+            break;
+        visit(offset, n);
+    }
 }
 
 // Call `visit(line, offset)` for each line of a part's contents.
@@ -192,33 +204,38 @@ void add_chunks(const Bytes &file, const Geometry &g, Collector &out)
 {
     Lines lines(file, g);
     std::map<uint64_t, uint64_t> epochs; // of the lines of the table
-    for_each_part(file, g, [&](uint64_t offset, const log_part &part) {
+    const uint64_t size = log_chunk_size(g.segment_size), end = file.size() / size * size;
+    auto has_images = [&](uint64_t chunk) {
+        return log_chunk_has_images(at<uint64_t>(file, chunk));
+    };
+    auto add_to_table = [&](uint64_t offset, const log_part &part) {
         for_each_line(file, offset, part, [&](uint64_t line, uint64_t at) {
             if (lines.kind_of(line) == Kind::table && part.epoch >= epochs[line]) {
                 epochs[line] = part.epoch;
                 lines.add(line, at);
             }
         });
-    });
-    uint64_t chunk = 0;
-    const uint64_t size = log_chunk_size(g.segment_size);
-    auto begin_chunks = [&](uint64_t end) {
-        for (; chunk + size <= std::min<uint64_t>(end, file.size()); chunk += size)
-            if (chunk > 0) {
-                out.skip_to(chunk);
-                out.add(Kind::chunk, chunk, sizeof(uint64_t));
-            }
     };
-    for_each_part(file, g, [&](uint64_t offset, const log_part &part) {
-        begin_chunks(offset + size);
+    auto add_part = [&](uint64_t offset, const log_part &part) {
         out.add(Kind::part, offset, log_part_head(part.words) * PM_LINE, part.epoch);
         out.skip_to(log_part_contents(&part, offset / PM_LINE) * PM_LINE);
         for_each_line(file, offset, part, [&](uint64_t line, uint64_t at) {
             out.add(lines.kind_of(line), at, PM_LINE, part.epoch);
         });
-    });
-    begin_chunks(UINT64_MAX);
-    out.skip_to(file.size() / size * size);
+    };
+    for (uint64_t chunk = size; chunk < end; chunk += size)
+        if (!has_images(chunk))
+            for_each_part(file, chunk, size, add_to_table);
+    for (uint64_t chunk = size; chunk < end; chunk += size) {
+        out.add(Kind::chunk, chunk, sizeof(uint64_t));
+        if (has_images(chunk))
+            for_each_image(file, chunk, size, [&](uint64_t offset, uint64_t bytes) {
+                out.add(Kind::unit, offset, bytes);
+            });
+        else
+            for_each_part(file, chunk, size, add_part);
+    }
+    out.skip_to(end);
 }
 
 bool is_usable(const Bytes &file, const format_header &h)
@@ -338,6 +355,8 @@ std::vector<Piece> pieces_of(const Bytes &file)
     if (is_log(file)) {
         add_state(out);
         out.add(Kind::generation, FORMAT_STATE + offsetof(format_state, incarnation),
+                sizeof(uint64_t));
+        out.add(Kind::checkpoint, FORMAT_STATE + offsetof(format_state, checkpoint),
                 sizeof(uint64_t));
         add_chunks(file, *g, out);
         return out.pieces;

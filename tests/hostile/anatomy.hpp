@@ -31,6 +31,8 @@ enum class Kind {
     image,      // undo: such a slot
     part,       // redo: header and its piece of the stream; log: header and runs
     chunk,      // log: its header
+    unit,       // log: the image of a unit of the map, or a piece of a checkpoint's root
+    checkpoint, // log: where the root is
     generation, // log: the number of openings for writing
     object,     // in use
     unused,     // nothing is read here, whatever it says

@@ -208,6 +208,51 @@ void LogFile::seal_newest()
     }
 }
 
+void LogFile::seal_image(uint64_t offset)
+{
+    const auto image = at<log_image>(bytes, offset);
+    const uint64_t size = log_image_lines(&image) * PM_LINE;
+    if (size > LOG_IMAGE_LINES * PM_LINE || offset > bytes.size() || size > bytes.size() - offset)
+        return; // no image is that long
+    put(bytes, offset, uint64_t{0});
+    put(bytes, offset,
+        checksum_mix(checksum(bytes.data() + offset, size, 0), seed_, offset / PM_LINE));
+}
+
+uint64_t LogFile::unit_sum(uint64_t unit, uint64_t offset) const
+{
+    const uint64_t first = unit * LOG_UNIT_LINES, fixed = sizeof(log_unit) / sizeof(uint64_t);
+    const auto image = at<log_image>(bytes, offset);
+    const uint64_t words = offset + PM_LINE;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
+        sum += log_map_term(seed_, first + i, at<uint32_t>(bytes, words + i * sizeof(uint32_t)));
+    for (uint64_t i = fixed; i < std::min<uint64_t>(image.words, fixed + LOG_UNIT_LINES); i++) {
+        const auto delta = at<uint64_t>(bytes, words + i * sizeof(uint64_t));
+        sum += log_map_term(seed_, first + log_unit_delta_line(delta),
+                            log_delta_place(log_unit_delta_word(delta)));
+    }
+    return sum;
+}
+
+void LogFile::seal_checkpoint()
+{
+    const auto word = at<uint64_t>(bytes, FORMAT_STATE + offsetof(format_state, checkpoint));
+    const uint64_t offset = seal_payload(word) * PM_LINE, contents = offset + PM_LINE;
+    const auto root = at<log_root>(bytes, contents);
+    if (word == 0 || root.units > max_lines() / LOG_UNIT_LINES)
+        return;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < root.units; i++) {
+        const auto place = at<uint32_t>(bytes, contents + offsetof(log_root, numbers) +
+                                                   (root.chunks + i) * sizeof(uint32_t));
+        if (place != 0)
+            sum += unit_sum(i, place * PM_LINE);
+    }
+    put(bytes, contents + offsetof(log_root, map), sum);
+    seal_image(offset);
+}
+
 uint64_t LogFile::append(const std::vector<uint64_t> &words, char fill)
 {
     const LogPart last = newest().back();

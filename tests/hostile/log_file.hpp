@@ -72,6 +72,10 @@ class LogFile
     void seal_part(uint64_t offset);
     // Make map sum and checksum of all parts of the newest record right.
     void seal_newest();
+    // Make the checksum of an image right that a checkpoint has there.
+    void seal_image(uint64_t offset);
+    // Make the map sum in the root of the checkpoint right, if the root is of one piece, and its checksum.
+    void seal_checkpoint();
     // Append a record of one part to the chunk of the newest record, with this table. The lines of its runs are
     // all of bytes `fill`. Its base is that of the newest record; its offset is returned.
     uint64_t append(const std::vector<uint64_t> &words, char fill);
@@ -90,6 +94,7 @@ class LogFile
     uint64_t word_of(const std::map<uint64_t, Place> &pieces, uint64_t offset) const;
     bool has_owner(const std::map<uint64_t, Place> &pieces, uint64_t line) const;
     uint64_t map_sum() const;
+    uint64_t unit_sum(uint64_t unit, uint64_t offset) const; // of what an image says of its unit
 
     uint64_t chunk_size_, seed_;
 };

@@ -48,6 +48,7 @@ uint64_t interesting(Random &random, const Bytes &file)
                                LOG_ANEW | LOG_LAST,
                                LOG_PAGES,
                                LOG_PAGES | LOG_LAST,
+                               LOG_ROOT,
                                segment_word(SEGMENT_SLAB, below(random, 4096)),
                                segment_word(SEGMENT_LARGE, below(random, 16)),
                                segment_word(SEGMENT_MORE, below(random, 16)),

@@ -96,10 +96,14 @@ void repair_parts(Bytes &file, const Geometry &g, bool contents)
     }
 }
 
-// Each line of metadata has words that are sealed. The newest record has the sum over the map.
+// Each line of metadata has words that are sealed. The newest record has the sum over the map, and so has the
+// root of a checkpoint.
 void repair_log(Bytes &file, const Geometry &g)
 {
     reseal(file, FORMAT_STATE + offsetof(format_state, incarnation));
+    const auto checkpoint = at<uint64_t>(file, FORMAT_STATE + offsetof(format_state, checkpoint));
+    if (checkpoint != 0)
+        reseal(file, FORMAT_STATE + offsetof(format_state, checkpoint));
     const std::vector<Piece> pieces = pieces_of(file);
     for (const Piece &piece : pieces)
         if (piece.kind == Kind::chunk || piece.kind == Kind::root || piece.kind == Kind::table ||
@@ -113,6 +117,9 @@ void repair_log(Bytes &file, const Geometry &g)
     for (const Piece &piece : pieces)
         if (piece.kind == Kind::part)
             log.seal_part(piece.offset);
+        else if (piece.kind == Kind::unit)
+            log.seal_image(piece.offset);
+    log.seal_checkpoint();
     if (!log.parts().empty())
         log.seal_newest();
     file = log.bytes;

@@ -39,13 +39,15 @@ void require(bool condition, const char *what)
 class Program
 {
   public:
-    Program(const char *path, pm_engine engine, unsigned flags, uint64_t segment)
+    Program(const char *path, pm_engine engine, unsigned flags, uint64_t segment,
+            uint64_t checkpoints)
     {
         pm_options options{};
         options.size = sizeof options;
         options.flags = PM_CREATE | flags;
         options.engine = engine;
         options.segment_size = segment;
+        options.checkpoint_bytes = checkpoints;
         options.max_size = 18 * segment; // one is the pointer map
         c = pm_open(path, &options);
         require(c, "pm_open");
@@ -111,6 +113,7 @@ struct Seed {
     void (*run)(Program &p);
     unsigned flags = 0;
     uint64_t segment = SEGMENT;
+    uint64_t checkpoints = 0; // options.checkpoint_bytes, and only the log engine has any
 };
 
 const Seed seeds[] = {
@@ -204,6 +207,25 @@ const Seed seeds[] = {
          p.commit();
      },
      0, 4 * SEGMENT},
+    {"checkpoint", // and records behind it
+     [](Program &p) {
+         for (uint64_t i = 0; i < 30; i++) {
+             p.push(i);
+             p.commit();
+         }
+         p.pop();
+         p.commit();
+     },
+     0, SEGMENT, 2048},
+    {"checkpoint-of-close",
+     [](Program &p) {
+         for (uint64_t i = 0; i < 30; i++) {
+             p.push(i);
+             p.commit();
+         }
+         p.close();
+     },
+     PM_MOVABLE, SEGMENT, SEGMENT},
 };
 
 // In a process of its own, since most do not close.
@@ -214,7 +236,7 @@ hostile::Bytes container_of(const Seed &seed, pm_engine engine)
     std::string file = std::string(path) + "/c.pm";
     pid_t child = fork();
     if (child == 0) {
-        Program program(file.c_str(), engine, seed.flags, seed.segment);
+        Program program(file.c_str(), engine, seed.flags, seed.segment, seed.checkpoints);
         seed.run(program);
         _exit(0);
     }
@@ -236,6 +258,8 @@ int main(int argc, char **argv)
         for (auto [engine, called] : {std::pair{PM_ENGINE_UNDO, "-undo"},
                                       {PM_ENGINE_REDO, "-redo"},
                                       {PM_ENGINE_LOG, "-log"}}) {
+            if (seed.checkpoints && engine != PM_ENGINE_LOG)
+                continue;
             hostile::Bytes input = hostile::encode(container_of(seed, engine));
             std::string name = std::string(seed.name) + called;
             std::ofstream out(std::string(argv[1]) + "/" + name, std::ios::binary);

@@ -34,9 +34,9 @@ namespace hostile
 namespace
 {
 
-enum Way { READ_ONLY, UNDO, REDO, REDO_ON_FILE, LOG, LOG_ON_FILE, WAYS };
+enum Way { READ_ONLY, UNDO, REDO, REDO_ON_FILE, LOG, LOG_ON_FILE, LOG_CHECKPOINTS, WAYS };
 const char *const names[WAYS] = {"read-only",      "undo", "redo",
-                                 "redo on a file", "log",  "log on a file"};
+                                 "redo on a file", "log",  "log on a file", "log with checkpoints"};
 
 // The walk reads so much at most.
 constexpr size_t OBJECTS_MAX = 500, OBJECT_BYTES_MAX = 64 << 10;
@@ -45,12 +45,16 @@ constexpr size_t OBJECTS_MAX = 500, OBJECT_BYTES_MAX = 64 << 10;
 // commits reach it.
 constexpr uint64_t EPOCH_OLD = (UINT64_C(1) << 54) - 1000;
 
+// So much log between two checkpoints, in ways that write some.
+constexpr uint64_t CHECKPOINT_BYTES = 4096;
+
 // More ways, in which all functions are called. `flags`: of enum pm_flags.
 struct Use {
     const char *name;
     pm_engine engine;
     bool on_ordinary_file, elsewhere; // elsewhere: while its own addresses are taken
     unsigned flags;
+    uint64_t checkpoint_bytes = 0;
 };
 const Use uses[] = {
     {"all calls, read-only", PM_ENGINE_AUTO, false, false, PM_READONLY},
@@ -78,6 +82,9 @@ const Use log_uses[] = {
     {"all calls, log, elsewhere, read-only", PM_ENGINE_AUTO, false, true, PM_READONLY | PM_MOVABLE},
     {"all calls, log, relocated", PM_ENGINE_LOG, false, true, PM_MOVABLE | PM_RELOCATE},
     {"all calls, log, relocated on a file", PM_ENGINE_LOG, true, true, PM_MOVABLE | PM_RELOCATE},
+    {"all calls, log, checkpoints", PM_ENGINE_LOG, false, false, PM_MOVABLE, CHECKPOINT_BYTES},
+    {"all calls, log, checkpoints, relocated on a file", PM_ENGINE_LOG, true, true,
+     PM_MOVABLE | PM_RELOCATE, CHECKPOINT_BYTES},
 };
 
 void demand(bool condition, Way way, const char *what)
@@ -109,6 +116,7 @@ pm_container *open_in(Way way)
                      : way == UNDO    ? PM_ENGINE_UNDO
                      : way >= LOG     ? PM_ENGINE_LOG
                                       : PM_ENGINE_REDO;
+    options.checkpoint_bytes = way == LOG_CHECKPOINTS ? CHECKPOINT_BYTES : 0;
     on_ordinary_file = way == REDO_ON_FILE || way == LOG_ON_FILE;
     pm_container *c = pm_open(the_file().path(), &options);
     demand(c || is_good_reason(errno), way, "pm_open() fails for no good reason");
@@ -222,6 +230,7 @@ pm_container *open_to_use(const MemoryFile &file, const Use &use)
     options.size = sizeof options;
     options.flags = use.flags | PM_ACCEPT_COPY; // seeds are copies of killed ones
     options.engine = use.engine;
+    options.checkpoint_bytes = use.checkpoint_bytes;
     on_ordinary_file = use.on_ordinary_file;
     pm_container *c = pm_open(file.path(), &options);
     if (!c && !is_good_reason(errno)) {

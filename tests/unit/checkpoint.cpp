@@ -3,6 +3,7 @@
 // simulator has a crash at each of their steps.
 #include "common/format.hpp"
 #include "common/full_disk.hpp"
+#include "hostile/log_file.hpp"
 #include "unit/page_state.h"
 
 extern "C" {
@@ -295,16 +296,17 @@ namespace
 {
 
 // The root and the images of a file, to be forged with right checksums.
-struct Forger {
-    std::string file;
-    format_header header;
+struct Forger : hostile::LogFile {
     uint64_t root;
 
     explicit Forger(const std::string &path)
-        : file(test::read_file(path)), header(test::header_of(path)), root(root_of(path))
+        : LogFile(test::read_file(path)), root(root_of(path))
     {
     }
-    log_image *image(uint64_t place) { return reinterpret_cast<log_image *>(&file[place * LINE]); }
+    log_image *image(uint64_t place)
+    {
+        return reinterpret_cast<log_image *>(&bytes[place * LINE]);
+    }
     log_root *contents() { return reinterpret_cast<log_root *>(image(root) + 1); }
     uint32_t *unit_places() { return contents()->numbers + contents()->chunks; }
     // The first image with a delta.
@@ -317,15 +319,6 @@ struct Forger {
         return 0;
     }
     log_unit *unit() { return reinterpret_cast<log_unit *>(image(unit_place()) + 1); }
-    void seal_image(uint64_t place)
-    {
-        log_image *i = image(place);
-        if (log_image_lines(i) > LOG_IMAGE_LINES)
-            return; // too long to have a checksum
-        i->checksum = 0;
-        i->checksum = checksum_mix(checksum(i, log_image_lines(i) * LINE, 0),
-                                   header.id[0] ^ header.id[1], place);
-    }
 };
 
 } // namespace
@@ -336,7 +329,7 @@ TEST_CASE("a forged checkpoint is not used, and harms nobody")
     s.run(60);
     s.c.reset();
     Forger f(s.path);
-    const uint64_t chunks = f.file.size() / CHUNK;
+    const uint64_t chunks = f.bytes.size() / CHUNK;
     const std::function<uint64_t()> forgeries[] = {
         // of the root
         [&] { return f.image(f.root)->next = (uint32_t)f.root, f.root; },
@@ -387,14 +380,14 @@ TEST_CASE("a forged checkpoint is not used, and harms nobody")
         },
         [&] { return f.unit()->deltas[0] |= (UINT64_C(1) << 40) - 1, f.unit_place(); },
     };
-    const std::string whole = f.file;
+    const std::string whole = f.bytes;
     for (size_t i = 0; i < std::size(forgeries); i++) {
         CAPTURE(i);
-        f.file = whole;
-        f.seal_image(forgeries[i]());
+        f.bytes = whole;
+        f.seal_image(forgeries[i]() * LINE);
         if (i < 19)
-            f.seal_image(f.root);
-        test::write_file(s.other, f.file);
+            f.seal_image(f.root * LINE);
+        test::write_file(s.other, f.bytes);
         CHECK((s.other_holds(every(1, PM_READONLY)) > 0 || i == 5 ||
                i == 11)); // an older root; a unit more, without an image
         s.other_holds(every(1));
