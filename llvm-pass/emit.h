@@ -62,7 +62,7 @@ class Emitter
     llvm::Function *copy_;                                   // pm__mark_copy
     llvm::Function *kinds_;                                  // pm__kinds
     llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds of a load, asked for right behind it
-    llvm::DenseMap<llvm::LoadInst *, llvm::Value *> torn_;   // of its first word only, which is stored in parts
+    llvm::DenseMap<llvm::LoadInst *, llvm::Value *> torn_;   // of its first word, stored in parts
     llvm::DenseMap<llvm::Value *, llvm::Value *> addresses_; // for the mark that is being emitted
     llvm::MDNode *unlikely_;
     bool discovers_; // commits of this code move objects

@@ -215,8 +215,8 @@ bool UpdateSearch::is_loaded(const Value *value) const
     return place == place_;
 }
 
-/* Whether a byte that was loaded is the first one of the place. A loop of vectors computes the address of each
- * lane anew, so the addresses are subtracted. */
+/* Whether a byte that was loaded is the first one of the place. A loop of vectors computes the address of
+ * each lane anew, so the addresses are subtracted. */
 bool UpdateSearch::is_first(const LoadInst &load, uint64_t byte) const
 {
     ScalarEvolution &evolution = analyses_.evolution;
@@ -226,8 +226,8 @@ bool UpdateSearch::is_first(const LoadInst &load, uint64_t byte) const
     return distance && distance->getAPInt() == byte;
 }
 
-/* Whether some bytes of a vector were loaded from there, and bits were set or cleared. A loop of vectors stores
- * the lanes one by one, unless they stand side by side. */
+/* Whether some bytes of a vector were loaded from there, and bits were set or cleared. A loop of vectors
+ * stores the lanes one by one, unless they stand side by side. */
 bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
 {
     const ByteOf first = origin_of_byte(value, byte, layout_);

@@ -35,8 +35,8 @@ namespace
 {
 
 enum Way { READ_ONLY, UNDO, REDO, REDO_ON_FILE, LOG, LOG_ON_FILE, LOG_CHECKPOINTS, WAYS };
-const char *const names[WAYS] = {"read-only",      "undo", "redo",
-                                 "redo on a file", "log",  "log on a file", "log with checkpoints"};
+const char *const names[WAYS] = {
+    "read-only", "undo", "redo", "redo on a file", "log", "log on a file", "log with checkpoints"};
 
 // The walk reads so much at most.
 constexpr size_t OBJECTS_MAX = 500, OBJECT_BYTES_MAX = 64 << 10;

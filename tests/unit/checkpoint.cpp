@@ -299,14 +299,10 @@ namespace
 struct Forger : hostile::LogFile {
     uint64_t root;
 
-    explicit Forger(const std::string &path)
-        : LogFile(test::read_file(path)), root(root_of(path))
+    explicit Forger(const std::string &path) : LogFile(test::read_file(path)), root(root_of(path))
     {
     }
-    log_image *image(uint64_t place)
-    {
-        return reinterpret_cast<log_image *>(&bytes[place * LINE]);
-    }
+    log_image *image(uint64_t place) { return reinterpret_cast<log_image *>(&bytes[place * LINE]); }
     log_root *contents() { return reinterpret_cast<log_root *>(image(root) + 1); }
     uint32_t *unit_places() { return contents()->numbers + contents()->chunks; }
     // The first image with a delta.
