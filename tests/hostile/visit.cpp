@@ -34,9 +34,20 @@ namespace hostile
 namespace
 {
 
-enum Way { READ_ONLY, UNDO, REDO, REDO_ON_FILE, LOG, LOG_ON_FILE, LOG_CHECKPOINTS, WAYS };
+enum Way {
+    READ_ONLY,
+    READ_CHECKPOINT,
+    UNDO,
+    REDO,
+    REDO_ON_FILE,
+    LOG,
+    LOG_ON_FILE,
+    LOG_CHECKPOINTS,
+    WAYS
+};
 const char *const names[WAYS] = {
-    "read-only", "undo", "redo", "redo on a file", "log", "log on a file", "log with checkpoints"};
+    "read-only",     "read-only from a checkpoint", "undo", "redo", "redo on a file", "log",
+    "log on a file", "log with checkpoints"};
 
 // The walk reads so much at most.
 constexpr size_t OBJECTS_MAX = 500, OBJECT_BYTES_MAX = 64 << 10;
@@ -101,6 +112,11 @@ const MemoryFile &the_file()
     return file;
 }
 
+bool is_reader(Way way)
+{
+    return way == READ_ONLY || way == READ_CHECKPOINT;
+}
+
 bool is_good_reason(int error)
 {
     return error == EBADMSG || error == ENOTSUP || error == EADDRINUSE || error == ENOMEM ||
@@ -111,12 +127,13 @@ pm_container *open_in(Way way)
 {
     pm_options options{};
     options.size = sizeof options;
-    options.flags = PM_ACCEPT_COPY | (way == READ_ONLY ? (unsigned)PM_READONLY : 0u);
-    options.engine = way == READ_ONLY ? PM_ENGINE_AUTO
-                     : way == UNDO    ? PM_ENGINE_UNDO
-                     : way >= LOG     ? PM_ENGINE_LOG
-                                      : PM_ENGINE_REDO;
-    options.checkpoint_bytes = way == LOG_CHECKPOINTS ? CHECKPOINT_BYTES : 0;
+    options.flags = PM_ACCEPT_COPY | (is_reader(way) ? (unsigned)PM_READONLY : 0u);
+    options.engine = is_reader(way) ? PM_ENGINE_AUTO
+                     : way == UNDO  ? PM_ENGINE_UNDO
+                     : way >= LOG   ? PM_ENGINE_LOG
+                                    : PM_ENGINE_REDO;
+    if (way == LOG_CHECKPOINTS || way == READ_CHECKPOINT)
+        options.checkpoint_bytes = CHECKPOINT_BYTES;
     on_ordinary_file = way == REDO_ON_FILE || way == LOG_ON_FILE;
     pm_container *c = pm_open(the_file().path(), &options);
     demand(c || is_good_reason(errno), way, "pm_open() fails for no good reason");
@@ -211,7 +228,7 @@ Found visit_in(Way way)
     stats.size = sizeof stats;
     demand(pm_stats(c, &stats) == 0, way, "pm_stats() fails");
     found.log = strcmp(stats.engine, "log") == 0;
-    if (way == READ_ONLY || !found.whole) {
+    if (is_reader(way) || !found.whole) {
         pm_close(c);
         return found;
     }
@@ -276,6 +293,8 @@ void visit(const Bytes &file)
     const bool log = reader.opened ? reader.log : is_log(file);
     const Way first = log ? LOG : UNDO, end = log ? WAYS : LOG;
     Way way = (Way)(first + checksum(file.data(), file.size(), 0) % (uint64_t)(end - first));
+    if (way == LOG_CHECKPOINTS) // it does not read what is in front of the checkpoint
+        reader = visit_in(READ_CHECKPOINT);
     Found writer = visit_in(way);
     if (!writer.opened &&
         strstr(pm_errormsg(), "as often as")) // a log container may be refused to writers only
