@@ -59,16 +59,22 @@ static bool may_be_of_one_word(const Part &a, const Part &b)
     return read && *read + b.write->part_at - a.write->part_at == b.at - a.at;
 }
 
-/* Find a load that has read a part of the word. A load that begins before the word tells nothing of it. */
+/* Find the first load that has read a part of the word. Before the next one, a swap may have stored to what it
+ * reads. A load that begins before the word tells nothing of it. */
 static void find_load(Completion &word, const Part &last, ArrayRef<Part> others)
 {
     auto find = [&](const Part &part) {
-        word.load_at = part.write->part_at + last.at - part.at;
-        word.load = word.load_at <= word.before ? part.write->part_of : nullptr;
-        return word.load != nullptr;
+        LoadInst *load = part.write->part_of;
+        const int64_t at = part.write->part_at + last.at - part.at;
+        const bool is_first = load && (!word.load || (load->getParent() == word.load->getParent() &&
+                                                      load->comesBefore(word.load)));
+        if (is_first && at <= word.before) {
+            word.load = load;
+            word.load_at = at;
+        }
     };
-    if (!find(last))
-        any_of(reverse(others), find);
+    find(last);
+    for_each(reverse(others), find);
 }
 
 /*

@@ -175,11 +175,13 @@ class UpdateSearch
 
   private:
     bool search(const Value *value);
-    bool is_loaded(const Value *value) const;
+    bool is_loaded(const Value *value);
+    bool is_replaced(const Instruction &known);
     bool is_lane(const Value *value, uint64_t byte, uint64_t size);
     bool is_first(const LoadInst &load, uint64_t byte) const;
     bool is_stored(const Value *value);
     bool may_have_moved(const PHINode &phi) const;
+    ArrayRef<Covering> stores();
 
     const Instruction &update_;
     const Value *pointer_;
@@ -196,7 +198,7 @@ class UpdateSearch
 
 /* Whether a value was loaded from there, perhaps as a part of the word, or by a comparison that failed. If
  * the optimiser has loaded the word already, it cuts the value out. */
-bool UpdateSearch::is_loaded(const Value *value) const
+bool UpdateSearch::is_loaded(const Value *value)
 {
     if (auto *old = dyn_cast<ExtractValueInst>(value))
         if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
@@ -212,7 +214,26 @@ bool UpdateSearch::is_loaded(const Value *value) const
         return false;
     Place place = place_of(load->getPointerOperand(), layout_);
     place.offset += static_cast<uint64_t>(at);
-    return place == place_;
+    return place == place_ && !is_replaced(*load);
+}
+
+ArrayRef<Covering> UpdateSearch::stores()
+{
+    if (!stores_)
+        stores_ = stores_over(place_, update_, layout_);
+    return *stores_;
+}
+
+/* Whether another store has replaced what was known of the place. Then the update puts it back, like a second
+ * swap. Only stores of the same block count. */
+bool UpdateSearch::is_replaced(const Instruction &known)
+{
+    return any_of(stores(), [&](const Covering &c) {
+        const BasicBlock *block = c.store->getParent();
+        return block == known.getParent() && block == update_.getParent() &&
+               known.comesBefore(c.store) && c.store->comesBefore(&update_) &&
+               !search(c.store->getValueOperand());
+    });
 }
 
 /* Whether a byte that was loaded is the first one of the place. A loop of vectors computes the address of
@@ -248,14 +269,12 @@ bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
  * instead of loading it again. */
 bool UpdateSearch::is_stored(const Value *value)
 {
-    if (!stores_)
-        stores_ = stores_over(place_, update_, layout_);
-    return any_of(*stores_, [&](const Covering &c) {
+    return any_of(stores(), [&](const Covering &c) {
         const Value *whole = c.store->getValueOperand();
         return layout_.getTypeStoreSize(whole->getType()) >
                    layout_.getTypeStoreSize(value->getType()) &&
                is_part_of(value, whole, c.before, layout_) &&
-               isPotentiallyReachable(c.store, &update_);
+               isPotentiallyReachable(c.store, &update_) && !is_replaced(*c.store);
     });
 }
 
