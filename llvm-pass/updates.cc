@@ -230,9 +230,10 @@ bool UpdateSearch::is_replaced(const Instruction &known)
 {
     return any_of(stores(), [&](const Covering &c) {
         const BasicBlock *block = c.store->getParent();
+        const Value *value = c.store->getValueOperand();
         return block == known.getParent() && block == update_.getParent() &&
                known.comesBefore(c.store) && c.store->comesBefore(&update_) &&
-               !search(c.store->getValueOperand());
+               !is_contained(around_, value) && !search(value);
     });
 }
 
