@@ -59,8 +59,8 @@ static bool may_be_of_one_word(const Part &a, const Part &b)
     return read && *read + b.write->part_at - a.write->part_at == b.at - a.at;
 }
 
-/* Find the first load that has read a part of the word. Before the next one, a swap may have stored to what it
- * reads. A load that begins before the word tells nothing of it. */
+/* Find the first load that has read a part of the word. Before the next one, a swap may have stored to what
+ * it reads. A load that begins before the word tells nothing of it. */
 static void find_load(Completion &word, const Part &last, ArrayRef<Part> others)
 {
     auto find = [&](const Part &part) {
