@@ -190,6 +190,7 @@ class UpdateSearch
     Place place_;
     Paths paths_;
     std::optional<SmallVector<Covering, 4>> stores_; // over the place
+    bool is_asking_stores_ = false;                  // whether each is an update, too
     SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
     SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
     SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
@@ -228,13 +229,20 @@ ArrayRef<Covering> UpdateSearch::stores()
  * swap. Only stores of the same block count. */
 bool UpdateSearch::is_replaced(const Instruction &known)
 {
-    return any_of(stores(), [&](const Covering &c) {
+    if (is_asking_stores_)
+        return false; // or the question might never end
+    SmallVector<const Value *, 8> around;
+    around.swap(around_);
+    is_asking_stores_ = true;
+    bool result = any_of(stores(), [&](const Covering &c) {
         const BasicBlock *block = c.store->getParent();
-        const Value *value = c.store->getValueOperand();
         return block == known.getParent() && block == update_.getParent() &&
                known.comesBefore(c.store) && c.store->comesBefore(&update_) &&
-               !is_contained(around_, value) && !search(value);
+               !search(c.store->getValueOperand());
     });
+    is_asking_stores_ = false;
+    around.swap(around_);
+    return result;
 }
 
 /* Whether a byte that was loaded is the first one of the place. A loop of vectors computes the address of
