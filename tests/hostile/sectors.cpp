@@ -218,6 +218,34 @@ CHILD_PROCESS(stores_a_pointer)
     _exit(0);
 }
 
+TEST_CASE("the state page of an older opening comes back, its guard does not, and the log is lost")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options options = how(false, PM_CREATE);
+    auto commits = [&](uint64_t count) {
+        test::Container c = test::open(path, options);
+        if (!pm_getroot(c.get()))
+            REQUIRE_OK(pm_setroot(c.get(), pm_calloc(c.get(), 1, 64), 0));
+        for (uint64_t i = 0; i < count; i++) {
+            ++*static_cast<uint64_t *>(pm_getroot(c.get()));
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+    };
+    commits(1);
+    const Bytes older = test::read_file(path).substr(FORMAT_STATE, 512);
+    commits(20);
+    Bytes file = test::read_file(path);
+    file.replace(FORMAT_STATE, older.size(), older);
+    for (const Piece &piece : pieces_of(file))
+        if (piece.kind == Kind::record || piece.kind == Kind::descriptor ||
+            piece.kind == Kind::image || piece.kind == Kind::part)
+            file.replace(piece.offset, piece.bytes, piece.bytes, '\0');
+    test::write_file(path, file);
+    REQUIRE_FALSE(pm_open(path.c_str(), &options));
+    REQUIRE(test::failed_with(EBADMSG, {path.c_str(), "was committed, but only"}));
+}
+
 // Moved, it would hold the pointer's old value.
 TEST_CASE("the sector that says that a container can be moved comes back when it cannot any more")
 {

@@ -209,6 +209,26 @@ TEST_CASE_METHOD(Fixture, "the callback may allocate, store, commit and roll bac
 }
 
 TEST_CASE_METHOD(Fixture,
+                 "a file that grows after the last pass is copied with its length and its blocks")
+{
+    bool grown = false;
+    REQUIRE_OK(copy(c.get(), to, [&](uint64_t done, uint64_t total) {
+        if (done == total && !grown) {
+            grown = true;
+            allocate(LARGE / 4 * 3, -1); // too few pages for another pass
+            commit();
+        }
+        return true;
+    }));
+    REQUIRE(grown);
+    struct stat st;
+    REQUIRE(stat(to.c_str(), &st) == 0);
+    REQUIRE((uint64_t)st.st_size == fs::file_size(path));
+    REQUIRE(st.st_blocks * 512 >= st.st_size);
+    open_copy();
+}
+
+TEST_CASE_METHOD(Fixture,
                  "a run of lines that ends just behind a page's start is in a copy to its end")
 {
     constexpr size_t PAGE = 4096, LINE = 64;

@@ -684,6 +684,16 @@ TEST_CASE_METHOD(Fixture, "a new root that is resized into the container is its 
     REQUIRE(pm_getroot(c.get()) == r);
 }
 
+TEST_CASE_METHOD(Fixture, "a root on the heap that becomes smaller is a smaller root")
+{
+    auto *large = compiled::make<Root>(5000);
+    REQUIRE_OK(pm_setroot(c.get(), large, 5000));
+    r = static_cast<Root *>(pm__realloc(large, 100));
+    commit();
+    REQUIRE(pm_contains(c.get(), pm_getroot(c.get())));
+    REQUIRE(pm_usable_size(pm_getroot(c.get())) < 5000);
+}
+
 TEST_CASE_METHOD(Fixture, "rollback forgets a root on the heap, and leaves the heap alone")
 {
     push(r, 0, nullptr);

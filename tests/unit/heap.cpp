@@ -342,6 +342,29 @@ TEST_CASE("threads, and objects that others free")
     REQUIRE_FALSE(heap_next(&object));
 }
 
+TEST_CASE("threads with large objects, which no two of them have")
+{
+    std::atomic<int> overwritten = 0;
+    std::vector<std::thread> threads;
+    for (int t = 1; t <= 4; t++)
+        threads.emplace_back([&, t] {
+            for (size_t i = 0; i < 4000; i++) {
+                const size_t bytes = (40 + i * 7 % 160) << 10;
+                auto *p = static_cast<char *>(pm__malloc(bytes));
+                for (size_t at = 0; at < bytes; at += 4096)
+                    p[at] = static_cast<char>(t);
+                for (size_t at = 0; at < bytes; at += 4096)
+                    overwritten += p[at] != t;
+                pm__free(p);
+            }
+        });
+    for (std::thread &t : threads)
+        t.join();
+    REQUIRE(overwritten == 0);
+    heap_object object{};
+    REQUIRE_FALSE(heap_next(&object));
+}
+
 TEST_CASE("a child of fork has the heap, too")
 {
     char *p = allocate(1000);
