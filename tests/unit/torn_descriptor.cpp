@@ -6,8 +6,39 @@
 
 #include <cerrno>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 using test::page_word;
+
+namespace
+{
+
+// What a recovery wrote back before it first waited for the medium.
+std::vector<std::pair<const char *, size_t>> written_back;
+bool is_settled = true;
+
+} // namespace
+
+extern "C" {
+struct medium;
+
+void __real_medium_write_back(struct medium *medium, const void *address, size_t size);
+int __real_medium_settle(struct medium *medium);
+
+void __wrap_medium_write_back(struct medium *medium, const void *address, size_t size)
+{
+    if (!is_settled)
+        written_back.push_back({static_cast<const char *>(address), size});
+    __real_medium_write_back(medium, address, size);
+}
+
+int __wrap_medium_settle(struct medium *medium)
+{
+    is_settled = true;
+    return __real_medium_settle(medium);
+}
+}
 
 namespace
 {
@@ -69,6 +100,12 @@ struct Fixture {
         REQUIRE(descriptors.size() == 1);
         descriptor = descriptors[0];
     }
+    // Of the image.
+    uint64_t slot() const
+    {
+        return descriptor / SEGMENT * SEGMENT + log_segment_first_slot(SEGMENT) +
+               descriptor % SEGMENT / sizeof(log_descriptor) * PM_PAGE;
+    }
     bool is_refused(const std::string &bytes)
     {
         test::write_file(changed, bytes);
@@ -102,9 +139,7 @@ TEST_CASE_METHOD(Fixture, "an image of a page without data is none, whatever its
 {
     format_header header;
     memcpy(&header, &file[FORMAT_HEADER_A], sizeof header);
-    const uint64_t slot = descriptor / SEGMENT * SEGMENT + log_segment_first_slot(SEGMENT) +
-                          descriptor % SEGMENT / sizeof(log_descriptor) * PM_PAGE;
-    const uint64_t sum = checksum(&file[slot], PM_PAGE, header.id[0] ^ header.id[1]);
+    const uint64_t sum = checksum(&file[slot()], PM_PAGE, header.id[0] ^ header.id[1]);
     log_descriptor d;
     memcpy(&d, &file[descriptor], sizeof d);
     REQUIRE(d.sum == checksum_mix(sum, d.epoch, d.page));
@@ -118,4 +153,24 @@ TEST_CASE_METHOD(Fixture, "an image of a page without data is none, whatever its
         memcpy(&forged[descriptor], &d, sizeof d);
         REQUIRE(is_refused(forged));
     }
+}
+
+// U5. Where each lies in memory is not known here, but how far they are apart.
+TEST_CASE_METHOD(Fixture,
+                 "a recovery makes images and their descriptors durable before it relies on them",
+                 "[undo]")
+{
+    written_back.clear();
+    is_settled = false;
+    test::open(path, test::options());
+    REQUIRE(is_settled);
+    bool is_image = false, is_descriptor = false;
+    for (const auto &[image, image_bytes] : written_back)
+        for (const auto &[address, bytes] : written_back)
+            if (image_bytes == PM_PAGE && image - address == (ptrdiff_t)(slot() - descriptor)) {
+                is_image = true;
+                is_descriptor |= bytes == sizeof(log_descriptor);
+            }
+    REQUIRE(is_image);
+    REQUIRE(is_descriptor);
 }
