@@ -204,7 +204,8 @@ bool UpdateSearch::is_loaded(const Value *value)
     if (auto *old = dyn_cast<ExtractValueInst>(value))
         if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
             return place_of(exchange->getPointerOperand(), layout_) == place_;
-    if (auto *call = dyn_cast<IntrinsicInst>(value); call && call->onlyReadsMemory()) // of lanes
+    if (auto *call = dyn_cast<IntrinsicInst>(value);
+        call && call->onlyReadsMemory() && call->mayReadFromMemory()) // of lanes
         return any_of(call->args(), [&](const Use &argument) {
             return argument->getType() == pointer_->getType() &&
                    place_of(argument, layout_) == place_;
