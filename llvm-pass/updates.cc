@@ -306,6 +306,12 @@ const Value *joined_lanes(const Value *value)
     }
 }
 
+/* One of two numbers: the optimiser has joined two stores. */
+bool is_choice(const Value *value)
+{
+    return match(value, m_Select(m_Value(), m_ConstantInt(), m_ConstantInt()));
+}
+
 /* Whether a loop may have moved the place since paths met: what was loaded there is of another word. */
 bool UpdateSearch::may_have_moved(const PHINode &phi) const
 {
@@ -331,7 +337,8 @@ bool UpdateSearch::search(const Value *value)
     bool result;
     if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
         result = is(a) || is(b);
-    else if (value->getType()->isVectorTy() && match(value, m_Xor(m_Value(a), m_Value(b))))
+    else if (match(value, m_Xor(m_Value(a), m_Value(b))) &&
+             (value->getType()->isVectorTy() || is_choice(a) || is_choice(b)))
         result = is(a) || is(b);
     else if (const Value *lanes = joined_lanes(value))
         result = is(lanes);

@@ -1040,7 +1040,7 @@ struct partly {
     uintptr_t byte[4], half, atomic, twice;
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
-    uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, halves[18], chosen[18];
+    uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, either[2], halves[18], chosen[18];
     uintptr_t number, over, flagged, met, joined[2], kept[5];
     struct object object;
 };
@@ -1145,6 +1145,14 @@ NOINLINE static void tag_chosen_halves(any_uint32_t *halves, const int *restrict
         if (chosen[i])
             halves[i] |= 1;
 }
+/* The optimiser makes one store of the two. */
+NOINLINE static void flip_either(uintptr_t *words, int which)
+{
+    if (which)
+        *(any_uint32_t *)&words[1] ^= 2;
+    else
+        *(any_uint32_t *)&words[0] ^= 4;
+}
 /* A comparison may fail. So the word goes by its value, though it was a number. */
 NOINLINE static void exchange_halves(uintptr_t *word, const uintptr_t *from)
 {
@@ -1228,6 +1236,9 @@ static void build_partly(pm_container *c, int step)
             chosen[2 * i] = (int)number(1);
             chosen[2 * i + 1] = 0;
         }
+        r->either[0] = r->either[1] = o;
+        flip_either(r->either, (int)number(0));
+        flip_either(r->either, (int)number(1));
         flip_halves(r->halves, (int)number(18));
         tag_chosen_halves((any_uint32_t *)r->chosen, chosen, (int)number(2 * 18));
         r->compared = (uintptr_t)number(86400);
@@ -1274,6 +1285,8 @@ static void build_partly(pm_container *c, int step)
     for (int i = 0; i < 4; i++)
         has_pointer(&r->lanes[i]);
     has_pointer(&r->compared);
+    has_pointer(&r->either[0]);
+    has_pointer(&r->either[1]);
     for (int i = 0; i < 18; i++) {
         has_pointer(&r->halves[i]);
         has_pointer(&r->chosen[i]);
@@ -1301,6 +1314,7 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->kept[1] == r->kept[2] && r->kept[2] == r->kept[4] &&
                         (r->kept[4] & ~1ul) == o);
     REQUIRE_THAT_IT_HAS(r->lanes[1] == o + 1 && r->lanes[2] == o && r->lanes[3] == o);
+    REQUIRE_THAT_IT_HAS(r->either[0] == (o ^ 4) && r->either[1] == (o ^ 2));
     for (int i = 0; i < 18; i++)
         REQUIRE_THAT_IT_HAS(r->halves[i] == (o ^ 2) && r->chosen[i] == o + 1);
     return NULL;
