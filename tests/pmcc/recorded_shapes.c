@@ -1040,7 +1040,8 @@ struct partly {
     uintptr_t byte[4], half, atomic, twice;
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
-    uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, either[2], halves[18], chosen[18];
+    uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, either[2], halves[18],
+        chosen[18];
     uintptr_t number, over, flagged, met, joined[2], kept[5];
     struct object object;
 };
