@@ -77,6 +77,15 @@ ByteOf origin_of_byte(const Value *value, uint64_t byte, const DataLayout &layou
     return origin(value, byte, layout, 0);
 }
 
+ByteOf origin_of_bytes(const Value *value, uint64_t byte, uint64_t size, const DataLayout &layout)
+{
+    const ByteOf first = origin_of_byte(value, byte, layout);
+    for (uint64_t i = 1; i < size && first.value; i++)
+        if (origin_of_byte(value, byte + i, layout) != ByteOf{first.value, first.byte + i})
+            return {nullptr, 0};
+    return first;
+}
+
 bool is_part_of(const Value *part, const Value *whole, uint64_t at, const DataLayout &layout)
 {
     const uint64_t size = layout.getTypeStoreSize(part->getType());
@@ -93,9 +102,9 @@ bool is_part_of(const Value *part, const Value *whole, uint64_t at, const DataLa
 
 LoadInst *load_of_part(Value *part, int64_t &at, const DataLayout &layout)
 {
-    const ByteOf first = origin_of_byte(part, 0, layout);
+    const ByteOf first = origin_of_bytes(part, 0, layout.getTypeStoreSize(part->getType()), layout);
     auto *load = dyn_cast_or_null<LoadInst>(first.value);
-    if (!load || !is_part_of(part, load, first.byte, layout))
+    if (!load)
         return nullptr;
     at = static_cast<int64_t>(first.byte);
     return const_cast<LoadInst *>(load);

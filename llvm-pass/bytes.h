@@ -23,6 +23,11 @@ struct ByteOf {
  * parts. */
 ByteOf origin_of_byte(const llvm::Value *value, uint64_t byte, const llvm::DataLayout &layout);
 
+/** The same of `size` bytes from `byte` on: where the first one comes from, if the others lie behind it
+ * there. Else, and if they are zeros, without a value. */
+ByteOf origin_of_bytes(const llvm::Value *value, uint64_t byte, uint64_t size,
+                       const llvm::DataLayout &layout);
+
 /** Whether the bytes of `part` are bytes of `whole`, from `at` on. */
 bool is_part_of(const llvm::Value *part, const llvm::Value *whole, uint64_t at,
                 const llvm::DataLayout &layout);

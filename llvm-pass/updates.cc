@@ -261,12 +261,9 @@ bool UpdateSearch::is_first(const LoadInst &load, uint64_t byte) const
  * stores the lanes one by one, unless they stand side by side. */
 bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
 {
-    const ByteOf first = origin_of_byte(value, byte, layout_);
+    const ByteOf first = origin_of_bytes(value, byte, size, layout_);
     if (!first.value || !lanes_.insert({first.value, first.byte}).second)
         return false;
-    for (uint64_t i = 1; i < size; i++)
-        if (origin_of_byte(value, byte + i, layout_) != ByteOf{first.value, first.byte + i})
-            return false;
     const Value *a, *b;
     if (first.value->getType()->isVectorTy() &&
         match(first.value, m_BitwiseLogic(m_Value(a), m_Value(b))))
