@@ -300,17 +300,42 @@ static inline uint64_t log_unit_delta_word(uint64_t delta)
     return delta & ((UINT64_C(1) << 40) - 1);
 }
 
-/* The words of a root: those of its pieces, one piece after the other. The numbers are those of chunks first:
- * the line where the chunk's records end, 0 if it has none. Then come those of units: the line of the file
- * where the unit's image is, 0 if it has none. */
+/* The words of a root: those of its pieces, one piece after the other. Behind this head there is a word for
+ * each chunk, and then one for each unit. So an opening needs no image to know what each chunk has. */
 struct log_root {
     uint64_t map;    /* log_map_term() of all lines, added up */
+    uint64_t lines;  /* that have pieces */
     uint32_t base;   /* as in a part */
     uint32_t chunks; /* of the file */
     uint32_t units;
-    uint32_t unused;
-    uint32_t numbers[];
+    uint32_t segments; /* of the container */
 };
+
+struct log_root_chunk {
+    uint32_t end;  /* the line where its records end; 0: it has none */
+    uint32_t live; /* words of pieces in it that count */
+};
+
+/* The half of the image's checksum tells an image from an older one that was at the same place. */
+struct log_root_unit {
+    uint32_t place; /* the line of the file where the unit's image is; 0: it has none */
+    uint32_t sum;   /* the lower half of the image's checksum */
+};
+
+static inline struct log_root_chunk *log_root_chunks(struct log_root *root)
+{
+    return (struct log_root_chunk *)(root + 1);
+}
+
+static inline struct log_root_unit *log_root_units(struct log_root *root)
+{
+    return (struct log_root_unit *)(log_root_chunks(root) + root->chunks);
+}
+
+static inline uint64_t log_root_words(uint64_t chunks, uint64_t units)
+{
+    return sizeof(struct log_root) / sizeof(uint64_t) + chunks + units;
+}
 
 /* The longest image in lines, and words of a piece of a root. */
 #define LOG_IMAGE_LINES (1 + (sizeof(struct log_unit) + LOG_UNIT_LINES * sizeof(uint64_t)) / PM_LINE)
@@ -323,6 +348,9 @@ static inline uint64_t log_image_lines(const struct log_image *image)
 
 static_assert(sizeof(struct log_image) == PM_LINE, "format");
 static_assert(sizeof(struct log_unit) % PM_LINE == 0, "format");
+static_assert(sizeof(struct log_root) % sizeof(uint64_t) == 0 && sizeof(struct log_root_chunk) == 8 &&
+                  sizeof(struct log_root_unit) == 8,
+              "format");
 static_assert(FORMAT_SEGMENT_MIN / PM_LINE % LOG_UNIT_LINES == 0, "a container has whole units");
 
 /* The first line that is ever logged. In front are the headers, and words that are changed in place. */

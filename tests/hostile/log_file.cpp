@@ -219,6 +219,23 @@ void LogFile::seal_image(uint64_t offset)
         checksum_mix(checksum(bytes.data() + offset, size, 0), seed_, offset / PM_LINE));
 }
 
+void LogFile::seal_units(uint64_t offset)
+{
+    const uint64_t contents = offset + PM_LINE;
+    const auto root = at<log_root>(bytes, contents);
+    if (root.units > max_lines() / LOG_UNIT_LINES || root.chunks > bytes.size() / PM_LINE)
+        return;
+    for (uint64_t i = 0; i < root.units; i++) {
+        const uint64_t where = contents + (log_root_words(root.chunks, i)) * sizeof(uint64_t);
+        auto unit = at<log_root_unit>(bytes, where);
+        if (unit.place == 0)
+            continue;
+        unit.sum = (uint32_t)at<uint64_t>(bytes, unit.place * uint64_t{PM_LINE});
+        put(bytes, where, unit);
+    }
+    seal_image(offset);
+}
+
 uint64_t LogFile::unit_sum(uint64_t unit, uint64_t offset) const
 {
     const uint64_t first = unit * LOG_UNIT_LINES, fixed = sizeof(log_unit) / sizeof(uint64_t);
@@ -244,13 +261,12 @@ void LogFile::seal_checkpoint()
         return;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < root.units; i++) {
-        const auto place = at<uint32_t>(bytes, contents + offsetof(log_root, numbers) +
-                                                   (root.chunks + i) * sizeof(uint32_t));
-        if (place != 0)
-            sum += unit_sum(i, place * PM_LINE);
+        const auto unit = at<log_root_unit>(bytes, contents + log_root_words(root.chunks, i) * sizeof(uint64_t));
+        if (unit.place != 0)
+            sum += unit_sum(i, unit.place * PM_LINE);
     }
     put(bytes, contents + offsetof(log_root, map), sum);
-    seal_image(offset);
+    seal_units(offset);
 }
 
 uint64_t LogFile::append(const std::vector<uint64_t> &words, char fill)

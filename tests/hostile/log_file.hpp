@@ -74,6 +74,8 @@ class LogFile
     void seal_newest();
     // Make the checksum of an image right that a checkpoint has there.
     void seal_image(uint64_t offset);
+    // Make right what the root there, which is of one piece, says of the images, and its checksum.
+    void seal_units(uint64_t offset);
     // Make the map sum in the root of the checkpoint right, if the root is of one piece, and its checksum.
     void seal_checkpoint();
     // Append a record of one part to the chunk of the newest record, with this table. The lines of its runs are

@@ -304,13 +304,13 @@ struct Forger : hostile::LogFile {
     }
     log_image *image(uint64_t place) { return reinterpret_cast<log_image *>(&bytes[place * LINE]); }
     log_root *contents() { return reinterpret_cast<log_root *>(image(root) + 1); }
-    uint32_t *unit_places() { return contents()->numbers + contents()->chunks; }
+    log_root_unit *units() { return log_root_units(contents()); }
     // The first image with a delta.
     uint64_t unit_place()
     {
         for (uint32_t i = 0; i < contents()->units; i++)
-            if (unit_places()[i] != 0 && image(unit_places()[i])->words > sizeof(log_unit) / 8)
-                return unit_places()[i];
+            if (units()[i].place != 0 && image(units()[i].place)->words > sizeof(log_unit) / 8)
+                return units()[i].place;
         FAIL("no image");
         return 0;
     }
@@ -342,11 +342,16 @@ TEST_CASE("a forged checkpoint is not used, and harms nobody")
         [&] { return f.contents()->units++, f.root; },
         [&] { return f.contents()->units = UINT32_MAX, f.root; },
         [&] { return f.contents()->chunks = UINT32_MAX, f.root; },
-        [&] { return f.contents()->numbers[1] = CHUNK / LINE + 1, f.root; },
-        [&] { return f.unit_places()[0] = (uint32_t)f.root, f.root; },
-        [&] { return f.unit_places()[0] = UINT32_MAX, f.root; },
-        [&] { return f.unit_places()[0] = CHUNK / LINE, f.root; },
-        [&] { return f.unit_places()[0] = 1, f.root; },
+        [&] { return f.contents()->segments = UINT32_MAX, f.root; },
+        [&] { return f.contents()->lines++, f.root; },
+        [&] { return log_root_chunks(f.contents())[1].end = CHUNK / LINE + 1, f.root; },
+        [&] { return log_root_chunks(f.contents())[1].live++, f.root; },
+        [&] { return log_root_chunks(f.contents())[1].live = UINT32_MAX, f.root; },
+        [&] { return f.units()[0].place = (uint32_t)f.root, f.root; },
+        [&] { return f.units()[0].place = UINT32_MAX, f.root; },
+        [&] { return f.units()[0].place = CHUNK / LINE, f.root; },
+        [&] { return f.units()[0].place = 1, f.root; },
+        [&] { return f.units()[0].sum++, f.root; },
         // of a unit
         [&] { return f.image(f.unit_place())->number++, f.unit_place(); },
         [&] { return f.image(f.unit_place())->epoch = EPOCH_CREATED << 50, f.unit_place(); },
@@ -354,7 +359,7 @@ TEST_CASE("a forged checkpoint is not used, and harms nobody")
         [&] { return f.image(f.unit_place())->words = 1, f.unit_place(); },
         [&] { return f.unit()->places[1] = 1, f.unit_place(); },
         [&] {
-            const uint32_t place = f.unit_places()[0]; // of the headers' lines, too
+            const uint32_t place = f.units()[0].place; // of the headers' lines, too
             reinterpret_cast<log_unit *>(f.image(place) + 1)->places[0] = CHUNK / LINE + 1;
             return place;
         },
@@ -380,9 +385,10 @@ TEST_CASE("a forged checkpoint is not used, and harms nobody")
     for (size_t i = 0; i < std::size(forgeries); i++) {
         CAPTURE(i);
         f.bytes = whole;
-        f.seal_image(forgeries[i]() * LINE);
-        if (i < 19)
-            f.seal_image(f.root * LINE);
+        const uint64_t forged = forgeries[i]();
+        f.seal_image(forged * LINE);
+        if (forged != f.root)
+            f.seal_units(f.root * LINE);
         test::write_file(s.other, f.bytes);
         CHECK((s.other_holds(every(1, PM_READONLY)) > 0 || i == 5 ||
                i == 11)); // an older root; a unit more, without an image

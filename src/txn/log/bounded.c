@@ -20,6 +20,9 @@
  *      So no page becomes absent while libpm has the page lock for something else.
  *
  * Which pages are in use the kernel does not tell, so the oldest unit goes, as if it were a queue.
+ *
+ * A unit of the map (units.c) says where just the lines are of a unit here, and is a page itself. It comes
+ * before the first page of home, and may leave after the last one.
  */
 #include "txn/log/deltas.h"
 
@@ -30,15 +33,20 @@
 #include <stdlib.h>
 
 /* So many pages become absent together, and at most so many are filled at once. */
-#define UNIT_PAGES 16
+#define UNIT_PAGES (LOG_UNIT_LINES / PM_PAGE_LINES)
+static_assert(UNIT_PAGES == 16, "a bit for each page, and more");
 /* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. */
 #define LOOKS_FILL 4
 #define LOOKS_END  64
+
+/* At most this share of the pages should be units of the map that have changed. */
+#define MAP_SHARE 8
 
 /* What is known of a unit: a bit for each page that is present, and these. Pages of metadata that home has
  * from the beginning have no bit. */
 #define UNIT_QUEUED (1u << UNIT_PAGES)
 #define UNIT_FILLED (2u << UNIT_PAGES) /* the open transaction has filled lines of it: it stays */
+#define UNIT_MAPPED (4u << UNIT_PAGES) /* the map has it */
 
 struct bounded {
     uint32_t *unit;  /* for each */
@@ -148,6 +156,23 @@ bool log_is_absent(const struct txn *t, uint64_t line)
     return b && !is_present(b, page);
 }
 
+void log_note_unit(const struct txn *t, uint64_t unit, bool present)
+{
+    struct bounded *b = log_engine_of(t)->bounded;
+    if (!b || present == !!(b->unit[unit] & UNIT_MAPPED))
+        return;
+    b->unit[unit] ^= UNIT_MAPPED;
+    b->pages += present ? 1 : -UINT64_C(1);
+    if (present)
+        enqueue(b, (uint32_t)unit);
+}
+
+uint64_t log_units_max(const struct txn *t)
+{
+    const struct bounded *b = log_engine_of(t)->bounded;
+    return b ? b->pages_max / MAP_SHARE : UINT64_MAX;
+}
+
 /* ---- from present to absent ------------------------------------------------------------------ */
 
 static bool is_free(const struct txn *t, uint32_t page)
@@ -177,6 +202,11 @@ static void leave(struct txn *t, uint32_t unit)
                        (uint64_t)(page + run) << PM_PAGE_SHIFT);
         t->pages.evicted += run;
     }
+    const struct log_engine *k = log_engine_of(t);
+    bool has_pages = k->bounded->unit[unit] & ((1u << UNIT_PAGES) - 1);
+    if (!has_pages && k->checkpoint.states[unit] == UNIT_SAVED && /* K5 */
+        unit * LOG_UNIT_LINES >= log_lines_of_metadata(t))
+        log_drop_unit(t, unit);
 }
 
 /* If there are too many pages, look at some units. An opening that relocates changes home in place (B1). */

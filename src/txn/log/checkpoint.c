@@ -23,7 +23,7 @@
  * Images are in chunks of their own. Such a chunk is void when none of its images is needed. To keep single
  * images from holding many chunks, a checkpoint writes the images of sparse chunks again.
  */
-#include "txn/log/log.h"
+#include "txn/log/deltas.h"
 
 #include "base/error.h"
 
@@ -52,11 +52,12 @@ int log_checkpoint_open(struct txn *t)
     struct checkpoint *c = checkpoint_of(t);
     struct tables *tables = &t->c->tables;
     uint64_t units = t->c->max_size / PM_LINE / LOG_UNIT_LINES;
-    bool is_wanted = t->c->watcher >= 0 || t->c->checkpoint_bytes != 0;
+    bool is_wanted = t->c->watcher >= 0 || t->c->checkpoint_bytes != 0,
+         is_known = t->c->header.version > FORMAT_LOG_BARE_ROOTS;
     c->states = tables_take(tables, units * sizeof *c->states);
     c->named.units = tables_take(tables, units * sizeof *c->named.units);
     c->next.units = tables_take(tables, units * sizeof *c->next.units);
-    if (!is_wanted || !log_engine_of(t)->is_checkpointed)
+    if (!is_wanted || !is_known)
         return 0;
     c->is_strict = t->c->checkpoint_bytes != 0;
     c->interval = divide_up(c->is_strict ? t->c->checkpoint_bytes : INTERVAL_DEFAULT, PM_LINE);
@@ -129,7 +130,8 @@ static int write_unit(struct txn *t, struct log_image *image)
     if (error == 0)
         error = write_image(t, image, place);
     if (error == 0)
-        checkpoint_of(t)->next.units[unit] = place;
+        checkpoint_of(t)->next.units[unit] =
+            (struct log_root_unit){.place = place, .sum = (uint32_t)image->checksum};
     return error;
 }
 
@@ -140,7 +142,7 @@ static int write_piece(struct txn *t, uint32_t number, uint32_t next, uint32_t *
     const uint64_t first = number * LOG_ROOT_WORDS,
                    words = min_u64(c->root.count - first, LOG_ROOT_WORDS);
     *c->image = (struct log_image){
-        .epoch = c->epoch, .number = LOG_ROOT | number, .words = (uint32_t)words, .next = next};
+        .epoch = c->next.epoch, .number = LOG_ROOT | number, .words = (uint32_t)words, .next = next};
     memset(c->image + 1, 0, (log_image_lines(c->image) - 1) * PM_LINE);
     memcpy(c->image + 1, (uint64_t *)c->root.items + first, words * sizeof(uint64_t));
     int error = find_place(t, log_image_lines(c->image), place);
@@ -153,7 +155,7 @@ static int write_root(struct txn *t)
     struct checkpoint *c = checkpoint_of(t);
     struct log_root *root = c->root.items;
     uint32_t pieces = (uint32_t)divide_up(c->root.count, LOG_ROOT_WORDS), next = 0;
-    memcpy(root->numbers + root->chunks, c->next.units, root->units * sizeof *root->numbers);
+    memcpy(log_root_units(root), c->next.units, root->units * sizeof *c->next.units);
     c->next.root.count = 0;
     for (uint32_t i = 0; i < pieces; i++)
         if (!vector_push(&c->next.root, sizeof next))
@@ -178,8 +180,8 @@ static void count_images(struct txn *t)
         if (log_has_images(k, i))
             k->chunks[i].images = 0;
     for (uint64_t i = 0; i < c->units; i++)
-        if (c->named.units[i] != 0)
-            k->chunks[c->named.units[i] >> k->chunk_shift].images++;
+        if (c->named.units[i].place != 0)
+            k->chunks[c->named.units[i].place >> k->chunk_shift].images++;
     for (uint64_t i = 0; i < c->named.root.count; i++)
         k->chunks[pieces[i] >> k->chunk_shift].images++;
 }
@@ -209,26 +211,43 @@ static bool is_sparse(const struct txn *t, uint32_t place)
            k->chunks[chunk].images < chunk_lines(t) / LOG_IMAGE_LINES / 2;
 }
 
-static bool has_sparse_chunks(const struct txn *t)
+uint64_t log_chunks_of_images(const struct txn *t)
 {
     const struct checkpoint *c = checkpoint_of(t);
-    uint64_t needed = divide_up(c->units * IMAGE_LINES_GUESS, chunk_lines(t));
-    return c->chunks > SPARSE_CHUNKS_MIN + 2 * needed;
+    return c->chunks == 0 ? 0 : divide_up(c->units * IMAGE_LINES_GUESS, chunk_lines(t));
+}
+
+static bool has_sparse_chunks(const struct txn *t)
+{
+    return checkpoint_of(t)->chunks > SPARSE_CHUNKS_MIN + 2 * log_chunks_of_images(t);
 }
 
 /* ---- the phases ------------------------------------------------------------------------------ */
+
+static enum unit_state state_of(const struct checkpoint *c, uint64_t unit)
+{
+    return c->states[unit] & ~UNIT_ABSENT;
+}
+
+/* The unit is absent afterwards if it is now. */
+static void set_state(struct checkpoint *c, uint64_t unit, enum unit_state state)
+{
+    c->states[unit] = (uint8_t)((c->states[unit] & UNIT_ABSENT) | state);
+}
 
 static uint64_t units_of(const struct txn *t)
 {
     return max_u64(checkpoint_of(t)->units, container_bytes(t->c) / PM_LINE / LOG_UNIT_LINES);
 }
 
+/* The map cannot give units back that have changed. */
 static bool is_due(const struct txn *t)
 {
     const struct checkpoint *c = checkpoint_of(t);
     uint64_t changed = units_of(t) - min_u64(c->saved, units_of(t));
-    return c->logged > 0 && c->logged >= c->interval &&
-           (c->is_strict || c->logged >= changed * IMAGE_LINES_GUESS * IMAGES_SHARE);
+    bool is_cheap = c->is_strict || c->logged >= changed * IMAGE_LINES_GUESS * IMAGES_SHARE;
+    return c->logged > 0 &&
+           ((c->logged >= c->interval && is_cheap) || changed > log_units_max(t));
 }
 
 /* Note what the root says that later commits change. -ENOMEM */
@@ -236,8 +255,7 @@ static int begin_root(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = checkpoint_of(t);
-    uint64_t words =
-        sizeof(struct log_root) / sizeof(uint64_t) + divide_up(t->c->chunks + c->units, 2);
+    uint64_t words = log_root_words(t->c->chunks, c->units);
     c->root.count = 0;
     while (c->root.count < words) {
         uint64_t *word = vector_push(&c->root, sizeof *word);
@@ -247,11 +265,14 @@ static int begin_root(struct txn *t)
     }
     struct log_root *root = c->root.items;
     root->map = k->map_sum;
+    root->lines = k->lines_live;
     root->base = log_base(t->c->pointers_base);
     root->chunks = t->c->chunks;
     root->units = (uint32_t)c->units;
+    root->segments = atomic_load(&t->c->segments);
     for (uint32_t i = 1; i < root->chunks; i++)
-        root->numbers[i] = log_has_images(k, i) ? 0 : k->chunks[i].end;
+        log_root_chunks(root)[i] = (struct log_root_chunk){
+            .end = log_has_images(k, i) ? 0 : k->chunks[i].end, .live = k->chunks[i].live};
     return 0;
 }
 
@@ -267,13 +288,14 @@ static int begin(struct txn *t)
     bool clears = has_sparse_chunks(t);
     c->awaited = 0;
     for (uint64_t i = 0; i < c->units; i++) {
-        bool is_moved = clears && c->named.units[i] != 0 && is_sparse(t, c->named.units[i]);
-        if (c->states[i] != UNIT_CHANGED && !is_moved)
+        bool is_moved =
+            clears && c->named.units[i].place != 0 && is_sparse(t, c->named.units[i].place);
+        if (state_of(c, i) != UNIT_CHANGED && !is_moved)
             continue;
-        c->states[i] = UNIT_AWAITED;
+        set_state(c, i, UNIT_AWAITED);
         c->awaited++;
     }
-    c->epoch = t->epoch - 1;
+    c->next.epoch = t->epoch - 1;
     c->logged = c->at = c->written = 0;
     c->phase = CHECKPOINT_WRITING;
     return 0;
@@ -283,8 +305,8 @@ static int begin(struct txn *t)
 static bool image_ahead(struct txn *t, uint64_t unit)
 {
     struct checkpoint *c = checkpoint_of(t);
-    uint64_t lines = log_image_of(t, unit, c->epoch, c->image);
-    c->next.units[unit] = 0;
+    uint64_t lines = log_image_of(t, unit, c->next.epoch, c->image);
+    c->next.units[unit].place = 0;
     c->image->checksum = 0;
     for (uint64_t i = 0; i < lines; i++) {
         void *line = vector_push(&c->ahead, PM_LINE);
@@ -299,6 +321,7 @@ void log_change_unit(struct txn *t, uint64_t line)
 {
     struct checkpoint *c = checkpoint_of(t);
     uint8_t *state = &c->states[line / LOG_UNIT_LINES];
+    log_need_unit(t, line);
     if (*state == UNIT_AWAITED && !image_ahead(t, line / LOG_UNIT_LINES))
         c->failed = true;
     c->saved -= *state == UNIT_SAVED && c->saved > 0;
@@ -322,20 +345,33 @@ static int write_ahead(struct txn *t)
     return error;
 }
 
+/* Write the image of an absent unit again: its chunk is sparse. -errno */
+static int write_again(struct txn *t, uint64_t unit)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    if (!log_image_of_named(t, unit))
+        return -EBADMSG;
+    c->image->checksum = 0;
+    return write_unit(t, c->image);
+}
+
 /* Write the image of the next unit that awaits one. -errno */
 static int write_next(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
-    while (c->at < c->units && c->states[c->at] != UNIT_AWAITED)
+    while (c->at < c->units && state_of(c, c->at) != UNIT_AWAITED)
         c->at++;
     if (c->at == c->units)
         return 0;
-    c->next.units[c->at] = 0;
-    bool has_any = log_image_of(t, c->at, c->epoch, c->image) > 0;
-    int error = has_any ? write_unit(t, c->image) : 0;
+    int error = 0;
+    c->next.units[c->at].place = 0;
+    if (log_unit_is_absent(log_engine_of(t), c->at))
+        error = write_again(t, c->at);
+    else if (log_image_of(t, c->at, c->next.epoch, c->image) > 0)
+        error = write_unit(t, c->image);
     if (error != 0)
         return error;
-    c->states[c->at++] = UNIT_WRITTEN;
+    set_state(c, c->at++, UNIT_WRITTEN);
     c->written++;
     return 0;
 }
@@ -347,7 +383,7 @@ static int write_until(struct txn *t, uint64_t wanted)
     int error = c->failed ? -ENOMEM : write_ahead(t);
     while (error == 0 && c->written < wanted && c->at < c->units)
         error = write_next(t);
-    while (error == 0 && c->at < c->units && c->states[c->at] != UNIT_AWAITED)
+    while (error == 0 && c->at < c->units && state_of(c, c->at) != UNIT_AWAITED)
         c->at++;
     if (error != 0 || c->at < c->units)
         return error;
@@ -359,12 +395,14 @@ static int write_until(struct txn *t, uint64_t wanted)
     return 0;
 }
 
+/* Absent units are as the images say that the state page names. */
 static void abandon(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
     for (uint64_t i = 0; i < c->units; i++)
-        if (c->states[i] == UNIT_AWAITED || c->states[i] == UNIT_WRITTEN)
-            c->states[i] = UNIT_CHANGED;
+        if (state_of(c, i) == UNIT_AWAITED || state_of(c, i) == UNIT_WRITTEN)
+            set_state(c, i,
+                      log_unit_is_absent(log_engine_of(t), i) ? UNIT_SAVED : UNIT_CHANGED);
     c->ahead.count = 0;
     c->failed = false;
     c->phase = CHECKPOINT_NONE;
@@ -393,9 +431,11 @@ static void retire(struct txn *t)
     c->next = old;
     c->saved = 0;
     for (uint64_t i = 0; i < c->units; i++) {
-        if (c->states[i] == UNIT_WRITTEN)
-            c->states[i] = UNIT_SAVED;
-        c->saved += c->states[i] == UNIT_SAVED;
+        if (state_of(c, i) == UNIT_WRITTEN)
+            set_state(c, i, UNIT_SAVED);
+        c->saved += state_of(c, i) == UNIT_SAVED;
+        if (c->states[i] == UNIT_SAVED && c->named.units[i].place != 0)
+            log_note_unit(t, i, true); /* it may be absent from now on */
     }
     c->phase = CHECKPOINT_NONE;
     leave_chunks(t);
@@ -457,7 +497,7 @@ int log_checkpoint_close(struct txn *t)
     if (log_engine_of(t)->stale.count > 0)
         return 0;
     int error = settle(t);
-    if (error == 0 && (c->logged > 0 || c->named.root.count == 0))
+    if (error == 0 && c->named.epoch != t->epoch - 1)
         (void)write_whole(t); /* durable with the fences of the close */
     return medium_failed(&t->c->medium);
 }
@@ -465,6 +505,9 @@ int log_checkpoint_close(struct txn *t)
 int log_give_up_checkpoint(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
+    for (uint64_t i = 0; i < c->units; i++)
+        if (log_unit_is_absent(log_engine_of(t), i) && !log_load_unit(t, i))
+            return -EBADMSG;
     int error = medium_publish_word(&t->c->medium, &file_state(t->c)->checkpoint, 0);
     if (error == 0)
         error = medium_fence(&t->c->medium);
@@ -473,6 +516,7 @@ int log_give_up_checkpoint(struct txn *t)
     memset(c->named.units, 0, c->units * sizeof *c->named.units);
     memset(c->states, UNIT_CHANGED, c->units);
     c->named.root.count = c->ahead.count = 0;
+    c->named.epoch = 0;
     c->saved = c->logged = 0;
     c->chunk = 0;
     c->failed = false;
@@ -483,27 +527,45 @@ int log_give_up_checkpoint(struct txn *t)
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-int log_check_checkpoint(const struct txn *t)
+/* Whether the image of a unit that the map has says what the map says. */
+static bool image_is_right(const struct txn *t, uint64_t unit, struct log_image *now)
 {
     const struct checkpoint *c = checkpoint_of(t);
-    char *image = aligned_alloc(PM_LINE, LOG_IMAGE_LINES * PM_LINE);
-    uint64_t damaged = 0;
-    if (!image)
-        return pm__fail_system(ENOMEM, "%s: no memory to check its checkpoint", t->c->path);
-    for (uint64_t i = 0; i < c->units && damaged == 0; i++) {
-        uint32_t place = c->named.units[i];
-        if (c->states[i] != UNIT_SAVED)
-            continue;
-        struct log_image *now = (struct log_image *)image;
-        uint64_t lines = log_image_of(t, i, 0, now);
-        const struct log_image *then = place != 0 ? log_image_at(t, place, 1) : NULL;
-        bool same = lines == 0 ? place == 0
-                               : then && then->number == i && then->words == now->words &&
-                                     memcmp(then + 1, now + 1, (lines - 1) * PM_LINE) == 0;
-        if (!same)
-            damaged = max_u64(place, 1);
+    if (c->states[unit] != UNIT_SAVED)
+        return true;
+    uint64_t lines = log_image_of(t, unit, 0, now);
+    if (lines == 0 || c->named.units[unit].place == 0)
+        return lines == 0 && c->named.units[unit].place == 0;
+    const struct log_image *then = log_image_of_named(t, unit);
+    return then && then->words == now->words &&
+           memcmp(then + 1, now + 1, (lines - 1) * PM_LINE) == 0;
+}
+
+/* Goes over the map, unit by unit. Returns the place of an image that is damaged, 1 if something else is, or
+ * 0. */
+static uint64_t find_damage(struct txn *t, struct map_total *total, struct log_image *room)
+{
+    const struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = 0; i < units_of(t); i++) {
+        bool good = !log_unit_is_absent(k, i) || log_load_unit(t, i);
+        if (!good || !image_is_right(t, i, room))
+            return max_u64(k->checkpoint.named.units[i].place, 1);
+        log_add_unit(t, i, total);
+        log_keep_bound(t);
     }
-    free(image);
+    return k->drops && !log_adds_up(t, total); /* if not, lines behind the end may have pieces */
+}
+
+int log_check_map(struct txn *t)
+{
+    struct map_total total = {.live = calloc(t->c->chunks, sizeof *total.live)};
+    struct log_image *room = aligned_alloc(PM_LINE, LOG_IMAGE_LINES * PM_LINE);
+    bool is_there = total.live && room;
+    uint64_t damaged = is_there ? find_damage(t, &total, room) : 0;
+    free(room);
+    free(total.live);
+    if (!is_there)
+        return pm__fail_system(ENOMEM, "%s: no memory to check the log's map", t->c->path);
     if (damaged == 0)
         return 0;
     return pm__fail_at(t->c->path, damaged * PM_LINE, EBADMSG,

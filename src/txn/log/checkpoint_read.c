@@ -1,8 +1,8 @@
 /*
  * Reading a checkpoint, before recovery reads the records behind it. The state page has the place of its
- * root; the root has those of the images. All images are read, and the sum over the map is compared with the
- * root's. So a checkpoint counts as a whole, or not at all. The log has everything by itself. So if anything
- * is wrong with a checkpoint, all of the log is read, and the program is warned.
+ * root; the root has those of the images, and half of their checksums. If memory is bounded, an image is read
+ * when somebody needs it. The log has everything by itself. So if anything is found to be wrong with a
+ * checkpoint while the container is opened, all of the log is read, and the program is warned.
  */
 #include "txn/log/log.h"
 
@@ -41,18 +41,19 @@ static bool read_pieces(const struct txn *t, struct root_reader *r, uint32_t pla
     return true;
 }
 
-/* Whether a root has as many numbers as it says, and its chunks and units can be there. */
+/* Whether a root has as many words as it says, and its chunks and units can be there. */
 static bool root_is_valid(const struct txn *t, const struct root_reader *r)
 {
-    const struct log_root *root = r->words.items;
-    const uint64_t head = sizeof *root / sizeof(uint64_t);
-    if (r->words.count < head || r->epoch == 0 || r->epoch > EPOCH_MAX || root->chunks == 0 ||
-        root->chunks > t->c->chunks ||
+    struct log_root *root = r->words.items;
+    if (r->words.count < log_root_words(0, 0) || r->epoch == 0 || r->epoch > EPOCH_MAX ||
+        root->chunks == 0 || root->chunks > t->c->chunks ||
+        root->segments > t->c->segments_max ||
         root->units > t->c->max_size / PM_LINE / LOG_UNIT_LINES ||
-        r->words.count != head + divide_up((uint64_t)root->chunks + root->units, 2))
+        r->words.count != log_root_words(root->chunks, root->units))
         return false;
     for (uint32_t i = 0; i < root->chunks; i++)
-        if (root->numbers[i] > chunk_lines(t))
+        if (log_root_chunks(root)[i].end > chunk_lines(t) ||
+            log_root_chunks(root)[i].live > chunk_lines(t) * PM_LINE_WORDS)
             return false;
     return true;
 }
@@ -70,51 +71,58 @@ static bool count_image(struct txn *t, uint32_t place)
     return true;
 }
 
-static bool count_images(struct txn *t, const struct root_reader *r, const uint32_t *places)
+/* What the root says of chunks, and of units, which are all absent. */
+static bool take_root(struct txn *t, const struct root_reader *r)
 {
-    const struct log_root *root = r->words.items;
+    struct log_engine *k = log_engine_of(t);
+    struct checkpoint *c = &k->checkpoint;
+    struct log_root *root = r->words.items;
     const uint32_t *pieces = r->pieces->items;
     bool valid = true;
+    c->named.epoch = r->epoch;
+    c->units = c->saved = root->units;
+    memcpy(c->named.units, log_root_units(root), c->units * sizeof *c->named.units);
     for (uint64_t i = 0; i < r->pieces->count && valid; i++)
         valid = count_image(t, pieces[i]);
-    for (uint32_t i = 0; i < root->units && valid; i++)
-        valid = places[i] == 0 || count_image(t, places[i]);
+    for (uint64_t i = 0; i < c->units && valid; i++) {
+        bool has_image = c->named.units[i].place != 0;
+        valid = !has_image || count_image(t, c->named.units[i].place);
+        c->states[i] = has_image ? UNIT_SAVED | UNIT_ABSENT : UNIT_SAVED;
+    }
+    for (uint32_t i = 1; i < root->chunks; i++)
+        log_add_live(k, i, log_root_chunks(root)[i].live);
+    k->lines_live = root->lines;
+    k->map_sum = root->map;
     return valid;
 }
 
-/* Fill the map from a root that is valid. */
-static bool load_units(struct txn *t, const struct root_reader *r, struct found_checkpoint *found)
+/* Memory is not bounded: home needs the whole map at once. */
+static bool load_units(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    struct checkpoint *c = &log_engine_of(t)->checkpoint;
-    const struct log_root *root = r->words.items;
-    const uint32_t *places = root->numbers + root->chunks;
-    uint64_t sum = 0;
-    if (!count_images(t, r, places))
-        return false;
-    c->units = root->units;
-    for (uint32_t i = 0; i < root->units; i++) {
-        const uint64_t lines = k->lines_live;
-        c->named.units[i] = places[i];
-        if (places[i] != 0 && !log_load_unit(t, i, places[i], r->epoch, &sum))
-            return false;
-        if (k->lines_live > lines)
-            found->end = (i + 1) * LOG_UNIT_LINES;
+    struct map_total total = {.live = calloc(t->c->chunks, sizeof *total.live)};
+    bool valid = total.live != NULL;
+    for (uint64_t i = 0; i < k->checkpoint.units && valid; i++) {
+        valid = !log_unit_is_absent(k, i) || log_load_unit(t, i);
+        if (valid)
+            log_add_unit(t, i, &total);
     }
-    memset(c->states, UNIT_SAVED, c->units);
-    c->saved = c->units;
-    return sum == root->map;
+    valid = valid && log_adds_up(t, &total);
+    free(total.live);
+    return valid;
 }
 
 /* -ENOMEM */
 static int note_root(const struct root_reader *r, struct found_checkpoint *found)
 {
-    const struct log_root *root = r->words.items;
+    struct log_root *root = r->words.items;
     found->ends = malloc(root->chunks * sizeof *found->ends);
     if (root->chunks > 0 && !found->ends)
         return -ENOMEM;
-    memcpy(found->ends, root->numbers, root->chunks * sizeof *found->ends);
+    for (uint32_t i = 0; i < root->chunks; i++)
+        found->ends[i] = log_root_chunks(root)[i].end;
     found->chunks = root->chunks;
+    found->segments = root->segments;
     found->map = root->map;
     found->base = root->base;
     found->epoch = r->epoch;
@@ -127,15 +135,16 @@ static void forget(struct txn *t)
     struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = &k->checkpoint;
     for (uint64_t i = 0; i < c->units; i++)
-        if (c->named.units[i] != 0) { /* others have been empty */
+        if (c->named.units[i].place != 0) { /* others have been empty */
             memset(k->map + i * LOG_UNIT_LINES, 0, LOG_UNIT_LINES * sizeof *k->map);
             memset(k->left + i * LOG_UNIT_LINES / 64, 0, LOG_UNIT_LINES / 8);
+            log_note_unit(t, i, false);
         }
     memset(k->chunks, 0, t->c->chunks * sizeof *k->chunks);
     memset(k->deltas, 0, k->deltas_known * sizeof *k->deltas);
     memset(c->states, UNIT_CHANGED, c->units);
     memset(c->named.units, 0, c->units * sizeof *c->named.units);
-    c->named.root.count = 0;
+    c->named.epoch = c->named.root.count = 0;
     c->units = c->saved = 0;
     c->chunks = k->deltas_known = k->unused_delta = 0;
     k->lines_live = k->words_live = 0;
@@ -149,6 +158,14 @@ static void warn(const struct txn *t)
     pm__warn();
 }
 
+void log_forget_checkpoint(struct txn *t, struct found_checkpoint *found)
+{
+    forget(t);
+    free(found->ends);
+    *found = (struct found_checkpoint){.epoch = 0};
+    warn(t);
+}
+
 int log_load_checkpoint(struct txn *t, struct found_checkpoint *found)
 {
     struct root_reader r = {.pieces = &log_engine_of(t)->checkpoint.named.root};
@@ -159,15 +176,11 @@ int log_load_checkpoint(struct txn *t, struct found_checkpoint *found)
         return 0;
     bool valid = seal_is_valid(word) && seal_payload(word) <= UINT32_MAX &&
                  read_pieces(t, &r, (uint32_t)seal_payload(word)) && root_is_valid(t, &r) &&
-                 load_units(t, &r, found);
+                 take_root(t, &r) && (log_engine_of(t)->bounded || load_units(t));
     if (valid)
         error = note_root(&r, found);
     vector_free(&r.words);
-    if (!valid || error != 0) {
-        forget(t);
-        *found = (struct found_checkpoint){.epoch = 0};
-    }
     if (!valid)
-        warn(t);
+        log_forget_checkpoint(t, found);
     return error;
 }

@@ -154,7 +154,7 @@ static int gather_line(struct txn *t, uint64_t line, uint64_t *lines)
 static int gather_delta(struct txn *t, uint64_t line, uint64_t word, uint64_t *lines)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t entry = k->map[line];
+    uint32_t entry = log_entry(t, line);
     if (!has_delta(entry) || word_of(delta_of(k, entry)) != word ||
         base_of(k, entry) >> k->chunk_shift == word / PM_LINE_WORDS >> k->chunk_shift)
         return 0;
@@ -182,7 +182,7 @@ static int gather_part(struct txn *t, const struct log_part *part, uint32_t plac
         } else {
             for (uint64_t n = run_count(*entry); n > 0 && line < max && error == 0;
                  n--, line++, place++)
-                if (base_of(k, k->map[line]) == place)
+                if (base_of(k, log_entry(t, line)) == place)
                     error = gather_line(t, line, lines);
         }
         word += log_entry_words(*entry);

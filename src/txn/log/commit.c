@@ -44,10 +44,9 @@ static bool is_clear(const struct txn *t, uint64_t offset, uint64_t end)
  * with words are among the words. */
 static void add_cleared(struct txn *t, uint64_t data, const struct record_clear *clear)
 {
-    const struct log_engine *k = log_engine_of(t);
     uint64_t end = clear->offset + clear->bytes;
     for (uint64_t at = clear->offset; at < end; at += PM_LINE)
-        if (log_may_have_pieces(k, at / PM_LINE) && is_clear(t, at, min_u64(at + PM_LINE, end)))
+        if (log_may_have_pieces(t, at / PM_LINE) && is_clear(t, at, min_u64(at + PM_LINE, end)))
             add_line(&t->view.changes, data, at / PM_LINE, LINE_WORDS_ALL);
 }
 
@@ -90,7 +89,7 @@ static int add_given(struct txn *t)
     for (uint64_t i = 0; i < k->given.count; i++)
         for (uint64_t line = run_line(given[i]), n = run_count(given[i]); n > 0 && error == 0;
              n--, line++)
-            if (log_is_left(k, line)) {
+            if (log_is_left(t, line)) {
                 error = touch_line(t, line);
                 changes_add(ch, first, line, LINE_WORDS_ALL);
                 log_set_left(t, line, false);
@@ -253,7 +252,7 @@ static int list_moved(struct txn *t, const uint64_t *runs, uint64_t count,
     for (uint64_t i = 0; i < count; i++)
         for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0 && error == 0;
              n--, line++)
-            if (k->map[line] != 0) {
+            if (log_entry(t, line) != 0) {
                 error = log_list_line(&k->split_runs, 0, line);
                 record->lines++;
             }

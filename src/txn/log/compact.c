@@ -113,7 +113,7 @@ static bool is_worth_while(const struct txn *t)
 {
     uint64_t words = log_engine_of(t)->words_live, in_chunk = chunk_lines(t) * PM_LINE_WORDS;
     uint64_t needed = divide_up(words + words / EMPTY_SHARE, in_chunk) + 2 + LOG_RESERVE +
-                      log_engine_of(t)->checkpoint.chunks; /* the close writes images again */
+                      log_chunks_of_images(t); /* the close writes images again */
     return t->c->chunks > needed + needed / SLACK_SHARE;
 }
 

@@ -18,7 +18,7 @@
 void log_read_line(const struct txn *t, uint64_t line, char *to)
 {
     const struct log_engine *k = log_engine_of(t);
-    uint32_t entry = k->map[line], base = base_of(k, entry);
+    uint32_t entry = log_entry(t, line), base = base_of(k, entry);
     if (base != 0)
         memcpy(to, at_place(t, base), PM_LINE);
     else
@@ -38,7 +38,7 @@ static int split_runs(struct txn *t, const uint64_t *run, const uint64_t *end,
     for (; run < end; run++) {
         uint64_t line = run_line(*run);
         for (uint64_t n = run_count(*run); n > 0 && error == 0; n--, line++) {
-            uint32_t mask = log_delta_needed(k, line, *changed++);
+            uint32_t mask = log_delta_needed(t, line, *changed++);
             if (are_data && log_is_stray(t, line)) {
                 log_set_left(t, line, true);
                 continue;

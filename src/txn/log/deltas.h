@@ -50,9 +50,10 @@ static inline uint64_t entry_term(const struct log_engine *k, uint64_t line_hash
 
 /* The words that a delta of this line needs, of which `changed` have changed now (L16). 0: it is logged as a
  * whole, since it never was, or since too many have changed. */
-static inline uint32_t log_delta_needed(const struct log_engine *k, uint64_t line, uint32_t changed)
+static inline uint32_t log_delta_needed(const struct txn *t, uint64_t line, uint32_t changed)
 {
-    uint32_t entry = k->map[line];
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t entry = log_entry(t, line);
     if (has_delta(entry))
         changed |= delta_of(k, entry)->mask;
     else if (entry == 0 || !k->writes_deltas)
@@ -65,6 +66,23 @@ static inline uint32_t log_delta_words(const struct delta *d)
     return 1 + log_count_words(d->mask);
 }
 
+/* Let the map say that a line has a delta, which does not say yet where. There is always memory. */
+static inline struct delta *log_add_delta(struct log_engine *k, uint64_t line)
+{
+    uint32_t i = k->unused_delta;
+    k->unused_delta = i == k->deltas_known ? ++k->deltas_known : k->deltas[i].base;
+    k->deltas[i].base = k->map[line];
+    k->map[line] = LOG_HAS_DELTA | i;
+    return &k->deltas[i];
+}
+
+static inline void log_place_delta(struct delta *d, uint32_t mask, uint64_t word)
+{
+    d->place = (uint32_t)(word / PM_LINE_WORDS);
+    d->at = word % PM_LINE_WORDS;
+    d->mask = (uint8_t)mask;
+}
+
 /* Give a line a delta whose words are at word `word`, and note what it had. There is always memory. Returns
  * by how much the map's sum changes. */
 static inline uint64_t log_enter_delta(struct txn *t, struct moved_line *moved, uint32_t mask,
@@ -74,19 +92,14 @@ static inline uint64_t log_enter_delta(struct txn *t, struct moved_line *moved, 
     uint64_t hash = log_line_hash(t->c->seed, moved->line),
              sum = log_place_term(hash, log_delta_place(word));
     log_touch_unit(t, moved->line);
-    uint32_t entry = moved->from = k->map[moved->line], i = entry & ~LOG_HAS_DELTA;
+    uint32_t entry = moved->from = k->map[moved->line];
     if (has_delta(entry)) {
-        moved->delta = k->deltas[i];
+        moved->delta = *delta_of(k, entry);
         sum -= log_place_term(hash, log_delta_place(word_of(&moved->delta)));
+        log_place_delta(delta_of(k, entry), mask, word);
     } else {
-        i = k->unused_delta;
-        k->unused_delta = i == k->deltas_known ? ++k->deltas_known : k->deltas[i].base;
-        k->deltas[i].base = entry;
-        k->map[moved->line] = LOG_HAS_DELTA | i;
+        log_place_delta(log_add_delta(k, moved->line), mask, word);
     }
-    k->deltas[i].place = (uint32_t)(word / PM_LINE_WORDS);
-    k->deltas[i].at = word % PM_LINE_WORDS;
-    k->deltas[i].mask = (uint8_t)mask;
     return sum;
 }
 

@@ -30,12 +30,11 @@ static void log_engine_unload(struct txn *t)
 /* L11: lines of new metadata that the record must have because the log has older ones. */
 static uint64_t cleared_lines(const struct txn *t)
 {
-    const struct log_engine *k = log_engine_of(t);
     uint64_t lines = 0;
     for (const struct journal_region *r = t->journal.dirty; r; r = r->next) {
         uint64_t end = r->offset + r->words * sizeof(uint64_t);
         for (uint64_t at = r->offset; at < end && r->clear; at += PM_LINE)
-            lines += log_may_have_pieces(k, at / PM_LINE);
+            lines += log_may_have_pieces(t, at / PM_LINE);
     }
     return lines;
 }
@@ -88,13 +87,12 @@ static int log_engine_reserve(struct txn *t, uint64_t pages, uint64_t extra_page
  * object can be there. */
 static int log_engine_adopt(struct txn *t, uint32_t first, uint32_t count, uint32_t header)
 {
-    const uint32_t *map = log_engine_of(t)->map;
     uint64_t line = (uint64_t)first * PM_PAGE_LINES;
     int error = log_unmap_range(t, first, count);
     if (error != 0)
         return error;
     for (uint64_t end = line + (uint64_t)count * PM_PAGE_LINES; line < end; line++)
-        if (map[line] != 0)
+        if (log_entry(t, line) != 0)
             log_read_line(t, line, t->c->home + line * PM_LINE);
     return view_adopt(t, first, count, header);
 }

@@ -70,13 +70,12 @@ static void fetch(const struct txn *t, uint64_t line)
 /* A new container has words of metadata that are in no record. */
 void log_read_page(const struct txn *t, uint32_t page, char *to)
 {
-    const struct log_engine *k = log_engine_of(t);
     const uint64_t first = page * PM_PAGE_LINES, end = container_bytes(t->c) / PM_LINE;
     const bool is_metadata = first < log_lines_of_metadata(t);
     for (uint64_t line = first; line < first + PM_PAGE_LINES; line++, to += PM_LINE) {
         if (line + 2 * LINES_AHEAD < end)
             fetch(t, line);
-        if (k->map[line] == 0 && is_metadata)
+        if (log_entry(t, line) == 0 && is_metadata)
             memcpy(to, t->c->home + line * PM_LINE, PM_LINE);
         else
             log_read_line(t, line, to);

@@ -32,6 +32,7 @@
  *  K2  a checkpoint is named when all of it, and its commit, are durable   checkpoint.c
  *  K3  of a chunk that was begun again since, all records are read         recovery.c, chunks.c
  *  K4  images stay until a newer checkpoint is named, durably              checkpoint.c
+ *  K5  a unit is absent only while the named checkpoint has its image      units.c
  *
  * If memory is bounded, home is filled as it is accessed (bounded.c).
  */
@@ -120,6 +121,10 @@ enum unit_state {
     UNIT_SAVED,   /* the same of the checkpoint that the state page names */
 };
 
+/* Besides: the map does not have the unit. All that is known of it is in the image that the named checkpoint
+ * has. Such a unit has not changed since (units.c). */
+#define UNIT_ABSENT 8u
+
 /* See checkpoint.c. */
 enum checkpoint_phase {
     CHECKPOINT_NONE,
@@ -128,9 +133,10 @@ enum checkpoint_phase {
     CHECKPOINT_NAMED
 };
 
-/* Where images are: lines of the file. */
+/* A checkpoint, and where its images are: lines of the file. */
 struct image_places {
-    uint32_t *units;    /* of each unit; 0: it has none */
+    uint64_t epoch;              /* of the commit that it is of; 0: there is none */
+    struct log_root_unit *units; /* of each unit */
     struct vector root; /* of the root's pieces, uint32_t; the first one is the first piece */
 };
 
@@ -138,12 +144,11 @@ struct checkpoint {
     uint64_t interval; /* lines of log from one to the next; 0: there are none here */
     bool is_strict;    /* not later, even if so much of the map has changed that it is costly */
     enum checkpoint_phase phase;
-    uint8_t *states;                  /* enum unit_state, of each unit */
+    uint8_t *states;                  /* enum unit_state of each unit, and UNIT_ABSENT */
     struct image_places named, next;  /* of the one that the state page names, and of the next */
     uint64_t units; /* of the newest checkpoint, and all with lines that are left */
     uint64_t saved;                   /* units in that state, more or less */
     uint64_t logged;                  /* lines, since the commit of the newest checkpoint */
-    uint64_t epoch;                   /* of that commit */
     uint64_t at, awaited, written;    /* units: where it goes on, awaited in all, and written */
     uint64_t due; /* CHECKPOINT_WRITTEN, CHECKPOINT_NAMED: when this commit is durable, go on */
     uint32_t chunk, line;    /* where the next image goes; 0: to a fresh chunk */
@@ -155,7 +160,7 @@ struct checkpoint {
 };
 
 struct log_engine {
-    uint32_t *map; /* for each line of the container: a line of the file, 0, or a delta */
+    uint32_t *map; /* for each line of the container: a line of the file, 0, or a delta. See log_entry() */
     uint64_t map_sum;
     struct delta *deltas;
     uint32_t deltas_known;     /* have been in use; the others come after them */
@@ -442,6 +447,12 @@ int log_dirty(struct txn *t, uint64_t offset, uint64_t bytes);
 void log_note_present(struct txn *t, uint32_t first, uint32_t count);
 void log_note_absent(struct txn *t, uint32_t first, uint32_t count);
 
+/* The map has a unit, or has it no more. [handler] */
+void log_note_unit(const struct txn *t, uint64_t unit, bool present);
+
+/* How many units may change before a checkpoint is made for them, so that the map can give them back. */
+uint64_t log_units_max(const struct txn *t);
+
 /* A page has lines that this transaction has filled, or the transaction has ended. */
 void log_note_filled(struct txn *t, uint32_t page, bool filled);
 
@@ -479,12 +490,52 @@ int log_compact(struct txn *t);
  * checksum is still missing. */
 uint64_t log_image_of(const struct txn *t, uint64_t unit, uint64_t epoch, struct log_image *to);
 
-/* Let a unit be as its image says, which is not older than the checkpoint of `epoch`. Adds what it has to
- * `*sum`, as the map's sum. False: the image is damaged, and a part of it may be there. */
-bool log_load_unit(struct txn *t, uint64_t unit, uint32_t place, uint64_t epoch, uint64_t *sum);
+/* Bring an absent unit to the map, from its image. [handler] False: the image is damaged, and a part of it may
+ * be there. */
+bool log_load_unit(const struct txn *t, uint64_t unit);
+
+/* The same for a unit that somebody needs now. If the image is damaged, the process ends: the log has
+ * everything, and the next pm_open() reads it. */
+void log_need_absent(const struct txn *t, uint64_t unit);
+
+/* Let a unit be absent. The map has not changed since the named checkpoint. */
+void log_drop_unit(struct txn *t, uint64_t unit);
+
+/* Whether the map lacks a unit. */
+static inline bool log_unit_is_absent(const struct log_engine *k, uint64_t unit)
+{
+    return k->checkpoint.states[unit] & UNIT_ABSENT;
+}
+
+static inline void log_need_unit(const struct txn *t, uint64_t line)
+{
+    if (__builtin_expect(log_unit_is_absent(log_engine_of(t), line / LOG_UNIT_LINES), false))
+        log_need_absent(t, line / LOG_UNIT_LINES);
+}
+
+/* What the map says of a line. Page lock, or while the container is opened. [handler] */
+static inline uint32_t log_entry(const struct txn *t, uint64_t line)
+{
+    log_need_unit(t, line);
+    return log_engine_of(t)->map[line];
+}
 
 /* An image at `place`, with `words` words at least; NULL: there is no such image, or it is damaged. */
 const struct log_image *log_image_at(const struct txn *t, uint32_t place, uint64_t words);
+
+/* What units of the map add up to, which are present. */
+struct map_total {
+    uint64_t sum, lines; /* as the engine's map_sum and lines_live */
+    uint32_t *live;      /* of each chunk */
+};
+
+void log_add_unit(const struct txn *t, uint64_t unit, struct map_total *total);
+
+/* Whether all units add up to what is counted as commits come. */
+bool log_adds_up(const struct txn *t, const struct map_total *total);
+
+/* The image of a unit that the named checkpoint has. NULL: it is damaged. */
+const struct log_image *log_image_of_named(const struct txn *t, uint64_t unit);
 
 /* Checksum of an image that stands, or is to stand, at `place`. */
 uint64_t log_image_sum(const struct container *c, const struct log_image *image, uint64_t place);
@@ -532,11 +583,14 @@ int log_checkpoint_close(struct txn *t);
 /* Whether there are images, or a checkpoint is being made. */
 bool log_has_checkpoint(const struct txn *t);
 
+/* Chunks that the images need, if there are any, when they are written one after the other. */
+uint64_t log_chunks_of_images(const struct txn *t);
+
 /* Give all images up, durably: their chunks wait to be void. Fences. -errno: the images stay */
 int log_give_up_checkpoint(struct txn *t);
 
-/* Whether all images say what the map says. -1 with a message. */
-int log_check_checkpoint(const struct txn *t);
+/* Whether the map adds up to what is counted, and all images say what it says. Page lock. -1 with a message. */
+int log_check_map(struct txn *t);
 
 /* ---- checkpoint_read.c ----------------------------------------------------------------------- */
 
@@ -544,21 +598,25 @@ int log_check_checkpoint(const struct txn *t);
 struct found_checkpoint {
     uint64_t epoch; /* 0: there is none, and all of the log is read */
     uint64_t map;   /* the map's sum */
-    uint64_t end;   /* lines of the container that have, or had, pieces end here */
     uint32_t base;
+    uint32_t segments; /* of the container */
     uint32_t chunks;
     uint32_t *ends; /* of so many chunks: where valid records end. To be freed */
 };
 
-/* Fill the map from the checkpoint that the state page names. If it is damaged, the map is empty again, with
- * a warning, and `epoch` is 0. -ENOMEM */
+/* Take what the checkpoint says that the state page names. If memory is bounded, its units are absent. If it
+ * is damaged, the map is empty again, with a warning, and `epoch` is 0. -ENOMEM */
 int log_load_checkpoint(struct txn *t, struct found_checkpoint *found);
+
+/* The checkpoint turned out to be damaged: the same. */
+void log_forget_checkpoint(struct txn *t, struct found_checkpoint *found);
 
 /* ---- owners.c -------------------------------------------------------------------------------- */
 
-static inline bool log_is_left(const struct log_engine *k, uint64_t line)
+static inline bool log_is_left(const struct txn *t, uint64_t line)
 {
-    return k->left[line / 64] >> line % 64 & 1;
+    log_need_unit(t, line);
+    return log_engine_of(t)->left[line / 64] >> line % 64 & 1;
 }
 
 static inline void log_set_left(struct txn *t, uint64_t line, bool is_left)
@@ -571,9 +629,9 @@ static inline void log_set_left(struct txn *t, uint64_t line, bool is_left)
 }
 
 /* Whether the log may have pieces of a line, that count or do not. */
-static inline bool log_may_have_pieces(const struct log_engine *k, uint64_t line)
+static inline bool log_may_have_pieces(const struct txn *t, uint64_t line)
 {
-    return k->map[line] != 0 || log_is_left(k, line);
+    return log_entry(t, line) != 0 || log_is_left(t, line);
 }
 
 /* Find which lines lose their owners with a commit of these words (`dropped`), and which get one (`given`,
@@ -587,8 +645,7 @@ bool log_has_owner(const struct txn *t, uint64_t line);
  * (W1). */
 static inline bool log_is_stray(const struct txn *t, uint64_t line)
 {
-    const struct log_engine *k = log_engine_of(t);
-    return k->map[line] == 0 && k->drops && !log_has_owner(t, line);
+    return log_entry(t, line) == 0 && log_engine_of(t)->drops && !log_has_owner(t, line);
 }
 
 /* A commit logs `count` runs of lines, so they are not left. */

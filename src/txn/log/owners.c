@@ -94,7 +94,7 @@ static int list_given(struct txn *t, uint64_t line, uint64_t end)
     int error = 0;
     k->gives = true;
     for (; line < end && error == 0; line++)
-        if (log_is_left(k, line))
+        if (log_is_left(t, line))
             error = log_list_line(&k->given, 0, line);
     return error;
 }
@@ -186,7 +186,7 @@ void log_untake_lines(struct txn *t, const uint64_t *runs, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--, line++)
-            if (log_engine_of(t)->map[line] == 0)
+            if (log_entry(t, line) == 0)
                 log_set_left(t, line, true);
 }
 
@@ -197,11 +197,12 @@ struct dropped {
     uint64_t next_run, line, end;
 };
 
-static bool next_dropped(const struct log_engine *k, struct dropped *at)
+static bool next_dropped(const struct txn *t, struct dropped *at)
 {
+    const struct log_engine *k = log_engine_of(t);
     for (;;) {
         for (; at->line < at->end; at->line++)
-            if (k->map[at->line] != 0)
+            if (log_entry(t, at->line) != 0)
                 return true;
         if (at->next_run == k->dropped.count)
             return false;
@@ -215,7 +216,7 @@ uint64_t log_dropped_terms(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     uint64_t sum = 0;
-    for (struct dropped at = {0}; next_dropped(k, &at); at.line++)
+    for (struct dropped at = {0}; next_dropped(t, &at); at.line++)
         sum += entry_term(k, log_line_hash(t->c->seed, at.line), k->map[at.line]);
     return sum;
 }
@@ -236,7 +237,7 @@ int log_unmap_dropped(struct txn *t)
 void log_drop_lines(struct txn *t, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    for (struct dropped at = {0}; next_dropped(k, &at); at.line++) {
+    for (struct dropped at = {0}; next_dropped(t, &at); at.line++) {
         log_touch_unit(t, at.line);
         log_leave_line(t, k->map[at.line], epoch);
         k->map[at.line] = 0;
@@ -303,9 +304,10 @@ int log_check_owners(struct txn *t)
         struct dropped at = {0};
         if (log_find_unowned(t, i) != 0)
             return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
-        if (next_dropped(k, &at))
+        if (next_dropped(t, &at))
             return container_damaged(t->c, base_of(k, k->map[at.line]) * (uint64_t)PM_LINE,
                                      "a line of the log counts that no object has");
+        log_keep_bound(t);
     }
     return 0;
 }

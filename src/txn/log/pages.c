@@ -48,7 +48,7 @@ static uint64_t offset_of(uint32_t page)
 /* Where the file has a mapped page. */
 static uint64_t place_of(const struct txn *t, uint32_t page)
 {
-    return log_engine_of(t)->map[(uint64_t)page * PM_PAGE_LINES] * (uint64_t)PM_LINE;
+    return log_entry(t, (uint64_t)page * PM_PAGE_LINES) * (uint64_t)PM_LINE;
 }
 
 static int map_from_file(const struct txn *t, enum map_kind kind, char *where, uint32_t first,

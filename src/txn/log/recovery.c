@@ -1,7 +1,7 @@
 /*
  * Recovery of a log container, in the steps of docs/internals/log.md:
  *
- *   1  Fill the map from the checkpoint, if there is one and the options ask for it. Walk each chunk that is
+ *   1  Take the map of the checkpoint, if there is one and the options ask for it. Walk each chunk that is
  *      not void: from its beginning, or from where its records ended at the checkpoint.
  *   2  Find the newest record that holds, E.
  *   3  Cut each chunk before its first part above E. Let the newest piece of each line win, but drop lines
@@ -38,6 +38,7 @@ struct log_reader {
     struct vector parts; /* struct found_part, sorted by epoch and number */
     uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
     bool *cut;           /* for each chunk: parts of it are abandoned */
+    bool *touched;       /* for each segment: its lines, or their owners, may be others than at the checkpoint */
     struct found_checkpoint checkpoint;
     uint64_t certain, newest;
     uint32_t incarnation; /* the largest seen */
@@ -297,15 +298,16 @@ static void fetch_next(struct ahead *a)
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t before = k->map[line];
+    struct moved_line moved = {.line = line};
     log_set_left(t, line, false); /* the checkpoint may have called it left */
+    k->map_sum += log_enter_line(t, &moved, place);
+    const uint32_t before = moved.from;
     leave_place(t, base_of(k, before), PM_LINE_WORDS, epoch);
     if (has_delta(before)) {
         leave_place(t, delta_of(k, before)->place, log_delta_words(delta_of(k, before)), epoch);
         log_drop_delta(k, before);
     }
     k->lines_live += before == 0;
-    k->map[line] = place;
     log_add_live(k, place >> k->chunk_shift, PM_LINE_WORDS);
 }
 
@@ -314,7 +316,7 @@ static void move_delta(struct txn *t, uint64_t delta, uint64_t word, uint64_t ep
 {
     struct moved_line moved = {.line = run_line(delta)};
     log_set_left(t, moved.line, false);
-    (void)log_enter_delta(t, &moved, log_delta_mask(delta), word);
+    log_engine_of(t)->map_sum += log_enter_delta(t, &moved, log_delta_mask(delta), word);
     if (has_delta(moved.from))
         leave_place(t, moved.delta.place, log_delta_words(&moved.delta), epoch);
     log_engine_of(t)->lines_live += moved.from == 0;
@@ -358,31 +360,27 @@ static void map_pages(struct txn *t)
     const uint64_t end = container_bytes(t->c) / PM_LINE;
     for (uint64_t line = log_lines_of_metadata(t), n; line < end;
          line += max_u64(n, PM_PAGE_LINES)) {
-        n = lines_together(t, line, end);
+        n = log_unit_is_absent(log_engine_of(t), line / LOG_UNIT_LINES)
+                ? 0
+                : lines_together(t, line, end);
         if (n >= LOG_PAGES_MIN)
             (void)log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(n / PM_PAGE_LINES));
     }
 }
 
-/* L13 */
-static uint64_t sum_of_map(const struct txn *t)
-{
-    const struct log_engine *k = log_engine_of(t);
-    uint64_t sum = 0;
-    for (uint64_t line = 0; line < container_bytes(t->c) / PM_LINE; line++)
-        if (k->map[line] != 0)
-            sum += entry_term(k, log_line_hash(t->c->seed, line), k->map[line]);
-    return sum;
-}
-
 /* L14. The words that say who owns what are read from the log, for home is not there yet. */
-static int drop_lines(struct txn *t, uint64_t epoch)
+static int drop_lines(struct log_reader *r)
 {
+    struct txn *t = r->t;
+    struct log_engine *k = log_engine_of(t);
     uint32_t segments = atomic_load(&t->c->segments);
-    for (uint32_t i = t->c->meta_segments; i < segments && log_engine_of(t)->drops; i++) {
+    for (uint32_t i = t->c->meta_segments; i < segments && k->drops; i++) {
+        if (!r->touched[i])
+            continue;
         if (log_find_unowned(t, i) != 0)
             return no_memory(t);
-        log_drop_lines(t, epoch);
+        k->map_sum -= log_dropped_terms(t);
+        log_drop_lines(t, r->newest);
     }
     return 0;
 }
@@ -399,14 +397,15 @@ static int grow_home(struct txn *t, uint32_t segments)
 /* Give home memory for all lines that have a piece. */
 static int make_home(struct log_reader *r)
 {
-    uint64_t end = r->checkpoint.end; /* line */
+    uint64_t end = 0; /* line */
     for (uint64_t i = 0; i < r->parts.count; i++) {
         const struct log_part *part = found(r, i)->part;
         const uint64_t *entry = part->table, *last = entry + part->words;
         for (; entry < last; entry += log_entry_words(*entry))
             end = max_u64(end, run_line(*entry) + max_u64(log_entry_lines(*entry), 1));
     }
-    return grow_home(r->t, (uint32_t)divide_up(end * PM_LINE, r->t->c->segment_size));
+    uint64_t segments = divide_up(end * PM_LINE, r->t->c->segment_size);
+    return grow_home(r->t, (uint32_t)max_u64(segments, r->checkpoint.segments));
 }
 
 /* And for all segments that are in use: some may have no line that anybody stored to. */
@@ -416,6 +415,46 @@ static int complete_home(struct txn *t)
     while (end > t->c->meta_segments && home_table(t->c)[end - 1] == 0)
         end--;
     return grow_home(t, end);
+}
+
+/* A line of a segment's is in a record. If it has words of the segment table, the owners of these segments'
+ * lines may be others. */
+static void touch_segments(struct log_reader *r, uint64_t line)
+{
+    const struct container *c = r->t->c;
+    const uint64_t offset = line * PM_LINE;
+    r->touched[offset >> c->segment_shift] = true;
+    const uint64_t end = line < log_lines_of_metadata(r->t) ? offset + PM_LINE : offset;
+    for (uint64_t at = offset; at < end; at += sizeof(uint64_t))
+        if (is_table_word(c, at))
+            r->touched[(at - FORMAT_TABLE) / sizeof at] = true;
+}
+
+/* Find which segments the records behind the checkpoint touch. Without a checkpoint, it is all of them. */
+static void find_touched(struct log_reader *r)
+{
+    memset(r->touched, r->checkpoint.epoch == 0, r->t->c->segments_max);
+    for (uint64_t i = 0; i < r->parts.count && r->checkpoint.epoch != 0; i++) {
+        const uint64_t *entry = found(r, i)->part->table, *end = entry + found(r, i)->part->words;
+        for (; entry < end; entry += log_entry_words(*entry))
+            for (uint64_t n = 0; n < max_u64(log_entry_lines(*entry), 1); n++)
+                touch_segments(r, run_line(*entry) + n);
+    }
+}
+
+/* Have the units that recovery needs. Later an image that is damaged ends the process. False: one is. */
+static bool load_touched(struct log_reader *r)
+{
+    const struct log_engine *k = log_engine_of(r->t);
+    const struct container *c = r->t->c;
+    bool valid = true;
+    find_touched(r);
+    memset(r->touched, true, c->meta_segments);
+    for (uint64_t i = 0; i < k->checkpoint.units && valid; i++)
+        if (log_unit_is_absent(k, i) &&
+            r->touched[(i * LOG_UNIT_LINES * PM_LINE) >> c->segment_shift])
+            valid = log_load_unit(r->t, i);
+    return valid;
 }
 
 /* Bring the map to what the parts say. */
@@ -439,10 +478,7 @@ static int build_map(struct log_reader *r)
         if (found(r, i)->epoch > seal_payload(file_state(t->c)->base_epoch))
             t->recovery.pages += pages_in(found(r, i)->part);
     }
-    if (drop_lines(t, r->newest) != 0)
-        return -1;
-    k->map_sum = sum_of_map(t);
-    return 0;
+    return drop_lines(r);
 }
 
 /* Whether all lines that count are in records. What a checkpoint counts on may have lost its header. */
@@ -612,7 +648,7 @@ int log_check(struct txn *t)
     for (uint32_t i = 1; i < t->c->chunks; i++)
         if (check_chunk(t, i) != 0)
             return -1;
-    return log_check_owners(t) == 0 ? log_check_checkpoint(t) : -1;
+    return log_check_map(t) == 0 ? log_check_owners(t) : -1;
 }
 
 /* ---- from beginning to end ------------------------------------------------------------------- */
@@ -625,10 +661,25 @@ static int read_chunks(struct log_reader *r)
     return 0;
 }
 
-static int recover_from(struct log_reader *r)
+/* Steps 1 and 2, and the cut. */
+static int read_log(struct log_reader *r)
 {
     struct txn *t = r->t;
     t->recovery.bytes = 0;
+    r->parts.count = 0;
+    memset(r->ends, 0, t->c->chunks * sizeof *r->ends);
+    memset(r->cut, 0, t->c->chunks * sizeof *r->cut);
+    r->certain = max_u64(seal_payload(file_state(t->c)->base_epoch), r->checkpoint.epoch);
+    if (read_chunks(r) != 0)
+        return -1;
+    find_newest(r);
+    cut_chunks(r);
+    return drop_forgotten(r);
+}
+
+static int recover_from(struct log_reader *r)
+{
+    struct txn *t = r->t;
     const struct format_state *state = file_state(t->c);
     if (recovery_check_state(t) != 0)
         return -1;
@@ -638,13 +689,14 @@ static int recover_from(struct log_reader *r)
     t->sums = sums_of_word(state->sums);
     if (log_engine_of(t)->checkpoint.interval != 0 && log_load_checkpoint(t, &r->checkpoint) != 0)
         return no_memory(t);
-    r->certain = max_u64(seal_payload(state->base_epoch), r->checkpoint.epoch);
-    if (read_chunks(r) != 0)
+    if (read_log(r) != 0)
         return -1;
-    find_newest(r);
-    cut_chunks(r);
-    if (drop_forgotten(r) != 0)
-        return -1;
+    if (!load_touched(r)) {
+        log_forget_checkpoint(t, &r->checkpoint);
+        if (read_log(r) != 0)
+            return -1;
+        find_touched(r);
+    }
     t->recovery.recovered = state->mark != MARK_CLOSED;
     t->epoch = r->newest + 1;
     if (build_home(r) != 0)
@@ -659,9 +711,10 @@ int log_recover(struct txn *t)
 {
     struct log_reader r = {.t = t,
                            .ends = calloc(t->c->chunks, sizeof *r.ends),
-                           .cut = calloc(t->c->chunks, sizeof *r.cut)};
+                           .cut = calloc(t->c->chunks, sizeof *r.cut),
+                           .touched = calloc(t->c->segments_max, sizeof *r.touched)};
     int error = log_tables_open(t);
-    int result = r.ends && r.cut && error == 0 ? 0 : no_memory(t);
+    int result = r.ends && r.cut && r.touched && error == 0 ? 0 : no_memory(t);
     if (result == 0 && log_engine_of(t)->bounded) /* the words of modules, for instance, are read next */
         result = fault_install(t->c->path);
     if (result == 0)
@@ -669,6 +722,7 @@ int log_recover(struct txn *t)
     error = errno;
     free(r.ends);
     free(r.cut);
+    free(r.touched);
     free(r.checkpoint.ends);
     vector_free(&r.parts);
     errno = error;

@@ -44,10 +44,10 @@ struct small {
 };
 
 /* A line of which these words have changed. */
-static inline void add(const struct log_engine *k, struct small *s, uint64_t line, uint32_t changed,
+static inline void add(const struct txn *t, struct small *s, uint64_t line, uint32_t changed,
                        const char *from)
 {
-    uint32_t mask = log_delta_needed(k, line, changed);
+    uint32_t mask = log_delta_needed(t, line, changed);
     struct small_line *l = &s->lines[s->count++];
     l->moved.line = line;
     l->mask = mask;
@@ -71,7 +71,7 @@ static inline void add_object(const struct txn *t, struct small *s, uint64_t run
         const char *view = t->c->base + line * PM_LINE;
         uint32_t changed = line_words_that_differ(view, t->c->home + line * PM_LINE);
         if (changed != 0)
-            add(log_engine_of(t), s, line, changed, view);
+            add(t, s, line, changed, view);
     }
 }
 
@@ -100,7 +100,7 @@ static inline bool collect_data(struct txn *t, struct small *s)
             return false;
         if (freed && !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
             return false;
-        add(log_engine_of(t), s, line, changed, view);
+        add(t, s, line, changed, view);
     }
     return true;
 }
@@ -126,7 +126,7 @@ static inline bool add_given(const struct txn *t, struct small *s)
                 return false;
             const char *view = t->c->base + line * PM_LINE;
             (void)*(const volatile char *)view; /* home may be filled for it, now */
-            add(k, s, line, LINE_WORDS_ALL, view);
+            add(t, s, line, LINE_WORDS_ALL, view);
         }
     s->data_count = s->count;
     return true;
@@ -142,7 +142,7 @@ static inline bool collect_words(struct txn *t, struct small *s, const struct co
         uint32_t changed = 0;
         for (; word < end && word->offset / PM_LINE == line; word++)
             changed |= 1u << word->offset % PM_LINE / sizeof(uint64_t);
-        add(log_engine_of(t), s, line, changed, t->c->shadow + line * PM_LINE);
+        add(t, s, line, changed, t->c->shadow + line * PM_LINE);
     }
     return true;
 }
