@@ -32,7 +32,7 @@
 #define MAX_SIZE_DEFAULT (UINT64_C(64) << 30)
 #define HOLES_DEFAULT    (UINT64_C(1) << 30)
 #define PRIVATE_DEFAULT  (UINT64_C(256) << 20)
-#define PRIVATE_MIN      (UINT64_C(1) << 20)
+#define PRIVATE_MIN      (UINT64_C(128) << 10)
 
 /* Fail if no code with marks is loaded: nothing that the program stores would be committed. */
 static int demand_marks(const char *path, const struct pm_options *o)

@@ -43,6 +43,8 @@ void set_mode(pm_options &options, const std::string &mode)
     options.tracker = stores_in(mode) ? PM_TRACKER_STORES : PM_TRACKER_FAULTS;
     if (getenv("LIBPM_TEST_CHECKPOINTS"))
         options.checkpoint_bytes = 1;
+    if (getenv("LIBPM_TEST_BOUNDED"))
+        options.private_max = 1;
 }
 
 } // namespace test

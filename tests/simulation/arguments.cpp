@@ -56,6 +56,7 @@ void add_run(CLI::App &app, Run &run)
         discovered->excludes(option);
     app.add_option("--checkpoints", s.checkpoints,
                    "Bytes of log between them; 1: one after each commit");
+    app.add_flag("--bounded", s.bounded, "In as little memory as there can be");
     app.add_option("--transactions", p.transactions)->check(CLI::PositiveNumber);
     app.add_option("--seeds", p.seeds, "Random choices of what is lost, at each event")
         ->check(CLI::NonNegativeNumber);

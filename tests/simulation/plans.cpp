@@ -25,12 +25,19 @@ struct Line {
     unsigned threads = 1;
     bool moved = false, elsewhere = false, compacted = false, discovered = false;
     uint64_t checkpoints = 0;
+    bool bounded = false;
 };
 
 // A line of the log engine with checkpoints.
 Line with_checkpoints(uint64_t bytes, Line line)
 {
     line.checkpoints = bytes;
+    return line;
+}
+
+Line bounded(Line line)
+{
+    line.bounded = true;
     return line;
 }
 
@@ -100,6 +107,10 @@ const Line lines[] = {
         1,
         {"l", FILE_, "rbtree", "small", {4, 2, 2, 2}, 1, 0, false, false, 1, false, false, true}),
     with_checkpoints(16384, {"l", PMEM, "rbtree", "mixed", {60, 3, 2, 3}}),
+    // Home and map come from the log as they are needed, and go again.
+    bounded(with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 3, ALL, 2}})),
+    bounded(with_checkpoints(1, {"l", PMEM, "rbtree", "rewrite", {60, 3, 2, 3}})),
+    bounded({"l", FILE_, "rbtree", "allocator", {60, 3, 2, 3}, 1, 3}),
 };
 
 // Numbers that seeds are made of stay as they are when the list grows, since mutants are found by
@@ -153,7 +164,7 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
         }
         runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
                          l.containers, l.async, l.concurrent, l.full, l.threads, l.moved,
-                         l.elsewhere, l.compacted, l.discovered, l.checkpoints},
+                         l.elsewhere, l.compacted, l.discovered, l.checkpoints, l.bounded},
                         plan,
                         {}});
     }

@@ -51,6 +51,7 @@ Program::Program(const Setup &setup) : setup_(setup)
     options_.max_size = 4 << 20;
     options_.concurrent_stores = setup.concurrent;
     options_.checkpoint_bytes = setup.checkpoints;
+    options_.private_max = setup.bounded;
 }
 
 // How often the container was opened for writing.
@@ -67,7 +68,7 @@ Program::Container Program::open(const std::string &path) const
 {
     pm_options options = options_;
     if (setup_.checkpoints && openings(path) % 4 == 3)
-        options.checkpoint_bytes = 0;
+        options.checkpoint_bytes = options.private_max = 0;
     Container c(pm_open(path.c_str(), &options));
     require(c != nullptr, "pm_open");
     if (setup_.checkpoints && strstr(pm_errormsg(), "so all of the log is read"))

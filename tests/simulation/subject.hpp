@@ -25,6 +25,7 @@ struct Setup {
     bool discovered = false; // see discovering.hpp; likewise, and the mode
     uint64_t checkpoints =
         0; // options.checkpoint_bytes: the log engine's checkpoints, none of which is refused
+    bool bounded = false; // options.private_max, as little as there can be
 };
 
 class Program : public sim::Subject
