@@ -1,8 +1,12 @@
+#define _GNU_SOURCE
 #include "page_state.h"
 
 #include "api/api.h"
 #include "discovery/exclusions.h"
 #include "txn/log/log.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
 
 static uint8_t flags_before;
 static uint32_t count_before;
@@ -112,4 +116,25 @@ uint64_t live_words(const pm_container *c)
 uint32_t live_lines(const pm_container *c, uint32_t chunk)
 {
     return (uint32_t)divide_up(log_engine_of(&c->txn)->chunks[chunk].live, PM_LINE_WORDS);
+}
+
+uint64_t units_present(const pm_container *c)
+{
+    const struct log_engine *k = log_engine_of(&c->txn);
+    uint64_t present = 0;
+    for (uint64_t i = 0; i < k->checkpoint.units; i++)
+        present += k->checkpoint.named.units[i].place != 0 && !log_unit_is_absent(k, i);
+    return present;
+}
+
+uint64_t map_memory(const pm_container *c)
+{
+    const uint64_t pages = c->container.max_size / PM_LINE * sizeof(uint32_t) / PM_PAGE;
+    unsigned char *in_memory = malloc(pages);
+    uint64_t bytes = 0;
+    if (in_memory && mincore(log_engine_of(&c->txn)->map, pages * PM_PAGE, in_memory) == 0)
+        for (uint64_t i = 0; i < pages; i++)
+            bytes += (in_memory[i] & 1) * (uint64_t)PM_PAGE;
+    free(in_memory);
+    return bytes;
 }

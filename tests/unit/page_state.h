@@ -53,6 +53,12 @@ uint64_t live_words(const pm_container *c);
 /* Number of the lines in a chunk that have no newer piece elsewhere. */
 uint32_t live_lines(const pm_container *c, uint32_t chunk);
 
+/* Units of the log engine's map that memory has, and that are in a checkpoint. */
+uint64_t units_present(const pm_container *c);
+
+/* Bytes of memory that the map takes. */
+uint64_t map_memory(const pm_container *c);
+
 #ifdef __cplusplus
 }
 #endif
