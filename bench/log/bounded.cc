@@ -4,30 +4,39 @@
  * third time it is opened from a checkpoint.
  *
  * Values of 128 bytes, allocated in turn. "random": pages in random order, each once, so each is missed.
+ *
+ * With --large the container is larger than memory: values of 4 KiB, a sample of them is read, and stored to
+ * with a commit each, beside a read(2) of a page of the same file. Run it where memory is limited.
  */
 #include "harness/clock.h"
 #include "harness/sample.h"
 #include "harness/status.h"
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <libpm.h>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace bench
 {
 namespace
 {
 
-constexpr uint64_t MiB = 1 << 20, VALUE = 128, PAGE = 4096;
+constexpr uint64_t MiB = 1 << 20, PAGE = 4096, SAMPLE = 10000;
 
 struct Setting {
     std::string path;
     uint64_t mebibytes, private_mebibytes;
+    bool large;
+    uint64_t value() const { return large ? PAGE : 128; }
+    uint64_t count() const { return mebibytes * MiB / value(); }
 };
 
 void check(bool holds, const char *what)
@@ -42,6 +51,7 @@ pm_container *open(const Setting &setting, unsigned flags, bool bounded)
     options.size = sizeof options;
     options.flags = flags;
     options.engine = PM_ENGINE_LOG;
+    options.max_size = std::max(64 * 1024 * MiB, 2 * setting.mebibytes * MiB);
     if (bounded)
         options.private_max = setting.private_mebibytes * MiB;
     pm_container *c = pm_open(setting.path.c_str(), &options);
@@ -51,14 +61,14 @@ pm_container *open(const Setting &setting, unsigned flags, bool bounded)
 
 void make(const Setting &setting)
 {
-    const uint64_t count = setting.mebibytes * MiB / VALUE;
+    const uint64_t count = setting.count();
     pm_container *c = open(setting, PM_CREATE | PM_EXCLUSIVE, true);
     char **values = static_cast<char **>(pm_malloc(c, count * sizeof *values));
     check(values && pm_setroot(c, values, 0) == 0, "pm_malloc");
     for (uint64_t i = 0; i < count; i++) {
-        values[i] = static_cast<char *>(pm_malloc(c, VALUE));
+        values[i] = static_cast<char *>(pm_malloc(c, setting.value()));
         check(values[i], "pm_malloc");
-        memset(values[i], (int)i + 1, VALUE);
+        memset(values[i], (int)i + 1, setting.value());
         if (i % 1000 == 999)
             check(pm_commit(c) == 0, "pm_commit");
     }
@@ -99,7 +109,7 @@ std::vector<const volatile char *> pages_of(char *const *values, uint64_t count)
 
 void measure(const Setting &setting, bool bounded, const char *peer)
 {
-    const uint64_t count = setting.mebibytes * MiB / VALUE;
+    const uint64_t count = setting.count();
     const auto report = [&](const char *what, double value, const char *unit, uint64_t operations) {
         emit({"bounded", {what}, peer, value, unit, operations});
     };
@@ -114,6 +124,60 @@ void measure(const Setting &setting, bool bounded, const char *peer)
     check(pm_close(c) == 0, "pm_close");
 }
 
+/** Bytes of a line of /proc/self/status. */
+double status_bytes(const std::string &name)
+{
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.compare(0, name.size(), name) == 0)
+            return std::stod(line.substr(name.size() + 1)) * 1024;
+    throw std::runtime_error(name + " is not there");
+}
+
+void measure_large(const Setting &setting)
+{
+    const auto report = [&](const char *what, double value, const char *unit, uint64_t operations) {
+        emit({"larger than memory", {what}, "checkpoint", value, unit, operations});
+    };
+    std::mt19937_64 random(1);
+    pm_container *c = nullptr;
+    report("pm_open", elapsed_ns([&] { c = open(setting, 0, true); }), "ns", 1);
+    char **values = static_cast<char **>(pm_getroot(c));
+    const double loads = elapsed_ns([&] {
+        for (uint64_t i = 0; i < SAMPLE; i++) {
+            const uint64_t at = random() % setting.count();
+            check(values[at][0] == (char)(at + 1), "another value");
+        }
+    });
+    report("load from a value, random", loads / SAMPLE, "ns", SAMPLE);
+    const double updates = elapsed_ns([&] {
+        for (uint64_t i = 0; i < SAMPLE; i++) {
+            const uint64_t at = random() % setting.count();
+            check(pm_dirty(values[at] + 1, 1) == 0, "pm_dirty");
+            values[at][1]++;
+            check(pm_commit(c) == 0, "pm_commit");
+        }
+    });
+    report("store to a value and commit, random", updates / SAMPLE, "ns", SAMPLE);
+    report("memory of home in the end", home_bytes(), "bytes", 1);
+    report("anonymous memory in the end", status_bytes("RssAnon:"), "bytes", 1);
+    report("page tables in the end", status_bytes("VmPTE:"), "bytes", 1);
+    check(pm_close(c) == 0, "pm_close");
+    const int file = ::open(setting.path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat st{};
+    check(file >= 0 && fstat(file, &st) == 0, "open");
+    char page[PAGE];
+    const double reads = elapsed_ns([&] {
+        for (uint64_t i = 0; i < SAMPLE; i++)
+            check(pread(file, page, PAGE,
+                        (off_t)(random() % ((uint64_t)st.st_size / PAGE) * PAGE)) == (ssize_t)PAGE,
+                  "pread");
+    });
+    close(file);
+    report("pread of a page of the file, random", reads / SAMPLE, "ns", SAMPLE);
+    report("bytes of the file", (double)st.st_size, "bytes", 1);
+}
+
 } // namespace
 } // namespace bench
 
@@ -124,12 +188,18 @@ int main(int argc, char **argv)
     app.add_option("mebibytes", setting.mebibytes, "of values")->required();
     app.add_option("private_max", setting.private_mebibytes, "mebibytes")->required();
     app.add_option("path", setting.path, "file to create")->required();
+    app.add_flag("--large", setting.large, "larger than memory");
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] {
         bench::make(setting);
-        bench::measure(setting, false, "whole");
-        bench::measure(setting, true, "bounded"); // reads the whole log, too, and leaves a checkpoint
-        bench::measure(setting, true, "checkpoint");
+        if (setting.large) {
+            bench::measure_large(setting);
+        } else {
+            bench::measure(setting, false, "whole");
+            bench::measure(setting, true,
+                           "bounded"); // reads the whole log, too, and leaves a checkpoint
+            bench::measure(setting, true, "checkpoint");
+        }
         bench::check(pm_delete(setting.path.c_str()) == 0, "pm_delete");
     });
 }

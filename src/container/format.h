@@ -36,7 +36,7 @@
 #define FORMAT_VERSION         3u
 #define FORMAT_VERSION_OLDEST  2u /* without sums and guard; the first open for writing adds them */
 #define FORMAT_VERSION_LOG     8u /* a container of the log engine */
-#define FORMAT_LOG_BARE_ROOTS  7u /* likewise, but its checkpoints say less, so they are not used; it stays so */
+#define FORMAT_LOG_BARE_ROOTS  7u /* likewise, but its checkpoints are not used; it stays so */
 #define FORMAT_LOG_UNCHECKED   6u /* likewise, but without checkpoints; it stays so */
 #define FORMAT_LOG_KEEPING     5u /* likewise, but freed lines keep their pieces; it stays so */
 #define FORMAT_LOG_OLDEST      4u /* likewise, but without deltas; it stays so */

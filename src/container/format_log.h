@@ -348,8 +348,8 @@ static inline uint64_t log_image_lines(const struct log_image *image)
 
 static_assert(sizeof(struct log_image) == PM_LINE, "format");
 static_assert(sizeof(struct log_unit) % PM_LINE == 0, "format");
-static_assert(sizeof(struct log_root) % sizeof(uint64_t) == 0 && sizeof(struct log_root_chunk) == 8 &&
-                  sizeof(struct log_root_unit) == 8,
+static_assert(sizeof(struct log_root) % sizeof(uint64_t) == 0 &&
+                  sizeof(struct log_root_chunk) == 8 && sizeof(struct log_root_unit) == 8,
               "format");
 static_assert(FORMAT_SEGMENT_MIN / PM_LINE % LOG_UNIT_LINES == 0, "a container has whole units");
 

@@ -261,7 +261,8 @@ void LogFile::seal_checkpoint()
         return;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < root.units; i++) {
-        const auto unit = at<log_root_unit>(bytes, contents + log_root_words(root.chunks, i) * sizeof(uint64_t));
+        const auto unit =
+            at<log_root_unit>(bytes, contents + log_root_words(root.chunks, i) * sizeof(uint64_t));
         if (unit.place != 0)
             sum += unit_sum(i, unit.place * PM_LINE);
     }

@@ -14,7 +14,8 @@ namespace
 
 constexpr uint64_t PAGE = 4096, UNIT = LOG_UNIT_LINES * LINE, UNITS = 256;
 constexpr uint64_t LEAST = 128 * KiB; // private_max cannot be less; half of it is for home and map
-constexpr uint64_t ZEROS = 40; // pages of the map that were read, and of which no checkpoint has anything
+constexpr uint64_t ZEROS =
+    40; // pages of the map that were read, and of which no checkpoint has anything
 
 pm_options bounded(unsigned flags = 0)
 {
@@ -85,7 +86,8 @@ TEST_CASE("a container is opened without its map, and the map has no more than t
     CHECK(units_present(c.get()) <= least + LEAST / 2 / PAGE + 1);
 }
 
-TEST_CASE("what changes all over a container takes no more of the map than the limit, by checkpoints")
+TEST_CASE(
+    "what changes all over a container takes no more of the map than the limit, by checkpoints")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";
@@ -116,7 +118,8 @@ TEST_CASE("what changes all over a container takes no more of the map than the l
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE("objects come and go in bounded memory, with crashes, and a reading of the whole log says the same")
+TEST_CASE("objects come and go in bounded memory, with crashes, and a reading of the whole log "
+          "says the same")
 {
     const uint64_t seed = GENERATE(range(1, (int)test::repetitions(3, 12)));
     const uint64_t interval = GENERATE(as<uint64_t>(), 1, 64 * KiB);
@@ -219,7 +222,8 @@ CHILD_PROCESS(reads_numbers)
     _exit(0);
 }
 
-TEST_CASE("a damaged image ends the process that needs it, and the next opening reads the whole log")
+TEST_CASE(
+    "a damaged image ends the process that needs it, and the next opening reads the whole log")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";

@@ -141,8 +141,10 @@ static int write_piece(struct txn *t, uint32_t number, uint32_t next, uint32_t *
     struct checkpoint *c = checkpoint_of(t);
     const uint64_t first = number * LOG_ROOT_WORDS,
                    words = min_u64(c->root.count - first, LOG_ROOT_WORDS);
-    *c->image = (struct log_image){
-        .epoch = c->next.epoch, .number = LOG_ROOT | number, .words = (uint32_t)words, .next = next};
+    *c->image = (struct log_image){.epoch = c->next.epoch,
+                                   .number = LOG_ROOT | number,
+                                   .words = (uint32_t)words,
+                                   .next = next};
     memset(c->image + 1, 0, (log_image_lines(c->image) - 1) * PM_LINE);
     memcpy(c->image + 1, (uint64_t *)c->root.items + first, words * sizeof(uint64_t));
     int error = find_place(t, log_image_lines(c->image), place);
@@ -246,8 +248,7 @@ static bool is_due(const struct txn *t)
     const struct checkpoint *c = checkpoint_of(t);
     uint64_t changed = units_of(t) - min_u64(c->saved, units_of(t));
     bool is_cheap = c->is_strict || c->logged >= changed * IMAGE_LINES_GUESS * IMAGES_SHARE;
-    return c->logged > 0 &&
-           ((c->logged >= c->interval && is_cheap) || changed > log_units_max(t));
+    return c->logged > 0 && ((c->logged >= c->interval && is_cheap) || changed > log_units_max(t));
 }
 
 /* Note what the root says that later commits change. -ENOMEM */
@@ -401,8 +402,7 @@ static void abandon(struct txn *t)
     struct checkpoint *c = checkpoint_of(t);
     for (uint64_t i = 0; i < c->units; i++)
         if (state_of(c, i) == UNIT_AWAITED || state_of(c, i) == UNIT_WRITTEN)
-            set_state(c, i,
-                      log_unit_is_absent(log_engine_of(t), i) ? UNIT_SAVED : UNIT_CHANGED);
+            set_state(c, i, log_unit_is_absent(log_engine_of(t), i) ? UNIT_SAVED : UNIT_CHANGED);
     c->ahead.count = 0;
     c->failed = false;
     c->phase = CHECKPOINT_NONE;

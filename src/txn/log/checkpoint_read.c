@@ -46,8 +46,7 @@ static bool root_is_valid(const struct txn *t, const struct root_reader *r)
 {
     struct log_root *root = r->words.items;
     if (r->words.count < log_root_words(0, 0) || r->epoch == 0 || r->epoch > EPOCH_MAX ||
-        root->chunks == 0 || root->chunks > t->c->chunks ||
-        root->segments > t->c->segments_max ||
+        root->chunks == 0 || root->chunks > t->c->chunks || root->segments > t->c->segments_max ||
         root->units > t->c->max_size / PM_LINE / LOG_UNIT_LINES ||
         r->words.count != log_root_words(root->chunks, root->units))
         return false;

@@ -160,7 +160,8 @@ struct checkpoint {
 };
 
 struct log_engine {
-    uint32_t *map; /* for each line of the container: a line of the file, 0, or a delta. See log_entry() */
+    uint32_t *
+        map; /* for each line of the container: a line of the file, 0, or a delta. See log_entry() */
     uint64_t map_sum;
     struct delta *deltas;
     uint32_t deltas_known;     /* have been in use; the others come after them */
@@ -490,8 +491,8 @@ int log_compact(struct txn *t);
  * checksum is still missing. */
 uint64_t log_image_of(const struct txn *t, uint64_t unit, uint64_t epoch, struct log_image *to);
 
-/* Bring an absent unit to the map, from its image. [handler] False: the image is damaged, and a part of it may
- * be there. */
+/* Bring an absent unit to the map, from its image. [handler] False: the image is damaged, and a part of it
+ * may be there. */
 bool log_load_unit(const struct txn *t, uint64_t unit);
 
 /* The same for a unit that somebody needs now. If the image is damaged, the process ends: the log has

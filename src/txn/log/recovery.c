@@ -38,7 +38,8 @@ struct log_reader {
     struct vector parts; /* struct found_part, sorted by epoch and number */
     uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
     bool *cut;           /* for each chunk: parts of it are abandoned */
-    bool *touched;       /* for each segment: its lines, or their owners, may be others than at the checkpoint */
+    bool *
+        touched; /* for each segment: lines, or their owners, may have changed since the checkpoint */
     struct found_checkpoint checkpoint;
     uint64_t certain, newest;
     uint32_t incarnation; /* the largest seen */

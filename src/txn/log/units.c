@@ -7,9 +7,9 @@
  * K1: an image says what the map said after one commit, the checkpoint's, of all lines of its unit. An image
  * of an older checkpoint will do, if the unit has not changed since.
  *
- * K5: If memory is bounded, the map may do without a unit, which is *absent* then. All that is known of it is in
- * the image that the named checkpoint has. So only a unit becomes absent that has not changed since (UNIT_SAVED).
- * It comes back when somebody asks for an entry, and stays that image's until it is there: K4 keeps the image.
+ * K5: If memory is bounded, the map may do without a unit, which is *absent* then. All that is known of it
+ * is in the image that the named checkpoint has. So only a unit becomes absent that has not changed since
+ * (UNIT_SAVED). It comes back when somebody asks for an entry. Until then K4 keeps the image.
  *
  *                      log_need_unit()
  *         ABSENT ─────────────────────────► present ────────► changed
@@ -155,8 +155,9 @@ void log_need_absent(const struct txn *t, uint64_t unit)
     if (!t->c->readonly) /* the next pm_open() reads all of the log */
         (void)medium_publish_word(&t->c->medium, &state->checkpoint, 0);
     panic(t->c->path, log_engine_of(t)->checkpoint.named.units[unit].place * (uint64_t)PM_LINE,
-          "this part of a checkpoint is damaged; nothing is lost, for the next pm_open() for writing reads all of "
-          "the log",
+          "this part of a checkpoint is damaged; nothing is lost, for the next pm_open() for "
+          "writing reads "
+          "all of the log",
           0);
 }
 
