@@ -250,10 +250,11 @@ struct pm_options {
                                Pages that the open transaction has changed stay even beyond. Log: the
                                same, and half of it is for what the last commit has, which otherwise is
                                in memory as a whole. Then a system call fails with EFAULT for memory that
-                               nobody has touched lately, also if it only reads. Metadata comes on top,
-                               and 6 % of the container's bytes for the log's map */
+                               nobody has touched lately, also if it only reads. The log's map is in
+                               this half, too. Metadata comes on top */
     uint64_t checkpoint_bytes; /* log: after so many bytes of log a checkpoint of the map is written, and at
-                               each clean close. pm_open() then reads the map, and only the log behind it.
+                               each clean close. pm_open() then reads the map, and only the log behind it;
+                               with `private_max` no more of the map than it needs.
                                What it does not read it does not check; pm_check() does. Default: no
                                checkpoints; with `private_max` 64 MiB, or more if checkpoints would be more
                                than about an eighth of what is written. Ignored by other engines, and in
