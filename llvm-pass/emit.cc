@@ -29,6 +29,7 @@ namespace pmcc
 
 constexpr uint64_t line_size = uint64_t(1) << MARKS_LINE_SHIFT;
 constexpr uint64_t word_size = uint64_t(1) << KINDS_WORD_SHIFT;
+constexpr int address_shift = 44; // addresses are not below 1 << 44
 static_assert(kinds_size_max == line_size);
 
 Emitter::Emitter(Module &module)
@@ -90,11 +91,11 @@ static Value *flat(IRBuilder<> &builder, Value *pointer)
  * Both lie at 16 TiB or above, and below the addresses of the kernel. */
 static Value *may_be_address(IRBuilder<> &builder, Value *value)
 {
-    constexpr int shift = 44, end = 47;
+    constexpr int end = 47;
     Type *type = value->getType(); // an i64, or a vector of them
-    Value *part = builder.CreateLShr(value, shift);
+    Value *part = builder.CreateLShr(value, address_shift);
     return builder.CreateICmpULT(builder.CreateSub(part, ConstantInt::get(type, 1)),
-                                 ConstantInt::get(type, (1 << (end - shift)) - 1));
+                                 ConstantInt::get(type, (1 << (end - address_shift)) - 1));
 }
 
 /*
@@ -188,8 +189,7 @@ Instruction *Emitter::if_kinds_wanted(Instruction *at, Value *pointer)
 }
 
 /* Emit, before `at`: if `is_asked`, ask libpm for the kinds of the words at `from`; else take `otherwise`. */
-Value *Emitter::ask(Instruction *at, Value *is_asked, Value *from, uint64_t size,
-                    uint64_t otherwise)
+Value *Emitter::ask(Instruction *at, Value *is_asked, Value *from, uint64_t size, Value *otherwise)
 {
     Instruction *then = SplitBlockAndInsertIfThen(is_asked, at, false, unlikely_);
     IRBuilder<> builder(then);
@@ -197,7 +197,7 @@ Value *Emitter::ask(Instruction *at, Value *is_asked, Value *from, uint64_t size
     builder.SetInsertPoint(at->getParent(), at->getParent()->begin());
     PHINode *kinds = builder.CreatePHI(builder.getInt64Ty(), 2);
     kinds->addIncoming(known, then->getParent());
-    kinds->addIncoming(builder.getInt64(otherwise), then->getParent()->getSinglePredecessor());
+    kinds->addIncoming(otherwise, then->getParent()->getSinglePredecessor());
     return kinds;
 }
 
@@ -218,7 +218,7 @@ Value *Emitter::kinds_of_loaded(Instruction *at, LoadInst *load)
     Value *candidates = may_be_address(builder, builder.CreateBitCast(value, words));
     Value *is_asked = builder.CreateAnd(builder.CreateOrReduce(candidates),
                                         is_in_arena(builder, address_of(builder, from)));
-    return ask(at, is_asked, from, size, KIND_BY_VALUE * KIND_EACH);
+    return ask(at, is_asked, from, size, builder.getInt64(KIND_BY_VALUE * KIND_EACH));
 }
 
 /* The kind of one word after its bits changed: a word that may be a pointer now goes by its value. */
@@ -230,25 +230,81 @@ static Value *with_bits_changed(IRBuilder<> &builder, Value *known,
     return builder.CreateSelect(may_point, builder.getInt64(by_value), known);
 }
 
-/* The kind of the whole word that has a part at `pointer`. libpm is asked only if the word's value may
- * be an address, and few are. */
-Value *Emitter::kind_of_whole(Instruction *at, Value *pointer, uint64_t otherwise)
+/* The whole word that has a part at `pointer`, before the store. */
+static LoadInst *word_at(IRBuilder<> &builder, Value *pointer)
 {
-    IRBuilder<> builder(at);
     Value *word =
         builder.CreateIntrinsic(Intrinsic::ptrmask, {pointer->getType(), builder.getInt64Ty()},
                                 {pointer, builder.getInt64(-word_size)});
     LoadInst *before = builder.CreateAlignedLoad(builder.getInt64Ty(), word, Align(word_size));
     before->setNoSanitizeMetadata();
-    return ask(at, may_be_address(builder, before), word, word_size, otherwise);
+    return before;
 }
 
-/* The kind that a word will have after the bits at `pointer` change. Emitted before the change. */
-Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, uint64_t otherwise)
+/* Whether a word may be the lower part of an address, so that one piece makes an address of it. */
+static Value *is_half_finished(IRBuilder<> &builder, Value *word)
 {
-    Value *known = kind_of_whole(at, pointer, otherwise);
+    Value *before = builder.CreateSub(word, builder.getInt64(1)); // not zero
+    return builder.CreateIsNull(builder.CreateLShr(before, address_shift));
+}
+
+/* The kind of a word. libpm is asked only if the word's value may be an address, and few are. */
+Value *Emitter::kind_of_whole(Instruction *at, LoadInst *word, Value *otherwise)
+{
     IRBuilder<> builder(at);
-    return with_bits_changed(builder, known);
+    return ask(at, may_be_address(builder, word), word->getPointerOperand(), word_size, otherwise);
+}
+
+/* The kinds for a piece of `size` bytes. If the piece begins at byte n of a word, byte n of the result is
+ * the word's kind. */
+static uint64_t kinds_of_pieces(uint64_t size)
+{
+    uint64_t kinds = 0;
+    for (unsigned byte = 0; byte < size; byte++)
+        kinds |= KINDS_OF_PIECES >> 8 * byte;
+    return kinds;
+}
+
+/* The kind that the open transaction has told of the word at `address`. */
+static Value *told_kind(IRBuilder<> &builder, Value *address)
+{
+    Value *byte = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address);
+    LoadInst *kind = builder.CreateAlignedLoad(builder.getInt8Ty(), byte, Align(1));
+    kind->setNoSanitizeMetadata();
+    return kind;
+}
+
+/* The kind that a piece at `address` gives its word, in the lowest byte. */
+static Value *pieces_at(IRBuilder<> &builder, Value *address, uint64_t size)
+{
+    Value *bits = builder.CreateShl(builder.CreateAnd(address, word_size - 1), 3);
+    return builder.CreateLShr(builder.getInt64(kinds_of_pieces(size)), bits);
+}
+
+/* The kind that a word will have after the bits at `pointer` change. Emitted before the change. Pieces that
+ * were stored to the word stay pieces. */
+Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, const Write &write)
+{
+    IRBuilder<> builder(at);
+    LoadInst *word = word_at(builder, pointer);
+    if (write.size >= word_size) {
+        Value *known = kind_of_whole(at, word, builder.getInt64(KIND_BY_VALUE));
+        builder.SetInsertPoint(at);
+        return with_bits_changed(builder, known);
+    }
+    Value *address = address_of(builder, pointer);
+    Value *told = builder.CreateZExt(told_kind(builder, address), builder.getInt64Ty());
+    Value *data = builder.CreateOr(builder.CreateAnd(told, KIND_PIECES), KIND_DATA);
+    if (write.brings)
+        data = builder.CreateSelect(is_half_finished(builder, word), builder.getInt64(KIND_PIECED),
+                                    data);
+    Value *known = kind_of_whole(at, word, data);
+    builder.SetInsertPoint(at);
+    Value *may_point = builder.CreateIsNotNull(builder.CreateAnd(known, KIND_MAY_POINT));
+    Value *pieces = builder.CreateAnd(known, KIND_PIECES);
+    if (write.brings)
+        known = builder.CreateOr(known, pieces_at(builder, address, write.size));
+    return builder.CreateSelect(may_point, builder.CreateOr(pieces, KIND_BY_VALUE), known);
 }
 
 /* Whether `load` stands in the block of `at`, before it, and no instruction between writes to memory. */
@@ -274,7 +330,8 @@ void Emitter::prepare(ArrayRef<Write> writes)
             Instruction *behind = part->getNextNode();
             IRBuilder<> builder(behind);
             Value *from = flat(builder, part->getPointerOperand());
-            torn_[part] = kind_of_whole(behind, from, KIND_BY_VALUE);
+            torn_[part] =
+                kind_of_whole(behind, word_at(builder, from), builder.getInt64(KIND_BY_VALUE));
         }
 }
 
@@ -285,16 +342,6 @@ static uint64_t kinds_told(const Write &write)
     for (unsigned at = 0; at < 64; at += 8)
         if ((kinds >> at & UINT8_MAX) == 0)
             kinds |= uint64_t(KIND_DATA) << at;
-    return kinds;
-}
-
-/* The kinds for a piece of `size` bytes. If the piece begins at byte n of a word, byte n of the result is
- * the word's kind. */
-static uint64_t kinds_of_pieces(uint64_t size)
-{
-    uint64_t kinds = 0;
-    for (unsigned byte = 0; byte < size; byte++)
-        kinds |= KINDS_OF_PIECES >> 8 * byte;
     return kinds;
 }
 
@@ -319,13 +366,28 @@ Instruction *Emitter::unless_split(Instruction *at, Value *pointer, const Write 
     return whole;
 }
 
+/* The kind's bits for those pieces of a word that were not read with the others. */
+static Value *pieces_of_others(IRBuilder<> &builder, const Completion &word, Value *before)
+{
+    uint64_t kinds = 0; // by how many bytes of the word come before the last part
+    for (unsigned n = 1; n < word_size; n++)
+        for (unsigned byte = 0; byte < word_size; byte++)
+            if (word.others >> (word_size - n + byte) & 1)
+                kinds |= (KINDS_OF_PIECES >> 8 * byte & KIND_PIECES) << 8 * n;
+    if (kinds == 0)
+        return builder.getInt64(0);
+    Value *kind = builder.CreateLShr(builder.getInt64(kinds), builder.CreateShl(before, 3));
+    return builder.CreateAnd(kind, KIND_PIECES);
+}
+
 /* The kind of a word of several parts. `before` bytes of the word come before the last part. */
 Value *Emitter::kind_of_parts(IRBuilder<> &builder, const Completion &word, Value *before)
 {
     constexpr uint64_t by_value = KIND_BY_VALUE | KIND_PIECES; // more pieces may follow
     Value *kind = builder.getInt64(by_value);
     if (word.load) { // other parts may have been changed
-        Value *known = with_bits_changed(builder, torn_[word.load], by_value);
+        Value *known = builder.CreateOr(torn_[word.load], pieces_of_others(builder, word, before));
+        known = with_bits_changed(builder, known, by_value);
         Value *is_of_word = builder.CreateICmpSGE(before, builder.getInt64(word.load_at));
         kind = builder.CreateSelect(is_of_word, known, kind);
     }
@@ -349,17 +411,16 @@ void Emitter::tell_completed(Instruction *at, Value *pointer, const Completion &
 }
 
 /* Tell that pieces or data are stored to a part of one word. The bits of earlier pieces stay, but for those
- * that data overwrites. */
+ * that data overwrites. If the word may be half an address, it may have been stored whole, half finished: then
+ * all its bytes are pieces. */
 void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
 {
     IRBuilder<> builder(at);
     Value *address = address_of(builder, pointer);
     Value *byte = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address);
-    LoadInst *before = builder.CreateAlignedLoad(builder.getInt8Ty(), byte, Align(1));
-    before->setNoSanitizeMetadata();
-    Value *bits = builder.CreateShl(builder.CreateAnd(address, word_size - 1), 3);
-    Value *stored = builder.CreateLShr(builder.getInt64(kinds_of_pieces(write.size)), bits);
-    stored = builder.CreateTrunc(stored, builder.getInt8Ty());
+    Value *before = told_kind(builder, address);
+    Value *stored =
+        builder.CreateTrunc(pieces_at(builder, address, write.size), builder.getInt8Ty());
     Value *others = builder.CreateAnd(before, builder.getInt8(KIND_PIECES));
     Value *kind;
     if (write.pieces)
@@ -367,6 +428,9 @@ void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
     else
         kind = builder.CreateOr(builder.CreateAnd(others, builder.CreateNot(stored)),
                                 builder.getInt8(KIND_DATA));
+    if (write.may_finish)
+        kind = builder.CreateSelect(is_half_finished(builder, word_at(builder, pointer)),
+                                    builder.getInt8(KIND_PIECED), kind);
     if (write.completes) {
         Value *before = builder.getInt64(write.completes->before);
         Value *is_whole = builder.CreateICmpEQ(builder.CreateAnd(address, word_size - 1), before);
@@ -413,8 +477,7 @@ void Emitter::tell_wanted(Instruction *at, Value *pointer, const Write &write)
         if (write.changes)
             kinds = with_bits_changed(builder, kinds);
     } else if (write.updates) {
-        kinds = kinds_of_updated(at, pointer,
-                                 write.size < word_size ? KIND_DATA : KIND_BY_VALUE);
+        kinds = kinds_of_updated(at, pointer, write);
         builder.SetInsertPoint(at);
     }
     unsigned words = divideCeil(write.size, word_size);

@@ -46,10 +46,9 @@ class Emitter
     void tell_completed(llvm::Instruction *at, llvm::Value *pointer, const Completion &word);
     void tell_part(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *ask(llvm::Instruction *at, llvm::Value *is_asked, llvm::Value *from, uint64_t size,
-                     uint64_t otherwise);
-    llvm::Value *kind_of_whole(llvm::Instruction *at, llvm::Value *pointer, uint64_t otherwise);
-    llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer,
-                                  uint64_t otherwise);
+                     llvm::Value *otherwise);
+    llvm::Value *kind_of_whole(llvm::Instruction *at, llvm::LoadInst *word, llvm::Value *otherwise);
+    llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *kinds_of_loaded(llvm::Instruction *at, llvm::LoadInst *load);
 
     void mark_lanes(const Write &write);

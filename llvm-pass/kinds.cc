@@ -117,6 +117,7 @@ class Search
     bool any_operand(Operator &operation, function_ref<bool(Value *)> holds);
     bool is_part(Value *value, unsigned depth);
     bool is_of_pieces(Operator &operation, unsigned depth);
+    bool is_moved_part(Operator &shift, unsigned depth);
 
     SmallPtrSet<Value *, 8> phis_;
     SmallDenseMap<Value *, bool, 8> asked_; // whether it is a piece, or a part
@@ -236,6 +237,15 @@ bool Search::is_of_pieces(Operator &operation, unsigned depth)
                  operation.getOpcode() == Instruction::Xor;
     return joins && is_part(operation.getOperand(0), depth + 1) &&
            is_part(operation.getOperand(1), depth + 1);
+}
+
+/* Whether bytes of a word were shifted to other bytes of a word. */
+bool Search::is_moved_part(Operator &shift, unsigned depth)
+{
+    uint64_t bits;
+    return shift.getType()->isIntegerTy(64) && match(shift.getOperand(1), m_ConstantInt(bits)) &&
+           bits % 8 == 0 && match(shift.getOperand(0), m_ZExtOrSExt(m_Value())) &&
+           is_part(&shift, depth);
 }
 
 MaybeOrigin Search::of_alternatives(iterator_range<User::op_iterator> values, unsigned depth)
@@ -432,8 +442,11 @@ MaybeOrigin Search::of_operation(Operator &operation, unsigned depth)
     case Instruction::Or:
     case Instruction::Xor:
         return scalar->isIntegerTy(64) ? of_arithmetic(operation, depth) : unknown(type);
-    case Instruction::Mul:
     case Instruction::Shl:
+        if (is_moved_part(operation, depth))
+            return Origin{Origin::Pieced}; // the rest may follow
+        [[fallthrough]];
+    case Instruction::Mul:
         return scalar->isIntegerTy(64) ? of_scaling(operation, depth) : unknown(type);
     case Instruction::UDiv:
     case Instruction::SDiv:
@@ -472,8 +485,7 @@ bool is_narrow(const Type *type)
 MaybeOrigin Search::of_narrow(Operator &operation, unsigned depth)
 {
     auto of_load = [](Instruction &load) {
-        StringRef accessed = accessed_type(load);
-        bool is_any = accessed.empty() || accessed == "omnipotent char";
+        const bool is_any = is_of_any_type(load);
         auto *whole = dyn_cast<LoadInst>(&load);
         return is_any && whole ? Origin{Origin::Loaded, whole}
                                : Origin{is_any ? Origin::ByValue : Origin::Data};
@@ -560,6 +572,12 @@ bool is_typed_pointer(const Instruction &access)
     StringRef name = accessed_type(access);
     return name == "any pointer" || name == "vtable pointer" ||
            (name.size() > 1 && name[0] == 'p' && isDigit(name[1])); // -pointer-tbaa: "p1 int"
+}
+
+bool is_of_any_type(const Instruction &access)
+{
+    StringRef name = accessed_type(access);
+    return name.empty() || name == "omnipotent char";
 }
 
 /* For a field of a struct the tag also names the struct, so its first two operands differ. */

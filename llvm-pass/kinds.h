@@ -44,6 +44,9 @@ bool has_types(const llvm::Module &module);
 /** Whether, by the types of strict aliasing, a load or store accesses a pointer. */
 bool is_typed_pointer(const llvm::Instruction &access);
 
+/** Whether strict aliasing leaves open what type the accessed memory has, as that of a union. */
+bool is_of_any_type(const llvm::Instruction &access);
+
 /** Whether, by these types, the access is no byte of an object of another type. Bit-fields have no type. */
 bool is_typed_field(const llvm::Instruction &access);
 

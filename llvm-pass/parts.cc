@@ -5,6 +5,8 @@
  */
 #include "writes.h"
 
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
 using namespace llvm;
@@ -13,6 +15,7 @@ namespace pmcc
 {
 
 constexpr int64_t word_size = 8;
+constexpr unsigned loads_apart_max = 64; // instructions between the loads of a word's parts
 
 static std::optional<int64_t> distance(const Write &a, const Value *from, const Value *to)
 {
@@ -77,6 +80,44 @@ static void find_load(Completion &word, const Part &last, ArrayRef<Part> others)
     for_each(reverse(others), find);
 }
 
+/* Whether `from` lies `at` bytes behind what a load reads. */
+static bool is_behind(LoadInst *load, const Write &write, Value *from, int64_t at)
+{
+    return distance(write, load->getPointerOperand(), from) == at;
+}
+
+/* Whether a write stores what lies `at` bytes behind what `load` has read, as it was then. The optimiser may
+ * keep a part of a union in a variable, and the pass believes that the variable has what was beside the other
+ * part. */
+static bool is_read_with(LoadInst *load, const Write &write, int64_t at)
+{
+    if (auto *copy = dyn_cast<AnyMemTransferInst>(write.at))
+        return isa<AllocaInst>(getUnderlyingObject(copy->getRawSource())) ||
+               is_behind(load, write, copy->getRawSource(), at);
+    if (write.loaded)
+        return is_behind(load, write, write.loaded->getPointerOperand(), at);
+    const Instruction *i = write.part_of; // if there is one, it was read from the word
+    for (unsigned n = 0; i && i != load && !i->mayWriteToMemory() && n < loads_apart_max; n++)
+        i = i->getPrevNode();
+    return i && i == load;
+}
+
+/* Find the bytes of the word that were not read with the load. The optimiser may have dropped a store of
+ * theirs to where the load has read. */
+static void find_others(Completion &word, const Part &last, ArrayRef<Part> parts)
+{
+    auto add = [&](const Part &part) {
+        for (int64_t at = part.at - last.at; at < part.end() - last.at; at++)
+            if (at >= -word_size && at < word_size)
+                word.others |= 1u << (at + word_size);
+    };
+    for (const Part &part : parts)
+        if (!is_read_with(word.load, *part.write, word.load_at + part.at - last.at))
+            add(part);
+    if (!is_read_with(word.load, *last.write, word.load_at))
+        add(last);
+}
+
 /*
  * memcpy() may begin anywhere in a word, and the optimiser may split it anywhere. So the pass does not know
  * which bytes are one word. Any 8 bytes side by side may be, and the emitted code looks at the address.
@@ -111,6 +152,8 @@ void join_parts(MutableArrayRef<Write> writes)
         if (others > 0 && (is_wide || others + own == word_size)) {
             write.completes = {is_below ? 0 : others};
             find_load(*write.completes, part, parts);
+            if (write.completes->load)
+                find_others(*write.completes, part, parts);
         }
         low = part.at - (is_below ? 0 : others);
         high = part.end() + (is_below ? others : 0);

@@ -9,6 +9,7 @@
 
 #include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -172,13 +173,18 @@ class UpdateSearch
     }
     bool is_in_variable(const Value *variable, const Instruction &at);
     bool is_written(const Instruction &write);
+    bool may_bring() const { return may_bring_; }
 
   private:
     bool search(const Value *value);
     bool is_loaded(const Value *value);
     bool is_replaced(const Instruction &known);
+    bool is_elsewhere(const Instruction &write) const;
+    bool is_current(const Instruction &known) const;
+    bool is_known(const Instruction &known);
+    bool is_changed_by(const Value *bits);
+    std::optional<APInt> distance_to_place(const Value *pointer) const;
     bool is_lane(const Value *value, uint64_t byte, uint64_t size);
-    bool is_first(const LoadInst &load, uint64_t byte) const;
     bool is_stored(const Value *value);
     bool may_have_moved(const PHINode &phi) const;
     ArrayRef<Covering> stores();
@@ -191,11 +197,52 @@ class UpdateSearch
     Paths paths_;
     std::optional<SmallVector<Covering, 4>> stores_; // over the place
     bool is_asking_stores_ = false;                  // whether each is an update, too
+    bool may_bring_ = false;                         // a piece of a pointer, see Update
     SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
     SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
     SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
     SmallDenseSet<std::pair<const Value *, uint64_t>, 8> lanes_; // likewise
 };
+
+/* How many bytes the place lies behind a pointer. A loop of vectors computes the address of each lane anew, so
+ * the addresses are subtracted. */
+std::optional<APInt> UpdateSearch::distance_to_place(const Value *pointer) const
+{
+    if (pointer->getType() != pointer_->getType() || !pointer->getType()->isPointerTy())
+        return std::nullopt;
+    ScalarEvolution &evolution = analyses_.evolution;
+    const SCEV *from = evolution.getSCEV(const_cast<Value *>(pointer)),
+               *to = evolution.getSCEV(const_cast<Value *>(pointer_));
+    auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from));
+    return distance ? std::optional(distance->getAPInt()) : std::nullopt;
+}
+
+/* Whether a write leaves the place as it is. A variable of the function is no place in the arena. */
+bool UpdateSearch::is_elsewhere(const Instruction &write) const
+{
+    auto *call = dyn_cast<IntrinsicInst>(&write);
+    auto *store = dyn_cast<StoreInst>(&write);
+    if (!store)
+        return call && call->isAssumeLikeIntrinsic();
+    if (isa<AllocaInst>(getUnderlyingObject(store->getPointerOperand())))
+        return true;
+    constexpr uint64_t word_size = 8; // no update is larger
+    auto distance = distance_to_place(store->getPointerOperand());
+    return distance &&
+           (distance->sge(layout_.getTypeStoreSize(store->getValueOperand()->getType())) ||
+            distance->sle(-static_cast<int64_t>(word_size)));
+}
+
+/* Whether the place is certainly as it was at `known`. */
+bool UpdateSearch::is_current(const Instruction &known) const
+{
+    constexpr unsigned distance_limit = 64; // in instructions
+    const Instruction *i = update_.getPrevNode();
+    for (unsigned n = 0; i && i != &known && n < distance_limit; n++, i = i->getPrevNode())
+        if (i->mayWriteToMemory() && !is_elsewhere(*i))
+            return false;
+    return i == &known;
+}
 
 /* Whether a value was loaded from there, perhaps as a part of the word, or by a comparison that failed. If
  * the optimiser has loaded the word already, it cuts the value out. */
@@ -203,12 +250,13 @@ bool UpdateSearch::is_loaded(const Value *value)
 {
     if (auto *old = dyn_cast<ExtractValueInst>(value))
         if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
-            return place_of(exchange->getPointerOperand(), layout_) == place_;
+            return place_of(exchange->getPointerOperand(), layout_) == place_ &&
+                   is_known(*exchange);
     if (auto *call = dyn_cast<IntrinsicInst>(value);
         call && call->onlyReadsMemory() && call->mayReadFromMemory()) // of lanes
         return any_of(call->args(), [&](const Use &argument) {
             return argument->getType() == pointer_->getType() &&
-                   place_of(argument, layout_) == place_;
+                   place_of(argument, layout_) == place_ && is_known(*call);
         });
     int64_t at = 0;
     const LoadInst *load = load_of_part(const_cast<Value *>(value), at, layout_);
@@ -216,7 +264,14 @@ bool UpdateSearch::is_loaded(const Value *value)
         return false;
     Place place = place_of(load->getPointerOperand(), layout_);
     place.offset += static_cast<uint64_t>(at);
-    return place == place_ && !is_replaced(*load);
+    return place == place_ && !is_replaced(*load) && is_known(*load);
+}
+
+/* True. Notes whether the place may have been overwritten since `known` read or wrote it. */
+bool UpdateSearch::is_known(const Instruction &known)
+{
+    may_bring_ |= !is_current(known);
+    return true;
 }
 
 ArrayRef<Covering> UpdateSearch::stores()
@@ -246,16 +301,6 @@ bool UpdateSearch::is_replaced(const Instruction &known)
     return result;
 }
 
-/* Whether a byte that was loaded is the first one of the place. A loop of vectors computes the address of
- * each lane anew, so the addresses are subtracted. */
-bool UpdateSearch::is_first(const LoadInst &load, uint64_t byte) const
-{
-    ScalarEvolution &evolution = analyses_.evolution;
-    const SCEV *from = evolution.getSCEV(const_cast<Value *>(load.getPointerOperand())),
-               *to = evolution.getSCEV(const_cast<Value *>(pointer_));
-    auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from));
-    return distance && distance->getAPInt() == byte;
-}
 
 /* Whether some bytes of a vector were loaded from there, and bits were set or cleared. A loop of vectors
  * stores the lanes one by one, unless they stand side by side. */
@@ -269,7 +314,8 @@ bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
         match(first.value, m_BitwiseLogic(m_Value(a), m_Value(b))))
         return is_lane(a, first.byte, size) || is_lane(b, first.byte, size);
     auto *load = dyn_cast<LoadInst>(first.value);
-    return load && is_first(*load, first.byte);
+    auto distance = load ? distance_to_place(load->getPointerOperand()) : std::nullopt;
+    return distance && *distance == first.byte && is_known(*load);
 }
 
 /* Whether another store has put the value there, with more bytes. The optimiser uses the value that it knows,
@@ -281,7 +327,8 @@ bool UpdateSearch::is_stored(const Value *value)
         return layout_.getTypeStoreSize(whole->getType()) >
                    layout_.getTypeStoreSize(value->getType()) &&
                is_part_of(value, whole, c.before, layout_) &&
-               isPotentiallyReachable(c.store, &update_) && !is_replaced(*c.store);
+               isPotentiallyReachable(c.store, &update_) && !is_replaced(*c.store) &&
+               is_known(*c.store);
     });
 }
 
@@ -316,6 +363,13 @@ bool UpdateSearch::may_have_moved(const PHINode &phi) const
     return base && !analyses_.dominators.properlyDominates(base->getParent(), phi.getParent());
 }
 
+/* True. Notes whether the bits that are set may be a piece. */
+bool UpdateSearch::is_changed_by(const Value *bits)
+{
+    may_bring_ |= may_be_piece(const_cast<Value *>(bits)) && !search(bits);
+    return true;
+}
+
 bool UpdateSearch::search(const Value *value)
 {
     constexpr unsigned depth_limit = 16; // of a loop of vectors, with several of them
@@ -332,19 +386,21 @@ bool UpdateSearch::search(const Value *value)
     around_.push_back(value);
     auto is = [&](const Value *other) { return search(other); };
     bool result;
-    if (match(value, m_CombineOr(m_Or(m_Value(a), m_Value(b)), m_And(m_Value(a), m_Value(b)))))
+    if (match(value, m_And(m_Value(a), m_Value(b))))
         result = is(a) || is(b);
-    else if (match(value, m_Xor(m_Value(a), m_Value(b))) &&
-             (value->getType()->isVectorTy() || is_choice(a) || is_choice(b)))
-        result = is(a) || is(b);
+    else if (match(value, m_Or(m_Value(a), m_Value(b))) ||
+             (match(value, m_Xor(m_Value(a), m_Value(b))) &&
+              (value->getType()->isVectorTy() || is_choice(a) || is_choice(b))))
+        result = is(a) ? is_changed_by(b) : is(b) && is_changed_by(a);
     else if (const Value *lanes = joined_lanes(value))
         result = is(lanes);
     else if (isa<ExtractElementInst>(value))
         result = is_stored(value) || is_lane(value, 0, layout_.getTypeStoreSize(value->getType()));
-    else if (auto *phi = dyn_cast<PHINode>(value))
+    else if (auto *phi = dyn_cast<PHINode>(value)) {
+        may_bring_ = true; // the value may be of an earlier round of a loop
         result = !may_have_moved(*phi) && (paths_ == All ? all_of(phi->incoming_values(), is)
                                                          : any_of(phi->incoming_values(), is));
-    else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
+    } else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
         result = paths_ == All ? is(a) && is(b) : is(a) || is(b);
     else
         result = is_stored(value) ||
@@ -371,6 +427,7 @@ bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
 {
     if (!readers_.insert(&at).second)
         return paths_ == All;
+    may_bring_ = true;
     SmallVector<const Value *, 8> around;
     around.swap(around_);
     auto writes = last_writes(variable, at);
@@ -392,7 +449,7 @@ class UpdatePaths
     {
     }
 
-    Value *when();
+    Update find();
 
   private:
     Value *of(Value *value);
@@ -404,16 +461,18 @@ class UpdatePaths
     SmallDenseMap<const Value *, Value *> known_;
 };
 
-Value *UpdatePaths::when()
+Update UpdatePaths::find()
 {
     constexpr size_t blocks_limit = 256; // a switch of thousands of cases would take minutes
     Value *value = const_cast<Value *>(store_.getValueOperand());
     if (all_.is_update(value))
-        return ConstantInt::getTrue(value->getContext());
+        return {ConstantInt::getTrue(value->getContext()), all_.may_bring()};
     if (store_.getFunction()->size() > blocks_limit || !any_.is_update(value))
-        return nullptr;
+        return {};
     Value *paths = of(value);
-    return isa<Constant>(paths) ? nullptr : paths; // vectors are not followed
+    if (isa<Constant>(paths)) // vectors are not followed
+        return {};
+    return {paths, all_.may_bring() || any_.may_bring()};
 }
 
 Value *UpdatePaths::of_operands(Instruction &operation)
@@ -486,24 +545,34 @@ bool may_have_tag(const Type *type)
 
 } // namespace
 
+static Update on_all_paths(const Instruction &update, bool is_update, const UpdateSearch &search)
+{
+    if (!is_update)
+        return {};
+    return {ConstantInt::getTrue(update.getContext()), search.may_bring()};
+}
+
 /* Without optimisation memcpy() may take a part of a pointer to a variable and back. */
-bool is_update(const AnyMemTransferInst &copy, const Analyses &analyses)
+Update find_update(const AnyMemTransferInst &copy, const Analyses &analyses)
 {
-    return copy.getFunction()->hasOptNone() && UpdateSearch(copy, copy.getRawDest(), analyses)
-                                                   .is_in_variable(copy.getRawSource(), copy);
+    UpdateSearch search(copy, copy.getRawDest(), analyses);
+    return on_all_paths(
+        copy, copy.getFunction()->hasOptNone() && search.is_in_variable(copy.getRawSource(), copy),
+        search);
 }
 
-bool is_update(const CallBase &store, const Value *pointer, const Value *lanes,
-               const Analyses &analyses)
+Update find_update(const CallBase &store, const Value *pointer, const Value *lanes,
+                   const Analyses &analyses)
 {
-    return UpdateSearch(store, pointer, analyses).is_update(lanes);
+    UpdateSearch search(store, pointer, analyses);
+    return on_all_paths(store, search.is_update(lanes), search);
 }
 
-Value *update_paths(const StoreInst &store, const Analyses &analyses)
+Update find_update(const StoreInst &store, const Analyses &analyses)
 {
     if (!may_have_tag(store.getValueOperand()->getType()) || is_typed_field(store))
-        return nullptr;
-    return UpdatePaths(store, analyses).when();
+        return {};
+    return UpdatePaths(store, analyses).find();
 }
 
 bool is_update(const AtomicRMWInst &update)
@@ -516,10 +585,10 @@ bool is_update(const AtomicRMWInst &update)
     return is_bitwise(operation) && may_have_tag(type);
 }
 
-bool is_update(const AtomicCmpXchgInst &exchange, const Analyses &analyses)
+Update find_update(const AtomicCmpXchgInst &exchange, const Analyses &analyses)
 {
-    return UpdateSearch(exchange, exchange.getPointerOperand(), analyses)
-        .is_update(exchange.getNewValOperand());
+    UpdateSearch search(exchange, exchange.getPointerOperand(), analyses);
+    return on_all_paths(exchange, search.is_update(exchange.getNewValOperand()), search);
 }
 
 } // namespace pmcc

@@ -18,21 +18,30 @@ struct Analyses {
     llvm::ScalarEvolution &evolution;
 };
 
-/** On which paths a store to a part of a word is an update: an i1 at the store. A constant: on all. NULL: on
- * none, or that is not known. If strict aliasing says that the store is to a field of a struct, it is to no
- * part of a pointer, and is none: asking libpm would cost. May insert instructions. */
-llvm::Value *update_paths(const llvm::StoreInst &store, const Analyses &analyses);
+/** Whether a store to a part of a word is an update. */
+struct Update {
+    /** On which paths: an i1 at the store. A constant: on all. NULL: on none, or that is not known. */
+    llvm::Value *paths = nullptr;
+
+    /** Whether the store may bring a piece of a pointer: the bits that it sets. Or the part may have been
+     * overwritten since it was read, and the store puts it back. */
+    bool may_bring = false;
+};
+
+/** If strict aliasing says that the store is to a field of a struct, it is to no part of a pointer, and is no
+ * update: asking libpm would cost. May insert instructions. */
+Update find_update(const llvm::StoreInst &store, const Analyses &analyses);
 
 /** A copy of less than a word. */
-bool is_update(const llvm::AnyMemTransferInst &copy, const Analyses &analyses);
+Update find_update(const llvm::AnyMemTransferInst &copy, const Analyses &analyses);
 
 /** A store of lanes of less than a word, of which only some may be written. `pointer` may be a vector. */
-bool is_update(const llvm::CallBase &store, const llvm::Value *pointer, const llvm::Value *lanes,
-               const Analyses &analyses);
+Update find_update(const llvm::CallBase &store, const llvm::Value *pointer,
+                   const llvm::Value *lanes, const Analyses &analyses);
 
 /** Whether the word keeps its kind. Either bits of a part are set or cleared. Or a whole word changes: a
  * pointer gets a tag, or a number is counted up. */
 bool is_update(const llvm::AtomicRMWInst &update);
-bool is_update(const llvm::AtomicCmpXchgInst &exchange, const Analyses &analyses);
+Update find_update(const llvm::AtomicCmpXchgInst &exchange, const Analyses &analyses);
 
 } // namespace pmcc

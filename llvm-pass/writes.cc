@@ -95,25 +95,29 @@ class Collector
         bytes(exchange.getPointerOperand(), value->getType(), exchange.getAlign());
         if (writes_.back().size >= 8)
             return;
-        if (is_update(exchange, analyses_) || !may_be_piece(value))
-            updates();
+        const Update update = find_update(exchange, analyses_);
+        if (update.paths || !may_be_piece(value))
+            updates(update.may_bring);
         else
             writes_.back().kinds = KIND_BY_VALUE;
     }
 
     /* The newest write only sets or clears bits of the word. */
-    void updates()
+    void updates(bool may_bring = false)
     {
         writes_.back().updates = writes_.back().is_data() || writes_.back().size == 8;
+        writes_.back().brings = may_bring;
         writes_.back().kinds = 0;
     }
 
-    /* The same, but only where `when` holds, an i1 or NULL. Elsewhere the write is what it is. */
-    void updates_when(Value *when)
+    /* The same, but only on the update's paths. Elsewhere the write is what it is. */
+    void updates_when(const Update &update)
     {
         Write &write = writes_.back();
-        if (write.size < 8 && (write.is_data() || write.pieces))
-            write.updates_when = when;
+        if (write.size >= 8 || (!write.is_data() && !write.pieces))
+            return;
+        write.updates_when = update.paths;
+        write.brings = update.may_bring;
     }
 
     /* The newest write may store a piece of a pointer. */
@@ -124,6 +128,7 @@ class Collector
             return;
         write.pieces = true;
         write.is_part = write.size < 8;
+        write.may_finish = is_of_any_type(at_);
         write.part_of = piece ? load_of_part(piece, write.part_at, layout_) : nullptr;
         if (write.part_at >= 8) // libpm is asked for the load's first word
             write.part_of = nullptr;
@@ -158,8 +163,9 @@ class Collector
         bytes(pointer, length, align);
         if (writes_.size() == count)
             return;
-        if (is_part && is_update(transfer, analyses_))
-            updates();
+        const Update update = is_part ? find_update(transfer, analyses_) : Update();
+        if (update.paths)
+            updates(update.may_bring);
         else if (is_part)
             pieces();
         else
@@ -173,8 +179,10 @@ class Collector
         bool are_pieces = lane < 8 && origin != Origin::Data;
         uint64_t kinds = are_pieces ? 0 : repeat(origin, lane);
         writes_.push_back({&at_, pointer, lane, nullptr, align, shape, mask, kinds});
-        writes_.back().updates =
-            lane < 8 && is_update(cast<CallBase>(at_), pointer, data, analyses_);
+        const Update update =
+            lane < 8 ? find_update(cast<CallBase>(at_), pointer, data, analyses_) : Update();
+        writes_.back().updates = update.paths;
+        writes_.back().brings = update.may_bring;
         writes_.back().pieces = are_pieces && !writes_.back().updates;
     }
 
@@ -413,13 +421,13 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
     Collector collector(instruction, analyses, writes);
     if (auto *store = dyn_cast<StoreInst>(&instruction)) {
         collector.value(store->getPointerOperand(), store->getValueOperand(), store->getAlign());
-        Value *paths = update_paths(*store, analyses);
-        if (isa_and_nonnull<Constant>(paths)) {
-            collector.updates();
+        const Update update = find_update(*store, analyses);
+        if (isa_and_nonnull<Constant>(update.paths)) {
+            collector.updates(update.may_bring);
         } else {
             if (is_piece(*store))
                 collector.pieces(store->getValueOperand());
-            collector.updates_when(paths);
+            collector.updates_when(update);
         }
     } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
         if (update->getOperation() == AtomicRMWInst::Xchg) {
@@ -431,7 +439,8 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
             collector.bytes(update->getPointerOperand(), update->getValOperand()->getType(),
                             update->getAlign());
         if (is_update(*update))
-            collector.updates();
+            collector.updates(update->getOperation() != AtomicRMWInst::And &&
+                              may_be_piece(update->getValOperand()));
     } else if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
         collector.exchange(*exchange);
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {

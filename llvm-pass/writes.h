@@ -19,9 +19,11 @@
  *                  union. `part_of` is the load that has read the part, or NULL. The part lies `part_at`
  *                  bytes behind what the load has read first. `cut_of` is the word that the part was cut
  *                  out of, if the word was not loaded, or NULL
+ *     `may_finish` a piece that may be the last of a word that was stored half finished
  *     `completes`  the writes before have stored the other parts of the word (parts.cc). A write that has
  *                  whole words, too, may complete its first word
  *     `updates`    part of a word, with bits set or cleared: the word keeps its kind
+ *     `brings`     an update that may bring a piece of a pointer. If the word is data, it gets this piece
  *     `updates_when`  an i1. Where it holds, the write `updates`. Elsewhere it is what the others say
  *     none         larger writes without any of these are data
  */
@@ -41,11 +43,13 @@ namespace pmcc
 
 /* A word of parts that were stored side by side. `before` bytes of the word come before the last write, or at
  * most so many if this write has whole words, too. `load` has read a part of the word, or is NULL. Its first
- * byte belongs `load_at` bytes before the last write. */
+ * byte belongs `load_at` bytes before the last write. The kind of what `load` has read tells nothing of the
+ * bytes in `others`: bit n is set for the byte at the last write's address - 8 + n. */
 struct Completion {
     int64_t before;
     llvm::LoadInst *load = nullptr;
     int64_t load_at = 0;
+    uint16_t others = 0;
 };
 
 struct Write {
@@ -65,11 +69,13 @@ struct Write {
     llvm::Value *from = nullptr;
     bool pieces = false;
     bool is_part = false;
+    bool may_finish = false;
     llvm::LoadInst *part_of = nullptr;
     int64_t part_at = 0;
     const llvm::Value *cut_of = nullptr;
     std::optional<Completion> completes = std::nullopt;
     bool updates = false;
+    bool brings = false;
     llvm::Value *updates_when = nullptr;
     bool marks = true; // false: another mark covers it
     bool tells = true; // false: other writes tell its kinds
