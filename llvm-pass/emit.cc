@@ -411,8 +411,8 @@ void Emitter::tell_completed(Instruction *at, Value *pointer, const Completion &
 }
 
 /* Tell that pieces or data are stored to a part of one word. The bits of earlier pieces stay, but for those
- * that data overwrites. If the word may be half an address, it may have been stored whole, half finished: then
- * all its bytes are pieces. */
+ * that data overwrites. If the word may be half an address, it may have been stored whole, half finished.
+ * Then all its bytes are pieces. */
 void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
 {
     IRBuilder<> builder(at);

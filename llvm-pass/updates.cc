@@ -204,8 +204,8 @@ class UpdateSearch
     SmallDenseSet<std::pair<const Value *, uint64_t>, 8> lanes_; // likewise
 };
 
-/* How many bytes the place lies behind a pointer. A loop of vectors computes the address of each lane anew, so
- * the addresses are subtracted. */
+/* How many bytes the place lies behind a pointer. A loop of vectors computes the address of each lane anew,
+ * so the addresses are subtracted. */
 std::optional<APInt> UpdateSearch::distance_to_place(const Value *pointer) const
 {
     if (pointer->getType() != pointer_->getType() || !pointer->getType()->isPointerTy())
@@ -282,7 +282,7 @@ ArrayRef<Covering> UpdateSearch::stores()
 }
 
 /* Whether another store has replaced what was known of the place. Then the update puts it back, like a second
- * swap. Only stores of the same block count. */
+ * swap. Only stores of the same block count. For others see Update::may_bring. */
 bool UpdateSearch::is_replaced(const Instruction &known)
 {
     if (is_asking_stores_)
@@ -300,7 +300,6 @@ bool UpdateSearch::is_replaced(const Instruction &known)
     around.swap(around_);
     return result;
 }
-
 
 /* Whether some bytes of a vector were loaded from there, and bits were set or cleared. A loop of vectors
  * stores the lanes one by one, unless they stand side by side. */
@@ -366,7 +365,7 @@ bool UpdateSearch::may_have_moved(const PHINode &phi) const
 /* True. Notes whether the bits that are set may be a piece. */
 bool UpdateSearch::is_changed_by(const Value *bits)
 {
-    may_bring_ |= may_be_piece(const_cast<Value *>(bits)) && !search(bits);
+    may_bring_ |= may_be_piece(const_cast<Value *>(bits));
     return true;
 }
 

@@ -145,6 +145,105 @@ void copy_joined(void *to, const void *from, int way)
     }
 }
 
+[[gnu::noinline]] static void overwrite(void *word)
+{
+    *static_cast<any_word *>(word) = 7;
+}
+
+/* The first word gets the second, and so on. The optimiser keeps some halves for the next round. */
+[[gnu::noinline]] static void rotate(void *words, const any_word *times)
+{
+    auto *half = static_cast<any_half *>(words);
+    for (any_word i = 0; i < *times; i++) {
+        const any_half low = half[0], high = half[1];
+        half[0] = half[2];
+        half[1] = half[3];
+        half[2] = half[4];
+        half[3] = half[5];
+        half[4] = low;
+        half[5] = high;
+    }
+}
+
+void copy_in_steps(void *to, const void *from, int way)
+{
+    static const volatile bool is_chosen = true;
+    any_word times = 3;
+    const uint32_t low = half_of(from, 0), high = half_of(from, 1);
+    auto *word_at = static_cast<any_word *>(to);
+    auto *half_at = static_cast<any_half *>(to);
+    any_half old_low, old_high, zero = 0;
+    auto wait = [] { __asm__ volatile("" ::: "memory"); };
+    switch (way) {
+    case 0: // a function overwrites the word, and the halves are put back
+    case 1: // a function does so on one path
+        *word_at = *static_cast<const any_word *>(from);
+        wait();
+        old_low = half_at[0];
+        old_high = half_at[1];
+        if (way == 0 || is_chosen)
+            overwrite(to);
+        half_at[0] = old_low;
+        half_at[1] = old_high;
+        break;
+    case 2: // in a loop
+        *word_at = *static_cast<const any_word *>(from);
+        rotate(to, &times);
+        break;
+    case 3: // bits are set
+        half_at[0] |= low;
+        wait();
+        half_at[1] |= high;
+        break;
+    case 4: // atomically
+        __atomic_or_fetch(&half_at[0], low, __ATOMIC_RELAXED);
+        __atomic_or_fetch(&half_at[1], high, __ATOMIC_RELAXED);
+        break;
+    case 5: // a tag for a time
+        half_at[0] = low;
+        wait();
+        *static_cast<unsigned char *>(to) |= 1;
+        wait();
+        *static_cast<unsigned char *>(to) &= 0xfe;
+        wait();
+        half_at[1] = high;
+        break;
+    case 6: // half a word, stored as a whole one
+        *word_at = low;
+        wait();
+        half_at[1] = high;
+        break;
+    case 7:
+        *word_at = static_cast<uint64_t>(high) << 32;
+        wait();
+        half_at[0] = low;
+        break;
+    case 8: // half a word, copied as a whole one
+        half_at[2] = low;
+        wait();
+        memcpy(to, half_at + 2, sizeof *word_at);
+        wait();
+        half_at[1] = high;
+        break;
+    case 9: // half a word, exchanged
+        __atomic_compare_exchange_n(&half_at[0], &zero, low, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+        half_at[1] = high;
+        break;
+    case 10: // half a word, that other code completes by setting bits
+        *word_at = low;
+        wait();
+        half_at[1] |= high;
+        break;
+    default: // a half of a number, over which the half of a pointer was stored. The other is of the pointer
+        word_at[1] = UINT64_C(0x200000000000);
+        wait();
+        half_at[2] = static_cast<any_half>(reinterpret_cast<uintptr_t>(from));
+        half_at[0] = *static_cast<volatile any_half *>(half_at + 2);
+        half_at[1] = static_cast<any_half>(reinterpret_cast<uintptr_t>(from) >> 32);
+    }
+}
+
 void copy(void *to, const void *from, size_t bytes)
 {
     memmove(to, from, bytes);

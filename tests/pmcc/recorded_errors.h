@@ -23,6 +23,9 @@ void copy_halves(void *__restrict to, void *const *__restrict from, size_t count
 /** Copy a word in pieces that are joined again. JOIN_WAYS ways. */
 void copy_joined(void *to, const void *from, int way);
 constexpr int JOIN_WAYS = 12;
+/** Copy a word in pieces, and do something else in between. STEP_WAYS ways. `to` has three words, all zero. */
+void copy_in_steps(void *to, const void *from, int way);
+constexpr int STEP_WAYS = 12;
 void fill(void *words, int byte, size_t bytes);
 /** As a result of arithmetic, not of a pointer. */
 void store_number(Holder *holder, long number);

@@ -445,16 +445,18 @@ TEST_CASE("pointers that a loop copies in halves fail the commit")
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
 }
 
-TEST_CASE("a pointer that is joined of pieces is a pointer, or fails the commit")
+// Copies the word at `from` to `to`, in the given way.
+using CopyWord = void(void *to, const void *from, int way);
+
+static void check_copy_in_pieces(CopyWord *copy_word, int way)
 {
     test::Directory directory;
     test::Container c = test::open(directory / "c.pm", how(Way::Pass));
-    auto **words = static_cast<void **>(root_bytes(c.get(), 0, 2 * sizeof(void *)));
+    auto **words = static_cast<void **>(root_bytes(c.get(), 0, 4 * sizeof(void *)));
     store_pointers(words, 1, words);
     REQUIRE_OK(pm_commit(c.get()));
-    const int way = GENERATE(range(0, JOIN_WAYS));
     CAPTURE(way);
-    copy_joined(words + 1, words, way);
+    copy_word(words + 1, words, way);
     REQUIRE(words[1] == words);
     if (pm_commit(c.get()) == 0) {
         REQUIRE((mapped(c.get()) ==
@@ -463,6 +465,16 @@ TEST_CASE("a pointer that is joined of pieces is a pointer, or fails the commit"
     }
     REQUIRE(errno == EINVAL);
     REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
+}
+
+TEST_CASE("a pointer that is joined of pieces is a pointer, or fails the commit")
+{
+    check_copy_in_pieces(copy_joined, GENERATE(range(0, JOIN_WAYS)));
+}
+
+TEST_CASE("a pointer of which pieces come in steps is a pointer, or fails the commit")
+{
+    check_copy_in_pieces(copy_in_steps, GENERATE(range(0, STEP_WAYS)));
 }
 
 TEST_CASE("a number over a pointer is none, whatever code that tells no kinds stores beside it")
