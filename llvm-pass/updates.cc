@@ -122,6 +122,9 @@ struct Covering {
     uint64_t before;
 };
 
+/* How far before an update it is looked for other stores, in instructions. */
+constexpr unsigned distance_limit = 64;
+
 /* The stores over a place, but for `update`. */
 SmallVector<Covering, 4> stores_over(const Place &place, const Instruction &update,
                                      const DataLayout &layout)
@@ -181,6 +184,7 @@ class UpdateSearch
     bool is_replaced(const Instruction &known);
     bool is_elsewhere(const Instruction &write) const;
     bool is_current(const Instruction &known) const;
+    bool is_at(const LoadInst &load, uint64_t byte) const;
     bool is_known(const Instruction &known);
     bool is_changed_by(const Value *bits);
     std::optional<APInt> distance_to_place(const Value *pointer) const;
@@ -217,6 +221,13 @@ std::optional<APInt> UpdateSearch::distance_to_place(const Value *pointer) const
     return distance ? std::optional(distance->getAPInt()) : std::nullopt;
 }
 
+/* Whether a byte that was loaded is the first one of the place. */
+bool UpdateSearch::is_at(const LoadInst &load, uint64_t byte) const
+{
+    auto distance = distance_to_place(load.getPointerOperand());
+    return distance && *distance == byte;
+}
+
 /* Whether a write leaves the place as it is. A variable of the function is no place in the arena. */
 bool UpdateSearch::is_elsewhere(const Instruction &write) const
 {
@@ -236,7 +247,6 @@ bool UpdateSearch::is_elsewhere(const Instruction &write) const
 /* Whether the place is certainly as it was at `known`. */
 bool UpdateSearch::is_current(const Instruction &known) const
 {
-    constexpr unsigned distance_limit = 64; // in instructions
     const Instruction *i = update_.getPrevNode();
     for (unsigned n = 0; i && i != &known && n < distance_limit; n++, i = i->getPrevNode())
         if (i->mayWriteToMemory() && !is_elsewhere(*i))
@@ -263,8 +273,9 @@ bool UpdateSearch::is_loaded(const Value *value)
     if (!load)
         return false;
     Place place = place_of(load->getPointerOperand(), layout_);
-    place.offset += static_cast<uint64_t>(at);
-    return place == place_ && !is_replaced(*load) && is_known(*load);
+    const auto place_byte = static_cast<uint64_t>(at);
+    place.offset += place_byte;
+    return (place == place_ || is_at(*load, place_byte)) && !is_replaced(*load) && is_known(*load);
 }
 
 /* True. Notes whether the place may have been overwritten since `known` read or wrote it. */
@@ -274,10 +285,21 @@ bool UpdateSearch::is_known(const Instruction &known)
     return true;
 }
 
+/* The stores over the place. Those shortly before may have computed the address in another way. */
 ArrayRef<Covering> UpdateSearch::stores()
 {
-    if (!stores_)
-        stores_ = stores_over(place_, update_, layout_);
+    if (stores_)
+        return *stores_;
+    stores_ = stores_over(place_, update_, layout_);
+    const Instruction *i = update_.getPrevNode();
+    for (unsigned n = 0; i && n < distance_limit; n++, i = i->getPrevNode()) {
+        auto *store = dyn_cast<StoreInst>(i);
+        auto distance = store ? distance_to_place(store->getPointerOperand()) : std::nullopt;
+        const bool is_known = any_of(*stores_, [&](const Covering &c) { return c.store == store; });
+        if (distance && !is_known &&
+            distance->ult(layout_.getTypeStoreSize(store->getValueOperand()->getType())))
+            stores_->push_back({store, distance->getZExtValue()});
+    }
     return *stores_;
 }
 
@@ -313,8 +335,7 @@ bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
         match(first.value, m_BitwiseLogic(m_Value(a), m_Value(b))))
         return is_lane(a, first.byte, size) || is_lane(b, first.byte, size);
     auto *load = dyn_cast<LoadInst>(first.value);
-    auto distance = load ? distance_to_place(load->getPointerOperand()) : std::nullopt;
-    return distance && *distance == first.byte && is_known(*load);
+    return load && is_at(*load, first.byte) && is_known(*load);
 }
 
 /* Whether another store has put the value there, with more bytes. The optimiser uses the value that it knows,
