@@ -27,12 +27,14 @@
  *   P1  A word of which a part was overwritten is KIND_DATA: text over an old pointer is text, even if
  *       the word still leads to an object.
  *   P2  A store that only sets or clears bits of the old value does not change the kind. Example: the tag
- *       of a pointer.
+ *       of a pointer. If it may bring a piece, a word that is data gets this piece: the store may put back
+ *       what was overwritten meanwhile, or set bits that it has read elsewhere.
  *   P3  A *piece* is a store to part of a word that may be a part of a pointer. The stored value was read
  *       elsewhere, was an argument, or was cut out of a word. Compiled code notes the bytes to which
  *       pieces were stored since the last store to the whole word, and forgets those that data overwrites. If
  *       they are all bytes that an address has, the word is *pieced*: none of its old bytes is left. One of
- *       bytes 1 to 3 stands for the three.
+ *       bytes 1 to 3 stands for the three. A word that looks like the lower part of an address may have been
+ *       stored whole, half finished: all its bytes count as pieces when a further piece comes.
  *   P4  A pieced word whose value leads to an object is ambiguous: a pointer that was copied piece by
  *       piece, or numbers that look like one. So a commit neither changes the word nor keeps it: it
  *       fails, and names the word. If the value leads nowhere, the word is data.
