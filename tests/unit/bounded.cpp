@@ -285,6 +285,31 @@ TEST_CASE("when a transaction ends, what it has stored to may go")
     CHECK(home_bytes() < least + 2 * MiB);
 }
 
+TEST_CASE("large transactions, one after the other, leave home within the limit")
+{
+    constexpr uint64_t COUNT = 12, SIZE = 8 * MiB, STEP = 4 * PAGE;
+    test::Directory directory;
+    pm_options how = bounded(PM_CREATE);
+    how.private_max = 4 * MiB;
+    test::Container c = test::open(directory / "c.pm", how);
+    const uint64_t least = home_bytes();
+    char *objects[COUNT][SIZE / STEP];
+    for (auto &row : objects) {
+        for (char *&object : row) {
+            object = static_cast<char *>(pm_malloc(c.get(), STEP));
+            REQUIRE(object);
+            REQUIRE_OK(pm_dirty(object, STEP));
+            memset(object, 'a', STEP);
+        }
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    // Home has the pages, too, of which the view has copies.
+    CHECK(home_bytes() <= least + how.private_max + 2 * MiB);
+    for (auto &row : objects)
+        for (char *object : row)
+            REQUIRE(object[STEP - 1] == 'a');
+}
+
 // The cleaner's record has deltas of lines that home had when it was planned.
 TEST_CASE("the cleaner works where home was cut off and came back")
 {

@@ -35,9 +35,11 @@
 /* So many pages become absent together, and at most so many are filled at once. */
 #define UNIT_PAGES (LOG_UNIT_LINES / PM_PAGE_LINES)
 static_assert(UNIT_PAGES == 16, "a bit for each page, and more");
-/* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. */
+/* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. Then it
+ * is so many more for each unit that has come: it may have to stay for some transactions. */
 #define LOOKS_FILL 4
 #define LOOKS_END  64
+#define LOOKS_UNIT 4
 
 /* At most this share of the pages should be units of the map that have changed. */
 #define MAP_SHARE 8
@@ -54,6 +56,7 @@ struct bounded {
     uint64_t units;  /* of the container; the ring has room for as many */
     uint64_t oldest, count;
     uint64_t pages, pages_max; /* that are present */
+    uint64_t came;             /* pages, since a transaction ended */
     char *stage;               /* pages while they are put together */
 };
 
@@ -125,6 +128,7 @@ void log_note_present(struct txn *t, uint32_t first, uint32_t count)
 {
     struct bounded *b = log_engine_of(t)->bounded;
     for (uint32_t page = first; b && page < first + count; page++) {
+        b->came += !is_present(b, page);
         b->pages += !is_present(b, page);
         b->unit[page / UNIT_PAGES] |= 1u << page % UNIT_PAGES;
         enqueue(b, page / UNIT_PAGES);
@@ -210,7 +214,7 @@ static void leave(struct txn *t, uint32_t unit)
 }
 
 /* If there are too many pages, look at some units. An opening that relocates changes home in place (B1). */
-static void make_room(struct txn *t, int looks)
+static void make_room(struct txn *t, uint64_t looks)
 {
     struct bounded *b = log_engine_of(t)->bounded;
     bool relocates = t->c->relocates || t->c->pointers_target != 0;
@@ -225,8 +229,11 @@ static void make_room(struct txn *t, int looks)
 
 void log_keep_bound(struct txn *t)
 {
-    if (log_engine_of(t)->bounded)
-        make_room(t, LOOKS_END);
+    struct bounded *b = log_engine_of(t)->bounded;
+    if (!b)
+        return;
+    make_room(t, LOOKS_END + b->came * LOOKS_UNIT / UNIT_PAGES);
+    b->came = 0;
 }
 
 /* ---- from absent to present ------------------------------------------------------------------ */
