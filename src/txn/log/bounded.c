@@ -35,8 +35,8 @@
 /* So many pages become absent together, and at most so many are filled at once. */
 #define UNIT_PAGES (LOG_UNIT_LINES / PM_PAGE_LINES)
 static_assert(UNIT_PAGES == 16, "a bit for each page, and more");
-/* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. Then it
- * is so many more for each unit that has come: it may have to stay for some transactions. */
+/* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. Then
+ * it is so many more for each unit that has come: it may have to stay for some transactions. */
 #define LOOKS_FILL 4
 #define LOOKS_END  64
 #define LOOKS_UNIT 4

@@ -590,7 +590,8 @@ uint64_t log_chunks_of_images(const struct txn *t);
 /* Give all images up, durably: their chunks wait to be void. Fences. -errno: the images stay */
 int log_give_up_checkpoint(struct txn *t);
 
-/* Whether the map adds up to what is counted, and all images say what it says. Page lock. -1 with a message. */
+/* Whether the map adds up to what is counted, and all images say what it says. Page lock. -1 with a message.
+ */
 int log_check_map(struct txn *t);
 
 /* ---- checkpoint_read.c ----------------------------------------------------------------------- */
