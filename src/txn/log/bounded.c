@@ -24,6 +24,7 @@
  * A unit of the map (units.c) says where just the lines are of a unit here, and is a page itself. It comes
  * before the first page of home, and may leave after the last one.
  */
+#define _GNU_SOURCE
 #include "txn/log/deltas.h"
 
 #include "base/panic.h"
@@ -31,6 +32,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* So many pages become absent together, and at most so many are filled at once. */
 #define UNIT_PAGES (LOG_UNIT_LINES / PM_PAGE_LINES)
@@ -76,6 +78,8 @@ int log_bound(struct txn *t)
     b->stage = aligned_alloc(PM_PAGE, UNIT_PAGES * PM_PAGE);
     if (!b->stage)
         return -ENOMEM;
+    /* A huge page would bring hundreds of units. */
+    (void)madvise(k->map, t->c->max_size / PM_LINE * sizeof *k->map, MADV_NOHUGEPAGE);
     t->c->filler = t;
     t->c->fill = log_fill_absent;
     return 0;

@@ -242,13 +242,15 @@ static uint64_t units_of(const struct txn *t)
     return max_u64(checkpoint_of(t)->units, container_bytes(t->c) / PM_LINE / LOG_UNIT_LINES);
 }
 
-/* The map cannot give units back that have changed. */
+/* The map cannot give units back that have changed. If there are too many, a checkpoint is due, whatever it
+ * costs. But one that cannot be written is not tried at each commit. */
 static bool is_due(const struct txn *t)
 {
     const struct checkpoint *c = checkpoint_of(t);
     uint64_t changed = units_of(t) - min_u64(c->saved, units_of(t));
     bool is_cheap = c->is_strict || c->logged >= changed * IMAGE_LINES_GUESS * IMAGES_SHARE;
-    return c->logged > 0 && ((c->logged >= c->interval && is_cheap) || changed > log_units_max(t));
+    bool is_needed = changed > log_units_max(t) && c->logged >= changed / PM_LINE_WORDS;
+    return c->logged > 0 && ((c->logged >= c->interval && is_cheap) || is_needed);
 }
 
 /* Note what the root says that later commits change. -ENOMEM */

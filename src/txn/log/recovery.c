@@ -355,17 +355,18 @@ static uint64_t lines_together(const struct txn *t, uint64_t line, uint64_t end)
 }
 
 /* Map the pages of parts of whole pages, as far as all their lines are the newest. If that fails, home gets
- * them. No other part has so many lines together. */
+ * them. No other part has so many lines together. Pages of absent units come one by one, as any others. */
 static void map_pages(struct txn *t)
 {
     const uint64_t end = container_bytes(t->c) / PM_LINE;
-    for (uint64_t line = log_lines_of_metadata(t), n; line < end;
-         line += max_u64(n, PM_PAGE_LINES)) {
-        n = log_unit_is_absent(log_engine_of(t), line / LOG_UNIT_LINES)
-                ? 0
-                : lines_together(t, line, end);
+    for (uint64_t line = log_lines_of_metadata(t), n; line < end; line += n) {
+        n = LOG_UNIT_LINES - line % LOG_UNIT_LINES;
+        if (log_unit_is_absent(log_engine_of(t), line / LOG_UNIT_LINES))
+            continue;
+        n = lines_together(t, line, end);
         if (n >= LOG_PAGES_MIN)
             (void)log_map_pages(t, (uint32_t)(line / PM_PAGE_LINES), (uint32_t)(n / PM_PAGE_LINES));
+        n = max_u64(n, PM_PAGE_LINES);
     }
 }
 
