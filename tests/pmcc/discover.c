@@ -872,7 +872,29 @@ CASE(refuses_pointers_that_are_copied_in_pieces)
         }
 }
 
-/* Or the program says that they are none. */
+/* So does a detaching, if something on the heap would lead to what has left the container. */
+CASE(detaches_nothing_to_which_pieces_lead)
+{
+    pm_container *c = fresh(0);
+    union slot *slots = calloc(2, sizeof *slots);
+    static union slot *holder;
+    holder = calloc(8, sizeof *holder);
+    slots[0].pointer = calloc(1, 64);
+    keep_all(c, slots);
+    copy_bytes(holder[4].text, slots[0].text, number(sizeof *slots));
+    void *object = slots[0].pointer;
+    slots[0].pointer = NULL;
+    assert(!pm_detach(object) && strstr(pm_errormsg(), "in pieces"));
+    assert(pm_contains(c, object) && holder[4].pointer == object);
+    holder[4].pointer = object;
+    object = pm_detach(object);
+    assert(object && !pm_contains(c, object) && holder[4].pointer == object);
+    free(object);
+    free(holder);
+    holder = NULL;
+    assert(pm_close(c) == 0);
+}
+
 /* As code of another compiler fills a packed struct. */
 __attribute__((noinline, disable_sanitizer_instrumentation)) static void fill_packed(char *to, void *pointer,
                                                                                     int count)

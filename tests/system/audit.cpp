@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 using test::failed_with;
@@ -69,6 +70,31 @@ TEST_CASE("with LIBPM_AUDIT=1 a store that no mark announced fails the commit", 
     reopen_and_require(path, 3, 7, 0);
     test::Container c = test::open(path, test::options());
     REQUIRE(word(c.get(), 3, 7)[2] == 80);
+}
+
+// The commit after it takes the store, and what a declared pointer leads to now.
+CHILD_PROCESS(is_audited_at_a_pointer)
+{
+    test::Container c =
+        test::open_with_pages(arguments[0], PAGES, test::small(PM_CREATE | PM_MOVABLE));
+    volatile uint64_t *field = word(c.get(), 3, 7);
+    CHILD_REQUIRE(pm_mark_pointer((void *)field) == 0);
+    *word(c.get(), 3, 0) = 1;
+    CHILD_REQUIRE(pm_commit(c.get()) == 0);
+    foreign_store(field, (uint64_t)(uintptr_t)qsort);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && pm_commit(c.get()) == 0);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    c.reset();
+    c = test::open(arguments[0], test::options(PM_MOVABLE));
+    CHILD_REQUIRE(*word(c.get(), 3, 7) == (uint64_t)(uintptr_t)qsort);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    _exit(0);
+}
+
+TEST_CASE("with LIBPM_AUDIT=1 a pointer to a function that no mark announced is kept", "[stores]")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("is_audited_at_a_pointer", {directory / "c.pm"}, {"LIBPM_AUDIT=1"}));
 }
 
 // A mark takes an image of its line. If foreign code has stored there before, the image has that store too.

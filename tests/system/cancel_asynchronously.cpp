@@ -112,6 +112,12 @@ const Call calls[] = {
          pm_usable_size(pm_next_object(container, nullptr, &size));
          pm_check(container);
      }},
+    {"a walk over the objects",
+     [](uint64_t) {
+         size_t size;
+         for (void *p = nullptr; (p = pm_next_object(container, p, &size));)
+             ;
+     }},
     {"openings",
      [](uint64_t) {
          pm_options how{};

@@ -135,6 +135,33 @@ TEST_CASE("a page that can neither be closed nor logged ends the process", "[und
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("where memory is given back, what was stored to stays, though its pages were closed")
+{
+    if (test::engine() == "undo")
+        return; // it stores to the file
+    constexpr uint64_t MANY = 3000, STORED = 20;
+    test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    test::Container original = test::open_with_pages(path, MANY, test::options(PM_CREATE | PM_MOVABLE));
+    REQUIRE_OK(pm_copy(original.get(), copy.c_str(), nullptr, nullptr));
+    pm_options how = test::options(PM_MOVABLE);
+    how.private_max = 1;
+    test::Container c = test::open(copy, how); // elsewhere
+    REQUIRE(test::stats(c.get()).moved);
+    for (uint64_t page = 0; page < STORED; page++)
+        page_word(c.get(), page * 8) = page + 1;
+    refuses.to_open_once = true; // so all others are closed
+    page_word(c.get(), STORED * 8) = STORED + 1;
+    REQUIRE(!refuses.to_open_once);
+    for (int turn = 0; turn < 3; turn++)
+        for (uint64_t page = 0; page < MANY; page++)
+            (void)page_word(c.get(), page);
+    for (uint64_t page = 0; page <= STORED; page++)
+        REQUIRE(page_word(c.get(), page * 8) == page + 1);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 // Fails in this way to roll back, and then to close, which forgets the transaction all the same.
 static void require_rollback_fails(test::Container &c, const std::string &path, bool &refusal,
                                    int error)

@@ -152,6 +152,9 @@ judged) # by libpm, without a check; and by a check that does not end
     expect 1 crash -- "$several" --scribble "$book"
     says "libpm: does not accept" "    | .*book.pm"
     rm "$book"
+    expect 1 crash -- "$several" --lead-out "$book" # it opens, and pm_check() does not accept it
+    says "libpm: does not accept"
+    rm -f "$book"
     expect 1 crash --timeout 1 --events 1 --check "sleep 60" -- "$examples/ledger" "$book" 1
     says "was still running after 1 s" "at the program's end"
     # The same bytes may be right after one commit, and wrong after two. So the check sees them twice, also if

@@ -7,6 +7,7 @@
  *     several --scribble FILE      makes a container, commits, and destroys it by write(2)
  *     several --unsafe FILE        commits under PM_UNSAFE_POWER
  *     several --shrink FILE        the file gets smaller, and its new size is printed
+ *     several --lead-out FILE      commits a pointer that leads out of the container
  */
 #include <libpm.h>
 
@@ -180,6 +181,24 @@ static int unsafe(const char *path)
     return pm_close(c);
 }
 
+/* The program does not mind, but pm_check() does. */
+static int lead_out(const char *path)
+{
+    static char elsewhere[100];
+    struct pm_options how = {.size = sizeof how,
+                             .flags = PM_CREATE | PM_MOVABLE,
+                             .foreign_pointers = PM_FOREIGN_IGNORE};
+    pm_container *c = pm_open(path, &how);
+    if (!c)
+        die("pm_open");
+    char **pointer = pm_calloc(c, 1, sizeof *pointer);
+    if (!pointer || pm_setroot(c, pointer, 0) != 0 || pm_mark_pointer(pointer) != 0)
+        die("pm_calloc");
+    *pointer = elsewhere;
+    commit(c);
+    return pm_close(c);
+}
+
 static int shrink(const char *path)
 {
     pm_container *c = open_in("/", path, PM_CREATE | PM_MOVABLE);
@@ -207,5 +226,7 @@ int main(int argc, char **argv)
         return check(argv[2]);
     if (strcmp(argv[1], "--shrink") == 0)
         return shrink(argv[2]);
+    if (strcmp(argv[1], "--lead-out") == 0)
+        return lead_out(argv[2]);
     return strcmp(argv[1], "--scribble") == 0 ? scribble(argv[2]) : unsafe(argv[2]);
 }

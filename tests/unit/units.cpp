@@ -256,6 +256,39 @@ TEST_CASE(
     CHECK(at_access > 2);
 }
 
+TEST_CASE("a forged delta that goes on in the next chunk is noticed")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    make(path);
+    {
+        test::Container c = test::open(path, bounded());
+        auto *word = static_cast<uint64_t *>(pm_getroot(c.get())) + UNITS / 2 * UNIT / 8 + 1;
+        REQUIRE_OK(pm_dirty(word, 8));
+        *word = 1;
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    hostile::LogFile file(test::read_file(path));
+    const uint64_t chunk = log_chunk_size(test::header_of(path).segment_size);
+    uint64_t forged = 0;
+    for (uint64_t place : image_places(file.bytes, root_of(path))) {
+        auto *image = reinterpret_cast<log_image *>(&file.bytes[place * LINE]);
+        auto *unit = reinterpret_cast<log_unit *>(image + 1);
+        if (image->number < UNITS / 2 || image->words == sizeof *unit / 8)
+            continue;
+        const uint64_t line = log_unit_delta_line(unit->deltas[0]);
+        unit->deltas[0] = log_unit_delta(line, 3, 2 * chunk / 8 - 1); // two words
+        file.seal_image(place * LINE);
+        forged++;
+    }
+    REQUIRE(forged == 1);
+    file.seal_units(root_of(path) * LINE);
+    test::write_file(path, file.bytes);
+    const test::Ended first = test::run("reads_numbers", {path});
+    CHECK(first.errors.find("this part of a checkpoint is damaged") != std::string::npos);
+    REQUIRE_CLEAN(test::run("reads_numbers", {path}));
+}
+
 TEST_CASE("an older image in the place of a newer one is noticed")
 {
     test::Directory directory;
