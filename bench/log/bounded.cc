@@ -51,7 +51,10 @@ pm_container *open(const Setting &setting, unsigned flags, bool bounded)
     options.size = sizeof options;
     options.flags = flags;
     options.engine = PM_ENGINE_LOG;
-    options.max_size = std::max(64 * 1024 * MiB, 2 * setting.mebibytes * MiB);
+    if (setting.large) { // the allocator needs a page for each segment
+        options.max_size = std::max(64 * 1024 * MiB, 2 * setting.mebibytes * MiB);
+        options.segment_size = 16 * MiB;
+    }
     if (bounded)
         options.private_max = setting.private_mebibytes * MiB;
     pm_container *c = pm_open(setting.path.c_str(), &options);
