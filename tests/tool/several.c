@@ -184,7 +184,6 @@ static int unsafe(const char *path)
 /* The program does not mind, but pm_check() does. */
 static int lead_out(const char *path)
 {
-    static char elsewhere[100];
     struct pm_options how = {.size = sizeof how,
                              .flags = PM_CREATE | PM_MOVABLE,
                              .foreign_pointers = PM_FOREIGN_IGNORE};
@@ -194,8 +193,9 @@ static int lead_out(const char *path)
     char **pointer = pm_calloc(c, 1, sizeof *pointer);
     if (!pointer || pm_setroot(c, pointer, 0) != 0 || pm_mark_pointer(pointer) != 0)
         die("pm_calloc");
-    *pointer = elsewhere;
+    char *elsewhere = *pointer = malloc(100);
     commit(c);
+    free(elsewhere);
     return pm_close(c);
 }
 
