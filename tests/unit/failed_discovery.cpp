@@ -6,8 +6,25 @@
 #include "unit/discovered.hpp"
 
 #include <cerrno>
+#include <functional>
+#include <thread>
 
 using namespace discovered;
+
+// What another thread does while a commit that has failed puts everything back.
+static std::function<void()> meanwhile;
+
+extern "C" {
+
+void __real_closure_undo(struct discovery *d);
+
+void __wrap_closure_undo(struct discovery *d)
+{
+    __real_closure_undo(d);
+    if (meanwhile)
+        std::thread(meanwhile).join();
+}
+}
 
 namespace
 {
@@ -68,6 +85,23 @@ TEST_CASE_METHOD(Fixture, "after a failed commit the next one redirects the heap
     REQUIRE(holder->node == r->first);
     REQUIRE(holder->inside == inside_of(r->first));
     pm__free(holder);
+}
+
+TEST_CASE_METHOD(Fixture, "a failed commit leaves the pointers that another thread declares")
+{
+    constexpr size_t SIZE = 200 << 10; // segments of its own, without a map
+    auto *object = static_cast<char *>(pm_calloc(c.get(), 1, SIZE));
+    REQUIRE(object);
+    auto first_declared = [&] { return (char *)pm_next_pointer(object, object + SIZE); };
+    push(r, 3, nullptr);
+    int result = -1;
+    meanwhile = [&] { result = pm_mark_pointers(object + 64, 1); };
+    fail_to_commit();
+    meanwhile = nullptr;
+    REQUIRE(result == 0);
+    REQUIRE(first_declared() == object + 64);
+    commit();
+    REQUIRE(first_declared() == object + 64);
 }
 
 TEST_CASE_METHOD(Fixture, "after a failed commit pointers of an object that stays are redirected")
