@@ -9,13 +9,13 @@
  * with a commit each, beside a read(2) of a page of the same file. Run it where memory is limited.
  */
 #include "harness/clock.h"
+#include "harness/memory.h"
 #include "harness/sample.h"
 #include "harness/status.h"
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <libpm.h>
 #include <numeric>
 #include <random>
@@ -78,19 +78,6 @@ void make(const Setting &setting)
     check(pm_commit(c) == 0 && pm_close(c) == 0, "pm_close");
 }
 
-/** Bytes of the file in memory that is home. */
-double home_bytes()
-{
-    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        std::error_code error;
-        const std::string name = std::filesystem::read_symlink(entry.path(), error).string();
-        struct stat st{};
-        if (name.find("libpm home") != std::string::npos && stat(entry.path().c_str(), &st) == 0)
-            return (double)st.st_blocks * 512;
-    }
-    throw std::runtime_error("home is not there");
-}
-
 /** Time a load from each page, in the order of `pages`. */
 double touch(const std::vector<const volatile char *> &pages)
 {
@@ -125,16 +112,6 @@ void measure(const Setting &setting, bool bounded, const char *peer)
     report("load from a page, random", touch(pages), "ns", pages.size());
     report("memory of home in the end", home_bytes(), "bytes", 1);
     check(pm_close(c) == 0, "pm_close");
-}
-
-/** Bytes of a line of /proc/self/status. */
-double status_bytes(const std::string &name)
-{
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.compare(0, name.size(), name) == 0)
-            return std::stod(line.substr(name.size() + 1)) * 1024;
-    throw std::runtime_error(name + " is not there");
 }
 
 void measure_large(const Setting &setting)

@@ -1,0 +1,146 @@
+/*
+ * Objects come and go for a long time: does the file grow on and on, does memory, do commits become slower? Each
+ * commit frees one of 40,000 objects, chosen at random, and allocates another one of random size: 85 MiB in all.
+ *
+ * Times are of the processor, for others may keep it from this thread.
+ */
+#include "harness/memory.h"
+#include "harness/sample.h"
+#include "harness/status.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <libpm.h>
+#include <random>
+#include <time.h>
+#include <vector>
+
+namespace bench
+{
+namespace
+{
+
+constexpr uint64_t MiB = 1 << 20, OBJECTS = 40000, LEAST = 64, MOST = 4400;
+constexpr int REPORTS = 6;
+
+struct Setting {
+    std::string engine, path;
+    uint64_t seconds, private_mebibytes;
+};
+
+void check(bool holds, const char *what)
+{
+    if (!holds)
+        throw std::runtime_error(std::string(what) + ": " + pm_errormsg());
+}
+
+double now_ns(clockid_t clock)
+{
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+class Churn
+{
+  public:
+    explicit Churn(const Setting &setting) : sizes_(OBJECTS)
+    {
+        pm_options options{};
+        options.size = sizeof options;
+        options.flags = PM_CREATE | PM_ANNOUNCED;
+        options.engine = setting.engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
+        options.tracker = PM_TRACKER_STORES;
+        options.private_max = setting.private_mebibytes * MiB;
+        c_ = pm_open(setting.path.c_str(), &options);
+        check(c_, "pm_open");
+        objects_ = static_cast<char **>(pm_calloc(c_, OBJECTS, sizeof *objects_));
+        check(objects_ && pm_setroot(c_, objects_, 0) == 0, "pm_calloc");
+        for (uint64_t i = 0; i < OBJECTS; i++) {
+            allocate(i);
+            if (i % 100 == 99)
+                check(pm_commit(c_) == 0, "pm_commit");
+        }
+    }
+    ~Churn() { pm_close(c_); }
+    Churn(const Churn &) = delete;
+
+    /** Replace an object; the time of it and of its commit. */
+    double replace()
+    {
+        const double from = now_ns(CLOCK_THREAD_CPUTIME_ID);
+        const uint64_t i = random_() % OBJECTS;
+        check(pm_free(objects_[i]) == 0, "pm_free");
+        live_ -= sizes_[i];
+        allocate(i);
+        check(pm_commit(c_) == 0, "pm_commit");
+        return now_ns(CLOCK_THREAD_CPUTIME_ID) - from;
+    }
+    uint64_t live() const { return live_; }
+
+  private:
+    void allocate(uint64_t i)
+    {
+        sizes_[i] = LEAST + random_() % (MOST - LEAST);
+        char *object = static_cast<char *>(pm_malloc(c_, sizes_[i]));
+        check(object && pm_dirty(object, sizes_[i]) == 0 && pm_dirty(&objects_[i], 8) == 0,
+              "pm_malloc");
+        memset(object, (int)random_(), sizes_[i]);
+        objects_[i] = object;
+        live_ += sizes_[i];
+    }
+
+    pm_container *c_;
+    char **objects_;
+    std::vector<uint64_t> sizes_;
+    uint64_t live_ = 0;
+    std::mt19937_64 random_{1};
+};
+
+void measure(const Setting &setting)
+{
+    Churn churn(setting);
+    const std::string bound =
+        setting.private_mebibytes ? ", " + std::to_string(setting.private_mebibytes) + " MiB" : "";
+    std::vector<double> times;
+    for (int part = 1; part <= REPORTS; part++) {
+        times.clear();
+        const double end = now_ns(CLOCK_MONOTONIC) + (double)setting.seconds * 1e9 / REPORTS;
+        while (now_ns(CLOCK_MONOTONIC) < end)
+            times.push_back(churn.replace());
+        std::ranges::sort(times);
+        const auto report = [&](const char *what, double value, const char *unit) {
+            emit({"churn",
+                  {what, std::to_string(part)},
+                  setting.engine + bound,
+                  value,
+                  unit,
+                  times.size()});
+        };
+        report("p50", times[times.size() / 2], "ns");
+        report("p99", times[times.size() * 99 / 100], "ns");
+        report("p99.9", times[times.size() * 999 / 1000], "ns");
+        report("live", (double)churn.live() / MiB, "MiB");
+        report("file", (double)std::filesystem::file_size(setting.path) / MiB, "MiB");
+        report("memory", (home_bytes() + status_bytes("RssAnon:")) / MiB, "MiB");
+        std::cout.flush();
+    }
+}
+
+} // namespace
+} // namespace bench
+
+int main(int argc, char **argv)
+{
+    bench::Setting setting{};
+    CLI::App app("Let objects come and go");
+    app.add_option("engine", setting.engine)->required()->check(CLI::IsMember({"log", "redo"}));
+    app.add_option("seconds", setting.seconds)->required();
+    app.add_option("private_max", setting.private_mebibytes, "mebibytes; 0: the default")
+        ->required();
+    app.add_option("path", setting.path, "file to create")->required();
+    CLI11_PARSE(app, argc, argv);
+    return bench::status_of([&] { bench::measure(setting); });
+}
