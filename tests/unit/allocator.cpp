@@ -417,6 +417,24 @@ TEST_CASE_METHOD(Fixture, "what was allocated in this transaction can be reused 
     REQUIRE(test::stats(c.get()).file_bytes <= bytes + (4 << 20));
 }
 
+// The allocator goes on behind what it gave out last, in a slab that is not full.
+TEST_CASE_METHOD(Fixture, "a slot that is freed in front of the others is the next one")
+{
+    std::vector<void *> objects;
+    for (int i = 0; i < 200; i++) { // several words of the bitmap
+        objects.push_back(pm_malloc(c.get(), 64));
+        REQUIRE(objects.back());
+    }
+    REQUIRE_OK(pm_free(objects[3])); // of this transaction
+    REQUIRE(pm_malloc(c.get(), 64) == objects[3]);
+    REQUIRE(pm_malloc(c.get(), 64)); // behind the others
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(objects[5]));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(pm_malloc(c.get(), 64) == objects[5]);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE_METHOD(Fixture, "empty segments go back to the container")
 {
     struct pm_stats start = test::stats(c.get());
