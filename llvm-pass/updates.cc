@@ -7,6 +7,7 @@
 #include "bytes.h"
 #include "kinds.h"
 
+#include <llvm/ADT/Sequence.h>
 #include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/Analysis/ValueTracking.h>
@@ -122,6 +123,34 @@ struct Covering {
     uint64_t before;
 };
 
+/* Where an update stores: `behind` bytes behind a pointer. Where paths meet, the pointer may differ between
+ * them. */
+struct Target {
+    const Value *pointer;
+    uint64_t behind;
+    Place place;
+    std::optional<SmallVector<Covering, 4>> stores = std::nullopt; // over the place
+};
+
+Target target_at(const Value *pointer, uint64_t behind, const DataLayout &layout)
+{
+    constexpr unsigned phis_limit = 8; // in a row
+    Place place = place_of(pointer, layout);
+    for (unsigned n = 0; n < phis_limit; n++) {
+        /* The optimiser may have computed one address on several paths. */
+        auto *phi = dyn_cast<PHINode>(place.base);
+        if (!phi || !all_of(phi->incoming_values(), [&](const Value *other) {
+                return place_of(other, layout) == place_of(phi->getIncomingValue(0), layout);
+            }))
+            break;
+        pointer = phi->getIncomingValue(0);
+        behind += place.offset;
+        place = place_of(pointer, layout);
+    }
+    place.offset += behind;
+    return {pointer, behind, place};
+}
+
 /* How far before an update it is looked for other stores, in instructions. */
 constexpr unsigned distance_limit = 64;
 
@@ -162,13 +191,14 @@ class UpdateSearch
 
     UpdateSearch(const Instruction &update, const Value *pointer, const Analyses &analyses,
                  Paths paths = All)
-        : update_(update), pointer_(pointer), layout_(update.getModule()->getDataLayout()),
-          analyses_(analyses), place_(place_of(pointer, layout_)), paths_(paths)
+        : update_(update), layout_(update.getModule()->getDataLayout()), analyses_(analyses),
+          target_(target_at(pointer, 0, layout_)), paths_(paths)
     {
     }
 
     bool is_update(const Value *value)
     {
+        steps_ = 0;
         others_.clear(); // what is none on the way around a loop may be one by itself
         readers_.clear();
         lanes_.clear();
@@ -178,8 +208,27 @@ class UpdateSearch
     bool is_written(const Instruction &write);
     bool may_bring() const { return may_bring_; }
 
+    /* A value together with where it is to be stored. */
+    using Asked = std::pair<const Value *, std::pair<const Value *, uint64_t>>;
+    Asked asked(const Value *value) const { return {value, {target_.pointer, target_.behind}}; }
+
+    /* Calls `ask` with the target as it was where paths met, in operand `n` of the phi or select `choice`. */
+    template <typename Ask> auto on_path(const Instruction &choice, unsigned n, Ask ask)
+    {
+        const Value *pointer = pointer_on_path(choice, n);
+        if (!pointer)
+            return ask();
+        Target now = target_at(pointer, target_.place.offset, layout_);
+        std::swap(now, target_);
+        auto result = ask();
+        std::swap(now, target_);
+        return result;
+    }
+
   private:
     bool search(const Value *value);
+    bool search_paths(const Instruction &choice);
+    const Value *pointer_on_path(const Instruction &choice, unsigned n) const;
     bool is_loaded(const Value *value);
     bool is_replaced(const Instruction &known);
     bool is_elsewhere(const Instruction &write) const;
@@ -194,31 +243,45 @@ class UpdateSearch
     ArrayRef<Covering> stores();
 
     const Instruction &update_;
-    const Value *pointer_;
     const DataLayout &layout_;
     const Analyses &analyses_;
-    Place place_;
+    Target target_;
     Paths paths_;
-    std::optional<SmallVector<Covering, 4>> stores_; // over the place
-    bool is_asking_stores_ = false;                  // whether each is an update, too
-    bool may_bring_ = false;                         // a piece of a pointer, see Update
-    SmallVector<const Value *, 8> around_; // the values on the way: a loop leads back to them
-    SmallPtrSet<const Value *, 8> others_; // no updates: so each is asked once
+    unsigned steps_ = 0;
+    bool is_asking_stores_ = false;  // whether each store over the place is an update, too
+    bool may_bring_ = false;         // a piece of a pointer, see Update
+    SmallVector<Asked, 8> around_;   // what is asked on the way: a loop leads back to it
+    SmallDenseSet<Asked, 8> others_; // no updates: so each is asked once
     SmallPtrSet<const Instruction *, 8> readers_; // of variables: so each is asked once
-    SmallDenseSet<std::pair<const Value *, uint64_t>, 8> lanes_; // likewise
+    SmallDenseSet<Asked, 8> lanes_;               // of which byte of a vector: likewise
 };
+
+/* The pointer on a path, if it is chosen together with the value. Else NULL. */
+const Value *UpdateSearch::pointer_on_path(const Instruction &choice, unsigned n) const
+{
+    if (auto *phi = dyn_cast<PHINode>(&choice)) {
+        auto *pointers = dyn_cast<PHINode>(target_.place.base);
+        return pointers && pointers->getParent() == phi->getParent()
+                   ? pointers->getIncomingValueForBlock(phi->getIncomingBlock(n))
+                   : nullptr;
+    }
+    auto *pointers = dyn_cast<SelectInst>(target_.place.base);
+    return pointers && pointers->getCondition() == cast<SelectInst>(choice).getCondition()
+               ? pointers->getOperand(n)
+               : nullptr;
+}
 
 /* How many bytes the place lies behind a pointer. A loop of vectors computes the address of each lane anew,
  * so the addresses are subtracted. */
 std::optional<APInt> UpdateSearch::distance_to_place(const Value *pointer) const
 {
-    if (pointer->getType() != pointer_->getType() || !pointer->getType()->isPointerTy())
+    if (pointer->getType() != target_.pointer->getType() || !pointer->getType()->isPointerTy())
         return std::nullopt;
     ScalarEvolution &evolution = analyses_.evolution;
     const SCEV *from = evolution.getSCEV(const_cast<Value *>(pointer)),
-               *to = evolution.getSCEV(const_cast<Value *>(pointer_));
+               *to = evolution.getSCEV(const_cast<Value *>(target_.pointer));
     auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from));
-    return distance ? std::optional(distance->getAPInt()) : std::nullopt;
+    return distance ? std::optional(distance->getAPInt() + target_.behind) : std::nullopt;
 }
 
 /* Whether a byte that was loaded is the first one of the place. */
@@ -260,13 +323,13 @@ bool UpdateSearch::is_loaded(const Value *value)
 {
     if (auto *old = dyn_cast<ExtractValueInst>(value))
         if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
-            return place_of(exchange->getPointerOperand(), layout_) == place_ &&
+            return place_of(exchange->getPointerOperand(), layout_) == target_.place &&
                    is_known(*exchange);
     if (auto *call = dyn_cast<IntrinsicInst>(value);
         call && call->onlyReadsMemory() && call->mayReadFromMemory()) // of lanes
         return any_of(call->args(), [&](const Use &argument) {
-            return argument->getType() == pointer_->getType() &&
-                   place_of(argument, layout_) == place_ && is_known(*call);
+            return argument->getType() == target_.pointer->getType() &&
+                   place_of(argument, layout_) == target_.place && is_known(*call);
         });
     int64_t at = 0;
     const LoadInst *load = load_of_part(const_cast<Value *>(value), at, layout_);
@@ -275,7 +338,8 @@ bool UpdateSearch::is_loaded(const Value *value)
     Place place = place_of(load->getPointerOperand(), layout_);
     const auto place_byte = static_cast<uint64_t>(at);
     place.offset += place_byte;
-    return (place == place_ || is_at(*load, place_byte)) && !is_replaced(*load) && is_known(*load);
+    return (place == target_.place || is_at(*load, place_byte)) && !is_replaced(*load) &&
+           is_known(*load);
 }
 
 /* True. Notes whether the place may have been overwritten since `known` read or wrote it. */
@@ -288,19 +352,20 @@ bool UpdateSearch::is_known(const Instruction &known)
 /* The stores over the place. Those shortly before may have computed the address in another way. */
 ArrayRef<Covering> UpdateSearch::stores()
 {
-    if (stores_)
-        return *stores_;
-    stores_ = stores_over(place_, update_, layout_);
+    auto &found = target_.stores;
+    if (found)
+        return *found;
+    found = stores_over(target_.place, update_, layout_);
     const Instruction *i = update_.getPrevNode();
     for (unsigned n = 0; i && n < distance_limit; n++, i = i->getPrevNode()) {
         auto *store = dyn_cast<StoreInst>(i);
         auto distance = store ? distance_to_place(store->getPointerOperand()) : std::nullopt;
-        const bool is_known = any_of(*stores_, [&](const Covering &c) { return c.store == store; });
+        const bool is_known = any_of(*found, [&](const Covering &c) { return c.store == store; });
         if (distance && !is_known &&
             distance->ult(layout_.getTypeStoreSize(store->getValueOperand()->getType())))
-            stores_->push_back({store, distance->getZExtValue()});
+            found->push_back({store, distance->getZExtValue()});
     }
-    return *stores_;
+    return *found;
 }
 
 /* Whether another store has replaced what was known of the place. Then the update puts it back, like a second
@@ -309,7 +374,7 @@ bool UpdateSearch::is_replaced(const Instruction &known)
 {
     if (is_asking_stores_)
         return false; // or the question might never end
-    SmallVector<const Value *, 8> around;
+    SmallVector<Asked, 8> around;
     around.swap(around_);
     is_asking_stores_ = true;
     bool result = any_of(stores(), [&](const Covering &c) {
@@ -328,7 +393,7 @@ bool UpdateSearch::is_replaced(const Instruction &known)
 bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
 {
     const ByteOf first = origin_of_bytes(value, byte, size, layout_);
-    if (!first.value || !lanes_.insert({first.value, first.byte}).second)
+    if (!first.value || !lanes_.insert({first.value, {target_.pointer, first.byte}}).second)
         return false;
     const Value *a, *b;
     if (first.value->getType()->isVectorTy() &&
@@ -376,11 +441,25 @@ bool is_choice(const Value *value)
     return match(value, m_Select(m_Value(), m_ConstantInt(), m_ConstantInt()));
 }
 
+/* Whether a value may differ from what it was where the paths of a phi meet. A computation from older values
+ * yields the same wherever it stands. */
+bool is_computed_since(const Value *value, const PHINode &phi, const DominatorTree &dominators,
+                       unsigned depth)
+{
+    constexpr unsigned depth_limit = 4;
+    auto *instruction = dyn_cast<Instruction>(value);
+    if (!instruction || dominators.properlyDominates(instruction->getParent(), phi.getParent()))
+        return false;
+    return depth == depth_limit || !isa<GetElementPtrInst, BinaryOperator, CastInst>(instruction) ||
+           any_of(instruction->operands(), [&](const Value *operand) {
+               return is_computed_since(operand, phi, dominators, depth + 1);
+           });
+}
+
 /* Whether a loop may have moved the place since paths met: what was loaded there is of another word. */
 bool UpdateSearch::may_have_moved(const PHINode &phi) const
 {
-    auto *base = dyn_cast<Instruction>(place_.base);
-    return base && !analyses_.dominators.properlyDominates(base->getParent(), phi.getParent());
+    return is_computed_since(target_.place.base, phi, analyses_.dominators, 0);
 }
 
 /* True. Notes whether the bits that are set may be a piece. */
@@ -390,20 +469,38 @@ bool UpdateSearch::is_changed_by(const Value *bits)
     return true;
 }
 
+/* Whether a phi or a select chooses between updates. */
+bool UpdateSearch::search_paths(const Instruction &choice)
+{
+    auto *phi = dyn_cast<PHINode>(&choice);
+    auto is = [&](unsigned n) {
+        const Value *value = choice.getOperand(n);
+        return (!phi && search(value)) || on_path(choice, n, [&] { return search(value); });
+    };
+    if (phi) {
+        may_bring_ = true; // the value may be of an earlier round of a loop
+        if (!pointer_on_path(*phi, 0) && may_have_moved(*phi))
+            return false;
+    }
+    auto values = seq<unsigned>(phi ? 0 : 1, choice.getNumOperands());
+    return paths_ == All ? all_of(values, is) : any_of(values, is);
+}
+
 bool UpdateSearch::search(const Value *value)
 {
     constexpr unsigned depth_limit = 16; // of a loop of vectors, with several of them
+    constexpr unsigned steps_limit = 4096;
     const Value *a, *b;
     if (is_loaded(value) || isa<UndefValue>(value))
         return true;
     if (const Value *variable = variable_of(value))
-        return (paths_ == All || is_fixed(place_.base)) &&
+        return (paths_ == All || is_fixed(target_.place.base)) &&
                is_in_variable(variable, *cast<Instruction>(value));
-    if (isa<PHINode>(value) && is_contained(around_, value))
+    if (isa<PHINode>(value) && is_contained(around_, asked(value)))
         return paths_ == All;
-    if (around_.size() > depth_limit || others_.contains(value))
+    if (around_.size() > depth_limit || others_.contains(asked(value)) || ++steps_ > steps_limit)
         return false;
-    around_.push_back(value);
+    around_.push_back(asked(value));
     auto is = [&](const Value *other) { return search(other); };
     bool result;
     if (match(value, m_And(m_Value(a), m_Value(b))))
@@ -416,12 +513,8 @@ bool UpdateSearch::search(const Value *value)
         result = is(lanes);
     else if (isa<ExtractElementInst>(value))
         result = is_stored(value) || is_lane(value, 0, layout_.getTypeStoreSize(value->getType()));
-    else if (auto *phi = dyn_cast<PHINode>(value)) {
-        may_bring_ = true; // the value may be of an earlier round of a loop
-        result = !may_have_moved(*phi) && (paths_ == All ? all_of(phi->incoming_values(), is)
-                                                         : any_of(phi->incoming_values(), is));
-    } else if (match(value, m_Select(m_Value(), m_Value(a), m_Value(b))))
-        result = paths_ == All ? is(a) && is(b) : is(a) || is(b);
+    else if (isa<PHINode, SelectInst>(value))
+        result = search_paths(*cast<Instruction>(value));
     else
         result = is_stored(value) ||
                  ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
@@ -429,7 +522,7 @@ bool UpdateSearch::search(const Value *value)
                   is(a));
     around_.pop_back();
     if (!result)
-        others_.insert(value);
+        others_.insert(asked(value));
     return result;
 }
 
@@ -437,7 +530,7 @@ bool UpdateSearch::search(const Value *value)
 bool UpdateSearch::is_written(const Instruction &write)
 {
     if (auto *copy = dyn_cast<AnyMemTransferInst>(&write))
-        return place_of(copy->getRawSource(), layout_) == place_;
+        return place_of(copy->getRawSource(), layout_) == target_.place;
     auto *store = dyn_cast<StoreInst>(&write);
     return store && search(store->getValueOperand());
 }
@@ -448,7 +541,7 @@ bool UpdateSearch::is_in_variable(const Value *variable, const Instruction &at)
     if (!readers_.insert(&at).second)
         return paths_ == All;
     may_bring_ = true;
-    SmallVector<const Value *, 8> around;
+    SmallVector<Asked, 8> around;
     around.swap(around_);
     auto writes = last_writes(variable, at);
     auto is = [&](const Instruction *write) { return is_written(*write); };
@@ -473,12 +566,13 @@ class UpdatePaths
 
   private:
     Value *of(Value *value);
+    Value *of_path(Instruction &choice, unsigned n);
     Value *of_operands(Instruction &operation);
     Value *of_variable(const Value *variable, Instruction &reader);
 
     const StoreInst &store_;
     UpdateSearch all_, any_;
-    SmallDenseMap<const Value *, Value *> known_;
+    SmallDenseMap<UpdateSearch::Asked, Value *> known_;
 };
 
 Update UpdatePaths::find()
@@ -511,7 +605,7 @@ Value *UpdatePaths::of_variable(const Value *variable, Instruction &reader)
     AllocaInst *holds = builder.CreateAlloca(builder.getInt1Ty());
     builder.CreateStore(builder.getFalse(), holds);
     builder.SetInsertPoint(&reader);
-    Value *result = known_[&reader] = builder.CreateLoad(builder.getInt1Ty(), holds);
+    Value *result = known_[all_.asked(&reader)] = builder.CreateLoad(builder.getInt1Ty(), holds);
     for (const Instruction *write : last_writes(variable, reader)) {
         auto *store = dyn_cast<StoreInst>(write);
         Value *written = store ? of(const_cast<Value *>(store->getValueOperand()))
@@ -522,6 +616,15 @@ Value *UpdatePaths::of_variable(const Value *variable, Instruction &reader)
     return result;
 }
 
+Value *UpdatePaths::of_path(Instruction &choice, unsigned n)
+{
+    Value *value = choice.getOperand(n);
+    if (isa<SelectInst>(choice) && any_.is_update(value))
+        return of(value);
+    return all_.on_path(choice, n,
+                        [&] { return any_.on_path(choice, n, [&] { return of(value); }); });
+}
+
 Value *UpdatePaths::of(Value *value)
 {
     LLVMContext &context = value->getContext();
@@ -530,7 +633,8 @@ Value *UpdatePaths::of(Value *value)
     auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction || !any_.is_update(value))
         return ConstantInt::getFalse(context);
-    if (Value *known = known_.lookup(value))
+    const UpdateSearch::Asked asked = all_.asked(value);
+    if (Value *known = known_.lookup(asked))
         return known;
     if (const Value *variable = variable_of(value))
         return of_variable(variable, *instruction);
@@ -538,17 +642,17 @@ Value *UpdatePaths::of(Value *value)
     if (auto *phi = dyn_cast<PHINode>(value)) {
         auto *paths = PHINode::Create(Type::getInt1Ty(context), phi->getNumIncomingValues(), "",
                                       phi->getIterator());
-        known_[value] = paths; // a loop leads back to it
+        known_[asked] = paths; // a loop leads back to it
         for (unsigned i = 0; i < phi->getNumIncomingValues(); i++)
-            paths->addIncoming(of(phi->getIncomingValue(i)), phi->getIncomingBlock(i));
+            paths->addIncoming(of_path(*phi, i), phi->getIncomingBlock(i));
         return paths;
     }
     if (auto *select = dyn_cast<SelectInst>(value))
-        result = IRBuilder<>(select).CreateSelect(
-            select->getCondition(), of(select->getTrueValue()), of(select->getFalseValue()));
+        result = IRBuilder<>(select).CreateSelect(select->getCondition(), of_path(*select, 1),
+                                                  of_path(*select, 2));
     else if (isa<BinaryOperator, CastInst>(instruction) && !value->getType()->isVectorTy())
         result = of_operands(*instruction);
-    return known_[value] = result;
+    return known_[asked] = result;
 }
 
 bool is_bitwise(AtomicRMWInst::BinOp operation)

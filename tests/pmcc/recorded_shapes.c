@@ -1701,6 +1701,92 @@ static const char *check_ended(pm_container *c)
     return NULL;
 }
 
+/* ---- bits that are flipped where paths meet ------------------------------------------------------ */
+
+#define FLIPPED 24
+struct flipped {
+    uintptr_t words[FLIPPED], one, other;
+    unsigned seen, sum;
+    struct object object;
+};
+
+typedef unsigned short any_quarter __attribute__((may_alias));
+typedef unsigned any_half __attribute__((may_alias));
+
+/* A half is loaded on each path. The optimiser takes the quarter from the half. */
+NOINLINE static void flip_behind_loop(struct flipped *f, long n)
+{
+    volatile unsigned char bytes[FLIPPED];
+    for (long i = 0; i < n - 3; i++)
+        f->words[i] = 0;
+    f->seen = *(any_half *)&f->one;
+    for (long i = 0; i < n; i++)
+        bytes[i] = 0;
+    *(any_quarter *)&f->one ^= 2;
+}
+/* Which word it is is chosen together with the half. */
+NOINLINE static void flip_chosen(struct flipped *f, bool is_one, long n)
+{
+    volatile unsigned char bytes[FLIPPED];
+    uintptr_t *word;
+    if (is_one) {
+        word = &f->one;
+        f->seen = *(any_half *)word;
+    } else {
+        for (long i = 0; i < n; i++)
+            bytes[i] = 0;
+        word = &f->other;
+        f->sum = *(any_half *)word;
+    }
+    *(any_quarter *)word ^= 2;
+}
+NOINLINE static void flip_selected(struct flipped *f, bool is_one)
+{
+    *(any_quarter *)(is_one ? &f->one : &f->other) ^= 4;
+}
+/* Each round has loaded the next word, too. */
+NOINLINE static void flip_each(uintptr_t *words, long n)
+{
+    volatile unsigned sum = 0;
+    for (long i = 0; i < n; i++) {
+        sum += *(any_half *)&words[i + 1];
+        *(any_quarter *)&words[i] ^= 2;
+    }
+}
+
+STRUCTURE(flipped)
+static void build_flipped(pm_container *c, int step)
+{
+    struct flipped *r = root_bytes(c, step, sizeof *r);
+    if (step == 0) {
+        for (int i = 0; i < FLIPPED; i++)
+            r->words[i] = (uintptr_t)&r->object;
+        r->one = r->other = (uintptr_t)&r->object;
+        has_pointer(&r->one);
+        has_pointer(&r->other);
+        for (int i = 0; i < FLIPPED; i++)
+            has_pointer(&r->words[i]);
+    } else if (step == 1) {
+        flip_behind_loop(r, number(3));
+        flip_each(r->words, number(FLIPPED - 1));
+    } else if (step == 2) {
+        flip_chosen(r, number(step) == 2, number(3));
+        flip_chosen(r, number(step) == 3, number(3));
+    } else {
+        flip_selected(r, number(step) == 3);
+        flip_selected(r, number(step) == 2);
+    }
+}
+static const char *check_flipped(pm_container *c)
+{
+    const struct flipped *r = pm_getroot(c);
+    const uintptr_t address = (uintptr_t)&r->object;
+    REQUIRE_THAT_IT_HAS(r->one == (address ^ 4) && r->other == (address ^ 6));
+    for (int i = 0; i < FLIPPED - 1; i++)
+        REQUIRE_THAT_IT_HAS(r->words[i] == (address ^ 2));
+    return NULL;
+}
+
 /* ---- a loop of bytes beside a pointer ----------------------------------------------------------- */
 
 struct named {
