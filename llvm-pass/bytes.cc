@@ -11,6 +11,45 @@ using namespace llvm::PatternMatch;
 namespace pmcc
 {
 
+/* The byte of another vector that an operation moves to a byte of its result, lane by lane. If it moves none,
+ * `from` is NULL. */
+struct LaneByte {
+    const Value *from;
+    uint64_t byte;
+    bool is_zero;
+};
+
+static LaneByte lane_byte(const Value *value, uint64_t byte, const DataLayout &layout)
+{
+    auto *operation = dyn_cast<Instruction>(value);
+    if (!operation || !isa<CastInst, BinaryOperator>(operation) ||
+        !isa<FixedVectorType>(value->getType()) ||
+        !isa<FixedVectorType>(operation->getOperand(0)->getType()))
+        return {};
+    const Value *from = operation->getOperand(0);
+    auto size = [&](const Value *v) {
+        return layout.getTypeSizeInBits(v->getType()->getScalarType()).getFixedValue() / 8;
+    };
+    const uint64_t lane_size = size(value), from_size = size(from);
+    if (lane_size == 0 || from_size == 0 || value->getType()->getScalarSizeInBits() % 8 != 0 ||
+        from->getType()->getScalarSizeInBits() % 8 != 0)
+        return {};
+    const uint64_t lane = byte / lane_size, in_lane = byte % lane_size;
+    if (isa<TruncInst, ZExtInst>(operation))
+        return {from, lane * from_size + in_lane, in_lane >= from_size};
+    const bool is_left = operation->getOpcode() == Instruction::Shl;
+    if (!is_left && operation->getOpcode() != Instruction::LShr)
+        return {};
+    auto *shifts = dyn_cast<Constant>(operation->getOperand(1));
+    auto *shift =
+        shifts ? dyn_cast_or_null<ConstantInt>(shifts->getAggregateElement(lane)) : nullptr;
+    if (!shift || shift->getValue().uge(8 * lane_size) || shift->getZExtValue() % 8 != 0)
+        return {};
+    const uint64_t bytes = shift->getZExtValue() / 8;
+    return {from, is_left ? byte - bytes : byte + bytes,
+            is_left ? in_lane < bytes : in_lane + bytes >= lane_size};
+}
+
 static ByteOf origin(const Value *value, uint64_t byte, const DataLayout &layout, unsigned depth)
 {
     constexpr unsigned depth_limit = 8;
@@ -50,8 +89,12 @@ static ByteOf origin(const Value *value, uint64_t byte, const DataLayout &layout
             return {value, byte};
         return of(shuffle->getOperand(lane / lanes), lane % lanes * lane_size + byte % lane_size);
     }
-    if (is_vector)
-        return {value, byte};
+    if (is_vector) {
+        const LaneByte lane = lane_byte(value, byte, layout);
+        return !lane.from     ? ByteOf{value, byte}
+               : lane.is_zero ? ByteOf{nullptr, 0}
+                              : of(lane.from, lane.byte);
+    }
     if (match(value, m_Trunc(m_Value(a))) || match(value, m_ZExt(m_Value(a))) ||
         match(value, m_PtrToInt(m_Value(a))) || match(value, m_IntToPtr(m_Value(a))))
         return of(a, byte);

@@ -404,6 +404,8 @@ void Emitter::tell_completed(Instruction *at, Value *pointer, const Completion &
     Value *before = builder.CreateAnd(address, word_size - 1);
     Value *is_whole = builder.CreateICmpULT(builder.CreateSub(before, builder.getInt64(1)),
                                             builder.getInt64(word.before));
+    if (word.when)
+        is_whole = builder.CreateAnd(is_whole, word.when);
     builder.SetInsertPoint(SplitBlockAndInsertIfThen(is_whole, at, false));
     Value *byte = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address);
     builder.CreateAlignedStore(kind_of_parts(builder, word, before), byte, Align(1))
@@ -422,18 +424,21 @@ void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
     Value *stored =
         builder.CreateTrunc(pieces_at(builder, address, write.size), builder.getInt8Ty());
     Value *others = builder.CreateAnd(before, builder.getInt8(KIND_PIECES));
-    Value *kind;
-    if (write.pieces)
-        kind = builder.CreateOr(others, stored);
-    else
-        kind = builder.CreateOr(builder.CreateAnd(others, builder.CreateNot(stored)),
+    auto data = [&] {
+        return builder.CreateOr(builder.CreateAnd(others, builder.CreateNot(stored)),
                                 builder.getInt8(KIND_DATA));
+    };
+    Value *kind = write.pieces ? builder.CreateOr(others, stored) : data();
     if (write.may_finish)
         kind = builder.CreateSelect(is_half_finished(builder, word_at(builder, pointer)),
                                     builder.getInt8(KIND_PIECED), kind);
+    if (write.pieces && write.piece_when)
+        kind = builder.CreateSelect(write.piece_when, kind, data());
     if (write.completes) {
         Value *before = builder.getInt64(write.completes->before);
         Value *is_whole = builder.CreateICmpEQ(builder.CreateAnd(address, word_size - 1), before);
+        if (write.completes->when)
+            is_whole = builder.CreateAnd(is_whole, write.completes->when);
         Value *whole = kind_of_parts(builder, *write.completes, before);
         kind = builder.CreateSelect(is_whole, whole, kind);
     }

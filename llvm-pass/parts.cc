@@ -3,9 +3,11 @@
  * union or a struct. A copy of it then stores the parts of a word one behind the other. Between two parts
  * there is no call, and no other write to the arena.
  */
+#include "agreement.h"
 #include "writes.h"
 
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 
@@ -44,22 +46,59 @@ static bool has_words(const Write &write)
 
 /* A write that is a part of a word, or may begin or end with one. */
 struct Part {
-    const Write *write;
+    Write *write;
     int64_t at; // counted from another part
 
     int64_t end() const { return at + static_cast<int64_t>(write->size); }
 };
 
-/* Whether both may have been read from one word. */
-static bool may_be_of_one_word(const Part &a, const Part &b)
+/* Whether two parts, or all of one part, belong to one word. A write that has words, too, may have a part of
+ * any word. */
+struct PartsAgreement {
+    bool is_never = false;
+    SmallVector<Agreement, 2> depends = {}; // it is so where all of them say so
+};
+
+static PartsAgreement agreement(const Part &a, const Part &b)
 {
-    if (a.write->cut_of && b.write->cut_of && a.write->cut_of != b.write->cut_of)
-        return false;
-    LoadInst *first = a.write->part_of, *second = b.write->part_of;
-    if (!first || !second)
-        return true;
-    auto read = distance(*a.write, first->getPointerOperand(), second->getPointerOperand());
-    return read && *read + b.write->part_at - a.write->part_at == b.at - a.at;
+    const Write &one = *a.write, &other = *b.write;
+    PartsAgreement result;
+    if (!one.is_part || !other.is_part)
+        return result;
+    const DataLayout &layout = one.at->getModule()->getDataLayout();
+    for (const PartStretch &x : stretches_of(*one.at, one.piece))
+        for (const PartStretch &y : stretches_of(*other.at, other.piece)) {
+            const int64_t apart = b.at + y.at - a.at - x.at;
+            if (apart == 0)
+                continue; // the same one
+            const Agreement found = Agreement::of_bytes(x.from, y.from, apart, layout);
+            result.is_never |= found.is_never();
+            if (found.depends())
+                result.depends.push_back(found);
+        }
+    return result;
+}
+
+/* Where data was chosen instead of a part, the write stores data. Where the parts were chosen from several
+ * words, they are no word. */
+static void find_paths(Completion &word, ArrayRef<Part> parts, const Part &last)
+{
+    IRBuilder<> builder(last.write->at);
+    SmallVector<Part, 8> all(parts);
+    all.push_back(last);
+    for (unsigned n = 0; n < all.size(); n++) {
+        Write &write = *all[n].write;
+        for (unsigned other = 0; other <= n; other++)
+            for (Agreement &found : agreement(all[other], all[n]).depends) {
+                Value *when = found.emit();
+                word.when = word.when ? builder.CreateAnd(word.when, when) : when;
+            }
+        if (!write.piece || !write.is_part || write.piece_when)
+            continue;
+        Agreement found = Agreement::of_piece(write.piece, write.at->getModule()->getDataLayout());
+        if (found.depends())
+            write.piece_when = found.emit();
+    }
 }
 
 /* Find the first load that has read a part of the word. Before the next one, a swap may have stored to what
@@ -128,7 +167,8 @@ void join_parts(MutableArrayRef<Write> writes)
     int64_t low = 0, high = 0;  // their bytes
     for (Write &write : writes) {
         const bool is_wide = has_words(write);
-        if (!write.is_part && !is_wide) {
+        const bool is_part = write.is_part && !agreement({&write, 0}, {&write, 0}).is_never;
+        if (!is_part && !is_wide) {
             parts.clear();
             continue;
         }
@@ -146,7 +186,7 @@ void join_parts(MutableArrayRef<Write> writes)
             return between + own >= word_size;
         });
         if ((!is_above && !is_below) ||
-            any_of(parts, [&](const Part &other) { return !may_be_of_one_word(other, part); }))
+            any_of(parts, [&](const Part &other) { return agreement(other, part).is_never; }))
             parts.clear();
         const int64_t others = parts.empty() ? 0 : std::min(high - low, word_size - own);
         if (others > 0 && (is_wide || others + own == word_size)) {
@@ -154,6 +194,7 @@ void join_parts(MutableArrayRef<Write> writes)
             find_load(*write.completes, part, parts);
             if (write.completes->load)
                 find_others(*write.completes, part, parts);
+            find_paths(*write.completes, parts, part);
         }
         low = part.at - (is_below ? 0 : others);
         high = part.end() + (is_below ? others : 0);

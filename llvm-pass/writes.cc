@@ -132,11 +132,7 @@ class Collector
         write.part_of = piece ? load_of_part(piece, write.part_at, layout_) : nullptr;
         if (write.part_at >= 8) // libpm is asked for the load's first word
             write.part_of = nullptr;
-        if (piece && !write.part_of) {
-            const Value *origin = origin_of_byte(piece, 0, layout_).value;
-            write.cut_of =
-                origin && layout_.getTypeStoreSize(origin->getType()) >= 8 ? origin : nullptr;
-        }
+        write.piece = piece;
     }
 
     void bytes(Value *pointer, Value *length, Align align)

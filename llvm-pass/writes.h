@@ -17,8 +17,8 @@
  *     `pieces`     parts of words, or stores that are not aligned, that may be pieces of pointers
  *     `is_part`    a piece that may be a part of a union, if the optimiser has made several variables of the
  *                  union. `part_of` is the load that has read the part, or NULL. The part lies `part_at`
- *                  bytes behind what the load has read first. `cut_of` is the word that the part was cut
- *                  out of, if the word was not loaded, or NULL
+ *                  bytes behind what the load has read first. `piece` is the stored value, or NULL
+ *     `piece_when` an i1. Where it does not hold, data was chosen instead of the piece
  *     `may_finish` a piece that may be the last of a word that was stored half finished
  *     `completes`  the writes before have stored the other parts of the word (parts.cc). A write that has
  *                  whole words, too, may complete its first word
@@ -44,12 +44,14 @@ namespace pmcc
 /* A word of parts that were stored side by side. `before` bytes of the word come before the last write, or at
  * most so many if this write has whole words, too. `load` has read a part of the word, or is NULL. Its first
  * byte belongs `load_at` bytes before the last write. The kind of what `load` has read tells nothing of the
- * bytes in `others`: bit n is set for the byte at the last write's address - 8 + n. */
+ * bytes in `others`: bit n is set for the byte at the last write's address - 8 + n. Where `when` does not hold,
+ * the parts are not of one word: on this path another value was chosen for some of them. */
 struct Completion {
     int64_t before;
     llvm::LoadInst *load = nullptr;
     int64_t load_at = 0;
     uint16_t others = 0;
+    llvm::Value *when = nullptr; // an i1, or NULL: always
 };
 
 struct Write {
@@ -72,7 +74,8 @@ struct Write {
     bool may_finish = false;
     llvm::LoadInst *part_of = nullptr;
     int64_t part_at = 0;
-    const llvm::Value *cut_of = nullptr;
+    llvm::Value *piece = nullptr;
+    llvm::Value *piece_when = nullptr;
     std::optional<Completion> completes = std::nullopt;
     bool updates = false;
     bool brings = false;
@@ -87,7 +90,8 @@ struct Write {
      * told. */
     bool is_plain() const
     {
-        return kinds == 0 && !loaded && !from && !completes && !updates && !updates_when;
+        return kinds == 0 && !loaded && !from && !completes && !updates && !updates_when &&
+               !piece_when;
     }
 
     /** The write where `updates_when` holds, or where it does not. */

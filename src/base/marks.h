@@ -40,7 +40,8 @@
  *       fails, and names the word. If the value leads nowhere, the word is data.
  *   P5  The optimiser may split a union into several variables, and store the parts of a word one after the
  *       other. The word is what the word was that the parts were read from. If that is not known, the word
- *       goes by its value.
+ *       goes by its value. If the parts come from several words, or if data was chosen for one of them, they
+ *       are pieces and data like others.
  *
  * Idea: the card-marking write barriers of garbage collectors, at the size of a cache line.
  */

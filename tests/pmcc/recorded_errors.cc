@@ -244,6 +244,63 @@ void copy_in_steps(void *to, const void *from, int way)
     }
 }
 
+/* The other bytes than the first. */
+static void put_others(unsigned char *to, uintptr_t address)
+{
+    for (int i = 1; i < 8; i++)
+        to[i] = static_cast<unsigned char>(address >> 8 * i);
+}
+
+[[gnu::noinline]] static void put_chosen(unsigned char *to, void *const *from, long n)
+{
+    const auto address = reinterpret_cast<uintptr_t>(*from);
+    to[0] = static_cast<unsigned char>(n & 1 ? address : n * 3 + 8);
+    put_others(to, address);
+}
+[[gnu::noinline]] static void put_constant(unsigned char *to, void *const *from, long n)
+{
+    const auto address = reinterpret_cast<uintptr_t>(*from);
+    if (n & 1)
+        to[0] = static_cast<unsigned char>(address);
+    else
+        to[0] = 8;
+    put_others(to, address);
+}
+[[gnu::noinline]] static void put_other_word(unsigned char *to, void *const *from, long n)
+{
+    const auto address = reinterpret_cast<uintptr_t>(*from);
+    to[0] = static_cast<unsigned char>(n & 1 ? address >> 8 : n >> 8);
+    put_others(to, address);
+}
+[[gnu::noinline]] static void put_passed(unsigned char *to, void *const *from, unsigned char first)
+{
+    to[0] = first;
+    put_others(to, reinterpret_cast<uintptr_t>(*from));
+}
+[[gnu::noinline]] static void put_text(unsigned char *to, void *const *from, const char *text)
+{
+    to[0] = static_cast<unsigned char>(*text);
+    put_others(to, reinterpret_cast<uintptr_t>(*from));
+}
+
+void copy_with_number(void *to, void *const *from, int way)
+{
+    static volatile long even = 2048;
+    auto *bytes = static_cast<unsigned char *>(to);
+    switch (way) {
+    case 0:
+        return put_chosen(bytes, from, even);
+    case 1:
+        return put_constant(bytes, from, even);
+    case 2:
+        return put_other_word(bytes, from, even);
+    case 3:
+        return put_passed(bytes, from, static_cast<unsigned char>(even >> 8));
+    default:
+        return put_text(bytes, from, "\010");
+    }
+}
+
 void copy(void *to, const void *from, size_t bytes)
 {
     memmove(to, from, bytes);

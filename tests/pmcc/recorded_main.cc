@@ -477,6 +477,24 @@ TEST_CASE("a pointer of which pieces come in steps is a pointer, or fails the co
     check_copy_in_pieces(copy_in_steps, GENERATE(range(0, STEP_WAYS)));
 }
 
+TEST_CASE("a word of a number and parts of a pointer is data, or fails the commit")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto **words = static_cast<void **>(root_bytes(c.get(), 0, 4 * sizeof(void *)));
+    store_pointers(words, 1, words);
+    REQUIRE_OK(pm_commit(c.get()));
+    const int way = GENERATE(range(0, NUMBER_WAYS));
+    CAPTURE(way);
+    copy_with_number(words + 1, words, way);
+    REQUIRE(words[1] > words);
+    REQUIRE(words[1] < words + 4);
+    if (pm_commit(c.get()) == 0)
+        REQUIRE((mapped(c.get()) == Offsets{offset_of(c.get(), words)}));
+    else
+        REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
+}
+
 TEST_CASE("a number over a pointer is none, whatever code that tells no kinds stores beside it")
 {
     test::Directory directory;
