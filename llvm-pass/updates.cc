@@ -6,6 +6,7 @@
 
 #include "bytes.h"
 #include "kinds.h"
+#include "scatter.h"
 
 #include <llvm/ADT/Sequence.h>
 #include <llvm/Analysis/CFG.h>
@@ -225,6 +226,8 @@ class UpdateSearch
         return result;
     }
 
+    bool is_known(const Instruction &known);
+
   private:
     bool search(const Value *value);
     bool search_paths(const Instruction &choice);
@@ -234,7 +237,6 @@ class UpdateSearch
     bool is_elsewhere(const Instruction &write) const;
     bool is_current(const Instruction &known) const;
     bool is_at(const LoadInst &load, uint64_t byte) const;
-    bool is_known(const Instruction &known);
     bool is_changed_by(const Value *bits);
     std::optional<APInt> distance_to_place(const Value *pointer) const;
     bool is_lane(const Value *value, uint64_t byte, uint64_t size);
@@ -689,7 +691,10 @@ Update find_update(const CallBase &store, const Value *pointer, const Value *lan
                    const Analyses &analyses)
 {
     UpdateSearch search(store, pointer, analyses);
-    return on_all_paths(store, search.is_update(lanes), search);
+    if (search.is_update(lanes))
+        return on_all_paths(store, true, search);
+    const Instruction *load = load_of_scattered(store, pointer, lanes);
+    return on_all_paths(store, load && search.is_known(*load), search);
 }
 
 Update find_update(const StoreInst &store, const Analyses &analyses)

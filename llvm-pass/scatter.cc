@@ -1,0 +1,123 @@
+/*
+ * The addresses of lanes are a base and a vector of indices, which a loop counts up together. So lane n is so
+ * many bytes behind lane 0 in each round as in the first.
+ */
+#include "scatter.h"
+
+#include "bytes.h"
+
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
+
+#include <optional>
+
+using namespace llvm;
+using namespace llvm::PatternMatch;
+
+namespace pmcc
+{
+
+constexpr unsigned depth_limit = 6;
+
+/* By how much the index of a lane is larger than that of lane 0. */
+class Indices
+{
+  public:
+    explicit Indices(unsigned lane) : lane_(lane) {}
+
+    std::optional<int64_t> distance(const Value *indices, unsigned depth = 0)
+    {
+        const Value *a, *b;
+        if (depth > depth_limit)
+            return std::nullopt;
+        if (auto *constant = dyn_cast<Constant>(indices))
+            return of_constant(*constant);
+        if (getSplatValue(indices))
+            return 0;
+        if (indices == phi_)
+            return of_phi_;
+        if (auto *phi = dyn_cast<PHINode>(indices))
+            return phi_ ? std::nullopt : of_loop(*phi, depth);
+        if (!match(indices, m_Add(m_Value(a), m_Value(b))))
+            return std::nullopt;
+        auto of_a = distance(a, depth + 1), of_b = distance(b, depth + 1);
+        return of_a && of_b ? std::optional(*of_a + *of_b) : std::nullopt;
+    }
+
+  private:
+    std::optional<int64_t> of_constant(const Constant &indices) const
+    {
+        auto *first = dyn_cast_or_null<ConstantInt>(indices.getAggregateElement(0u));
+        auto *own = dyn_cast_or_null<ConstantInt>(indices.getAggregateElement(lane_));
+        return first && own ? std::optional(own->getSExtValue() - first->getSExtValue())
+                            : std::nullopt;
+    }
+
+    /* The first value comes from outside. If the others have the same distance as the phi, it stays. */
+    std::optional<int64_t> of_loop(const PHINode &phi, unsigned depth)
+    {
+        std::optional<int64_t> begin;
+        for (const Value *incoming : phi.incoming_values())
+            if (!begin)
+                begin = distance(incoming, depth + 1);
+        if (!begin)
+            return std::nullopt;
+        phi_ = &phi;
+        of_phi_ = *begin;
+        bool stays = all_of(phi.incoming_values(), [&](const Value *incoming) {
+            return distance(incoming, depth + 1) == begin;
+        });
+        phi_ = nullptr;
+        return stays ? begin : std::nullopt;
+    }
+
+    const unsigned lane_;
+    const PHINode *phi_ = nullptr;
+    int64_t of_phi_ = 0;
+};
+
+/* How many bytes lane `n` lies behind lane 0. */
+static std::optional<int64_t> bytes_behind(const Value *pointers, unsigned n,
+                                           const DataLayout &layout)
+{
+    auto *address = dyn_cast<GetElementPtrInst>(pointers);
+    if (!address || address->getNumIndices() != 1 ||
+        address->getPointerOperand()->getType()->isVectorTy())
+        return std::nullopt;
+    auto indices = Indices(n).distance(address->getOperand(1));
+    const auto stride =
+        static_cast<int64_t>(layout.getTypeAllocSize(address->getSourceElementType()));
+    return indices ? std::optional(*indices * stride) : std::nullopt;
+}
+
+const Instruction *load_of_scattered(const CallBase &store, const Value *pointers,
+                                     const Value *lanes)
+{
+    const DataLayout &layout = store.getModule()->getDataLayout();
+    auto *type = dyn_cast<FixedVectorType>(lanes->getType());
+    const Value *words;
+    if (!type || !pointers->getType()->isVectorTy() ||
+        !match(lanes, m_BitwiseLogic(m_Value(words), m_Constant())))
+        return nullptr;
+    const uint64_t size = layout.getTypeStoreSize(type->getElementType());
+    const LoadInst *load = nullptr;
+    for (unsigned n = 0; n < type->getNumElements(); n++) {
+        const ByteOf from = origin_of_bytes(words, n * size, size, layout);
+        auto *read = dyn_cast_or_null<LoadInst>(from.value);
+        auto behind = bytes_behind(pointers, n, layout);
+        if (!read || !behind || (load && load != read) ||
+            static_cast<int64_t>(from.byte) != *behind)
+            return nullptr;
+        load = read;
+    }
+    const Value *vector;
+    const bool is_there =
+        load && match(load->getPointerOperand(), m_ExtractElt(m_Value(vector), m_ZeroInt())) &&
+        vector == pointers;
+    return is_there ? load : nullptr;
+}
+
+} // namespace pmcc
