@@ -241,8 +241,8 @@ static LoadInst *word_at(IRBuilder<> &builder, Value *pointer)
     return before;
 }
 
-/* Whether a word may be the lower part of an address, and a piece that is stored to it the rest. A program that
- * is not relocated has whole addresses that look so. There data is stored over the lower part. */
+/* Whether a word may be the lower part of an address, and a piece that is stored to it the rest. A program
+ * that is not relocated has whole addresses that look so. There data is stored over the lower part. */
 static Value *may_be_finished(IRBuilder<> &builder, Value *word, Value *address, uint64_t size)
 {
     Value *before = builder.CreateSub(word, builder.getInt64(1)); // not zero

@@ -9,8 +9,8 @@
 namespace pmcc
 {
 
-/** The load that has read all lanes from where `store` puts them, with bits set or cleared since. NULL if there
- * is none. `pointers` is the vector of their addresses. */
+/** The load that has read all lanes from where `store` puts them, with bits set or cleared since. NULL if
+ * there is none. `pointers` is the vector of their addresses. */
 const llvm::Instruction *load_of_scattered(const llvm::CallBase &store, const llvm::Value *pointers,
                                            const llvm::Value *lanes);
 

@@ -44,8 +44,8 @@ namespace pmcc
 /* A word of parts that were stored side by side. `before` bytes of the word come before the last write, or at
  * most so many if this write has whole words, too. `load` has read a part of the word, or is NULL. Its first
  * byte belongs `load_at` bytes before the last write. The kind of what `load` has read tells nothing of the
- * bytes in `others`: bit n is set for the byte at the last write's address - 8 + n. Where `when` does not hold,
- * the parts are not of one word: on this path another value was chosen for some of them. */
+ * bytes in `others`: bit n is set for the byte at the last write's address - 8 + n. Where `when` does not
+ * hold, the parts are not of one word: on this path another value was chosen for some of them. */
 struct Completion {
     int64_t before;
     llvm::LoadInst *load = nullptr;
