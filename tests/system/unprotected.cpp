@@ -135,7 +135,6 @@ TEST_CASE("a page that can neither be closed nor logged ends the process", "[und
     REQUIRE_OK(pm_check(c.get()));
 }
 
-
 // arguments: path, path of a copy that is opened elsewhere. In one transaction each second page is stored to, until
 // the kernel lets no more be opened. Others are read, so memory is given back.
 CHILD_PROCESS(stores_all_over)

@@ -184,9 +184,8 @@ static int unsafe(const char *path)
 /* The program does not mind, but pm_check() does. */
 static int lead_out(const char *path)
 {
-    struct pm_options how = {.size = sizeof how,
-                             .flags = PM_CREATE | PM_MOVABLE,
-                             .foreign_pointers = PM_FOREIGN_IGNORE};
+    struct pm_options how = {
+        .size = sizeof how, .flags = PM_CREATE | PM_MOVABLE, .foreign_pointers = PM_FOREIGN_IGNORE};
     pm_container *c = pm_open(path, &how);
     if (!c)
         die("pm_open");
