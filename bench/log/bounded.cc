@@ -171,7 +171,8 @@ int main(int argc, char **argv)
     app.add_flag("--large", setting.large, "larger than memory");
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] {
-        bench::make(setting);
+        if (!setting.large || !std::filesystem::exists(setting.path))
+            bench::make(setting);
         if (setting.large) {
             bench::measure_large(setting);
         } else {
@@ -180,6 +181,6 @@ int main(int argc, char **argv)
                            "bounded"); // reads the whole log, too, and leaves a checkpoint
             bench::measure(setting, true, "checkpoint");
         }
-        bench::check(pm_delete(setting.path.c_str()) == 0, "pm_delete");
+        if (!getenv("KEEP")) bench::check(pm_delete(setting.path.c_str()) == 0, "pm_delete");
     });
 }

@@ -192,6 +192,11 @@ bool map_is_synchronous(int fd);
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous);
 
+/* Hints. Accesses to a mapped file come at random, so the kernel reads no neighbours of a page. And: these bytes
+ * of it are read soon. [handler] */
+void map_read_singly(void *address, size_t size);
+void map_fetch(void *address, size_t size);
+
 /* ---- absent.c: pages of a file in memory that are filled at their first access ------------------ */
 
 /* A descriptor that watches for such accesses. -errno: the kernel does not let us */

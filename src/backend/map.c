@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include "backend/backend.h"
 
+#include "base/bits.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -95,6 +97,17 @@ int map_clear_table(void *address, size_t size)
     /* Locked memory, perhaps. */
     void *p = map_sparse(address, size, MAP_FIXED);
     return p != MAP_FAILED && madvise(p, size, MADV_DONTFORK) == 0 ? 0 : -errno;
+}
+
+void map_read_singly(void *address, size_t size)
+{
+    (void)madvise(address, size, MADV_RANDOM);
+}
+
+void map_fetch(void *address, size_t size)
+{
+    char *page = (char *)align_down((uintptr_t)address, PM_PAGE);
+    (void)madvise(page, (size_t)((char *)address + size - page), MADV_WILLNEED);
 }
 
 bool map_is_synchronous(int fd)

@@ -216,6 +216,9 @@ static int grow(struct txn *t, uint64_t count)
     int grown = container_grow_chunks(t->c, (uint32_t)count, (uint32_t)max_u64(step, count));
     if (grown < 0)
         return grown;
+    if (k->bounded)
+        map_read_singly(at_place(t, place_in(t, k->known, 0)),
+                        (t->c->chunks - k->known) * t->c->chunk_size);
     for (uint32_t i = t->c->chunks; i-- > k->known;)
         push(&k->free, i);
     k->known = t->c->chunks;

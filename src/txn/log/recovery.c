@@ -27,6 +27,9 @@
 /* So many entries of tables ahead, the map comes to the cache. */
 #define ENTRIES_AHEAD 24
 
+/* If home is filled later, few bytes of each chunk are read. The kernel fetches those of so many chunks together. */
+#define CHUNKS_AHEAD 128
+
 struct found_part {
     const struct log_part *part;
     uint64_t epoch; /* with `number`, a copy, so that sorting reads no parts */
@@ -655,11 +658,29 @@ int log_check(struct txn *t)
 
 /* ---- from beginning to end ------------------------------------------------------------------- */
 
+/* The headers, and what is behind the ends at the checkpoint: seldom more than a page. */
+static void fetch_chunks(const struct log_reader *r, uint32_t first, uint32_t end)
+{
+    const struct txn *t = r->t;
+    for (uint32_t i = first; i < min_u64(end, r->checkpoint.chunks); i++) {
+        const uint32_t line = r->checkpoint.ends[i], lines = chunk_lines(t) - line;
+        map_fetch(at_place(t, place_in(t, i, 0)), PM_LINE);
+        if (line > 0 && lines > 0)
+            map_fetch(at_place(t, place_in(t, i, line)), lines * (size_t)PM_LINE);
+    }
+}
+
 static int read_chunks(struct log_reader *r)
 {
-    for (uint32_t i = 1; i < r->t->c->chunks; i++)
+    const bool is_sparse = r->checkpoint.epoch != 0 && log_engine_of(r->t)->bounded;
+    if (is_sparse)
+        map_read_singly(r->t->c->file, container_file_bytes(r->t->c));
+    for (uint32_t i = 1; i < r->t->c->chunks; i++) {
+        if (is_sparse && i % CHUNKS_AHEAD == 1)
+            fetch_chunks(r, i, i + 2 * CHUNKS_AHEAD);
         if (walk(r, i) != 0)
             return -1;
+    }
     return 0;
 }
 
