@@ -19,6 +19,7 @@ namespace pmcc
 
 constexpr unsigned depth_limit = 6; // choices one behind the other
 constexpr unsigned steps_limit = 256;
+constexpr unsigned paths_limit = 64; // that meet in one place, as behind a switch
 
 SmallVector<PartStretch, 4> stretches_of(const Instruction &write, const Value *piece)
 {
@@ -72,7 +73,8 @@ static const Instruction *chooser(const PartByte &part)
         return nullptr;
     if (auto *select = dyn_cast<SelectInst>(part.value))
         return select->getCondition()->getType()->isIntegerTy() ? select : nullptr;
-    return dyn_cast<PHINode>(part.value);
+    auto *phi = dyn_cast<PHINode>(part.value);
+    return phi && phi->getNumIncomingValues() <= paths_limit ? phi : nullptr;
 }
 
 static bool choose_together(const Instruction &a, const Instruction &b)

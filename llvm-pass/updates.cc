@@ -130,15 +130,16 @@ struct Target {
     const Value *pointer;
     uint64_t behind;
     Place place;
+    Place given; // as the code has it: perhaps a phi of one address, computed on several paths
     std::optional<SmallVector<Covering, 4>> stores = std::nullopt; // over the place
 };
 
 Target target_at(const Value *pointer, uint64_t behind, const DataLayout &layout)
 {
     constexpr unsigned phis_limit = 8; // in a row
-    Place place = place_of(pointer, layout);
+    Place place = place_of(pointer, layout), given = place;
+    given.offset += behind;
     for (unsigned n = 0; n < phis_limit; n++) {
-        /* The optimiser may have computed one address on several paths. */
         auto *phi = dyn_cast<PHINode>(place.base);
         if (!phi || !all_of(phi->incoming_values(), [&](const Value *other) {
                 return place_of(other, layout) == place_of(phi->getIncomingValue(0), layout);
@@ -149,7 +150,7 @@ Target target_at(const Value *pointer, uint64_t behind, const DataLayout &layout
         place = place_of(pointer, layout);
     }
     place.offset += behind;
-    return {pointer, behind, place};
+    return {pointer, behind, place, given};
 }
 
 /* How far before an update it is looked for other stores, in instructions. */
@@ -263,9 +264,11 @@ const Value *UpdateSearch::pointer_on_path(const Instruction &choice, unsigned n
 {
     if (auto *phi = dyn_cast<PHINode>(&choice)) {
         auto *pointers = dyn_cast<PHINode>(target_.place.base);
-        return pointers && pointers->getParent() == phi->getParent()
-                   ? pointers->getIncomingValueForBlock(phi->getIncomingBlock(n))
-                   : nullptr;
+        if (!pointers || pointers->getParent() != phi->getParent())
+            return nullptr;
+        const BasicBlock *from = phi->getIncomingBlock(n); // the same in all phis, in most cases
+        return pointers->getIncomingBlock(n) == from ? pointers->getIncomingValue(n)
+                                                     : pointers->getIncomingValueForBlock(from);
     }
     auto *pointers = dyn_cast<SelectInst>(target_.place.base);
     return pointers && pointers->getCondition() == cast<SelectInst>(choice).getCondition()
@@ -280,10 +283,12 @@ std::optional<APInt> UpdateSearch::distance_to_place(const Value *pointer) const
     if (pointer->getType() != target_.pointer->getType() || !pointer->getType()->isPointerTy())
         return std::nullopt;
     ScalarEvolution &evolution = analyses_.evolution;
-    const SCEV *from = evolution.getSCEV(const_cast<Value *>(pointer)),
+    const Target other = target_at(pointer, 0, layout_);
+    const SCEV *from = evolution.getSCEV(const_cast<Value *>(other.pointer)),
                *to = evolution.getSCEV(const_cast<Value *>(target_.pointer));
     auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from));
-    return distance ? std::optional(distance->getAPInt() + target_.behind) : std::nullopt;
+    return distance ? std::optional(distance->getAPInt() + target_.behind - other.behind)
+                    : std::nullopt;
 }
 
 /* Whether a byte that was loaded is the first one of the place. */
@@ -325,19 +330,19 @@ bool UpdateSearch::is_loaded(const Value *value)
 {
     if (auto *old = dyn_cast<ExtractValueInst>(value))
         if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(old->getAggregateOperand()))
-            return place_of(exchange->getPointerOperand(), layout_) == target_.place &&
+            return target_at(exchange->getPointerOperand(), 0, layout_).place == target_.place &&
                    is_known(*exchange);
     if (auto *call = dyn_cast<IntrinsicInst>(value);
         call && call->onlyReadsMemory() && call->mayReadFromMemory()) // of lanes
         return any_of(call->args(), [&](const Use &argument) {
             return argument->getType() == target_.pointer->getType() &&
-                   place_of(argument, layout_) == target_.place && is_known(*call);
+                   target_at(argument, 0, layout_).place == target_.place && is_known(*call);
         });
     int64_t at = 0;
     const LoadInst *load = load_of_part(const_cast<Value *>(value), at, layout_);
     if (!load)
         return false;
-    Place place = place_of(load->getPointerOperand(), layout_);
+    Place place = target_at(load->getPointerOperand(), 0, layout_).place;
     const auto place_byte = static_cast<uint64_t>(at);
     place.offset += place_byte;
     return (place == target_.place || is_at(*load, place_byte)) && !is_replaced(*load) &&
@@ -358,6 +363,8 @@ ArrayRef<Covering> UpdateSearch::stores()
     if (found)
         return *found;
     found = stores_over(target_.place, update_, layout_);
+    if (target_.given.base != target_.place.base)
+        found->append(stores_over(target_.given, update_, layout_));
     const Instruction *i = update_.getPrevNode();
     for (unsigned n = 0; i && n < distance_limit; n++, i = i->getPrevNode()) {
         auto *store = dyn_cast<StoreInst>(i);
@@ -532,7 +539,7 @@ bool UpdateSearch::search(const Value *value)
 bool UpdateSearch::is_written(const Instruction &write)
 {
     if (auto *copy = dyn_cast<AnyMemTransferInst>(&write))
-        return place_of(copy->getRawSource(), layout_) == target_.place;
+        return target_at(copy->getRawSource(), 0, layout_).place == target_.place;
     auto *store = dyn_cast<StoreInst>(&write);
     return store && search(store->getValueOperand());
 }

@@ -26,7 +26,7 @@ constexpr int JOIN_WAYS = 12;
 /** Copy a word in pieces, and do something else in between. STEP_WAYS ways. `to` has three words, all zero. */
 void copy_in_steps(void *to, const void *from, int way);
 constexpr int STEP_WAYS = 12;
-/** Store the word at `from`, but for some bytes, for which a number is stored that was chosen or passed.
+/** Store the word at `from`, but for one byte, for which a number is stored that was chosen or passed.
  * NUMBER_WAYS ways. */
 void copy_with_number(void *to, void *const *from, int way);
 constexpr int NUMBER_WAYS = 5;
