@@ -192,8 +192,8 @@ bool map_is_synchronous(int fd);
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous);
 
-/* Hints. Accesses to a mapped file come at random, so the kernel reads no neighbours of a page. And: these bytes
- * of it are read soon. [handler] */
+/* Hints. Accesses to a mapped file come at random, so the kernel reads no neighbours of a page. And: these
+ * bytes of it are read soon. [handler] */
 void map_read_singly(void *address, size_t size);
 void map_fetch(void *address, size_t size);
 

@@ -27,7 +27,8 @@
 /* So many entries of tables ahead, the map comes to the cache. */
 #define ENTRIES_AHEAD 24
 
-/* If home is filled later, few bytes of each chunk are read. The kernel fetches those of so many chunks together. */
+/* If home is filled later, few bytes of each chunk are read. The kernel fetches those of so many chunks
+ * together. */
 #define CHUNKS_AHEAD 128
 
 struct found_part {
