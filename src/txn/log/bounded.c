@@ -90,7 +90,8 @@ void log_set_bound(struct txn *t, uint64_t bytes)
     if (!log_engine_of(t)->bounded)
         return;
     log_engine_of(t)->bounded->pages_max = bytes >> PM_PAGE_SHIFT;
-    map_read_singly(t->c->file, container_file_bytes(t->c)); /* recovery may have read it from end to end */
+    /* Recovery may have read it from end to end. */
+    map_read_singly(t->c->file, container_file_bytes(t->c));
 }
 
 void log_unbound(struct txn *t)
