@@ -29,7 +29,7 @@ namespace bench
 namespace
 {
 
-constexpr uint64_t MiB = 1 << 20, PAGE = 4096, SAMPLE = 10000;
+constexpr uint64_t MiB = 1 << 20, PAGE = 4096, SAMPLE = 1000;
 
 struct Setting {
     std::string path;
