@@ -171,8 +171,7 @@ int main(int argc, char **argv)
     app.add_flag("--large", setting.large, "larger than memory");
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] {
-        if (!setting.large || !std::filesystem::exists(setting.path))
-            bench::make(setting);
+        bench::make(setting);
         if (setting.large) {
             bench::measure_large(setting);
         } else {
@@ -181,6 +180,6 @@ int main(int argc, char **argv)
                            "bounded"); // reads the whole log, too, and leaves a checkpoint
             bench::measure(setting, true, "checkpoint");
         }
-        if (!getenv("KEEP")) bench::check(pm_delete(setting.path.c_str()) == 0, "pm_delete");
+        bench::check(pm_delete(setting.path.c_str()) == 0, "pm_delete");
     });
 }
