@@ -118,6 +118,32 @@ TEST_CASE(
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("after a crash the map has what has changed since the checkpoint, and not all around it")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm", other = directory / "other.pm";
+    make(path);
+    pm_options how = bounded();
+    how.private_max = 64 * MiB; // so no checkpoint is made
+    {
+        test::Container c = test::open(path, how);
+        auto *words = static_cast<uint64_t *>(pm_getroot(c.get()));
+        for (uint64_t unit = 0; unit < UNITS; unit += 16) { // in each segment
+            REQUIRE_OK(pm_dirty(&words[unit * UNIT / 8 + 1], 8));
+            words[unit * UNIT / 8 + 1] = unit + 1;
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        test::write_file(other, test::read_file(path));
+    }
+    test::Container c = test::open(other, bounded(PM_ACCEPT_COPY));
+    CHECK(test::stats(c.get()).recovery_bytes > 0);
+    CHECK(units_present(c.get()) <= 2 * UNITS / 16 + 8);
+    for (uint64_t unit = 0; unit < UNITS; unit += 16)
+        REQUIRE(numbers(c.get())[unit * UNIT / 8 + 1] == unit + 1);
+    require_numbers(c.get());
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("objects come and go in bounded memory, with crashes, and a reading of the whole log "
           "says the same")
 {

@@ -374,6 +374,15 @@ static void map_pages(struct txn *t)
     }
 }
 
+/* If memory is bounded, units go again that nothing behind the checkpoint changes. Metadata stays. */
+static void give_back(struct txn *t, uint64_t unit)
+{
+    const struct log_engine *k = log_engine_of(t);
+    bool is_data = unit * LOG_UNIT_LINES >= log_lines_of_metadata(t);
+    if (k->bounded && is_data && k->checkpoint.states[unit] == UNIT_SAVED)
+        log_drop_unit(t, unit);
+}
+
 /* L14. The words that say who owns what are read from the log, for home is not there yet. */
 static int drop_lines(struct log_reader *r)
 {
@@ -387,6 +396,9 @@ static int drop_lines(struct log_reader *r)
             return no_memory(t);
         k->map_sum -= log_dropped_terms(t);
         log_drop_lines(t, r->newest);
+        const uint64_t units = t->c->segment_size / PM_LINE / LOG_UNIT_LINES;
+        for (uint64_t unit = i * units; unit < (i + 1) * units; unit++)
+            give_back(t, unit);
     }
     return 0;
 }
@@ -448,7 +460,8 @@ static void find_touched(struct log_reader *r)
     }
 }
 
-/* Have the units that recovery needs. Later an image that is damaged ends the process. False: one is. */
+/* Look at the units that recovery needs, before anything changes. Later an image that is damaged ends the
+ * process. False: one is. */
 static bool load_touched(struct log_reader *r)
 {
     const struct log_engine *k = log_engine_of(r->t);
@@ -458,8 +471,11 @@ static bool load_touched(struct log_reader *r)
     memset(r->touched, true, c->meta_segments);
     for (uint64_t i = 0; i < k->checkpoint.units && valid; i++)
         if (log_unit_is_absent(k, i) &&
-            r->touched[(i * LOG_UNIT_LINES * PM_LINE) >> c->segment_shift])
+            r->touched[(i * LOG_UNIT_LINES * PM_LINE) >> c->segment_shift]) {
             valid = log_load_unit(r->t, i);
+            if (valid)
+                give_back(r->t, i);
+        }
     return valid;
 }
 
