@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,8 +34,7 @@ int absent_watch(int watcher, void *address, size_t size)
 {
     struct uffdio_register range = {.range = {.start = (uintptr_t)address, .len = size},
                                     .mode = UFFDIO_REGISTER_MODE_MISSING};
-    /* A huge page would bring pages that nobody has filled. Kernels without huge pages refuse. */
-    (void)madvise(address, size, MADV_NOHUGEPAGE);
+    map_small_pages(address, size); /* a huge one would bring pages that nobody has filled */
     return ioctl(watcher, UFFDIO_REGISTER, &range) == 0 ? 0 : -errno;
 }
 

@@ -192,10 +192,11 @@ bool map_is_synchronous(int fd);
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous);
 
-/* Hints. Accesses to a mapped file come at random, so the kernel reads no neighbours of a page. And: these
- * bytes of it are read soon. [handler] */
+/* Hints: accesses to a mapped file come at random, so the kernel reads no neighbours of a page; these bytes
+ * of it are read soon; a huge page would bring much that nobody needs. [handler] */
 void map_read_singly(void *address, size_t size);
 void map_fetch(void *address, size_t size);
+void map_small_pages(void *address, size_t size);
 
 /* ---- absent.c: pages of a file in memory that are filled at their first access ------------------ */
 

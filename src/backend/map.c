@@ -110,6 +110,11 @@ void map_fetch(void *address, size_t size)
     (void)madvise(page, (size_t)((char *)address + size - page), MADV_WILLNEED);
 }
 
+void map_small_pages(void *address, size_t size)
+{
+    (void)madvise(address, size, MADV_NOHUGEPAGE); /* kernels without huge pages refuse */
+}
+
 bool map_is_synchronous(int fd)
 {
     void *p = mmap(NULL, 1, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);

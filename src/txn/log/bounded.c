@@ -24,7 +24,6 @@
  * A unit of the map (units.c) says where just the lines are of a unit here, and is a page itself. It comes
  * before the first page of home, and may leave after the last one.
  */
-#define _GNU_SOURCE
 #include "txn/log/deltas.h"
 
 #include "base/panic.h"
@@ -32,13 +31,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 /* So many pages become absent together, and at most so many are filled at once. */
 #define UNIT_PAGES (LOG_UNIT_LINES / PM_PAGE_LINES)
 static_assert(UNIT_PAGES == 16, "a bit for each page, and more");
-/* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. Then
- * it is so many more for each unit that has come: it may have to stay for some transactions. */
+/* If there is no room, so many units are looked at when a page is filled, and when a transaction ends. A
+ * unit that has just come may have to stay for some transactions. So at the end of one, LOOKS_UNIT more are
+ * looked at for each unit that has come. */
 #define LOOKS_FILL 4
 #define LOOKS_END  64
 #define LOOKS_UNIT 4
@@ -78,8 +77,7 @@ int log_bound(struct txn *t)
     b->stage = aligned_alloc(PM_PAGE, UNIT_PAGES * PM_PAGE);
     if (!b->stage)
         return -ENOMEM;
-    /* A huge page would bring hundreds of units. */
-    (void)madvise(k->map, t->c->max_size / PM_LINE * sizeof *k->map, MADV_NOHUGEPAGE);
+    map_small_pages(k->map, t->c->max_size / PM_LINE * sizeof *k->map); /* each is a unit */
     t->c->filler = t;
     t->c->fill = log_fill_absent;
     return 0;
@@ -213,10 +211,7 @@ static void leave(struct txn *t, uint32_t unit)
                        (uint64_t)(page + run) << PM_PAGE_SHIFT);
         t->pages.evicted += run;
     }
-    const struct log_engine *k = log_engine_of(t);
-    bool has_pages = k->bounded->unit[unit] & ((1u << UNIT_PAGES) - 1);
-    if (!has_pages && k->checkpoint.states[unit] == UNIT_SAVED && /* K5 */
-        unit * LOG_UNIT_LINES >= log_lines_of_metadata(t))
+    if ((log_engine_of(t)->bounded->unit[unit] & ((1u << UNIT_PAGES) - 1)) == 0)
         log_drop_unit(t, unit);
 }
 

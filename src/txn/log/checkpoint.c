@@ -508,7 +508,7 @@ int log_give_up_checkpoint(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
     for (uint64_t i = 0; i < c->units; i++)
-        if (log_unit_is_absent(log_engine_of(t), i) && !log_load_unit(t, i))
+        if (!log_load_unit(t, i))
             return -EBADMSG;
     int error = medium_publish_word(&t->c->medium, &file_state(t->c)->checkpoint, 0);
     if (error == 0)
@@ -549,8 +549,7 @@ static uint64_t find_damage(struct txn *t, struct map_total *total, struct log_i
 {
     const struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0; i < units_of(t); i++) {
-        bool good = !log_unit_is_absent(k, i) || log_load_unit(t, i);
-        if (!good || !image_is_right(t, i, room))
+        if (!log_load_unit(t, i) || !image_is_right(t, i, room))
             return max_u64(k->checkpoint.named.units[i].place, 1);
         log_add_unit(t, i, total);
         log_keep_bound(t);

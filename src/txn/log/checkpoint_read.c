@@ -102,7 +102,7 @@ static bool load_units(struct txn *t)
     struct map_total total = {.live = calloc(t->c->chunks, sizeof *total.live)};
     bool valid = total.live != NULL;
     for (uint64_t i = 0; i < k->checkpoint.units && valid; i++) {
-        valid = !log_unit_is_absent(k, i) || log_load_unit(t, i);
+        valid = log_load_unit(t, i);
         if (valid)
             log_add_unit(t, i, &total);
     }
@@ -122,7 +122,6 @@ static int note_root(const struct root_reader *r, struct found_checkpoint *found
         found->ends[i] = log_root_chunks(root)[i].end;
     found->chunks = root->chunks;
     found->segments = root->segments;
-    found->map = root->map;
     found->base = root->base;
     found->epoch = r->epoch;
     return 0;
@@ -146,7 +145,7 @@ static void forget(struct txn *t)
     c->named.epoch = c->named.root.count = 0;
     c->units = c->saved = 0;
     c->chunks = k->deltas_known = k->unused_delta = 0;
-    k->lines_live = k->words_live = 0;
+    k->lines_live = k->words_live = k->map_sum = 0;
 }
 
 static void warn(const struct txn *t)

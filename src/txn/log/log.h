@@ -491,15 +491,15 @@ int log_compact(struct txn *t);
  * checksum is still missing. */
 uint64_t log_image_of(const struct txn *t, uint64_t unit, uint64_t epoch, struct log_image *to);
 
-/* Bring an absent unit to the map, from its image. [handler] False: the image is damaged, and a part of it
- * may be there. */
+/* Bring a unit to the map from its image, if it is absent. [handler] False: the image is damaged, and a part
+ * of it may be there. */
 bool log_load_unit(const struct txn *t, uint64_t unit);
 
 /* The same for a unit that somebody needs now. If the image is damaged, the process ends: the log has
  * everything, and the next pm_open() reads it. */
 void log_need_absent(const struct txn *t, uint64_t unit);
 
-/* Let a unit be absent. The map has not changed since the named checkpoint. */
+/* If memory is bounded, let a unit of data be absent, unless it has changed since the named checkpoint. */
 void log_drop_unit(struct txn *t, uint64_t unit);
 
 /* Whether the map lacks a unit. */
@@ -599,7 +599,6 @@ int log_check_map(struct txn *t);
 /* A checkpoint that recovery goes on from. */
 struct found_checkpoint {
     uint64_t epoch; /* 0: there is none, and all of the log is read */
-    uint64_t map;   /* the map's sum */
     uint32_t base;
     uint32_t segments; /* of the container */
     uint32_t chunks;

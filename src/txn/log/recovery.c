@@ -42,8 +42,7 @@ struct log_reader {
     struct vector parts; /* struct found_part, sorted by epoch and number */
     uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
     bool *cut;           /* for each chunk: parts of it are abandoned */
-    bool *
-        touched; /* for each segment: lines, or their owners, may have changed since the checkpoint */
+    bool *touched;       /* for each segment: lines or owners may be others than the checkpoint's */
     struct found_checkpoint checkpoint;
     uint64_t certain, newest;
     uint32_t incarnation; /* the largest seen */
@@ -374,15 +373,6 @@ static void map_pages(struct txn *t)
     }
 }
 
-/* If memory is bounded, units go again that nothing behind the checkpoint changes. Metadata stays. */
-static void give_back(struct txn *t, uint64_t unit)
-{
-    const struct log_engine *k = log_engine_of(t);
-    bool is_data = unit * LOG_UNIT_LINES >= log_lines_of_metadata(t);
-    if (k->bounded && is_data && k->checkpoint.states[unit] == UNIT_SAVED)
-        log_drop_unit(t, unit);
-}
-
 /* L14. The words that say who owns what are read from the log, for home is not there yet. */
 static int drop_lines(struct log_reader *r)
 {
@@ -398,7 +388,7 @@ static int drop_lines(struct log_reader *r)
         log_drop_lines(t, r->newest);
         const uint64_t units = t->c->segment_size / PM_LINE / LOG_UNIT_LINES;
         for (uint64_t unit = i * units; unit < (i + 1) * units; unit++)
-            give_back(t, unit);
+            log_drop_unit(t, unit); /* if nothing behind the checkpoint has changed it */
     }
     return 0;
 }
@@ -470,12 +460,9 @@ static bool load_touched(struct log_reader *r)
     find_touched(r);
     memset(r->touched, true, c->meta_segments);
     for (uint64_t i = 0; i < k->checkpoint.units && valid; i++)
-        if (log_unit_is_absent(k, i) &&
-            r->touched[(i * LOG_UNIT_LINES * PM_LINE) >> c->segment_shift]) {
-            valid = log_load_unit(r->t, i);
-            if (valid)
-                give_back(r->t, i);
-        }
+        if (r->touched[(i * LOG_UNIT_LINES * PM_LINE) >> c->segment_shift] &&
+            (valid = log_load_unit(r->t, i)))
+            log_drop_unit(r->t, i);
     return valid;
 }
 
@@ -489,7 +476,6 @@ static int build_map(struct log_reader *r)
         k->chunks[i].end = r->ends[i];
         k->chunks[i].newest = r->checkpoint.epoch;
     }
-    k->map_sum = r->checkpoint.map;
     if (r->checkpoint.epoch != 0 && r->parts.count == 0)
         return 0;
     for (int i = 0; i < ENTRIES_AHEAD; i++)
@@ -690,11 +676,13 @@ static void fetch_chunks(const struct log_reader *r, uint32_t first, uint32_t en
 static int read_chunks(struct log_reader *r)
 {
     const bool is_sparse = r->checkpoint.epoch != 0 && log_engine_of(r->t)->bounded;
-    if (is_sparse)
+    if (is_sparse) {
         map_read_singly(r->t->c->file, container_file_bytes(r->t->c));
+        fetch_chunks(r, 1, CHUNKS_AHEAD);
+    }
     for (uint32_t i = 1; i < r->t->c->chunks; i++) {
         if (is_sparse && i % CHUNKS_AHEAD == 1)
-            fetch_chunks(r, i, i + 2 * CHUNKS_AHEAD);
+            fetch_chunks(r, i - 1 + CHUNKS_AHEAD, i - 1 + 2 * CHUNKS_AHEAD);
         if (walk(r, i) != 0)
             return -1;
     }

@@ -129,6 +129,8 @@ bool log_load_unit(const struct txn *t, uint64_t unit)
 {
     struct log_engine *k = log_engine_of(t);
     const uint64_t first = unit * LOG_UNIT_LINES;
+    if (!log_unit_is_absent(k, unit))
+        return true;
     const struct log_image *image = log_image_of_named(t, unit);
     if (!image)
         return false;
@@ -165,6 +167,9 @@ void log_drop_unit(struct txn *t, uint64_t unit)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t *map = k->map + unit * LOG_UNIT_LINES;
+    bool is_data = unit * LOG_UNIT_LINES >= log_lines_of_metadata(t);
+    if (!k->bounded || !is_data || k->checkpoint.states[unit] != UNIT_SAVED) /* K5 */
+        return;
     for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
         if (has_delta(map[i]))
             log_drop_delta(k, map[i]);
