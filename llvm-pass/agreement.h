@@ -47,8 +47,8 @@ class Agreement
     bool is_never() const { return answer_ == Never; }
     bool depends() const { return answer_ == Depends; }
 
-    /** If it depends: an i1 that says whether it is so. Inserts instructions before the values that are
-     * chosen. */
+    /** If the answer depends on the path: an i1 that is the answer. Inserts instructions before the values
+     * that are chosen. */
     llvm::Value *emit();
 
   private:

@@ -1,9 +1,9 @@
 /*
  * Objects come and go for a long time: does the file grow on and on, does memory, do commits become slower? Each
  * commit frees one of 40,000 objects, chosen at random, and allocates another one of random size: 85 MiB in all.
- *
- * Times are of the processor, for others may keep it from this thread.
+ * Times are of the processor.
  */
+#include "harness/clock.h"
 #include "harness/memory.h"
 #include "harness/sample.h"
 #include "harness/status.h"
@@ -14,7 +14,6 @@
 #include <filesystem>
 #include <libpm.h>
 #include <random>
-#include <time.h>
 #include <vector>
 
 namespace bench
@@ -34,13 +33,6 @@ void check(bool holds, const char *what)
 {
     if (!holds)
         throw std::runtime_error(std::string(what) + ": " + pm_errormsg());
-}
-
-double now_ns(clockid_t clock)
-{
-    timespec now{};
-    clock_gettime(clock, &now);
-    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
 class Churn
@@ -70,13 +62,13 @@ class Churn
     /** Replace an object; the time of it and of its commit. */
     double replace()
     {
-        const double from = now_ns(CLOCK_THREAD_CPUTIME_ID);
-        const uint64_t i = random_() % OBJECTS;
-        check(pm_free(objects_[i]) == 0, "pm_free");
-        live_ -= sizes_[i];
-        allocate(i);
-        check(pm_commit(c_) == 0, "pm_commit");
-        return now_ns(CLOCK_THREAD_CPUTIME_ID) - from;
+        return processor_ns([&] {
+            const uint64_t i = random_() % OBJECTS;
+            check(pm_free(objects_[i]) == 0, "pm_free");
+            live_ -= sizes_[i];
+            allocate(i);
+            check(pm_commit(c_) == 0, "pm_commit");
+        });
     }
     uint64_t live() const { return live_; }
 
@@ -107,8 +99,9 @@ void measure(const Setting &setting)
     std::vector<double> times;
     for (int part = 1; part <= REPORTS; part++) {
         times.clear();
-        const double end = now_ns(CLOCK_MONOTONIC) + (double)setting.seconds * 1e9 / REPORTS;
-        while (now_ns(CLOCK_MONOTONIC) < end)
+        const auto end = std::chrono::steady_clock::now() +
+                         std::chrono::milliseconds(setting.seconds * 1000 / REPORTS);
+        while (std::chrono::steady_clock::now() < end)
             times.push_back(churn.replace());
         std::ranges::sort(times);
         const auto report = [&](const char *what, double value, const char *unit) {

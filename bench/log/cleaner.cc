@@ -9,6 +9,7 @@
  *
  * Times are of the processor, which does nothing but this.
  */
+#include "harness/clock.h"
 #include "harness/sample.h"
 #include "harness/status.h"
 #include "log/skewed.h"
@@ -21,7 +22,6 @@
 #include <libpm.h>
 #include <stdexcept>
 #include <sys/resource.h>
-#include <time.h>
 
 namespace bench
 {
@@ -70,17 +70,6 @@ class Choice
     Random random_{1};
     Skewed skewed_;
 };
-
-/** Of this thread: others may keep the processor from it, and that would be the slowest commit. */
-template <class Work> double processor_ns(Work &&work)
-{
-    timespec from{}, to{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-    work();
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-    return static_cast<double>(to.tv_sec - from.tv_sec) * 1e9 +
-           static_cast<double>(to.tv_nsec - from.tv_nsec);
-}
 
 class Subject
 {
