@@ -28,18 +28,35 @@ void log_read_line(const struct txn *t, uint64_t line, char *to)
                         (const uint64_t *)t->c->file + word_of(delta_of(k, entry)));
 }
 
+/* Which lines of one page have an owner in the open transaction. Lines come in their order, mostly, so the
+ * last page is kept: to ask for each line takes longer than all the rest. */
+struct owned_lines {
+    uint64_t page, lines;
+};
+
+static bool is_owned(const struct txn *t, struct owned_lines *o, uint64_t line)
+{
+    uint64_t page = line / PM_PAGE_LINES;
+    if (page != o->page)
+        *o = (struct owned_lines){
+            page, t->upcalls.page_liveness(t->upcalls.context, (uint32_t)page).after};
+    return o->lines >> line % PM_PAGE_LINES & 1;
+}
+
 /* Some of the runs: those of one source. -ENOMEM */
 static int split_runs(struct txn *t, const uint64_t *run, const uint64_t *end,
                       const uint8_t *changed, bool are_data)
 {
     struct log_engine *k = log_engine_of(t);
+    struct owned_lines owned = {.page = UINT64_MAX};
     uint64_t first = k->split_runs.count;
     int error = 0;
     for (; run < end; run++) {
         uint64_t line = run_line(*run);
         for (uint64_t n = run_count(*run); n > 0 && error == 0; n--, line++) {
             uint32_t mask = log_delta_needed(t, line, *changed++);
-            if (are_data && log_is_stray(t, line)) {
+            bool may_be_stray = are_data && k->drops && k->map[line] == 0; /* W1 */
+            if (may_be_stray && !is_owned(t, &owned, line)) {
                 log_set_left(t, line, true);
                 continue;
             }

@@ -9,11 +9,14 @@
  *      ones through to home.
  *  F2  Only on filled lines does home differ from what the log says. A rollback brings home what the log
  *      says. So does a commit for lines of objects that were freed again.
+ *  F3  If the page lock is not held, a signal handler may store to another object on the page. Then the page
+ *      has been opened when the handler returns, and its private copy may lack these bytes. So it gets them.
  */
 #include "txn/log/deltas.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 
 /* Runs for which memory is kept between commits. */
 #define FILLED_KEPT 1024
@@ -48,22 +51,48 @@ static bool may_fill(struct txn *t, uint64_t line, uint64_t lines)
     return (live.after & wanted) == wanted && (live.before & wanted) == 0;
 }
 
-uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
+/* Lines of one page. */
+static bool fill_lines(struct txn *t, uint64_t line, const char *from, uint64_t lines)
+{
+    uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
+    if (!may_fill(t, line, lines) || !note(log_engine_of(t), line, lines))
+        return false;
+    log_note_filled(t, page, true);
+    memcpy(t->c->home + line * PM_LINE, from, lines * PM_LINE);
+    if (!log_page_is_untouched(t, page)) /* F3 */
+        memcpy(t->c->base + line * PM_LINE, from, lines * PM_LINE);
+    return true;
+}
+
+static uint64_t fill(struct txn *t, uint64_t offset, const char *from, uint64_t bytes)
 {
     uint64_t done = 0;
-    sigset_t saved;
-    if (t->translation)
-        return 0;
-    lock_acquire_masked(&t->lock, &saved);
     while (done < bytes) {
         uint64_t line = (offset + done) / PM_LINE,
                  lines = min_u64(PM_PAGE_LINES - line % PM_PAGE_LINES, (bytes - done) / PM_LINE);
-        if (!may_fill(t, line, lines) || !note(log_engine_of(t), line, lines))
+        if (!fill_lines(t, line, from + done, lines))
             break;
-        log_note_filled(t, (uint32_t)(line / PM_PAGE_LINES), true);
-        memcpy(t->c->home + line * PM_LINE, (const char *)from + done, lines * PM_LINE);
         done += lines * PM_LINE;
     }
+    return done;
+}
+
+/* The page lock with its two system calls takes a third of the time in which a kilobyte is handed over. */
+static bool needs_lock(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    return !__libc_single_threaded || k->bounded || k->mapped_runs > 0;
+}
+
+uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
+{
+    sigset_t saved;
+    if (t->translation)
+        return 0;
+    if (!needs_lock(t))
+        return fill(t, offset, from, bytes);
+    lock_acquire_masked(&t->lock, &saved);
+    uint64_t done = fill(t, offset, from, bytes);
     lock_release_masked(&t->lock, &saved);
     return done;
 }
@@ -137,8 +166,7 @@ static int compare_runs(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Each line once, though it may have been filled several times: the table of changes has room for no more. */
-static void condense(struct log_engine *k)
+void log_condense_filled(struct log_engine *k)
 {
     uint64_t n = 0, end = 0;
     if (k->filled.count > 1)
@@ -164,7 +192,7 @@ void log_add_filled(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     k->filled_from = t->view.changes.run_count;
-    condense(k);
+    log_condense_filled(k);
     (void)for_each_page(t, add_lines, false);
 }
 

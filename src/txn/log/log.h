@@ -388,6 +388,9 @@ uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t byt
 int log_unfill(struct txn *t);
 int log_unfill_freed(struct txn *t);
 
+/* Let the filled runs have each line once, in their order: the table of changes has room for no more. */
+void log_condense_filled(struct log_engine *k);
+
 /* Add the filled lines to those that the commit has found, behind them. */
 void log_add_filled(struct txn *t);
 
@@ -620,13 +623,19 @@ static inline bool log_is_left(const struct txn *t, uint64_t line)
     return log_engine_of(t)->left[line / 64] >> line % 64 & 1;
 }
 
+/* Lines of one word of `left`: bit i is line `first` + i, and `first` is a multiple of 64. */
+static inline void log_set_left_bits(struct txn *t, uint64_t first, uint64_t bits, bool is_left)
+{
+    uint64_t *word = &log_engine_of(t)->left[first / 64];
+    log_touch_unit(t, first);
+    if (is_left) /* the container may become smaller, and the lines stay left */
+        log_cover_unit(log_engine_of(t), first);
+    *word = is_left ? *word | bits : *word & ~bits;
+}
+
 static inline void log_set_left(struct txn *t, uint64_t line, bool is_left)
 {
-    uint64_t bit = UINT64_C(1) << line % 64, *word = &log_engine_of(t)->left[line / 64];
-    log_touch_unit(t, line);
-    if (is_left) /* the container may become smaller, and the line stays left */
-        log_cover_unit(log_engine_of(t), line);
-    *word = is_left ? *word | bit : *word & ~bit;
+    log_set_left_bits(t, align_down(line, 64), UINT64_C(1) << line % 64, is_left);
 }
 
 /* Whether the log may have pieces of a line, that count or do not. */

@@ -47,7 +47,8 @@ static struct slots slots_of(uint64_t segment, const struct slab_shape *shape, u
 static uint32_t take_run(uint64_t *bits, uint32_t *first)
 {
     *first = (uint32_t)__builtin_ctzll(*bits);
-    uint32_t end = *first + (uint32_t)__builtin_ctzll(~(*bits >> *first));
+    uint64_t behind = ~(*bits >> *first);
+    uint32_t end = *first + (behind != 0 ? (uint32_t)__builtin_ctzll(behind) : 64);
     *bits &= ~bits_between(*first, end);
     return end;
 }
@@ -93,9 +94,16 @@ static int list_given(struct txn *t, uint64_t line, uint64_t end)
     struct log_engine *k = log_engine_of(t);
     int error = 0;
     k->gives = true;
-    for (; line < end && error == 0; line++)
-        if (log_is_left(t, line))
-            error = log_list_line(&k->given, 0, line);
+    for (uint64_t next; line < end && error == 0; line = next) {
+        uint64_t word = align_down(line, 64);
+        next = min_u64(end, word + 64);
+        log_need_unit(t, line);
+        uint64_t left = k->left[word / 64] & bits_between(line - word, next - word);
+        while (left != 0 && error == 0) {
+            uint32_t first, last = take_run(&left, &first);
+            error = list_lines(&k->given, word + first, word + last);
+        }
+    }
     return error;
 }
 
@@ -178,8 +186,12 @@ bool log_has_owner(const struct txn *t, uint64_t line)
 void log_take_lines(struct txn *t, const uint64_t *runs, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        for (uint64_t line = run_line(runs[i]), n = run_count(runs[i]); n > 0; n--, line++)
-            log_set_left(t, line, false);
+        for (uint64_t line = run_line(runs[i]), end = line + run_count(runs[i]), next; line < end;
+             line = next) {
+            uint64_t word = align_down(line, 64);
+            next = min_u64(end, word + 64);
+            log_set_left_bits(t, word, bits_between(line - word, next - word), false);
+        }
 }
 
 void log_untake_lines(struct txn *t, const uint64_t *runs, uint64_t count)
@@ -237,13 +249,22 @@ int log_unmap_dropped(struct txn *t)
 void log_drop_lines(struct txn *t, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
+    uint64_t word = 0, bits = 0; /* lines of one word of `left` at a time */
     for (struct dropped at = {0}; next_dropped(t, &at); at.line++) {
-        log_touch_unit(t, at.line);
+        if (bits != 0 && align_down(at.line, 64) != word) {
+            log_set_left_bits(t, word, bits, true);
+            bits = 0;
+        }
+        if (bits == 0)
+            log_touch_unit(t, at.line);
+        word = align_down(at.line, 64);
+        bits |= UINT64_C(1) << at.line % 64;
         log_leave_line(t, k->map[at.line], epoch);
         k->map[at.line] = 0;
         k->lines_live--;
-        log_set_left(t, at.line, true);
     }
+    if (bits != 0)
+        log_set_left_bits(t, word, bits, true);
 }
 
 /* ---- recovery -------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  *
  * A commit is small if
  *
- *   - no page is listed, no line needs translation, and none was handed over
+ *   - no page is listed, and no line needs translation
  *   - no line was stored to that nobody owns, and no page loses its owner that is mapped from the file
  *   - at most LINES_MAX lines have changed, the lines of words included, and all have an object
  *   - no metadata is new
@@ -37,7 +37,8 @@ struct small_line {
 
 struct small {
     struct small_line lines[LINES_MAX];
-    uint32_t count, data_count;  /* lines of data come first */
+    uint32_t filled_count; /* lines that were handed over come first: home has them already */
+    uint32_t count, data_count;  /* then others of data */
     uint32_t words, delta_words; /* of the table, and of deltas in it */
     uint32_t whole;              /* lines that are logged as a whole */
     uint64_t run_end;            /* the line with which the table's last run goes on */
@@ -64,6 +65,25 @@ static inline void add(const struct txn *t, struct small *s, uint64_t line, uint
     }
 }
 
+/* Lines that were handed over. False: there are too many, or some were freed again. */
+static inline bool add_filled(const struct txn *t, struct small *s)
+{
+    struct log_engine *k = log_engine_of(t);
+    if (k->filled.count == 0)
+        return true;
+    if (t->freed_new == t->epoch)
+        return false;
+    log_condense_filled(k);
+    const uint64_t *filled = k->filled.items;
+    if (log_lines_of(filled, k->filled.count) > OBJECT_LINES_MAX)
+        return false;
+    for (uint64_t i = 0; i < k->filled.count; i++)
+        for (uint64_t line = run_line(filled[i]), n = run_count(filled[i]); n > 0; n--, line++)
+            add(t, s, line, LINE_WORDS_ALL, t->c->base + line * PM_LINE);
+    s->filled_count = s->count;
+    return true;
+}
+
 /* The lines of a new object that differ from home. */
 static inline void add_object(const struct txn *t, struct small *s, uint64_t run)
 {
@@ -82,7 +102,7 @@ static inline bool collect_data(struct txn *t, struct small *s)
     const uint8_t *marks = line_mark(t->c, 0);
     bool freed = t->freed == t->epoch;
     uint64_t marked = k->count;
-    if (marked > MARKS_MAX || k->object_lines > OBJECT_LINES_MAX)
+    if (marked > MARKS_MAX || s->count + k->object_lines > OBJECT_LINES_MAX)
         return false;
     if (k->object_count > 0 && t->freed_new == t->epoch) /* T3 */
         return false;
@@ -105,11 +125,14 @@ static inline bool collect_data(struct txn *t, struct small *s)
     return true;
 }
 
-static inline bool has_line(const struct small *s, uint64_t line)
+/* `*at`: where to begin, and where the line is. Most lines of an object follow one another. */
+static inline bool has_line(const struct small *s, uint64_t line, uint32_t *at)
 {
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->lines[i].moved.line == line)
+    for (uint32_t i = 0; i < s->count; i++) {
+        *at = *at + 1 < s->count ? *at + 1 : 0;
+        if (s->lines[*at].moved.line == line)
             return true;
+    }
     return false;
 }
 
@@ -118,9 +141,10 @@ static inline bool add_given(const struct txn *t, struct small *s)
 {
     const struct log_engine *k = log_engine_of(t);
     const uint64_t *given = k->given.items;
+    uint32_t at = LINES_MAX;
     for (uint64_t i = 0; i < k->given.count; i++)
         for (uint64_t line = run_line(given[i]), n = run_count(given[i]); n > 0; n--, line++) {
-            if (has_line(s, line))
+            if (has_line(s, line, &at))
                 continue;
             if (s->count == LINES_MAX)
                 return false;
@@ -242,7 +266,9 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
         log_drop_lines(t, t->epoch);
     t->lines_logged += s->count;
     journal_apply(t->c, w->clears, 0, w->words, w->counts.words);
-    for (const struct small_line *l = s->lines, *end = l + s->data_count; l < end; l++)
+    log_end_filled(t);
+    for (const struct small_line *l = s->lines + s->filled_count, *end = s->lines + s->data_count;
+         l < end; l++)
         stream_line(t->c->home + l->moved.line * PM_LINE, l->from);
     view_end(t, w);
     log_keep_bound(t);
@@ -270,10 +296,9 @@ static inline int commit_lines(struct txn *t, struct small *s, const struct comm
 bool log_commit_small(struct txn *t, int *error)
 {
     struct small s;
-    s.count = s.words = s.delta_words = s.whole = 0;
+    s.filled_count = s.count = s.words = s.delta_words = s.whole = 0;
     s.run_end = UINT64_MAX;
-    if (t->pages.count > 0 || t->translation || log_engine_of(t)->filled.count > 0 ||
-        !collect_data(t, &s))
+    if (t->pages.count > 0 || t->translation || !add_filled(t, &s) || !collect_data(t, &s))
         return false;
     struct commit_words w = view_words(t);
     if (log_find_owners(t, &w) != 0 || !add_given(t, &s) || !collect_words(t, &s, &w) ||
