@@ -109,7 +109,7 @@ static int log_rollback(struct txn *t)
     if (result != 0)
         return result;
     lock_acquire_masked(&t->lock, &saved);
-    log_end_filled(t);
+    log_end_filled(t, false);
     log_keep_bound(t);
     lock_release_masked(&t->lock, &saved);
     return 0;

@@ -6,7 +6,7 @@
  *
  * A commit is small if
  *
- *   - no page is listed, and no line needs translation
+ *   - no page is listed, no line needs translation, and no part is early
  *   - no line was stored to that nobody owns, and no page loses its owner that is mapped from the file
  *   - at most LINES_MAX lines have changed, the lines of words included, and all have an object
  *   - no metadata is new
@@ -71,15 +71,16 @@ static inline bool add_filled(const struct txn *t, struct small *s)
     struct log_engine *k = log_engine_of(t);
     if (k->filled.count == 0)
         return true;
-    if (t->freed_new == t->epoch)
-        return false;
     log_condense_filled(k);
     const uint64_t *filled = k->filled.items;
     if (log_lines_of(filled, k->filled.count) > OBJECT_LINES_MAX)
         return false;
-    for (uint64_t i = 0; i < k->filled.count; i++)
+    for (uint64_t i = 0; i < k->filled.count; i++) {
+        if (log_has_freed(t, filled[i]))
+            return false;
         for (uint64_t line = run_line(filled[i]), n = run_count(filled[i]); n > 0; n--, line++)
             add(t, s, line, LINE_WORDS_ALL, t->c->base + line * PM_LINE);
+    }
     s->filled_count = s->count;
     return true;
 }
@@ -266,7 +267,7 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
         log_drop_lines(t, t->epoch);
     t->lines_logged += s->count;
     journal_apply(t->c, w->clears, 0, w->words, w->counts.words);
-    log_end_filled(t);
+    log_end_filled(t, true);
     for (const struct small_line *l = s->lines + s->filled_count, *end = s->lines + s->data_count;
          l < end; l++)
         stream_line(t->c->home + l->moved.line * PM_LINE, l->from);
@@ -298,7 +299,7 @@ bool log_commit_small(struct txn *t, int *error)
     struct small s;
     s.filled_count = s.count = s.words = s.delta_words = s.whole = 0;
     s.run_end = UINT64_MAX;
-    if (t->pages.count > 0 || t->translation || !add_filled(t, &s) || !collect_data(t, &s))
+    if (t->pages.count > 0 || t->translation || log_engine_of(t)->early.count > 0 || !add_filled(t, &s) || !collect_data(t, &s))
         return false;
     struct commit_words w = view_words(t);
     if (log_find_owners(t, &w) != 0 || !add_given(t, &s) || !collect_words(t, &s, &w) ||
