@@ -111,6 +111,11 @@ const Line lines[] = {
     bounded(with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 3, ALL, 2}})),
     bounded(with_checkpoints(1, {"l", PMEM, "rbtree", "rewrite", {60, 3, 2, 3}})),
     bounded({"l", FILE_, "rbtree", "allocator", {60, 3, 2, 3}, 1, 3}),
+
+    // Large values that are handed over, in segments of 256 KiB.
+    {"l", PMEM, "rbtree", "values", {10, 2, 2, 2}},
+    {"l", FILE_, "rbtree", "values", {20, 1, 1, 2}, 1, 3},
+    {"l", FILE_, "rbtree", "values", {10, 2, 1, 2}, 1, 0, false, true},
 };
 
 // Numbers that seeds are made of stay as they are when the list grows, since mutants are found by

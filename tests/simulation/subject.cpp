@@ -47,8 +47,9 @@ Program::Program(const Setup &setup) : setup_(setup)
     options_.size = sizeof options_;
     options_.flags = PM_CREATE;
     test::set_mode(options_, setup.mode);
-    options_.segment_size = 64 << 10; // boundaries are near, files small
-    options_.max_size = 4 << 20;
+    const bool puts = profile_by_name(setup.profile).puts;
+    options_.segment_size = (puts ? 256 : 64) << 10; // boundaries are near, files small
+    options_.max_size = puts ? 16 << 20 : 4 << 20;
     options_.concurrent_stores = setup.concurrent;
     options_.checkpoint_bytes = setup.checkpoints;
     options_.private_max = setup.bounded;

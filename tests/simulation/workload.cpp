@@ -26,6 +26,7 @@ static const Profile profiles[] = {
     {"rewrite",    50,  1,   3, 10, 20, 55,     4, 10, 200000, 10, 5, 10},
     // See reclaim().
     {"reclaim",     1,  0,   0,  0,  0,  0, BLOBS,  0,      0,  0, 0,  0, true},
+    {"values",      8,  1,   5,  5, 70, 15,     3, 20, 400000, 25, 5,  5, false, true},
 };
 // clang-format on
 
@@ -177,14 +178,29 @@ static void move_root(pm_container *c)
     require(pm_free(old));
 }
 
-static void set_blob(pm_container *c, uint64_t slot, uint64_t bytes, uint64_t seed)
+static void *store(pm_container *c, uint64_t bytes, uint64_t seed)
+{
+    void *blob = require(pm_malloc(c, bytes));
+    fill(blob, 0, bytes / 8, seed);
+    return blob;
+}
+
+static void *put(pm_container *c, uint64_t bytes, uint64_t seed)
+{
+    std::vector<uint64_t> words(bytes / 8 + 1);
+    fill(words.data(), 0, bytes / 8, seed);
+    return require(pm_put(c, words.data(), bytes));
+}
+
+static void set_blob(pm_container *c, uint64_t slot, uint64_t bytes, uint64_t seed, bool puts)
 {
     Root *root = root_of(c);
     require(pm_free(root->blobs[slot]));
-    root->blobs[slot] = bytes ? require(pm_malloc(c, bytes)) : nullptr;
+    root->blobs[slot] = nullptr;
+    if (bytes > 0)
+        root->blobs[slot] = puts ? put(c, bytes, seed) : store(c, bytes, seed);
     root->blob_bytes[slot] = bytes;
     root->blob_seeds[slot] = seed;
-    fill(root->blobs[slot], 0, bytes / 8, seed);
 }
 
 // Change words, let others look, and change them back: what they were in between may be what the
@@ -221,7 +237,7 @@ void Workload::perform(pm_container *c, const Operation &o,
         require(ops_.remove(c, root_of(c)->map, o.key));
         break;
     case Operation::BLOB:
-        set_blob(c, o.key, o.bytes, o.value);
+        set_blob(c, o.key, o.bytes, o.value, profile_.puts);
         break;
     case Operation::EDIT:
     case Operation::VISIT: {

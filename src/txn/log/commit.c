@@ -191,6 +191,8 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     view_collect(t);
     struct commit_words w = view_words(t);
     int error = log_find_owners(t, &w);
+    if (error == 0)
+        error = log_unmap_freed_early(t);
     uint64_t stored_count = ch->run_count;
     log_add_filled(t);
     uint64_t given_from = ch->run_count;

@@ -13,9 +13,8 @@
  *      commit writes the headers of all of them. So there is no gap, at which recovery would stop.
  *  E2  No line of an early part has a piece, and nothing else of its pages was handed over before it. If the
  *      object was freed again, the commit drops its lines, unless it logs them for somebody else. Meanwhile
- *      they are left (owners.c). So the commit logs what they have as metadata of a new slab.
- *  E3  Home equals the log on all other lines. An early part that does not count any more leaves zeros, as
- *      the log says of a line without a piece.
+ *      they are left (owners.c). So a commit logs what they have as metadata of a new slab, and what they have
+ *      after a rollback. It does not matter what home has there until then.
  */
 #include "txn/log/deltas.h"
 
@@ -147,24 +146,14 @@ uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint6
 
 /* ---- at a commit or rollback ----------------------------------------------------------------- */
 
-/* The object was freed again, and others may be there since: home has zeros where nobody has anything. */
-static int forget_freed(struct txn *t, const struct early_part *e)
-{
-    if (!log_has_freed(t, e->run))
-        return 0;
-    int error = log_unmap_pages(t, first_page(e));
-    return error == 0 ? log_unfill_freed_of(t, e->run) : error;
-}
-
-int log_forget_freed_early(struct txn *t)
+int log_unmap_freed_early(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    int result = 0;
-    for (uint64_t i = 0; i < k->early.count && t->freed == t->epoch; i++) {
-        int error = forget_freed(t, early_at(k, i));
-        result = result == 0 ? error : result;
-    }
-    return result;
+    int error = 0;
+    for (uint64_t i = 0; i < k->early.count && t->freed == t->epoch && error == 0; i++)
+        if (log_has_freed(t, early_at(k, i)->run))
+            error = log_unmap_pages(t, first_page(early_at(k, i)));
+    return error;
 }
 
 int log_drop_early(struct txn *t)
@@ -185,17 +174,14 @@ int log_drop_early(struct txn *t)
     return error;
 }
 
-int log_unwrite_early(struct txn *t)
+int log_discard_early(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    int result = 0;
-    for (uint64_t i = 0; i < k->early.count; i++) {
-        const struct early_part *e = early_at(k, i);
-        int error = k->mapped[first_page(e)] ? log_discard_pages(t, first_page(e))
-                                             : log_unfill_run(t, e->run);
-        result = result == 0 ? error : result;
-    }
-    return result;
+    int error = 0;
+    for (uint64_t i = 0; i < k->early.count && error == 0; i++)
+        if (k->mapped[first_page(early_at(k, i))])
+            error = log_discard_pages(t, first_page(early_at(k, i)));
+    return error;
 }
 
 void log_take_early(struct txn *t)

@@ -132,31 +132,22 @@ bool log_has_freed(const struct txn *t, uint64_t run)
     return freed != 0;
 }
 
-typedef int visit_lines(struct txn *t, uint64_t first, uint64_t lines);
-
-/* Call `visit` with a run's lines of each page: with those that are freed, or with the others. */
-static int visit_run(struct txn *t, uint64_t run, visit_lines *visit, bool freed)
-{
-    int result = 0;
-    for (uint64_t line = run_line(run), end = line + run_count(run), next; line < end; line = next) {
-        uint64_t page = line / PM_PAGE_LINES, first = page * PM_PAGE_LINES;
-        next = min_u64(end, first + PM_PAGE_LINES);
-        uint64_t lines = log_freed_lines(t, (uint32_t)page);
-        lines = (freed ? lines : ~lines) & bits_between(line - first, next - first);
-        int error = lines != 0 ? visit(t, first, lines) : 0;
-        result = result == 0 ? error : result;
-    }
-    return result;
-}
-
-/* The same with all filled lines. */
-static int visit_filled(struct txn *t, visit_lines *visit, bool freed)
+/* Call `visit` with the filled lines of each page: with those that are freed, or with the others. */
+static int for_each_page(struct txn *t, int (*visit)(struct txn *t, uint64_t first, uint64_t lines),
+                         bool freed)
 {
     const struct log_engine *k = log_engine_of(t);
     int result = 0;
     for (uint64_t i = 0; i < k->filled.count; i++) {
-        int error = visit_run(t, filled(k)[i], visit, freed);
-        result = result == 0 ? error : result;
+        uint64_t run = filled(k)[i], line = run_line(run), end = line + run_count(run);
+        for (uint64_t next; line < end; line = next) {
+            uint64_t page = line / PM_PAGE_LINES, first = page * PM_PAGE_LINES;
+            next = min_u64(end, first + PM_PAGE_LINES);
+            uint64_t lines = log_freed_lines(t, (uint32_t)page);
+            lines = (freed ? lines : ~lines) & bits_between(line - first, next - first);
+            int error = lines != 0 ? visit(t, first, lines) : 0;
+            result = result == 0 ? error : result;
+        }
     }
     return result;
 }
@@ -171,29 +162,15 @@ static int unfill_lines(struct txn *t, uint64_t first, uint64_t lines)
     return result;
 }
 
-int log_unfill_freed_of(struct txn *t, uint64_t run)
-{
-    return visit_run(t, run, unfill_lines, true);
-}
-
-int log_unfill_run(struct txn *t, uint64_t run)
-{
-    int freed = log_unfill_freed_of(t, run), others = visit_run(t, run, unfill_lines, false);
-    return freed != 0 ? freed : others;
-}
-
 int log_unfill_freed(struct txn *t)
 {
-    int early = log_forget_freed_early(t);
-    int filled = t->freed == t->epoch ? visit_filled(t, unfill_lines, true) : 0;
-    return early != 0 ? early : filled;
+    return t->freed == t->epoch ? for_each_page(t, unfill_lines, true) : 0;
 }
 
 int log_unfill(struct txn *t)
 {
-    int early = log_unwrite_early(t), freed = visit_filled(t, unfill_lines, true),
-        others = visit_filled(t, unfill_lines, false);
-    return early != 0 ? early : freed != 0 ? freed : others;
+    int freed = log_unfill_freed(t), others = for_each_page(t, unfill_lines, false);
+    return freed != 0 ? freed : others;
 }
 
 static int compare_runs(const void *a, const void *b)
@@ -229,7 +206,7 @@ void log_add_filled(struct txn *t)
     struct log_engine *k = log_engine_of(t);
     k->filled_from = t->view.changes.run_count;
     log_condense_filled(k);
-    (void)visit_filled(t, add_lines, false);
+    (void)for_each_page(t, add_lines, false);
 }
 
 void log_end_filled(struct txn *t, bool is_committed)

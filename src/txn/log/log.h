@@ -403,10 +403,6 @@ uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t byt
 int log_unfill(struct txn *t);
 int log_unfill_freed(struct txn *t);
 
-/* The same for the lines of one run. */
-int log_unfill_run(struct txn *t, uint64_t run);
-int log_unfill_freed_of(struct txn *t, uint64_t run);
-
 /* The lines of a page that have no object any more, because something was freed: one bit a line. And whether
  * a run has such lines. */
 uint64_t log_freed_lines(const struct txn *t, uint32_t page);
@@ -436,10 +432,11 @@ static inline uint32_t log_early_contents(const struct early_part *e)
 /* The part that has a page; there is one. */
 const struct early_part *log_early_of(const struct txn *t, uint32_t page);
 
-/* Home has what the log says of lines whose object was freed again, or of all of them: nothing. -errno:
- * pages cannot be mapped. Another call goes on. */
-int log_forget_freed_early(struct txn *t);
-int log_unwrite_early(struct txn *t);
+/* A commit begins: map memory for values that were freed again. -errno */
+int log_unmap_freed_early(struct txn *t);
+
+/* A rollback: the same for all, and nobody needs what they have. -errno: another call goes on. */
+int log_discard_early(struct txn *t);
 
 /* The record has entered its lines in the map: let `dropped` have those whose object was freed again. -ENOMEM */
 int log_drop_early(struct txn *t);
@@ -462,14 +459,14 @@ bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
 bool log_map_early(struct txn *t, uint32_t first, uint32_t count, uint32_t place);
 void log_keep_mapped(struct txn *t, uint32_t first, uint32_t count);
 
-/* As log_unmap_pages(), but home has zeros, as of pages without a piece. -errno */
+/* As log_unmap_pages(), but nobody needs what they have, so memory has something else. -errno */
 int log_discard_pages(struct txn *t, uint32_t page);
 
 /* Give a mapped page memory again, with its whole run. Other pages stay as they are. [handler] -errno */
 int log_unmap_pages(struct txn *t, uint32_t page);
 
-/* The same for the lines of a run, which have no owner any more: nobody needs what they have. So home has
- * zeros there, unless other lines were mapped with them. log_refill_dropped() brings it back. -errno */
+/* The same for the lines of a run, which have no owner any more. Nobody needs what they have. So home has
+ * something else, unless other lines were mapped with them. log_refill_dropped() brings it back. -errno */
 int log_unmap_lines(struct txn *t, uint64_t run);
 
 /* The same for a range. */
