@@ -1686,6 +1686,31 @@ TEST_CASE_METHOD(Fixture, "what a failed commit took is without marks when it is
         REQUIRE(word(page) == page);
 }
 
+// The lines of each copy are marked together where a copy before it has opened the page.
+TEST_CASE_METHOD(Fixture, "what a failed commit took has no marks of new objects when the next one takes it")
+{
+    constexpr int NODES = 200; // more than a segment of 64 KiB
+    commit();
+    void *foreign = malloc(8);
+    auto segments = [&] {
+        const struct pm_stats s = test::stats(c.get());
+        return s.segments_data + s.segments_free;
+    };
+    Node *last = push(r, 100, nullptr); // which moves last
+    put(last->inside, static_cast<uint64_t *>(foreign));
+    for (int i = 1; i < NODES; i++)
+        push(r, 100, nullptr);
+    const uint64_t before = segments();
+    fails(EINVAL, {"leads to what cannot move there"});
+    free(foreign);
+    REQUIRE(segments() == before);
+    put(last->inside, static_cast<uint64_t *>(nullptr));
+    commit();
+    REQUIRE(segments() > before);
+    reopen();
+    REQUIRE(r->count == NODES);
+}
+
 TEST_CASE_METHOD(Fixture, "allocation straight into the container")
 {
     commit();
