@@ -438,3 +438,34 @@ TEST_CASE("a chunk of the cleaner that dies while it is full and open is not los
     store_to_all(); // so that the chunks are void, and pm_check() does not read them to their end
     subject.holds_in(c);
 }
+
+// The cleaner makes some room first, by records of its own: the commit comes in a later epoch than what it frees.
+TEST_CASE("on a full disk a commit that frees takes of the reserve when the cleaner has made too little room")
+{
+    constexpr size_t FREED = 48 << 10;
+    const uint64_t bytes = MiB, lines = bytes / LINE;
+    for (uint64_t changed : {1500, 1620, 1740}) {
+        grows_by_least = true;
+        Subject subject(bytes, true);
+        pm_container *c = subject.c.get();
+        std::mt19937_64 random(changed);
+        void *p = pm_malloc(c, FREED);
+        REQUIRE(p);
+        REQUIRE_OK(pm_dirty(p, FREED));
+        memset(p, 1, FREED);
+        REQUIRE_OK(pm_commit(c));
+        for (int commit = 0; commit < 300; commit++) {
+            disk_is_full = subject.file_bytes() >= bytes * 11 / 8;
+            for (int i = 0; i < 61; i++)
+                subject.store(random() % lines * LINE / sizeof(uint64_t), random());
+            REQUIRE_OK(pm_commit(c));
+        }
+        REQUIRE(disk_is_full);
+        for (uint64_t i = 0; i < changed; i++)
+            subject.store_line(random() % lines, random());
+        REQUIRE_OK(pm_free(p));
+        REQUIRE_OK(pm_commit(c));
+        disk_is_full = grows_by_least = false;
+        subject.holds_in(c);
+    }
+}
