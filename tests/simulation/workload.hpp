@@ -27,7 +27,8 @@ struct Profile {
     uint64_t blob_max;                       // bytes
     unsigned rollbacks, roots, clears;       // % of transactions
     bool reclaims = false; // instead: slabs come and go, and the log takes their segments
-    bool puts = false;     // blobs are handed over, and segments are large enough for parts of whole pages
+    bool puts =
+        false; // blobs are handed over, and segments are large enough for parts of whole pages
 };
 
 const Profile &profile_by_name(const std::string &name);

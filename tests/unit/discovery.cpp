@@ -1687,7 +1687,8 @@ TEST_CASE_METHOD(Fixture, "what a failed commit took is without marks when it is
 }
 
 // The lines of each copy are marked together where a copy before it has opened the page.
-TEST_CASE_METHOD(Fixture, "what a failed commit took has no marks of new objects when the next one takes it")
+TEST_CASE_METHOD(Fixture,
+                 "what a failed commit took has no marks of new objects when the next one takes it")
 {
     constexpr int NODES = 200; // more than a segment of 64 KiB
     commit();

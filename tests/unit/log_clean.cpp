@@ -440,7 +440,8 @@ TEST_CASE("a chunk of the cleaner that dies while it is full and open is not los
 }
 
 // The cleaner makes some room first, by records of its own: the commit comes in a later epoch than what it frees.
-TEST_CASE("on a full disk a commit that frees takes of the reserve when the cleaner has made too little room")
+TEST_CASE("on a full disk a commit that frees takes of the reserve when the cleaner has made too "
+          "little room")
 {
     constexpr size_t FREED = 48 << 10;
     const uint64_t bytes = MiB, lines = bytes / LINE;

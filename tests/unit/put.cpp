@@ -4,7 +4,10 @@
 #include "unit/values.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <ctime>
+#include <numeric>
 #include <random>
 
 using namespace values;
@@ -232,6 +235,102 @@ TEST_CASE("a large value needs no private pages", "[log][log.stores]")
     const uint64_t lines = after.lines_logged - before.lines_logged;
     REQUIRE(lines >= value.size() / LINE);
     REQUIRE(lines <= value.size() / LINE + 4); // words of the segment table
+}
+
+namespace
+{
+
+constexpr int PAIRS = 4000;
+
+struct Pairs {
+    char *value[PAIRS];
+    uint64_t *number[PAIRS]; // each beside a value
+};
+
+Pairs *pairs;
+volatile sig_atomic_t now;
+uint64_t stored[PAIRS];
+
+// Store beside the value that is being handed over.
+void on_timer(int)
+{
+    const int i = now;
+    stored[i]++;
+    *pairs->number[i] = stored[i];
+}
+
+class Timer
+{
+  public:
+    Timer()
+    {
+        struct sigaction how = {};
+        how.sa_handler = on_timer;
+        REQUIRE(sigaction(SIGALRM, &how, nullptr) == 0);
+        sigevent event = {};
+        event.sigev_signo = SIGALRM;
+        event.sigev_notify = SIGEV_SIGNAL;
+        REQUIRE(timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0);
+        const itimerspec often = {{0, 20000}, {0, 20000}};
+        REQUIRE(timer_settime(timer_, 0, &often, nullptr) == 0);
+    }
+    Timer(const Timer &) = delete;
+    Timer &operator=(const Timer &) = delete;
+    ~Timer() { timer_delete(timer_); }
+
+  private:
+    timer_t timer_ = {};
+};
+
+} // namespace
+
+// The signal may come when the page has been found untouched, and the value is not there yet.
+TEST_CASE("a signal handler stores to a page while a value is handed over", "[log][log.stores]")
+{
+    test::Directory directory;
+    pm_options how = test::options(PM_CREATE);
+    how.max_size = 64 << 20;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, how);
+    pairs = static_cast<Pairs *>(pm_calloc(c.get(), 1, sizeof *pairs));
+    REQUIRE(pairs);
+    REQUIRE_OK(pm_setroot(c.get(), pairs, 0));
+    std::fill_n(stored, PAIRS, 0);
+    for (int i = 0; i < PAIRS; i++) { // two on a page
+        pairs->value[i] = static_cast<char *>(pm_calloc(c.get(), 1, 2048));
+        pairs->number[i] = static_cast<uint64_t *>(pm_calloc(c.get(), 1, 2048));
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset(); // nobody has stored to any page
+    c = test::open(path, how);
+    pairs = static_cast<Pairs *>(pm_getroot(c.get()));
+    REQUIRE_OK(pm_dirty(pairs, sizeof *pairs));
+    for (int i = 0; i < PAIRS; i++)
+        REQUIRE_OK(pm_free(pairs->value[i]));
+    REQUIRE_OK(pm_commit(c.get()));
+    std::string values[PAIRS];
+    for (int i = 0; i < PAIRS; i++)
+        values[i] = bytes_of(2048, (unsigned)i);
+    {
+        const Timer timer;
+        for (int i = 0; i < PAIRS; i++) {
+            now = i;
+            pairs->value[i] = static_cast<char *>(pm_put(c.get(), values[i].data(), 2048));
+        }
+    }
+    auto check = [&] {
+        for (int i = 0; i < PAIRS; i++) {
+            REQUIRE(memcmp(pairs->value[i], values[i].data(), 2048) == 0);
+            REQUIRE(*pairs->number[i] == stored[i]);
+        }
+    };
+    check();
+    CHECK(std::accumulate(stored, stored + PAIRS, UINT64_C(0)) > 100);
+    REQUIRE_OK(pm_commit(c.get()));
+    check();
+    crash(c, path);
+    pairs = static_cast<Pairs *>(pm_getroot(c.get()));
+    check();
 }
 
 // The masks of metadata come behind those of lines handed over. 320 bytes have a slab without the root.

@@ -12,9 +12,9 @@
  *  E1  The early parts of a chunk follow one another from its end on, and nothing else is written there. The
  *      commit writes the headers of all of them. So there is no gap, at which recovery would stop.
  *  E2  No line of an early part has a piece, and nothing else of its pages was handed over before it. If the
- *      object was freed again, the commit drops its lines, unless it logs them for somebody else. Meanwhile
- *      they are left (owners.c). So a commit logs what they have as metadata of a new slab, and what they have
- *      after a rollback. It does not matter what home has there until then.
+ *      object was freed again, the commit drops its lines, unless it logs them for somebody else.
+ *  E3  Until the commit these lines are left (owners.c). So after a rollback whoever gets them logs them, and
+ *      it does not matter what home has there.
  */
 #include "txn/log/deltas.h"
 
@@ -131,8 +131,8 @@ uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint6
     if (count < LOG_PAGES_MIN / PM_PAGE_LINES || !find_room(t, &part))
         return 0;
     const uint64_t room = chunk_lines(t) - log_early_contents(&part);
-    part.run = redo_run(offset / PM_LINE, min_u64((uint64_t)count * PM_PAGE_LINES,
-                                                  align_down(room, PM_PAGE_LINES)));
+    part.run = redo_run(offset / PM_LINE,
+                        min_u64((uint64_t)count * PM_PAGE_LINES, align_down(room, PM_PAGE_LINES)));
     struct early_part *noted = vector_push(&k->early, sizeof part);
     if (noted)
         *noted = part;

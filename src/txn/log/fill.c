@@ -8,7 +8,7 @@
  *  F1  A line is filled only if it has an object now and had none at the last commit, and if nobody has
  *      stored to its page since the page was closed. So nobody has the old bytes, and the view reads the new
  *      ones through to home.
- *  F2  Only on filled lines, and those of early parts, does home differ from what the log says. A rollback brings home what the log
+ *  F2  Only on filled lines does home differ from what the log says. A rollback brings home what the log
  *      says. So does a commit for lines of objects that were freed again.
  *  F3  If the page lock is not held, a signal handler may store to another object on the page. Then the page
  *      has been opened when the handler returns, and its private copy may lack these bytes. So it gets them.
@@ -123,7 +123,8 @@ uint64_t log_freed_lines(const struct txn *t, uint32_t page)
 bool log_has_freed(const struct txn *t, uint64_t run)
 {
     uint64_t freed = 0;
-    for (uint64_t line = run_line(run), end = line + run_count(run), next; line < end; line = next) {
+    for (uint64_t line = run_line(run), end = line + run_count(run), next; line < end;
+         line = next) {
         const uint64_t first = align_down(line, PM_PAGE_LINES);
         next = min_u64(end, first + PM_PAGE_LINES);
         freed |= log_freed_lines(t, (uint32_t)(line / PM_PAGE_LINES)) &

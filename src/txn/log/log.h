@@ -342,8 +342,8 @@ struct record_runs {
     const struct delta_list *deltas; /* of further lines; or NULL */
     uint64_t data_deltas;            /* of these, how many are of data */
     enum log_stream stream;
-    bool is_transaction; /* lines lose their owners with it: those of log_find_owners(). And its first parts
-                            are the early ones */
+    /* Lines lose their owners with it: those of log_find_owners(). Its first parts are the early ones. */
+    bool is_transaction;
 };
 
 /* Lines without which no part of whole pages is begun in a chunk. */
@@ -438,7 +438,8 @@ int log_unmap_freed_early(struct txn *t);
 /* A rollback: the same for all, and nobody needs what they have. -errno: another call goes on. */
 int log_discard_early(struct txn *t);
 
-/* The record has entered its lines in the map: let `dropped` have those whose object was freed again. -ENOMEM */
+/* The record has entered its lines in the map: let `dropped` have those whose object was freed again.
+ * -ENOMEM */
 int log_drop_early(struct txn *t);
 
 /* A commit logs their lines, so they are not left. And if it fails, they are. */
@@ -454,8 +455,8 @@ void log_end_early(struct txn *t, bool is_committed);
  * nobody has looked yet. None of them is open. False: nothing has changed. */
 bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
 
-/* The same for pages that an early part has, whose contents begin at line `place` of the file. Afterwards they
- * are mapped like others. */
+/* The same for pages that an early part has, whose contents begin at line `place` of the file. If it counts,
+ * log_keep_mapped() makes them like others. */
 bool log_map_early(struct txn *t, uint32_t first, uint32_t count, uint32_t place);
 void log_keep_mapped(struct txn *t, uint32_t first, uint32_t count);
 

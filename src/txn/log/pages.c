@@ -6,8 +6,8 @@
  *   memory ---- log_map_pages() ---> mapped ---- log_unmap_pages() ---> memory
  *
  * Invariants
- *  M1  A mapped page is closed, and has no private copy. The map, or its early part, says where its lines are,
- *      one behind the other.
+ *  M1  A mapped page is closed, and has no private copy. The map, or its early part, says where its lines
+ *      are, one behind the other.
  *  M2  It has memory again before it is opened, before any line of it gets another place in the file, and
  *      before its memory gets another owner (L15).
  *
@@ -148,10 +148,10 @@ static struct pages_there run_of(const struct txn *t, uint32_t page)
     uint32_t first = page, end = page + 1;
     if (mapped[page] == MAPPED_EARLY) {
         const struct early_part *e = log_early_of(t, page);
-        return (struct pages_there){
-            (uint32_t)(run_line(e->run) / PM_PAGE_LINES),
-            (uint32_t)(run_count(e->run) / PM_PAGE_LINES),
-            place_in(t, e->chunk, log_early_contents(e)) * (uint64_t)PM_LINE};
+        return (struct pages_there){(uint32_t)(run_line(e->run) / PM_PAGE_LINES),
+                                    (uint32_t)(run_count(e->run) / PM_PAGE_LINES),
+                                    place_in(t, e->chunk, log_early_contents(e)) *
+                                        (uint64_t)PM_LINE};
     }
     while (first > 0 && mapped[first - 1] == MAPPED &&
            place_of(t, first - 1) + PM_PAGE == place_of(t, first))
@@ -177,8 +177,7 @@ int log_unmap_pages(struct txn *t, uint32_t page)
     if (!log_engine_of(t)->mapped[page])
         return 0;
     struct pages_there p = run_of(t, page);
-    int error =
-        file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
+    int error = file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
     if (error == 0)
         error = map_back(t, p);
     if (error == 0)
@@ -251,8 +250,8 @@ int log_map_view(struct txn *t)
         if (!k->mapped[page])
             continue;
         struct pages_there p = run_of(t, page);
-        bool stays = !has_words(t, p.first, p.count) &&
-                     map_from_file(t, MAP_VIEW_COPY, t->c->base, p) == 0;
+        bool stays =
+            !has_words(t, p.first, p.count) && map_from_file(t, MAP_VIEW_COPY, t->c->base, p) == 0;
         error = stays ? 0 : log_unmap_pages(t, page);
         page += p.count - 1;
         left--;
@@ -273,7 +272,8 @@ void log_map_planned(struct txn *t)
     const struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = (const struct planned_part *)k->plan.items + i;
-        if (!part->pages || part->is_early) /* that is mapped, unless something has happened to it */
+        if (!part->pages ||
+            part->is_early) /* that is mapped, unless something has happened to it */
             continue;
         uint64_t run = ((const uint64_t *)k->pieces.items)[part->first_run];
         uint32_t first = (uint32_t)(run_line(run) / PM_PAGE_LINES),

@@ -419,9 +419,8 @@ static int write_pages(struct txn *t, const struct planned_part *part,
     out.table[0] = run;
     out.table[1] = part->is_early ? part->sum : checksum(from, bytes, 0);
     out.checksum = log_part_sum(t->c, &out, place);
-    int error = part->is_early
-                    ? 0
-                    : log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
+    int error =
+        part->is_early ? 0 : log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
     return error == 0 ? log_store(t, place, &out, sizeof out) : error;
 }
 

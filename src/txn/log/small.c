@@ -37,7 +37,7 @@ struct small_line {
 
 struct small {
     struct small_line lines[LINES_MAX];
-    uint32_t filled_count; /* lines that were handed over come first: home has them already */
+    uint32_t filled_count;       /* lines that were handed over come first: home has them already */
     uint32_t count, data_count;  /* then others of data */
     uint32_t words, delta_words; /* of the table, and of deltas in it */
     uint32_t whole;              /* lines that are logged as a whole */
@@ -299,7 +299,8 @@ bool log_commit_small(struct txn *t, int *error)
     struct small s;
     s.filled_count = s.count = s.words = s.delta_words = s.whole = 0;
     s.run_end = UINT64_MAX;
-    if (t->pages.count > 0 || t->translation || log_engine_of(t)->early.count > 0 || !add_filled(t, &s) || !collect_data(t, &s))
+    if (t->pages.count > 0 || t->translation || log_engine_of(t)->early.count > 0 ||
+        !add_filled(t, &s) || !collect_data(t, &s))
         return false;
     struct commit_words w = view_words(t);
     if (log_find_owners(t, &w) != 0 || !add_given(t, &s) || !collect_words(t, &s, &w) ||
