@@ -439,7 +439,8 @@ TEST_CASE("a chunk of the cleaner that dies while it is full and open is not los
     subject.holds_in(c);
 }
 
-// The cleaner makes some room first, by records of its own. So the commit comes in a later epoch than what it frees.
+// The cleaner makes some room first, by records of its own. So the commit comes in a later epoch than what it
+// frees.
 TEST_CASE("on a full disk a commit that frees takes of the reserve when the cleaner has made too "
           "little room")
 {
