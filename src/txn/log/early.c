@@ -22,9 +22,9 @@
 
 #include <string.h>
 
-/* So many bytes are copied at once. The part's checksum must be of what is written, and the program's memory
- * may change meanwhile. */
-#define BLOCK PM_PAGE
+/* So many bytes are copied to the stage at once: whole pages. The part's checksum must be of what is written,
+ * and the program's memory may change meanwhile. */
+#define BLOCK (LOG_PART_LINES * PM_LINE)
 
 /* Parts for which memory is kept between commits. */
 #define EARLY_KEPT 1024
@@ -94,10 +94,11 @@ static int write_contents(struct txn *t, struct early_part *part, const char *fr
     struct checksum_stream sum;
     int error = 0;
     checksum_begin(&sum);
-    for (uint64_t at = 0; at < bytes && error == 0; at += BLOCK) {
-        memcpy(block, from + at, BLOCK);
-        checksum_add(&sum, block, BLOCK);
-        error = log_store(t, place + at / PM_LINE, block, BLOCK);
+    for (uint64_t at = 0, n; at < bytes && error == 0; at += n) {
+        n = min_u64(bytes - at, BLOCK);
+        memcpy(block, from + at, n);
+        checksum_add(&sum, block, n);
+        error = log_store(t, place + at / PM_LINE, block, n);
     }
     part->sum = checksum_end(&sum);
     return error;
@@ -124,7 +125,7 @@ uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint6
     const uint64_t most = min_u64(bytes / PM_PAGE, chunk_lines(t) / PM_PAGE_LINES);
     struct early_part part;
     if (offset % PM_PAGE != 0 || most < LOG_PAGES_MIN / PM_PAGE_LINES || !log_makes_pages(t) ||
-        !k->drops)
+        !log_may_map(t) || !k->drops)
         return 0;
     const uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT),
                    count = new_pages(t, page, (uint32_t)most);

@@ -451,6 +451,9 @@ void log_end_early(struct txn *t, bool is_committed);
 
 /* ---- pages.c --------------------------------------------------------------------------------- */
 
+/* Whether any pages may be mapped. */
+bool log_may_map(const struct txn *t);
+
 /* Map pages from the file, where they lie together, in home and view: home and view have the same already, or
  * nobody has looked yet. None of them is open. False: nothing has changed. */
 bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);

@@ -84,7 +84,7 @@ static int map_from_memory(const struct txn *t, enum map_kind kind, char *where,
 }
 
 /* Pages that a relocation changes in home must be memory, also those of one that was interrupted. */
-static bool may_map(const struct txn *t)
+bool log_may_map(const struct txn *t)
 {
     const struct container *c = t->c;
     bool relocates = c->relocates || c->pointers_target != 0;
@@ -105,7 +105,7 @@ static int map_memory(const struct txn *t, struct pages_there p)
 static bool map_pages(struct txn *t, struct pages_there p, enum mapped how)
 {
     struct log_engine *k = log_engine_of(t);
-    if (!may_map(t))
+    if (!log_may_map(t))
         return false;
     int error = map_from_file(t, MAP_VIEW_SHARED, t->c->home, p);
     if (error == 0 && k->maps_view)
@@ -272,8 +272,8 @@ void log_map_planned(struct txn *t)
     const struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = (const struct planned_part *)k->plan.items + i;
-        if (!part->pages ||
-            part->is_early) /* that is mapped, unless something has happened to it */
+        /* If an early part is not mapped, something has happened to it. */
+        if (!part->pages || part->is_early)
             continue;
         uint64_t run = ((const uint64_t *)k->pieces.items)[part->first_run];
         uint32_t first = (uint32_t)(run_line(run) / PM_PAGE_LINES),

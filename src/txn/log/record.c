@@ -153,9 +153,9 @@ static int plan_early(struct txn *t, struct cutter *at, uint64_t *lines)
     struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0; i < k->early.count; i++) {
         const struct early_part *e = (const struct early_part *)k->early.items + i;
-        struct planned_part *part = vector_push(&k->plan, sizeof *part);
         uint64_t *piece = vector_push(at->pieces, sizeof *piece);
-        if (!part || !piece)
+        struct planned_part *part = piece ? vector_push(&k->plan, sizeof *part) : NULL;
+        if (!part)
             return -ENOMEM;
         *piece = e->run;
         *part = (struct planned_part){.chunk = e->chunk,
