@@ -15,7 +15,7 @@ uint64_t checksum_mix(uint64_t sum, uint64_t a, uint64_t b);
 
 /* The same of bytes that come in pieces, with seed 0. */
 struct checksum_stream {
-    _Alignas(64) char state[576];
+    char state[576] __attribute__((aligned(64)));
 };
 void checksum_begin(struct checksum_stream *stream);
 void checksum_add(struct checksum_stream *stream, const void *bytes, size_t size);
