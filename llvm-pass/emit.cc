@@ -242,14 +242,18 @@ static LoadInst *word_at(IRBuilder<> &builder, Value *pointer)
 }
 
 /* Whether a word may be the lower part of an address, and a piece that is stored to it the rest. A program
- * that is not relocated has whole addresses that look so. There data is stored over the lower part. */
-static Value *may_be_finished(IRBuilder<> &builder, Value *word, Value *address, uint64_t size)
+ * that is not relocated has whole addresses that look so. There data is stored over the lower part. If an
+ * earlier piece is in the upper part, the word was not stored whole as it is now. */
+static Value *may_be_finished(IRBuilder<> &builder, Value *told, Value *word, Value *address,
+                              uint64_t size)
 {
     Value *before = builder.CreateSub(word, builder.getInt64(1)); // not zero
     Value *is_half = builder.CreateIsNull(builder.CreateLShr(before, address_shift));
     Value *at = builder.CreateAnd(address, word_size - 1);
     const int64_t least = address_shift / 8 + 1 - static_cast<int64_t>(size);
-    return builder.CreateAnd(is_half, builder.CreateICmpSGE(at, builder.getInt64(least)));
+    Value *is_first = builder.CreateIsNull(builder.CreateAnd(told, KIND_PIECE_LAST));
+    return builder.CreateAnd(builder.CreateAnd(is_half, is_first),
+                             builder.CreateICmpSGE(at, builder.getInt64(least)));
 }
 
 /* The kind of a word. libpm is asked only if the word's value may be an address, and few are. */
@@ -300,7 +304,7 @@ Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, const Write &w
     Value *told = builder.CreateZExt(told_kind(builder, address), builder.getInt64Ty());
     Value *data = builder.CreateOr(builder.CreateAnd(told, KIND_PIECES), KIND_DATA);
     if (write.brings)
-        data = builder.CreateSelect(may_be_finished(builder, word, address, write.size),
+        data = builder.CreateSelect(may_be_finished(builder, told, word, address, write.size),
                                     builder.getInt64(KIND_PIECED), data);
     Value *known = kind_of_whole(at, word, data);
     builder.SetInsertPoint(at);
@@ -435,7 +439,7 @@ void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
     Value *kind = write.pieces ? builder.CreateOr(others, stored) : data();
     if (write.may_finish)
         kind = builder.CreateSelect(
-            may_be_finished(builder, word_at(builder, pointer), address, write.size),
+            may_be_finished(builder, before, word_at(builder, pointer), address, write.size),
             builder.getInt8(KIND_PIECED), kind);
     if (write.pieces && write.piece_when)
         kind = builder.CreateSelect(write.piece_when, kind, data());

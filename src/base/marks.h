@@ -34,7 +34,8 @@
  *       pieces were stored since the last store to the whole word, and forgets those that data overwrites. If
  *       they are all bytes that an address has, the word is *pieced*: none of its old bytes is left. One of
  *       bytes 1 to 3 stands for the three. A word that looks like the lower part of an address may have been
- *       stored whole, half finished: all its bytes count as pieces when a further piece comes.
+ *       stored whole, half finished: all its bytes count as pieces when a further piece comes. Not if a
+ *       piece was stored to byte 5 before.
  *   P4  A pieced word whose value leads to an object is ambiguous: a pointer that was copied piece by
  *       piece, or numbers that look like one. So a commit neither changes the word nor keeps it: it
  *       fails, and names the word. If the value leads nowhere, the word is data.

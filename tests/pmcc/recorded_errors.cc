@@ -145,6 +145,11 @@ void copy_joined(void *to, const void *from, int way)
     }
 }
 
+[[gnu::noinline]] void put_upper_half(void *to, const void *from)
+{
+    static_cast<any_half *>(to)[1] = static_cast<const any_half *>(from)[1];
+}
+
 [[gnu::noinline]] static void overwrite(void *word)
 {
     *static_cast<any_word *>(word) = 7;

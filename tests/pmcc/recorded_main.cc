@@ -495,6 +495,19 @@ TEST_CASE("a word of a number and parts of a pointer is data, or fails the commi
         REQUIRE_THAT(pm_errormsg(), Catch::Contains("in pieces"));
 }
 
+TEST_CASE("a word that keeps half of a pointer is data, however often the other half is stored")
+{
+    test::Directory directory;
+    test::Container c = test::open(directory / "c.pm", how(Way::Pass));
+    auto **words = static_cast<void **>(root_bytes(c.get(), 0, 4 * sizeof(void *)));
+    store_pointers(words, 2, words);
+    put_upper_half(words + 1, words + 2); // zero, as if the word was half an address
+    put_upper_half(words + 1, words);
+    REQUIRE(words[1] == words);
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE((mapped(c.get()) == Offsets{offset_of(c.get(), words)}));
+}
+
 TEST_CASE("a number over a pointer is none, whatever code that tells no kinds stores beside it")
 {
     test::Directory directory;
