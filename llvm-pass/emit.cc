@@ -309,9 +309,9 @@ Value *Emitter::kinds_of_updated(Instruction *at, Value *pointer, const Write &w
     Value *known = kind_of_whole(at, word, data);
     builder.SetInsertPoint(at);
     Value *may_point = builder.CreateIsNotNull(builder.CreateAnd(known, KIND_MAY_POINT));
-    Value *pieces = builder.CreateAnd(known, KIND_PIECES);
     if (write.brings)
         known = builder.CreateOr(known, pieces_at(builder, address, write.size));
+    Value *pieces = builder.CreateAnd(known, KIND_PIECES);
     return builder.CreateSelect(may_point, builder.CreateOr(pieces, KIND_BY_VALUE), known);
 }
 

@@ -413,10 +413,11 @@ bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
 }
 
 /* Whether another store has put the value there, with more bytes. The optimiser uses the value that it knows,
- * instead of loading it again. */
+ * instead of loading it again. Or it knows that what the program has read elsewhere is the same: then the
+ * update brings a piece. */
 bool UpdateSearch::is_stored(const Value *value)
 {
-    return any_of(stores(), [&](const Covering &c) {
+    const bool result = any_of(stores(), [&](const Covering &c) {
         const Value *whole = c.store->getValueOperand();
         return layout_.getTypeStoreSize(whole->getType()) >
                    layout_.getTypeStoreSize(value->getType()) &&
@@ -424,6 +425,8 @@ bool UpdateSearch::is_stored(const Value *value)
                isPotentiallyReachable(c.store, &update_) && !is_replaced(*c.store) &&
                is_known(*c.store);
     });
+    may_bring_ |= result && may_be_piece(const_cast<Value *>(value));
+    return result;
 }
 
 /* What a loop of vectors changes in place of one number: the number is in one lane, and the lanes are

@@ -88,7 +88,8 @@ class Collector
         writes_.back().changes = origin.kind == Origin::Changed;
     }
 
-    /* The exchange may fail, and leave the old word. So pieces cannot be told: the word goes by its value. */
+    /* The exchange may fail, and leave the old word. So pieces cannot be told: the word goes by its value. If
+     * other pieces follow, it is pieced. */
     void exchange(AtomicCmpXchgInst &exchange)
     {
         Value *value = exchange.getNewValOperand();
@@ -99,7 +100,7 @@ class Collector
         if (update.paths || !may_be_piece(value))
             updates(update.may_bring);
         else
-            writes_.back().kinds = KIND_BY_VALUE;
+            writes_.back().kinds = KIND_BY_VALUE | KIND_PIECES;
     }
 
     /* The newest write only sets or clears bits of the word. */
@@ -361,8 +362,8 @@ void Collector::assembly(CallBase &call)
                 writes_.back().from = Constant::getNullValue(output->getType());
             } else {
                 bytes(output, type, Align(1));
-                if (layout_.getTypeStoreSize(type) < 8) // perhaps a tag of a pointer
-                    updates();
+                if (layout_.getTypeStoreSize(type) < 8) // perhaps a tag of a pointer, or a piece
+                    updates(true);
             }
         }
         argument++;

@@ -27,8 +27,8 @@
  *   P1  A word of which a part was overwritten is KIND_DATA: text over an old pointer is text, even if
  *       the word still leads to an object.
  *   P2  A store that only sets or clears bits of the old value does not change the kind. Example: the tag
- *       of a pointer. If it may bring a piece, a word that is data gets this piece: the store may put back
- *       what was overwritten meanwhile, or set bits that it has read elsewhere.
+ *       of a pointer. If it may bring a piece, the word gets this piece: the store may put back what was
+ *       overwritten meanwhile, or set bits that it has read elsewhere, or store what is there already.
  *   P3  A *piece* is a store to part of a word that may be a part of a pointer. The stored value was read
  *       elsewhere, was an argument, or was cut out of a word. Compiled code notes the bytes to which
  *       pieces were stored since the last store to the whole word, and forgets those that data overwrites. If

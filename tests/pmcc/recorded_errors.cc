@@ -155,6 +155,15 @@ void copy_joined(void *to, const void *from, int way)
     *static_cast<any_word *>(word) = 7;
 }
 
+/* The optimiser knows that the first quarter is in the word already. It does not know that of the others. */
+[[gnu::noinline]] static void copy_over_itself(void *to, uint64_t word, uint32_t low, uint32_t high)
+{
+    *static_cast<volatile any_word *>(to) = word;
+    static_cast<any_quarter *>(to)[0] = static_cast<any_quarter>(word);
+    static_cast<any_quarter *>(to)[1] = static_cast<any_quarter>(low >> 16);
+    static_cast<any_half *>(to)[1] = high;
+}
+
 /* The first word gets the second, and so on. The optimiser keeps some halves for the next round. */
 [[gnu::noinline]] static void rotate(void *words, const any_word *times)
 {
@@ -175,9 +184,12 @@ void copy_in_steps(void *to, const void *from, int way)
     static const volatile bool is_chosen = true;
     any_word times = 3;
     const uint32_t low = half_of(from, 0), high = half_of(from, 1);
+    const uint64_t word = *static_cast<const any_word *>(from);
     auto *word_at = static_cast<any_word *>(to);
     auto *half_at = static_cast<any_half *>(to);
+    auto *quarter_at = static_cast<any_quarter *>(to);
     any_half old_low, old_high, zero = 0;
+    any_quarter old_quarter;
     auto wait = [] { __asm__ volatile("" ::: "memory"); };
     switch (way) {
     case 0: // a function overwrites the word, and the halves are put back
@@ -239,6 +251,29 @@ void copy_in_steps(void *to, const void *from, int way)
         *word_at = low;
         wait();
         half_at[1] |= high;
+        break;
+    case 11: // over the pointer itself
+        return copy_over_itself(to, word, low, high);
+    case 12: // in between the word may change
+        *static_cast<volatile any_word *>(to) = word;
+        wait();
+        quarter_at[0] = static_cast<any_quarter>(word);
+        quarter_at[1] = static_cast<any_quarter>(low >> 16);
+        half_at[1] = high;
+        break;
+    case 13: // a quarter, exchanged
+    case 14: // a quarter, stored by assembly
+        *static_cast<volatile any_word *>(to) = word;
+        old_quarter = quarter_at[0];
+        if (way == 13)
+            __atomic_compare_exchange_n(&quarter_at[0], &old_quarter, static_cast<any_quarter>(low),
+                                        false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        else
+            __asm__ volatile("movw %1, %0"
+                             : "=m"(quarter_at[0])
+                             : "r"(static_cast<any_quarter>(low)));
+        quarter_at[1] = static_cast<any_quarter>(low >> 16);
+        half_at[1] = high;
         break;
     default: // a half of a number, over which the half of a pointer was stored. The other is of the pointer
         word_at[1] = UINT64_C(0x200000000000);

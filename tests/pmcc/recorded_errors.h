@@ -25,7 +25,7 @@ void copy_joined(void *to, const void *from, int way);
 constexpr int JOIN_WAYS = 12;
 /** Copy a word in pieces, and do something else in between. STEP_WAYS ways. `to` has three words, all zero. */
 void copy_in_steps(void *to, const void *from, int way);
-constexpr int STEP_WAYS = 12;
+constexpr int STEP_WAYS = 16;
 void put_upper_half(void *to, const void *from);
 /** Store the word at `from`, but for one byte, for which a number is stored that was chosen or passed.
  * NUMBER_WAYS ways. */
