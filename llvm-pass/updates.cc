@@ -153,6 +153,8 @@ Target target_at(const Value *pointer, uint64_t behind, const DataLayout &layout
     return {pointer, behind, place, given};
 }
 
+constexpr uint64_t word_size = 8; // an update stores a part of a word
+
 /* How far before an update it is looked for other stores, in instructions. */
 constexpr unsigned distance_limit = 64;
 
@@ -218,18 +220,21 @@ class UpdateSearch
     template <typename Ask> auto on_path(const Instruction &choice, unsigned n, Ask ask)
     {
         const Value *pointer = pointer_on_path(choice, n);
-        if (!pointer)
-            return ask();
-        Target now = target_at(pointer, target_.place.offset, layout_);
-        std::swap(now, target_);
-        auto result = ask();
-        std::swap(now, target_);
-        return result;
+        return pointer ? with_target(target_at(pointer, target_.place.offset, layout_), ask)
+                       : ask();
     }
 
     bool is_known(const Instruction &known);
 
   private:
+    template <typename Ask> auto with_target(Target target, Ask ask)
+    {
+        std::swap(target, target_);
+        auto result = ask();
+        std::swap(target, target_);
+        return result;
+    }
+
     bool search(const Value *value);
     bool search_paths(const Instruction &choice);
     const Value *pointer_on_path(const Instruction &choice, unsigned n) const;
@@ -242,6 +247,7 @@ class UpdateSearch
     std::optional<APInt> distance_to_place(const Value *pointer) const;
     bool is_lane(const Value *value, uint64_t byte, uint64_t size);
     bool is_stored(const Value *value);
+    bool is_cut_out(const Value *value);
     bool may_have_moved(const PHINode &phi) const;
     ArrayRef<Covering> stores();
 
@@ -307,7 +313,6 @@ bool UpdateSearch::is_elsewhere(const Instruction &write) const
         return call && call->isAssumeLikeIntrinsic();
     if (isa<AllocaInst>(getUnderlyingObject(store->getPointerOperand())))
         return true;
-    constexpr uint64_t word_size = 8; // no update is larger
     auto distance = distance_to_place(store->getPointerOperand());
     return distance &&
            (distance->sge(layout_.getTypeStoreSize(store->getValueOperand()->getType())) ||
@@ -412,21 +417,35 @@ bool UpdateSearch::is_lane(const Value *value, uint64_t byte, uint64_t size)
     return load && is_at(*load, first.byte) && is_known(*load);
 }
 
-/* Whether another store has put the value there, with more bytes. The optimiser uses the value that it knows,
- * instead of loading it again. Or it knows that what the program has read elsewhere is the same: then the
- * update brings a piece. */
+/* Whether another store has put the value there, with more bytes than the update has. The optimiser uses the
+ * value that it knows, instead of loading it again. Or it knows that what the program has read elsewhere is
+ * the same: then the update brings a piece. */
 bool UpdateSearch::is_stored(const Value *value)
 {
+    const uint64_t size = layout_.getTypeStoreSize(value->getType());
+    const bool is_word = size >= word_size;
     const bool result = any_of(stores(), [&](const Covering &c) {
         const Value *whole = c.store->getValueOperand();
-        return layout_.getTypeStoreSize(whole->getType()) >
-                   layout_.getTypeStoreSize(value->getType()) &&
+        return (is_word || layout_.getTypeStoreSize(whole->getType()) > size) &&
                is_part_of(value, whole, c.before, layout_) &&
                isPotentiallyReachable(c.store, &update_) && !is_replaced(*c.store) &&
                is_known(*c.store);
     });
-    may_bring_ |= result && may_be_piece(const_cast<Value *>(value));
+    may_bring_ |= result && (is_word || may_be_piece(const_cast<Value *>(value)));
     return result;
+}
+
+/* Whether a value was cut out of one that paths have chosen, and the whole one would be an update, too. It
+ * begins before the place. */
+bool UpdateSearch::is_cut_out(const Value *value)
+{
+    const uint64_t size = layout_.getTypeStoreSize(value->getType());
+    const ByteOf first = origin_of_bytes(value, 0, size, layout_);
+    if (first.value == value || !isa_and_nonnull<PHINode, SelectInst>(first.value))
+        return false;
+    may_bring_ = true; // other bytes of the whole one may differ
+    return with_target(target_at(target_.pointer, target_.behind - first.byte, layout_),
+                       [&] { return search(first.value); });
 }
 
 /* What a loop of vectors changes in place of one number: the number is in one lane, and the lanes are
@@ -524,11 +543,12 @@ bool UpdateSearch::search(const Value *value)
     else if (const Value *lanes = joined_lanes(value))
         result = is(lanes);
     else if (isa<ExtractElementInst>(value))
-        result = is_stored(value) || is_lane(value, 0, layout_.getTypeStoreSize(value->getType()));
+        result = is_stored(value) || is_cut_out(value) ||
+                 is_lane(value, 0, layout_.getTypeStoreSize(value->getType()));
     else if (isa<PHINode, SelectInst>(value))
         result = search_paths(*cast<Instruction>(value));
     else
-        result = is_stored(value) ||
+        result = is_stored(value) || is_cut_out(value) ||
                  ((match(value, m_Trunc(m_Value(a))) || match(value, m_ZExtOrSExt(m_Value(a))) ||
                    match(value, m_BitwiseLogic(m_Value(a), m_ConstantInt()))) &&
                   is(a));

@@ -1705,7 +1705,7 @@ static const char *check_ended(pm_container *c)
 
 #define FLIPPED 24
 struct flipped {
-    uintptr_t words[FLIPPED], one, other;
+    uintptr_t words[FLIPPED], one, other, pair[2], upper;
     unsigned seen, sum;
     struct object object;
 };
@@ -1744,6 +1744,41 @@ NOINLINE static void flip_selected(struct flipped *f, bool is_one)
 {
     *(any_quarter *)(is_one ? &f->one : &f->other) ^= 4;
 }
+/* The optimiser stores the word on two paths, and takes the quarter from what it stored. */
+NOINLINE static void flip_stored(struct flipped *f, long n)
+{
+    volatile unsigned char bytes[FLIPPED];
+    for (long i = 0; i < n - 3; i++)
+        bytes[i] = 0;
+    f->one = f->other;
+    for (long i = 0; i < n - 6; i++)
+        bytes[i] = 0;
+    *(any_quarter *)&f->one ^= 2;
+}
+/* The same of two words in a vector. */
+NOINLINE static void flip_stored_vector(struct flipped *f, long n)
+{
+    typedef uintptr_t vector __attribute__((vector_size(16), may_alias, aligned(8)));
+    volatile unsigned char bytes[FLIPPED];
+    for (long i = 0; i < n - 3; i++)
+        bytes[i] = 0;
+    *(vector *)f->pair = *(vector *)f->words;
+    for (long i = 0; i < n - 6; i++)
+        bytes[i] = 0;
+    *(unsigned char *)&f->pair[0] ^= 4;
+    *(unsigned char *)&f->pair[1] ^= 4;
+}
+/* The same of a quarter that is not the first. The bit is set already, so the pointer leads where it led. */
+NOINLINE static void set_in_stored(struct flipped *f, long n)
+{
+    volatile unsigned char bytes[FLIPPED];
+    for (long i = 0; i < n - 3; i++)
+        bytes[i] = 0;
+    f->upper = f->words[0];
+    for (long i = 0; i < n - 6; i++)
+        bytes[i] = 0;
+    ((any_quarter *)&f->upper)[1] |= 0x4000;
+}
 /* Each round has loaded the next word, too. */
 NOINLINE static void flip_each(uintptr_t *words, long n)
 {
@@ -1775,6 +1810,12 @@ static void build_flipped(pm_container *c, int step)
     } else {
         flip_selected(r, number(step) == 3);
         flip_selected(r, number(step) == 2);
+        flip_stored(r, number(step));
+        flip_stored_vector(r, number(step));
+        set_in_stored(r, number(step));
+        has_pointer(&r->pair[0]);
+        has_pointer(&r->pair[1]);
+        has_pointer(&r->upper);
     }
 }
 static const char *check_flipped(pm_container *c)
