@@ -370,8 +370,7 @@ Origin Search::of_arithmetic(Operator &operation, unsigned depth)
         return {Origin::Changed, a.load};
     if (a.kind == Origin::Changed)
         return {Origin::ByValue};
-    if (is_negated ||
-        (a.kind == Origin::Loaded && (!is_constant || operation.getType()->isVectorTy())))
+    if (is_negated || (a.kind == Origin::Loaded && !is_constant))
         return {Origin::ByValue};
     switch (operation.getOpcode()) {
     case Instruction::And:

@@ -1036,13 +1036,14 @@ static const char *check_computed(pm_container *c)
 typedef uint32_t __attribute__((may_alias)) any_uint32_t;
 typedef uint16_t __attribute__((may_alias)) any_uint16_t;
 
+#define TEXTS 6
 struct partly {
     uintptr_t byte[4], half, atomic, twice;
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
     uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, either[2], halves[18],
         chosen[18];
-    uintptr_t number, over, flagged, met, joined[2], kept[5];
+    uintptr_t number, over, texts[TEXTS], flagged, met, joined[2], kept[5];
     struct object object;
 };
 
@@ -1167,6 +1168,12 @@ NOINLINE static void set_byte(uintptr_t *word)
 {
     *(unsigned char *)word = 5;
 }
+/* The optimiser tags two words as one vector. */
+NOINLINE static void tag_words(uintptr_t *words, int n)
+{
+    for (int i = 0; i < n; i++)
+        words[i] |= 1;
+}
 /* Two paths meet before the store, and on one of them the byte is no tag. */
 NOINLINE static void tag_or_set_byte(uintptr_t *word, bool sets)
 {
@@ -1220,6 +1227,8 @@ static void build_partly(pm_container *c, int step)
         for (int i = 0; i < 5; i++)
             r->kept[i] = o;
         r->joined[0] = r->joined[1] = o;
+        for (int i = 0; i < TEXTS; i++)
+            r->texts[i] = o;
         r->number = o / 8 * (uintptr_t)number(8); /* it looks like a pointer */
     }
     if (step == 0) {
@@ -1258,6 +1267,9 @@ static void build_partly(pm_container *c, int step)
         copy_tagged(r->pair, r->byte + 2);
         tag_byte(&r->number, 1);
         set_byte(&r->over);
+        for (int i = 0; i < TEXTS; i++)
+            set_byte(&r->texts[i]);
+        tag_words(r->texts, (int)number(TEXTS));
         flag_last(&r->flagged);
         tag_or_set_byte(&r->met, true);
         set_byte_and_tag(&r->joined[0], true);
