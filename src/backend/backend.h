@@ -192,8 +192,10 @@ bool map_is_synchronous(int fd);
 int map_file(enum map_kind kind, void *address, size_t size, int fd, uint64_t offset,
              bool synchronous);
 
-/* Hints: accesses to a mapped file come at random, so the kernel reads no neighbours of a page; these bytes
- * of it are read soon; a huge page would bring much that nobody needs. [handler] */
+/* Hints to the kernel about mapped memory, in this order [handler]:
+ *  - Accesses come at random. So it reads no neighbours of a page.
+ *  - These bytes are read soon.
+ *  - A huge page would bring much that nobody needs. */
 void map_read_singly(void *address, size_t size);
 void map_fetch(void *address, size_t size);
 void map_small_pages(void *address, size_t size);

@@ -59,7 +59,7 @@ static bool fill_lines(struct txn *t, uint64_t line, const char *from, uint64_t 
         return false;
     log_note_filled(t, page, true);
     memcpy(t->c->home + line * PM_LINE, from, lines * PM_LINE);
-    if (!log_page_is_untouched(t, page)) /* F3 */
+    if (page_has(&t->pages, page, PAGE_PRIVATE)) /* F3 */
         memcpy(t->c->base + line * PM_LINE, from, lines * PM_LINE);
     return true;
 }
@@ -119,17 +119,6 @@ static uint64_t freed_lines(const struct txn *t, uint64_t page)
                : 0;
 }
 
-bool log_has_freed(const struct txn *t, uint64_t run)
-{
-    uint64_t freed = 0, end = run_line(run) + run_count(run);
-    for (uint64_t line = run_line(run), next; line < end; line = next) {
-        const uint64_t first = align_down(line, PM_PAGE_LINES);
-        next = min_u64(end, first + PM_PAGE_LINES);
-        freed |= freed_lines(t, line / PM_PAGE_LINES) & bits_between(line - first, next - first);
-    }
-    return freed != 0;
-}
-
 /* Call `visit` with the filled lines of each page: with those that are freed, or with the others. */
 static int for_each_page(struct txn *t, int (*visit)(struct txn *t, uint64_t first, uint64_t lines),
                          bool freed)
@@ -158,6 +147,17 @@ static int unfill_lines(struct txn *t, uint64_t first, uint64_t lines)
         result = result == 0 ? error : result;
     }
     return result;
+}
+
+static int is_visited(struct txn *t, uint64_t first, uint64_t lines)
+{
+    (void)t, (void)first, (void)lines;
+    return 1;
+}
+
+bool log_filled_was_freed(struct txn *t)
+{
+    return t->freed == t->epoch && for_each_page(t, is_visited, true) != 0;
 }
 
 int log_unfill_freed(struct txn *t)

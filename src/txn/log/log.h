@@ -388,8 +388,8 @@ uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t byt
 int log_unfill(struct txn *t);
 int log_unfill_freed(struct txn *t);
 
-/* Whether a run has lines that have no object any more, because something was freed. */
-bool log_has_freed(const struct txn *t, uint64_t run);
+/* Whether any filled line has no object any more. */
+bool log_filled_was_freed(struct txn *t);
 
 /* Let the filled runs have each line once, in their order: the table of changes has room for no more. */
 void log_condense_filled(struct log_engine *k);
@@ -497,8 +497,8 @@ int log_compact(struct txn *t);
  * checksum is still missing. */
 uint64_t log_image_of(const struct txn *t, uint64_t unit, uint64_t epoch, struct log_image *to);
 
-/* Bring a unit to the map from its image, if it is absent. [handler] False: the image is damaged, and a part
- * of it may be there. */
+/* If a unit is absent, bring it to the map from its image. False: the image is damaged, and the map may have
+ * a part of it. [handler] */
 bool log_load_unit(const struct txn *t, uint64_t unit);
 
 /* The same for a unit that somebody needs now. If the image is damaged, the process ends: the log has

@@ -249,22 +249,12 @@ int log_unmap_dropped(struct txn *t)
 void log_drop_lines(struct txn *t, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    uint64_t word = 0, bits = 0; /* lines of one word of `left` at a time */
     for (struct dropped at = {0}; next_dropped(t, &at); at.line++) {
-        if (bits != 0 && align_down(at.line, 64) != word) {
-            log_set_left_bits(t, word, bits, true);
-            bits = 0;
-        }
-        if (bits == 0)
-            log_touch_unit(t, at.line);
-        word = align_down(at.line, 64);
-        bits |= UINT64_C(1) << at.line % 64;
+        log_set_left(t, at.line, true); /* K1: before the map changes */
         log_leave_line(t, k->map[at.line], epoch);
         k->map[at.line] = 0;
         k->lines_live--;
     }
-    if (bits != 0)
-        log_set_left_bits(t, word, bits, true);
 }
 
 /* ---- recovery -------------------------------------------------------------------------------- */

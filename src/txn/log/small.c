@@ -66,21 +66,18 @@ static inline void add(const struct txn *t, struct small *s, uint64_t line, uint
 }
 
 /* Lines that were handed over. False: there are too many, or some were freed again. */
-static inline bool add_filled(const struct txn *t, struct small *s)
+static inline bool add_filled(struct txn *t, struct small *s)
 {
     struct log_engine *k = log_engine_of(t);
     if (k->filled.count == 0)
         return true;
     log_condense_filled(k);
     const uint64_t *filled = k->filled.items;
-    if (log_lines_of(filled, k->filled.count) > OBJECT_LINES_MAX)
+    if (log_lines_of(filled, k->filled.count) > OBJECT_LINES_MAX || log_filled_was_freed(t))
         return false;
-    for (uint64_t i = 0; i < k->filled.count; i++) {
-        if (log_has_freed(t, filled[i]))
-            return false;
+    for (uint64_t i = 0; i < k->filled.count; i++)
         for (uint64_t line = run_line(filled[i]), n = run_count(filled[i]); n > 0; n--, line++)
             add(t, s, line, LINE_WORDS_ALL, t->c->base + line * PM_LINE);
-    }
     s->filled_count = s->count;
     return true;
 }
