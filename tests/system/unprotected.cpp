@@ -292,6 +292,21 @@ TEST_CASE("memory that is locked, and cannot be opened to show what is there", "
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("a store leaves errno as it is, though the kernel at first refused to open its page")
+{
+    test::Directory directory;
+    test::Container c = test::open_with_pages(directory / "c.pm", PAGES, with_room_for(100));
+    page_word(c.get(), 0) = 1;
+    volatile uint64_t &word = page_word(c.get(), 20);
+    refuses.to_open_once = true;
+    errno = 77;
+    word = 1; // libpm closes the first page for it
+    const int after = errno;
+    REQUIRE(after == 77);
+    REQUIRE_FALSE(refuses.to_open_once);
+    REQUIRE(test::stats(c.get()).pages_evicted > 0);
+}
+
 TEST_CASE("the sweep for maps begins within a run of open pages")
 {
     constexpr uint64_t MANY = 10000, SWEPT = 8192; // pages, of 4096 runs
