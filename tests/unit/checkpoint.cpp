@@ -456,3 +456,29 @@ TEST_CASE("what is reserved is not for checkpoints")
     s.reopen();
     s.model.holds(s.c.get());
 }
+
+// Records of eleven lines fill a chunk but for its first line, 93 of them. So when a chunk is filled again, an
+// old record begins wherever a new one ends.
+TEST_CASE("what a chunk has of its earlier life is not read behind a checkpoint")
+{
+    test::Directory directory;
+    for (int commits = 1000; commits < 1000 + 93; commits++) {
+        CAPTURE(commits);
+        const std::string path = directory / ("c" + std::to_string(commits));
+        test::Container c = test::open(path, every(4 * KiB, PM_CREATE));
+        auto *object = static_cast<char *>(pm_aligned_alloc(c.get(), LINE, 10 * LINE));
+        REQUIRE(object);
+        REQUIRE_OK(pm_setroot(c.get(), object, 0));
+        for (int i = 0; i < commits; i++) {
+            memset(object, i, 10 * LINE);
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        for (const pm_options &how : {every(4 * KiB), none()}) {
+            c.reset();
+            c = test::open(path, how);
+            REQUIRE(*static_cast<char *>(pm_getroot(c.get())) == (char)(commits - 1));
+        }
+        c.reset();
+        REQUIRE_OK(pm_delete(path.c_str()));
+    }
+}

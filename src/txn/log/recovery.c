@@ -154,8 +154,9 @@ static int walk(struct log_reader *r, uint32_t chunk)
     if (!seal_is_valid(word) || (log_chunk_end(word) > lines && !has_images) ||
         log_chunk_end(word) == 0)
         return damaged(t, first, "the header of a chunk of the log is damaged");
-    uint32_t generation = log_chunk_generation(word), number = 0;
-    uint64_t epoch = 0, n;
+    /* Behind the checkpoint's end of a chunk the next record is newer than the checkpoint. */
+    uint32_t generation = log_chunk_generation(word), number = UINT32_MAX;
+    uint64_t epoch = at > 1 ? r->checkpoint.epoch : 0, n;
     r->incarnation = (uint32_t)max_u64(r->incarnation, generation);
     if (has_images)
         return walk_images(r, chunk);
