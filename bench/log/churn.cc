@@ -27,6 +27,7 @@ constexpr int REPORTS = 6;
 struct Setting {
     std::string engine, path;
     uint64_t seconds, private_mebibytes;
+    unsigned live_percent = 0;
 };
 
 void check(bool holds, const char *what)
@@ -46,6 +47,7 @@ class Churn
         options.engine = setting.engine == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
         options.tracker = PM_TRACKER_STORES;
         options.private_max = setting.private_mebibytes * MiB;
+        options.live_percent = setting.live_percent;
         c_ = pm_open(setting.path.c_str(), &options);
         check(c_, "pm_open");
         objects_ = static_cast<char **>(pm_calloc(c_, OBJECTS, sizeof *objects_));
@@ -134,6 +136,7 @@ int main(int argc, char **argv)
     app.add_option("private_max", setting.private_mebibytes, "mebibytes; 0: the default")
         ->required();
     app.add_option("path", setting.path, "file to create")->required();
+    app.add_option("--live-percent", setting.live_percent, "how much of the file should be live");
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] { bench::measure(setting); });
 }

@@ -177,6 +177,7 @@ void measure(const Setting &setting)
     const auto file = static_cast<double>(std::filesystem::file_size(setting.path));
     emit({"cleaner", row, peer, sum / values, "ns", commits});
     emit({"cleaner_slow", row, peer, times[times.size() * 9999 / 10000], "ns", commits});
+    emit({"cleaner_p999", row, peer, times[times.size() * 999 / 1000], "ns", commits});
     emit({"cleaner_written", row, peer, bytes / values, "B", commits});
     emit({"cleaner_file", row, peer, file / contents, "×", commits});
     emit({"cleaner_open", row, peer, subject.reopen(), "ns", 1});

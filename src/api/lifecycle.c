@@ -34,6 +34,10 @@
 #define PRIVATE_DEFAULT  (UINT64_C(256) << 20)
 #define PRIVATE_MIN      (UINT64_C(128) << 10)
 
+#define LIVE_PERCENT_MIN     10
+#define LIVE_PERCENT_MAX     90
+#define LIVE_PERCENT_DEFAULT 50
+
 /* Fail if no code with marks is loaded: nothing that the program stores would be committed. */
 static int demand_marks(const char *path, const struct pm_options *o)
 {
@@ -95,6 +99,9 @@ static int read_options(const char *path, const struct pm_options *o, struct con
         return bad_option(path, "options.freed_pointers is none that this libpm has");
     if ((unsigned)o->module_pointers > PM_MODULES_REFUSE)
         return bad_option(path, "options.module_pointers is none that this libpm has");
+    if (o->live_percent != 0 &&
+        (o->live_percent < LIVE_PERCENT_MIN || o->live_percent > LIVE_PERCENT_MAX))
+        return bad_option(path, "options.live_percent must be 10 to 90, or 0 for the default");
     if (o->layout && strlen(o->layout) > PM_LAYOUT_MAX)
         return bad_option(path, "options.layout is longer than PM_LAYOUT_MAX bytes");
     *out = (struct container_options){
@@ -167,6 +174,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
         .refuse_modules = o->module_pointers == PM_MODULES_REFUSE,
         .audit = audit && strcmp(audit, "0") != 0 && audit[0],
         .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
+        .live_percent = o->live_percent ? o->live_percent : LIVE_PERCENT_DEFAULT,
         .recovered = pointers_relocate,
     };
     if (in->is_log != (o->engine == PM_ENGINE_LOG) && o->engine != PM_ENGINE_AUTO)

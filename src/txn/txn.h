@@ -119,6 +119,7 @@ struct txn_options {
     bool refuse_modules; /* no pointer may lead into a program or library */
     bool audit; /* look at every commit for stores without a mark, or for words that may be pointers */
     uint64_t private_max; /* bytes */
+    uint32_t live_percent; /* log: of the file */
     /* Called when home has the last commit and the log is void, before anybody sees the view. The upper
      * layers mend their data here. -1 with a message. */
     int (*recovered)(struct txn *t);

@@ -109,10 +109,10 @@ struct Cleaned {
 };
 
 const Cleaned golden_cleaned[] = {
-    {"log", "rbtree", 886, 8074688, 786432},
-    {"log", "btree", 596, 6113280, 786432},
-    {"log", "skiplist", 527, 5776320, 786432},
-    {"log", "hashmap", 697, 5035264, 786432},
+    {"log", "rbtree", 677, 8065472, 786432},
+    {"log", "btree", 146, 5735808, 786432},
+    {"log", "skiplist", 346, 5725568, 786432},
+    {"log", "hashmap", 665, 5039552, 786432},
     {"log.stores", "rbtree", 953, 8098688, 786432},
     {"log.stores", "btree", 606, 6113472, 786432},
     {"log.stores", "skiplist", 540, 5948416, 786432},

@@ -25,13 +25,14 @@ struct Subject {
     std::vector<uint64_t> model;
 
     // Announced stores do not fault, for tests that make hundreds of thousands.
-    explicit Subject(uint64_t bytes, bool announced = false)
+    explicit Subject(uint64_t bytes, bool announced = false, unsigned live_percent = 0)
         : model(bytes / sizeof(uint64_t)), announced_(announced)
     {
         pm_options how = test::small(PM_CREATE | (announced ? (unsigned)PM_ANNOUNCED : 0u));
         if (announced)
             how.tracker = PM_TRACKER_STORES;
         how.max_size = 64 * MiB;
+        how.live_percent = live_percent;
         c = test::open(path, how);
         void *p = pm_malloc(c.get(), bytes);
         REQUIRE(p);
@@ -221,6 +222,94 @@ TEST_CASE("commits go on on a full disk, of whose room the contents take 80 perc
     subject.holds_in(subject.c.get());
     subject.c.reset();
     subject.c = test::open(subject.path, test::options());
+    subject.holds_in(subject.c.get());
+}
+
+namespace
+{
+
+struct Full {
+    uint64_t stopped = 0; // commits in which a whole chunk was cleaned
+    uint64_t logged = 0;
+};
+
+// Values of two lines change on a disk of which they take 70 percent. `skewed`: nine of ten changes are of 15
+// percent of the values.
+Full change_on_full_disk(Subject &subject, bool skewed)
+{
+    const uint64_t bytes = subject.model.size() * sizeof(uint64_t), values = bytes / (2 * LINE);
+    std::mt19937_64 random(1);
+    Full all;
+    grows_by_least = true;
+    for (uint64_t i = 0; i < 5 * values; i++) {
+        disk_is_full = subject.file_bytes() >= bytes * 10 / 7;
+        const uint64_t hot = values * 15 / 100, number = random();
+        const uint64_t value = i < values          ? i // so that all parts are small
+                               : !skewed           ? random() % values
+                               : random() % 10 < 9 ? random() % hot
+                                                   : hot + random() % (values - hot);
+        for (uint64_t line : {2 * value, 2 * value + 1})
+            subject.store_line(line, number);
+        const uint64_t before = test::stats(subject.c.get()).bytes_logged;
+        REQUIRE_OK(pm_commit(subject.c.get()));
+        const uint64_t logged = test::stats(subject.c.get()).bytes_logged - before;
+        if (i < 3 * values)
+            continue;
+        all.stopped += logged > 16 * 1024;
+        all.logged += logged;
+    }
+    REQUIRE(disk_is_full);
+    all.logged /= 2 * values;
+    disk_is_full = grows_by_least = false;
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("on a full disk commits clean in steps, and not whole chunks")
+{
+    Subject subject(4 * MiB, true);
+    const Full all = change_on_full_disk(subject, GENERATE(false, true));
+    CHECK(all.stopped <= 10); // it was hundreds when each of them cleaned a chunk
+    subject.holds_in(subject.c.get());
+}
+
+TEST_CASE("lines that change seldom are cleaned early, and others late")
+{
+    Subject subject(4 * MiB, true);
+    CHECK(change_on_full_disk(subject, true).logged <
+          450); // 556 if the age of a chunk did not matter
+    subject.holds_in(subject.c.get());
+}
+
+TEST_CASE("a file grows again when a disk that was full has room")
+{
+    Subject subject(4 * MiB, true);
+    change_on_full_disk(subject, false);
+    const uint64_t lines = 4 * MiB / LINE, before = subject.file_bytes();
+    std::mt19937_64 random(1);
+    for (uint64_t i = 0; i < 2 * lines; i++) {
+        subject.store_line(random() % lines, random());
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    CHECK(subject.file_bytes() > before + 2 * MiB);
+    subject.holds_in(subject.c.get());
+}
+
+TEST_CASE("of a shorter file more is live")
+{
+    const uint64_t bytes = 4 * MiB, lines = bytes / LINE;
+    const unsigned percent = GENERATE(25u, 50u, 80u);
+    CAPTURE(percent);
+    Subject subject(bytes, true, percent);
+    std::mt19937_64 random(1);
+    for (uint64_t i = 0; i < 16 * lines; i++) {
+        subject.store_line(random() % lines, random());
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    // A commit of a line logs two. Idle chunks come on top: a hundredth for each four percent that are dead.
+    const double used = 100.0 / percent, expected = used * (1 + (100 - percent) / 400.0);
+    CHECK(subject.file_bytes() == Approx(expected * bytes).epsilon(0.1));
     subject.holds_in(subject.c.get());
 }
 

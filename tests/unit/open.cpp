@@ -516,6 +516,8 @@ TEST_CASE("options out of range")
         {"max_size too large", [](pm_options &o) { o.max_size = (UINT64_C(4) << 40) + 1; }},
         {"max_size at its limit", [](pm_options &o) { o.max_size = UINT64_MAX; }},
         {"initial_size too large", [](pm_options &o) { o.initial_size = o.max_size + 1; }},
+        {"live_percent too small", [](pm_options &o) { o.live_percent = 9; }},
+        {"live_percent too large", [](pm_options &o) { o.live_percent = 91; }},
         {"initial_size at its limit", [](pm_options &o) { o.initial_size = UINT64_MAX; }},
     };
     for (const Case &c : cases) {

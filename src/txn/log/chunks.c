@@ -28,6 +28,9 @@
 #define WAITING_MIN     2
 #define WAITING_COMMITS 4
 
+/* When the file could not grow, try again after so many chunks: there may be room by now. */
+#define FULL_CHUNKS 64
+
 int log_tables_open(struct txn *t)
 {
     struct log_engine *k = calloc(1, sizeof *k);
@@ -214,6 +217,8 @@ static int grow(struct txn *t, uint64_t count)
     struct log_engine *k = log_engine_of(t);
     uint64_t step = min_u64(t->c->chunks / 8, GROWTH_BYTES_MAX / t->c->chunk_size);
     int grown = container_grow_chunks(t->c, (uint32_t)count, (uint32_t)max_u64(step, count));
+    k->is_full = log_lacks_room(grown);
+    k->full_at = k->taken;
     if (grown < 0)
         return grown;
     if (k->bounded)
@@ -264,6 +269,8 @@ int log_take_chunk(struct txn *t, uint32_t *chunk)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t needed = 1 + k->reserve;
+    if (k->is_full && k->taken - k->full_at >= FULL_CHUNKS)
+        (void)grow(t, 1);
     if (k->free.count < needed && chunks_wait(t))
         (void)log_reclaim(t); /* if it fails, the file grows */
     int error = have_free(t, needed);

@@ -5,21 +5,20 @@
  * It is an ordinary commit, with an epoch of its own. So the rules need nothing more
  * (docs/internals/log.md), and both records share a fence.
  *
- * A commit cleans if few chunks are free or dead, and half of the lines in the other chunks are dead. For
- * each line that it logs it cleans CLEAN_SHARE lines. A victim is at most 5/8 live, so this frees lines
- * faster than the commits use them. If fewer lines are dead, the file grows. To clean earlier would cost
- * more than it gains: at three quarters live each commit logged twice the bytes. So the file stays near
- * twice the size of its live lines, and no commit waits for a whole chunk.
+ * A commit cleans if few chunks are free or dead, and less of the others is live than options.live_percent
+ * says: half by default. If more is live, the file grows. If it cannot grow, commits clean until nearly all
+ * is live. A commit does a step of the work, which frees more than the commit uses. No commit waits for a
+ * whole chunk, unless it needs much room at once.
  *
  * What is cleaned goes to a chunk of its own (enum log_stream). A victim is read through the cache while the
  * program works: the lines behind those of this step are prefetched for the next one.
  *
- * On a full disk a commit that lacks room cleans whole chunks, one after the other. For this one chunk is
- * kept in reserve (chunks.c). pm_reserve() cleans so too, before it lets the file grow. The commit after it
- * does not clean, because the room is for the program.
+ * On a full disk a commit that lacks room cleans whole chunks, one after the other, those first in which the
+ * least is live. For this one chunk is kept in reserve (chunks.c). pm_reserve() cleans so too, before it lets
+ * the file grow. The commit after it does not clean, because the room is for the program.
  *
- * The victim is the chunk with the fewest live lines: the greedy choice. Rosenblum and Ousterhout, "The
- * Design and Implementation of a Log-Structured File System" (SOSP 1991), weigh age too.
+ * Otherwise the victim is chosen by cost, benefit and age: Rosenblum and Ousterhout, "The Design and
+ * Implementation of a Log-Structured File System" (SOSP 1991), section 3.6.
  */
 #include "txn/log/deltas.h"
 
@@ -27,9 +26,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines cleaned for each line that a commit logs; and by any commit at least. */
-#define CLEAN_SHARE 2
-#define CLEAN_MIN   16
+/* Lines cleaned for each line that a commit logs. */
+#define SHARE_MIN 2
+#define SHARE_MAX 32
+/* And in a step, at least. Each step has a record, whose head is dead at once. On a full disk that room is
+ * worth more than short steps. */
+#define STEP_MIN  16
+#define STEP_FULL 64
+/* If the file cannot grow, the cleaner works until so much of it is live. */
+#define FULL_PERCENT 90
+/* A victim is at most so much live. */
+#define MOST_PERCENT 87
 /* On a full disk a victim must leave at least this share of a chunk. */
 #define GAIN_SHARE 32
 /* Chunks in use without which no commit cleans. */
@@ -47,17 +54,27 @@ static uint64_t used_chunks(const struct txn *t)
     return t->c->chunks - 1 - idle_chunks(k) - k->checkpoint.chunks;
 }
 
-/* Half or more of what is in use is dead. Headers and runs count as dead too. A small file may stay as it is:
- * among few chunks there is no good victim. */
-static bool is_wasteful(const struct txn *t)
+/* How much of the chunks in use may be live, in percent, while the cleaner works. */
+static uint64_t live_percent(const struct log_engine *k)
 {
-    return used_chunks(t) >= CLEAN_CHUNKS_MIN &&
-           2 * log_engine_of(t)->words_live < used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
+    return k->is_full ? max_u64(FULL_PERCENT, k->live_percent) : k->live_percent;
 }
 
+/* Less than that is live. Headers and runs count as dead. A small file may stay as it is: among few chunks
+ * there is no good victim. */
+static bool is_wasteful(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    return used_chunks(t) >= CLEAN_CHUNKS_MIN &&
+           100 * k->words_live < live_percent(k) * used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
+}
+
+/* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. */
 static bool is_due(const struct txn *t)
 {
-    return idle_chunks(log_engine_of(t)) < LOG_RESERVE + 1 + used_chunks(t) / 8 && is_wasteful(t);
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t ahead = used_chunks(t) * (k->is_full ? 4 : 100 - k->live_percent) / 400;
+    return idle_chunks(k) < LOG_RESERVE + 1 + ahead && is_wasteful(t);
 }
 
 /* Lines that a victim's live lines may take elsewhere on a full disk. The rest of a chunk that is being
@@ -82,18 +99,46 @@ static bool may_be_victim(const struct txn *t, uint32_t chunk)
            h->live <= most_elsewhere(t, chunk) * PM_LINE_WORDS;
 }
 
-/* The chunk in which the least is live, at most `most` lines of it; 0: none. */
-static uint32_t choose_victim(const struct txn *t, uint32_t most)
+/* What it gains to clean a chunk, beside what it costs, and the age of what is there. Old lines will live on,
+ * so that room is gained for long. In a young chunk more lines will soon be dead anyway. */
+static double merit(const struct txn *t, const struct chunk *h)
+{
+    double live = h->live, dead = chunk_lines(t) * (double)PM_LINE_WORDS - live;
+    return dead / live * (double)(t->epoch - h->newest + 1);
+}
+
+/* The chunk of the greatest merit; `least`: in which the least is live. At most `most` lines of it are live.
+ * 0: none */
+static uint32_t choose_victim(const struct txn *t, uint32_t most, bool least)
 {
     const struct log_engine *k = log_engine_of(t);
     uint32_t best = 0;
+    double best_merit = 0;
     for (uint32_t i = 1; i < t->c->chunks; i++) {
         const struct chunk *h = &k->chunks[i];
-        if (h->live <= most * PM_LINE_WORDS && (best == 0 || h->live < k->chunks[best].live) &&
-            may_be_victim(t, i))
+        if (h->live > most * PM_LINE_WORDS || !may_be_victim(t, i))
+            continue;
+        double m = least ? 1.0 / (h->live + 1.0) : merit(t, h);
+        if (m > best_merit) {
             best = i;
+            best_merit = m;
+        }
     }
     return best;
+}
+
+/* Clean `chunk` from its beginning; 0: none. A step frees twice what its commit logs, so there are soon
+ * enough idle chunks. Scattered lines take 9/8 of their number elsewhere. */
+static void set_victim(struct txn *t, uint32_t chunk)
+{
+    struct log_engine *k = log_engine_of(t);
+    const struct chunk *h = &k->chunks[chunk];
+    uint64_t words = (uint64_t)chunk_lines(t) * PM_LINE_WORDS, live = h->live,
+             elsewhere = live + live / 8, gain = elsewhere < words ? words - elsewhere : 1;
+    k->victim = chunk;
+    k->victim_at = 1;
+    k->share = divide_up(2 * live, gain);
+    k->share = max_u64(SHARE_MIN, min_u64(k->share, SHARE_MAX));
 }
 
 /* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. */
@@ -287,19 +332,22 @@ static int log_again(struct txn *t, bool alone)
     return 0;
 }
 
-/* Lines logged again: of one victim, and `most` or a few more. -errno; -ENOSPC: there is no victim */
-static int64_t clean(struct txn *t, uint32_t most_live, uint64_t most, bool alone)
+/* Lines of the victim logged again, `most` or a few more. -errno; -ENOSPC: there is no victim */
+static int64_t clean(struct txn *t, uint64_t most, bool alone)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t lines = 0;
-    if (k->victim == 0 || log_is_open(k, k->victim)) {
-        k->victim = choose_victim(t, most_live);
-        k->victim_at = 1;
-    }
     int error = k->victim != 0 && !k->cannot_clean ? gather(t, most, &lines) : -ENOSPC;
     if (error == 0 && lines > 0)
         error = log_again(t, alone);
     return error == 0 ? (int64_t)lines : error;
+}
+
+/* Lines that may be live in a victim: 5/8 by default. Of 8/9 and more nothing might be gained. */
+static uint32_t most_live(const struct txn *t)
+{
+    uint64_t percent = (100 + 3 * live_percent(log_engine_of(t))) / 4;
+    return (uint32_t)(chunk_lines(t) * min_u64(percent, MOST_PERCENT) / 100);
 }
 
 void log_clean(struct txn *t, uint64_t lines)
@@ -309,11 +357,21 @@ void log_clean(struct txn *t, uint64_t lines)
     if (k->reserved == t->epoch || finds_none ||
         !is_due(t)) /* what is reserved is for the program */
         return;
-    int64_t most = (int64_t)max_u64(CLEAN_MIN, CLEAN_SHARE * lines), n = 1;
-    for (; most > 0 && n > 0; most -= n)
-        n = clean(t, chunk_lines(t) / 8 * 5, (uint64_t)most, false);
-    if (k->victim == 0) /* there may be one when a further chunk is full */
-        k->searched = k->taken;
+    k->owed += lines * max_u64(k->share, SHARE_MIN);
+    if (k->owed < (k->is_full ? STEP_FULL : STEP_MIN))
+        return;
+    if (k->is_full)
+        k->reserve = 1; /* the cleaner's own chunk, or nothing would ever be gained */
+    int64_t left = (int64_t)k->owed;
+    k->owed = 0;
+    for (int64_t n = 1; left > 0 && n > 0 && is_due(t); left -= n) {
+        if (k->victim == 0 || log_is_open(k, k->victim))
+            set_victim(t, choose_victim(t, most_live(t), false));
+        if (k->victim == 0) /* there may be one when a further chunk is full */
+            k->searched = k->taken;
+        n = clean(t, (uint64_t)left, false);
+    }
+    k->reserve = LOG_RESERVE;
 }
 
 int log_clean_for_reserve(struct txn *t)
@@ -345,8 +403,7 @@ static int empty_into_others(struct txn *t, uint32_t chunk, uint64_t most)
     uint64_t lines = 0;
     if (chunk == 0 || k->cannot_clean)
         return -ENOSPC;
-    k->victim = chunk;
-    k->victim_at = 1;
+    set_victim(t, chunk);
     int error = gather(t, UINT64_MAX, &lines);
     if (error == 0 && (lines == 0 || gathered_room(k) > most))
         error = -ENOSPC;
@@ -363,7 +420,7 @@ int log_clean_chunk(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     k->reserve = 0;
-    uint32_t victim = choose_victim(t, chunk_lines(t) - chunk_lines(t) / GAIN_SHARE);
+    uint32_t victim = choose_victim(t, chunk_lines(t) - chunk_lines(t) / GAIN_SHARE, true);
     bool is_dead = victim != 0 && k->chunks[victim].live == 0; /* the next log_reclaim() takes it */
     int error = 0;
     if (is_dead)
@@ -382,10 +439,9 @@ int log_empty_chunk(struct txn *t, uint32_t chunk)
     struct log_engine *k = log_engine_of(t);
     if (k->cannot_clean)
         return -EBADMSG;
-    k->victim = chunk;
-    k->victim_at = 1;
+    set_victim(t, chunk);
     k->reserve = 0;
-    int64_t lines = clean(t, 0, UINT64_MAX, true);
+    int64_t lines = clean(t, UINT64_MAX, true);
     k->reserve = LOG_RESERVE;
     return lines < 0 ? (int)lines : 0;
 }

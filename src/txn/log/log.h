@@ -192,6 +192,11 @@ struct log_engine {
     /* The cleaner: its victim, or 0, and the line there where it goes on; when it last looked for one. A part
      * that is damaged ends its work. */
     uint32_t victim, victim_at;
+    uint64_t share; /* lines to be cleaned for each line that a commit logs */
+    uint64_t owed;  /* lines that it has not cleaned yet, though commits have logged that many */
+    uint32_t live_percent; /* options.live_percent */
+    bool is_full;          /* the file could not grow when it was tried last */
+    uint64_t full_at;      /* that was when so many chunks had been taken */
     uint64_t searched;
     bool cannot_clean;
     struct vector cleaned, cleaned_lines; /* lines to be logged again: redo_run() values, and contents */
