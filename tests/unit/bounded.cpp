@@ -615,6 +615,38 @@ TEST_CASE("threads read while another commits, and a signal handler does")
 }
 
 // The kernel fills a locked mapping when it is made.
+// Metadata alone is more than `private_max` allows: a map of pointers has a segment.
+CHILD_PROCESS(loads_from_two_pages_at_once)
+{
+    pm_options how = test::small(PM_CREATE | PM_MOVABLE);
+    how.private_max = 1;
+    test::Container c = test::open(arguments[0], how);
+    auto *object = static_cast<char *>(pm_calloc(c.get(), 1, 24 * PAGE));
+    CHILD_REQUIRE(object);
+    memset(object, 'x', 24 * PAGE);
+    *reinterpret_cast<char **>(object) = object;
+    CHILD_REQUIRE(pm_mark_pointer(object) == 0 && pm_setroot(c.get(), object, 0) == 0 &&
+                  pm_commit(c.get()) == 0);
+    c.reset();
+    c = test::open(arguments[0], how);
+    CHILD_REQUIRE(pm_check(c.get()) == 0);
+    object = static_cast<char *>(pm_getroot(c.get()));
+    alarm(10);
+    for (uint64_t page = 2; page < 24; page++) { // one load each
+        uint64_t word;
+        memcpy(&word, object + page * PAGE - 4, sizeof word);
+        CHILD_REQUIRE(word == 0x7878787878787878);
+    }
+    c.reset();
+    _exit(0);
+}
+
+TEST_CASE("a load from two pages ends, however little memory there may be")
+{
+    test::Directory directory;
+    REQUIRE_CLEAN(test::run("loads_from_two_pages_at_once", {directory / "c.pm"}));
+}
+
 CHILD_PROCESS(locks_memory)
 {
     if (mlockall(MCL_FUTURE) != 0)

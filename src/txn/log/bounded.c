@@ -42,6 +42,10 @@ static_assert(UNIT_PAGES == 16, "a bit for each page, and more");
 #define LOOKS_END  64
 #define LOOKS_UNIT 4
 
+/* One instruction may need several pages at once: two for a load that lies across them, and 32 for a gather of
+ * AVX-512. So a page that is filled again so soon displaces none. */
+#define TOGETHER_MAX 32
+
 /* At most this share of the pages should be units of the map that have changed. */
 #define MAP_SHARE 8
 
@@ -58,7 +62,9 @@ struct bounded {
     uint64_t oldest, count;
     uint64_t pages, pages_max; /* that are present */
     uint64_t came;             /* pages, since a transaction ended */
-    char *stage;               /* pages while they are put together */
+    uint32_t last[TOGETHER_MAX]; /* pages that were filled last for the program: a ring */
+    uint64_t fills;              /* for the program */
+    char *stage;                 /* pages while they are put together */
 };
 
 int log_bound(struct txn *t)
@@ -297,13 +303,24 @@ int log_dirty(struct txn *t, uint64_t offset, uint64_t bytes)
     return 0;
 }
 
+/* Whether a page was filled a short time ago. Note that it is now. */
+static bool came_back(struct bounded *b, uint32_t page)
+{
+    bool found = false;
+    for (int i = 0; i < TOGETHER_MAX; i++)
+        found |= b->last[i] == page;
+    b->last[b->fills++ % TOGETHER_MAX] = page;
+    return found;
+}
+
 bool log_fill_absent(struct txn *t, uint64_t offset)
 {
     uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT);
     if (lock_is_ours(&t->lock))
         return fill(t, page);
     lock_acquire(&t->lock);
-    make_room(t, LOOKS_FILL);
+    if (!came_back(log_engine_of(t)->bounded, page))
+        make_room(t, LOOKS_FILL);
     bool filled = fill(t, page);
     lock_release(&t->lock);
     return filled;
