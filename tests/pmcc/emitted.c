@@ -175,6 +175,23 @@ void told_thread(long *p)
     p[1] = 2;
 }
 
+// Nor across a call in which there is one, even if the call accesses no memory but its argument's.
+// CHECK-LABEL: @told_in_call(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK: call {{.*}} @is_told(
+// CHECK: call preserve_mostcc void @pm__mark(
+// CHECK-NOT: @pm__mark
+static __attribute__((noinline)) int is_told(int *flag)
+{
+    return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
+void told_in_call(long *p, int *flag)
+{
+    p[0] = 1;
+    (void)is_told(flag);
+    p[1] = 2;
+}
+
 // One mark of the range for each of two loops: the vectoriser's and the rest.
 // CHECK-LABEL: @fill(
 // CHECK-COUNT-2: call preserve_mostcc void @pm__mark_data(
