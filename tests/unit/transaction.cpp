@@ -298,6 +298,16 @@ TEST_CASE_METHOD(Fixture, "pm_reserve takes the log's space ahead")
     commit();
 }
 
+TEST_CASE_METHOD(Fixture, "pm_reserve counts what was stored before")
+{
+    for (uint64_t line = 0; line < PAGES * 64; line++)
+        (&word(0))[line * 8] = 1;
+    REQUIRE_OK(pm_reserve(c.get(), 1));
+    uint64_t bytes = stats().file_bytes;
+    commit();
+    REQUIRE(stats().file_bytes == bytes);
+}
+
 TEST_CASE_METHOD(Fixture, "pm_stats counts")
 {
     struct pm_stats s = stats();
