@@ -193,3 +193,28 @@ TEST_CASE("fresh pages where home has copies of pages", "[redo]")
         if (p[i] != content(i))
             FAIL("byte " << i);
 }
+
+// Nothing is stored to it: what a program finds there must not change later.
+TEST_CASE("a new object where home is newer than the file", "[redo]")
+{
+    test::Directory directory(ordinary_directory());
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, test::small(PM_CREATE));
+    constexpr size_t SIZE = 200000;
+    auto *before = static_cast<char *>(pm_malloc(c.get(), SIZE));
+    REQUIRE(before);
+    for (char value : {1, 2}) { // home gets 2 from the log, and the file gets 2 later
+        memset(before, value, SIZE);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE_OK(pm_free(before));
+    REQUIRE_OK(pm_commit(c.get()));
+    auto *p = static_cast<char *>(pm_malloc(c.get(), SIZE));
+    REQUIRE(p == before);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    const std::string seen(p, SIZE);
+    c.reset();
+    c = test::open(path, test::options());
+    REQUIRE(memcmp(pm_getroot(c.get()), seen.data(), SIZE) == 0);
+}
