@@ -42,8 +42,8 @@ static_assert(UNIT_PAGES == 16, "a bit for each page, and more");
 #define LOOKS_END  64
 #define LOOKS_UNIT 4
 
-/* One instruction may need several pages at once: two for a load that lies across them, and 32 for a gather of
- * AVX-512. So a page that is filled again so soon displaces none. */
+/* One instruction may need several pages at once: two for a load that lies across them, and 32 for a gather
+ * of AVX-512. So a page that is filled again so soon displaces none. */
 #define TOGETHER_MAX 32
 
 /* At most this share of the pages should be units of the map that have changed. */
