@@ -55,6 +55,7 @@ struct options {
     uint64_t holes_max = 0;
     uint64_t private_max = 0;
     uint64_t checkpoint_bytes = 0;
+    unsigned live_percent = 0;
     uint64_t max_size = 0;
     uint64_t initial_size = 0;
     uint64_t segment_size = 0;
@@ -83,6 +84,7 @@ class container
                      o.holes_max,
                      o.private_max,
                      o.checkpoint_bytes,
+                     o.live_percent,
                      o.max_size,
                      o.initial_size,
                      o.segment_size,

@@ -326,6 +326,41 @@ static bool is_just_before(const LoadInst *load, const Instruction *at)
     return false;
 }
 
+/* Whether a byte that is copied stays where it was in its word. */
+static Value *stays_in_word(IRBuilder<> &builder, Value *from, Value *to)
+{
+    Type *number = builder.getInt64Ty();
+    Value *apart =
+        builder.CreateXor(builder.CreatePtrToInt(from, number), builder.CreatePtrToInt(to, number));
+    return builder.CreateIsNull(builder.CreateAnd(apart, word_size - 1));
+}
+
+/* The first word that does not begin before `pointer`. */
+static Value *first_whole(IRBuilder<> &builder, Value *pointer)
+{
+    Value *behind = builder.CreateConstGEP1_64(builder.getInt8Ty(), pointer, word_size - 1);
+    return builder.CreateIntrinsic(Intrinsic::ptrmask, {pointer->getType(), builder.getInt64Ty()},
+                                   {behind, builder.getInt64(-word_size)});
+}
+
+/* The kind of the word of which `part` reads the first part. Behind a load nothing has changed yet. A copy
+ * that does not leave a byte where it was in its word tells nothing. */
+Value *Emitter::kind_of_torn(Instruction *part)
+{
+    auto *copy = dyn_cast<AnyMemTransferInst>(part);
+    Instruction *at = copy ? part : part->getNextNode();
+    IRBuilder<> builder(at);
+    Value *from =
+        flat(builder, copy ? copy->getRawSource() : cast<LoadInst>(part)->getPointerOperand());
+    Value *by_value = builder.getInt64(KIND_BY_VALUE);
+    Value *kind = kind_of_whole(at, word_at(builder, from), by_value);
+    if (!copy)
+        return kind;
+    builder.SetInsertPoint(at);
+    Value *to = flat(builder, copy->getRawDest());
+    return builder.CreateSelect(stays_in_word(builder, from, to), kind, by_value);
+}
+
 void Emitter::prepare(ArrayRef<Write> writes)
 {
     for (const Write &write : writes)
@@ -333,14 +368,14 @@ void Emitter::prepare(ArrayRef<Write> writes)
             !loaded_.count(write.loaded))
             loaded_[write.loaded] = kinds_of_loaded(write.loaded->getNextNode(), write.loaded);
     for (const Write &write : writes)
-        if (LoadInst *part = write.completes ? write.completes->load : nullptr;
-            part && write.tells && !torn_.count(part)) {
-            Instruction *behind = part->getNextNode();
-            IRBuilder<> builder(behind);
-            Value *from = flat(builder, part->getPointerOperand());
-            torn_[part] =
-                kind_of_whole(behind, word_at(builder, from), builder.getInt64(KIND_BY_VALUE));
-        }
+        if (const bool is_split = write.align.value() < word_size && write.size > word_size;
+            write.loaded && write.tells && is_split && !write.unchanged && !write.changes &&
+            !inner_.count(write.loaded))
+            inner_[write.loaded] = kinds_of_inner(write);
+    for (const Write &write : writes)
+        if (Instruction *part = write.completes ? write.completes->load : nullptr;
+            part && write.tells && !torn_.count(part))
+            torn_[part] = kind_of_torn(part);
 }
 
 /* The kinds of a write as the kinds table has them: in Write::kinds data is 0, in the table KIND_DATA. */
@@ -351,6 +386,40 @@ static uint64_t kinds_told(const Write &write)
         if ((kinds >> at & UINT8_MAX) == 0)
             kinds |= uint64_t(KIND_DATA) << at;
     return kinds;
+}
+
+/* The whole words of a write that is not aligned. */
+static uint64_t inner_words(const Write &write)
+{
+    return write.size / word_size - 1;
+}
+
+/* Their kinds as `load` has read them, asked for behind the load: memory may change before the write. */
+Value *Emitter::kinds_of_inner(const Write &write)
+{
+    Instruction *behind = write.loaded->getNextNode();
+    IRBuilder<> builder(behind);
+    Value *from = flat(builder, write.loaded->getPointerOperand());
+    Value *first = first_whole(builder, from);
+    Type *words = FixedVectorType::get(builder.getInt64Ty(), inner_words(write));
+    LoadInst *values = builder.CreateAlignedLoad(words, first, Align(word_size));
+    values->setNoSanitizeMetadata();
+    Value *is_asked = builder.CreateAnd(builder.CreateOrReduce(may_be_address(builder, values)),
+                                        is_in_arena(builder, address_of(builder, from)));
+    return ask(behind, is_asked, first, inner_words(write) * word_size,
+               builder.getInt64(KIND_BY_VALUE * KIND_EACH));
+}
+
+/* Tell them. If a byte does not stay where it was in its word, the words go by their values. */
+void Emitter::tell_inner(IRBuilder<> &builder, Value *pointer, const Write &write, Value *kinds)
+{
+    Value *from = flat(builder, write.loaded->getPointerOperand());
+    kinds = builder.CreateSelect(stays_in_word(builder, from, pointer), kinds,
+                                 builder.getInt64(KIND_BY_VALUE * KIND_EACH));
+    Value *bytes = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT,
+                            address_of(builder, first_whole(builder, pointer)));
+    Value *told = builder.CreateTrunc(kinds, builder.getIntNTy(8 * inner_words(write)));
+    builder.CreateAlignedStore(told, bytes, Align(1))->setNoSanitizeMetadata();
 }
 
 /* If the write begins behind byte `bytes` of its word, call libpm. The call tells that parts of words are
@@ -367,8 +436,13 @@ Instruction *Emitter::unless_split(Instruction *at, Value *pointer, const Write 
     Value *size = builder.getInt64(write.size);
     if (write.is_data() || write.size <= word_size)
         call(builder, write.is_data() ? data_ : pieces_, {pointer, size});
-    else /* its whole words go by their values */
-        call(builder, copy_, {pointer, Constant::getNullValue(pointer->getType()), size});
+    else { /* its whole words are what was loaded, or go by their values */
+        Value *from = write.unchanged ? flat(builder, write.loaded->getPointerOperand())
+                                      : Constant::getNullValue(pointer->getType());
+        call(builder, copy_, {pointer, from, size});
+        if (Value *kinds = inner_.lookup(write.loaded))
+            tell_inner(builder, pointer, write, kinds);
+    }
     if (write.completes && write.size >= word_size)
         tell_completed(split, pointer, *write.completes);
     return whole;

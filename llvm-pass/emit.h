@@ -47,6 +47,10 @@ class Emitter
     void tell_part(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *ask(llvm::Instruction *at, llvm::Value *is_asked, llvm::Value *from, uint64_t size,
                      llvm::Value *otherwise);
+    llvm::Value *kind_of_torn(llvm::Instruction *part);
+    llvm::Value *kinds_of_inner(const Write &write);
+    void tell_inner(llvm::IRBuilder<> &builder, llvm::Value *pointer, const Write &write,
+                    llvm::Value *kinds);
     llvm::Value *kind_of_whole(llvm::Instruction *at, llvm::LoadInst *word, llvm::Value *otherwise);
     llvm::Value *kinds_of_updated(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *kinds_of_loaded(llvm::Instruction *at, llvm::LoadInst *load);
@@ -61,7 +65,8 @@ class Emitter
     llvm::Function *copy_;                                   // pm__mark_copy
     llvm::Function *kinds_;                                  // pm__kinds
     llvm::DenseMap<llvm::LoadInst *, llvm::Value *> loaded_; // kinds of a load, asked for right behind it
-    llvm::DenseMap<llvm::LoadInst *, llvm::Value *> torn_;   // of its first word, stored in parts
+    llvm::DenseMap<llvm::LoadInst *, llvm::Value *> inner_;  // of whole words, if it is not aligned
+    llvm::DenseMap<llvm::Instruction *, llvm::Value *> torn_; // of its first word, stored in parts
     llvm::DenseMap<llvm::Value *, llvm::Value *> addresses_; // for the mark that is being emitted
     llvm::MDNode *unlikely_;
     bool discovers_; // commits of this code move objects

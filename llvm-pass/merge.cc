@@ -94,8 +94,8 @@ Merger::Merger(Function &function, SmallVectorImpl<Write> &writes)
 {
     for (const Write &write : writes) {
         tellers_.insert(write.at);
-        for (const Instruction *load :
-             {write.loaded, write.completes ? write.completes->load : nullptr})
+        for (const Instruction *load : std::initializer_list<const Instruction *>{
+                 write.loaded, write.completes ? write.completes->load : nullptr})
             if (load && write.tells)
                 asked_.insert(load);
     }

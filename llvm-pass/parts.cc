@@ -101,13 +101,34 @@ static void find_paths(Completion &word, ArrayRef<Part> parts, const Part &last)
     }
 }
 
+static Value *read_from(Instruction *load)
+{
+    if (auto *copy = dyn_cast<AnyMemTransferInst>(load))
+        return copy->getRawSource();
+    return cast<LoadInst>(load)->getPointerOperand();
+}
+
+/* What has read the part that a write stores, and how far behind that the part lies. A copy from the stack
+ * tells nothing: the optimiser may have made it of anything. */
+static Instruction *reader_of(const Write &write, int64_t &at)
+{
+    at = write.part_of ? write.part_at : 0;
+    auto *copy = dyn_cast<AnyMemTransferInst>(write.at);
+    const bool tells = copy && copy->getSourceAddressSpace() == 0 &&
+                       !isa<AllocaInst>(getUnderlyingObject(copy->getRawSource()));
+    if (write.part_of)
+        return write.part_of;
+    return tells ? static_cast<Instruction *>(copy) : write.loaded;
+}
+
 /* Find the first load that has read a part of the word. Before the next one, a swap may have stored to what
  * it reads. A load that begins before the word tells nothing of it. */
 static void find_load(Completion &word, const Part &last, ArrayRef<Part> others)
 {
     auto find = [&](const Part &part) {
-        LoadInst *load = part.write->part_of;
-        const int64_t at = part.write->part_at + last.at - part.at;
+        int64_t at;
+        Instruction *load = reader_of(*part.write, at);
+        at += last.at - part.at;
         const bool is_first = load && (!word.load || (load->getParent() == word.load->getParent() &&
                                                       load->comesBefore(word.load)));
         if (is_first && at <= word.before) {
@@ -120,21 +141,23 @@ static void find_load(Completion &word, const Part &last, ArrayRef<Part> others)
 }
 
 /* Whether `from` lies `at` bytes behind what a load reads. */
-static bool is_behind(LoadInst *load, const Write &write, Value *from, int64_t at)
+static bool is_behind(Instruction *load, const Write &write, Value *from, int64_t at)
 {
-    return distance(write, load->getPointerOperand(), from) == at;
+    return distance(write, read_from(load), from) == at;
 }
 
 /* Whether a write stores what lies `at` bytes behind what `load` has read, as it was then. The optimiser may
  * keep a part of a union in a variable, and the pass believes that the variable has what was beside the other
  * part. */
-static bool is_read_with(LoadInst *load, const Write &write, int64_t at)
+static bool is_read_with(Instruction *load, const Write &write, int64_t at)
 {
     if (auto *copy = dyn_cast<AnyMemTransferInst>(write.at))
         return isa<AllocaInst>(getUnderlyingObject(copy->getRawSource())) ||
                is_behind(load, write, copy->getRawSource(), at);
     if (write.loaded)
         return is_behind(load, write, write.loaded->getPointerOperand(), at);
+    if (!isa<LoadInst>(load))
+        return false;
     const Instruction *i = write.part_of; // if there is one, it was read from the word
     for (unsigned n = 0; i && i != load && !i->mayWriteToMemory() && n < loads_apart_max; n++)
         i = i->getPrevNode();

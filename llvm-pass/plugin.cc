@@ -72,6 +72,7 @@ bool mark_function(Function &function, FunctionAnalysisManager &analyses, Emitte
     }
     if (writes.empty())
         return false;
+    find_unchanged(writes, analyses.getResult<AAManager>(function));
     join_parts(writes);
     if (!function.hasOptNone()) {
         move_out_of_loops(function, analyses, writes);

@@ -463,4 +463,17 @@ void collect_writes(Instruction &instruction, const TargetLibraryInfo &libc,
             write.from = Constant::getNullValue(PointerType::getUnqual(instruction.getContext()));
 }
 
+void find_unchanged(MutableArrayRef<Write> writes, AAResults &aliases)
+{
+    for (Write &write : writes) {
+        if (!write.loaded || write.loaded->getParent() != write.at->getParent())
+            continue;
+        const MemoryLocation read = MemoryLocation::get(write.loaded);
+        const Instruction *i = write.loaded->getNextNode();
+        while (i && i != write.at && !isModSet(aliases.getModRefInfo(i, read)))
+            i = i->getNextNode();
+        write.unchanged = i == write.at;
+    }
+}
+
 } // namespace pmcc

@@ -13,6 +13,7 @@
  *     `kinds`      a constant with a byte for each of at most 8 words; 0 is data. The same for every lane
  *     `loaded`     the words that this load has read, up to 64 bytes. With `changes`, one word whose bits
  *                  have changed since
+ *     `unchanged`  nothing between the load and the write stores to what the load has read
  *     `from`       a copy of the memory at `from`. If `from` is NULL, the words go by their values
  *     `pieces`     parts of words, or stores that are not aligned, that may be pieces of pointers
  *     `is_part`    a piece that may be a part of a union, if the optimiser has made several variables of the
@@ -32,6 +33,7 @@
 #include "updates.h"
 
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/AliasAnalysis.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/Instructions.h>
 
@@ -48,7 +50,7 @@ namespace pmcc
  * hold, the parts are not of one word: on this path another value was chosen for some of them. */
 struct Completion {
     int64_t before;
-    llvm::LoadInst *load = nullptr;
+    llvm::Instruction *load = nullptr; // or a memcpy() of less than a word
     int64_t load_at = 0;
     uint16_t others = 0;
     llvm::Value *when = nullptr; // an i1, or NULL: always
@@ -68,6 +70,7 @@ struct Write {
     uint64_t kinds = 0;
     llvm::LoadInst *loaded = nullptr;
     bool changes = false;
+    bool unchanged = false;
     llvm::Value *from = nullptr;
     bool pieces = false;
     bool is_part = false;
@@ -129,6 +132,9 @@ bool is_outside(const llvm::Value *pointer, const llvm::TargetLibraryInfo &libc)
  */
 void collect_writes(llvm::Instruction &instruction, const llvm::TargetLibraryInfo &libc,
                     const Analyses &analyses, llvm::SmallVectorImpl<Write> &writes);
+
+/** Find the writes of loaded words where memory still has what was loaded. */
+void find_unchanged(llvm::MutableArrayRef<Write> writes, llvm::AAResults &aliases);
 
 /** Find the writes that complete a word of several parts. `writes` are in program order. (parts.cc) */
 void join_parts(llvm::MutableArrayRef<Write> writes);
