@@ -343,22 +343,20 @@ static Value *first_whole(IRBuilder<> &builder, Value *pointer)
                                    {behind, builder.getInt64(-word_size)});
 }
 
-/* The kind of the word of which `part` reads the first part. Behind a load nothing has changed yet. A copy
- * that does not leave a byte where it was in its word tells nothing. */
-Value *Emitter::kind_of_torn(Instruction *part)
+/* What a load, or a copy, reads. */
+static Value *read_by(IRBuilder<> &builder, Instruction *part)
 {
     auto *copy = dyn_cast<AnyMemTransferInst>(part);
-    Instruction *at = copy ? part : part->getNextNode();
+    return flat(builder, copy ? copy->getRawSource() : cast<LoadInst>(part)->getPointerOperand());
+}
+
+/* The kind of the word of which `part` reads the first part, before anything changes it. */
+Value *Emitter::kind_of_torn(Instruction *part)
+{
+    Instruction *at = isa<LoadInst>(part) ? part->getNextNode() : part;
     IRBuilder<> builder(at);
-    Value *from =
-        flat(builder, copy ? copy->getRawSource() : cast<LoadInst>(part)->getPointerOperand());
-    Value *by_value = builder.getInt64(KIND_BY_VALUE);
-    Value *kind = kind_of_whole(at, word_at(builder, from), by_value);
-    if (!copy)
-        return kind;
-    builder.SetInsertPoint(at);
-    Value *to = flat(builder, copy->getRawDest());
-    return builder.CreateSelect(stays_in_word(builder, from, to), kind, by_value);
+    LoadInst *word = word_at(builder, read_by(builder, part));
+    return kind_of_whole(at, word, builder.getInt64(KIND_BY_VALUE));
 }
 
 void Emitter::prepare(ArrayRef<Write> writes)
@@ -462,15 +460,21 @@ static Value *pieces_of_others(IRBuilder<> &builder, const Completion &word, Val
     return builder.CreateAnd(kind, KIND_PIECES);
 }
 
-/* The kind of a word of several parts. `before` bytes of the word come before the last part. */
-Value *Emitter::kind_of_parts(IRBuilder<> &builder, const Completion &word, Value *before)
+/* The kind of a word of several parts. The last one is at `pointer`, and `before` bytes of the word come
+ * before it. What was read tells something only if a byte stays where it was in its word. */
+Value *Emitter::kind_of_parts(IRBuilder<> &builder, const Completion &word, Value *pointer,
+                              Value *before)
 {
     constexpr uint64_t by_value = KIND_BY_VALUE | KIND_PIECES; // more pieces may follow
     Value *kind = builder.getInt64(by_value);
     if (word.load) { // other parts may have been changed
         Value *known = builder.CreateOr(torn_[word.load], pieces_of_others(builder, word, before));
         known = with_bits_changed(builder, known, by_value);
-        Value *is_of_word = builder.CreateICmpSGE(before, builder.getInt64(word.load_at));
+        Value *first =
+            builder.CreateConstGEP1_64(builder.getInt8Ty(), pointer, (uint64_t)-word.load_at);
+        Value *is_of_word =
+            builder.CreateAnd(builder.CreateICmpSGE(before, builder.getInt64(word.load_at)),
+                              stays_in_word(builder, read_by(builder, word.load), first));
         kind = builder.CreateSelect(is_of_word, known, kind);
     }
     return builder.CreateTrunc(kind, builder.getInt8Ty());
@@ -490,7 +494,7 @@ void Emitter::tell_completed(Instruction *at, Value *pointer, const Completion &
         is_whole = builder.CreateAnd(is_whole, word.when);
     builder.SetInsertPoint(SplitBlockAndInsertIfThen(is_whole, at, false));
     Value *byte = in_table(builder, KINDS_TABLE, KINDS_WORD_SHIFT, address);
-    builder.CreateAlignedStore(kind_of_parts(builder, word, before), byte, Align(1))
+    builder.CreateAlignedStore(kind_of_parts(builder, word, pointer, before), byte, Align(1))
         ->setNoSanitizeMetadata();
 }
 
@@ -522,7 +526,7 @@ void Emitter::tell_part(Instruction *at, Value *pointer, const Write &write)
         Value *is_whole = builder.CreateICmpEQ(builder.CreateAnd(address, word_size - 1), before);
         if (write.completes->when)
             is_whole = builder.CreateAnd(is_whole, write.completes->when);
-        Value *whole = kind_of_parts(builder, *write.completes, before);
+        Value *whole = kind_of_parts(builder, *write.completes, pointer, before);
         kind = builder.CreateSelect(is_whole, whole, kind);
     }
     builder.CreateAlignedStore(kind, byte, Align(1))->setNoSanitizeMetadata();

@@ -42,7 +42,7 @@ class Emitter
     llvm::Instruction *unless_split(llvm::Instruction *at, llvm::Value *pointer, const Write &write,
                                     uint64_t bytes);
     llvm::Value *kind_of_parts(llvm::IRBuilder<> &builder, const Completion &word,
-                               llvm::Value *before);
+                               llvm::Value *pointer, llvm::Value *before);
     void tell_completed(llvm::Instruction *at, llvm::Value *pointer, const Completion &word);
     void tell_part(llvm::Instruction *at, llvm::Value *pointer, const Write &write);
     llvm::Value *ask(llvm::Instruction *at, llvm::Value *is_asked, llvm::Value *from, uint64_t size,
