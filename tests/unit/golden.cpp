@@ -109,14 +109,14 @@ struct Cleaned {
 };
 
 const Cleaned golden_cleaned[] = {
-    {"log", "rbtree", 677, 8065472, 786432},
-    {"log", "btree", 146, 5735808, 786432},
-    {"log", "skiplist", 346, 5725568, 786432},
-    {"log", "hashmap", 665, 5039552, 786432},
-    {"log.stores", "rbtree", 953, 8098688, 786432},
-    {"log.stores", "btree", 606, 6113472, 786432},
-    {"log.stores", "skiplist", 540, 5948416, 786432},
-    {"log.stores", "hashmap", 702, 5032064, 786432},
+    {"log", "rbtree", 704, 8053824, 786432},
+    {"log", "btree", 155, 5735168, 786432},
+    {"log", "skiplist", 359, 5726528, 786432},
+    {"log", "hashmap", 676, 5040000, 786432},
+    {"log.stores", "rbtree", 682, 8067904, 786432},
+    {"log.stores", "btree", 160, 5757376, 786432},
+    {"log.stores", "skiplist", 421, 5912576, 786432},
+    {"log.stores", "hashmap", 569, 5011200, 786432},
 };
 
 // Keys in an order that looks random.
