@@ -230,12 +230,17 @@ static Value *with_bits_changed(IRBuilder<> &builder, Value *known,
     return builder.CreateSelect(may_point, builder.getInt64(by_value), known);
 }
 
+/* Where the word begins that has a part at `pointer`. */
+static Value *begin_of_word(IRBuilder<> &builder, Value *pointer)
+{
+    return builder.CreateIntrinsic(Intrinsic::ptrmask, {pointer->getType(), builder.getInt64Ty()},
+                                   {pointer, builder.getInt64(-word_size)});
+}
+
 /* The whole word that has a part at `pointer`, before the store. */
 static LoadInst *word_at(IRBuilder<> &builder, Value *pointer)
 {
-    Value *word =
-        builder.CreateIntrinsic(Intrinsic::ptrmask, {pointer->getType(), builder.getInt64Ty()},
-                                {pointer, builder.getInt64(-word_size)});
+    Value *word = begin_of_word(builder, pointer);
     LoadInst *before = builder.CreateAlignedLoad(builder.getInt64Ty(), word, Align(word_size));
     before->setNoSanitizeMetadata();
     return before;
@@ -338,9 +343,8 @@ static Value *stays_in_word(IRBuilder<> &builder, Value *from, Value *to)
 /* The first word that does not begin before `pointer`. */
 static Value *first_whole(IRBuilder<> &builder, Value *pointer)
 {
-    Value *behind = builder.CreateConstGEP1_64(builder.getInt8Ty(), pointer, word_size - 1);
-    return builder.CreateIntrinsic(Intrinsic::ptrmask, {pointer->getType(), builder.getInt64Ty()},
-                                   {behind, builder.getInt64(-word_size)});
+    return begin_of_word(builder,
+                         builder.CreateConstGEP1_64(builder.getInt8Ty(), pointer, word_size - 1));
 }
 
 /* What a load, or a copy, reads. */
