@@ -99,8 +99,8 @@ static bool may_be_victim(const struct txn *t, uint32_t chunk)
            h->live <= most_elsewhere(t, chunk) * PM_LINE_WORDS;
 }
 
-/* What a cleaned chunk gains, beside what it costs, and how old it is. Old lines will live on, so that room
- * is gained for long. In a young chunk more lines will soon be dead anyway. */
+/* The room that cleaning the chunk gains, divided by the lines to be moved, times the chunk's age. Old lines
+ * will live on, so their room is gained for long. In a young chunk more lines will soon be dead anyway. */
 static double merit(const struct txn *t, const struct chunk *h)
 {
     double live = h->live, dead = chunk_lines(t) * (double)PM_LINE_WORDS - live;
