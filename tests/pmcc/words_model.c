@@ -7,7 +7,8 @@
  *                     may take the word for a pointer
  *   anything else     must stay as it is, even if it looks like an address, as text over an old pointer does
  *
- * If a word of the container has its value of the last commit, it also has the kind of the last commit.
+ * If a word of the container has its value of the last commit, it also has the kind of the last commit. If it
+ * was made up, it still may be a pointer.
  */
 #include "words.h"
 
@@ -30,9 +31,9 @@ struct pointer {
 static struct byte objects[OBJECTS_MAX][OBJECT_BYTES];
 static bool exists[OBJECTS_MAX], in_pieces[OBJECTS_MAX][OBJECT_WORDS];
 static struct {
-    uint32_t pointer; /* 0: it was none */
-    uint64_t value;
-} committed[OBJECTS_MAX][OBJECT_WORDS]; /* of a container's words: whole pointers at the last commit */
+    bool is_pointer; /* whole, or made up */
+    struct byte bytes[WORD];
+} committed[OBJECTS_MAX][OBJECT_WORDS]; /* of a container's words, at the last commit */
 static struct pointer *pointers;
 static uint32_t pointer_count, pointer_room;
 static uint64_t seed, state;
@@ -94,10 +95,11 @@ void model_remove(int object)
     int other, at;
     exists[object] = false;
     for (other = 0; other < OBJECTS_MAX; other++)
-        for (at = 0; at < OBJECT_WORDS; at++)
-            if (committed[other][at].pointer &&
-                pointers[committed[other][at].pointer].target == object)
-                committed[other][at].pointer = 0;
+        for (at = 0; at < OBJECT_BYTES; at++) {
+            uint32_t pointer = committed[other][at / WORD].bytes[at % WORD].pointer;
+            if (pointer && pointers[pointer].target == object)
+                committed[other][at / WORD].is_pointer = false;
+        }
     while (model_leads_to(object, &other, &at))
         objects[other][at].pointer = 0;
 }
@@ -223,7 +225,7 @@ void model_marked_data(int object, int at)
     for (int i = 0; i < WORD; i++)
         objects[object][at + i].pointer = 0;
     in_pieces[object][at / WORD] = false;
-    committed[object][at / WORD].pointer = 0;
+    committed[object][at / WORD].is_pointer = false;
 }
 
 /* ---- what a word is -------------------------------------------------------------------------- */
@@ -314,11 +316,10 @@ static _Noreturn void fail_at(int object, int at, const char *when)
 static void stay_what_it_was(int object, int at)
 {
     struct byte *word = &objects[object][at];
-    uint32_t pointer = committed[object][at / WORD].pointer;
-    if (!pointer || what_is(word) == WHOLE || value_of(word) != committed[object][at / WORD].value)
-        return;
-    for (int i = 0; i < WORD; i++)
-        word[i] = (struct byte){word[i].value, (unsigned char)i, false, pointer};
+    const struct byte *then = committed[object][at / WORD].bytes;
+    if (committed[object][at / WORD].is_pointer && what_is(word) != WHOLE &&
+        value_of(word) == value_of(then))
+        memcpy(word, then, sizeof committed[object]->bytes);
 }
 
 void model_check(char *const *at, const char *when)
@@ -356,9 +357,12 @@ static void forget_moved(char *const *before, char *const *after)
 static void note_committed(int object, int at)
 {
     const struct byte *word = &objects[object][at];
-    bool is_pointer = !model_is_volatile(real[object]) && what_is(word) == WHOLE;
-    committed[object][at / WORD].pointer = is_pointer ? word->pointer : 0;
-    committed[object][at / WORD].value = value_of(word);
+    committed[object][at / WORD].is_pointer =
+        !model_is_volatile(real[object]) && what_is(word) != OTHER;
+    for (int i = 0; i < WORD; i++) {
+        committed[object][at / WORD].bytes[i] = word[i];
+        committed[object][at / WORD].bytes[i].apart = false;
+    }
 }
 
 void model_check_commit(char *const *after, const char *when)
