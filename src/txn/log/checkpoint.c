@@ -39,8 +39,8 @@
 #define IMAGE_LINES_GUESS (1 + sizeof(struct log_unit) / PM_LINE)
 /* A checkpoint is spread over this share of the log that is written to the next one. */
 #define SPREAD_SHARE 4
-/* Sparse chunks are cleared if there are more than these, and more than twice as many as are needed. */
-#define SPARSE_CHUNKS_MIN 4
+/* Sparse chunks are cleared if there are so many more than are needed, and a quarter. */
+#define SPARSE_CHUNKS_MIN 2
 
 static struct checkpoint *checkpoint_of(const struct txn *t)
 {
@@ -78,6 +78,17 @@ void log_checkpoint_free(struct log_engine *k)
 bool log_has_checkpoint(const struct txn *t)
 {
     return checkpoint_of(t)->chunks > 0 || checkpoint_of(t)->phase != CHECKPOINT_NONE;
+}
+
+static uint64_t units_of(const struct txn *t)
+{
+    return max_u64(checkpoint_of(t)->units, container_bytes(t->c) / PM_LINE / LOG_UNIT_LINES);
+}
+
+/* Units that have changed since the newest checkpoint. */
+static uint64_t changed_units(const struct txn *t)
+{
+    return units_of(t) - min_u64(checkpoint_of(t)->saved, units_of(t));
 }
 
 /* ---- images in the file ---------------------------------------------------------------------- */
@@ -219,9 +230,21 @@ uint64_t log_chunks_of_images(const struct txn *t)
     return c->chunks == 0 ? 0 : divide_up(c->units * IMAGE_LINES_GUESS, chunk_lines(t));
 }
 
+uint64_t log_images_to_come(const struct txn *t)
+{
+    const struct checkpoint *c = checkpoint_of(t);
+    uint64_t images = 0;
+    if (c->chunks > 0 && c->phase == CHECKPOINT_NONE)
+        images = changed_units(t);
+    else if (c->phase == CHECKPOINT_WRITING)
+        images = c->awaited - min_u64(c->awaited, c->written);
+    return divide_up(images * IMAGE_LINES_GUESS, chunk_lines(t));
+}
+
 static bool has_sparse_chunks(const struct txn *t)
 {
-    return checkpoint_of(t)->chunks > SPARSE_CHUNKS_MIN + 2 * log_chunks_of_images(t);
+    uint64_t needed = log_chunks_of_images(t);
+    return checkpoint_of(t)->chunks > SPARSE_CHUNKS_MIN + needed + needed / 4;
 }
 
 /* ---- the phases ------------------------------------------------------------------------------ */
@@ -237,17 +260,12 @@ static void set_state(struct checkpoint *c, uint64_t unit, enum unit_state state
     c->states[unit] = (uint8_t)((c->states[unit] & UNIT_ABSENT) | state);
 }
 
-static uint64_t units_of(const struct txn *t)
-{
-    return max_u64(checkpoint_of(t)->units, container_bytes(t->c) / PM_LINE / LOG_UNIT_LINES);
-}
-
 /* The map cannot give units back that have changed. If there are too many, a checkpoint is due, whatever it
  * costs. But one that cannot be written is not tried at each commit. */
 static bool is_due(const struct txn *t)
 {
     const struct checkpoint *c = checkpoint_of(t);
-    uint64_t changed = units_of(t) - min_u64(c->saved, units_of(t));
+    uint64_t changed = changed_units(t);
     bool is_cheap = c->is_strict || c->logged >= changed * IMAGE_LINES_GUESS * IMAGES_SHARE;
     bool is_needed = changed > log_units_max(t) && c->logged >= changed / PM_LINE_WORDS;
     return c->logged > 0 && ((c->logged >= c->interval && is_cheap) || is_needed);

@@ -69,12 +69,14 @@ static bool is_wasteful(const struct txn *t)
            100 * k->words_live < live_percent(k) * used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
 }
 
-/* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. */
+/* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. What
+ * the next checkpoint will take should be idle, too: or the log takes the chunks that the last one has left,
+ * and the file grows for the next one. */
 static bool is_due(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     uint64_t ahead = used_chunks(t) * (k->is_full ? 4 : 100 - k->live_percent) / 400;
-    return idle_chunks(k) < LOG_RESERVE + 1 + ahead && is_wasteful(t);
+    return idle_chunks(k) < LOG_RESERVE + 1 + ahead + log_images_to_come(t) && is_wasteful(t);
 }
 
 /* Lines that a victim's live lines may take elsewhere on a full disk. The rest of a chunk that is being

@@ -598,6 +598,10 @@ bool log_has_checkpoint(const struct txn *t);
 /* Chunks that the images need, if there are any, when they are written one after the other. */
 uint64_t log_chunks_of_images(const struct txn *t);
 
+/* Chunks that the next checkpoint will take, or that the one still takes which is being written. Without
+ * checkpoints there are none. */
+uint64_t log_images_to_come(const struct txn *t);
+
 /* Give all images up, durably: their chunks wait to be void. Fences. -errno: the images stay */
 int log_give_up_checkpoint(struct txn *t);
 
