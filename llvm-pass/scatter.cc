@@ -12,7 +12,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include <optional>
 
 using namespace llvm;
 using namespace llvm::PatternMatch;
@@ -31,6 +30,7 @@ class Indices
     std::optional<int64_t> distance(const Value *indices, unsigned depth = 0)
     {
         const Value *a, *b;
+        const APInt *factor;
         if (depth > depth_limit)
             return std::nullopt;
         if (auto *constant = dyn_cast<Constant>(indices))
@@ -41,6 +41,10 @@ class Indices
             return of_phi_;
         if (auto *phi = dyn_cast<PHINode>(indices))
             return phi_ ? std::nullopt : of_loop(*phi, depth);
+        if (match(indices, m_Shl(m_Value(a), m_APInt(factor))))
+            return scaled(distance(a, depth + 1), int64_t{1} << factor->getLimitedValue(62));
+        if (match(indices, m_Mul(m_Value(a), m_APInt(factor))))
+            return scaled(distance(a, depth + 1), factor->getSExtValue());
         if (!match(indices, m_Add(m_Value(a), m_Value(b))))
             return std::nullopt;
         auto of_a = distance(a, depth + 1), of_b = distance(b, depth + 1);
@@ -48,6 +52,11 @@ class Indices
     }
 
   private:
+    static std::optional<int64_t> scaled(std::optional<int64_t> distance, int64_t factor)
+    {
+        return distance ? std::optional(*distance * factor) : std::nullopt;
+    }
+
     std::optional<int64_t> of_constant(const Constant &indices) const
     {
         auto *first = dyn_cast_or_null<ConstantInt>(indices.getAggregateElement(0u));
@@ -91,6 +100,35 @@ static std::optional<int64_t> bytes_behind(const Value *pointers, unsigned n,
     const auto stride =
         static_cast<int64_t>(layout.getTypeAllocSize(address->getSourceElementType()));
     return indices ? std::optional(*indices * stride) : std::nullopt;
+}
+
+/* The index of a lane's address: which lane of which vector. NULL: it is none. The index has as many bits as
+ * the address, so nothing overflows in one and not in the other. */
+static const Value *vector_of_index(const GetElementPtrInst &address, uint64_t &lane)
+{
+    const Value *indices;
+    return address.getNumIndices() == 1 && address.getOperand(1)->getType()->isIntegerTy(64) &&
+                   match(address.getOperand(1), m_ExtractElt(m_Value(indices), m_ConstantInt(lane)))
+               ? indices
+               : nullptr;
+}
+
+std::optional<int64_t> bytes_between_lanes(const Value *from, const Value *to,
+                                           const DataLayout &layout)
+{
+    auto *first = dyn_cast<GetElementPtrInst>(from), *second = dyn_cast<GetElementPtrInst>(to);
+    if (!first || !second || first->getPointerOperand() != second->getPointerOperand() ||
+        first->getSourceElementType() != second->getSourceElementType())
+        return std::nullopt;
+    uint64_t lane = 0, other = 0;
+    const Value *indices = vector_of_index(*first, lane);
+    if (!indices || indices != vector_of_index(*second, other))
+        return std::nullopt;
+    auto a = Indices(static_cast<unsigned>(lane)).distance(indices),
+         b = Indices(static_cast<unsigned>(other)).distance(indices);
+    const auto stride =
+        static_cast<int64_t>(layout.getTypeAllocSize(first->getSourceElementType()));
+    return a && b ? std::optional((*b - *a) * stride) : std::nullopt;
 }
 
 const Instruction *load_of_scattered(const CallBase &store, const Value *pointers,

@@ -1,10 +1,12 @@
 /*
- * Lanes that are scattered to where they were read. AVX-512 makes that of a loop which sets or clears bits of
- * part of each word: it loads whole words, and stores every other lane.
+ * Lanes that are scattered to where they were read. With AVX-512 clang makes that of a loop which sets or
+ * clears bits of part of each word. It loads whole words, and stores some lanes, together or one by one.
  */
 #pragma once
 
 #include <llvm/IR/InstrTypes.h>
+
+#include <optional>
 
 namespace pmcc
 {
@@ -13,5 +15,10 @@ namespace pmcc
  * there is none. `pointers` is the vector of their addresses. */
 const llvm::Instruction *load_of_scattered(const llvm::CallBase &store, const llvm::Value *pointers,
                                            const llvm::Value *lanes);
+
+/** How many bytes the address `to` lies behind `from`. Both must be one address, and behind it an index from
+ * a lane of one vector. */
+std::optional<int64_t> bytes_between_lanes(const llvm::Value *from, const llvm::Value *to,
+                                           const llvm::DataLayout &layout);
 
 } // namespace pmcc

@@ -293,8 +293,12 @@ std::optional<APInt> UpdateSearch::distance_to_place(const Value *pointer) const
     const SCEV *from = evolution.getSCEV(const_cast<Value *>(other.pointer)),
                *to = evolution.getSCEV(const_cast<Value *>(target_.pointer));
     auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from));
-    return distance ? std::optional(distance->getAPInt() + target_.behind - other.behind)
-                    : std::nullopt;
+    auto lanes = bytes_between_lanes(other.pointer, target_.pointer, layout_);
+    if (!distance && !lanes)
+        return std::nullopt;
+    const APInt apart =
+        distance ? distance->getAPInt() : APInt(64, static_cast<uint64_t>(*lanes), true);
+    return apart + target_.behind - other.behind;
 }
 
 /* Whether a byte that was loaded is the first one of the place. */

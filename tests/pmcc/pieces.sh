@@ -16,6 +16,10 @@ options=(-O0 -O2 -O1 "-O3 -fno-strict-aliasing" "-O2 -x c++" -Os "-O0 -x c++" "-
     -O3 "-O2 -flto" "-O1 -fno-strict-aliasing" "-O0 -flto" "-Os -fno-strict-aliasing" "-O2 -flto=thin"
     "-O3 -x c++")
 ! grep -q ' avx2' /proc/cpuinfo || options+=("-O3 -mavx2")
+# These are not among the options of a number of programs: then each seed would have others.
+[[ $limit != *s ]] || ! grep -q ' avx512bw' /proc/cpuinfo ||
+    options+=("-O3 -march=x86-64-v4" "-O2 -march=x86-64-v4 -fno-strict-aliasing"
+        "-O3 -march=x86-64-v4 -mprefer-vector-width=512")
 functions=60
 
 work=$(mktemp -d /dev/shm/libpm-pieces.XXXXXX)

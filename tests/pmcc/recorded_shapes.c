@@ -1042,7 +1042,7 @@ struct partly {
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
     uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, either[2], halves[18],
-        chosen[18];
+        chosen[18], bytes[18];
     uintptr_t number, over, texts[TEXTS], flagged, met, joined[2], kept[5];
     struct object object;
 };
@@ -1063,6 +1063,12 @@ NOINLINE static void tag_bytes(uintptr_t *words, int count)
 {
     for (int i = 0; i < count; i++)
         *(unsigned char *)&words[i] |= 4;
+}
+/* The optimiser loads vectors of bytes, and stores single lanes. */
+NOINLINE static void tag_every_eighth(char *bytes, long count)
+{
+    for (long i = 0; i < count; i++)
+        *(unsigned char *)(bytes + 8 * i) |= 4;
 }
 NOINLINE static void tag_half(uintptr_t *word)
 {
@@ -1242,7 +1248,7 @@ static void build_partly(pm_container *c, int step)
         flip_often(&r->flipped, (int)number(99));
         int chosen[2 * 18];
         for (int i = 0; i < 18; i++) {
-            r->halves[i] = r->chosen[i] = o;
+            r->halves[i] = r->chosen[i] = r->bytes[i] = o;
             chosen[2 * i] = (int)number(1);
             chosen[2 * i + 1] = 0;
         }
@@ -1250,6 +1256,7 @@ static void build_partly(pm_container *c, int step)
         flip_either(r->either, (int)number(0));
         flip_either(r->either, (int)number(1));
         flip_halves(r->halves, (int)number(18));
+        tag_every_eighth((char *)r->bytes, number(18));
         tag_chosen_halves((any_uint32_t *)r->chosen, chosen, (int)number(2 * 18));
         r->compared = (uintptr_t)number(86400);
         exchange_halves(&r->compared, &r->half);
@@ -1303,6 +1310,7 @@ static void build_partly(pm_container *c, int step)
     for (int i = 0; i < 18; i++) {
         has_pointer(&r->halves[i]);
         has_pointer(&r->chosen[i]);
+        has_pointer(&r->bytes[i]);
     }
     for (int i = 0; i < 5; i++)
         has_pointer(&r->kept[i]);
@@ -1329,7 +1337,8 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->lanes[1] == o + 1 && r->lanes[2] == o && r->lanes[3] == o);
     REQUIRE_THAT_IT_HAS(r->either[0] == (o ^ 4) && r->either[1] == (o ^ 2));
     for (int i = 0; i < 18; i++)
-        REQUIRE_THAT_IT_HAS(r->halves[i] == (o ^ 2) && r->chosen[i] == o + 1);
+        REQUIRE_THAT_IT_HAS(r->halves[i] == (o ^ 2) && r->chosen[i] == o + 1 &&
+                            r->bytes[i] == (o | 4));
     return NULL;
 }
 
