@@ -272,7 +272,9 @@ struct pm_options {
                               have about 15 TiB together, under the log engine about 13 */
     uint64_t initial_size; /* bytes that the new file has at once, rounded up to segments; at most max_size;
                               default: just metadata and log. An allocation that needs no larger file
-                              does not wait for the file system. pm_compact() gives back what is unused */
+                              does not wait for the file system. pm_compact() gives back what is unused.
+                              Under log the file becomes shorter by itself when contents have become
+                              less, but not shorter than this, if you say it at each opening */
     uint64_t segment_size; /* bytes; a power of two, 64 KiB to 1 GiB; default 1 MiB. Each size of
                               objects takes at least one segment: for small containers choose less */
     uint32_t granularity;  /* object sizes round up to a multiple of it; a power of two, 16 to 4096

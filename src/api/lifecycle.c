@@ -175,6 +175,7 @@ static int choose_engine(const pm_container *c, const struct pm_options *o, stru
         .audit = audit && strcmp(audit, "0") != 0 && audit[0],
         .private_max = max_u64(o->private_max ? o->private_max : PRIVATE_DEFAULT, PRIVATE_MIN),
         .live_percent = o->live_percent ? o->live_percent : LIVE_PERCENT_DEFAULT,
+        .initial_size = o->initial_size,
         .recovered = pointers_relocate,
     };
     if (in->is_log != (o->engine == PM_ENGINE_LOG) && o->engine != PM_ENGINE_AUTO)

@@ -120,6 +120,7 @@ struct txn_options {
     bool audit; /* look at every commit for stores without a mark, or for words that may be pointers */
     uint64_t private_max; /* bytes */
     uint32_t live_percent; /* log: of the file */
+    uint64_t initial_size; /* log: the file stays so long */
     /* Called when home has the last commit and the log is void, before anybody sees the view. The upper
      * layers mend their data here. -1 with a message. */
     int (*recovered)(struct txn *t);

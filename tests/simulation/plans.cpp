@@ -116,6 +116,10 @@ const Line lines[] = {
     {"l", PMEM, "rbtree", "values", {10, 2, 2, 2}},
     {"l", FILE_, "rbtree", "values", {20, 1, 1, 2}, 1, 3},
     {"l", FILE_, "rbtree", "values", {10, 2, 1, 2}, 1, 0, false, true},
+
+    // Until the file gets shorter.
+    {"l", PMEM, "rbtree", "waves", {50, 1, 0, 1}},
+    with_checkpoints(1, {"l", FILE_, "rbtree", "waves", {50, 1, 0, 1}}),
 };
 
 // Numbers that seeds are made of stay as they are when the list grows, since mutants are found by

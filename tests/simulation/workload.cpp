@@ -27,6 +27,8 @@ static const Profile profiles[] = {
     // See reclaim().
     {"reclaim",     1,  0,   0,  0,  0,  0, BLOBS,  0,      0,  0, 0,  0, true},
     {"values",      8,  1,   5,  5, 70, 15,     3, 20, 400000, 25, 5,  5, false, true},
+    // See waves().
+    {"waves",       1,  0,   0,  0,  0,  0, BLOBS,  0,      0,  5, 0,  0, false, false, true},
 };
 // clang-format on
 
@@ -87,6 +89,20 @@ static void reclaim(uint64_t number, Random &random, std::vector<Operation> &lis
     }
 }
 
+// In turn: large blobs come; they go; and another one is changed again and again. So chunks of the log are taken,
+// but not all that are free.
+static void waves(uint64_t number, Random &random, std::vector<Operation> &list)
+{
+    constexpr uint64_t bytes = 60000, large = 200000, large_blobs = 8, cycle = 48;
+    if (number == 0)
+        list.push_back({Operation::BLOB, 0, random(), bytes});
+    else if (number % cycle <= 2)
+        for (uint64_t slot = 1; slot <= large_blobs; slot++)
+            list.push_back({Operation::BLOB, slot, random(), number % cycle == 1 ? large : 0});
+    else
+        list.push_back({Operation::EDIT, 0, random(), 0});
+}
+
 std::vector<Operation> Workload::operations(uint64_t number) const
 {
     Random random(mix(seed_) + number);
@@ -125,6 +141,8 @@ std::vector<Operation> Workload::operations(uint64_t number) const
     some();
     if (profile_.reclaims)
         reclaim(number, random, list);
+    if (profile_.waves)
+        waves(number, random, list);
     list.push_back({Operation::END, 0, number + 1, 0});
     return list;
 }

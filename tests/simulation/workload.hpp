@@ -29,6 +29,7 @@ struct Profile {
     bool reclaims = false; // instead: slabs come and go, and the log takes their segments
     bool puts =
         false; // blobs are handed over, and segments are large enough for parts of whole pages
+    bool waves = false; // instead: much comes and goes, so that the log engine's file gets shorter
 };
 
 const Profile &profile_by_name(const std::string &name);

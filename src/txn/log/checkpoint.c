@@ -216,10 +216,9 @@ static void leave_chunks(struct txn *t)
 }
 
 /* Whether a chunk has so few images that they are better written again. */
-static bool is_sparse(const struct txn *t, uint32_t place)
+static bool is_sparse(const struct txn *t, uint32_t chunk)
 {
     const struct log_engine *k = log_engine_of(t);
-    uint32_t chunk = place >> k->chunk_shift;
     return chunk != k->checkpoint.chunk &&
            k->chunks[chunk].images < chunk_lines(t) / LOG_IMAGE_LINES / 2;
 }
@@ -271,12 +270,23 @@ static bool is_due(const struct txn *t)
     return c->logged > 0 && ((c->logged >= c->interval && is_cheap) || is_needed);
 }
 
+/* Chunks of the file, up to the last one in use (S2 in surplus.c). */
+static uint32_t chunks_of_root(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t chunks = t->c->chunks;
+    while (chunks > 1 && k->chunks[chunks - 1].end == 0)
+        chunks--;
+    return chunks;
+}
+
 /* Note what the root says that later commits change. -ENOMEM */
 static int begin_root(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = checkpoint_of(t);
-    uint64_t words = log_root_words(t->c->chunks, c->units);
+    c->next.chunks = chunks_of_root(t);
+    uint64_t words = log_root_words(c->next.chunks, c->units);
     c->root.count = 0;
     while (c->root.count < words) {
         uint64_t *word = vector_push(&c->root, sizeof *word);
@@ -288,13 +298,26 @@ static int begin_root(struct txn *t)
     root->map = k->map_sum;
     root->lines = k->lines_live;
     root->base = log_base(t->c->pointers_base);
-    root->chunks = t->c->chunks;
+    root->chunks = c->next.chunks;
     root->units = (uint32_t)c->units;
     root->segments = atomic_load(&t->c->segments);
     for (uint32_t i = 1; i < root->chunks; i++)
         log_root_chunks(root)[i] = (struct log_root_chunk){
             .end = log_has_images(k, i) ? 0 : k->chunks[i].end, .live = k->chunks[i].live};
     return 0;
+}
+
+/* If the file's last chunk has images, and could be cut off, they are written again elsewhere. Returns that
+ * chunk, or 0. */
+static uint32_t leave_last(struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    uint32_t last = t->c->chunks - 1;
+    if (!log_has_surplus(t) || !log_has_images(log_engine_of(t), last))
+        return 0;
+    if (c->chunk == last)
+        c->chunk = 0;
+    return last;
 }
 
 /* Begin a checkpoint of the last commit. -ENOMEM */
@@ -307,10 +330,11 @@ static int begin(struct txn *t)
         return error;
     memcpy(c->next.units, c->named.units, c->units * sizeof *c->next.units);
     bool clears = has_sparse_chunks(t);
+    uint32_t last = leave_last(t);
     c->awaited = 0;
     for (uint64_t i = 0; i < c->units; i++) {
-        bool is_moved =
-            clears && c->named.units[i].place != 0 && is_sparse(t, c->named.units[i].place);
+        uint32_t place = c->named.units[i].place, chunk = place >> log_engine_of(t)->chunk_shift;
+        bool is_moved = place != 0 && (chunk == last || (clears && is_sparse(t, chunk)));
         if (state_of(c, i) != UNIT_CHANGED && !is_moved)
             continue;
         set_state(c, i, UNIT_AWAITED);
@@ -536,7 +560,7 @@ int log_give_up_checkpoint(struct txn *t)
     memset(c->named.units, 0, c->units * sizeof *c->named.units);
     memset(c->states, UNIT_CHANGED, c->units);
     c->named.root.count = c->ahead.count = 0;
-    c->named.epoch = 0;
+    c->named.epoch = c->named.chunks = 0;
     c->saved = c->logged = 0;
     c->chunk = 0;
     c->failed = false;

@@ -79,6 +79,7 @@ static bool take_root(struct txn *t, const struct root_reader *r)
     const uint32_t *pieces = r->pieces->items;
     bool valid = true;
     c->named.epoch = r->epoch;
+    c->named.chunks = root->chunks;
     c->units = c->saved = root->units;
     memcpy(c->named.units, log_root_units(root), c->units * sizeof *c->named.units);
     for (uint64_t i = 0; i < r->pieces->count && valid; i++)
@@ -142,7 +143,7 @@ static void forget(struct txn *t)
     memset(k->deltas, 0, k->deltas_known * sizeof *k->deltas);
     memset(c->states, UNIT_CHANGED, c->units);
     memset(c->named.units, 0, c->units * sizeof *c->named.units);
-    c->named.epoch = c->named.root.count = 0;
+    c->named.epoch = c->named.chunks = c->named.root.count = 0;
     c->units = c->saved = 0;
     c->chunks = k->deltas_known = k->unused_delta = 0;
     k->lines_live = k->words_live = k->map_sum = 0;

@@ -87,13 +87,22 @@ static void push(struct chunk_list *list, uint32_t chunk)
     list->items[list->count++] = chunk;
 }
 
+/* The lowest is last, and is taken first. So the chunks at the file's end become free (surplus.c). */
+static void add_free(struct log_engine *k, uint32_t chunk)
+{
+    uint32_t i = k->free.count++;
+    for (; i > 0 && k->free.items[i - 1] < chunk; i--)
+        k->free.items[i] = k->free.items[i - 1];
+    k->free.items[i] = chunk;
+}
+
 void log_chunks_found(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     k->emptied.count = 0; /* recovery has dropped lines */
     for (uint32_t i = t->c->chunks; i-- > 1;)
         if (k->chunks[i].end == 0)
-            push(&k->free, i);
+            add_free(k, i);
         else if (k->chunks[i].live == 0 && !log_is_open(k, i) && !log_has_images(k, i))
             push(&k->emptied, i);
     k->known = t->c->chunks;
@@ -141,7 +150,7 @@ static void free_voided(struct txn *t)
     for (uint32_t i = 0; i < k->voided.count; i++) {
         uint32_t chunk = k->voided.items[i];
         if (k->chunks[chunk].emptied <= durable)
-            push(&k->free, chunk);
+            add_free(k, chunk);
         else
             k->voided.items[kept++] = chunk;
     }
@@ -155,6 +164,7 @@ int log_void_chunks(struct txn *t)
     uint32_t kept = 0;
     int error = 0;
     free_voided(t);
+    log_cut_surplus(t);
     for (uint32_t i = 0; i < k->emptied.count; i++) {
         uint32_t chunk = k->emptied.items[i];
         struct chunk *h = &k->chunks[chunk];
@@ -181,7 +191,7 @@ static int void_all(struct txn *t, uint64_t last)
     if (error == 0)
         error = medium_fence(&t->c->medium);
     for (; error == 0 && k->voided.count > 0; k->voided.count--)
-        push(&k->free, k->voided.items[k->voided.count - 1]);
+        add_free(k, k->voided.items[k->voided.count - 1]);
     return error;
 }
 
@@ -225,7 +235,7 @@ static int grow(struct txn *t, uint64_t count)
         map_read_singly(at_place(t, place_in(t, k->known, 0)),
                         (t->c->chunks - k->known) * t->c->chunk_size);
     for (uint32_t i = t->c->chunks; i-- > k->known;)
-        push(&k->free, i);
+        add_free(k, i);
     k->known = t->c->chunks;
     return 0;
 }
@@ -253,9 +263,11 @@ int log_make_room(struct txn *t, uint64_t lines)
     int error = have_free(t, chunks);
     while (log_gains_room(t, error))
         error = have_free(t, chunks);
-    if (error == 0)
-        k->reserved = t->epoch;
-    return error;
+    if (error != 0)
+        return error;
+    k->reserved = t->epoch;
+    log_note_needed(k, chunks);
+    return 0;
 }
 
 static bool chunks_wait(const struct txn *t)
@@ -278,10 +290,11 @@ int log_take_chunk(struct txn *t, uint32_t *chunk)
         return error;
     *chunk = k->free.items[--k->free.count];
     k->taken++;
+    log_note_needed(k, needed - 1);
     return 0;
 }
 
 void log_untake_chunk(struct txn *t, uint32_t chunk)
 {
-    push(&log_engine_of(t)->free, chunk);
+    add_free(log_engine_of(t), chunk);
 }

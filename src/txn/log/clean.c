@@ -60,23 +60,41 @@ static uint64_t live_percent(const struct log_engine *k)
     return k->is_full ? max_u64(FULL_PERCENT, k->live_percent) : k->live_percent;
 }
 
-/* Less than that is live. Headers and runs count as dead. A small file may stay as it is: among few chunks
- * there is no good victim. */
-static bool is_wasteful(const struct txn *t)
+/* Less than `percent` is live. Headers and runs count as dead. A small file may stay as it is: among few
+ * chunks there is no good victim. */
+static bool is_below(const struct txn *t, uint64_t percent)
 {
     const struct log_engine *k = log_engine_of(t);
     return used_chunks(t) >= CLEAN_CHUNKS_MIN &&
-           100 * k->words_live < live_percent(k) * used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
+           100 * k->words_live < percent * used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
+}
+
+static bool is_wasteful(const struct txn *t)
+{
+    return is_below(t, live_percent(log_engine_of(t)));
 }
 
 /* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. What
- * the next checkpoint will take should be idle, too: or the log takes the chunks that the last one has left,
- * and the file grows for the next one. */
-static bool is_due(const struct txn *t)
+ * the next checkpoint will take should be idle, too. If not, the log takes the chunks that the last one has
+ * left, and the file grows for the next one. */
+static bool has_few_idle(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     uint64_t ahead = used_chunks(t) * (k->is_full ? 4 : 100 - k->live_percent) / 400;
-    return idle_chunks(k) < LOG_RESERVE + 1 + ahead + log_images_to_come(t) && is_wasteful(t);
+    return idle_chunks(k) < LOG_RESERVE + 1 + ahead + log_images_to_come(t);
+}
+
+/* Contents have become so much less that the file should be shorter (surplus.c), and may be. */
+static bool is_overlong(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    return t->c->chunks > k->chunks_min && is_below(t, k->live_percent / 4 * 3);
+}
+
+static bool is_due(const struct txn *t)
+{
+    bool is_last = log_engine_of(t)->victim == t->c->chunks - 1;
+    return is_last || (has_few_idle(t) ? is_wasteful(t) : is_overlong(t));
 }
 
 /* Lines that a victim's live lines may take elsewhere on a full disk. The rest of a chunk that is being
@@ -374,6 +392,13 @@ void log_clean(struct txn *t, uint64_t lines)
         n = clean(t, (uint64_t)left, false);
     }
     k->reserve = LOG_RESERVE;
+}
+
+void log_clean_last(struct txn *t)
+{
+    uint32_t last = t->c->chunks - 1;
+    if (log_engine_of(t)->victim != last && last > 0 && may_be_victim(t, last))
+        set_victim(t, last);
 }
 
 int log_clean_for_reserve(struct txn *t)

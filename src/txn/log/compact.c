@@ -14,7 +14,6 @@
 #include "txn/log/deltas.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 /* Free chunks with which a step begins: a chunk's lines may need two, if they are logged in other runs. */
 #define FREE_MIN 2
@@ -57,18 +56,11 @@ static int empty_sparse(struct txn *t)
 
 /* ---- steps 2 and 3 --------------------------------------------------------------------------- */
 
-static int compare_descending(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x < y) - (x > y);
-}
-
 static int move_to_beginning(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     log_leave_chunk(t, LOG_CLEANER, 0);
     int error = reclaim(t);
-    qsort(k->free.items, k->free.count, sizeof *k->free.items, compare_descending);
     for (uint32_t i = t->c->chunks; i-- > 1 && error == 0;) {
         if (k->free.count < FREE_MIN || k->free.items[k->free.count - 1] > i)
             break;

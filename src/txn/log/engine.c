@@ -13,6 +13,7 @@ static int log_engine_load(struct txn *t, const struct txn_options *options)
     if (t->c->watcher >= 0) /* half for home, and half for private pages of the view */
         log_set_bound(t, options->private_max / 2);
     log_engine_of(t)->live_percent = options->live_percent;
+    log_engine_of(t)->chunks_min = (uint32_t)(options->initial_size / t->c->chunk_size);
     if (t->c->readonly)
         return 0;
     view_load(t, t->c->watcher >= 0 ? options->private_max / 2 : options->private_max);

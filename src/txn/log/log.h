@@ -136,6 +136,7 @@ enum checkpoint_phase {
 /* A checkpoint, and where its images are: lines of the file. */
 struct image_places {
     uint64_t epoch;              /* of the commit that it is of; 0: there is none */
+    uint32_t chunks; /* of which the root says what they have: those behind have nothing */
     struct log_root_unit *units; /* of each unit */
     struct vector root; /* of the root's pieces, uint32_t; the first one is the first piece */
 };
@@ -199,6 +200,10 @@ struct log_engine {
     uint64_t full_at;      /* that was when so many chunks had been taken */
     uint64_t searched;
     bool cannot_clean;
+    /* Free chunks that nobody has needed since `spare_since` chunks had been taken (surplus.c), and how many
+     * chunks the file keeps, of options.initial_size. */
+    uint32_t spare, chunks_min;
+    uint64_t spare_since;
     struct vector cleaned, cleaned_lines; /* lines to be logged again: redo_run() values, and contents */
     struct delta_list cleaned_deltas;
     uint8_t *mapped;                      /* for each page: it is mapped from the file (pages.c) */
@@ -320,6 +325,17 @@ int log_take_chunk(struct txn *t, uint32_t *chunk);
 
 /* Give back a chunk that was taken and not used. */
 void log_untake_chunk(struct txn *t, uint32_t chunk);
+
+/* ---- surplus.c ------------------------------------------------------------------------------- */
+
+/* So many free chunks are needed, or must stay free. */
+void log_note_needed(struct log_engine *k, uint64_t count);
+
+/* Whether the file has more free chunks than it should keep. */
+bool log_has_surplus(const struct txn *t);
+
+/* Cut free chunks off the file's end, if nobody has needed them for long. */
+void log_cut_surplus(struct txn *t);
 
 /* ---- record.c -------------------------------------------------------------------------------- */
 
@@ -486,6 +502,9 @@ int log_clean_chunk(struct txn *t);
 
 /* The same, unless little of what is in use is dead. */
 int log_clean_for_reserve(struct txn *t);
+
+/* If the file's last chunk has live lines, it is the next victim, and commits clean it in steps. */
+void log_clean_last(struct txn *t);
 
 /* Log again what is live in a chunk that no stream has open. It may take the reserve. -errno: perhaps a part
  * of it */
