@@ -71,6 +71,11 @@ static void escaped(struct txn *t, uint64_t offset)
         pm__warn();
 }
 
+static bool is_taken_whole(const struct txn *t, uint64_t line)
+{
+    return t->engine->takes_whole && t->engine->takes_whole(t, line);
+}
+
 static void audit_page(struct txn *t, uint32_t page)
 {
     const uint8_t *marks = line_mark(t->c, 0);
@@ -82,7 +87,8 @@ static void audit_page(struct txn *t, uint32_t page)
     for (uint64_t line = (uint64_t)page * PM_PAGE_LINES;
          line < (uint64_t)(page + 1) * PM_PAGE_LINES; line++) {
         if (marks[line] || line_is_as_home(t, line) ||
-            !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER))
+            !(t->upcalls.line_liveness(t->upcalls.context, line) & LIVE_AFTER) ||
+            is_taken_whole(t, line))
             continue;
         escaped(t, line * PM_LINE);
         (void)t->engine->open_marked(t, page); /* it is open, so track_mark() takes no lock now */

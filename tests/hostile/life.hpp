@@ -66,8 +66,11 @@ class Life
     {
         if (o.size == 0 || !p)
             return o.size == 0 && !p;
+        // All bytes behind the stamp are the same.
+        const char *rest = p + sizeof o.stamp;
+        const size_t bytes = o.size - sizeof o.stamp;
         return pm_usable_size(p) >= o.size && memcmp(p, &o.stamp, sizeof o.stamp) == 0 &&
-               p[sizeof o.stamp] == (char)o.stamp && p[o.size - 1] == (char)o.stamp;
+               *rest == (char)o.stamp && memcmp(rest, rest + 1, bytes - 1) == 0;
     }
 
     bool change_one(pm_container *c)

@@ -2,8 +2,8 @@
 // older copy. pm_open() or pm_check() reports the loss. If neither does, the loss does no harm: after
 // further commits the container holds what a model says.
 //
-// Containers are of each engine, closed or killed, movable or not: twelve. Each harmless damage is followed by
-// twenty further commits, or fifty if LIBPM_LONG is set. With LIBPM_SECTORS=all the containers are twenty-four, and
+// Containers are of each engine, closed or killed, movable or not: eighteen. Each harmless damage is followed by
+// twenty further commits, or fifty if LIBPM_LONG is set. With LIBPM_SECTORS=all the containers are thirty-six, and
 // the further commits a thousand. That takes two minutes under undo, and two hours under redo.
 #include "common/format.hpp"
 #include "common/process.hpp"
@@ -100,7 +100,8 @@ class Sectors
         std::cout << counts_.opened << " reported by pm_open, " << counts_.checked
                   << " by pm_check, " << counts_.harmless << " harmless\n";
         REQUIRE(counts_.opened > 0);
-        REQUIRE(counts_.checked > 0);
+        if (std::string(test::mode()) != "log") // there pm_open() reads all
+            REQUIRE(counts_.checked > 0);
     }
 
   private:
@@ -128,6 +129,12 @@ class Sectors
         return false;
     }
 
+    // Nothing if an older file was shorter.
+    static Bytes part_of(const Bytes &file, uint64_t offset, uint64_t bytes)
+    {
+        return offset < file.size() ? file.substr(offset, bytes) : Bytes();
+    }
+
     void damage(uint64_t offset, uint64_t bytes)
     {
         const Bytes zeros(bytes, '\0');
@@ -135,8 +142,8 @@ class Sectors
         // Most of a pointer map is zero, and no seal fits ones: once for each sector is enough.
         if (all() || bytes > PM_LINE || whole_.compare(offset, bytes, zeros) != 0)
             put_there("ones", offset, Bytes(bytes, '\xff'));
-        put_there("its older self, of a session", offset, session_.substr(offset, bytes));
-        put_there("its older self, of a commit", offset, commit_.substr(offset, bytes));
+        put_there("its older self, of a session", offset, part_of(session_, offset, bytes));
+        put_there("its older self, of a commit", offset, part_of(commit_, offset, bytes));
         uint64_t next = offset + bytes; // exchanged with its neighbour
         if (next + bytes <= whole_.size())
             put_there("its neighbour's bytes", offset,
@@ -218,7 +225,8 @@ CHILD_PROCESS(stores_a_pointer)
     _exit(0);
 }
 
-TEST_CASE("the state page of an older opening comes back, its guard does not, and the log is lost")
+TEST_CASE("the state page of an older opening comes back, its guard does not, and the log is lost",
+          "[home]")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";

@@ -150,6 +150,61 @@ TEST_CASE("home has no more than the limit in a container that was relocated, to
     CHECK(home_bytes() <= least + LIMIT / 2 + UNIT * PAGE);
 }
 
+// The audit compares private pages with home. Of a freed object home has nothing any more, if it was filled anew.
+TEST_CASE("elsewhere the audit takes what is left of freed objects for no store")
+{
+    constexpr uint64_t OBJECTS = 2000, BYTES = 3000;
+    test::Directory directory;
+    const std::string path = directory / "c.pm", copy = directory / "copy.pm";
+    pm_options how = bounded(PM_MOVABLE | PM_ANNOUNCED), create = how;
+    how.tracker = create.tracker = PM_TRACKER_STORES;
+    create.flags |= PM_CREATE;
+    std::mt19937_64 random(1);
+    const auto replace = [&](pm_container *c, char **slot) {
+        REQUIRE_OK(pm_free(*slot));
+        REQUIRE_OK(pm_dirty(slot, sizeof *slot));
+        *slot = nullptr;
+        if (random() % 2) {
+            *slot = static_cast<char *>(pm_malloc(c, BYTES));
+            REQUIRE(*slot);
+            REQUIRE_OK(pm_dirty(*slot, 1)); // and nobody stores to the rest
+            **slot = 1;
+        }
+    };
+    {
+        test::Container c = test::open(path, create);
+        auto **slots = static_cast<char **>(pm_calloc(c.get(), OBJECTS, sizeof(char *)));
+        REQUIRE_OK(pm_setroot(c.get(), slots, 0));
+        REQUIRE_OK(pm_mark_pointers(slots, OBJECTS));
+        for (uint64_t i = 0; i < OBJECTS; i++) {
+            replace(c.get(), &slots[i]);
+            if (!slots[i])
+                continue;
+            REQUIRE_OK(pm_dirty(slots[i], BYTES));
+            memset(slots[i], 1, BYTES);
+        }
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_copy(c.get(), copy.c_str(), nullptr, nullptr));
+    }
+    test::Container original = test::open(path, how); // where the copy would be
+    setenv("LIBPM_AUDIT", "1", 1);
+    test::Container c = test::open(copy, how);
+    unsetenv("LIBPM_AUDIT");
+    auto **slots = static_cast<char **>(pm_getroot(c.get()));
+    for (int i = 0; i < 1000; i++) {
+        for (int n = 0; n < 20; n++) // home is filled again and again
+            if (const volatile char *p = slots[random() % OBJECTS])
+                (void)(p[0] + p[BYTES - 1]);
+        if (char *p = slots[random() % OBJECTS]) {
+            REQUIRE_OK(pm_dirty(p, 1));
+            ++*p;
+        }
+        replace(c.get(), &slots[random() % OBJECTS]);
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("without a limit, home is whole, and a system call reads it")
 {
     const uint64_t pages = 1024;
@@ -518,7 +573,6 @@ TEST_CASE("random operations, commits, rollbacks, compactions and openings agree
     test::Directory directory;
     const std::string path = directory / "c.pm";
     pm_options how = bounded(PM_CREATE | PM_MOVABLE);
-    how.private_max = 1; // the least
     how.segment_size = seed % 2 ? 64 << 10 : MiB;
     how.max_size = UINT64_C(1) << 30;
     how.concurrent_stores = concurrently;

@@ -140,6 +140,12 @@ static int log_engine_end(struct txn *t)
     return error == 0 ? medium_fence(&t->c->medium) : error;
 }
 
+/* W2. If memory is bounded, home has lost what a private page of the view still has of a freed object. */
+static bool takes_whole(const struct txn *t, uint64_t line)
+{
+    return log_is_left(t, line);
+}
+
 const struct engine engine_log = {
     .name = "log",
     .in_place = false,
@@ -149,6 +155,7 @@ const struct engine engine_log = {
     .open_page = log_open_page,
     .open_marked = log_open_marked,
     .dirty = log_dirty,
+    .takes_whole = takes_whole,
     .release = log_release,
     .reserve = log_engine_reserve,
     .commit = log_commit,
