@@ -60,8 +60,8 @@ struct engine {
      * from the first one on, it has taken; the caller stores the others. The allocator's lock is held. NULL:
      * none */
     uint64_t (*fill)(struct txn *t, uint64_t offset, const void *from, uint64_t bytes);
-    /* Whether the commit takes this line as a whole, announced or not, if an object has it. Until then home may
-     * differ. Page lock. NULL: no line */
+    /* Whether the commit takes this line as a whole, announced or not, if an object has it. Until then home
+     * may differ. Page lock. NULL: no line */
     bool (*takes_whole)(const struct txn *t, uint64_t line);
     /* Pages are about to be cut off: what is mapped there is theirs again. Page lock. -errno. NULL: it is */
     int (*release)(struct txn *t, uint32_t first, uint32_t count);
