@@ -19,7 +19,6 @@
  */
 #include "txn/log/log.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* A window: so many chunks are taken, or a share of those of the file. */
@@ -46,10 +45,11 @@ static uint32_t least_chunks(const struct txn *t)
     return (uint32_t)max_u64(max_u64(known, c->named.chunks), k->chunks_min);
 }
 
-/* Chunks to cut off; negative: none. */
+/* Free chunks to cut off; negative: none. A compaction may have cut off some. */
 static int64_t surplus(const struct txn *t)
 {
-    return (int64_t)log_engine_of(t)->spare - t->c->chunks / KEPT_SHARE;
+    const struct log_engine *k = log_engine_of(t);
+    return (int64_t)min_u64(k->spare, k->free.count) - t->c->chunks / KEPT_SHARE;
 }
 
 bool log_has_surplus(const struct txn *t)
@@ -68,7 +68,6 @@ static uint32_t cut(struct txn *t, uint32_t most)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t count = 0, end = t->c->chunks, least = least_chunks(t);
-    assert(most <= k->free.count);
     while (count < most && end > least && k->free.items[count] == end - 1) {
         count++;
         end--;
