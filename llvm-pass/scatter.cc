@@ -12,7 +12,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
 
-
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
@@ -41,10 +40,10 @@ class Indices
             return of_phi_;
         if (auto *phi = dyn_cast<PHINode>(indices))
             return phi_ ? std::nullopt : of_loop(*phi, depth);
-        if (match(indices, m_Shl(m_Value(a), m_APInt(factor))))
-            return scaled(distance(a, depth + 1), int64_t{1} << factor->getLimitedValue(62));
+        if (match(indices, m_Shl(m_Value(a), m_APInt(factor))) && factor->ult(64))
+            return scaled(distance(a, depth + 1), uint64_t{1} << factor->getZExtValue());
         if (match(indices, m_Mul(m_Value(a), m_APInt(factor))))
-            return scaled(distance(a, depth + 1), factor->getSExtValue());
+            return scaled(distance(a, depth + 1), factor->getZExtValue());
         if (!match(indices, m_Add(m_Value(a), m_Value(b))))
             return std::nullopt;
         auto of_a = distance(a, depth + 1), of_b = distance(b, depth + 1);
@@ -52,9 +51,12 @@ class Indices
     }
 
   private:
-    static std::optional<int64_t> scaled(std::optional<int64_t> distance, int64_t factor)
+    /* Addresses wrap around, and so does this. */
+    static std::optional<int64_t> scaled(std::optional<int64_t> distance, uint64_t factor)
     {
-        return distance ? std::optional(*distance * factor) : std::nullopt;
+        return distance
+                   ? std::optional(static_cast<int64_t>(static_cast<uint64_t>(*distance) * factor))
+                   : std::nullopt;
     }
 
     std::optional<int64_t> of_constant(const Constant &indices) const
