@@ -42,11 +42,11 @@ Power &power()
     return *p;
 }
 
-// The file may have grown; what growth allocates is durable and zero.
-void follow_growth(Power &p)
+// The file may have grown, or been cut off. What growth allocates is durable and zero.
+void follow_length(Power &p)
 {
     struct stat st;
-    if (fstat(p.fd, &st) == 0 && (size_t)st.st_size > p.image.size())
+    if (fstat(p.fd, &st) == 0)
         p.image.resize((size_t)st.st_size, 0);
 }
 
@@ -77,7 +77,7 @@ void tear_lines(Power &p)
 
 void fail(Power &p)
 {
-    follow_growth(p);
+    follow_length(p);
     if (p.kind == "power") {
         tear_lines(p);
         write_file(p.file, p.image.data(), p.image.size());
@@ -134,9 +134,10 @@ int fence(struct medium *medium)
 {
     Power &p = power();
     count_event(p);
-    follow_growth(p);
+    follow_length(p);
     for (const Taken &line : p.taken)
-        memcpy(p.image.data() + line.offset, line.bytes, LINE);
+        if (line.offset < p.image.size())
+            memcpy(p.image.data() + line.offset, line.bytes, LINE);
     p.taken.clear();
     medium->counts.fences++;
     return 0;

@@ -88,7 +88,7 @@ static bool has_few_idle(const struct txn *t)
 static bool is_overlong(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    return t->c->chunks > k->chunks_min && is_below(t, k->live_percent / 4 * 3);
+    return !k->is_full && t->c->chunks > k->chunks_min && is_below(t, k->live_percent / 4 * 3);
 }
 
 static bool is_due(const struct txn *t)

@@ -57,10 +57,12 @@ bool log_has_surplus(const struct txn *t)
     return surplus(t) > 0;
 }
 
-/* Not beside a copy. And what a failed record has left in a free chunk must still be erased there. */
+/* Not beside a copy. On a full disk the room might be gone for ever. And what a failed record has left in a
+ * free chunk must still be erased there. */
 static bool may_cut(const struct txn *t)
 {
-    return !t->copy && log_engine_of(t)->stale.count == 0;
+    const struct log_engine *k = log_engine_of(t);
+    return !t->copy && !k->is_full && k->stale.count == 0;
 }
 
 /* Cut up to `most` chunks off, if the last ones are free. Returns how many. */
