@@ -573,6 +573,7 @@ TEST_CASE("random operations, commits, rollbacks, compactions and openings agree
     test::Directory directory;
     const std::string path = directory / "c.pm";
     pm_options how = bounded(PM_CREATE | PM_MOVABLE);
+    how.private_max = 1; // the least
     how.segment_size = seed % 2 ? 64 << 10 : MiB;
     how.max_size = UINT64_C(1) << 30;
     how.concurrent_stores = concurrently;
