@@ -292,13 +292,14 @@ std::optional<APInt> UpdateSearch::distance_to_place(const Value *pointer) const
     const Target other = target_at(pointer, 0, layout_);
     const SCEV *from = evolution.getSCEV(const_cast<Value *>(other.pointer)),
                *to = evolution.getSCEV(const_cast<Value *>(target_.pointer));
-    auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from));
-    auto lanes = bytes_between_lanes(other.pointer, target_.pointer, layout_);
-    if (!distance && !lanes)
-        return std::nullopt;
-    const APInt apart =
-        distance ? distance->getAPInt() : APInt(64, static_cast<uint64_t>(*lanes), true);
-    return apart + target_.behind - other.behind;
+    std::optional<APInt> apart;
+    if (auto *distance = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(to, from)))
+        apart = distance->getAPInt();
+    else if (auto lanes = bytes_between_lanes(other.pointer, target_.pointer, layout_))
+        apart = APInt(64, static_cast<uint64_t>(*lanes), true);
+    if (apart)
+        *apart += target_.behind - other.behind;
+    return apart;
 }
 
 /* Whether a byte that was loaded is the first one of the place. */

@@ -306,7 +306,7 @@ struct log_root {
     uint64_t map;    /* log_map_term() of all lines, added up */
     uint64_t lines;  /* that have pieces */
     uint32_t base;   /* as in a part */
-    uint32_t chunks; /* of the file */
+    uint32_t chunks; /* of the file, up to the last one in use, or more */
     uint32_t units;
     uint32_t segments; /* of the container */
 };

@@ -172,13 +172,14 @@ TEST_CASE("the file is not much longer for the checkpoints, however long objects
     constexpr size_t OBJECTS = 4000, MOST = 4096;
     test::Directory directory;
     pm_options o = bounded(PM_CREATE);
-    o.private_max = 4 * MiB;
+    o.private_max = 8 * MiB;
     o.segment_size = CHUNK;
     o.live_percent = 90;
     test::Container c = test::open(directory / "c.pm", o);
     auto **objects = static_cast<char **>(pm_calloc(c.get(), OBJECTS, sizeof(char *)));
     REQUIRE(objects);
     REQUIRE_OK(pm_setroot(c.get(), objects, 0));
+    test::grows_by_least = true;
     std::vector<size_t> sizes(OBJECTS);
     std::mt19937_64 random(1);
     const auto replace = [&](size_t i) {
@@ -199,12 +200,13 @@ TEST_CASE("the file is not much longer for the checkpoints, however long objects
         replace(random() % OBJECTS);
         REQUIRE_OK(pm_commit(c.get()));
     }
+    test::grows_by_least = false;
     uint64_t live = 0;
     for (size_t size : sizes)
         live += size;
     const double file = (double)std::filesystem::file_size(directory / "c.pm") / (double)live;
     CAPTURE(live);
-    CHECK(file < 1.9); // without checkpoints it is 1.4; the file grows by an eighth at once
+    CHECK(file < 1.6); // it is 1.56, and 1.62 if the cleaner keeps no chunks for images to come
     REQUIRE_OK(pm_check(c.get()));
 }
 

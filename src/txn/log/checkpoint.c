@@ -21,7 +21,8 @@
  * room.
  *
  * Images are in chunks of their own. Such a chunk is void when none of its images is needed. To keep single
- * images from holding many chunks, a checkpoint writes the images of sparse chunks again.
+ * images from holding many chunks, a checkpoint writes the images of sparse chunks again. So it does with
+ * those that keep the file from getting shorter (surplus.c).
  */
 #include "txn/log/deltas.h"
 
@@ -270,22 +271,12 @@ static bool is_due(const struct txn *t)
     return c->logged > 0 && ((c->logged >= c->interval && is_cheap) || is_needed);
 }
 
-/* Chunks of the file, up to the last one in use (S2 in surplus.c). */
-static uint32_t chunks_of_root(const struct txn *t)
-{
-    const struct log_engine *k = log_engine_of(t);
-    uint32_t chunks = t->c->chunks;
-    while (chunks > 1 && k->chunks[chunks - 1].end == 0)
-        chunks--;
-    return chunks;
-}
-
 /* Note what the root says that later commits change. -ENOMEM */
 static int begin_root(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = checkpoint_of(t);
-    c->next.chunks = chunks_of_root(t);
+    c->next.chunks = log_end_of_use(t); /* S2 in surplus.c */
     uint64_t words = log_root_words(c->next.chunks, c->units);
     c->root.count = 0;
     while (c->root.count < words) {

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The file grows by an eighth at once, but at most by this many bytes. */
 #define GROWTH_BYTES_MAX (UINT64_C(2) << 20)
@@ -297,4 +298,25 @@ int log_take_chunk(struct txn *t, uint32_t *chunk)
 void log_untake_chunk(struct txn *t, uint32_t chunk)
 {
     add_free(log_engine_of(t), chunk);
+}
+
+uint32_t log_end_of_use(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    uint32_t end = t->c->chunks;
+    while (end > 1 && k->chunks[end - 1].end == 0)
+        end--;
+    return end;
+}
+
+int log_cut_off(struct txn *t, uint32_t end)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t count = 0; /* the highest are first */
+    while (count < k->free.count && k->free.items[count] >= end)
+        count++;
+    k->free.count -= count;
+    memmove(k->free.items, k->free.items + count, k->free.count * sizeof *k->free.items);
+    k->known = end;
+    return container_cut_chunks(t->c, end);
 }

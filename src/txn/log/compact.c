@@ -74,21 +74,12 @@ static int move_to_beginning(struct txn *t)
 static int cut_off(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t used = 0, kept = 0, end = t->c->chunks;
-    for (uint32_t i = 1; i < end; i++)
-        if (k->chunks[i].end > 0)
-            used = i;
-    uint32_t spare = 1 + LOG_RESERVE, free_below = 0;
+    uint32_t used = log_end_of_use(t), spare = 1 + LOG_RESERVE, free_below = 0;
     for (uint32_t i = 0; i < k->free.count; i++)
         free_below += k->free.items[i] < used;
-    end = (uint32_t)min_u64(end, used + 1 + spare - min_u64(spare, free_below));
-    for (uint32_t i = 0; i < k->free.count; i++)
-        if (k->free.items[i] < end)
-            k->free.items[kept++] = k->free.items[i];
-    k->free.count = kept;
-    k->known = end;
     k->victim = 0;
-    return container_cut_chunks(t->c, end);
+    return log_cut_off(t,
+                       (uint32_t)min_u64(t->c->chunks, used + spare - min_u64(spare, free_below)));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -326,6 +326,13 @@ int log_take_chunk(struct txn *t, uint32_t *chunk);
 /* Give back a chunk that was taken and not used. */
 void log_untake_chunk(struct txn *t, uint32_t chunk);
 
+/* Chunks of the file up to the last one in use. It may have no more than images, or be dead. */
+uint32_t log_end_of_use(const struct txn *t);
+
+/* Cut the file off behind so many chunks. The others are free. -errno: the file may be longer still, and then
+ * recovery finds void chunks there */
+int log_cut_off(struct txn *t, uint32_t end);
+
 /* ---- surplus.c ------------------------------------------------------------------------------- */
 
 /* So many free chunks are needed, or must stay free. */

@@ -19,8 +19,6 @@
  */
 #include "txn/log/log.h"
 
-#include <string.h>
-
 /* A window: so many chunks are taken, or a share of those of the file. */
 #define WINDOW_MIN   16
 #define WINDOW_SHARE 8
@@ -69,18 +67,14 @@ static bool may_cut(const struct txn *t)
 static uint32_t cut(struct txn *t, uint32_t most)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t count = 0, end = t->c->chunks, least = least_chunks(t);
-    while (count < most && end > least && k->free.items[count] == end - 1) {
+    const uint32_t before = t->c->chunks, least = least_chunks(t);
+    uint32_t count = 0;
+    while (count < most && before - count > least && k->free.items[count] == before - count - 1)
         count++;
-        end--;
+    if (count > 0) {
+        k->spare -= count;
+        (void)log_cut_off(t, before - count); /* if the file stays longer, no harm is done */
     }
-    if (count == 0)
-        return 0;
-    k->free.count -= count;
-    k->spare -= count;
-    memmove(k->free.items, k->free.items + count, k->free.count * sizeof *k->free.items);
-    k->known = end;
-    (void)container_cut_chunks(t->c, end); /* if not, recovery finds void chunks */
     return count;
 }
 
@@ -96,7 +90,8 @@ void log_cut_surplus(struct txn *t)
     if (k->taken - k->spare_since < window)
         return;
     if (log_has_surplus(t) && may_cut(t)) {
-        if (cut(t, (uint32_t)min_u64((uint64_t)surplus(t), most_at_once(t))) == most_at_once(t))
+        uint64_t most = most_at_once(t);
+        if (cut(t, (uint32_t)min_u64((uint64_t)surplus(t), most)) == most)
             return; /* the next commit goes on */
         log_clean_last(t);
     }
