@@ -135,9 +135,11 @@ int fence(struct medium *medium)
     Power &p = power();
     count_event(p);
     follow_length(p);
-    for (const Taken &line : p.taken)
-        if (line.offset < p.image.size())
-            memcpy(p.image.data() + line.offset, line.bytes, LINE);
+    for (const Taken &line : p.taken) {
+        if (line.offset >= p.image.size()) // what is cut off has been fenced before
+            abort();
+        memcpy(p.image.data() + line.offset, line.bytes, LINE);
+    }
     p.taken.clear();
     medium->counts.fences++;
     return 0;
