@@ -121,6 +121,42 @@ TEST_CASE("objects can be freed one by one on a full disk, and their room comes 
     REQUIRE_OK(pm_check(c.get()));
 }
 
+TEST_CASE("a disk is filled again and again, and there is always room to free objects")
+{
+    const uint64_t chunks = GENERATE(10u, 13u, 19u);
+    const bool reopens = GENERATE(false, true);
+    CAPTURE(chunks, reopens);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    disk_is_full = false;
+    test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
+    Root *root = make_root(c.get());
+    std::mt19937 random(1);
+    for (int i = 0; i < 200; i++) {
+        do
+            disk_is_full = std::filesystem::file_size(path) >= chunks * CHUNK;
+        while (insert(c.get(), root, 16 + random() % 240));
+        if (reopens && i % 8 == 7) {
+            c.reset();
+            c = test::open(path, test::small(PM_MOVABLE));
+            root = static_cast<Root *>(pm_getroot(c.get()));
+        }
+        std::vector<Node *> nodes;
+        for (Node *n = root->ends.next; n != &root->ends; n = n->next)
+            nodes.push_back(n);
+        std::shuffle(nodes.begin(), nodes.end(), random);
+        nodes.resize(1 + random() % 20);
+        for (Node *n : nodes) {
+            n->next->previous = n->previous;
+            n->previous->next = n->next;
+            REQUIRE_OK(pm_free(n));
+        }
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    disk_is_full = false;
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("a full disk, and a chunk that the cleaner fills has died")
 {
     uint64_t dead = 0;

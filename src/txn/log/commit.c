@@ -139,12 +139,18 @@ static int cannot_write(struct txn *t, uint64_t lines, int error)
                              lines * PM_LINE);
 }
 
-/* The program goes on with what is left of the cleaner's chunk. */
+/* The program goes on with what is left of the cleaner's chunk, and the cleaner with the program's. */
 static void swap_streams(struct log_engine *k)
 {
     uint32_t cleaner = k->open[LOG_CLEANER];
     k->open[LOG_CLEANER] = k->open[LOG_PROGRAM];
     k->open[LOG_PROGRAM] = cleaner;
+}
+
+static int plan_in_cleaners_chunk(struct txn *t, struct record_runs *runs)
+{
+    swap_streams(log_engine_of(t));
+    return log_plan(t, runs);
 }
 
 /* Plan the record, with so many chunks left. If there are not as many, make room, as long as that works. */
@@ -163,20 +169,40 @@ static int plan_with_room(struct txn *t, struct record_runs *runs, uint32_t rese
 /* If the disk is full, a commit that frees objects and allocates none takes a chunk of the reserve. It
  * leaves less than it found, but in other chunks. In its own chunk are deltas of lines all over the file.
  * When that is full, these deltas must go, whatever it costs. */
-static int plan(struct txn *t, struct record_runs *runs)
+static int plan_in_reserve(struct txn *t, struct record_runs *runs)
 {
     struct log_engine *k = log_engine_of(t);
-    int error = plan_with_room(t, runs, LOG_RESERVE);
+    int error = plan_in_cleaners_chunk(t, runs);
     if (log_lacks_room(error)) {
-        swap_streams(k);
-        error = log_plan(t, runs);
-    }
-    if (log_lacks_room(error) && t->freed == t->epoch && !k->gives) {
         k->folds_all = true;
         error = plan_with_room(t, runs, LOG_RESERVE - 1);
         k->folds_all = false;
     }
+    if (log_lacks_room(error)) /* meanwhile the cleaner may have a new one */
+        error = plan_in_cleaners_chunk(t, runs);
+    k->borrows = k->free.count < LOG_RESERVE;
     return error;
+}
+
+/* Other commits go on in what is left of the cleaner's chunk, but not if that is all the reserve has. */
+static int plan(struct txn *t, struct record_runs *runs)
+{
+    struct log_engine *k = log_engine_of(t);
+    int error = plan_with_room(t, runs, LOG_RESERVE);
+    k->borrows = false;
+    if (!log_lacks_room(error))
+        return error;
+    if (t->freed == t->epoch && !k->gives)
+        return plan_in_reserve(t, runs);
+    return k->free.count >= LOG_RESERVE ? plan_in_cleaners_chunk(t, runs) : error;
+}
+
+/* What is left of a chunk of the reserve is for the cleaner, and for further commits that only free. */
+static void return_chunk(struct log_engine *k)
+{
+    if (k->borrows)
+        swap_streams(k);
+    k->borrows = false;
 }
 
 /* Out of line: a small commit then saves no registers for it. */
@@ -222,6 +248,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     if (error == 0)
         error = log_write(t, &runs, t->c->pointers_base);
     if (error != 0) {
+        return_chunk(k);
         log_untake_lines(t, ch->runs, ch->run_count);
         return cannot_write(t, ch->lines, error);
     }
@@ -230,6 +257,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     bring_home(t, ch->runs, stored_count);
     bring_home(t, ch->runs + given_from, data_count - given_from);
     finish(t, &w);
+    return_chunk(k);
     return 0;
 }
 

@@ -188,6 +188,7 @@ struct log_engine {
     uint64_t words_live;  /* of all pieces that count */
     uint64_t taken;       /* chunks taken ever */
     uint64_t reserved;    /* the epoch for which log_make_room() was called last */
+    bool borrows;         /* the commit goes on in a chunk of the reserve */
     uint32_t reserve;     /* free chunks that must be left when one is taken */
     bool folds_all;       /* the cleaner logs chunks again for any delta that dies with it */
     /* The cleaner: its victim, or 0, and the line there where it goes on; when it last looked for one. A part
