@@ -13,4 +13,12 @@ uint64_t checksum(const void *bytes, size_t size, uint64_t seed);
 /* Fold two more values into a checksum, for instance the epoch and the page it belongs to. */
 uint64_t checksum_mix(uint64_t sum, uint64_t a, uint64_t b);
 
+/* The same of bytes that come in pieces, with seed 0. */
+struct checksum_stream {
+    char state[576] __attribute__((aligned(64)));
+};
+void checksum_begin(struct checksum_stream *stream);
+void checksum_add(struct checksum_stream *stream, const void *bytes, size_t size);
+uint64_t checksum_end(const struct checksum_stream *stream);
+
 #endif

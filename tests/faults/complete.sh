@@ -37,7 +37,8 @@ harmless='
     lseek
     # Looks up an area.
     sigsegv_dispatch sigsegv_init
-    XXH3_64bits_dispatch XXH3_64bits_withSeed_dispatch __cpu_model
+    XXH3_64bits_digest XXH3_64bits_dispatch XXH3_64bits_reset XXH3_64bits_update_dispatch XXH3_64bits_withSeed_dispatch
+    __cpu_model
     # Of the compiler and the C library themselves.
     _GLOBAL_OFFSET_TABLE_ __assert_fail __errno_location __libc_current_sigrtmin
     __libc_single_threaded __popcountdi2 __udivti3

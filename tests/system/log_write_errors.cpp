@@ -3,6 +3,7 @@
 #include "common/file_medium.hpp"
 #include "common/process.hpp"
 #include "unit/linked.hpp"
+#include "unit/pages.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -440,6 +441,37 @@ TEST_CASE("what the cleaner has left of a record joins no small commit")
         for (uint64_t i = 0; i < CHANGED; i++)
             REQUIRE(*line(left.get(), crash.first + i) == crash.value);
         REQUIRE_OK(pm_check(left.get()));
+    }
+}
+
+// The commit has unmapped what the old value had, and the new one is in the file.
+TEST_CASE("a large value replaces another in a commit whose writes fail")
+{
+    const bool rolls_back = GENERATE(false, true);
+    CAPTURE(rolls_back);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    file_medium = {};
+    test::Container c = test::open(path, values::options());
+    std::string old = values::bytes_of(300 * values::PAGE, 1);
+    values::set(values::make_root(c.get()), 0, values::put(c.get(), old), old.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    bool arrived = false;
+    for (uint64_t first = 1; !arrived; first++) {
+        CAPTURE(first);
+        const std::string value = values::bytes_of(300 * values::PAGE, (unsigned)first + 1);
+        REQUIRE_OK(pm_free(values::root_of(c.get())->object[0]));
+        values::set(values::root_of(c.get()), 0, values::put(c.get(), value), value.size());
+        arrived = commit_failing_at(c.get(), first, ENOSPC);
+        if (!arrived && rolls_back)
+            REQUIRE_OK(pm_rollback(c.get()));
+        else if (!arrived)
+            REQUIRE_OK(pm_commit(c.get()));
+        old = arrived || !rolls_back ? value : old;
+        REQUIRE(values::has(c.get(), 0, old));
+        REQUIRE_OK(pm_check(c.get()));
+        values::crash(c, path);
+        REQUIRE(values::has(c.get(), 0, old));
     }
 }
 

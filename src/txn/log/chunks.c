@@ -50,6 +50,7 @@ int log_tables_open(struct txn *t)
     k->reserve = LOG_RESERVE;
     k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
     k->mapped = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);
+    k->handed = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);
     struct chunk_list *const lists[] = {&k->free, &k->emptied, &k->voided};
     for (int i = 0; i < 3; i++)
         lists[i]->items = tables_take(tables, chunks * sizeof *lists[i]->items);
@@ -77,6 +78,7 @@ void log_tables_close(struct txn *t)
     vector_free(&k->split_deltas.entries);
     free(k->moved);
     vector_free(&k->filled);
+    vector_free(&k->early);
     vector_free(&k->stale);
     log_checkpoint_free(k);
     free(k);

@@ -116,6 +116,8 @@ static bool may_be_victim(const struct txn *t, uint32_t chunk)
         return false;
     if (!log_is_open(k, chunk))
         return h->live > 0;
+    if (chunk == k->open[LOG_VALUES] && k->early.count > 0) /* E1 */
+        return false;
     return k->reserve == 0 && h->end > chunk_lines(t) / 8 * 7 &&
            h->live <= most_elsewhere(t, chunk) * PM_LINE_WORDS;
 }

@@ -84,8 +84,10 @@ static int add_given(struct txn *t)
     struct changes *ch = &t->view.changes;
     const uint64_t *given = k->given.items, first = ch->run_count;
     int error = 0;
-    if (k->given.count > 0)
+    if (k->given.count > 0) {
         log_take_lines(t, ch->runs, first);
+        log_take_early(t);
+    }
     for (uint64_t i = 0; i < k->given.count; i++)
         for (uint64_t line = run_line(given[i]), n = run_count(given[i]); n > 0 && error == 0;
              n--, line++)
@@ -114,8 +116,8 @@ static void finish(struct txn *t, const struct commit_words *w)
     log_install(t);
     log_drop_lines(t, t->epoch);
     journal_apply(t->c, w->clears, w->counts.clears, w->words, w->counts.words);
-    t->lines_logged += ch->lines;
-    log_end_filled(t);
+    t->lines_logged += ch->lines + log_engine_of(t)->early_lines;
+    log_end_filled(t, true);
     log_map_planned(t);
     view_end(t, w);
     log_keep_bound(t);
@@ -123,7 +125,7 @@ static void finish(struct txn *t, const struct commit_words *w)
 
 static int finish_unchanged(struct txn *t)
 {
-    log_end_filled(t);
+    log_end_filled(t, false);
     view_end_unchanged(t);
     log_keep_bound(t);
     return 0;
@@ -215,6 +217,8 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     view_collect(t);
     struct commit_words w = view_words(t);
     int error = log_find_owners(t, &w);
+    if (error == 0)
+        error = log_unmap_freed_early(t);
     uint64_t stored_count = ch->run_count;
     log_add_filled(t);
     uint64_t given_from = ch->run_count;
@@ -224,7 +228,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     collect_metadata(t, &w);
     if (w.counts.clears > 0)
         log_take_lines(t, ch->runs, ch->run_count);
-    if (ch->lines == 0 && error == 0)
+    if (ch->lines == 0 && k->early.count == 0 && error == 0)
         return finish_unchanged(t);
     struct record_runs runs = {.runs = ch->runs,
                                .count = ch->run_count,
@@ -232,16 +236,14 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
                                .stored_count = stored_count,
                                .lines = ch->lines,
                                .metadata_from = t->c->shadow,
-                               .drops = true};
-    if (error == 0)
-        error = log_unmap_dropped(t);
+                               .is_transaction = true};
     if (error == 0)
         error = log_void_chunks(t);
     if (error == 0) {
         log_clean(t, ch->lines);
         error = log_split(t, &runs, ch->changed);
     }
-    if (error == 0 && runs.count == 0 && runs.deltas->words == 0)
+    if (error == 0 && runs.count == 0 && runs.deltas->words == 0 && k->early.count == 0)
         return finish_unchanged(t); /* all were stray */
     if (error == 0)
         error = plan(t, &runs);
@@ -250,6 +252,8 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     if (error != 0) {
         return_chunk(k);
         log_untake_lines(t, ch->runs, ch->run_count);
+        log_untake_early(t);
+        log_refill_dropped(t);
         return cannot_write(t, ch->lines, error);
     }
     view_leave(t);

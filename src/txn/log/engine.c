@@ -103,7 +103,9 @@ static int log_rollback(struct txn *t)
 {
     sigset_t saved;
     lock_acquire_masked(&t->lock, &saved);
-    int error = log_unfill(t);
+    int error = log_discard_early(t);
+    if (error == 0)
+        error = log_unfill(t);
     lock_release_masked(&t->lock, &saved);
     if (error != 0)
         return pm__fail_system(-error, "%s: cannot open a page to restore it", t->c->path);
@@ -111,7 +113,7 @@ static int log_rollback(struct txn *t)
     if (result != 0)
         return result;
     lock_acquire_masked(&t->lock, &saved);
-    log_end_filled(t);
+    log_end_filled(t, false);
     log_keep_bound(t);
     lock_release_masked(&t->lock, &saved);
     return 0;

@@ -1,7 +1,8 @@
 /*
  * Bytes that are handed over (pm_write()). A store of the program goes to a private copy of a page, and the
  * commit looks for what differs from home. The bytes of a new object need neither copy nor search. They go
- * to home, through which the view is read, and the commit logs their lines as they are.
+ * to home, through which the view is read, and the commit logs their lines as they are. Large values go
+ * straight to the file (early.c).
  *
  * Invariants
  *  F1  A line is filled only if it has an object now and had none at the last commit, and if nobody has
@@ -58,6 +59,7 @@ static bool fill_lines(struct txn *t, uint64_t line, const char *from, uint64_t 
     if (!may_fill(t, line, lines) || !note(log_engine_of(t), line, lines))
         return false;
     log_note_filled(t, page, true);
+    log_engine_of(t)->handed[page] = true;
     memcpy(t->c->home + line * PM_LINE, from, lines * PM_LINE);
     if (page_has(&t->pages, page, PAGE_PRIVATE)) /* F3 */
         memcpy(t->c->base + line * PM_LINE, from, lines * PM_LINE);
@@ -66,22 +68,24 @@ static bool fill_lines(struct txn *t, uint64_t line, const char *from, uint64_t 
 
 static uint64_t fill(struct txn *t, uint64_t offset, const char *from, uint64_t bytes)
 {
-    uint64_t done = 0;
+    uint64_t done = 0, early;
     while (done < bytes) {
         uint64_t line = (offset + done) / PM_LINE,
                  lines = min_u64(PM_PAGE_LINES - line % PM_PAGE_LINES, (bytes - done) / PM_LINE);
-        if (!fill_lines(t, line, from + done, lines))
+        early = log_write_early(t, offset + done, from + done, bytes - done);
+        if (early == 0 && !fill_lines(t, line, from + done, lines))
             break;
-        done += lines * PM_LINE;
+        done += early != 0 ? early : lines * PM_LINE;
     }
     return done;
 }
 
 /* The page lock with its two system calls takes a third of the time in which a kilobyte is handed over. */
-static bool needs_lock(const struct txn *t)
+static bool needs_lock(const struct txn *t, uint64_t bytes)
 {
     const struct log_engine *k = log_engine_of(t);
-    return !__libc_single_threaded || k->bounded || k->mapped_runs > 0;
+    return !__libc_single_threaded || k->bounded || k->mapped_runs > 0 ||
+           bytes >= LOG_PAGES_MIN * PM_LINE;
 }
 
 uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t bytes)
@@ -89,7 +93,7 @@ uint64_t log_fill(struct txn *t, uint64_t offset, const void *from, uint64_t byt
     sigset_t saved;
     if (t->translation)
         return 0;
-    if (!needs_lock(t))
+    if (!needs_lock(t, bytes))
         return fill(t, offset, from, bytes);
     lock_acquire_masked(&t->lock, &saved);
     uint64_t done = fill(t, offset, from, bytes);
@@ -111,12 +115,22 @@ static int unfill(struct txn *t, uint64_t line)
     return copied ? view_restore(t, line * PM_LINE, PM_LINE) : 0;
 }
 
-/* The lines of a page that have no object any more: one bit a line. */
-static uint64_t freed_lines(const struct txn *t, uint64_t page)
+uint64_t log_freed_lines(const struct txn *t, uint32_t page)
 {
-    return t->freed == t->epoch
-               ? ~t->upcalls.page_liveness(t->upcalls.context, (uint32_t)page).after
-               : 0;
+    return t->freed == t->epoch ? ~t->upcalls.page_liveness(t->upcalls.context, page).after : 0;
+}
+
+bool log_has_freed(const struct txn *t, uint64_t run)
+{
+    uint64_t freed = 0;
+    for (uint64_t line = run_line(run), end = line + run_count(run), next; line < end;
+         line = next) {
+        const uint64_t first = align_down(line, PM_PAGE_LINES);
+        next = min_u64(end, first + PM_PAGE_LINES);
+        freed |= log_freed_lines(t, (uint32_t)(line / PM_PAGE_LINES)) &
+                 bits_between(line - first, next - first);
+    }
+    return freed != 0;
 }
 
 /* Call `visit` with the filled lines of each page: with those that are freed, or with the others. */
@@ -130,7 +144,7 @@ static int for_each_page(struct txn *t, int (*visit)(struct txn *t, uint64_t fir
         for (uint64_t next; line < end; line = next) {
             uint64_t page = line / PM_PAGE_LINES, first = page * PM_PAGE_LINES;
             next = min_u64(end, first + PM_PAGE_LINES);
-            uint64_t lines = freed_lines(t, page);
+            uint64_t lines = log_freed_lines(t, (uint32_t)page);
             lines = (freed ? lines : ~lines) & bits_between(line - first, next - first);
             int error = lines != 0 ? visit(t, first, lines) : 0;
             result = result == 0 ? error : result;
@@ -207,13 +221,16 @@ void log_add_filled(struct txn *t)
     (void)for_each_page(t, add_lines, false);
 }
 
-void log_end_filled(struct txn *t)
+void log_end_filled(struct txn *t, bool is_committed)
 {
     struct log_engine *k = log_engine_of(t);
-    for (uint64_t i = 0; i < k->filled.count && k->bounded; i++) {
+    log_end_early(t, is_committed);
+    for (uint64_t i = 0; i < k->filled.count; i++) {
         uint64_t run = filled(k)[i], last = (run_line(run) + run_count(run) - 1) / PM_PAGE_LINES;
-        for (uint64_t page = run_line(run) / PM_PAGE_LINES; page <= last; page++)
+        for (uint64_t page = run_line(run) / PM_PAGE_LINES; page <= last; page++) {
             log_note_filled(t, (uint32_t)page, false);
+            k->handed[page] = false;
+        }
     }
     k->filled.count = 0;
     if (k->filled.room > FILLED_KEPT)

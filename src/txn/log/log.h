@@ -55,12 +55,13 @@ struct chunk {
  * for commits that free objects and allocate none: that is how room comes back. */
 #define LOG_RESERVE 2u
 
-/* Records of two kinds go to chunks of their own. What the cleaner has moved is seldom stored to again.
- * Between lines that soon have newer pieces it would be moved again and again. The paper, section 3.3, has
- * separate logs for the same reason. */
+/* Parts of three kinds go to chunks of their own. What the cleaner has moved is seldom stored to again.
+ * Between lines that soon have newer pieces it would be moved again and again. Large values are in the file
+ * before their commit (early.c). The paper, section 3.3, has separate logs for the same reason. */
 enum log_stream {
     LOG_PROGRAM,
     LOG_CLEANER,
+    LOG_VALUES,
     LOG_STREAMS
 };
 
@@ -98,6 +99,15 @@ struct planned_part {
     uint32_t runs, lines, deltas;
     uint32_t delta_words; /* of these deltas */
     bool pages;           /* LOG_PAGES */
+    bool is_early;        /* the contents are there, and `sum` is their checksum */
+    uint64_t sum;
+};
+
+/* A large value, or a part of one, that was handed over and is in the file (early.c). */
+struct early_part {
+    uint32_t chunk, line; /* as of planned_part */
+    uint64_t run;         /* redo_run(): whole pages */
+    uint64_t sum;         /* checksum of the contents */
 };
 
 /* A line that the record being written moves, and what the map said of it. */
@@ -214,6 +224,9 @@ struct log_engine {
     bool is_ahead;                        /* the map is: a record is being written */
     struct vector filled; /* lines that were handed over in this transaction: redo_run() values */
     uint64_t filled_from; /* a commit's first run of them */
+    uint8_t *handed;      /* for each page: this transaction has handed bytes of it over */
+    struct vector early;  /* struct early_part, of this transaction */
+    uint64_t early_lines; /* of all of them */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector split_runs; /* a commit's runs of lines that get no delta, redo_run() values */
@@ -234,7 +247,8 @@ static inline struct log_engine *log_engine_of(const struct txn *t)
 
 static inline bool log_is_open(const struct log_engine *k, uint32_t chunk)
 {
-    return chunk == k->open[LOG_PROGRAM] || chunk == k->open[LOG_CLEANER];
+    return chunk == k->open[LOG_PROGRAM] || chunk == k->open[LOG_CLEANER] ||
+           chunk == k->open[LOG_VALUES];
 }
 
 static inline uint32_t chunk_lines(const struct txn *t)
@@ -357,7 +371,8 @@ struct record_runs {
     const struct delta_list *deltas; /* of further lines; or NULL */
     uint64_t data_deltas;            /* of these, how many are of data */
     enum log_stream stream;
-    bool drops; /* lines lose their owners with it: those of log_find_owners() */
+    /* Lines lose their owners with it: those of log_find_owners(). Its first parts are the early ones. */
+    bool is_transaction;
 };
 
 /* Lines without which no part of whole pages is begun in a chunk. */
@@ -420,23 +435,75 @@ int log_unfill_freed(struct txn *t);
 /* Whether any filled line has no object any more. */
 bool log_filled_was_freed(struct txn *t);
 
+/* The lines of a page that have no object any more, because something was freed: one bit a line. And whether
+ * a run has such lines. */
+uint64_t log_freed_lines(const struct txn *t, uint32_t page);
+bool log_has_freed(const struct txn *t, uint64_t run);
+
 /* Let the filled runs have each line once, in their order: the table of changes has room for no more. */
 void log_condense_filled(struct log_engine *k);
 
 /* Add the filled lines to those that the commit has found, behind them. */
 void log_add_filled(struct txn *t);
 
-/* The transaction that filled them has ended. */
-void log_end_filled(struct txn *t);
+/* The transaction that filled them has ended, early parts included. */
+void log_end_filled(struct txn *t, bool is_committed);
+
+/* ---- early.c --------------------------------------------------------------------------------- */
+
+/* Write bytes of a new object to the file. Page lock. Returns how many; 0: fewer than a part of whole pages
+ * has, or there is no room, or nothing of it may be mapped. */
+uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint64_t bytes);
+
+/* The line of its chunk where the contents begin. */
+static inline uint32_t log_early_contents(const struct early_part *e)
+{
+    return (uint32_t)align_up(e->line + 1, PM_PAGE_LINES);
+}
+
+/* The part that has a page; there is one. */
+const struct early_part *log_early_of(const struct txn *t, uint32_t page);
+
+/* A commit begins: map memory for values that were freed again. -errno */
+int log_unmap_freed_early(struct txn *t);
+
+/* A rollback: the same for all, and nobody needs what they have. -errno: another call goes on. */
+int log_discard_early(struct txn *t);
+
+/* The record has entered its lines in the map: let `dropped` have those whose object was freed again.
+ * -ENOMEM */
+int log_drop_early(struct txn *t);
+
+/* A commit logs their lines, so they are not left. And if it fails, they are. */
+void log_take_early(struct txn *t);
+void log_untake_early(struct txn *t);
+
+/* The transaction has ended. If the parts do not count, their chunks are free again. */
+void log_end_early(struct txn *t, bool is_committed);
 
 /* ---- pages.c --------------------------------------------------------------------------------- */
+
+/* Whether any pages may be mapped. */
+bool log_may_map(const struct txn *t);
 
 /* Map pages from the file, where they lie together, in home and view: home and view have the same already, or
  * nobody has looked yet. None of them is open. False: nothing has changed. */
 bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
 
+/* The same for pages that an early part has, whose contents begin at line `place` of the file. If it counts,
+ * log_keep_mapped() makes them like others. */
+bool log_map_early(struct txn *t, uint32_t first, uint32_t count, uint32_t place);
+void log_keep_mapped(struct txn *t, uint32_t first, uint32_t count);
+
+/* As log_unmap_pages(), but nobody needs what they have, so memory has something else. -errno */
+int log_discard_pages(struct txn *t, uint32_t page);
+
 /* Give a mapped page memory again, with its whole run. Other pages stay as they are. [handler] -errno */
 int log_unmap_pages(struct txn *t, uint32_t page);
+
+/* The same for the lines of a run, which have no owner any more. Nobody needs what they have. So home has
+ * something else, unless other lines were mapped with them. log_refill_dropped() brings it back. -errno */
+int log_unmap_lines(struct txn *t, uint64_t run);
 
 /* The same for a range. */
 int log_unmap_range(struct txn *t, uint32_t first, uint32_t count);
@@ -707,8 +774,12 @@ void log_untake_lines(struct txn *t, const uint64_t *runs, uint64_t count);
 /* What the dropped lines add to the map's sum. */
 uint64_t log_dropped_terms(const struct txn *t);
 
-/* L15: dropped pages that are mapped get memory. -errno */
+/* L15: dropped pages that are mapped get memory, and home may have zeros there. Until then the cleaner may
+ * need what they have. -errno */
 int log_unmap_dropped(struct txn *t);
+
+/* The commit has failed: home has again what the log says of the dropped lines. */
+void log_refill_dropped(struct txn *t);
 
 /* Commit `epoch` counts: its dropped lines do not any more. */
 void log_drop_lines(struct txn *t, uint64_t epoch);

@@ -112,7 +112,7 @@ static int find_in_table(struct txn *t, uint64_t segment, uint64_t word)
     uint64_t first = (segment << t->c->segment_shift) / PM_LINE,
              end = first + t->c->segment_size / PM_LINE;
     uint64_t old = table_word(home_table(t->c), segment);
-    if (word == 0)
+    if (word == 0 && old != 0)
         return list_lines(&log_engine_of(t)->dropped, first, end);
     return old == 0 && segment_is_large(word) ? list_given(t, first, end) : 0;
 }
@@ -237,13 +237,16 @@ int log_unmap_dropped(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     int error = 0;
-    for (uint64_t i = 0; i < k->dropped.count && k->mapped_runs > 0 && error == 0; i++) {
-        uint64_t run = ((const uint64_t *)k->dropped.items)[i], line = run_line(run),
-                 end = line + run_count(run);
-        error = log_unmap_range(t, (uint32_t)(line / PM_PAGE_LINES),
-                                (uint32_t)(divide_up(end, PM_PAGE_LINES) - line / PM_PAGE_LINES));
-    }
+    for (uint64_t i = 0; i < k->dropped.count && k->mapped_runs > 0 && error == 0; i++)
+        error = log_unmap_lines(t, ((const uint64_t *)k->dropped.items)[i]);
     return error;
+}
+
+void log_refill_dropped(struct txn *t)
+{
+    for (struct dropped at = {0}; next_dropped(t, &at); at.line++)
+        if (!log_engine_of(t)->mapped[at.line / PM_PAGE_LINES] && !log_is_absent(t, at.line))
+            log_read_line(t, at.line, t->c->home + at.line * PM_LINE);
 }
 
 void log_drop_lines(struct txn *t, uint64_t epoch)

@@ -1,13 +1,13 @@
 /*
  * Pages that are mapped from the file. A part of whole pages (LOG_PAGES) has them as memory needs them. So
  * home and view can be mappings of the file there, and memory has no copy. They are mapped when the container
- * is opened, and after a commit of bytes that were handed over.
+ * is opened, and when bytes are handed over (early.c), or after that commit.
  *
  *   memory ---- log_map_pages() ---> mapped ---- log_unmap_pages() ---> memory
  *
  * Invariants
- *  M1  A mapped page is closed, and has no private copy. The map says where its lines are, one behind the
- *      other.
+ *  M1  A mapped page is closed, and has no private copy. The map, or its early part, says where its lines
+ *      are, one behind the other.
  *  M2  It has memory again before it is opened, before any line of it gets another place in the file, and
  *      before its memory gets another owner (L15).
  *
@@ -40,35 +40,51 @@ void log_forget_mapped(struct txn *t)
     uncount_runs(t, log_engine_of(t)->mapped_runs);
 }
 
+/* What `mapped` has of a page. */
+enum mapped {
+    MAPPED_NOT,
+    MAPPED,
+    MAPPED_EARLY, /* from an early part: the map does not say where */
+};
+
+/* Pages that lie together in the file, and where. */
+struct pages_there {
+    uint32_t first, count;
+    uint64_t place; /* offset in the file */
+};
+
 static uint64_t offset_of(uint32_t page)
 {
     return (uint64_t)page << PM_PAGE_SHIFT;
 }
 
-/* Where the file has a mapped page. */
+static size_t bytes_of(struct pages_there p)
+{
+    return (size_t)p.count << PM_PAGE_SHIFT;
+}
+
+/* Where the map says that a page is. */
 static uint64_t place_of(const struct txn *t, uint32_t page)
 {
     return log_entry(t, (uint64_t)page * PM_PAGE_LINES) * (uint64_t)PM_LINE;
 }
 
-static int map_from_file(const struct txn *t, enum map_kind kind, char *where, uint32_t first,
-                         uint32_t count)
+static int map_from_file(const struct txn *t, enum map_kind kind, char *where, struct pages_there p)
 {
-    return map_file(kind, where + offset_of(first), (size_t)count << PM_PAGE_SHIFT, t->c->fd,
-                    place_of(t, first), kind == MAP_VIEW_SHARED && t->c->synchronous);
+    return map_file(kind, where + offset_of(p.first), bytes_of(p), t->c->fd, p.place,
+                    kind == MAP_VIEW_SHARED && t->c->synchronous);
 }
 
-static int map_from_memory(const struct txn *t, enum map_kind kind, char *where, uint32_t first,
-                           uint32_t count)
+static int map_from_memory(const struct txn *t, enum map_kind kind, char *where,
+                           struct pages_there p)
 {
-    const size_t bytes = (size_t)count << PM_PAGE_SHIFT;
-    int error =
-        map_file(kind, where + offset_of(first), bytes, t->c->home_fd, offset_of(first), false);
-    return error == 0 ? container_watch(t->c, where + offset_of(first), bytes) : error;
+    char *begin = where + offset_of(p.first);
+    int error = map_file(kind, begin, bytes_of(p), t->c->home_fd, offset_of(p.first), false);
+    return error == 0 ? container_watch(t->c, begin, bytes_of(p)) : error;
 }
 
 /* Pages that a relocation changes in home must be memory, also those of one that was interrupted. */
-static bool may_map(const struct txn *t)
+bool log_may_map(const struct txn *t)
 {
     const struct container *c = t->c;
     bool relocates = c->relocates || c->pointers_target != 0;
@@ -77,65 +93,101 @@ static bool may_map(const struct txn *t)
 }
 
 /* Home and view are memory again. */
-static int map_memory(const struct txn *t, uint32_t first, uint32_t count)
+static int map_memory(const struct txn *t, struct pages_there p)
 {
     enum map_kind home = t->c->watcher >= 0 ? MAP_HOME_ABSENT : MAP_HOME_SHARED;
-    int error = map_from_memory(t, home, t->c->home, first, count);
+    int error = map_from_memory(t, home, t->c->home, p);
     if (error == 0 && log_engine_of(t)->maps_view)
-        error = map_from_memory(t, MAP_VIEW_COPY, t->c->base, first, count);
+        error = map_from_memory(t, MAP_VIEW_COPY, t->c->base, p);
     return error;
 }
 
-bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
+static bool map_pages(struct txn *t, struct pages_there p, enum mapped how)
 {
     struct log_engine *k = log_engine_of(t);
-    if (!may_map(t))
+    if (!log_may_map(t))
         return false;
-    int error = map_from_file(t, MAP_VIEW_SHARED, t->c->home, first, count);
+    int error = map_from_file(t, MAP_VIEW_SHARED, t->c->home, p);
     if (error == 0 && k->maps_view)
-        error = map_from_file(t, MAP_VIEW_COPY, t->c->base, first, count);
+        error = map_from_file(t, MAP_VIEW_COPY, t->c->base, p);
     /* If a part of it cannot be mapped back, it counts as mapped: memory has the same bytes. */
-    if (error != 0 && (map_memory(t, first, count) == 0 || !k->maps_view))
+    if (error != 0 && how == MAPPED_EARLY)
+        (void)file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
+    if (error != 0 && (map_memory(t, p) == 0 || !k->maps_view))
         return false;
     if (error == 0 && k->maps_view)
-        file_punch(t->c->home_fd, offset_of(first), offset_of(first + count));
-    memset(k->mapped + first, 1, count);
-    log_note_absent(t, first, count);
+        file_punch(t->c->home_fd, offset_of(p.first), offset_of(p.first + p.count));
+    memset(k->mapped + p.first, how, p.count);
+    log_note_absent(t, p.first, p.count);
     count_run(t);
     return true;
 }
 
-/* The run of pages that was mapped with a page. */
-static uint32_t run_of(const struct txn *t, uint32_t page, uint32_t *count)
+bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
+{
+    return map_pages(t, (struct pages_there){first, count, place_of(t, first)}, MAPPED);
+}
+
+bool log_map_early(struct txn *t, uint32_t first, uint32_t count, uint32_t place)
+{
+    return map_pages(t, (struct pages_there){first, count, place * (uint64_t)PM_LINE},
+                     MAPPED_EARLY);
+}
+
+void log_keep_mapped(struct txn *t, uint32_t first, uint32_t count)
+{
+    if (log_engine_of(t)->mapped[first] == MAPPED_EARLY)
+        memset(log_engine_of(t)->mapped + first, MAPPED, count);
+}
+
+/* The pages that were mapped with a page. */
+static struct pages_there run_of(const struct txn *t, uint32_t page)
 {
     const uint8_t *mapped = log_engine_of(t)->mapped;
     const uint32_t pages = (uint32_t)(t->c->max_size >> PM_PAGE_SHIFT);
     uint32_t first = page, end = page + 1;
-    while (first > 0 && mapped[first - 1] && place_of(t, first - 1) + PM_PAGE == place_of(t, first))
+    if (mapped[page] == MAPPED_EARLY) {
+        const struct early_part *e = log_early_of(t, page);
+        return (struct pages_there){(uint32_t)(run_line(e->run) / PM_PAGE_LINES),
+                                    (uint32_t)(run_count(e->run) / PM_PAGE_LINES),
+                                    place_in(t, e->chunk, log_early_contents(e)) *
+                                        (uint64_t)PM_LINE};
+    }
+    while (first > 0 && mapped[first - 1] == MAPPED &&
+           place_of(t, first - 1) + PM_PAGE == place_of(t, first))
         first--;
-    while (end < pages && mapped[end] && place_of(t, end - 1) + PM_PAGE == place_of(t, end))
+    while (end < pages && mapped[end] == MAPPED &&
+           place_of(t, end - 1) + PM_PAGE == place_of(t, end))
         end++;
-    *count = end - first;
-    return first;
+    return (struct pages_there){first, end - first, place_of(t, first)};
+}
+
+static int map_back(struct txn *t, struct pages_there p)
+{
+    int error = map_memory(t, p);
+    if (error != 0)
+        return error;
+    memset(log_engine_of(t)->mapped + p.first, MAPPED_NOT, p.count);
+    uncount_runs(t, 1);
+    return 0;
 }
 
 int log_unmap_pages(struct txn *t, uint32_t page)
 {
-    struct log_engine *k = log_engine_of(t);
-    uint32_t count, first;
-    if (!k->mapped[page])
+    if (!log_engine_of(t)->mapped[page])
         return 0;
-    first = run_of(t, page, &count);
-    int error = file_write(t->c->home_fd, t->c->file + place_of(t, first),
-                           (size_t)count << PM_PAGE_SHIFT, offset_of(first));
+    struct pages_there p = run_of(t, page);
+    int error = file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
     if (error == 0)
-        error = map_memory(t, first, count);
-    if (error != 0)
-        return error;
-    memset(k->mapped + first, 0, count);
-    log_note_present(t, first, count);
-    uncount_runs(t, 1);
-    return 0;
+        error = map_back(t, p);
+    if (error == 0)
+        log_note_present(t, p.first, p.count);
+    return error;
+}
+
+int log_discard_pages(struct txn *t, uint32_t page)
+{
+    return map_back(t, run_of(t, page));
 }
 
 int log_unmap_range(struct txn *t, uint32_t first, uint32_t count)
@@ -144,6 +196,27 @@ int log_unmap_range(struct txn *t, uint32_t first, uint32_t count)
     for (uint32_t page = first;
          log_engine_of(t)->mapped_runs > 0 && page < first + count && error == 0; page++)
         error = log_unmap_pages(t, page);
+    return error;
+}
+
+/* Whether the pages that were mapped with this one are all among these. */
+static bool is_among(const struct txn *t, uint32_t page, uint32_t first, uint32_t end)
+{
+    const struct pages_there p = run_of(t, page);
+    return p.first >= first && p.first + p.count <= end;
+}
+
+int log_unmap_lines(struct txn *t, uint64_t run)
+{
+    const uint64_t line = run_line(run), behind = line + run_count(run);
+    const uint32_t first = (uint32_t)divide_up(line, PM_PAGE_LINES),
+                   end = (uint32_t)(behind / PM_PAGE_LINES);
+    int error = 0;
+    for (uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
+         page < divide_up(behind, PM_PAGE_LINES) && error == 0; page++)
+        if (log_engine_of(t)->mapped[page])
+            error = is_among(t, page, first, end) ? log_discard_pages(t, page)
+                                                  : log_unmap_pages(t, page);
     return error;
 }
 
@@ -173,14 +246,14 @@ int log_map_view(struct txn *t)
     uint32_t end = (uint32_t)(container_bytes(t->c) >> PM_PAGE_SHIFT), left = k->mapped_runs;
     int error = 0;
     k->maps_view = true;
-    for (uint32_t page = 0, count; page < end && left > 0 && error == 0; page++) {
+    for (uint32_t page = 0; page < end && left > 0 && error == 0; page++) {
         if (!k->mapped[page])
             continue;
-        page = run_of(t, page, &count);
-        bool stays = !has_words(t, page, count) &&
-                     map_from_file(t, MAP_VIEW_COPY, t->c->base, page, count) == 0;
+        struct pages_there p = run_of(t, page);
+        bool stays =
+            !has_words(t, p.first, p.count) && map_from_file(t, MAP_VIEW_COPY, t->c->base, p) == 0;
         error = stays ? 0 : log_unmap_pages(t, page);
-        page += count - 1;
+        page += p.count - 1;
         left--;
     }
     return error;
@@ -199,7 +272,8 @@ void log_map_planned(struct txn *t)
     const struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = (const struct planned_part *)k->plan.items + i;
-        if (!part->pages)
+        /* If an early part is not mapped, something has happened to it. */
+        if (!part->pages || part->is_early)
             continue;
         uint64_t run = ((const uint64_t *)k->pieces.items)[part->first_run];
         uint32_t first = (uint32_t)(run_line(run) / PM_PAGE_LINES),

@@ -124,7 +124,7 @@ static void abandon(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0; i < k->plan.count; i++)
-        if (planned(k, i)->line == 1)
+        if (planned(k, i)->line == 1 && !planned(k, i)->is_early)
             log_untake_chunk(t, planned(k, i)->chunk);
 }
 
@@ -147,14 +147,41 @@ static struct planned_part *add_part(struct txn *t, uint32_t chunk, uint32_t lin
     return *error == 0 ? part : NULL;
 }
 
+/* The early parts come first: what was stored to their lines since is behind them, and wins. -ENOMEM */
+static int plan_early(struct txn *t, struct cutter *at, uint64_t *lines)
+{
+    struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = 0; i < k->early.count; i++) {
+        const struct early_part *e = (const struct early_part *)k->early.items + i;
+        uint64_t *piece = vector_push(at->pieces, sizeof *piece);
+        struct planned_part *part = piece ? vector_push(&k->plan, sizeof *part) : NULL;
+        if (!part)
+            return -ENOMEM;
+        *piece = e->run;
+        *part = (struct planned_part){.chunk = e->chunk,
+                                      .line = e->line,
+                                      .contents = log_early_contents(e),
+                                      .first_run = at->pieces->count - 1,
+                                      .first_line = *lines,
+                                      .runs = 1,
+                                      .lines = (uint32_t)run_count(e->run),
+                                      .pages = true,
+                                      .is_early = true,
+                                      .sum = e->sum};
+        *lines += part->lines;
+        at->data_count++;
+    }
+    return 0;
+}
+
 /* Plan part after part, from line `end` of `chunk` on. */
 static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint32_t end)
 {
     struct log_engine *k = log_engine_of(t);
     struct cutter at = {.runs = r, .pieces = &k->pieces, .makes_pages = log_makes_pages(t)};
     uint64_t lines = 0;
-    int error = 0;
     k->pieces.count = 0;
+    int error = r->is_transaction ? plan_early(t, &at, &lines) : 0;
     while ((at.run < r->count || at.delta < delta_count(r)) && error == 0) {
         bool pages = lines_before_pages(&at) == 0;
         struct planned_part *part =
@@ -178,6 +205,7 @@ static int plan_parts(struct txn *t, struct record_runs *r, uint32_t chunk, uint
     r->runs = k->pieces.items;
     r->count = k->pieces.count;
     r->data_count = at.data_count;
+    r->lines = lines;
     return 0;
 }
 
@@ -190,7 +218,8 @@ int log_plan(struct txn *t, struct record_runs *r)
     k->stream = r->stream;
     uint64_t delta_words = r->deltas ? r->deltas->words : 0,
              head = log_part_head(r->count + delta_words);
-    if (head + r->lines > min_u64(lines - end, LOG_PART_LINES))
+    if (head + r->lines > min_u64(lines - end, LOG_PART_LINES) ||
+        (r->is_transaction && k->early.count > 0))
         return plan_parts(t, r, chunk, end);
     struct planned_part *part = vector_push(&k->plan, sizeof *part);
     if (!part)
@@ -234,7 +263,7 @@ static uint64_t enter_runs(struct txn *t, const struct planned_part *part, const
     for (const uint64_t *end = run + part->runs; run < end; run++) {
         uint64_t line = run_line(*run);
         for (uint64_t n = run_count(*run); n > 0; n--, moved++) {
-            assert(!log_engine_of(t)->mapped[line / PM_PAGE_LINES]); /* L15 */
+            assert(part->is_early || !log_engine_of(t)->mapped[line / PM_PAGE_LINES]); /* L15 */
             moved->line = line++;
             sum += log_enter_line(t, moved, place++);
         }
@@ -261,7 +290,6 @@ static uint64_t enter_deltas(struct txn *t, const struct planned_part *part, con
 static int enter_lines(struct txn *t, const struct record_runs *runs)
 {
     struct log_engine *k = log_engine_of(t);
-    k->moved_count = 0;
     k->is_ahead = true;
     if (make_moved(k, runs->lines + delta_count(runs)) != 0)
         return -ENOMEM;
@@ -293,7 +321,7 @@ void log_install(struct txn *t)
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
         struct chunk *chunk = &k->chunks[part->chunk];
-        log_leave_chunk(t, k->stream, part->chunk);
+        log_leave_chunk(t, part->is_early ? LOG_VALUES : k->stream, part->chunk);
         chunk->newest = t->epoch;
         chunk->end = part->contents + part->lines;
         k->checkpoint.logged += chunk->end - part->line;
@@ -389,9 +417,10 @@ static int write_pages(struct txn *t, const struct planned_part *part,
     struct log_part out = *head;
     out.number |= LOG_PAGES;
     out.table[0] = run;
-    out.table[1] = checksum(from, bytes, 0);
+    out.table[1] = part->is_early ? part->sum : checksum(from, bytes, 0);
     out.checksum = log_part_sum(t->c, &out, place);
-    int error = log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
+    int error =
+        part->is_early ? 0 : log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
     return error == 0 ? log_store(t, place, &out, sizeof out) : error;
 }
 
@@ -454,8 +483,13 @@ int log_write(struct txn *t, const struct record_runs *runs, uint64_t base)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t map_sum = k->map_sum;
-    int error = enter_lines(t, runs);
-    if (runs->drops)
+    k->moved_count = 0;
+    int error = runs->is_transaction ? log_unmap_dropped(t) : 0;
+    if (error == 0)
+        error = enter_lines(t, runs);
+    if (error == 0 && runs->is_transaction)
+        error = log_drop_early(t);
+    if (runs->is_transaction)
         k->map_sum -= log_dropped_terms(t);
     struct log_part head = log_begin_record(t, base);
     head.map = k->map_sum;

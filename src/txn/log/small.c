@@ -6,7 +6,7 @@
  *
  * A commit is small if
  *
- *   - no page is listed, and no line needs translation
+ *   - no page is listed, no line needs translation, and no part is early
  *   - no line was stored to that nobody owns, and no page loses its owner that is mapped from the file
  *   - at most LINES_MAX lines have changed, the lines of words included, and all have an object
  *   - no metadata is new
@@ -37,7 +37,7 @@ struct small_line {
 
 struct small {
     struct small_line lines[LINES_MAX];
-    uint32_t filled_count; /* lines that were handed over come first: home has them already */
+    uint32_t filled_count;       /* lines that were handed over come first: home has them already */
     uint32_t count, data_count;  /* then others of data */
     uint32_t words, delta_words; /* of the table, and of deltas in it */
     uint32_t whole;              /* lines that are logged as a whole */
@@ -264,7 +264,7 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
         log_drop_lines(t, t->epoch);
     t->lines_logged += s->count;
     journal_apply(t->c, w->clears, 0, w->words, w->counts.words);
-    log_end_filled(t);
+    log_end_filled(t, true);
     for (const struct small_line *l = s->lines + s->filled_count, *end = s->lines + s->data_count;
          l < end; l++)
         stream_line(t->c->home + l->moved.line * PM_LINE, l->from);
@@ -296,7 +296,8 @@ bool log_commit_small(struct txn *t, int *error)
     struct small s;
     s.filled_count = s.count = s.words = s.delta_words = s.whole = 0;
     s.run_end = UINT64_MAX;
-    if (t->pages.count > 0 || t->translation || !add_filled(t, &s) || !collect_data(t, &s))
+    if (t->pages.count > 0 || t->translation || log_engine_of(t)->early.count > 0 ||
+        !add_filled(t, &s) || !collect_data(t, &s))
         return false;
     struct commit_words w = view_words(t);
     if (log_find_owners(t, &w) != 0 || !add_given(t, &s) || !collect_words(t, &s, &w) ||

@@ -1,0 +1,142 @@
+// Large values that are in the file before their commit: that they do not count until then, and leave nothing
+// behind if they never do.
+#include "unit/pages.hpp"
+
+using namespace values;
+
+namespace
+{
+
+// An object of a mebibyte and a half, which is freed in the transaction that has made it.
+void put_and_free(pm_container *c)
+{
+    REQUIRE_OK(pm_free(put(c, bytes_of(MiB * 3 / 2, 7))));
+}
+
+} // namespace
+
+TEST_CASE("a large value is in the file before its commit", "[log]")
+{
+    const size_t pages = GENERATE(15u, 16u, 17u, 254u, 255u, 256u, 600u);
+    CAPTURE(pages);
+    test::Directory directory;
+    const std::string path = directory / "c.pm", value = bytes_of(pages * PAGE, 1);
+    test::Container c = test::open(path, options());
+    Root *root = make_root(c.get());
+    char *object = static_cast<char *>(put(c.get(), value));
+    REQUIRE((mapped(object, value.size(), path) > 0) == (pages >= 16));
+    REQUIRE(std::string(object, value.size()) == value);
+    const bool stored = GENERATE(false, true);
+    std::string expected = value;
+    if (stored) { // it is memory again, and the commit logs this line once more
+        change(object + value.size() / 2);
+        expected[value.size() / 2] ^= 0x55;
+        REQUIRE(mapped(object + value.size() / 2, 1, path) == 0);
+        REQUIRE(std::string(object, value.size()) == expected);
+    }
+    set(root, 0, object, value.size());
+    crash(c, path); // nothing of it counts yet
+    REQUIRE(root_of(c.get())->object[0] == nullptr);
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a large value that is rolled back leaves its room", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    uint64_t file = 0;
+    std::string value;
+    for (int i = 0; i < 19; i++) {
+        value = bytes_of(4 * MiB, (unsigned)i);
+        set(root_of(c.get()), 0, put(c.get(), value), value.size());
+        if (i % 3 == 0)
+            change(root_of(c.get())->object[0] + MiB);
+        REQUIRE_OK(pm_rollback(c.get()));
+        file = i == 0 ? test::stats(c.get()).file_bytes : file;
+        REQUIRE(test::stats(c.get()).file_bytes == file);
+        REQUIRE(root_of(c.get())->object[0] == nullptr);
+        REQUIRE_OK(pm_check(c.get()));
+    }
+    // What is stored there is logged, though it was there before.
+    set(root_of(c.get()), 0, store(c.get(), value), value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, value));
+}
+
+// The second time it is not in the file at once. If it were, its pages would be mapped from one place, and the
+// map would say another.
+TEST_CASE("a large value is handed over twice", "[log]")
+{
+    const size_t piece = GENERATE(4u, 8u, 16u) * PAGE;
+    CAPTURE(piece);
+    test::Directory directory;
+    const std::string path = directory / "c.pm", value = bytes_of(16 * PAGE, 1);
+    test::Container c = test::open(path, options());
+    char *object = static_cast<char *>(pm_aligned_alloc(c.get(), PAGE, value.size()));
+    set(make_root(c.get()), 0, object, value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(object));
+    REQUIRE_OK(pm_commit(c.get()));
+    object = static_cast<char *>(pm_aligned_alloc(c.get(), PAGE, value.size()));
+    REQUIRE(object);
+    set(root_of(c.get()), 0, object, value.size());
+    const std::string first = bytes_of(value.size(), 2);
+    for (size_t at = 0; at < value.size(); at += piece)
+        REQUIRE_OK(pm_write(object + at, first.data() + at, piece));
+    REQUIRE_OK(pm_write(object, value.data(), value.size()));
+    REQUIRE_OK(pm_commit(c.get()));
+    // Values come and go, until their chunks are used again.
+    for (int i = 0; i < 60; i++) {
+        Root *root = root_of(c.get());
+        if (root->object[1])
+            REQUIRE_OK(pm_free(root->object[1]));
+        const std::string other = bytes_of(200 * PAGE, (unsigned)i);
+        set(root, 1, put(c.get(), other), other.size());
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(has(c.get(), 0, value));
+    }
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, value));
+}
+
+// Where it was are objects of any size, bitmaps, or nothing, as the same commit says.
+TEST_CASE("a large value is freed before its commit", "[log]")
+{
+    const size_t size = GENERATE(0u, 16u, 100u, 3000u, 70000u, 3u << 20);
+    const bool again = GENERATE(false, true), used = GENERATE(false, true);
+    CAPTURE(size, again, used);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    if (used) { // the log has pieces of an earlier object there
+        void *before = store(c.get(), bytes_of(2 * MiB, 3));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_free(before));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+    put_and_free(c.get());
+    std::string value[4];
+    for (int i = 0; i < 4 && size > 0; i++) {
+        value[i] = bytes_of(size, (unsigned)i);
+        if (again)
+            put_and_free(c.get());
+        set(root_of(c.get()), i, i % 2 ? store(c.get(), value[i]) : put(c.get(), value[i]), size);
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    for (int round = 0; round < 3; round++) {
+        REQUIRE_OK(pm_check(c.get()));
+        crash(c, path);
+        for (int i = 0; i < 4; i++)
+            REQUIRE(has(c.get(), i, value[i]));
+        // The room has further owners, who do not store to all of it.
+        void *later = pm_malloc(c.get(), MiB);
+        REQUIRE(later);
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_free(later));
+        REQUIRE_OK(pm_commit(c.get()));
+    }
+}
