@@ -140,3 +140,51 @@ TEST_CASE("a large value is freed before its commit", "[log]")
         REQUIRE_OK(pm_commit(c.get()));
     }
 }
+
+// All lines of a segment lose their owners, those of the early part too. Each is dropped once.
+TEST_CASE("a large value is freed with the last object of its segment", "[log]")
+{
+    const size_t size = 20 * PAGE; // a segment has several
+    test::Directory directory;
+    const std::string path = directory / "c.pm", kept = bytes_of(size, 1);
+    test::Container c = test::open(path, options());
+    void *first = put(c.get(), kept), *before = first;
+    set(make_root(c.get()), 0, first, size);
+    while ((uintptr_t)before / MiB == (uintptr_t)first / MiB) // one slab of its kind is kept
+        before = put(c.get(), bytes_of(size, 2));
+    REQUIRE_OK(pm_commit(c.get()));
+    void *early = put(c.get(), bytes_of(size, 3));
+    REQUIRE((uintptr_t)early / MiB == (uintptr_t)before / MiB);
+    REQUIRE(mapped(static_cast<char *>(early), size, path) > 0);
+    REQUIRE_OK(pm_free(early));
+    REQUIRE_OK(pm_free(before));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_check(c.get()));
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, kept));
+}
+
+// Memory holds few pages. Those of the value that a store has brought there must stay until the commit, for
+// the map says nothing of them.
+TEST_CASE("a large value is stored to, and memory is full", "[log]")
+{
+    pm_options how = options(PM_CREATE);
+    how.private_max = 1; // the least
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, how);
+    std::string value = bytes_of(40 * PAGE, 1);
+    const std::string other = bytes_of(16 * MiB, 2);
+    set(make_root(c.get()), 1, store(c.get(), other), other.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    char *object = static_cast<char *>(put(c.get(), value));
+    set(root_of(c.get()), 0, object, value.size());
+    change(object);
+    value[0] ^= 0x55;
+    REQUIRE(has(c.get(), 1, other)); // others come to memory
+    REQUIRE(has(c.get(), 0, value));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE(has(c.get(), 0, value));
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, value));
+}
