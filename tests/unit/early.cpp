@@ -148,16 +148,16 @@ TEST_CASE("a large value is freed with the last object of its segment", "[log]")
     test::Directory directory;
     const std::string path = directory / "c.pm", kept = bytes_of(size, 1);
     test::Container c = test::open(path, options());
-    void *first = put(c.get(), kept), *before = first;
+    void *first = put(c.get(), kept), *second = put(c.get(), kept), *before = second;
     set(make_root(c.get()), 0, first, size);
-    while ((uintptr_t)before / MiB == (uintptr_t)first / MiB) // one slab of its kind is kept
+    while ((uintptr_t)before / MiB == (uintptr_t)first / MiB)
         before = put(c.get(), bytes_of(size, 2));
     REQUIRE_OK(pm_commit(c.get()));
     void *early = put(c.get(), bytes_of(size, 3));
     REQUIRE((uintptr_t)early / MiB == (uintptr_t)before / MiB);
     REQUIRE(mapped(static_cast<char *>(early), size, path) > 0);
-    REQUIRE_OK(pm_free(early));
-    REQUIRE_OK(pm_free(before));
+    for (void *object : {early, before, second}) // of slabs with room, only one may be empty
+        REQUIRE_OK(pm_free(object));
     REQUIRE_OK(pm_commit(c.get()));
     REQUIRE_OK(pm_check(c.get()));
     crash(c, path);
