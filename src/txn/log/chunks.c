@@ -254,9 +254,12 @@ static int have_free(struct txn *t, uint64_t count)
 int log_make_room(struct txn *t, uint64_t lines)
 {
     uint64_t in_chunk = chunk_lines(t) - 1 - 2 * divide_up(chunk_lines(t), LOG_PART_LINES);
-    if (log_makes_pages(t)) /* lines in front of them, and at the chunk's end */
+    uint64_t chunks = 1;
+    if (log_makes_pages(t)) { /* lines in front of them, and at the chunk's end; and a chunk of values */
         in_chunk -= chunk_lines(t) / LOG_PAGES_MIN * PM_PAGE_LINES + LOG_PAGES_ROOM;
-    uint64_t chunks = 1 + divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
+        chunks++;
+    }
+    chunks += divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
     struct log_engine *k = log_engine_of(t);
     chunks += LOG_RESERVE;
     if (chunks > container_file_max(t->c) / t->c->chunk_size)

@@ -12,9 +12,10 @@
  *  E1  The early parts of a chunk follow one another from its end on, and nothing else is written there. The
  *      commit writes the headers of all of them. So there is no gap, at which recovery would stop.
  *  E2  No line of an early part has a piece, and nothing else of its pages was handed over before it. If the
- *      object was freed again, the commit drops its lines, unless it logs them for somebody else.
+ *      object was freed again, the commit drops its lines once, unless it logs them for somebody else.
  *  E3  Until the commit these lines are left (owners.c). So after a rollback whoever gets them logs them, and
  *      it does not matter what home has there.
+ *  E4  A store may bring its pages to memory. Then they stay until the commit, for the map says nothing of them.
  */
 #include "txn/log/deltas.h"
 
@@ -114,7 +115,7 @@ static bool write_early(struct txn *t, struct early_part *part, const char *from
     for (uint32_t page = first_page(part), n = page_count(part); n > 0; n--, page++) {
         log_set_left_bits(t, (uint64_t)page * PM_PAGE_LINES, UINT64_MAX, true); /* E2 */
         k->handed[page] = true;
-        log_note_filled(t, page, true); /* should a store bring it to memory */
+        log_note_filled(t, page, true); /* E4 */
     }
     k->early_lines += run_count(part->run);
     return true;
@@ -158,12 +159,14 @@ int log_unmap_freed_early(struct txn *t)
     return error;
 }
 
-/* Whether the whole segment loses its owner: then log_find_owners() has listed all its lines. */
-static bool is_dropped(const struct txn *t, const struct early_part *e)
+/* The lines of a page that lose their object with this commit and that log_find_owners() has not listed. If the
+ * whole segment loses its owner, it has listed them all. */
+static uint64_t unlisted_lines(const struct txn *t, uint32_t page)
 {
-    uint32_t segment = first_page(e) / pages_per_segment(t->c);
-    return table_word(home_table(t->c), segment) != 0 &&
-           table_word(shadow_table(t->c), segment) == 0;
+    uint32_t segment = page / pages_per_segment(t->c);
+    bool is_listed = table_word(home_table(t->c), segment) != 0 &&
+                     table_word(shadow_table(t->c), segment) == 0;
+    return is_listed ? 0 : log_freed_lines(t, page);
 }
 
 int log_drop_early(struct txn *t)
@@ -174,9 +177,9 @@ int log_drop_early(struct txn *t)
         const struct early_part *e = early_at(k, i);
         uint64_t line = run_line(e->run), end = line + run_count(e->run);
         uint32_t place = place_in(t, e->chunk, log_early_contents(e));
-        for (uint64_t freed = 0; !is_dropped(t, e) && line < end && error == 0; line++, place++) {
+        for (uint64_t freed = 0; line < end && error == 0; line++, place++) {
             if (line % PM_PAGE_LINES == 0)
-                freed = log_freed_lines(t, (uint32_t)(line / PM_PAGE_LINES));
+                freed = unlisted_lines(t, (uint32_t)(line / PM_PAGE_LINES));
             if (freed >> line % PM_PAGE_LINES & 1 && k->map[line] == place)
                 error = log_list_line(&k->dropped, 0, line);
         }
