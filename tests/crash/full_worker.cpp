@@ -149,8 +149,8 @@ class Worker
             o.flags |= PM_ANNOUNCED;
         }
         o.concurrent_stores = o.tracker == PM_TRACKER_FAULTS && chance(2);
-        o.private_max = one_of({0, 0, 1, MiB, 4 * MiB}); // 1: the least there is
-        o.checkpoint_bytes = one_of({0, 0, 64 * KiB, MiB});
+        o.private_max = one_of({0, 0, 1, MiB, 4 * MiB});    // 1: the least there is
+        o.checkpoint_bytes = one_of({0, 1, 64 * KiB, MiB}); // 1: at each commit, or nearly
         o.live_percent = (unsigned)one_of({0, 10, 75, 90});
         o.segment_size = life_.segment;
         o.max_size = 256 * MiB;
@@ -224,13 +224,13 @@ class Worker
     void step()
     {
         const unsigned what = random_() % 500;
-        if (what == 0)
+        if (what < 2)
             compact();
-        else if (what == 1)
-            copy();
         else if (what == 2)
+            copy();
+        else if (what < 5)
             reopen();
-        else if (what < 8)
+        else if (what < 10)
             draw_target();
         else
             transact();
