@@ -1,5 +1,5 @@
-// A container that is nearly full: the child processes that open it (full_worker.cpp), and the memory that they
-// share with their parent (full.cpp).
+// A container that is nearly full: its child processes (full_worker.cpp), and the memory that they share with
+// their parent (full.cpp).
 #ifndef TESTS_CRASH_FULL_HPP
 #define TESTS_CRASH_FULL_HPP
 

@@ -59,7 +59,7 @@ struct Root {
     uint64_t transaction; // the last one
 };
 
-// One process that has the container open. It ends if something is not as it must be.
+// One process that has the container open. It ends at the first violation.
 class Worker
 {
   public:
@@ -69,11 +69,11 @@ class Worker
         draw_target();
     }
 
-    // The last model is of the last judgement.
+    // `last` is the model of the last judgement.
     void judge(const Model &last)
     {
         model_ = last;
-        open(chance(8) ? PM_READONLY : 0);
+        open(chance(8));
         const uint64_t found = root_ ? root_->transaction : 0;
         if (found < shared_.awaited || found > shared_.begun)
             violate("it has transaction %lu, and not one of %lu to %lu", found,
@@ -90,7 +90,7 @@ class Worker
     void work(const Model &model)
     {
         model_ = model;
-        open(0);
+        open(false);
         places_ = places_in(c_, model_);
         if (!root_)
             make_root();
@@ -158,16 +158,12 @@ class Worker
         o.granularity = life_.granularity;
         return o;
     }
-    void open(unsigned flags)
+    void open(bool readonly)
     {
         pm_options o = how();
-        o.flags = flags ? (o.flags | flags) & ~(unsigned)PM_CREATE : o.flags;
+        if (readonly && std::filesystem::exists(path_)) // else a kill came before it was created
+            o.flags ^= PM_READONLY | PM_CREATE;
         c_ = pm_open(path_.c_str(), &o);
-        if (!c_ && errno == ENOENT && shared_.awaited == 0) { // killed before it was created
-            o.flags |= PM_CREATE;
-            o.flags &= ~(unsigned)PM_READONLY;
-            c_ = pm_open(path_.c_str(), &o);
-        }
         demand(c_, "pm_open");
         root_ = static_cast<Root *>(pm_getroot(c_));
         shared_.openings++;
@@ -176,6 +172,7 @@ class Worker
     {
         demand(pm_close(c_) == 0, "pm_close");
         shared_.awaited = shared_.begun.load();
+        ticket_.container = nullptr;
     }
     void reopen()
     {
@@ -185,7 +182,7 @@ class Worker
         }
         close();
         forget();
-        open(0);
+        open(false);
         places_ = places_in(c_, model_);
     }
     void make_root()
