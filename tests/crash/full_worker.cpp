@@ -397,7 +397,9 @@ class Worker
     {
         const double bits =
             std::uniform_real_distribution(4.0, std::log2((double)life_.object_max))(random_);
-        return (uint32_t)std::exp2(bits) / 8 * 8;
+        const uint32_t bytes = std::max((uint32_t)std::exp2(bits), life_.granularity);
+        return bytes / life_.granularity *
+               life_.granularity; // so that the model has what is in use
     }
     Header draw(uint32_t slot) { return {slot, draw_size(), (uint32_t)random_(), 0}; }
 

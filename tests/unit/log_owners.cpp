@@ -132,15 +132,10 @@ TEST_CASE("a disk is filled again and again, and there is always room to free ob
     test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
     Root *root = make_root(c.get());
     std::mt19937 random(1);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 400; i++) {
         do
             disk_is_full = std::filesystem::file_size(path) >= chunks * CHUNK;
         while (insert(c.get(), root, 16 + random() % 240));
-        if (reopens && i % 8 == 7) {
-            c.reset();
-            c = test::open(path, test::small(PM_MOVABLE));
-            root = static_cast<Root *>(pm_getroot(c.get()));
-        }
         std::vector<Node *> nodes;
         for (Node *n = root->ends.next; n != &root->ends; n = n->next)
             nodes.push_back(n);
@@ -152,6 +147,11 @@ TEST_CASE("a disk is filled again and again, and there is always room to free ob
             REQUIRE_OK(pm_free(n));
         }
         REQUIRE_OK(pm_commit(c.get()));
+        if (reopens) {
+            c.reset();
+            c = test::open(path, test::small(PM_MOVABLE));
+            root = static_cast<Root *>(pm_getroot(c.get()));
+        }
     }
     disk_is_full = false;
     REQUIRE_OK(pm_check(c.get()));

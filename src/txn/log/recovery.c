@@ -633,6 +633,11 @@ static int begin_incarnation(struct log_reader *r)
         return pm__fail_system(-error, "%s: cannot write the seals of its log", t->c->path);
     k->generation = r->incarnation;
     log_chunks_found(t);
+    /* If the reserve is not whole, the rest of it is in this chunk (commit.c). */
+    if (k->free.count + k->emptied.count < LOG_RESERVE) {
+        k->open[LOG_CLEANER] = k->open[LOG_PROGRAM];
+        k->open[LOG_PROGRAM] = 0;
+    }
     return 0;
 }
 
