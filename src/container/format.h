@@ -35,7 +35,8 @@
 #define FORMAT_MAGIC           "LIBPM\r\n\x1a" /* shows damage by text-mode transfers, as PNG's does */
 #define FORMAT_VERSION         3u
 #define FORMAT_VERSION_OLDEST  2u /* without sums and guard; the first open for writing adds them */
-#define FORMAT_VERSION_LOG     8u /* a container of the log engine */
+#define FORMAT_VERSION_LOG     9u /* a container of the log engine */
+#define FORMAT_LOG_UNPACKED    8u /* likewise, but images of its checkpoints are longer; it stays so */
 #define FORMAT_LOG_BARE_ROOTS  7u /* likewise, but its checkpoints are not used; it stays so */
 #define FORMAT_LOG_UNCHECKED   6u /* likewise, but without checkpoints; it stays so */
 #define FORMAT_LOG_KEEPING     5u /* likewise, but freed lines keep their pieces; it stays so */

@@ -271,19 +271,59 @@ struct log_image {
     uint32_t number;   /* the unit's; or which piece of a root it is, and LOG_ROOT */
     uint32_t words;    /* behind this header */
     uint32_t next;     /* of a piece of a root: in which line of the file the next one is; 0: none is */
-    uint32_t unused;
-    uint64_t unused_too[4];
+    uint16_t packed;   /* of a unit's: LOG_RUNS, LOG_NONE_LEFT. 0 up to FORMAT_LOG_UNPACKED */
+    uint16_t runs;     /* LOG_RUNS: how many */
+    uint64_t unused[4];
 };
 
 #define LOG_UNIT_LINES UINT64_C(1024)
 #define LOG_ROOT       (UINT32_C(1) << 31)
 
-/* The words of a unit's image. */
-struct log_unit {
-    uint32_t places[LOG_UNIT_LINES];    /* where the file has each line as a whole; 0: nowhere */
-    uint64_t left[LOG_UNIT_LINES / 64]; /* a bit for each line that has no owner, but pieces */
-    uint64_t deltas[]; /* log_unit_delta() of each line that has one, in ascending order */
-};
+/*
+ * The words of a unit's image:
+ *
+ *   places: where the file has each line as a whole │ left: which lines have no owner, but pieces │ deltas
+ *
+ * Places are a table, four bytes for each line, 0 for nowhere. Or they are runs, log_unit_run(), if that
+ * takes fewer words. Left are a bit for each line, or nothing if all bits are zero. A delta is
+ * log_unit_delta(), of each line that has one. Runs and deltas are in ascending order.
+ */
+#define LOG_RUNS        1u /* there are runs instead of the table */
+#define LOG_NONE_LEFT   2u /* there are no bits */
+
+#define LOG_TABLE_WORDS (LOG_UNIT_LINES * sizeof(uint32_t) / sizeof(uint64_t))
+#define LOG_LEFT_WORDS  (LOG_UNIT_LINES / 64)
+
+static inline uint64_t log_place_words(const struct log_image *image)
+{
+    return image->packed & LOG_RUNS ? image->runs : LOG_TABLE_WORDS;
+}
+
+static inline uint64_t log_left_words(const struct log_image *image)
+{
+    return image->packed & LOG_NONE_LEFT ? 0 : LOG_LEFT_WORDS;
+}
+
+/* So many lines of the unit lie one behind the other in the file. */
+static inline uint64_t log_unit_run(uint64_t line_in_unit, uint64_t count, uint64_t place)
+{
+    return line_in_unit << 48 | count << 32 | place;
+}
+
+static inline uint64_t log_unit_run_line(uint64_t run)
+{
+    return run >> 48;
+}
+
+static inline uint64_t log_unit_run_count(uint64_t run)
+{
+    return run >> 32 & UINT16_MAX;
+}
+
+static inline uint32_t log_unit_run_place(uint64_t run)
+{
+    return (uint32_t)run;
+}
 
 static inline uint64_t log_unit_delta(uint64_t line_in_unit, uint64_t mask, uint64_t word)
 {
@@ -301,7 +341,8 @@ static inline uint64_t log_unit_delta_word(uint64_t delta)
 }
 
 /* The words of a root: those of its pieces, one piece after the other. Behind this head there is a word for
- * each chunk, and then one for each unit. So an opening needs no image to know what each chunk has. */
+ * each chunk, then one for each unit, and then a byte for each unit: how many lines its image has. So an
+ * opening needs no image to know what each chunk has. Up to FORMAT_LOG_UNPACKED there are no bytes. */
 struct log_root {
     uint64_t map;    /* log_map_term() of all lines, added up */
     uint64_t lines;  /* that have pieces */
@@ -332,13 +373,26 @@ static inline struct log_root_unit *log_root_units(struct log_root *root)
     return (struct log_root_unit *)(log_root_chunks(root) + root->chunks);
 }
 
+static inline uint8_t *log_root_lines(struct log_root *root)
+{
+    return (uint8_t *)(log_root_units(root) + root->units);
+}
+
+/* Words of a root up to those bytes, and with them. */
 static inline uint64_t log_root_words(uint64_t chunks, uint64_t units)
 {
     return sizeof(struct log_root) / sizeof(uint64_t) + chunks + units;
 }
 
-/* The longest image in lines, and words of a piece of a root. */
-#define LOG_IMAGE_LINES (1 + (sizeof(struct log_unit) + LOG_UNIT_LINES * sizeof(uint64_t)) / PM_LINE)
+static inline uint64_t log_root_words_with_lines(uint64_t chunks, uint64_t units)
+{
+    return log_root_words(chunks, units) + divide_up(units, sizeof(uint64_t));
+}
+
+/* Lines of an image that is not packed and has no deltas. Lines of the longest image. Words of a piece of a
+ * root. */
+#define LOG_TABLE_LINES (1 + (LOG_TABLE_WORDS + LOG_LEFT_WORDS) * sizeof(uint64_t) / PM_LINE)
+#define LOG_IMAGE_LINES (LOG_TABLE_LINES + LOG_UNIT_LINES * sizeof(uint64_t) / PM_LINE)
 #define LOG_ROOT_WORDS  ((LOG_IMAGE_LINES - 1) * PM_LINE / sizeof(uint64_t))
 
 static inline uint64_t log_image_lines(const struct log_image *image)
@@ -347,7 +401,8 @@ static inline uint64_t log_image_lines(const struct log_image *image)
 }
 
 static_assert(sizeof(struct log_image) == PM_LINE, "format");
-static_assert(sizeof(struct log_unit) % PM_LINE == 0, "format");
+static_assert((LOG_TABLE_WORDS + LOG_LEFT_WORDS) * sizeof(uint64_t) % PM_LINE == 0, "format");
+static_assert(LOG_IMAGE_LINES <= UINT8_MAX, "format");
 static_assert(sizeof(struct log_root) % sizeof(uint64_t) == 0 &&
                   sizeof(struct log_root_chunk) == 8 && sizeof(struct log_root_unit) == 8,
               "format");

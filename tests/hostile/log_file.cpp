@@ -236,14 +236,32 @@ void LogFile::seal_units(uint64_t offset)
     seal_image(offset);
 }
 
+uint64_t LogFile::places_sum(uint64_t unit, uint64_t offset) const
+{
+    const uint64_t first = unit * LOG_UNIT_LINES, words = offset + PM_LINE;
+    const auto image = at<log_image>(bytes, offset);
+    uint64_t sum = 0;
+    if (!(image.packed & LOG_RUNS)) {
+        for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
+            sum +=
+                log_map_term(seed_, first + i, at<uint32_t>(bytes, words + i * sizeof(uint32_t)));
+        return sum;
+    }
+    for (uint64_t i = 0; i < std::min<uint64_t>(image.runs, LOG_TABLE_WORDS); i++) {
+        const auto run = at<uint64_t>(bytes, words + i * sizeof(uint64_t));
+        for (uint64_t n = 0; n < std::min(log_unit_run_count(run), LOG_UNIT_LINES); n++)
+            sum += log_map_term(seed_, first + log_unit_run_line(run) + n,
+                                log_unit_run_place(run) + n);
+    }
+    return sum;
+}
+
 uint64_t LogFile::unit_sum(uint64_t unit, uint64_t offset) const
 {
-    const uint64_t first = unit * LOG_UNIT_LINES, fixed = sizeof(log_unit) / sizeof(uint64_t);
     const auto image = at<log_image>(bytes, offset);
-    const uint64_t words = offset + PM_LINE;
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
-        sum += log_map_term(seed_, first + i, at<uint32_t>(bytes, words + i * sizeof(uint32_t)));
+    const uint64_t first = unit * LOG_UNIT_LINES, words = offset + PM_LINE,
+                   fixed = log_place_words(&image) + log_left_words(&image);
+    uint64_t sum = places_sum(unit, offset);
     for (uint64_t i = fixed; i < std::min<uint64_t>(image.words, fixed + LOG_UNIT_LINES); i++) {
         const auto delta = at<uint64_t>(bytes, words + i * sizeof(uint64_t));
         sum += log_map_term(seed_, first + log_unit_delta_line(delta),

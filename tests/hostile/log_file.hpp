@@ -97,6 +97,7 @@ class LogFile
     bool has_owner(const std::map<uint64_t, Place> &pieces, uint64_t line) const;
     uint64_t map_sum() const;
     uint64_t unit_sum(uint64_t unit, uint64_t offset) const; // of what an image says of its unit
+    uint64_t places_sum(uint64_t unit, uint64_t offset) const; // without the deltas
 
     uint64_t chunk_size_, seed_;
 };

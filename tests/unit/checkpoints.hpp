@@ -133,6 +133,17 @@ struct Subject {
         c = test::open(path, create);
         Model::begin(c.get());
     }
+    // Begin anew, in a container as an older libpm made it.
+    void become(uint32_t version)
+    {
+        c.reset();
+        REQUIRE_OK(pm_delete(path.c_str()));
+        c = test::open(path, none(PM_CREATE));
+        Model::begin(c.get());
+        c.reset();
+        test::set_version(path, version);
+        c = test::open(path, how);
+    }
     void run(int commits)
     {
         for (int i = 0; i < commits; i++) {

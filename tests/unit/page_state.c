@@ -85,7 +85,7 @@ static bool has_needed_images(const struct log_engine *k, uint32_t chunk)
 {
     const struct checkpoint *c = &k->checkpoint;
     return log_has_images(k, chunk) &&
-           (k->chunks[chunk].images > 0 || chunk == c->chunk || c->phase != CHECKPOINT_NONE);
+           (k->chunks[chunk].image_lines > 0 || chunk == c->chunk || c->phase != CHECKPOINT_NONE);
 }
 
 uint32_t lost_chunks(const pm_container *c)
@@ -116,6 +116,31 @@ uint64_t live_words(const pm_container *c)
 uint32_t live_lines(const pm_container *c, uint32_t chunk)
 {
     return (uint32_t)divide_up(log_engine_of(&c->txn)->chunks[chunk].live, PM_LINE_WORDS);
+}
+
+static uint64_t offset_of(const pm_container *c, const void *p)
+{
+    return (uint64_t)((const char *)p - c->container.base);
+}
+
+uint64_t unit_of(const pm_container *c, const void *p)
+{
+    return offset_of(c, p) / PM_LINE / LOG_UNIT_LINES;
+}
+
+bool begins_unit(const pm_container *c, const void *p)
+{
+    return offset_of(c, p) % (LOG_UNIT_LINES * PM_LINE) == 0;
+}
+
+const void *address_of(const pm_container *c, uint64_t offset)
+{
+    return c->container.base + offset;
+}
+
+bool line_is_left(const pm_container *c, const void *p)
+{
+    return log_is_left(&c->txn, offset_of(c, p) / PM_LINE);
 }
 
 uint64_t units_present(const pm_container *c)

@@ -53,6 +53,14 @@ uint64_t live_words(const pm_container *c);
 /* Number of the lines in a chunk that have no newer piece elsewhere. */
 uint32_t live_lines(const pm_container *c, uint32_t chunk);
 
+/* The unit of the map in which an address is, whether a unit begins there, and the address of an offset. */
+uint64_t unit_of(const pm_container *c, const void *p);
+bool begins_unit(const pm_container *c, const void *p);
+const void *address_of(const pm_container *c, uint64_t offset);
+
+/* Whether the line of an address is left: it has no owner, and the log may have pieces of it. */
+bool line_is_left(const pm_container *c, const void *p);
+
 /* Units of the log engine's map that memory has, and that are in a checkpoint. */
 uint64_t units_present(const pm_container *c);
 

@@ -36,12 +36,12 @@
  * what is written. */
 #define INTERVAL_DEFAULT (UINT64_C(64) << 20)
 #define IMAGES_SHARE     8
-/* Lines of an image, as a guess. */
-#define IMAGE_LINES_GUESS (1 + sizeof(struct log_unit) / PM_LINE)
 /* A checkpoint is spread over this share of the log that is written to the next one. */
 #define SPREAD_SHARE 4
 /* Sparse chunks are cleared if there are so many more than are needed, and a quarter. */
 #define SPARSE_CHUNKS_MIN 2
+/* A chunk is sparse if less than this share of it is needed. */
+#define SPARSE_SHARE 2
 
 static struct checkpoint *checkpoint_of(const struct txn *t)
 {
@@ -143,12 +143,14 @@ static int write_unit(struct txn *t, struct log_image *image)
         error = write_image(t, image, place);
     if (error == 0)
         checkpoint_of(t)->next.units[unit] =
-            (struct log_root_unit){.place = place, .sum = (uint32_t)image->checksum};
+            (struct image_place){.place = place,
+                                 .lines = (uint32_t)log_image_lines(image),
+                                 .sum = (uint32_t)image->checksum};
     return error;
 }
 
 /* Write a piece of the root, which the piece at `next` follows. -errno */
-static int write_piece(struct txn *t, uint32_t number, uint32_t next, uint32_t *place)
+static int write_piece(struct txn *t, uint32_t number, uint32_t next, struct image_place *piece)
 {
     struct checkpoint *c = checkpoint_of(t);
     const uint64_t first = number * LOG_ROOT_WORDS,
@@ -159,45 +161,65 @@ static int write_piece(struct txn *t, uint32_t number, uint32_t next, uint32_t *
                                    .next = next};
     memset(c->image + 1, 0, (log_image_lines(c->image) - 1) * PM_LINE);
     memcpy(c->image + 1, (uint64_t *)c->root.items + first, words * sizeof(uint64_t));
-    int error = find_place(t, log_image_lines(c->image), place);
-    return error == 0 ? write_image(t, c->image, *place) : error;
+    piece->lines = (uint32_t)log_image_lines(c->image);
+    int error = find_place(t, piece->lines, &piece->place);
+    return error == 0 ? write_image(t, c->image, piece->place) : error;
+}
+
+/* Add to the root what the checkpoint says of units. */
+static void finish_root(const struct txn *t)
+{
+    struct checkpoint *c = checkpoint_of(t);
+    struct log_root *root = c->root.items;
+    for (uint32_t i = 0; i < root->units; i++) {
+        const struct image_place *u = &c->next.units[i];
+        log_root_units(root)[i] = (struct log_root_unit){.place = u->place, .sum = u->sum};
+        if (log_engine_of(t)->packs_images)
+            log_root_lines(root)[i] = (uint8_t)u->lines;
+    }
 }
 
 /* Write the root, the last piece first: each piece says where the next one is. -errno */
 static int write_root(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
-    struct log_root *root = c->root.items;
-    uint32_t pieces = (uint32_t)divide_up(c->root.count, LOG_ROOT_WORDS), next = 0;
-    memcpy(log_root_units(root), c->next.units, root->units * sizeof *c->next.units);
+    uint32_t count = (uint32_t)divide_up(c->root.count, LOG_ROOT_WORDS), next = 0;
+    finish_root(t);
     c->next.root.count = 0;
-    for (uint32_t i = 0; i < pieces; i++)
-        if (!vector_push(&c->next.root, sizeof next))
+    for (uint32_t i = 0; i < count; i++)
+        if (!vector_push(&c->next.root, sizeof(struct image_place)))
             return -ENOMEM;
+    struct image_place *pieces = c->next.root.items;
     int error = 0;
-    for (uint32_t i = pieces; i-- > 0 && error == 0;) {
-        error = write_piece(t, i, next, &next);
-        ((uint32_t *)c->next.root.items)[i] = next;
-    }
+    for (uint32_t i = count; i-- > 0 && error == 0; next = pieces[i].place)
+        error = write_piece(t, i, next, &pieces[i]);
     return error;
 }
 
 /* ---- chunks with images ---------------------------------------------------------------------- */
 
-/* Count the images of the checkpoint that is named. */
-static void count_images(struct txn *t)
+static void count_image(struct log_engine *k, struct image_place image)
+{
+    if (image.place != 0)
+        k->chunks[image.place >> k->chunk_shift].image_lines += image.lines;
+}
+
+void log_count_images(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    const struct checkpoint *c = &k->checkpoint;
-    const uint32_t *pieces = c->named.root.items;
+    struct checkpoint *c = &k->checkpoint;
+    const struct image_place *pieces = c->named.root.items;
+    c->images = c->lines = 0;
     for (uint32_t i = 1; i < t->c->chunks; i++)
         if (log_has_images(k, i))
-            k->chunks[i].images = 0;
-    for (uint64_t i = 0; i < c->units; i++)
-        if (c->named.units[i].place != 0)
-            k->chunks[c->named.units[i].place >> k->chunk_shift].images++;
+            k->chunks[i].image_lines = 0;
+    for (uint64_t i = 0; i < c->units; i++) {
+        c->images += c->named.units[i].place != 0;
+        c->lines += c->named.units[i].lines;
+        count_image(k, c->named.units[i]);
+    }
     for (uint64_t i = 0; i < c->named.root.count; i++)
-        k->chunks[pieces[i] >> k->chunk_shift].images++;
+        count_image(k, pieces[i]);
 }
 
 /* Let the chunks wait to be void that have no image which is needed. No checkpoint is being made. The open
@@ -206,9 +228,9 @@ static void leave_chunks(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = &k->checkpoint;
-    count_images(t);
+    log_count_images(t);
     for (uint32_t i = 1; i < t->c->chunks; i++) {
-        if (!log_has_images(k, i) || k->chunks[i].images > 0 || i == c->chunk)
+        if (!log_has_images(k, i) || k->chunks[i].image_lines > 0 || i == c->chunk)
             continue;
         k->chunks[i].end = 1;
         log_chunk_emptied(t, i, t->epoch - 1);
@@ -221,13 +243,24 @@ static bool is_sparse(const struct txn *t, uint32_t chunk)
 {
     const struct log_engine *k = log_engine_of(t);
     return chunk != k->checkpoint.chunk &&
-           k->chunks[chunk].images < chunk_lines(t) / LOG_IMAGE_LINES / 2;
+           k->chunks[chunk].image_lines < chunk_lines(t) / SPARSE_SHARE;
 }
 
 uint64_t log_chunks_of_images(const struct txn *t)
 {
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t lines = 0;
+    for (uint32_t i = 1; i < t->c->chunks; i++)
+        lines += k->chunks[i].image_lines;
+    return divide_up(lines, chunk_lines(t));
+}
+
+/* Lines that the images of so many units will take: as many as those of the named checkpoint do. While there
+ * are none, as many as tables take. */
+static uint64_t lines_to_come(const struct txn *t, uint64_t units)
+{
     const struct checkpoint *c = checkpoint_of(t);
-    return c->chunks == 0 ? 0 : divide_up(c->units * IMAGE_LINES_GUESS, chunk_lines(t));
+    return c->images == 0 ? units * LOG_TABLE_LINES : divide_up(units * c->lines, c->images);
 }
 
 uint64_t log_images_to_come(const struct txn *t)
@@ -238,7 +271,7 @@ uint64_t log_images_to_come(const struct txn *t)
         images = changed_units(t);
     else if (c->phase == CHECKPOINT_WRITING)
         images = c->awaited - min_u64(c->awaited, c->written);
-    return divide_up(images * IMAGE_LINES_GUESS, chunk_lines(t));
+    return divide_up(lines_to_come(t, images), chunk_lines(t));
 }
 
 static bool has_sparse_chunks(const struct txn *t)
@@ -266,7 +299,7 @@ static bool is_due(const struct txn *t)
 {
     const struct checkpoint *c = checkpoint_of(t);
     uint64_t changed = changed_units(t);
-    bool is_cheap = c->is_strict || c->logged >= changed * IMAGE_LINES_GUESS * IMAGES_SHARE;
+    bool is_cheap = c->is_strict || c->logged >= lines_to_come(t, changed) * IMAGES_SHARE;
     bool is_needed = changed > log_units_max(t) && c->logged >= changed / PM_LINE_WORDS;
     return c->logged > 0 && ((c->logged >= c->interval && is_cheap) || is_needed);
 }
@@ -277,7 +310,7 @@ static int begin_root(struct txn *t)
     const struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = checkpoint_of(t);
     c->next.chunks = log_end_of_use(t); /* S2 in surplus.c */
-    uint64_t words = log_root_words(c->next.chunks, c->units);
+    uint64_t words = log_words_of_root(t, c->next.chunks, c->units);
     c->root.count = 0;
     while (c->root.count < words) {
         uint64_t *word = vector_push(&c->root, sizeof *word);
@@ -342,7 +375,7 @@ static bool image_ahead(struct txn *t, uint64_t unit)
 {
     struct checkpoint *c = checkpoint_of(t);
     uint64_t lines = log_image_of(t, unit, c->next.epoch, c->image);
-    c->next.units[unit].place = 0;
+    c->next.units[unit] = (struct image_place){.place = 0};
     c->image->checksum = 0;
     for (uint64_t i = 0; i < lines; i++) {
         void *line = vector_push(&c->ahead, PM_LINE);
@@ -400,7 +433,7 @@ static int write_next(struct txn *t)
     if (c->at == c->units)
         return 0;
     int error = 0;
-    c->next.units[c->at].place = 0;
+    c->next.units[c->at] = (struct image_place){.place = 0};
     if (log_unit_is_absent(log_engine_of(t), c->at))
         error = write_again(t, c->at);
     else if (log_image_of(t, c->at, c->next.epoch, c->image) > 0)
@@ -448,8 +481,9 @@ static void abandon(struct txn *t)
 static int name(struct txn *t)
 {
     struct checkpoint *c = checkpoint_of(t);
-    uint32_t root = *(uint32_t *)c->next.root.items;
-    int error = medium_publish_word(&t->c->medium, &file_state(t->c)->checkpoint, seal(root));
+    const struct image_place *root = c->next.root.items; /* its first piece */
+    int error =
+        medium_publish_word(&t->c->medium, &file_state(t->c)->checkpoint, seal(root->place));
     if (error != 0)
         return error;
     c->phase = CHECKPOINT_NAMED;
@@ -572,8 +606,8 @@ static bool image_is_right(const struct txn *t, uint64_t unit, struct log_image 
     if (lines == 0 || c->named.units[unit].place == 0)
         return lines == 0 && c->named.units[unit].place == 0;
     const struct log_image *then = log_image_of_named(t, unit);
-    return then && then->words == now->words &&
-           memcmp(then + 1, now + 1, (lines - 1) * PM_LINE) == 0;
+    return then && then->words == now->words && then->packed == now->packed &&
+           then->runs == now->runs && memcmp(then + 1, now + 1, (lines - 1) * PM_LINE) == 0;
 }
 
 /* Goes over the map, unit by unit. Returns the place of an image that is damaged, 1 if something else is, or

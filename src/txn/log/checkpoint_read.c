@@ -23,12 +23,12 @@ struct root_reader {
 static bool read_pieces(const struct txn *t, struct root_reader *r, uint32_t place)
 {
     for (uint32_t number = 0; place != 0; number++) {
-        const struct log_image *piece = log_image_at(t, place, 1);
-        uint32_t *noted = vector_push(r->pieces, sizeof *noted);
+        const struct log_image *piece = log_image_at(t, place);
+        struct image_place *noted = vector_push(r->pieces, sizeof *noted);
         if (!piece || !noted || piece->number != (LOG_ROOT | number) ||
             (number > 0 && piece->epoch != r->epoch))
             return false;
-        *noted = place;
+        *noted = (struct image_place){.place = place, .lines = (uint32_t)log_image_lines(piece)};
         r->epoch = piece->epoch;
         for (uint32_t i = 0; i < piece->words; i++) {
             uint64_t *word = vector_push(&r->words, sizeof *word);
@@ -41,6 +41,17 @@ static bool read_pieces(const struct txn *t, struct root_reader *r, uint32_t pla
     return true;
 }
 
+/* Whether an image of each unit can be as long as a root says. */
+static bool lines_are_valid(struct log_root *root)
+{
+    const struct log_root_unit *units = log_root_units(root);
+    const uint8_t *lines = log_root_lines(root);
+    for (uint32_t i = 0; i < root->units; i++)
+        if ((units[i].place == 0) != (lines[i] == 0) || lines[i] > LOG_IMAGE_LINES)
+            return false;
+    return true;
+}
+
 /* Whether a root has as many words as it says, and its chunks and units can be there. */
 static bool root_is_valid(const struct txn *t, const struct root_reader *r)
 {
@@ -48,17 +59,17 @@ static bool root_is_valid(const struct txn *t, const struct root_reader *r)
     if (r->words.count < log_root_words(0, 0) || r->epoch == 0 || r->epoch > EPOCH_MAX ||
         root->chunks == 0 || root->chunks > t->c->chunks || root->segments > t->c->segments_max ||
         root->units > t->c->max_size / PM_LINE / LOG_UNIT_LINES ||
-        r->words.count != log_root_words(root->chunks, root->units))
+        r->words.count != log_words_of_root(t, root->chunks, root->units))
         return false;
     for (uint32_t i = 0; i < root->chunks; i++)
         if (log_root_chunks(root)[i].end > chunk_lines(t) ||
             log_root_chunks(root)[i].live > chunk_lines(t) * PM_LINE_WORDS)
             return false;
-    return true;
+    return !log_engine_of(t)->packs_images || lines_are_valid(root);
 }
 
 /* A chunk has images that are needed. False: there is no such chunk. */
-static bool count_image(struct txn *t, uint32_t place)
+static bool take_image(struct txn *t, uint32_t place)
 {
     struct log_engine *k = log_engine_of(t);
     uint32_t chunk = place / chunk_lines(t);
@@ -66,8 +77,18 @@ static bool count_image(struct txn *t, uint32_t place)
         return false;
     k->checkpoint.chunks += !log_has_images(k, chunk);
     k->chunks[chunk].end = LOG_END_IMAGES;
-    k->chunks[chunk].images++;
     return true;
+}
+
+/* Where a root says that a unit's image is. If the root does not say how long the image is, the image has a
+ * table. It may have deltas, too, but few as a rule. */
+static struct image_place place_of_unit(const struct txn *t, struct log_root *root, uint64_t unit)
+{
+    const struct log_root_unit u = log_root_units(root)[unit];
+    uint32_t lines = u.place == 0 ? 0 : LOG_TABLE_LINES;
+    if (log_engine_of(t)->packs_images)
+        lines = log_root_lines(root)[unit];
+    return (struct image_place){.place = u.place, .lines = lines, .sum = u.sum};
 }
 
 /* What the root says of chunks, and of units, which are all absent. */
@@ -76,19 +97,21 @@ static bool take_root(struct txn *t, const struct root_reader *r)
     struct log_engine *k = log_engine_of(t);
     struct checkpoint *c = &k->checkpoint;
     struct log_root *root = r->words.items;
-    const uint32_t *pieces = r->pieces->items;
+    const struct image_place *pieces = r->pieces->items;
     bool valid = true;
     c->named.epoch = r->epoch;
     c->named.chunks = root->chunks;
     c->units = c->saved = root->units;
-    memcpy(c->named.units, log_root_units(root), c->units * sizeof *c->named.units);
     for (uint64_t i = 0; i < r->pieces->count && valid; i++)
-        valid = count_image(t, pieces[i]);
+        valid = take_image(t, pieces[i].place);
     for (uint64_t i = 0; i < c->units && valid; i++) {
+        c->named.units[i] = place_of_unit(t, root, i);
         bool has_image = c->named.units[i].place != 0;
-        valid = !has_image || count_image(t, c->named.units[i].place);
+        valid = !has_image || take_image(t, c->named.units[i].place);
         c->states[i] = has_image ? UNIT_SAVED | UNIT_ABSENT : UNIT_SAVED;
     }
+    if (valid)
+        log_count_images(t);
     for (uint32_t i = 1; i < root->chunks; i++)
         log_add_live(k, i, log_root_chunks(root)[i].live);
     k->lines_live = root->lines;
@@ -144,7 +167,7 @@ static void forget(struct txn *t)
     memset(c->states, UNIT_CHANGED, c->units);
     memset(c->named.units, 0, c->units * sizeof *c->named.units);
     c->named.epoch = c->named.chunks = c->named.root.count = 0;
-    c->units = c->saved = 0;
+    c->units = c->saved = c->images = c->lines = 0;
     c->chunks = k->deltas_known = k->unused_delta = 0;
     k->lines_live = k->words_live = k->map_sum = 0;
 }

@@ -47,6 +47,7 @@ int log_tables_open(struct txn *t)
     k->writes_deltas = t->c->header.version > FORMAT_LOG_OLDEST;
     k->drops = t->c->header.version > FORMAT_LOG_KEEPING;
     k->is_checkpointed = t->c->header.version > FORMAT_LOG_UNCHECKED;
+    k->packs_images = t->c->header.version > FORMAT_LOG_UNPACKED;
     k->reserve = LOG_RESERVE;
     k->chunks = tables_take(tables, chunks * sizeof *k->chunks);
     k->mapped = tables_take(tables, t->c->max_size >> PM_PAGE_SHIFT);

@@ -48,7 +48,7 @@ struct chunk {
     uint64_t emptied; /* epoch of the commit that moved its last live line away, or that voided the chunk */
     uint32_t live;    /* words of pieces in it that count */
     uint32_t end;     /* lines in use, the header included; 0: it is void; LOG_END_IMAGES */
-    uint32_t images;  /* that the checkpoint needs which is named */
+    uint32_t image_lines; /* of images that the named checkpoint needs */
 };
 
 /* Free chunks that are there when the disk is full. The last one is for the cleaner. The one before is also
@@ -143,12 +143,19 @@ enum checkpoint_phase {
     CHECKPOINT_NAMED
 };
 
-/* A checkpoint, and where its images are: lines of the file. */
+/* An image of a checkpoint, or a piece of its root. */
+struct image_place {
+    uint32_t place; /* line of the file; 0: there is none */
+    uint32_t lines;
+    uint32_t sum; /* of a unit's image: the lower half of its checksum */
+};
+
+/* A checkpoint, and where its images are. */
 struct image_places {
-    uint64_t epoch;              /* of the commit that it is of; 0: there is none */
+    uint64_t epoch;  /* of the commit that it is of; 0: there is none */
     uint32_t chunks; /* of which the root says what they have: those behind have nothing */
-    struct log_root_unit *units; /* of each unit */
-    struct vector root; /* of the root's pieces, uint32_t; the first one is the first piece */
+    struct image_place *units; /* of each unit */
+    struct vector root;        /* of the root's pieces; the first one is the first piece */
 };
 
 struct checkpoint {
@@ -159,6 +166,7 @@ struct checkpoint {
     struct image_places named, next;  /* of the one that the state page names, and of the next */
     uint64_t units; /* of the newest checkpoint, and all with lines that are left */
     uint64_t saved;                   /* units in that state, more or less */
+    uint64_t images, lines;           /* of units, in the named one: how many, and lines of all */
     uint64_t logged;                  /* lines, since the commit of the newest checkpoint */
     uint64_t at, awaited, written;    /* units: where it goes on, awaited in all, and written */
     uint64_t due; /* CHECKPOINT_WRITTEN, CHECKPOINT_NAMED: when this commit is durable, go on */
@@ -180,6 +188,7 @@ struct log_engine {
     bool writes_deltas;        /* the container's format knows them */
     bool drops;                /* likewise: lines without an owner do not count (L14) */
     bool is_checkpointed;      /* likewise: there may be checkpoints */
+    bool packs_images; /* likewise: images may be packed, and a root says how long each is */
     uint64_t *left;            /* a bit for each line: it is left (owners.c) */
     struct vector dropped; /* lines that this commit leaves without an owner: redo_run() values */
     struct vector given;   /* and left lines to which it gives one */
@@ -626,8 +635,8 @@ static inline uint32_t log_entry(const struct txn *t, uint64_t line)
     return log_engine_of(t)->map[line];
 }
 
-/* An image at `place`, with `words` words at least; NULL: there is no such image, or it is damaged. */
-const struct log_image *log_image_at(const struct txn *t, uint32_t place, uint64_t words);
+/* An image at `place`, with at least a word; NULL: there is no such image, or it is damaged. */
+const struct log_image *log_image_at(const struct txn *t, uint32_t place);
 
 /* What units of the map add up to, which are present. */
 struct map_total {
@@ -689,7 +698,10 @@ int log_checkpoint_close(struct txn *t);
 /* Whether there are images, or a checkpoint is being made. */
 bool log_has_checkpoint(const struct txn *t);
 
-/* Chunks that the images need, if there are any, when they are written one after the other. */
+/* Note what each chunk has of the named checkpoint's images. */
+void log_count_images(struct txn *t);
+
+/* Chunks that the named checkpoint's images need when they are written one after the other. */
 uint64_t log_chunks_of_images(const struct txn *t);
 
 /* Chunks that the next checkpoint will take, or that the one still takes which is being written. Without
@@ -713,6 +725,13 @@ struct found_checkpoint {
     uint32_t chunks;
     uint32_t *ends; /* of so many chunks: where valid records end. To be freed */
 };
+
+/* Words of a root in this container. */
+static inline uint64_t log_words_of_root(const struct txn *t, uint64_t chunks, uint64_t units)
+{
+    return log_engine_of(t)->packs_images ? log_root_words_with_lines(chunks, units)
+                                          : log_root_words(chunks, units);
+}
 
 /* Take what the checkpoint says that the state page names. If memory is bounded, its units are absent. If it
  * is damaged, the map is empty again, with a warning, and `epoch` is 0. -ENOMEM */

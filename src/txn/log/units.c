@@ -2,7 +2,11 @@
  * Units of the map, and their images in the file. A unit is LOG_UNIT_LINES lines of the container. Its image
  * has all that the map says of them, and which of them are left:
  *
- *   header: checksum, epoch, unit │ a place for each line │ a bit for each line: left │ deltas
+ *   header: checksum, epoch, unit │ places, as runs or as a table │ a bit for each line: left │ deltas
+ *
+ * Most lines lie in the file as they do in the unit: one behind the other. So an image has *runs* of places,
+ * eight bytes each. If these take no fewer words, it has a table of all places. If no line is left, it has no
+ * bits. The header says what it has.
  *
  * K1: an image says what the map said after one commit, the checkpoint's, of all lines of its unit. An image
  * of an older checkpoint will do, if the unit has not changed since.
@@ -30,35 +34,96 @@ uint64_t log_image_sum(const struct container *c, const struct log_image *image,
 
 /* ---- to an image ----------------------------------------------------------------------------- */
 
+/* Returns how many runs the places of a unit are; LOG_TABLE_WORDS: so many, or more. */
+static uint64_t put_runs(const struct log_engine *k, const uint32_t *map, uint64_t *words)
+{
+    uint64_t count = 0;
+    uint32_t next = 0; /* the place that the last run would go on with */
+    for (uint64_t i = 0; i < LOG_UNIT_LINES && count < LOG_TABLE_WORDS; i++) {
+        uint32_t place = base_of(k, map[i]);
+        if (place != 0 && place == next)
+            words[count - 1] += log_unit_run(0, 1, 0);
+        else if (place != 0)
+            words[count++] = log_unit_run(i, 1, place);
+        next = place == 0 ? 0 : place + 1;
+    }
+    return count;
+}
+
+static void put_table(const struct log_engine *k, const uint32_t *map, uint64_t *words)
+{
+    uint32_t *places = (uint32_t *)words;
+    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
+        places[i] = base_of(k, map[i]);
+}
+
+/* Each of these puts a part of an image there, and returns how many words it takes. */
+static uint64_t put_places(const struct log_engine *k, const uint32_t *map, struct log_image *to,
+                           uint64_t *words)
+{
+    uint64_t runs = put_runs(k, map, words);
+    if (k->packs_images && runs < LOG_TABLE_WORDS) {
+        to->packed |= LOG_RUNS;
+        to->runs = (uint16_t)runs;
+    } else {
+        put_table(k, map, words);
+    }
+    return log_place_words(to);
+}
+
+static uint64_t put_left(const struct log_engine *k, const uint64_t *left, struct log_image *to,
+                         uint64_t *words)
+{
+    uint64_t any = 0;
+    for (uint64_t i = 0; i < LOG_LEFT_WORDS; i++)
+        any |= words[i] = left[i];
+    if (k->packs_images && any == 0)
+        to->packed |= LOG_NONE_LEFT;
+    return log_left_words(to);
+}
+
+static uint64_t put_deltas(const struct log_engine *k, const uint32_t *map, uint64_t *words)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
+        if (has_delta(map[i]))
+            words[count++] =
+                log_unit_delta(i, delta_of(k, map[i])->mask, word_of(delta_of(k, map[i])));
+    return count;
+}
+
+/* Whether there is nothing to say of a unit. */
+static bool is_empty(const uint32_t *map, const uint64_t *left)
+{
+    uint64_t any = 0;
+    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
+        any |= map[i];
+    for (uint64_t i = 0; i < LOG_LEFT_WORDS; i++)
+        any |= left[i];
+    return any == 0;
+}
+
 uint64_t log_image_of(const struct txn *t, uint64_t unit, uint64_t epoch, struct log_image *to)
 {
     const struct log_engine *k = log_engine_of(t);
     const uint32_t *map = k->map + unit * LOG_UNIT_LINES;
-    struct log_unit *u = (struct log_unit *)(to + 1);
-    uint64_t deltas = 0, any = 0;
-    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++) {
-        any |= map[i];
-        u->places[i] = base_of(k, map[i]);
-        if (has_delta(map[i]))
-            u->deltas[deltas++] =
-                log_unit_delta(i, delta_of(k, map[i])->mask, word_of(delta_of(k, map[i])));
-    }
-    memcpy(u->left, k->left + unit * LOG_UNIT_LINES / 64, sizeof u->left);
-    for (uint64_t i = 0; i < LOG_UNIT_LINES / 64; i++)
-        any |= u->left[i];
-    if (any == 0)
+    const uint64_t *left = k->left + unit * LOG_LEFT_WORDS;
+    uint64_t *words = (uint64_t *)(to + 1), count;
+    if (is_empty(map, left))
         return 0;
-    *to = (struct log_image){.epoch = epoch,
-                             .number = (uint32_t)unit,
-                             .words = (uint32_t)(sizeof *u / sizeof(uint64_t) + deltas)};
-    for (; deltas % PM_LINE_WORDS != 0; deltas++) /* the last line ends with zeros */
-        u->deltas[deltas] = 0;
+    *to = (struct log_image){.epoch = epoch, .number = (uint32_t)unit};
+    count = put_places(k, map, to, words);
+    count += put_left(k, left, to, words + count);
+    count += put_deltas(k, map, words + count);
+    to->words = (uint32_t)count;
+    for (; count % PM_LINE_WORDS != 0; count++) /* the last line ends with zeros */
+        words[count] = 0;
     return log_image_lines(to);
 }
 
 /* ---- from an image --------------------------------------------------------------------------- */
 
-const struct log_image *log_image_at(const struct txn *t, uint32_t place, uint64_t words)
+const struct log_image *log_image_at(const struct txn *t, uint32_t place)
 {
     uint32_t chunk = place / chunk_lines(t), at = place % chunk_lines(t);
     if (chunk == 0 || chunk >= t->c->chunks || at == 0)
@@ -67,7 +132,7 @@ const struct log_image *log_image_at(const struct txn *t, uint32_t place, uint64
     const struct log_image *image = (const struct log_image *)at_place(t, place);
     uint64_t lines = log_image_lines(image);
     if (!seal_is_valid(word) || !log_chunk_has_images(word) || lines > LOG_IMAGE_LINES ||
-        lines > chunk_lines(t) - at || image->words < words)
+        lines > chunk_lines(t) - at || image->words == 0)
         return NULL;
     /* Summed with its checksum field zero: in room of our own, for the file may be read-only. */
     struct log_image *copy = log_engine_of(t)->checkpoint.image;
@@ -104,27 +169,58 @@ static bool load_delta(const struct txn *t, uint64_t unit, uint64_t delta)
     return true;
 }
 
-static bool places_are_valid(const struct txn *t, const struct log_unit *u, uint64_t first)
+/* Give `count` lines their places, one behind the other. False: they cannot be there, or lines cannot have
+ * any. */
+static bool load_places(const struct txn *t, uint64_t line, uint64_t count, uint32_t place)
 {
-    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++) {
-        const uint64_t word = u->places[i] * (uint64_t)PM_LINE_WORDS;
-        if (word != 0 && (first + i < LOG_LINE_MIN || !has_piece(t, word, PM_LINE_WORDS)))
+    uint32_t *map = log_engine_of(t)->map + line;
+    const uint64_t word = place * (uint64_t)PM_LINE_WORDS;
+    if (line < LOG_LINE_MIN || !has_piece(t, word, count * PM_LINE_WORDS))
+        return false;
+    for (uint64_t i = 0; i < count; i++)
+        map[i] = place + (uint32_t)i;
+    return true;
+}
+
+/* A line has one place, so runs ascend. */
+static bool load_runs(const struct txn *t, uint64_t first, const uint64_t *runs, uint64_t count)
+{
+    for (uint64_t i = 0, end = 0; i < count; i++) {
+        uint64_t line = log_unit_run_line(runs[i]), lines = log_unit_run_count(runs[i]);
+        if (lines == 0 || line < end || line + lines > LOG_UNIT_LINES ||
+            !load_places(t, first + line, lines, log_unit_run_place(runs[i])))
             return false;
+        end = line + lines;
     }
     return true;
 }
 
+static bool load_table(const struct txn *t, uint64_t first, const uint32_t *places)
+{
+    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
+        if (places[i] != 0 && !load_places(t, first + i, 1, places[i]))
+            return false;
+    return true;
+}
+
+/* Whether the words of a unit's image are what its header says. */
+static bool has_words(const struct log_image *image)
+{
+    return (image->packed & ~(LOG_RUNS | LOG_NONE_LEFT)) == 0 &&
+           log_place_words(image) + log_left_words(image) <= image->words;
+}
+
 const struct log_image *log_image_of_named(const struct txn *t, uint64_t unit)
 {
-    const struct log_root_unit named = log_engine_of(t)->checkpoint.named.units[unit];
-    const struct log_image *image =
-        log_image_at(t, named.place, sizeof(struct log_unit) / sizeof(uint64_t));
+    const struct image_place named = log_engine_of(t)->checkpoint.named.units[unit];
+    const struct log_image *image = log_image_at(t, named.place);
     bool is_right = image && image->number == unit && (uint32_t)image->checksum == named.sum &&
-                    image->epoch <= log_engine_of(t)->checkpoint.named.epoch;
+                    image->epoch <= log_engine_of(t)->checkpoint.named.epoch && has_words(image);
     return is_right ? image : NULL;
 }
 
-/* What each chunk has the root says, so nothing is counted here. */
+/* What each chunk has the root says, so nothing is counted here. The map has zeros for an absent unit. `left`
+ * has zeros, or what the image has: a unit that leaves the map keeps its bits. */
 bool log_load_unit(const struct txn *t, uint64_t unit)
 {
     struct log_engine *k = log_engine_of(t);
@@ -134,15 +230,16 @@ bool log_load_unit(const struct txn *t, uint64_t unit)
     const struct log_image *image = log_image_of_named(t, unit);
     if (!image)
         return false;
-    const struct log_unit *u = (const struct log_unit *)(image + 1);
-    if (!places_are_valid(t, u, first))
+    const uint64_t *places = (const uint64_t *)(image + 1), *end = places + image->words;
+    const uint64_t *left = places + log_place_words(image), *deltas = left + log_left_words(image);
+    bool is_valid = image->packed & LOG_RUNS ? load_runs(t, first, places, image->runs)
+                                             : load_table(t, first, (const uint32_t *)places);
+    for (const uint64_t *delta = deltas; delta < end && is_valid; delta++)
+        is_valid = load_delta(t, unit, *delta);
+    if (!is_valid)
         return false;
+    memcpy(k->left + first / 64, left, log_left_words(image) * sizeof *left);
     k->checkpoint.states[unit] &= (uint8_t)~UNIT_ABSENT;
-    memcpy(k->map + first, u->places, sizeof u->places);
-    memcpy(k->left + first / 64, u->left, sizeof u->left);
-    for (uint64_t i = 0; i < image->words - sizeof *u / sizeof(uint64_t); i++)
-        if (!load_delta(t, unit, u->deltas[i]))
-            return false;
     log_note_unit(t, unit, true);
     return true;
 }
