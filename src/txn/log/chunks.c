@@ -256,7 +256,7 @@ int log_make_room(struct txn *t, uint64_t lines)
 {
     uint64_t in_chunk = chunk_lines(t) - 1 - 2 * divide_up(chunk_lines(t), LOG_PART_LINES);
     uint64_t chunks = 1;
-    if (log_makes_pages(t)) { /* lines in front of them, and at the chunk's end; and a chunk of values */
+    if (log_makes_pages(t)) { /* lines in front of pages, and at the chunk's end; and LOG_VALUES */
         in_chunk -= chunk_lines(t) / LOG_PAGES_MIN * PM_PAGE_LINES + LOG_PAGES_ROOM;
         chunks++;
     }

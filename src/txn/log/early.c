@@ -164,8 +164,8 @@ int log_unmap_freed_early(struct txn *t)
 static uint64_t unlisted_lines(const struct txn *t, uint32_t page)
 {
     uint32_t segment = page / pages_per_segment(t->c);
-    bool is_listed = table_word(home_table(t->c), segment) != 0 &&
-                     table_word(shadow_table(t->c), segment) == 0;
+    bool is_listed =
+        table_word(home_table(t->c), segment) != 0 && table_word(shadow_table(t->c), segment) == 0;
     return is_listed ? 0 : log_freed_lines(t, page);
 }
 
