@@ -475,6 +475,38 @@ TEST_CASE("a large value replaces another in a commit whose writes fail")
     }
 }
 
+// The parts of the failed record are in chunks that are free again, and the value goes to one of these.
+TEST_CASE("a large value is where a commit that failed has left parts")
+{
+    const bool rolls_back = GENERATE(false, true);
+    const uint64_t first = GENERATE(2u, 3u, 4u, 6u);
+    CAPTURE(rolls_back, first);
+    test::Directory directory;
+    const std::string path = directory / "c.pm", value = values::bytes_of(200 * values::PAGE, 1);
+    file_medium = {};
+    test::Container c = test::open(path, values::options());
+    std::string scattered = values::bytes_of(4 * values::MiB, 2);
+    void *object = values::store(c.get(), scattered);
+    values::set(values::make_root(c.get()), 0, object, scattered.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    std::string changed = scattered;
+    for (size_t at = 0; at < changed.size(); at += 2 * values::LINE)
+        std::fill_n(changed.begin() + (ptrdiff_t)at, values::LINE, 3);
+    REQUIRE_OK(pm_dirty(object, changed.size()));
+    std::copy(changed.begin(), changed.end(), static_cast<char *>(object));
+    REQUIRE_FALSE(commit_failing_at(c.get(), first, ENOSPC)); // and nothing can be erased
+    if (rolls_back)
+        REQUIRE_OK(pm_rollback(c.get()));
+    values::set(values::root_of(c.get()), 1, values::put(c.get(), value), value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    for (int round = 0; round < 2; round++) {
+        REQUIRE(values::has(c.get(), 1, value));
+        REQUIRE(values::has(c.get(), 0, rolls_back ? scattered : changed));
+        REQUIRE_OK(pm_check(c.get()));
+        values::crash(c, path);
+    }
+}
+
 TEST_CASE_METHOD(Fixture, "an fdatasync that fails anywhere ends all writing")
 {
     uint64_t places = 0;

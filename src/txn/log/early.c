@@ -15,7 +15,11 @@
  *      object was freed again, the commit drops its lines once, unless it logs them for somebody else.
  *  E3  Until the commit these lines are left (owners.c). So after a rollback whoever gets them logs them, and
  *      it does not matter what home has there.
- *  E4  A store may bring its pages to memory. Then they stay until the commit, for the map says nothing of them.
+ *  E4  A store may bring its pages to memory. Then they stay there until the commit: the map says nothing of
+ *      them.
+ *  E5  If its pages are cut off again, for there was no memory for the rest of the value, the part is *lost*:
+ *      home does not have what it has. It gets its header, and all its lines are dropped. So whoever gets
+ *      them later logs them.
  */
 #include "txn/log/deltas.h"
 
@@ -52,6 +56,18 @@ const struct early_part *log_early_of(const struct txn *t, uint32_t page)
         if (page - first_page(early_at(k, i)) < page_count(early_at(k, i)))
             return early_at(k, i);
     return NULL;
+}
+
+static bool overlaps(const struct early_part *e, uint32_t first, uint32_t count)
+{
+    return first_page(e) < first + count && first < first_page(e) + page_count(e);
+}
+
+void log_lose_early(struct txn *t, uint32_t first, uint32_t count)
+{
+    struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = 0; i < k->early.count; i++)
+        early_at(k, i)->is_lost |= overlaps(early_at(k, i), first, count);
 }
 
 /* ---- handed over ----------------------------------------------------------------------------- */
@@ -121,17 +137,25 @@ static bool write_early(struct txn *t, struct early_part *part, const char *from
     return true;
 }
 
+/* What a failed commit has left in a free chunk must be erased first. Otherwise it would be erased from the
+ * value. */
+static bool may_write(struct txn *t, uint64_t offset)
+{
+    return offset % PM_PAGE == 0 && log_makes_pages(t) && log_may_map(t) &&
+           log_engine_of(t)->drops && log_erase_stale(t) == 0;
+}
+
 uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint64_t bytes)
 {
     struct log_engine *k = log_engine_of(t);
-    const uint64_t most = min_u64(bytes / PM_PAGE, chunk_lines(t) / PM_PAGE_LINES);
-    struct early_part part;
-    if (offset % PM_PAGE != 0 || most < LOG_PAGES_MIN / PM_PAGE_LINES || !log_makes_pages(t) ||
-        !log_may_map(t) || !k->drops)
+    const uint64_t most = min_u64(bytes / PM_PAGE, chunk_lines(t) / PM_PAGE_LINES),
+                   least = LOG_PAGES_MIN / PM_PAGE_LINES;
+    struct early_part part = {.is_lost = false};
+    if (most < least || !may_write(t, offset))
         return 0;
     const uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT),
                    count = new_pages(t, page, (uint32_t)most);
-    if (count < LOG_PAGES_MIN / PM_PAGE_LINES || !find_room(t, &part))
+    if (count < least || !find_room(t, &part))
         return 0;
     const uint64_t room = chunk_lines(t) - log_early_contents(&part);
     part.run = redo_run(offset / PM_LINE,
@@ -154,35 +178,47 @@ int log_unmap_freed_early(struct txn *t)
     const struct log_engine *k = log_engine_of(t);
     int error = 0;
     for (uint64_t i = 0; i < k->early.count && t->freed == t->epoch && error == 0; i++)
-        if (log_has_freed(t, early_at(k, i)->run))
+        if (!early_at(k, i)->is_lost && log_has_freed(t, early_at(k, i)->run))
             error = log_unmap_pages(t, first_page(early_at(k, i)));
     return error;
 }
 
-/* The lines of a page that lose their object with this commit and that log_find_owners() has not listed. If the
- * whole segment loses its owner, it has listed them all. */
-static uint64_t unlisted_lines(const struct txn *t, uint32_t page)
+/* The lines of a page that are dropped, and that log_find_owners() has not listed. If the whole segment loses
+ * its owner, it has listed them all. */
+static uint64_t unlisted_lines(const struct txn *t, const struct early_part *e, uint32_t page)
 {
     uint32_t segment = page / pages_per_segment(t->c);
     bool is_listed =
         table_word(home_table(t->c), segment) != 0 && table_word(shadow_table(t->c), segment) == 0;
-    return is_listed ? 0 : log_freed_lines(t, page);
+    if (is_listed)
+        return 0;
+    return e->is_lost ? UINT64_MAX : log_freed_lines(t, page);
+}
+
+/* Lines that a later part of the record has are there. */
+static int drop_page(struct txn *t, const struct early_part *e, uint32_t page)
+{
+    struct log_engine *k = log_engine_of(t);
+    const uint32_t place = place_in(t, e->chunk, log_early_contents(e)) +
+                           (page - first_page(e)) * (uint32_t)PM_PAGE_LINES;
+    int error = 0;
+    for (uint64_t lines = unlisted_lines(t, e, page); lines && error == 0; lines &= lines - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctzll(lines);
+        const uint64_t line = (uint64_t)page * PM_PAGE_LINES + i;
+        if (k->map[line] == place + i)
+            error = log_list_line(&k->dropped, 0, line);
+    }
+    return error;
 }
 
 int log_drop_early(struct txn *t)
 {
-    struct log_engine *k = log_engine_of(t);
+    const struct log_engine *k = log_engine_of(t);
     int error = 0;
-    for (uint64_t i = 0; i < k->early.count && t->freed == t->epoch; i++) {
+    for (uint64_t i = 0; i < k->early.count; i++) {
         const struct early_part *e = early_at(k, i);
-        uint64_t line = run_line(e->run), end = line + run_count(e->run);
-        uint32_t place = place_in(t, e->chunk, log_early_contents(e));
-        for (uint64_t freed = 0; line < end && error == 0; line++, place++) {
-            if (line % PM_PAGE_LINES == 0)
-                freed = unlisted_lines(t, (uint32_t)(line / PM_PAGE_LINES));
-            if (freed >> line % PM_PAGE_LINES & 1 && k->map[line] == place)
-                error = log_list_line(&k->dropped, 0, line);
-        }
+        for (uint32_t n = 0; n < page_count(e) && error == 0; n++)
+            error = drop_page(t, e, first_page(e) + n);
     }
     return error;
 }
@@ -200,10 +236,12 @@ int log_discard_early(struct txn *t)
 void log_take_early(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    for (uint64_t i = 0; i < k->early.count; i++)
-        for (uint32_t page = first_page(early_at(k, i)), n = page_count(early_at(k, i)); n > 0;
-             n--, page++)
-            log_set_left_bits(t, (uint64_t)page * PM_PAGE_LINES, ~log_freed_lines(t, page), false);
+    for (uint64_t i = 0; i < k->early.count; i++) {
+        const struct early_part *e = early_at(k, i);
+        for (uint32_t n = 0; n < page_count(e) && !e->is_lost; n++)
+            log_set_left_bits(t, (uint64_t)(first_page(e) + n) * PM_PAGE_LINES,
+                              ~log_freed_lines(t, first_page(e) + n), false);
+    }
 }
 
 void log_untake_early(struct txn *t)

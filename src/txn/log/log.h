@@ -108,6 +108,7 @@ struct early_part {
     uint32_t chunk, line; /* as of planned_part */
     uint64_t run;         /* redo_run(): whole pages */
     uint64_t sum;         /* checksum of the contents */
+    bool is_lost;         /* its pages were cut off (E5) */
 };
 
 /* A line that the record being written moves, and what the map said of it. */
@@ -469,6 +470,9 @@ static inline uint32_t log_early_contents(const struct early_part *e)
 {
     return (uint32_t)align_up(e->line + 1, PM_PAGE_LINES);
 }
+
+/* Home and view lose these pages (E5). */
+void log_lose_early(struct txn *t, uint32_t first, uint32_t count);
 
 /* The part that has a page; there is one. */
 const struct early_part *log_early_of(const struct txn *t, uint32_t page);

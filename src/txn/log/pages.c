@@ -223,9 +223,11 @@ int log_unmap_lines(struct txn *t, uint64_t run)
 int log_release(struct txn *t, uint32_t first, uint32_t count)
 {
     int error = log_unmap_range(t, first, count);
-    if (error == 0)
-        log_note_absent(t, first, count);
-    return error;
+    if (error != 0)
+        return error;
+    log_lose_early(t, first, count);
+    log_note_absent(t, first, count);
+    return 0;
 }
 
 /* Whether commits change some of these pages in place: words of bitmaps or pointer maps. Only a forged file
