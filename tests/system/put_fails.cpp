@@ -10,11 +10,24 @@ using namespace values;
 namespace
 {
 
-uint64_t calls, fails_from = UINT64_MAX, fails_for; // calls that want memory: some in a row fail
+// Calls that want memory: some in a row fail, and one more.
+uint64_t calls, fails_from = UINT64_MAX, fails_for, fails_too;
 
 bool fails()
 {
-    return ++calls >= fails_from && calls - fails_from < fails_for;
+    calls++;
+    return (calls >= fails_from && calls - fails_from < fails_for) || calls == fails_too;
+}
+
+// pm_put(), during which calls fail from this one on.
+void *put_failing(pm_container *c, const std::string &value, uint64_t from)
+{
+    calls = 0;
+    fails_from = from;
+    void *object = pm_put(c, value.data(), value.size());
+    fails_from = UINT64_MAX;
+    fails_too = 0;
+    return object;
 }
 
 } // namespace
@@ -59,10 +72,7 @@ TEST_CASE("a large value fails half-way, and leaves nothing in its place", "[log
         test::Container c = test::open(path, options());
         make_root(c.get());
         REQUIRE_OK(pm_commit(c.get()));
-        calls = 0;
-        fails_from = at;
-        void *object = pm_put(c.get(), value.data(), value.size());
-        fails_from = UINT64_MAX;
+        void *object = put_failing(c.get(), value, at);
         failed = calls >= at;
         if (object)
             continue;
@@ -80,4 +90,37 @@ TEST_CASE("a large value fails half-way, and leaves nothing in its place", "[log
         }
     }
     REQUIRE(failures > 2);
+}
+
+// It cannot be mapped, and goes to memory. There a call fails once more.
+TEST_CASE("a large value is handed over though calls fail", "[log]")
+{
+    const std::string value = bytes_of(80 * 1024, 1);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    fails_for = 1;
+    uint64_t first = 0, last = 0;
+    do {
+        first++;
+        uint64_t second = first;
+        do {
+            second++;
+            CAPTURE(first, second);
+            std::filesystem::remove(path);
+            test::Container c = test::open(path, options());
+            make_root(c.get());
+            REQUIRE_OK(pm_commit(c.get()));
+            fails_too = second;
+            void *object = put_failing(c.get(), value, first);
+            last = calls;
+            if (!object)
+                continue;
+            set(root_of(c.get()), 0, object, value.size());
+            REQUIRE_OK(pm_commit(c.get()));
+            REQUIRE(has(c.get(), 0, value));
+            crash(c, path);
+            REQUIRE(has(c.get(), 0, value));
+        } while (second <= last);
+    } while (first <= last);
+    REQUIRE(first > 5);
 }

@@ -13,8 +13,8 @@
  *      commit writes the headers of all of them. So there is no gap, at which recovery would stop.
  *  E2  No line of an early part has a piece, and nothing else of its pages was handed over before it. If the
  *      object was freed again, the commit drops its lines once, unless it logs them for somebody else.
- *  E3  Until the commit these lines are left (owners.c). So after a rollback whoever gets them logs them, and
- *      it does not matter what home has there.
+ *  E3  Until the commit these lines are left (owners.c). So if there is no memory to map them, or after a
+ *      rollback, whoever has them logs them, and it does not matter what home has there.
  *  E4  A store may bring its pages to memory. Then they stay there until the commit: the map says nothing of
  *      them.
  *  E5  If its pages are cut off again, for there was no memory for the rest of the value, the part is *lost*:
@@ -124,12 +124,13 @@ static int write_contents(struct txn *t, struct early_part *part, const char *fr
 static bool write_early(struct txn *t, struct early_part *part, const char *from)
 {
     struct log_engine *k = log_engine_of(t);
+    const uint32_t first = first_page(part), end = first + page_count(part);
     const uint32_t place = place_in(t, part->chunk, log_early_contents(part));
-    if (write_contents(t, part, from) != 0 ||
-        !log_map_early(t, first_page(part), page_count(part), place))
+    for (uint32_t page = first; page < end; page++)
+        log_set_left_bits(t, (uint64_t)page * PM_PAGE_LINES, UINT64_MAX, true); /* E3 */
+    if (write_contents(t, part, from) != 0 || !log_map_early(t, first, end - first, place))
         return false;
-    for (uint32_t page = first_page(part), n = page_count(part); n > 0; n--, page++) {
-        log_set_left_bits(t, (uint64_t)page * PM_PAGE_LINES, UINT64_MAX, true); /* E2 */
+    for (uint32_t page = first; page < end; page++) {
         k->handed[page] = true;
         log_note_filled(t, page, true); /* E4 */
     }
