@@ -1,6 +1,9 @@
 // Large values that are in the file before their commit: that they do not count until then, and leave nothing
 // behind if they never do.
+#include "common/full_disk.hpp"
 #include "unit/pages.hpp"
+
+#include <filesystem>
 
 using namespace values;
 
@@ -11,6 +14,21 @@ namespace
 void put_and_free(pm_container *c)
 {
     REQUIRE_OK(pm_free(put(c, bytes_of(MiB * 3 / 2, 7))));
+}
+
+// Fill a disk that has room for a file of so many bytes. Returns how many objects there is room for.
+int fill_disk(pm_container *c, const std::string &path, uint64_t bytes)
+{
+    const std::string value = bytes_of(10 * PAGE, 1); // no large one
+    int objects = -1;
+    for (int result = 0; result == 0; objects++) {
+        test::disk_is_full = std::filesystem::file_size(path) >= bytes;
+        store(c, value);
+        result = pm_commit(c);
+    }
+    REQUIRE_OK(pm_rollback(c));
+    test::disk_is_full = false;
+    return objects;
 }
 
 } // namespace
@@ -187,4 +205,45 @@ TEST_CASE("a large value is stored to, and memory is full", "[log]")
     REQUIRE(has(c.get(), 0, value));
     crash(c, path);
     REQUIRE(has(c.get(), 0, value));
+}
+
+// A record of it alone would have no live line. Then its chunks could become void before a newer record is there.
+TEST_CASE("a large value that is freed again makes no record of its own", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    put_and_free(c.get());
+    REQUIRE_OK(pm_commit(c.get()));
+    c.reset();
+    c = test::open(path, options(0));
+    test::disk_is_full = true;
+    store(c.get(), bytes_of(32 * MiB, 1));
+    REQUIRE(pm_commit(c.get()) == -1); // it has voided what nobody needs
+    test::disk_is_full = false;
+    REQUIRE_OK(pm_rollback(c.get()));
+    c.reset();
+    c = test::open(path, options(0));
+    REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("the chunk of large values that are dead has room for others on a full disk", "[log]")
+{
+    int objects[2];
+    for (const bool has_values : {false, true}) {
+        test::Directory directory;
+        const std::string path = directory / "c.pm";
+        test::Container c = test::open(path, options());
+        make_root(c.get());
+        if (has_values) {
+            void *value = put(c.get(), bytes_of(75 * PAGE, 1));
+            REQUIRE_OK(pm_commit(c.get()));
+            REQUIRE_OK(pm_free(value));
+            REQUIRE_OK(pm_commit(c.get()));
+        }
+        objects[has_values] = fill_disk(c.get(), path, 16 * MiB);
+    }
+    CAPTURE(objects[0], objects[1]);
+    CHECK(objects[1] >= objects[0] - 3); // a chunk has 25
 }

@@ -218,11 +218,19 @@ int log_reclaim(struct txn *t)
     return error == 0 ? void_all(t, last) : error;
 }
 
+void log_leave_values(struct txn *t)
+{
+    if (log_engine_of(t)->early.count == 0) /* E1 */
+        log_leave_chunk(t, LOG_VALUES, 0);
+}
+
 bool log_gains_room(struct txn *t, int error)
 {
-    return log_lacks_room(error) &&
-           (log_reclaim(t) == 0 || (log_has_checkpoint(t) && log_give_up_checkpoint(t) == 0) ||
-            log_clean_chunk(t) == 0);
+    if (!log_lacks_room(error))
+        return false;
+    log_leave_values(t);
+    return log_reclaim(t) == 0 || (log_has_checkpoint(t) && log_give_up_checkpoint(t) == 0) ||
+           log_clean_chunk(t) == 0;
 }
 
 /* Add `count` chunks to the file, or more at once because more will be needed. */

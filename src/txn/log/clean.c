@@ -400,6 +400,8 @@ void log_clean(struct txn *t, uint64_t lines)
 void log_clean_last(struct txn *t)
 {
     uint32_t last = t->c->chunks - 1;
+    if (log_engine_of(t)->open[LOG_VALUES] == last)
+        log_leave_values(t);
     if (log_engine_of(t)->victim != last && last > 0 && may_be_victim(t, last))
         set_victim(t, last);
 }

@@ -228,7 +228,9 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     collect_metadata(t, &w);
     if (w.counts.clears > 0)
         log_take_lines(t, ch->runs, ch->run_count);
-    if (ch->lines == 0 && k->early.count == 0 && error == 0)
+    /* Even if values are early: they were freed again. A record of these alone would have no live line, and its
+     * chunks would become void before there is a newer one. */
+    if (ch->lines == 0 && error == 0)
         return finish_unchanged(t);
     struct record_runs runs = {.runs = ch->runs,
                                .count = ch->run_count,
@@ -243,7 +245,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
         log_clean(t, ch->lines);
         error = log_split(t, &runs, ch->changed);
     }
-    if (error == 0 && runs.count == 0 && runs.deltas->words == 0 && k->early.count == 0)
+    if (error == 0 && runs.count == 0 && runs.deltas->words == 0)
         return finish_unchanged(t); /* all were stray */
     if (error == 0)
         error = plan(t, &runs);
