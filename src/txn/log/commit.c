@@ -228,8 +228,8 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     collect_metadata(t, &w);
     if (w.counts.clears > 0)
         log_take_lines(t, ch->runs, ch->run_count);
-    /* Even if values are early: they were freed again. A record of these alone would have no live line, and its
-     * chunks would become void before there is a newer one. */
+    /* Even if values are early: they were freed again. A record of these alone would have no live line. Its
+     * chunks could become void before there is a newer one. */
     if (ch->lines == 0 && error == 0)
         return finish_unchanged(t);
     struct record_runs runs = {.runs = ch->runs,

@@ -299,7 +299,7 @@ void log_chunk_emptied(struct txn *t, uint32_t chunk, uint64_t epoch);
 /* A stream goes on in chunk `next`, which may be the same; 0: in a fresh one. */
 void log_leave_chunk(struct txn *t, enum log_stream stream, uint32_t next);
 
-/* The next large value goes to a fresh chunk. Then what is left of the last one may be cleaned, or cut off. */
+/* The next large value goes to a fresh chunk. Then what is left of the last one may be cleaned or cut off. */
 void log_leave_values(struct txn *t);
 
 /* Pieces of so many words count that are in a chunk. */
