@@ -507,7 +507,7 @@ bool log_may_map(const struct txn *t);
 bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
 
 /* The same for pages that an early part has, whose contents begin at line `place` of the file. If it counts,
- * log_keep_mapped() makes them like others. False: home may have the contents. */
+ * log_keep_mapped() makes them like others. */
 bool log_map_early(struct txn *t, uint32_t first, uint32_t count, uint32_t place);
 void log_keep_mapped(struct txn *t, uint32_t first, uint32_t count);
 

@@ -16,6 +16,8 @@
 #define _GNU_SOURCE
 #include "txn/log/log.h"
 
+#include "base/panic.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -102,6 +104,16 @@ static int map_memory(const struct txn *t, struct pages_there p)
     return error;
 }
 
+/* Pages could be mapped neither from the file nor, all of them, from memory. They count as mapped if memory has
+ * the same bytes. */
+static void fill_memory(struct txn *t, struct pages_there p)
+{
+    int error = file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
+    if (error != 0)
+        panic(t->c->path, offset_of(p.first),
+              "no memory for the value that is handed over here; the last commit stands", -error);
+}
+
 static bool map_pages(struct txn *t, struct pages_there p, enum mapped how)
 {
     struct log_engine *k = log_engine_of(t);
@@ -110,11 +122,10 @@ static bool map_pages(struct txn *t, struct pages_there p, enum mapped how)
     int error = map_from_file(t, MAP_VIEW_SHARED, t->c->home, p);
     if (error == 0 && k->maps_view)
         error = map_from_file(t, MAP_VIEW_COPY, t->c->base, p);
-    /* If a part of it cannot be mapped back, it counts as mapped: memory has the same bytes. */
-    if (error != 0 && how == MAPPED_EARLY)
-        (void)file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
     if (error != 0 && (map_memory(t, p) == 0 || !k->maps_view))
         return false;
+    if (error != 0 && how == MAPPED_EARLY)
+        fill_memory(t, p);
     if (error == 0 && k->maps_view)
         file_punch(t->c->home_fd, offset_of(p.first), offset_of(p.first + p.count));
     memset(k->mapped + p.first, how, p.count);
