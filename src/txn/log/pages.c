@@ -104,8 +104,8 @@ static int map_memory(const struct txn *t, struct pages_there p)
     return error;
 }
 
-/* Pages could be mapped neither from the file nor, all of them, from memory. They count as mapped if memory has
- * the same bytes. */
+/* Pages could be mapped neither from the file nor, all of them, from memory. They count as mapped if memory
+ * has the same bytes. */
 static void fill_memory(struct txn *t, struct pages_there p)
 {
     int error = file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
