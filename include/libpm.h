@@ -397,12 +397,14 @@ PM_EXPORT void *pm_put(pm_container *c, const void *data, size_t bytes);
 
 /**
  * Copy bytes into an object, as pm_dirty() and memcpy() do. Under PM_ENGINE_LOG the bytes of an object that
- * this transaction has allocated need no private page, no marks, and no comparison at commit. From 64 KiB on
- * they are written to the file at once, and are nowhere else. They count after the commit, as all else;
- * docs/guide/engines.md says what time it takes. A value that comes in pieces is best cut at multiples of
- * 64. The bytes are data: the pointer map stays as it is. EINVAL if the range is in no open container, or
- * not in one object. If memory or disk is exhausted, the call fails as pm_dirty() does; then a part of the
- * bytes may have been copied. Thread-safe, as stores to different objects are. Linear in the bytes.
+ * this transaction has allocated need no private page, no marks, and no comparison at commit. Of 64 KiB and
+ * more, whole pages of 4096 are written to the file at once, and are nowhere else. They count after the
+ * commit, as all else. They go through memory if `segment_size` is below 256 KiB, or if the container lies
+ * elsewhere than its pointers say. docs/guide/engines.md says what time it takes. A value that comes in
+ * pieces is best cut at multiples of 64. The bytes are data: the pointer map stays as it is. EINVAL if the
+ * range is in no open container, or not in one object. If memory or disk is exhausted, the call fails as
+ * pm_dirty() does; then a part of the bytes may have been copied. Thread-safe, as stores to different
+ * objects are. Linear in the bytes.
  */
 PM_EXPORT int pm_write(void *to, const void *from, size_t bytes);
 

@@ -469,9 +469,22 @@ TEST_CASE("a large value replaces another in a commit whose writes fail")
             REQUIRE_OK(pm_commit(c.get()));
         old = arrived || !rolls_back ? value : old;
         REQUIRE(values::has(c.get(), 0, old));
+        char *later =
+            static_cast<char *>(pm_malloc(c.get(), value.size())); // perhaps where the value was
+        REQUIRE(later);
+        if (first % 2 == 1) { // the next one must not have these bytes
+            REQUIRE_OK(pm_dirty(later, value.size()));
+            std::fill_n(later, value.size(), 'x');
+        }
+        const std::string seen(later, value.size());
+        values::set(values::root_of(c.get()), 1, later, value.size());
+        REQUIRE_OK(pm_commit(c.get()));
         REQUIRE_OK(pm_check(c.get()));
         values::crash(c, path);
         REQUIRE(values::has(c.get(), 0, old));
+        REQUIRE(values::has(c.get(), 1, seen));
+        REQUIRE_OK(pm_free(values::root_of(c.get())->object[1]));
+        REQUIRE_OK(pm_commit(c.get()));
     }
 }
 

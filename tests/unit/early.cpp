@@ -159,6 +159,33 @@ TEST_CASE("a large value is freed before its commit", "[log]")
     }
 }
 
+// Its pages were in the file as whole pages. Then single lines and words changed.
+TEST_CASE("a committed object that is handed over anew comes back at a rollback", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm", other = bytes_of(512 * PAGE, 2);
+    std::string value = bytes_of(512 * PAGE, 1);
+    test::Container c = test::open(path, options());
+    char *object = static_cast<char *>(put(c.get(), value));
+    set(make_root(c.get()), 0, object, value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    for (size_t at = 100; at < value.size(); at += PAGE) {
+        change(object + at);
+        value[at] ^= 0x55;
+    }
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    object = static_cast<char *>(root_of(c.get())->object[0]);
+    REQUIRE_OK(pm_write(object, other.data(), other.size()));
+    REQUIRE_OK(pm_rollback(c.get()));
+    for (int round = 0; round < 2; round++) {
+        REQUIRE(has(c.get(), 0, value));
+        REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE_OK(pm_check(c.get()));
+        crash(c, path);
+    }
+}
+
 // All lines of a segment lose their owners, those of the early part too. Each is dropped once.
 TEST_CASE("a large value is freed with the last object of its segment", "[log]")
 {

@@ -8,8 +8,9 @@
  *  F1  A line is filled only if it has an object now and had none at the last commit, and if nobody has
  *      stored to its page since the page was closed. So nobody has the old bytes, and the view reads the new
  *      ones through to home.
- *  F2  Only on filled lines does home differ from what the log says. A rollback brings home what the log
- *      says. So does a commit for lines of objects that were freed again.
+ *  F2  Only on filled lines does home differ from what the log says, and on those of early parts, which are
+ *      left. A rollback brings home what the log says of filled lines. So does a commit for lines of objects
+ *      that were freed again.
  *  F3  If the page lock is not held, a signal handler may store to another object on the page. Then the page
  *      has been opened when the handler returns, and its private copy may lack these bytes. So it gets them.
  */
