@@ -419,7 +419,8 @@ PM_EXPORT int pm_write(void *to, const void *from, size_t bytes);
  * itself. Under log, only commits need space. Reserve it before a transaction that you cannot roll back. The
  * file then has room for a record of all that the transaction has changed so far, and of `bytes` more. To
  * allocate needs no space there, but what is allocated later is recorded, too, in lines of 64 bytes: count
- * 128 bytes for an object of up to 64, and 64 more than its bytes for a larger one.
+ * 128 bytes for an object of up to 64, and 64 more than its bytes for a larger one. A value of pm_put() or
+ * pm_write() counts once more where the transaction stores to it afterwards.
  */
 PM_EXPORT int pm_reserve(pm_container *c, size_t bytes);
 

@@ -72,6 +72,36 @@ TEST_CASE("with LIBPM_AUDIT=1 a store that no mark announced fails the commit", 
     REQUIRE(word(c.get(), 3, 7)[2] == 80);
 }
 
+// Under the log engine the value is in the file before its commit.
+CHILD_PROCESS(is_audited_in_a_large_value)
+{
+    pm_options how = test::options(PM_CREATE);
+    how.segment_size = 1 << 20;
+    test::Container c = test::open(arguments[0], how);
+    const std::string value(512 << 10, 'v');
+    char *object = static_cast<char *>(pm_put(c.get(), value.data(), value.size()));
+    CHILD_REQUIRE(object && pm_setroot(c.get(), object, 0) == 0);
+    CHILD_REQUIRE(pm_dirty(object + 8192, 8) == 0);
+    object[8192] = 'x';
+    foreign_store(reinterpret_cast<volatile uint64_t *>(object + 9216), 77);
+    CHILD_REQUIRE(pm_commit(c.get()) == -1 && failed_with(EFAULT, {"byte 9216 "}));
+    CHILD_REQUIRE(pm_commit(c.get()) == 0); // includes it
+    _exit(0);
+}
+
+TEST_CASE("with LIBPM_AUDIT=1 a missed store to a large value fails the commit", "[stores][log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Ended ended = test::run("is_audited_in_a_large_value", {path}, {"LIBPM_AUDIT=1"});
+    INFO(ended.errors);
+    REQUIRE(test::exited(ended.status));
+    test::Container c = test::open(path, test::options());
+    const char *object = static_cast<const char *>(pm_getroot(c.get()));
+    REQUIRE(object[8192] == 'x');
+    REQUIRE(*reinterpret_cast<const uint64_t *>(object + 9216) == 77);
+}
+
 // The commit after it takes the store, and what a declared pointer leads to now.
 CHILD_PROCESS(is_audited_at_a_pointer)
 {

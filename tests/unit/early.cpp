@@ -274,3 +274,25 @@ TEST_CASE("the chunk of large values that are dead has room for others on a full
     CAPTURE(objects[0], objects[1]);
     CHECK(objects[1] >= objects[0] - 3); // a chunk has 25
 }
+
+// It counts twice: the value is in the file, and what is stored to it is logged.
+TEST_CASE("what is reserved is enough for a large value, and stores to all of it", "[log]")
+{
+    const std::string value = bytes_of(8 * MiB, 1);
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    REQUIRE_OK(pm_reserve(c.get(), 2 * value.size() + 4 * PAGE));
+    test::disk_is_full = true;
+    char *object = static_cast<char *>(put(c.get(), value));
+    REQUIRE_OK(pm_dirty(object, value.size()));
+    std::string changed = value;
+    for (size_t at = 0; at < value.size(); at += LINE)
+        object[at] = changed[at] = 'x';
+    set(root_of(c.get()), 0, object, value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    test::disk_is_full = false;
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, changed));
+}

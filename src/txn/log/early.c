@@ -138,12 +138,13 @@ static bool write_early(struct txn *t, struct early_part *part, const char *from
     return true;
 }
 
-/* What a failed commit has left in a free chunk must be erased first. Otherwise it would be erased from the
- * value. */
+/* Not after a failure in this transaction. And what a failed commit has left in a free chunk must be erased
+ * first, or it would be erased from the value. */
 static bool may_write(struct txn *t, uint64_t offset)
 {
-    return offset % PM_PAGE == 0 && log_makes_pages(t) && log_may_map(t) &&
-           log_engine_of(t)->drops && log_erase_stale(t) == 0;
+    const struct log_engine *k = log_engine_of(t);
+    return offset % PM_PAGE == 0 && log_makes_pages(t) && log_may_map(t) && k->drops &&
+           k->early_failed != t->epoch && log_erase_stale(t) == 0;
 }
 
 uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint64_t bytes)
@@ -156,8 +157,12 @@ uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint6
         return 0;
     const uint32_t page = (uint32_t)(offset >> PM_PAGE_SHIFT),
                    count = new_pages(t, page, (uint32_t)most);
-    if (count < least || !find_room(t, &part))
+    if (count < least)
         return 0;
+    if (!find_room(t, &part)) {
+        k->early_failed = t->epoch;
+        return 0;
+    }
     const uint64_t room = chunk_lines(t) - log_early_contents(&part);
     part.run = redo_run(offset / PM_LINE,
                         min_u64((uint64_t)count * PM_PAGE_LINES, align_down(room, PM_PAGE_LINES)));
@@ -166,10 +171,20 @@ uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint6
         *noted = part;
     if (noted && write_early(t, noted, from))
         return run_count(part.run) * PM_LINE;
+    k->early_failed = t->epoch;
     k->early.count -= noted != NULL;
     if (part.line == 1)
         log_untake_chunk(t, part.chunk);
     return 0;
+}
+
+bool log_is_early(const struct txn *t, uint32_t page)
+{
+    const struct log_engine *k = log_engine_of(t);
+    bool found = false;
+    for (uint64_t i = 0; i < k->early.count && k->handed[page]; i++)
+        found |= !early_at(k, i)->is_lost && overlaps(early_at(k, i), page, 1);
+    return found;
 }
 
 /* ---- at a commit or rollback ----------------------------------------------------------------- */

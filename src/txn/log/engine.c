@@ -142,10 +142,11 @@ static int log_engine_end(struct txn *t)
     return error == 0 ? medium_fence(&t->c->medium) : error;
 }
 
-/* W2. If memory is bounded, home has lost what a private page of the view still has of a freed object. */
+/* W2. If memory is bounded, home has lost what a private page of the view still has of a freed object. Lines
+ * of early parts are left until the commit, but they are in the file. */
 static bool takes_whole(const struct txn *t, uint64_t line)
 {
-    return log_is_left(t, line);
+    return log_is_left(t, line) && !log_is_early(t, (uint32_t)(line / PM_PAGE_LINES));
 }
 
 const struct engine engine_log = {

@@ -237,6 +237,7 @@ struct log_engine {
     uint8_t *handed;      /* for each page: this transaction has handed bytes of it over */
     struct vector early;  /* struct early_part, of this transaction */
     uint64_t early_lines; /* of all of them */
+    uint64_t early_failed; /* the epoch in which one could not be made */
     uint64_t fenced; /* as the record being written says: a round may end meanwhile */
     char *stage;         /* a part while it is built */
     struct vector split_runs; /* a commit's runs of lines that get no delta, redo_run() values */
@@ -473,6 +474,9 @@ static inline uint32_t log_early_contents(const struct early_part *e)
 {
     return (uint32_t)align_up(e->line + 1, PM_PAGE_LINES);
 }
+
+/* Whether a page is of an early part that is not lost. */
+bool log_is_early(const struct txn *t, uint32_t page);
 
 /* Home and view lose these pages (E5). */
 void log_lose_early(struct txn *t, uint32_t first, uint32_t count);
