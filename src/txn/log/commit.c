@@ -182,7 +182,7 @@ static int plan_in_reserve(struct txn *t, struct record_runs *runs)
     }
     if (log_lacks_room(error)) /* meanwhile the cleaner may have a new one */
         error = plan_in_cleaners_chunk(t, runs);
-    k->borrows = k->free.count < LOG_RESERVE;
+    runs->borrows = k->free.count < LOG_RESERVE;
     return error;
 }
 
@@ -191,7 +191,6 @@ static int plan(struct txn *t, struct record_runs *runs)
 {
     struct log_engine *k = log_engine_of(t);
     int error = plan_with_room(t, runs, LOG_RESERVE);
-    k->borrows = false;
     if (!log_lacks_room(error))
         return error;
     if (t->freed == t->epoch && !k->gives)
@@ -200,11 +199,10 @@ static int plan(struct txn *t, struct record_runs *runs)
 }
 
 /* What is left of a chunk of the reserve is for the cleaner, and for further commits that only free. */
-static void return_chunk(struct log_engine *k)
+static void return_chunk(struct txn *t, const struct record_runs *runs)
 {
-    if (k->borrows)
-        swap_streams(k);
-    k->borrows = false;
+    if (runs->borrows)
+        swap_streams(log_engine_of(t));
 }
 
 /* Out of line: a small commit then saves no registers for it. */
@@ -252,7 +250,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     if (error == 0)
         error = log_write(t, &runs, t->c->pointers_base);
     if (error != 0) {
-        return_chunk(k);
+        return_chunk(t, &runs);
         log_untake_lines(t, ch->runs, ch->run_count);
         log_untake_early(t);
         log_refill_dropped(t);
@@ -263,7 +261,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     bring_home(t, ch->runs, stored_count);
     bring_home(t, ch->runs + given_from, data_count - given_from);
     finish(t, &w);
-    return_chunk(k);
+    return_chunk(t, &runs);
     return 0;
 }
 

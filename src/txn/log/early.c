@@ -41,26 +41,26 @@ static struct early_part *early_at(const struct log_engine *k, uint64_t i)
 
 static uint32_t first_page(const struct early_part *e)
 {
-    return (uint32_t)(run_line(e->run) / PM_PAGE_LINES);
+    return log_run_page(e->run);
 }
 
 static uint32_t page_count(const struct early_part *e)
 {
-    return (uint32_t)(run_count(e->run) / PM_PAGE_LINES);
-}
-
-const struct early_part *log_early_of(const struct txn *t, uint32_t page)
-{
-    const struct log_engine *k = log_engine_of(t);
-    for (uint64_t i = k->early.count; i-- > 0;)
-        if (page - first_page(early_at(k, i)) < page_count(early_at(k, i)))
-            return early_at(k, i);
-    return NULL;
+    return log_run_pages(e->run);
 }
 
 static bool overlaps(const struct early_part *e, uint32_t first, uint32_t count)
 {
     return first_page(e) < first + count && first < first_page(e) + page_count(e);
+}
+
+const struct early_part *log_early_of(const struct txn *t, uint32_t page)
+{
+    const struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = k->early.count; i-- > 0 && k->handed[page];)
+        if (overlaps(early_at(k, i), page, 1))
+            return early_at(k, i);
+    return NULL;
 }
 
 void log_lose_early(struct txn *t, uint32_t first, uint32_t count)
@@ -106,7 +106,7 @@ static bool find_room(struct txn *t, struct early_part *part)
 static int write_contents(struct txn *t, struct early_part *part, const char *from)
 {
     char *block = log_engine_of(t)->stage;
-    const uint32_t place = place_in(t, part->chunk, log_early_contents(part));
+    const uint32_t place = log_early_place(t, part);
     const uint64_t bytes = run_count(part->run) * PM_LINE;
     struct checksum_stream sum;
     int error = 0;
@@ -125,10 +125,9 @@ static bool write_early(struct txn *t, struct early_part *part, const char *from
 {
     struct log_engine *k = log_engine_of(t);
     const uint32_t first = first_page(part), end = first + page_count(part);
-    const uint32_t place = place_in(t, part->chunk, log_early_contents(part));
     for (uint32_t page = first; page < end; page++)
         log_set_left_bits(t, (uint64_t)page * PM_PAGE_LINES, UINT64_MAX, true); /* E3 */
-    if (write_contents(t, part, from) != 0 || !log_map_early(t, first, end - first, place))
+    if (write_contents(t, part, from) != 0 || !log_map_early(t, part))
         return false;
     for (uint32_t page = first; page < end; page++) {
         k->handed[page] = true;
@@ -178,23 +177,22 @@ uint64_t log_write_early(struct txn *t, uint64_t offset, const char *from, uint6
     return 0;
 }
 
-bool log_is_early(const struct txn *t, uint32_t page)
-{
-    const struct log_engine *k = log_engine_of(t);
-    bool found = false;
-    for (uint64_t i = 0; i < k->early.count && k->handed[page]; i++)
-        found |= !early_at(k, i)->is_lost && overlaps(early_at(k, i), page, 1);
-    return found;
-}
-
 /* ---- at a commit or rollback ----------------------------------------------------------------- */
+
+static bool has_freed(const struct txn *t, const struct early_part *e)
+{
+    uint64_t freed = 0;
+    for (uint32_t n = 0; n < page_count(e) && freed == 0; n++)
+        freed = log_freed_lines(t, first_page(e) + n);
+    return freed != 0;
+}
 
 int log_unmap_freed_early(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     int error = 0;
     for (uint64_t i = 0; i < k->early.count && t->freed == t->epoch && error == 0; i++)
-        if (!early_at(k, i)->is_lost && log_has_freed(t, early_at(k, i)->run))
+        if (!early_at(k, i)->is_lost && has_freed(t, early_at(k, i)))
             error = log_unmap_pages(t, first_page(early_at(k, i)));
     return error;
 }
@@ -215,8 +213,7 @@ static uint64_t unlisted_lines(const struct txn *t, const struct early_part *e, 
 static int drop_page(struct txn *t, const struct early_part *e, uint32_t page)
 {
     struct log_engine *k = log_engine_of(t);
-    const uint32_t place = place_in(t, e->chunk, log_early_contents(e)) +
-                           (page - first_page(e)) * (uint32_t)PM_PAGE_LINES;
+    const uint32_t place = log_early_place(t, e) + (page - first_page(e)) * (uint32_t)PM_PAGE_LINES;
     int error = 0;
     for (uint64_t lines = unlisted_lines(t, e, page); lines && error == 0; lines &= lines - 1) {
         const uint32_t i = (uint32_t)__builtin_ctzll(lines);

@@ -146,7 +146,8 @@ static int log_engine_end(struct txn *t)
  * of early parts are left until the commit, but they are in the file. */
 static bool takes_whole(const struct txn *t, uint64_t line)
 {
-    return log_is_left(t, line) && !log_is_early(t, (uint32_t)(line / PM_PAGE_LINES));
+    const struct early_part *e = log_early_of(t, (uint32_t)(line / PM_PAGE_LINES));
+    return log_is_left(t, line) && (!e || e->is_lost);
 }
 
 const struct engine engine_log = {

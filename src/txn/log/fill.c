@@ -121,19 +121,6 @@ uint64_t log_freed_lines(const struct txn *t, uint32_t page)
     return t->freed == t->epoch ? ~t->upcalls.page_liveness(t->upcalls.context, page).after : 0;
 }
 
-bool log_has_freed(const struct txn *t, uint64_t run)
-{
-    uint64_t freed = 0;
-    for (uint64_t line = run_line(run), end = line + run_count(run), next; line < end;
-         line = next) {
-        const uint64_t first = align_down(line, PM_PAGE_LINES);
-        next = min_u64(end, first + PM_PAGE_LINES);
-        freed |= log_freed_lines(t, (uint32_t)(line / PM_PAGE_LINES)) &
-                 bits_between(line - first, next - first);
-    }
-    return freed != 0;
-}
-
 /* Call `visit` with the filled lines of each page: with those that are freed, or with the others. */
 static int for_each_page(struct txn *t, int (*visit)(struct txn *t, uint64_t first, uint64_t lines),
                          bool freed)

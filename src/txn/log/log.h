@@ -74,6 +74,17 @@ static inline uint64_t log_lines_of(const uint64_t *runs, uint64_t count)
     return lines;
 }
 
+/* The first page of a run of whole pages, and how many it has. */
+static inline uint32_t log_run_page(uint64_t run)
+{
+    return (uint32_t)(run_line(run) / PM_PAGE_LINES);
+}
+
+static inline uint32_t log_run_pages(uint64_t run)
+{
+    return (uint32_t)(run_count(run) / PM_PAGE_LINES);
+}
+
 /* Numbers of chunks. */
 struct chunk_list {
     uint32_t *items;
@@ -208,7 +219,6 @@ struct log_engine {
     uint64_t words_live;  /* of all pieces that count */
     uint64_t taken;       /* chunks taken ever */
     uint64_t reserved;    /* the epoch for which log_make_room() was called last */
-    bool borrows;         /* the commit goes on in a chunk of the reserve */
     uint32_t reserve;     /* free chunks that must be left when one is taken */
     bool folds_all;       /* the cleaner logs chunks again for any delta that dies with it */
     /* The cleaner: its victim, or 0, and the line there where it goes on; when it last looked for one. A part
@@ -387,6 +397,7 @@ struct record_runs {
     enum log_stream stream;
     /* Lines lose their owners with it: those of log_find_owners(). Its first parts are the early ones. */
     bool is_transaction;
+    bool borrows; /* it goes to a chunk of the reserve */
 };
 
 /* Lines without which no part of whole pages is begun in a chunk. */
@@ -449,10 +460,8 @@ int log_unfill_freed(struct txn *t);
 /* Whether any filled line has no object any more. */
 bool log_filled_was_freed(struct txn *t);
 
-/* The lines of a page that have no object any more, because something was freed: one bit a line. And whether
- * a run has such lines. */
+/* The lines of a page that have no object any more, because something was freed: one bit a line. */
 uint64_t log_freed_lines(const struct txn *t, uint32_t page);
-bool log_has_freed(const struct txn *t, uint64_t run);
 
 /* Let the filled runs have each line once, in their order: the table of changes has room for no more. */
 void log_condense_filled(struct log_engine *k);
@@ -475,13 +484,16 @@ static inline uint32_t log_early_contents(const struct early_part *e)
     return (uint32_t)align_up(e->line + 1, PM_PAGE_LINES);
 }
 
-/* Whether a page is of an early part that is not lost. */
-bool log_is_early(const struct txn *t, uint32_t page);
+/* The line of the file where they begin. */
+static inline uint32_t log_early_place(const struct txn *t, const struct early_part *e)
+{
+    return place_in(t, e->chunk, log_early_contents(e));
+}
 
 /* Home and view lose these pages (E5). */
 void log_lose_early(struct txn *t, uint32_t first, uint32_t count);
 
-/* The part that has a page; there is one. */
+/* The part that has a page; NULL: none has. */
 const struct early_part *log_early_of(const struct txn *t, uint32_t page);
 
 /* A commit begins: map memory for values that were freed again. -errno */
@@ -510,9 +522,8 @@ bool log_may_map(const struct txn *t);
  * nobody has looked yet. None of them is open. False: nothing has changed. */
 bool log_map_pages(struct txn *t, uint32_t first, uint32_t count);
 
-/* The same for pages that an early part has, whose contents begin at line `place` of the file. If it counts,
- * log_keep_mapped() makes them like others. */
-bool log_map_early(struct txn *t, uint32_t first, uint32_t count, uint32_t place);
+/* The same for pages that an early part has. If it counts, log_keep_mapped() makes them like others. */
+bool log_map_early(struct txn *t, const struct early_part *e);
 void log_keep_mapped(struct txn *t, uint32_t first, uint32_t count);
 
 /* As log_unmap_pages(), but nobody needs what they have, so memory has something else. -errno */

@@ -139,10 +139,15 @@ bool log_map_pages(struct txn *t, uint32_t first, uint32_t count)
     return map_pages(t, (struct pages_there){first, count, place_of(t, first)}, MAPPED);
 }
 
-bool log_map_early(struct txn *t, uint32_t first, uint32_t count, uint32_t place)
+static struct pages_there pages_of_early(const struct txn *t, const struct early_part *e)
 {
-    return map_pages(t, (struct pages_there){first, count, place * (uint64_t)PM_LINE},
-                     MAPPED_EARLY);
+    return (struct pages_there){log_run_page(e->run), log_run_pages(e->run),
+                                log_early_place(t, e) * (uint64_t)PM_LINE};
+}
+
+bool log_map_early(struct txn *t, const struct early_part *e)
+{
+    return map_pages(t, pages_of_early(t, e), MAPPED_EARLY);
 }
 
 void log_keep_mapped(struct txn *t, uint32_t first, uint32_t count)
@@ -157,13 +162,8 @@ static struct pages_there run_of(const struct txn *t, uint32_t page)
     const uint8_t *mapped = log_engine_of(t)->mapped;
     const uint32_t pages = (uint32_t)(t->c->max_size >> PM_PAGE_SHIFT);
     uint32_t first = page, end = page + 1;
-    if (mapped[page] == MAPPED_EARLY) {
-        const struct early_part *e = log_early_of(t, page);
-        return (struct pages_there){(uint32_t)(run_line(e->run) / PM_PAGE_LINES),
-                                    (uint32_t)(run_count(e->run) / PM_PAGE_LINES),
-                                    place_in(t, e->chunk, log_early_contents(e)) *
-                                        (uint64_t)PM_LINE};
-    }
+    if (mapped[page] == MAPPED_EARLY)
+        return pages_of_early(t, log_early_of(t, page));
     while (first > 0 && mapped[first - 1] == MAPPED &&
            place_of(t, first - 1) + PM_PAGE == place_of(t, first))
         first--;
@@ -173,6 +173,7 @@ static struct pages_there run_of(const struct txn *t, uint32_t page)
     return (struct pages_there){first, end - first, place_of(t, first)};
 }
 
+/* Memory again. Nobody needs what the pages have. */
 static int map_back(struct txn *t, struct pages_there p)
 {
     int error = map_memory(t, p);
@@ -183,17 +184,20 @@ static int map_back(struct txn *t, struct pages_there p)
     return 0;
 }
 
-int log_unmap_pages(struct txn *t, uint32_t page)
+/* Memory again, with the same contents. */
+static int copy_back(struct txn *t, struct pages_there p)
 {
-    if (!log_engine_of(t)->mapped[page])
-        return 0;
-    struct pages_there p = run_of(t, page);
     int error = file_write(t->c->home_fd, t->c->file + p.place, bytes_of(p), offset_of(p.first));
     if (error == 0)
         error = map_back(t, p);
     if (error == 0)
         log_note_present(t, p.first, p.count);
     return error;
+}
+
+int log_unmap_pages(struct txn *t, uint32_t page)
+{
+    return log_engine_of(t)->mapped[page] ? copy_back(t, run_of(t, page)) : 0;
 }
 
 int log_discard_pages(struct txn *t, uint32_t page)
@@ -210,13 +214,6 @@ int log_unmap_range(struct txn *t, uint32_t first, uint32_t count)
     return error;
 }
 
-/* Whether the pages that were mapped with this one are all among these. */
-static bool is_among(const struct txn *t, uint32_t page, uint32_t first, uint32_t end)
-{
-    const struct pages_there p = run_of(t, page);
-    return p.first >= first && p.first + p.count <= end;
-}
-
 int log_unmap_lines(struct txn *t, uint64_t run)
 {
     const uint64_t line = run_line(run), behind = line + run_count(run);
@@ -224,10 +221,13 @@ int log_unmap_lines(struct txn *t, uint64_t run)
                    end = (uint32_t)(behind / PM_PAGE_LINES);
     int error = 0;
     for (uint32_t page = (uint32_t)(line / PM_PAGE_LINES);
-         page < divide_up(behind, PM_PAGE_LINES) && error == 0; page++)
-        if (log_engine_of(t)->mapped[page])
-            error = is_among(t, page, first, end) ? log_discard_pages(t, page)
-                                                  : log_unmap_pages(t, page);
+         page < divide_up(behind, PM_PAGE_LINES) && error == 0; page++) {
+        if (!log_engine_of(t)->mapped[page])
+            continue;
+        const struct pages_there p = run_of(t, page);
+        const bool loses_all = p.first >= first && p.first + p.count <= end;
+        error = loses_all ? map_back(t, p) : copy_back(t, p);
+    }
     return error;
 }
 
@@ -289,8 +289,7 @@ void log_map_planned(struct txn *t)
         if (!part->pages || part->is_early)
             continue;
         uint64_t run = ((const uint64_t *)k->pieces.items)[part->first_run];
-        uint32_t first = (uint32_t)(run_line(run) / PM_PAGE_LINES),
-                 count = part->lines / PM_PAGE_LINES;
+        uint32_t first = log_run_page(run), count = log_run_pages(run);
         if (are_untouched(t, first, count))
             (void)log_map_pages(t, first, count); /* if not, they stay in memory */
     }

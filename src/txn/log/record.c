@@ -415,12 +415,16 @@ static int write_pages(struct txn *t, const struct planned_part *part,
     const char *from = t->c->base + run_line(run) * PM_LINE;
     uint32_t place = place_in(t, part->chunk, part->line);
     struct log_part out = *head;
+    uint64_t sum = part->sum;
+    int error = 0;
+    if (!part->is_early) {
+        sum = checksum(from, bytes, 0);
+        error = log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
+    }
     out.number |= LOG_PAGES;
     out.table[0] = run;
-    out.table[1] = part->is_early ? part->sum : checksum(from, bytes, 0);
+    out.table[1] = sum;
     out.checksum = log_part_sum(t->c, &out, place);
-    int error =
-        part->is_early ? 0 : log_store(t, place_in(t, part->chunk, part->contents), from, bytes);
     return error == 0 ? log_store(t, place, &out, sizeof out) : error;
 }
 
