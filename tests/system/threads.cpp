@@ -83,7 +83,7 @@ TEST_CASE("stores of several threads, to the same pages and to different ones")
         in_threads(4, [&, round](int thread) {
             ready++;
             while (ready < 4)
-                ;
+                std::this_thread::yield(); // on a busy machine the others would get no turn else
             for (uint64_t page = 0; page < PAGES; page++) // all faults at once on each page
                 words[page * 512 + (uint64_t)thread] = round;
             for (uint64_t page = (uint64_t)thread; page < PAGES; page += 4)
@@ -456,12 +456,16 @@ TEST_CASE("a root that is set while another thread resizes the old one stays")
     const test::Container c = test::open(directory / "c.pm", test::options(PM_CREATE));
     void *first = pm_malloc(c.get(), 64), *second = pm_malloc(c.get(), 64);
     REQUIRE((first && second));
-    constexpr int ROUNDS = 20'000;
+    constexpr int ROUNDS = 200'000;
     std::atomic<int> turn{0};
+    const auto await = [&](int n) { // on a busy machine a turn would take a time slice if nobody yields
+        for (int spins = 0; turn != n; spins++)
+            if (spins % 1024 == 1023)
+                std::this_thread::yield();
+    };
     std::jthread resizes([&] {
         for (int i = 1; i <= ROUNDS; i++) {
-            while (turn != 2 * i - 1)
-                ;
+            await(2 * i - 1);
             first = pm_realloc(first, i % 2 ? 200 : 64);
             turn = 2 * i;
         }
@@ -473,8 +477,7 @@ TEST_CASE("a root that is set while another thread resizes the old one stays")
         for (int wait = 0; wait < i % 900; wait++)
             asm volatile("");
         wrong += pm_setroot(c.get(), second, 0) != 0;
-        while (turn != 2 * i)
-            ;
+        await(2 * i);
         wrong += pm_getroot(c.get()) != second;
     }
     CHECK(wrong == 0);
