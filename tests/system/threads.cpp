@@ -458,7 +458,8 @@ TEST_CASE("a root that is set while another thread resizes the old one stays")
     REQUIRE((first && second));
     constexpr int ROUNDS = 200'000;
     std::atomic<int> turn{0};
-    const auto await = [&](int n) { // on a busy machine a turn would take a time slice if nobody yields
+    const auto await = [&](int n) {
+        // On a busy machine a turn would take a time slice if nobody yielded.
         for (int spins = 0; turn != n; spins++)
             if (spins % 1024 == 1023)
                 std::this_thread::yield();
