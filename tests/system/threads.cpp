@@ -456,12 +456,12 @@ TEST_CASE("a root that is set while another thread resizes the old one stays")
     const test::Container c = test::open(directory / "c.pm", test::options(PM_CREATE));
     void *first = pm_malloc(c.get(), 64), *second = pm_malloc(c.get(), 64);
     REQUIRE((first && second));
-    constexpr int ROUNDS = 200'000;
+    constexpr int ROUNDS = 100'000;
     std::atomic<int> turn{0};
     const auto await = [&](int n) {
         // On a busy machine a turn would take a time slice if nobody yielded.
         for (int spins = 0; turn != n; spins++)
-            if (spins % 1024 == 1023)
+            if (spins % 128 == 127)
                 std::this_thread::yield();
     };
     std::jthread resizes([&] {
