@@ -21,6 +21,7 @@ constexpr uint64_t filled_together = 1000;
 struct Setting {
     std::string structure, workload, path;
     uint64_t values, operations;
+    unsigned live_percent;
 
     bool swaps() const { return structure == "sps"; }
 };
@@ -52,7 +53,11 @@ uint64_t sum(const Setting &setting, uint64_t values)
 void measure(const Setting &setting)
 {
     const bool inserts = setting.workload == "insert";
-    values_open(setting.path.c_str(), setting.structure.c_str(), 2 * setting.values);
+    values_open(setting.path.c_str(), setting.structure.c_str(), 2 * setting.values,
+                setting.live_percent);
+    std::string peer = values_peer;
+    if (setting.live_percent)
+        peer += ", " + std::to_string(setting.live_percent) + " %";
     fill(setting);
     Random random(1);
     const Skewed skewed(setting.values);
@@ -83,9 +88,9 @@ void measure(const Setting &setting)
     });
     const auto operations = static_cast<double>(setting.operations);
     const std::vector<std::string> row = {setting.structure, setting.workload};
-    emit({"values", row, values_peer, ns / operations, "ns", setting.operations});
+    emit({"values", row, peer, ns / operations, "ns", setting.operations});
     if (before != UINT64_MAX)
-        emit({"values_written", row, values_peer,
+        emit({"values_written", row, peer,
               static_cast<double>(values_written() - before) / operations, "B",
               setting.operations});
     if (sum(setting, held) != expected)
@@ -111,6 +116,7 @@ int main(int argc, char **argv)
                    "timed; no more than half as many as there are values")
         ->required();
     app.add_option("path", setting.path, "file to create")->required();
+    app.add_option("--live-percent", setting.live_percent, "of libpm's log engine");
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] { bench::measure(setting); });
 }

@@ -22,8 +22,9 @@ enum { VALUE_BYTES = 128 };
 
 extern const char *const values_peer;
 
-/** Create the structure in a new file at `path`: `sps`, with so many elements, or a map for up to as many keys. */
-void values_open(const char *path, const char *structure, uint64_t count);
+/** Create the structure in a new file at `path`: `sps`, with so many elements, or a map for up to as many keys.
+ * `live_percent` is libpm's option; 0 is its default, and all that other peers take. */
+void values_open(const char *path, const char *structure, uint64_t count, unsigned live_percent);
 
 /** A transaction, from values_begin() to values_commit(): insert keys that are new, or store other values to
  * keys that are there. A value is made of `number`. In sps `key` is an element, and none is inserted. */

@@ -9,9 +9,10 @@ static pm_container *container;
 static const struct map_ops *ops;
 static void *map; /* of sps: the array */
 
-void values_open(const char *path, const char *structure, uint64_t count)
+void values_open(const char *path, const char *structure, uint64_t count, unsigned live_percent)
 {
     struct pm_options options = mode_options();
+    options.live_percent = live_percent;
     container = pm_open(path, &options);
     if (!container)
         values_fail("pm_open", pm_errormsg());

@@ -14,8 +14,10 @@ static void fail(const char *what)
     values_fail(what, pmemobj_errormsg());
 }
 
-void values_open(const char *path, const char *structure, uint64_t count)
+void values_open(const char *path, const char *structure, uint64_t count, unsigned live_percent)
 {
+    if (live_percent)
+        values_fail("--live-percent", "is an option of libpm");
     static const struct pool_map *const all[] = {&pool_rbtree, &pool_btree, &pool_hashmap};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(all[i]->name, structure) == 0)
