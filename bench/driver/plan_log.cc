@@ -37,10 +37,6 @@ std::vector<Plan::Command> log_commands(const Plan &plan, size_t repetition,
             for (const std::string &peer : peers)
                 group.push_back({plan.programs + "/bench_values_" + peer, structure, workload,
                                  values, operations, directories.memory + "/values"});
-            if (BENCH_PMCC) { // the last peer, in a longer file
-                group.push_back(group.back());
-                group.back().insert(group.back().end(), {"--live-percent", "33"});
-            }
             add_in_turn(group);
         }
     commands.push_back({{plan.programs + "/bench_bounded", plan.quick ? "256" : "1024",

@@ -18,12 +18,10 @@ std::vector<Table> log_tables()
                  "new keys; update: "
                  "90 % of the updates are of 15 % of the keys. sps swaps two elements of an array: "
                  "any, or as "
-                 "update has it. btree is a B-tree, where the paper has a B+ tree. 33 %: with "
-                 "options.live_percent of 33, so that the file may be three times as long as its "
-                 "contents; it is twice as long by default.",
+                 "update has it. btree is a B-tree, where the paper has a B+ tree.",
          .labels = workload,
          .peers = {"undo/faults", "redo/faults", "log/faults", "redo/stores", "log/stores",
-                   "log/stores, 33 %", "libpmemobj"},
+                   "libpmemobj"},
          .ratios = {{"redo/stores", "log/stores"},
                     {"redo/faults", "log/faults"},
                     {"undo/faults", "log/faults"},
@@ -33,9 +31,8 @@ std::vector<Table> log_tables()
          .note = "What the cleaner writes included. Of libpmemobj: lines that it writes back, or copies past the cache.",
          .labels = workload,
          .peers = {"undo/faults", "redo/faults", "log/faults", "redo/stores", "log/stores",
-                   "log/stores, 33 %", "libpmemobj, counted"},
+                   "libpmemobj, counted"},
          .ratios = {{"log/stores", "redo/stores"},
-                    {"log/stores, 33 %", "redo/stores"},
                     {"log/faults", "undo/faults"},
                     {"log/stores", "libpmemobj, counted"}}},
         {.id = "objects",
