@@ -3,80 +3,50 @@
 // Whoever reads the file then finds the last commit, with the checkpoint that is named and without.
 #include "common/file_medium.hpp"
 #include "common/process.hpp"
+#include "system/lines.hpp"
 #include "unit/checkpoints.hpp"
-#include "unit/pages.hpp"
 
 #include <cerrno>
 
+using namespace checkpoints;
+using namespace lines;
 using test::file_medium;
-using test::page_word;
 
 namespace
 {
 
-constexpr uint64_t PAGES = 80; // of several units of the map, and chunks
-
-// A part of a checkpoint at each commit, or all of it. The crashed file is open beside the other one.
-pm_options checkpointed(uint64_t every, unsigned flags = 0)
-{
-    pm_options o = test::small(flags | PM_MOVABLE);
-    o.checkpoint_bytes = every;
-    return o;
-}
-
-void store(pm_container *c, uint64_t value)
-{
-    for (uint64_t page = 0; page < PAGES; page++)
-        for (uint64_t word = 0; word < 512; word += 4)
-            (&page_word(c, page))[word] = value;
-}
-
-// The value that all pages have; UINT64_MAX if they differ.
-uint64_t value_of(pm_container *c)
-{
-    const uint64_t value = page_word(c, 0);
-    for (uint64_t page = 0; page < PAGES; page++)
-        for (uint64_t word = 0; word < 512; word += 4)
-            if ((&page_word(c, page))[word] != value)
-                return UINT64_MAX;
-    return value;
-}
-
 // What the next opening would find if the process died now. If a checkpoint is named, it is whole and used.
-void crash_holds(const std::string &path, const std::string &crashed, uint64_t every,
+void crash_holds(const std::string &path, const std::string &crashed, uint64_t interval,
                  uint64_t value)
 {
+    const bool is_named = root_of(path) != 0;
     const std::string file = test::read_file(path);
-    test::write_file(crashed, file);
-    const bool is_named = checkpoints::root_of(crashed) != 0;
-    uint64_t read = 0;
-    for (const uint64_t interval : {every, UINT64_C(0)}) {
+    std::vector<uint64_t> read;
+    for (const pm_options &how : {every(interval, PM_ACCEPT_COPY), none(PM_ACCEPT_COPY)}) {
         test::write_file(crashed, file);
-        test::Container c = test::open(crashed, checkpointed(interval, PM_ACCEPT_COPY));
-        if (interval == every)
-            read = test::stats(c.get()).recovery_bytes;
-        else if (is_named)
-            REQUIRE(read < test::stats(c.get()).recovery_bytes);
+        test::Container c = test::open(crashed, how);
+        read.push_back(test::stats(c.get()).recovery_bytes);
         REQUIRE(value_of(c.get()) == value);
         REQUIRE_OK(pm_check(c.get()));
     }
+    REQUIRE((!is_named || read[0] < read[1]));
 }
 
 } // namespace
 
 TEST_CASE("a checkpoint whose writes fail costs no commit")
 {
-    const uint64_t every = GENERATE(1, 1 << 20);
+    const uint64_t interval = GENERATE(as<uint64_t>(), 1, MiB); // at once, or in shares
     const bool once = GENERATE(true, false), arrives = GENERATE(false, true);
     const int others = GENERATE(2, 3), error = others == 2 ? ENOSPC : EIO;
-    CAPTURE(every, once, arrives, others);
+    CAPTURE(interval, once, arrives, others);
     const test::Directory directory;
     const std::string path = directory / "c.pm", crashed = directory / "crashed.pm";
     file_medium = {};
-    test::Container c = test::open_with_pages(path, PAGES, checkpointed(every, PM_CREATE));
+    test::Container c = test::open_with_pages(path, PAGES, every(interval, PM_CREATE));
     uint64_t value = 0, costs_none = 0;
-    // A checkpoint takes three commits: it is written, named, and the one before retires. Failures come at the
-    // same one each time, and at others.
+    // A checkpoint takes three commits: it is written, it is named, and the old one is given up. Two other commits
+    // between failures let all failures meet the same step. Three let them meet each step.
     constexpr int TURNS = 3;
     int all_arrived = 0;
     for (uint64_t turn = 0; all_arrived < TURNS; turn++) {
@@ -96,20 +66,22 @@ TEST_CASE("a checkpoint whose writes fail costs no commit")
         value += done;
         costs_none += done && failed;
         all_arrived = failed ? 0 : all_arrived + 1;
-        crash_holds(path, crashed, every, value);
+        crash_holds(path, crashed, interval, value);
         if (!done)
             REQUIRE_OK(pm_rollback(c.get()));
         for (int i = 0; i < others; i++) {
             store(c.get(), ++value);
             REQUIRE_OK(pm_commit(c.get()));
-            crash_holds(path, crashed, every, value);
+            crash_holds(path, crashed, interval, value);
         }
     }
     // A commit writes its part of the checkpoint first. If all further writes fail, too, it fails with them.
-    REQUIRE(costs_none >= (once ? 4 : 0));
-    REQUIRE((once || costs_none == 0));
+    if (once)
+        REQUIRE(costs_none >= 4);
+    else
+        REQUIRE(costs_none == 0);
     c.reset();
-    c = test::open(path, checkpointed(every));
+    c = test::open(path, every(interval));
     REQUIRE(test::stats(c.get()).recovery_bytes == 0); // checkpoints go on
     REQUIRE(value_of(c.get()) == value);
     REQUIRE_OK(pm_check(c.get()));
@@ -117,7 +89,7 @@ TEST_CASE("a checkpoint whose writes fail costs no commit")
 
 TEST_CASE("an fdatasync that fails while a checkpoint is on its way ends all writing")
 {
-    const uint64_t every = GENERATE(1, 1 << 20);
+    const uint64_t interval = GENERATE(as<uint64_t>(), 1, MiB); // at once, or in shares
     const test::Directory directory;
     const std::string path = directory / "c.pm";
     bool closed = false;
@@ -125,7 +97,7 @@ TEST_CASE("an fdatasync that fails while a checkpoint is on its way ends all wri
     for (uint64_t at = 1; !closed; at++, places++) {
         INFO("sync " << at);
         file_medium = {};
-        test::Container c = test::open_with_pages(path, PAGES, checkpointed(every, PM_CREATE));
+        test::Container c = test::open_with_pages(path, PAGES, every(interval, PM_CREATE));
         file_medium = {};
         file_medium.sync_fails = at;
         file_medium.sync_error = EIO;
@@ -141,7 +113,7 @@ TEST_CASE("an fdatasync that fails while a checkpoint is on its way ends all wri
         closed = pm_close(c.release()) == 0;
         REQUIRE(!(closed && acknowledged < tried));
         file_medium = {};
-        c = test::open(path, checkpointed(every));
+        c = test::open(path, every(interval));
         const uint64_t value = value_of(c.get());
         REQUIRE((value == acknowledged || value == tried));
         REQUIRE_OK(pm_check(c.get()));

@@ -2,6 +2,7 @@
 // parts stay behind. They never join the record that follows. A failed fdatasync(2) ends all writing.
 #include "common/file_medium.hpp"
 #include "common/process.hpp"
+#include "system/lines.hpp"
 #include "unit/linked.hpp"
 #include "unit/pages.hpp"
 
@@ -10,14 +11,13 @@
 #include <filesystem>
 #include <random>
 
+using namespace lines;
 using test::failed_with;
 using test::file_medium;
 using test::page_word;
 
 namespace
 {
-
-constexpr uint64_t PAGES = 80; // three chunks full of deltas
 
 struct Fixture {
     test::Directory directory;
@@ -31,25 +31,6 @@ struct Fixture {
     }
     ~Fixture() { file_medium = {}; }
 };
-
-// The first four words of all lines of some pages: they get deltas.
-void store(pm_container *c, uint64_t value, uint64_t pages = PAGES)
-{
-    for (uint64_t page = 0; page < pages; page++)
-        for (uint64_t line = 0; line < 64; line++)
-            std::fill_n(&page_word(c, page) + line * 8, 4, value);
-}
-
-// The value that all lines have; UINT64_MAX if they differ.
-uint64_t value_of(pm_container *c, uint64_t pages = PAGES)
-{
-    const uint64_t value = page_word(c, 0);
-    for (uint64_t page = 0; page < pages; page++)
-        for (uint64_t line = 0; line < 64; line++)
-            if ((&page_word(c, page))[line * 8] != value)
-                return UINT64_MAX;
-    return value;
-}
 
 bool commit_failing_at(pm_container *c, uint64_t at, int error)
 {
