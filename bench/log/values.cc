@@ -55,9 +55,6 @@ void measure(const Setting &setting)
     const bool inserts = setting.workload == "insert";
     values_open(setting.path.c_str(), setting.structure.c_str(), 2 * setting.values,
                 setting.live_percent);
-    std::string peer = values_peer;
-    if (setting.live_percent)
-        peer += ", " + std::to_string(setting.live_percent) + " %";
     fill(setting);
     Random random(1);
     const Skewed skewed(setting.values);
@@ -88,9 +85,9 @@ void measure(const Setting &setting)
     });
     const auto operations = static_cast<double>(setting.operations);
     const std::vector<std::string> row = {setting.structure, setting.workload};
-    emit({"values", row, peer, ns / operations, "ns", setting.operations});
+    emit({"values", row, values_peer, ns / operations, "ns", setting.operations});
     if (before != UINT64_MAX)
-        emit({"values_written", row, peer,
+        emit({"values_written", row, values_peer,
               static_cast<double>(values_written() - before) / operations, "B",
               setting.operations});
     if (sum(setting, held) != expected)
@@ -113,7 +110,7 @@ int main(int argc, char **argv)
         ->check(CLI::IsMember({"insert", "update"}));
     app.add_option("values", setting.values, "that are there at first")->required();
     app.add_option("operations", setting.operations,
-                   "timed; no more than half as many as there are values")
+                   "timed, and as many before; inserts: at most half of the values")
         ->required();
     app.add_option("path", setting.path, "file to create")->required();
     app.add_option("--live-percent", setting.live_percent, "of libpm's log engine");
