@@ -57,6 +57,7 @@ void add_run(CLI::App &app, Run &run)
     app.add_option("--checkpoints", s.checkpoints,
                    "Bytes of log between them; 1: one after each commit");
     app.add_flag("--bounded", s.bounded, "In as little memory as there can be");
+    app.add_flag("--cleans", s.cleans, "The log engine's cleaner works at each commit");
     app.add_option("--transactions", p.transactions)->check(CLI::PositiveNumber);
     app.add_option("--seeds", p.seeds, "Random choices of what is lost, at each event")
         ->check(CLI::NonNegativeNumber);

@@ -134,6 +134,13 @@ uint64_t seed_of(uint64_t seed, const std::string &mode, const Line *line)
     return (seed * std::size(modes) + m) * LINES_FIRST + (uint64_t)(line - lines);
 }
 
+// Whether the cleaner works at each commit. With one seed in one of the log engine's modes, with the next in the
+// other one.
+bool cleans(const std::string &mode, uint64_t seed)
+{
+    return seed % 2 ? mode == "log.stores" : mode == "log";
+}
+
 // Whether few transactions find little: pages that wait for the file must change again, or threads
 // meet during a sync.
 bool takes_long(const Line &l)
@@ -173,7 +180,8 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
         }
         runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
                          l.containers, l.async, l.concurrent, l.full, l.threads, l.moved,
-                         l.elsewhere, l.compacted, l.discovered, l.checkpoints, l.bounded},
+                         l.elsewhere, l.compacted, l.discovered, l.checkpoints, l.bounded,
+                         cleans(mode, seed)},
                         plan,
                         {}});
     }

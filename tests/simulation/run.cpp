@@ -141,6 +141,8 @@ std::string command(const Run &run)
         text += " --checkpoints " + std::to_string(s.checkpoints);
     if (s.bounded)
         text += " --bounded";
+    if (s.cleans)
+        text += " --cleans";
     if (s.threads != 1)
         text += " --threads " + std::to_string(s.threads);
     if (run.plan.nested == UINT64_MAX)

@@ -8,6 +8,8 @@
 
 extern "C" {
 #include "container/format.h"
+
+extern bool log_cleans_always; // txn/log/log.h
 }
 
 #include <cerrno>
@@ -53,6 +55,7 @@ Program::Program(const Setup &setup) : setup_(setup)
     options_.concurrent_stores = setup.concurrent;
     options_.checkpoint_bytes = setup.checkpoints;
     options_.private_max = setup.bounded;
+    log_cleans_always = setup.cleans;
 }
 
 // How often the container was opened for writing.

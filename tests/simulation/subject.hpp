@@ -26,6 +26,7 @@ struct Setup {
     uint64_t checkpoints =
         0; // options.checkpoint_bytes: the log engine's checkpoints, none of which is refused
     bool bounded = false; // options.private_max, as little as there can be
+    bool cleans = false;  // the log engine's cleaner works at each commit
 };
 
 class Program : public sim::Subject

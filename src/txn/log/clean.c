@@ -373,9 +373,28 @@ static uint32_t most_live(const struct txn *t)
     return (uint32_t)(chunk_lines(t) * min_u64(percent, MOST_PERCENT) / 100);
 }
 
+bool log_cleans_always;
+
+/* A step at each commit, of any chunk. If there is no other chunk, of that in which the last commit is. */
+static void clean_always(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    if (k->victim == 0 || log_is_open(k, k->victim))
+        set_victim(t, choose_victim(t, chunk_lines(t), false));
+    if (k->victim == 0 && k->open[LOG_PROGRAM] != 0) {
+        log_leave_chunk(t, LOG_PROGRAM, 0);
+        set_victim(t, choose_victim(t, chunk_lines(t), false));
+    }
+    (void)clean(t, STEP_MIN, false);
+}
+
 void log_clean(struct txn *t, uint64_t lines)
 {
     struct log_engine *k = log_engine_of(t);
+    if (log_cleans_always && k->reserved != t->epoch) {
+        clean_always(t);
+        return;
+    }
     bool finds_none = k->victim == 0 && k->searched == k->taken;
     if (k->reserved == t->epoch || finds_none ||
         !is_due(t)) /* what is reserved is for the program */

@@ -602,6 +602,9 @@ bool log_is_absent(const struct txn *t, uint64_t line);
  * nothing is lost. */
 void log_clean(struct txn *t, uint64_t lines);
 
+/* For the simulator: each commit cleans a step, whatever that gains. */
+extern bool log_cleans_always;
+
 /* There is no room: empty a whole chunk, for log_reclaim() to make free. -ENOSPC: none would leave more room;
  * -errno */
 int log_clean_chunk(struct txn *t);
