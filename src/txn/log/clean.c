@@ -40,6 +40,8 @@
 #define MOST_PERCENT 87
 /* On a full disk a victim must leave at least this share of a chunk. */
 #define GAIN_SHARE 32
+/* Of so many deltas, or a few more, a step looks at the lines. All might be millions. */
+#define SAMPLE_DELTAS 4096
 /* Chunks in use without which no commit cleans. */
 #define CLEAN_CHUNKS_MIN 8
 
@@ -61,18 +63,20 @@ static uint64_t live_percent(const struct log_engine *k)
     return k->is_full ? max_u64(FULL_PERCENT, k->live_percent) : k->live_percent;
 }
 
-/* Less than `percent` is live. Headers and runs count as dead. A small file may stay as it is: among few
- * chunks there is no good victim. */
-static bool is_below(const struct txn *t, uint64_t percent)
+/* `words` are less than `percent` of the chunks in use. Headers and runs count as dead. A small file may stay as
+ * it is: among few chunks there is no good victim. */
+static bool is_below(const struct txn *t, uint64_t words, uint64_t percent)
 {
-    const struct log_engine *k = log_engine_of(t);
     return used_chunks(t) >= CLEAN_CHUNKS_MIN &&
-           100 * k->words_live < percent * used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
+           100 * words < percent * used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
 }
 
+/* If the file cannot grow, deltas count as dead: they are when their lines are logged again. */
 static bool is_wasteful(const struct txn *t)
 {
-    return is_below(t, live_percent(log_engine_of(t)));
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t words = k->is_full ? k->lines_live * PM_LINE_WORDS : k->words_live;
+    return is_below(t, words, live_percent(k));
 }
 
 /* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. What
@@ -89,7 +93,8 @@ static bool has_few_idle(const struct txn *t)
 static bool is_overlong(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    return !k->is_full && t->c->chunks > k->chunks_min && is_below(t, k->live_percent / 4 * 3);
+    return !k->is_full && t->c->chunks > k->chunks_min &&
+           is_below(t, k->words_live, k->live_percent / 4 * 3);
 }
 
 static bool is_due(const struct txn *t)
@@ -150,13 +155,14 @@ static uint32_t choose_victim(const struct txn *t, uint32_t most, bool least)
     return best;
 }
 
-/* Clean `chunk` from its beginning; 0: none. A step frees twice what its commit logs, so there are soon
- * enough idle chunks. Scattered lines take 9/8 of their number elsewhere. */
-static void set_victim(struct txn *t, uint32_t chunk)
+/* Clean `chunk` from its beginning; 0: none. `folded`: words of deltas elsewhere that are dead then. A step
+ * frees twice what its commit logs, so there are soon enough idle chunks. Scattered lines take 9/8 of their
+ * number elsewhere. */
+static void set_victim(struct txn *t, uint32_t chunk, uint64_t folded)
 {
     struct log_engine *k = log_engine_of(t);
     const struct chunk *h = &k->chunks[chunk];
-    uint64_t words = (uint64_t)chunk_lines(t) * PM_LINE_WORDS, live = h->live,
+    uint64_t words = (uint64_t)chunk_lines(t) * PM_LINE_WORDS + folded, live = h->live,
              elsewhere = live + live / 8, gain = elsewhere < words ? words - elsewhere : 1;
     k->victim = chunk;
     k->victim_at = 1;
@@ -164,20 +170,23 @@ static void set_victim(struct txn *t, uint32_t chunk)
     k->share = max_u64(SHARE_MIN, min_u64(k->share, SHARE_MAX));
 }
 
-/* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. */
-static void count_foldable(const struct log_engine *k, uint32_t *words)
+/* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. One delta of `stride`
+ * stands for the others. */
+static void count_foldable(const struct txn *t, uint32_t *words, uint32_t stride)
 {
-    for (uint32_t i = 0; i < k->deltas_known; i++) {
+    const struct log_engine *k = log_engine_of(t);
+    for (uint64_t i = t->epoch % stride; i < k->deltas_known; i += stride) {
         const struct delta *d = &k->deltas[i];
+        __builtin_prefetch(d + 16 * (uint64_t)stride);
         if (d->mask != 0 && d->base >> k->chunk_shift != d->place >> k->chunk_shift)
-            words[d->base >> k->chunk_shift] += log_delta_words(d);
+            words[d->base >> k->chunk_shift] += stride * log_delta_words(d);
     }
 }
 
 /* On a full disk there may be no victim, because lines and their deltas are all live. Then take the chunk
- * whose lines have the most deltas elsewhere: these are dead when it is logged again. 0: none has many, or
- * any if even a little helps. */
-static uint32_t choose_folded(const struct txn *t)
+ * whose lines have the most deltas elsewhere: these are dead when it is logged again. `folded`: their words.
+ * 0: none has many, or any if even a little helps. */
+static uint32_t choose_folded(const struct txn *t, uint32_t stride, uint64_t *folded)
 {
     uint32_t best = 0, most = (uint32_t)(chunk_lines(t) / GAIN_SHARE * PM_LINE_WORDS);
     if (log_engine_of(t)->folds_all)
@@ -185,10 +194,11 @@ static uint32_t choose_folded(const struct txn *t)
     uint32_t *words = calloc(t->c->chunks, sizeof *words);
     if (!words)
         return 0;
-    count_foldable(log_engine_of(t), words);
+    count_foldable(t, words, stride);
     for (uint32_t i = 1; i < t->c->chunks; i++)
         if (words[i] >= most && may_be_victim(t, i)) {
             best = i;
+            *folded = words[i];
             most = words[i] + 1;
         }
     free(words);
@@ -373,26 +383,37 @@ static uint32_t most_live(const struct txn *t)
     return (uint32_t)(chunk_lines(t) * min_u64(percent, MOST_PERCENT) / 100);
 }
 
-bool log_cleans_always;
-
-/* A step at each commit, of any chunk. If there is no other chunk, of that in which the last commit is. */
-static void clean_always(struct txn *t)
+static void next_victim(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    if (k->victim == 0 || log_is_open(k, k->victim))
-        set_victim(t, choose_victim(t, chunk_lines(t), false));
-    if (k->victim == 0 && k->open[LOG_PROGRAM] != 0) {
-        log_leave_chunk(t, LOG_PROGRAM, 0);
-        set_victim(t, choose_victim(t, chunk_lines(t), false));
+    set_victim(t, choose_victim(t, most_live(t), false), 0);
+    if (k->victim == 0 && k->is_full) {
+        uint64_t folded = 0;
+        uint32_t chunk = choose_folded(t, k->deltas_known / SAMPLE_DELTAS + 1, &folded);
+        set_victim(t, chunk, folded);
     }
-    (void)clean(t, STEP_MIN, false);
+}
+
+bool log_cleans_always;
+
+void log_choose_any(struct txn *t)
+{
+    struct log_engine *k = log_engine_of(t);
+    if (k->victim != 0 && !log_is_open(k, k->victim))
+        return;
+    uint32_t chunk = choose_victim(t, chunk_lines(t), false);
+    if (chunk == 0) {
+        log_leave_chunk(t, LOG_PROGRAM, 0);
+        chunk = choose_victim(t, chunk_lines(t), false);
+    }
+    set_victim(t, chunk, 0);
 }
 
 void log_clean(struct txn *t, uint64_t lines)
 {
     struct log_engine *k = log_engine_of(t);
-    if (log_cleans_always && k->reserved != t->epoch) {
-        clean_always(t);
+    if (log_cleans_always) {
+        (void)clean(t, STEP_MIN, false);
         return;
     }
     bool finds_none = k->victim == 0 && k->searched == k->taken;
@@ -408,7 +429,7 @@ void log_clean(struct txn *t, uint64_t lines)
     k->owed = 0;
     for (int64_t n = 1; left > 0 && n > 0 && is_due(t); left -= n) {
         if (k->victim == 0 || log_is_open(k, k->victim))
-            set_victim(t, choose_victim(t, most_live(t), false));
+            next_victim(t);
         if (k->victim == 0) /* there may be one when a further chunk is full */
             k->searched = k->taken;
         n = clean(t, (uint64_t)left, false);
@@ -422,7 +443,7 @@ void log_clean_last(struct txn *t)
     if (log_engine_of(t)->open[LOG_VALUES] == last)
         log_leave_values(t);
     if (log_engine_of(t)->victim != last && last > 0 && may_be_victim(t, last))
-        set_victim(t, last);
+        set_victim(t, last, 0);
 }
 
 int log_clean_for_reserve(struct txn *t)
@@ -454,7 +475,7 @@ static int empty_into_others(struct txn *t, uint32_t chunk, uint64_t most)
     uint64_t lines = 0;
     if (chunk == 0 || k->cannot_clean)
         return -ENOSPC;
-    set_victim(t, chunk);
+    set_victim(t, chunk, 0);
     int error = gather(t, UINT64_MAX, &lines);
     if (error == 0 && (lines == 0 || gathered_room(k) > most))
         error = -ENOSPC;
@@ -478,8 +499,9 @@ int log_clean_chunk(struct txn *t)
         leave_if_open(t, victim);
     else
         error = empty_into_others(t, victim, most_elsewhere(t, victim));
+    uint64_t folded = 0;
     if (error == -ENOSPC)
-        error = empty_into_others(t, choose_folded(t), UINT64_MAX);
+        error = empty_into_others(t, choose_folded(t, 1, &folded), UINT64_MAX);
     k->victim = 0;
     k->reserve = LOG_RESERVE;
     return error;
@@ -490,7 +512,7 @@ int log_empty_chunk(struct txn *t, uint32_t chunk)
     struct log_engine *k = log_engine_of(t);
     if (k->cannot_clean)
         return -EBADMSG;
-    set_victim(t, chunk);
+    set_victim(t, chunk, 0);
     k->reserve = 0;
     int64_t lines = clean(t, UINT64_MAX, true);
     k->reserve = LOG_RESERVE;

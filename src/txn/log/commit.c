@@ -268,6 +268,8 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
 int log_commit(struct txn *t)
 {
     int error;
+    if (log_cleans_always)
+        log_choose_any(t);
     if (!log_commit_small(t, &error))
         return commit_any(t);
     return error == 0 ? 0 : cannot_write(t, t->view.changes.lines, error);

@@ -602,8 +602,11 @@ bool log_is_absent(const struct txn *t, uint64_t line);
  * nothing is lost. */
 void log_clean(struct txn *t, uint64_t lines);
 
-/* For the simulator: each commit cleans a step, whatever that gains. */
+/* For the simulator: each commit cleans a step, of any chunk. */
 extern bool log_cleans_always;
+
+/* Before such a commit: have a victim. If there is no other chunk, that in which the last commit is. */
+void log_choose_any(struct txn *t);
 
 /* There is no room: empty a whole chunk, for log_reclaim() to make free. -ENOSPC: none would leave more room;
  * -errno */
