@@ -274,6 +274,31 @@ TEST_CASE("on a full disk commits clean in steps, and not whole chunks")
     subject.holds_in(subject.c.get());
 }
 
+TEST_CASE("on a full disk commits clean in steps also where lines and their deltas are all live",
+          "[folded]")
+{
+    Subject subject(4 * MiB, true);
+    const uint64_t values = 4 * MiB / (2 * LINE);
+    int stopped = 0;
+    grows_by_least = true;
+    for (uint64_t i = 0; i < 5 * values; i++) {
+        disk_is_full = subject.file_bytes() >= 5 * MiB;
+        for (uint64_t line : {i % values * 2, i % values * 2 + 1})
+            if (i < values) // so that all parts are small
+                subject.store_line(line, i);
+            else
+                subject.store(line * 8, i);
+        const uint64_t before = test::stats(subject.c.get()).bytes_logged;
+        REQUIRE_OK(pm_commit(subject.c.get()));
+        const uint64_t logged = test::stats(subject.c.get()).bytes_logged - before;
+        stopped += i >= 2 * values && logged > 32 * 1024;
+    }
+    REQUIRE(disk_is_full);
+    disk_is_full = grows_by_least = false;
+    CHECK(stopped <= 10);
+    subject.holds_in(subject.c.get());
+}
+
 TEST_CASE("lines that change seldom are cleaned early, and others late")
 {
     Subject subject(4 * MiB, true);
