@@ -5,6 +5,10 @@
  *
  * Values of 128 bytes, allocated in turn. "random": pages in random order, each once, so each is missed.
  *
+ * With --stored 3 each value was stored to three times on average, in random order, 20 a commit. Then the lines of
+ * a page are scattered in the file. With --cold the file leaves the page cache before each opening, and only a
+ * sample of pages is loaded from.
+ *
  * With --large the container is larger than memory: values of 4 KiB, a sample of them is read, and stored to
  * with a commit each, beside a read(2) of a page of the same file. Run it where memory is limited.
  */
@@ -34,7 +38,9 @@ constexpr uint64_t MiB = 1 << 20, PAGE = 4096, SAMPLE = 1000;
 struct Setting {
     std::string path;
     uint64_t mebibytes, private_mebibytes;
-    bool large;
+    uint64_t stored = 0;
+    bool cold = false;
+    bool large = false;
     uint64_t value() const { return large ? PAGE : 128; }
     uint64_t count() const { return mebibytes * MiB / value(); }
 };
@@ -78,6 +84,31 @@ void make(const Setting &setting)
     check(pm_commit(c) == 0 && pm_close(c) == 0, "pm_close");
 }
 
+/** Store to values in random order, each as a whole. */
+void scatter(const Setting &setting)
+{
+    const uint64_t count = setting.count(), together = 20;
+    pm_container *c = open(setting, 0, false);
+    char **values = static_cast<char **>(pm_getroot(c));
+    std::mt19937_64 random(1);
+    for (uint64_t i = 0; i < setting.stored * count; i++) {
+        char *value = values[random() % count];
+        check(pm_dirty(value, setting.value()) == 0, "pm_dirty");
+        memset(value, value[0] + 1, setting.value());
+        if (i % together == together - 1) // nobody waits for the disk
+            check(pm_commit_async(c).container != nullptr, "pm_commit_async");
+    }
+    check(pm_commit(c) == 0 && pm_close(c) == 0, "pm_close");
+}
+
+void leave_cache(const Setting &setting)
+{
+    const int file = ::open(setting.path.c_str(), O_RDONLY | O_CLOEXEC);
+    check(file >= 0 && fsync(file) == 0 && posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0,
+          "posix_fadvise");
+    close(file);
+}
+
 /** Time a load from each page, in the order of `pages`. */
 double touch(const std::vector<const volatile char *> &pages)
 {
@@ -103,13 +134,25 @@ void measure(const Setting &setting, bool bounded, const char *peer)
     const auto report = [&](const char *what, double value, const char *unit, uint64_t operations) {
         emit({"bounded", {what}, peer, value, unit, operations});
     };
+    const auto report_loads = [&](const char *order, const auto &pages) {
+        double ns = 0;
+        const double processor = processor_ns([&] { ns = touch(pages); });
+        report((std::string("load from a page, ") + order).c_str(), ns, "ns", pages.size());
+        report((std::string("of the processor, ") + order).c_str(),
+               processor / (double)pages.size(), "ns", pages.size());
+    };
     pm_container *c = nullptr;
+    if (setting.cold)
+        leave_cache(setting);
     report("pm_open", elapsed_ns([&] { c = open(setting, 0, bounded); }), "ns", 1);
     report("memory of home then", home_bytes(), "bytes", 1);
     auto pages = pages_of(static_cast<char **>(pm_getroot(c)), count);
-    report("load from a page, in order", touch(pages), "ns", pages.size());
+    if (!setting.cold)
+        report_loads("in order", pages);
     std::shuffle(pages.begin(), pages.end(), std::mt19937(1));
-    report("load from a page, random", touch(pages), "ns", pages.size());
+    if (setting.cold)
+        pages.resize(std::min<size_t>(pages.size(), SAMPLE));
+    report_loads("random", pages);
     report("memory of home in the end", home_bytes(), "bytes", 1);
     check(pm_close(c) == 0, "pm_close");
 }
@@ -168,10 +211,14 @@ int main(int argc, char **argv)
     app.add_option("mebibytes", setting.mebibytes, "of values")->required();
     app.add_option("private_max", setting.private_mebibytes, "mebibytes")->required();
     app.add_option("path", setting.path, "file to create")->required();
+    app.add_option("--stored", setting.stored, "times that each value was stored to, on average");
+    app.add_flag("--cold", setting.cold, "the file is not in the page cache");
     app.add_flag("--large", setting.large, "larger than memory");
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] {
         bench::make(setting);
+        if (setting.stored > 0)
+            bench::scatter(setting);
         if (setting.large) {
             bench::measure_large(setting);
         } else {

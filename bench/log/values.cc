@@ -1,6 +1,7 @@
 /*
  * The workloads of values.h, one operation a commit. Of `insert` all keys are new, and as likely: in sps both
- * elements are any. Of `update` 90 % are of 15 % of the keys.
+ * elements are any. Of `update` 90 % are of 15 % of the keys. Of `mixed` each tenth operation is an insert, and
+ * the others are updates.
  */
 #include "log/values.h"
 #include "harness/clock.h"
@@ -52,7 +53,7 @@ uint64_t sum(const Setting &setting, uint64_t values)
 
 void measure(const Setting &setting)
 {
-    const bool inserts = setting.workload == "insert";
+    const bool inserts = setting.workload == "insert", mixed = setting.workload == "mixed";
     values_open(setting.path.c_str(), setting.structure.c_str(), 2 * setting.values,
                 setting.live_percent);
     fill(setting);
@@ -66,7 +67,7 @@ void measure(const Setting &setting)
         if (setting.swaps()) {
             const uint64_t a = choose(), b = choose();
             values_swap(a, b);
-        } else if (inserts) {
+        } else if (inserts || (mixed && number % 10 == 0)) {
             values_insert(key_of(held++), number);
             expected += number++;
         } else {
@@ -107,10 +108,10 @@ int main(int argc, char **argv)
         ->check(CLI::IsMember({"sps", "rbtree", "btree", "hashmap"}));
     app.add_option("workload", setting.workload)
         ->required()
-        ->check(CLI::IsMember({"insert", "update"}));
+        ->check(CLI::IsMember({"insert", "update", "mixed"}));
     app.add_option("values", setting.values, "that are there at first")->required();
     app.add_option("operations", setting.operations,
-                   "timed, and as many before; inserts: at most half of the values")
+                   "timed, and as many before; inserts among them: at most half of the values")
         ->required();
     app.add_option("path", setting.path, "file to create")->required();
     app.add_option("--live-percent", setting.live_percent, "of libpm's log engine");
