@@ -1,12 +1,13 @@
 /*
  * The workloads of values.h, one operation a commit. Of `insert` all keys are new, and as likely: in sps both
  * elements are any. Of `update` 90 % are of 15 % of the keys. Of `mixed` each tenth operation is an insert, and
- * the others are updates.
+ * the others are updates. A program with nvm.c emulates a slow medium.
  */
 #include "log/values.h"
 #include "harness/clock.h"
 #include "harness/sample.h"
 #include "harness/status.h"
+#include "log/nvm.h"
 #include "log/skewed.h"
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@ struct Setting {
     std::string structure, workload, path;
     uint64_t values, operations;
     unsigned live_percent;
+    std::string nvm;
 
     bool swaps() const { return structure == "sps"; }
 };
@@ -77,6 +79,8 @@ void measure(const Setting &setting)
         }
         values_commit();
     };
+    if (nvm_start)
+        nvm_start(setting.nvm == "drains");
     for (uint64_t i = 0; i < setting.operations; i++) // caches, pages, and chunks to clean
         step();
     const uint64_t before = values_written();
@@ -85,9 +89,12 @@ void measure(const Setting &setting)
             step();
     });
     const auto operations = static_cast<double>(setting.operations);
-    const std::vector<std::string> row = {setting.structure, setting.workload};
-    emit({"values", row, values_peer, ns / operations, "ns", setting.operations});
-    if (before != UINT64_MAX)
+    std::vector<std::string> row = {setting.structure, setting.workload};
+    if (nvm_start)
+        row.push_back(setting.nvm);
+    emit({nvm_start ? "values_nvm" : "values", row, values_peer, ns / operations, "ns",
+          setting.operations});
+    if (!nvm_start && before != UINT64_MAX)
         emit({"values_written", row, values_peer,
               static_cast<double>(values_written() - before) / operations, "B",
               setting.operations});
@@ -115,6 +122,10 @@ int main(int argc, char **argv)
         ->required();
     app.add_option("path", setting.path, "file to create")->required();
     app.add_option("--live-percent", setting.live_percent, "of libpm's log engine");
+    if (nvm_start)
+        app.add_option("--nvm", setting.nvm, "how the slow medium takes lines")
+            ->required()
+            ->check(CLI::IsMember({"stalls", "drains"}));
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] { bench::measure(setting); });
 }

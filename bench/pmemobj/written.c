@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "pmemobj/written.h"
 
+#include "log/nvm.h"
+
 #include <dlfcn.h>
 #include <libpmem.h>
 #include <stddef.h>
@@ -21,12 +23,22 @@ static void count(const void *start, size_t bytes)
     const uintptr_t at = (uintptr_t)start;
     if (bytes > 0)
         lines += (at + bytes - 1) / LINE - at / LINE + 1;
+    if (nvm_store)
+        nvm_store(start, bytes);
+}
+
+static void fence(void)
+{
+    if (nvm_fence)
+        nvm_fence();
 }
 
 static void count_copy(const void *start, size_t bytes, unsigned flags)
 {
     if (!(flags & PMEM_F_MEM_NOFLUSH)) /* else a flush of its own follows */
         count(start, bytes);
+    if (!(flags & (PMEM_F_MEM_NOFLUSH | PMEM_F_MEM_NODRAIN)))
+        fence();
 }
 
 static void *libpmem(const char *name)
@@ -52,15 +64,23 @@ void pmem_flush(const void *start, size_t bytes)
     FORWARD(pmem_flush, start, bytes);
 }
 
+void pmem_drain(void)
+{
+    fence();
+    FORWARD(pmem_drain);
+}
+
 void pmem_persist(const void *start, size_t bytes)
 {
     count(start, bytes);
+    fence();
     FORWARD(pmem_persist, start, bytes);
 }
 
 int pmem_msync(const void *start, size_t bytes)
 {
     count(start, bytes);
+    fence();
     FORWARD(pmem_msync, start, bytes);
 }
 
