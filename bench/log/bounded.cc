@@ -9,6 +9,9 @@
  * a page are scattered in the file. With --cold the file leaves the page cache before each opening, and only a
  * sample of pages is loaded from.
  *
+ * With --behind a process stores to values, and dies when the log has so many mebibytes behind the last
+ * checkpoint. How long does the next opening take?
+ *
  * With --large the container is larger than memory: values of 4 KiB, a sample of them is read, and stored to
  * with a commit each, beside a read(2) of a page of the same file. Run it where memory is limited.
  */
@@ -26,6 +29,7 @@
 #include <stdexcept>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace bench
@@ -38,9 +42,9 @@ constexpr uint64_t MiB = 1 << 20, PAGE = 4096, SAMPLE = 1000;
 struct Setting {
     std::string path;
     uint64_t mebibytes, private_mebibytes;
-    uint64_t stored = 0;
-    bool cold = false;
-    bool large = false;
+    uint64_t stored = 0, behind = 0;
+    bool cold = false, large = false;
+    std::string order = "random";
     uint64_t value() const { return large ? PAGE : 128; }
     uint64_t count() const { return mebibytes * MiB / value(); }
 };
@@ -51,7 +55,8 @@ void check(bool holds, const char *what)
         throw std::runtime_error(std::string(what) + ": " + pm_errormsg());
 }
 
-pm_container *open(const Setting &setting, unsigned flags, bool bounded)
+/** `announced`: the program announces its stores, and no checkpoint is due before the close. */
+pm_container *open(const Setting &setting, unsigned flags, bool bounded, bool announced = false)
 {
     pm_options options{};
     options.size = sizeof options;
@@ -60,6 +65,11 @@ pm_container *open(const Setting &setting, unsigned flags, bool bounded)
     if (setting.large) { // the allocator needs a page for each segment
         options.max_size = std::max(64 * 1024 * MiB, 2 * setting.mebibytes * MiB);
         options.segment_size = 16 * MiB;
+    }
+    if (announced) {
+        options.flags |= PM_ANNOUNCED;
+        options.tracker = PM_TRACKER_STORES;
+        options.checkpoint_bytes = UINT64_MAX / 2;
     }
     if (bounded)
         options.private_max = setting.private_mebibytes * MiB;
@@ -157,6 +167,58 @@ void measure(const Setting &setting, bool bounded, const char *peer)
     check(pm_close(c) == 0, "pm_close");
 }
 
+struct pm_stats stats_of(pm_container *c)
+{
+    struct pm_stats stats{};
+    stats.size = sizeof stats;
+    check(pm_stats(c, &stats) == 0, "pm_stats");
+    return stats;
+}
+
+/** Store to values, one a commit, until the log has so many bytes more. */
+void store_behind_checkpoint(const Setting &setting)
+{
+    constexpr uint64_t some = 1000; // commits: pm_stats() takes long
+    pm_container *c = open(setting, 0, true, true);
+    char **values = static_cast<char **>(pm_getroot(c));
+    std::mt19937_64 random(1);
+    const uint64_t end = stats_of(c).bytes_logged + setting.behind * MiB;
+    for (uint64_t i = 0; i % some != 0 || stats_of(c).bytes_logged < end; i++) {
+        char *value = values[(setting.order == "random" ? random() : i) % setting.count()];
+        check(pm_dirty(value, setting.value()) == 0, "pm_dirty");
+        for (uint64_t at = 0; at < setting.value(); at++)
+            value[at]++;
+        check(pm_commit(c) == 0, "pm_commit");
+    }
+}
+
+void measure_crash(const Setting &setting)
+{
+    const pid_t child = fork();
+    check(child >= 0, "fork");
+    if (child == 0) // libpm does not work in a child of a process that has used it
+        _exit(status_of([&] {
+            make(setting);
+            store_behind_checkpoint(setting);
+        }));
+    int status = 0;
+    check(waitpid(child, &status, 0) == child && status == 0, "the process that dies");
+    const auto report = [&](const char *what, double value, const char *unit) {
+        emit({"crash", {setting.order, what}, "bounded", value, unit, 1});
+    };
+    pm_container *c = nullptr;
+    double processor = 0;
+    report("pm_open",
+           elapsed_ns([&] { processor = processor_ns([&] { c = open(setting, 0, true); }); }),
+           "ns");
+    report("pm_open, of the processor", processor, "ns");
+    const struct pm_stats stats = stats_of(c);
+    check(stats.recovered, "the container was closed");
+    report("bytes of log that it reads", (double)stats.recovery_bytes, "bytes");
+    report("memory of home then", home_bytes(), "bytes");
+    check(pm_close(c) == 0, "pm_close");
+}
+
 void measure_large(const Setting &setting)
 {
     const auto report = [&](const char *what, double value, const char *unit, uint64_t operations) {
@@ -211,15 +273,23 @@ int main(int argc, char **argv)
     app.add_option("mebibytes", setting.mebibytes, "of values")->required();
     app.add_option("private_max", setting.private_mebibytes, "mebibytes")->required();
     app.add_option("path", setting.path, "file to create")->required();
-    app.add_option("--stored", setting.stored, "times that each value was stored to, on average");
-    app.add_flag("--cold", setting.cold, "the file is not in the page cache");
-    app.add_flag("--large", setting.large, "larger than memory");
+    auto *stored = app.add_option("--stored", setting.stored,
+                                  "times that each value was stored to, on average");
+    auto *cold = app.add_flag("--cold", setting.cold, "the file is not in the page cache");
+    auto *large = app.add_flag("--large", setting.large, "larger than memory");
+    app.add_option("--behind", setting.behind, "mebibytes of log behind a checkpoint, and a crash")
+        ->excludes(stored, cold, large);
+    app.add_option("--order", setting.order, "of the stores before the crash")
+        ->check(CLI::IsMember({"random", "together"}));
     CLI11_PARSE(app, argc, argv);
     return bench::status_of([&] {
-        bench::make(setting);
+        if (setting.behind == 0)
+            bench::make(setting);
         if (setting.stored > 0)
             bench::scatter(setting);
-        if (setting.large) {
+        if (setting.behind > 0) {
+            bench::measure_crash(setting);
+        } else if (setting.large) {
             bench::measure_large(setting);
         } else {
             bench::measure(setting, false, "whole");
