@@ -1,7 +1,7 @@
 /*
  * One cell of the comparison on ordinary files: one database, one size of values, one number of
- * puts per commit. Every other put is an update of a random key, the others insert new ones. After
- * 10^5 keys have been loaded:
+ * puts per commit. Every other put is an update of a random key, the others insert new ones. With --updates
+ * none inserts. After 10^5 keys have been loaded, or --keys:
  *   - one thread commits; counted are the bytes written from opening to closing, whatever the
  *     database puts off until then included, and the waits for the medium;
  *   - two threads commit, each to keys of its own.
@@ -32,21 +32,22 @@ namespace
 {
 
 constexpr size_t threads_max = 2;
-constexpr size_t keys_loaded = 100'000;
-constexpr size_t warm_up = 20; // commits
+constexpr size_t loaded_together = 50'000; // keys
+constexpr size_t warm_up = 20;             // commits
 constexpr std::chrono::milliseconds time_max{500};
 
 struct Setting {
     DatabaseOptions database;
-    size_t puts, commits;
+    size_t puts, commits, keys = 100'000;
+    bool updates = false;
 };
 
 /** What one thread puts: the keys are its own, and each put of a key has another value. */
 class Writer
 {
   public:
-    Writer(size_t number, size_t value_size)
-        : number_(number), value_size_(value_size), choice_(number)
+    Writer(size_t number, size_t value_size, bool updates)
+        : number_(number), value_size_(value_size), updates_(updates), choice_(number)
     {
     }
 
@@ -56,7 +57,7 @@ class Writer
         values_.resize(count * value_size_);
         puts_.clear();
         for (size_t i = 0; i < count; i++) {
-            bool insert = fresh || choice_.below(2);
+            bool insert = fresh || (!updates_ && choice_.below(2));
             size_t index = insert ? versions_.size() : choice_.below(versions_.size());
             if (insert)
                 versions_.push_back(0);
@@ -93,6 +94,7 @@ class Writer
     }
 
     size_t number_, value_size_;
+    bool updates_;
     Random choice_;
     std::vector<uint32_t> versions_; // by index: how often the key was put
     std::vector<char> values_;
@@ -143,7 +145,7 @@ class Cell
         if (setting.database.group)
             name_ += ", group";
         for (size_t i = 0; i < threads_max; i++)
-            writers_.emplace_back(i, setting.database.value_size);
+            writers_.emplace_back(i, setting.database.value_size, setting.updates);
     }
 
     void measure()
@@ -152,12 +154,10 @@ class Cell
         auto before = bytes_written(setting_.database.directory);
         uint64_t commits = run(1);
         auto after = bytes_written(setting_.database.directory);
-        auto changed = static_cast<double>(commits * setting_.puts *
-                                           (sizeof(uint64_t) + setting_.database.value_size));
         if (before && after)
-            report("file_written", {}, static_cast<double>(*after - *before) / changed, "×",
-                   commits);
-        run(threads_max);
+            report_written(static_cast<double>(*after - *before), commits);
+        if (!setting_.updates)
+            run(threads_max);
         verify();
     }
 
@@ -166,7 +166,9 @@ class Cell
     {
         auto database = open_database(setting_.database);
         for (Writer &writer : writers_)
-            database->put(writer.next(keys_loaded / threads_max, true));
+            while (writer.keys() < setting_.keys / threads_max)
+                database->put(writer.next(
+                    std::min(loaded_together, setting_.keys / threads_max - writer.keys()), true));
     }
 
     /** Opens, commits, closes; returns the commits, those of the warm-up included. */
@@ -180,6 +182,8 @@ class Cell
         Run warm(*database, writers, setting_.puts, setting_.commits);
         bare_ns = (bare_ns + bare_.write_ns()) / 2;
         auto rounds_after = database->rounds();
+        if (setting_.updates)
+            return cold.commits + warm.commits;
 
         report("file", {std::to_string(threads)}, warm.per_second(), "/s", warm.commits);
         emit({"file_threads",
@@ -196,6 +200,21 @@ class Cell
                        static_cast<double>(warm.commits),
                    "rounds", warm.commits);
         return cold.commits + warm.commits;
+    }
+
+    void report_written(double bytes, uint64_t commits) const
+    {
+        const auto puts = static_cast<double>(commits * setting_.puts);
+        const double put = static_cast<double>(sizeof(uint64_t) + setting_.database.value_size);
+        if (setting_.updates)
+            emit({"file_updates",
+                  {case_[0], case_[1], std::to_string(setting_.keys)},
+                  name_,
+                  bytes / static_cast<double>(commits),
+                  "B",
+                  commits});
+        else
+            report("file_written", {}, bytes / (puts * put), "×", commits);
     }
 
     void report(const char *table, std::vector<std::string> row, double value, const char *unit,
@@ -236,6 +255,8 @@ int main(int argc, char **argv)
     app.add_option("value-size", setting.database.value_size, "bytes")->required();
     app.add_option("puts", setting.puts, "of each commit")->required();
     app.add_option("commits", setting.commits, "by all threads together")->required();
+    app.add_option("--keys", setting.keys, "that are loaded first");
+    app.add_flag("--updates", setting.updates, "no inserts, and only bytes are reported");
     app.add_flag("--group", setting.database.group, "let threads share waits for the medium");
     CLI11_PARSE(app, argc, argv);
     try {
