@@ -18,7 +18,8 @@ void add_mean(Results &results, const std::string &table, const std::vector<std:
         size_t repetitions = first.size();
         for (const Row &row : rows) {
             auto found = row.peers.find(peer);
-            repetitions = std::min(repetitions, found == row.peers.end() ? 0 : found->second.size());
+            repetitions =
+                std::min(repetitions, found == row.peers.end() ? 0 : found->second.size());
         }
         for (size_t i = 0; i < repetitions; i++) {
             double logarithms = 0;
@@ -27,15 +28,26 @@ void add_mean(Results &results, const std::string &table, const std::vector<std:
                 logarithms += std::log(row.peers.at(peer)[i]);
                 operations += row.operations;
             }
-            results.add({table, labels, peer, std::exp(logarithms / static_cast<double>(rows.size())),
-                         rows.front().unit, operations});
+            results.add({table, labels, peer,
+                         std::exp(logarithms / static_cast<double>(rows.size())), rows.front().unit,
+                         operations});
         }
     }
 }
 
-} // namespace
+/** The log engine's goal on slow memory is one for all workloads. */
+void add_slow_memory(Results &results)
+{
+    for (const char *takes : {"stalls", "drains"}) {
+        std::vector<Row> chosen;
+        for (const Row &row : results.rows("values_nvm"))
+            if (row.labels.back() == takes)
+                chosen.push_back(row);
+        add_mean(results, "values_nvm", {"geometric mean", "", takes}, chosen);
+    }
+}
 
-void add_means(Results &results)
+void add_structures(Results &results)
 {
     const auto random = [&](const char *table, const std::string &keys, const std::string &commit,
                             bool all, std::vector<Row> &chosen) {
@@ -52,7 +64,8 @@ void add_means(Results &results)
             random("lookup", keys, "", all, lookups);
             add_mean(results, "means", {"lookup", keys, "", structures}, lookups);
             for (const char *commit : {"1", "1000"}) {
-                const std::vector<std::string> labels = {"insert, remove", keys, commit, structures};
+                const std::vector<std::string> labels = {"insert, remove", keys, commit,
+                                                         structures};
                 std::vector<Row> changes, written;
                 random("insert", keys, commit, all, changes);
                 random("remove", keys, commit, all, changes);
@@ -61,6 +74,14 @@ void add_means(Results &results)
                 add_mean(results, "means_written", labels, written);
             }
         }
+}
+
+} // namespace
+
+void add_means(Results &results)
+{
+    add_structures(results);
+    add_slow_memory(results);
 }
 
 } // namespace bench

@@ -6,8 +6,8 @@
 namespace bench
 {
 
-/** Add the tables "means" and "means_written", of random keys. Each repetition has a mean of its own, so ratios are
- * taken as in all tables. */
+/** Add the tables "means" and "means_written", of random keys, and two rows of "values_nvm". Each repetition has
+ * a mean of its own, so ratios are taken as in all tables. */
 void add_means(Results &results);
 
 } // namespace bench
