@@ -1,6 +1,6 @@
 /*
- * What a log writes to a disk at least: a record is appended to a file, and fdatasync(2) follows. The labels are
- * those of the databases' row (cell.cc).
+ * What a log writes to a disk at least: a record goes to the next free place of a file, and fdatasync(2) follows.
+ * The file has its blocks from the beginning. The labels are those of the databases' row (cell.cc).
  */
 #include "file/written.h"
 #include "harness/sample.h"
@@ -32,6 +32,9 @@ void measure(const Setting &setting)
 {
     const int fd = open((setting.directory + "/append").c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
     require(fd >= 0, "open");
+    require(fallocate(fd, 0, 0, static_cast<off_t>(setting.bytes * setting.commits)) == 0,
+            "fallocate");
+    require(fsync(fd) == 0, "fsync");
     const std::string record(setting.bytes, 'r');
     const auto before = bytes_written(setting.directory);
     for (size_t i = 0; i < setting.commits; i++) {

@@ -34,7 +34,7 @@ namespace
 constexpr size_t threads_max = 2;
 constexpr size_t loaded_together = 50'000; // keys
 constexpr size_t warm_up = 20;             // commits
-constexpr std::chrono::milliseconds time_max{500};
+constexpr std::chrono::milliseconds time_max{500}, time_max_of_updates{10'000};
 
 struct Setting {
     DatabaseOptions database;
@@ -106,15 +106,16 @@ struct Run {
     uint64_t commits = 0;
     double ns = 0;
 
-    Run(Database &database, std::span<Writer> writers, size_t puts, size_t commits_max)
+    Run(Database &database, std::span<Writer> writers, const Setting &setting, size_t commits_max)
     {
         std::atomic<size_t> started = 0;
         std::vector<std::exception_ptr> errors(writers.size());
-        auto deadline = std::chrono::steady_clock::now() + time_max;
+        auto deadline =
+            std::chrono::steady_clock::now() + (setting.updates ? time_max_of_updates : time_max);
         auto work = [&](size_t i) {
             try {
                 while (started++ < commits_max && std::chrono::steady_clock::now() < deadline) {
-                    database.put(writers[i].next(puts));
+                    database.put(writers[i].next(setting.puts));
                     std::atomic_ref(commits)++;
                 }
             } catch (...) {
@@ -176,10 +177,10 @@ class Cell
     {
         auto database = open_database(setting_.database);
         std::span writers = std::span(writers_).first(threads);
-        Run cold(*database, writers, setting_.puts, warm_up);
+        Run cold(*database, writers, setting_, warm_up);
         auto rounds_before = database->rounds();
         double bare_ns = bare_.write_ns();
-        Run warm(*database, writers, setting_.puts, setting_.commits);
+        Run warm(*database, writers, setting_, setting_.commits);
         bare_ns = (bare_ns + bare_.write_ns()) / 2;
         auto rounds_after = database->rounds();
         if (setting_.updates)
@@ -256,7 +257,8 @@ int main(int argc, char **argv)
     app.add_option("puts", setting.puts, "of each commit")->required();
     app.add_option("commits", setting.commits, "by all threads together")->required();
     app.add_option("--keys", setting.keys, "that are loaded first");
-    app.add_flag("--updates", setting.updates, "no inserts, and only bytes are reported");
+    app.add_flag("--updates", setting.updates,
+                 "no inserts, more time, and only bytes are reported");
     app.add_flag("--group", setting.database.group, "let threads share waits for the medium");
     CLI11_PARSE(app, argc, argv);
     try {
