@@ -78,7 +78,7 @@ void append_nvm(Commands &commands, const Plan &plan, size_t repetition,
                 for (const std::string &peer : and_stores({"libpm_undo_faults", "pmemobj"})) {
                     const bool few = plan.quick || peer == "libpm_undo_faults";
                     group.push_back({plan.programs + "/bench_nvm_" + peer, structure, workload,
-                                     plan.quick ? "20000" : "200000", few ? "5000" : "100000",
+                                     plan.quick ? "20000" : "200000", few ? "5000" : "50000",
                                      directory + "/values", "--nvm", takes});
                 }
                 append_in_turn(commands, group, repetition);

@@ -93,8 +93,8 @@ std::vector<Table> log_tables()
          .note = "The share of the bytes in use that are no object's; 32 MiB of live objects. "
                  "W1: 100 bytes. W2: 100 bytes, 90 % of the objects are freed, 130 bytes. W3: 100 "
                  "to 150 bytes, 90 % freed, 200 to 250 bytes. In each phase five times the live bytes are "
-                 "allocated. In use are chunks with anything live (log), only what is live in them (live "
-                 "words), segments with objects (redo), and runs (libpmemobj). 70 %: the file cannot grow, "
+                 "allocated. In use are chunks with live words (log), these words alone (live words), "
+                 "segments with objects (redo), and runs (libpmemobj). 70 %: the file cannot grow, "
                  "and the objects take so much of it.",
          .labels = {"workload"},
          .peers = fragments,
