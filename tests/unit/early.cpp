@@ -275,6 +275,28 @@ TEST_CASE("the chunk of large values that are dead has room for others on a full
     CHECK(objects[1] >= objects[0] - 3); // a chunk has 25
 }
 
+// Nothing in it counts but the value, which nobody has committed. If it became void, the commit would write the
+// value's header to a free chunk.
+TEST_CASE("the chunk of a large value is not cleaned before the value's commit", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm", value = bytes_of(20 * PAGE, 1);
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    void *before = put(c.get(), bytes_of(226 * PAGE, 2)); // seven eighths of a chunk
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_free(before));
+    REQUIRE_OK(pm_commit(c.get()));
+    set(root_of(c.get()), 0, put(c.get(), value), value.size());
+    test::disk_is_full = true;
+    store(c.get(), bytes_of(32 * MiB, 3));
+    REQUIRE(pm_commit(c.get()) == -1); // it has looked for room everywhere
+    test::disk_is_full = false;
+    REQUIRE_OK(pm_commit(c.get()));
+    crash(c, path);
+    REQUIRE(has(c.get(), 0, value));
+}
+
 // It counts twice: the value is in the file, and what is stored to it is logged.
 TEST_CASE("what is reserved is enough for a large value, and stores to all of it", "[log]")
 {
