@@ -12,8 +12,21 @@ extern "C" {
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <utility>
 
 using test::disk_is_full;
+
+extern "C" {
+struct txn;
+int __real_log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes);
+
+static bool write_fails; // the next one
+
+int __wrap_log_store(struct txn *t, uint64_t place, const void *from, uint64_t bytes)
+{
+    return std::exchange(write_fails, false) ? -EIO : __real_log_store(t, place, from, bytes);
+}
+}
 
 namespace
 {
@@ -124,18 +137,20 @@ TEST_CASE("objects can be freed one by one on a full disk, and their room comes 
 TEST_CASE("a disk is filled again and again, and there is always room to free objects")
 {
     const uint64_t chunks = GENERATE(10u, 13u, 19u);
-    const bool reopens = GENERATE(false, true);
-    CAPTURE(chunks, reopens);
+    const bool reopens = GENERATE(false, true), fails = GENERATE(false, true);
+    CAPTURE(chunks, reopens, fails);
     test::Directory directory;
     const std::string path = directory / "c.pm";
     disk_is_full = false;
     test::Container c = test::open(path, test::small(PM_CREATE | PM_MOVABLE));
     Root *root = make_root(c.get());
     std::mt19937 random(1);
-    for (int i = 0; i < 400; i++) {
+    auto fill = [&] {
         do
             disk_is_full = std::filesystem::file_size(path) >= chunks * CHUNK;
         while (insert(c.get(), root, 16 + random() % 240));
+    };
+    auto free_some = [&] {
         std::vector<Node *> nodes;
         for (Node *n = root->ends.next; n != &root->ends; n = n->next)
             nodes.push_back(n);
@@ -146,6 +161,17 @@ TEST_CASE("a disk is filled again and again, and there is always room to free ob
             n->previous->next = n->next;
             REQUIRE_OK(pm_free(n));
         }
+    };
+    for (int i = 0; i < (fails ? 100 : 400); i++) {
+        fill();
+        if (fails) { // a commit that frees, and others then fill what it would have taken
+            free_some();
+            write_fails = true;
+            REQUIRE(pm_commit(c.get()) == -1);
+            REQUIRE_OK(pm_rollback(c.get()));
+            fill();
+        }
+        free_some();
         REQUIRE_OK(pm_commit(c.get()));
         if (reopens) {
             c.reset();
