@@ -259,16 +259,14 @@ static int have_free(struct txn *t, uint64_t count)
     return free < count ? grow(t, count - free) : 0;
 }
 
-/* A run of one line may take a line of the table of runs for itself, where a part begins. */
+/* A run of one line may take a line of the table of runs for itself, where a part begins. The record may
+ * leave two chunks partly filled: one of LOG_VALUES, and one of LOG_PROGRAM. */
 int log_make_room(struct txn *t, uint64_t lines)
 {
     uint64_t in_chunk = chunk_lines(t) - 1 - 2 * divide_up(chunk_lines(t), LOG_PART_LINES);
-    uint64_t chunks = 1;
-    if (log_makes_pages(t)) { /* lines in front of pages, and at the chunk's end; and LOG_VALUES */
+    if (log_makes_pages(t)) /* lines in front of pages, and at the chunk's end */
         in_chunk -= chunk_lines(t) / LOG_PAGES_MIN * PM_PAGE_LINES + LOG_PAGES_ROOM;
-        chunks++;
-    }
-    chunks += divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
+    uint64_t chunks = 1 + divide_up(lines, in_chunk - divide_up(in_chunk, PM_LINE_WORDS));
     struct log_engine *k = log_engine_of(t);
     chunks += LOG_RESERVE;
     if (chunks > container_file_max(t->c) / t->c->chunk_size)
