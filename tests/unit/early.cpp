@@ -2,6 +2,7 @@
 // behind if they never do.
 #include "common/full_disk.hpp"
 #include "unit/pages.hpp"
+#include "unit/unchanged.hpp"
 
 #include <filesystem>
 
@@ -56,6 +57,27 @@ TEST_CASE("a large value is in the file before its commit", "[log]")
     crash(c, path); // nothing of it counts yet
     REQUIRE(root_of(c.get())->object[0] == nullptr);
     REQUIRE_OK(pm_check(c.get()));
+}
+
+TEST_CASE("a large value whose commit never came stays in a file that is only read", "[log]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm", value = bytes_of(600 * PAGE, 1);
+    test::Container c = test::open(path, options());
+    make_root(c.get());
+    set(root_of(c.get()), 0, put(c.get(), value), value.size());
+    REQUIRE_OK(pm_commit(c.get()));
+    put(c.get(), bytes_of(300 * PAGE, 2));
+    const std::string died = test::read_file(path);
+    c.reset();
+    test::write_file(path, died);
+    const test::Unchanged file(path);
+    c = test::open(path, test::options(PM_READONLY | PM_ACCEPT_COPY));
+    REQUIRE(test::stats(c.get()).recovered);
+    REQUIRE(has(c.get(), 0, value));
+    REQUIRE_OK(pm_check(c.get()));
+    c.reset();
+    file.require();
 }
 
 TEST_CASE("a large value that is rolled back leaves its room", "[log]")

@@ -2,7 +2,9 @@
 // nothing is lost. log_full.cpp has the full disk.
 #include "common/fixture.hpp"
 #include "common/full_disk.hpp"
+#include "hostile/log_file.hpp"
 #include "unit/page_state.h"
+#include "unit/unchanged.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -584,4 +586,56 @@ TEST_CASE("on a full disk a commit that frees takes of the reserve when the clea
         disk_is_full = grows_by_least = false;
         subject.holds_in(c);
     }
+}
+
+// A writer would void chunks and clean. Who only reads must not, whatever the last writer has left.
+TEST_CASE("a file that should be cleaned keeps every byte while it is read")
+{
+    enum { CLOSED, DIED, TORN };
+    const auto left = GENERATE(as<int>(), CLOSED, DIED, TORN);
+    const bool full = GENERATE(false, true);
+    CAPTURE(left, full);
+    const uint64_t bytes = MiB, lines = bytes / LINE;
+    Subject subject(bytes);
+    std::mt19937_64 random(1);
+    auto change = [&] {
+        for (int i = 0; i < 40; i++)
+            subject.store_line(random() % lines, random());
+    };
+    cleans = full; // else most of the file is dead
+    for (int i = 0; i < 1500; i++) {
+        disk_is_full = full && subject.file_bytes() >= bytes * 11 / 8;
+        change();
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    cleans = true;
+    CHECK((subject.file_bytes() < 2 * bytes) == full);
+    const std::string before = test::read_file(subject.path);
+    const std::vector<uint64_t> model = subject.model;
+    change(); // not committed, or torn
+    if (left == TORN)
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    std::string after = test::read_file(subject.path);
+    if (left == TORN) { // the record lacks a line, and the note of it is not durable yet
+        const uint64_t end = hostile::LogFile(after).newest().back().end();
+        memset(&after[end - LINE], 0, LINE);
+        after.replace(FORMAT_STATE, PM_PAGE, before, FORMAT_STATE, PM_PAGE);
+    }
+    if (left == CLOSED)
+        REQUIRE_OK(pm_rollback(subject.c.get()));
+    subject.model = model;
+    subject.c.reset();
+    disk_is_full = false;
+    if (left != CLOSED)
+        test::write_file(subject.path, after);
+    const test::Unchanged file(subject.path);
+    for (int again = 0; again < 2; again++) {
+        test::Container c = test::open(subject.path, test::options(PM_READONLY));
+        REQUIRE(test::stats(c.get()).recovered == (left != CLOSED));
+        subject.holds_in(c.get());
+        c.reset();
+        file.require();
+    }
+    const test::Container c = test::open(subject.path, test::options()); // the writer finds the same
+    subject.holds_in(c.get());
 }
