@@ -639,3 +639,46 @@ TEST_CASE("a file that should be cleaned keeps every byte while it is read")
     const test::Container c = test::open(subject.path, test::options()); // the writer finds the same
     subject.holds_in(c.get());
 }
+
+// The child has the cleaner's notes, too. It must do nothing with them, and the parent goes on cleaning.
+TEST_CASE("a process forks while a chunk is half cleaned")
+{
+    const uint64_t bytes = MiB, lines = bytes / LINE;
+    Subject subject(bytes);
+    pm_container *c = subject.c.get();
+    std::mt19937_64 random(1);
+    auto commit = [&] {
+        for (int i = 0; i < 20; i++)
+            subject.store_line(random() % lines, random());
+        REQUIRE_OK(pm_commit(c));
+    };
+    uint32_t last = 0;
+    for (int chunk = 0; chunk < 5; chunk++) { // of the cleaner
+        for (int i = 0; half_cleaned_chunk(c) == 0 || half_cleaned_chunk(c) == last; i++) {
+            REQUIRE(i < 10000);
+            commit();
+        }
+        const uint32_t victim = last = half_cleaned_chunk(c);
+        const uint32_t live = live_lines(c, victim);
+        REQUIRE(live > 0);
+        subject.store_line(0, random()); // in an open transaction
+        const test::Unchanged file(subject.path);
+        const int status = test::in_child([&] {
+            CHILD_REQUIRE(pm_commit(c) == -1 && errno == ECHILD);
+            CHILD_REQUIRE(pm_reserve(c, MiB) == -1 && errno == ECHILD);
+            CHILD_REQUIRE(pm_rollback(c) == -1 && errno == ECHILD);
+            CHILD_REQUIRE(pm_close(c) == -1 && errno == ECHILD);
+        });
+        REQUIRE(test::exited(status));
+        file.require();
+        REQUIRE(half_cleaned_chunk(c) == victim);
+        REQUIRE(live_lines(c, victim) == live);
+        REQUIRE_OK(pm_commit(c));
+        subject.holds_in(c);
+    }
+    const std::string died = test::read_file(subject.path);
+    subject.c.reset();
+    test::write_file(subject.path, died);
+    subject.c = test::open(subject.path, test::options());
+    subject.holds_in(subject.c.get());
+}

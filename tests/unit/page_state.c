@@ -103,6 +103,12 @@ uint32_t cleaners_chunk(const pm_container *c)
     return log_engine_of(&c->txn)->open[LOG_CLEANER];
 }
 
+uint32_t half_cleaned_chunk(const pm_container *c)
+{
+    const struct log_engine *k = log_engine_of(&c->txn);
+    return k->victim_at > 1 ? k->victim : 0;
+}
+
 void fill_chunk(pm_container *c, uint32_t chunk)
 {
     log_engine_of(&c->txn)->chunks[chunk].end = chunk_lines(&c->txn);

@@ -44,6 +44,9 @@ uint32_t lost_chunks(const pm_container *c);
 /* The chunk that the log engine's cleaner fills, or 0. */
 uint32_t cleaners_chunk(const pm_container *c);
 
+/* The chunk of which the cleaner has moved some lines, and others not yet; or 0. */
+uint32_t half_cleaned_chunk(const pm_container *c);
+
 /* From now on no further part of a record fits into the chunk, which has no live line. */
 void fill_chunk(pm_container *c, uint32_t chunk);
 
