@@ -1,4 +1,5 @@
 // A large value of which a part is in the file, when there is no memory for the rest of it.
+#include "unit/page_state.h"
 #include "unit/pages.hpp"
 
 #include <cerrno>
@@ -83,6 +84,7 @@ TEST_CASE("a large value fails half-way, and leaves nothing in its place", "[log
         REQUIRE((!stores || now == zeros));
         set(root_of(c.get()), 0, object, value.size());
         REQUIRE_OK(pm_commit(c.get()));
+        REQUIRE(lost_chunks(c.get()) == 0);
         for (int round = 0; round < 2; round++) {
             REQUIRE(has(c.get(), 0, now));
             REQUIRE_OK(pm_check(c.get()));
@@ -117,6 +119,7 @@ TEST_CASE("a large value is handed over though calls fail", "[log]")
                 continue;
             set(root_of(c.get()), 0, object, value.size());
             REQUIRE_OK(pm_commit(c.get()));
+            REQUIRE(lost_chunks(c.get()) == 0);
             REQUIRE(has(c.get(), 0, value));
             crash(c, path);
             REQUIRE(has(c.get(), 0, value));
