@@ -1,4 +1,4 @@
-// A file that nobody may change: what it has, and when it was changed last.
+// A file that nobody may change: its bytes and its times.
 #ifndef TESTS_UNIT_UNCHANGED_HPP
 #define TESTS_UNIT_UNCHANGED_HPP
 
