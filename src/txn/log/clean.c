@@ -63,8 +63,8 @@ static uint64_t live_percent(const struct log_engine *k)
     return k->is_full ? max_u64(FULL_PERCENT, k->live_percent) : k->live_percent;
 }
 
-/* `words` are less than `percent` of the chunks in use. Headers and runs count as dead. A small file may stay as
- * it is: among few chunks there is no good victim. */
+/* `words` are less than `percent` of the chunks in use. Headers and runs count as dead. A small file may stay
+ * as it is: among few chunks there is no good victim. */
 static bool is_below(const struct txn *t, uint64_t words, uint64_t percent)
 {
     return used_chunks(t) >= CLEAN_CHUNKS_MIN &&
@@ -170,14 +170,13 @@ static void set_victim(struct txn *t, uint32_t chunk, uint64_t folded)
     k->share = max_u64(SHARE_MIN, min_u64(k->share, SHARE_MAX));
 }
 
-/* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. One delta of `stride`
- * stands for the others. */
+/* Add up, for each chunk, the words of deltas elsewhere of whose lines it has the whole. One delta of
+ * `stride` stands for the others. */
 static void count_foldable(const struct txn *t, uint32_t *words, uint32_t stride)
 {
     const struct log_engine *k = log_engine_of(t);
     for (uint64_t i = t->epoch % stride; i < k->deltas_known; i += stride) {
         const struct delta *d = &k->deltas[i];
-        __builtin_prefetch(d + 16 * (uint64_t)stride);
         if (d->mask != 0 && d->base >> k->chunk_shift != d->place >> k->chunk_shift)
             words[d->base >> k->chunk_shift] += stride * log_delta_words(d);
     }
@@ -385,13 +384,12 @@ static uint32_t most_live(const struct txn *t)
 
 static void next_victim(struct txn *t)
 {
-    struct log_engine *k = log_engine_of(t);
-    set_victim(t, choose_victim(t, most_live(t), false), 0);
-    if (k->victim == 0 && k->is_full) {
-        uint64_t folded = 0;
-        uint32_t chunk = choose_folded(t, k->deltas_known / SAMPLE_DELTAS + 1, &folded);
-        set_victim(t, chunk, folded);
-    }
+    const struct log_engine *k = log_engine_of(t);
+    uint64_t folded = 0;
+    uint32_t chunk = choose_victim(t, most_live(t), false);
+    if (chunk == 0 && k->is_full)
+        chunk = choose_folded(t, k->deltas_known / SAMPLE_DELTAS + 1, &folded);
+    set_victim(t, chunk, folded);
 }
 
 bool log_cleans_always;
