@@ -42,11 +42,12 @@ void append_cleaner(Commands &commands, const Plan &plan, size_t repetition,
                     words.insert(words.end(), {"--segment", segment});
                 return words;
             };
-            append_in_turn(commands,
-                           {command("redo", "grows"), command("log", "roomy"),
-                            command("log", "grows"), command("log", "70"), command("log", "80"),
-                            command("log", "70", "65536"), command("log", "90", "65536")},
-                           repetition);
+            std::vector<Words> group = {command("redo", "grows"), command("log", "roomy"),
+                                        command("log", "grows"),  command("log", "70"),
+                                        command("log", "80"),     command("log", "70", "65536")};
+            if (batch == "1") // larger commits find no room
+                group.push_back(command("log", "90", "65536"));
+            append_in_turn(commands, group, repetition);
         }
 }
 
