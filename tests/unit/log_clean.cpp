@@ -301,6 +301,43 @@ TEST_CASE("on a full disk commits clean in steps also where lines and their delt
     subject.holds_in(subject.c.get());
 }
 
+TEST_CASE("on a full disk nothing is folded for deltas that are soon dead anyway", "[folded]")
+{
+    grows_by_least = true;
+    Subject subject(8 * MiB, true, 90);
+    const uint64_t lines = 8 * MiB / LINE, hot = 8000, together = 400;
+    for (uint64_t odd : {0, 1}) // lines that lie alone: no chunk is a good victim
+        for (uint64_t line = odd; line < lines; line += 2) {
+            subject.store_line(line, line);
+            if (line / 2 % together == 0)
+                REQUIRE_OK(pm_commit(subject.c.get()));
+        }
+    auto *more = static_cast<char *>(pm_malloc(subject.c.get(), 8 * MiB)); // until no chunk is free
+    REQUIRE(more);
+    for (const uint64_t before = subject.file_bytes(); subject.file_bytes() == before;) {
+        for (uint64_t i = 0; i < together; i++, more += 2 * LINE) {
+            REQUIRE_OK(pm_dirty(more, LINE));
+            memset(more, 1, LINE);
+        }
+        REQUIRE_OK(pm_commit(subject.c.get()));
+    }
+    const uint64_t most = subject.file_bytes() + 3 * MiB / 16;
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < 60 * hot; i++) {
+        disk_is_full = subject.file_bytes() >= most;
+        subject.store(i % hot * 8, i);
+        if (i % together == together - 1)
+            REQUIRE_OK(pm_commit(subject.c.get()));
+        if (i == 30 * hot)
+            before = test::stats(subject.c.get()).bytes_logged;
+    }
+    const uint64_t logged = (test::stats(subject.c.get()).bytes_logged - before) / (30 * hot);
+    REQUIRE(disk_is_full);
+    disk_is_full = grows_by_least = false;
+    CHECK(logged < 50); // 24, and 116 if it was folded at once
+    subject.holds_in(subject.c.get());
+}
+
 TEST_CASE("lines that change seldom are cleaned early, and others late")
 {
     Subject subject(4 * MiB, true);

@@ -40,8 +40,11 @@
 #define MOST_PERCENT 87
 /* On a full disk a victim must leave at least this share of a chunk. */
 #define GAIN_SHARE 32
-/* Of so many deltas, or a few more, a step looks at the lines. All might be millions. */
-#define SAMPLE_DELTAS 4096
+/* To find a chunk to fold, a step looks at so many deltas for each chunk, and at so many at least. All might
+ * be millions. A chunk counts if so many words of deltas were seen. */
+#define SAMPLE_SHARE 16
+#define SAMPLE_MIN   4096
+#define SAMPLE_WORDS 16
 /* Chunks in use without which no commit cleans. */
 #define CLEAN_CHUNKS_MIN 8
 
@@ -71,12 +74,21 @@ static bool is_below(const struct txn *t, uint64_t words, uint64_t percent)
            100 * words < percent * used_chunks(t) * chunk_lines(t) * PM_LINE_WORDS;
 }
 
-/* If the file cannot grow, deltas count as dead: they are when their lines are logged again. */
 static bool is_wasteful(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    uint64_t words = k->is_full ? k->lines_live * PM_LINE_WORDS : k->words_live;
-    return is_below(t, words, live_percent(k));
+    return is_below(t, k->words_live, live_percent(k));
+}
+
+/* On a full disk there may be no victim, because lines and their deltas are all live. Deltas are dead when
+ * their lines are logged again: they are folded. But if few lines change, their deltas are soon dead anyway.
+ * So libpm waits until half of the last chunk is filled that it can have. */
+static bool is_time_to_fold(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    return k->is_full && idle_chunks(k) <= LOG_RESERVE &&
+           k->chunks[k->open[LOG_PROGRAM]].end > chunk_lines(t) / 2 &&
+           is_below(t, k->lines_live * PM_LINE_WORDS, live_percent(k));
 }
 
 /* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. What
@@ -100,7 +112,7 @@ static bool is_overlong(const struct txn *t)
 static bool is_due(const struct txn *t)
 {
     bool is_last = log_engine_of(t)->victim == t->c->chunks - 1;
-    return is_last || (has_few_idle(t) ? is_wasteful(t) : is_overlong(t));
+    return is_last || (has_few_idle(t) ? is_wasteful(t) || is_time_to_fold(t) : is_overlong(t));
 }
 
 /* Lines that a victim's live lines may take elsewhere on a full disk. The rest of a chunk that is being
@@ -166,7 +178,7 @@ static void set_victim(struct txn *t, uint32_t chunk, uint64_t folded)
              elsewhere = live + live / 8, gain = elsewhere < words ? words - elsewhere : 1;
     k->victim = chunk;
     k->victim_at = 1;
-    k->share = divide_up(2 * live, gain);
+    k->share = divide_up((folded > 0 ? 4 : 2) * live, gain);
     k->share = max_u64(SHARE_MIN, min_u64(k->share, SHARE_MAX));
 }
 
@@ -182,14 +194,15 @@ static void count_foldable(const struct txn *t, uint32_t *words, uint32_t stride
     }
 }
 
-/* On a full disk there may be no victim, because lines and their deltas are all live. Then take the chunk
- * whose lines have the most deltas elsewhere: these are dead when it is logged again. `folded`: their words.
- * 0: none has many, or any if even a little helps. */
+/* The chunk whose lines have the most deltas elsewhere. `folded`: their words. 0: none has many, or any if
+ * even a little helps. */
 static uint32_t choose_folded(const struct txn *t, uint32_t stride, uint64_t *folded)
 {
     uint32_t best = 0, most = (uint32_t)(chunk_lines(t) / GAIN_SHARE * PM_LINE_WORDS);
     if (log_engine_of(t)->folds_all)
         most = 1;
+    if (stride > 1)
+        most = (uint32_t)max_u64(most, SAMPLE_WORDS * stride);
     uint32_t *words = calloc(t->c->chunks, sizeof *words);
     if (!words)
         return 0;
@@ -387,8 +400,10 @@ static void next_victim(struct txn *t)
     const struct log_engine *k = log_engine_of(t);
     uint64_t folded = 0;
     uint32_t chunk = choose_victim(t, most_live(t), false);
-    if (chunk == 0 && k->is_full)
-        chunk = choose_folded(t, k->deltas_known / SAMPLE_DELTAS + 1, &folded);
+    if (chunk == 0 && is_time_to_fold(t)) {
+        uint64_t sample = max_u64(SAMPLE_MIN, SAMPLE_SHARE * t->c->chunks);
+        chunk = choose_folded(t, (uint32_t)(k->deltas_known / sample + 1), &folded);
+    }
     set_victim(t, chunk, folded);
 }
 
@@ -414,7 +429,8 @@ void log_clean(struct txn *t, uint64_t lines)
         (void)clean(t, STEP_MIN, false);
         return;
     }
-    bool finds_none = k->victim == 0 && k->searched == k->taken;
+    uint64_t search = 2 * k->taken + is_time_to_fold(t);
+    bool finds_none = k->victim == 0 && k->searched == search;
     if (k->reserved == t->epoch || finds_none ||
         !is_due(t)) /* what is reserved is for the program */
         return;
@@ -429,7 +445,7 @@ void log_clean(struct txn *t, uint64_t lines)
         if (k->victim == 0 || log_is_open(k, k->victim))
             next_victim(t);
         if (k->victim == 0) /* there may be one when a further chunk is full */
-            k->searched = k->taken;
+            k->searched = search;
         n = clean(t, (uint64_t)left, false);
     }
     k->reserve = LOG_RESERVE;

@@ -229,7 +229,7 @@ struct log_engine {
     uint32_t live_percent; /* options.live_percent */
     bool is_full;          /* the file could not grow when it was tried last */
     uint64_t full_at;      /* that was when so many chunks had been taken */
-    uint64_t searched;
+    uint64_t searched;     /* twice `taken`, and one more if it was time to fold */
     bool cannot_clean;
     /* Free chunks that nobody has needed since `spare_since` chunks had been taken (surplus.c), and how many
      * chunks the file keeps, of options.initial_size. */
