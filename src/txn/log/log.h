@@ -602,7 +602,7 @@ bool log_is_absent(const struct txn *t, uint64_t line);
  * nothing is lost. */
 void log_clean(struct txn *t, uint64_t lines);
 
-/* For the simulator: each commit cleans a step, of any chunk. */
+/* For the simulator: each commit cleans a step, of any chunk that is not open. */
 extern bool log_cleans_always;
 
 /* Before such a commit: have a victim. If there is no other chunk, that in which the last commit is. */
