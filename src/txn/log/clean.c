@@ -168,8 +168,8 @@ static uint32_t choose_victim(const struct txn *t, uint32_t most, bool least)
 }
 
 /* Clean `chunk` from its beginning; 0: none. `folded`: words of deltas elsewhere that are dead then. A step
- * frees twice what its commit logs, so there are soon enough idle chunks. Where lines are folded it frees four
- * times as much, for there is less time. Scattered lines take 9/8 of their number elsewhere. */
+ * frees twice what its commit logs, so there are soon enough idle chunks. Where lines are folded it frees
+ * four times as much, for there is less time. Scattered lines take 9/8 of their number elsewhere. */
 static void set_victim(struct txn *t, uint32_t chunk, uint64_t folded)
 {
     struct log_engine *k = log_engine_of(t);
