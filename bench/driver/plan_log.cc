@@ -10,10 +10,11 @@ using Commands = std::vector<Plan::Command>;
 
 constexpr const char *structures[] = {"sps", "rbtree", "btree", "hashmap"};
 
-void append_in_turn(Commands &commands, const std::vector<Words> &group, size_t turn)
+void append_in_turn(Commands &commands, const std::vector<Words> &group, size_t turn,
+                    bool memory = true)
 {
     for (size_t i = 0; i < group.size(); i++)
-        commands.push_back({group[(i + turn) % group.size()]});
+        commands.push_back({group[(i + turn) % group.size()], memory});
 }
 
 Words and_stores(Words peers)
@@ -139,8 +140,7 @@ void append_files(Commands &commands, const Plan &plan, size_t repetition,
     for (const std::string &peer : and_stores({}))
         group.push_back({plan.programs + "/bench_file_" + peer, directory, "100", "1", commits,
                          "--keys", keys, "--updates"});
-    for (size_t i = 0; i < group.size(); i++)
-        commands.push_back({group[(i + repetition) % group.size()], false});
+    append_in_turn(commands, group, repetition, false);
 }
 
 } // namespace

@@ -4,24 +4,22 @@
  *
  *   roomy    from the beginning so much that nothing is ever cleaned.
  *   grows    as by default.
- *   70       the file cannot grow, and the contents take 70 % of it. A limit of file sizes sees to that. libpm
- *            takes it for a full disk.
+ *   70       the file cannot grow, and the contents take 70 % of it.
  *
  * Times are of the processor, which does nothing but this.
  */
 #include "harness/clock.h"
 #include "harness/sample.h"
 #include "harness/status.h"
+#include "log/full_disk.h"
 #include "log/skewed.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <libpm.h>
 #include <stdexcept>
-#include <sys/resource.h>
 
 namespace bench
 {
@@ -87,13 +85,8 @@ class Subject
             memset(values_ + at, 1, MiB);
             check(pm_commit(c_) == 0, "pm_commit");
         }
-        if (is_percent(setting.file)) {
-            signal(SIGXFSZ, SIG_IGN);
-            rlimit limit{};
-            getrlimit(RLIMIT_FSIZE, &limit);
-            limit.rlim_cur = bytes_ * 100 / std::stoul(setting.file);
-            setrlimit(RLIMIT_FSIZE, &limit);
-        }
+        if (is_percent(setting.file))
+            full_disk(bytes_ * 100 / std::stoul(setting.file));
     }
     ~Subject() { pm_close(c_); }
 
