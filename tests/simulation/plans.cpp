@@ -167,12 +167,13 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
 {
     if (name != "ci" && name != "quick")
         throw std::invalid_argument("no plan called " + name);
+    const bool always_cleans = cleans(mode, seed);
     std::vector<Run> runs;
     for (const Line &l : lines) {
         if (!is_for(l, mode))
             continue;
         sim::Plan plan = l.plan;
-        if (cleans(mode, seed)) // the cleaner's records are many more events
+        if (always_cleans) // the cleaner's records are many more events
             plan.seeds = (plan.seeds + 1) / 2;
         if (name == "quick") {
             if (!takes_long(l))
@@ -183,7 +184,7 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
         runs.push_back({{l.structure, l.profile, mode, l.medium, seed_of(seed, mode, &l),
                          l.containers, l.async, l.concurrent, l.full, l.threads, l.moved,
                          l.elsewhere, l.compacted, l.discovered, l.checkpoints, l.bounded,
-                         cleans(mode, seed)},
+                         always_cleans},
                         plan,
                         {}});
     }
