@@ -25,7 +25,9 @@ int log_memory_of(const pm_container *c, struct log_memory *memory)
     *memory = (struct log_memory){.live = (double)(k->words_live * sizeof(uint64_t))};
     for (uint32_t i = 0; i < k->known; i++)
         memory->chunks += k->chunks[i].live > 0 ? (double)chunk_size : 0;
-    if (add_resident(k->map, lines * sizeof *k->map, &memory->map) != 0 ||
+    const uint64_t groups = lines / LINE_MAP_GROUP;
+    if (add_resident(k->map.groups, groups * sizeof *k->map.groups, &memory->map) != 0 ||
+        add_resident(k->map.blocks, groups * sizeof *k->map.blocks, &memory->map) != 0 ||
         add_resident(k->deltas, lines * sizeof *k->deltas, &memory->map) != 0)
         return -1;
     return add_resident(k->left, lines / 8, &memory->map);

@@ -163,7 +163,7 @@ uint64_t map_memory(const pm_container *c)
     const uint64_t pages = c->container.max_size / PM_LINE * sizeof(uint32_t) / PM_PAGE;
     unsigned char *in_memory = malloc(pages);
     uint64_t bytes = 0;
-    if (in_memory && mincore(log_engine_of(&c->txn)->map, pages * PM_PAGE, in_memory) == 0)
+    if (in_memory && mincore(log_engine_of(&c->txn)->map.blocks, pages * PM_PAGE, in_memory) == 0)
         for (uint64_t i = 0; i < pages; i++)
             bytes += (in_memory[i] & 1) * (uint64_t)PM_PAGE;
     free(in_memory);

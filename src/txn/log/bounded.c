@@ -83,7 +83,6 @@ int log_bound(struct txn *t)
     b->stage = aligned_alloc(PM_PAGE, UNIT_PAGES * PM_PAGE);
     if (!b->stage)
         return -ENOMEM;
-    map_small_pages(k->map, t->c->max_size / PM_LINE * sizeof *k->map); /* each is a unit */
     t->c->filler = t;
     t->c->fill = log_fill_absent;
     return 0;

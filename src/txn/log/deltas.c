@@ -55,7 +55,7 @@ static int split_runs(struct txn *t, const uint64_t *run, const uint64_t *end,
         uint64_t line = run_line(*run);
         for (uint64_t n = run_count(*run); n > 0 && error == 0; n--, line++) {
             uint32_t mask = log_delta_needed(t, line, *changed++);
-            bool may_be_stray = are_data && k->drops && k->map[line] == 0; /* W1 */
+            bool may_be_stray = are_data && k->drops && line_map_at(&k->map, line) == 0; /* W1 */
             if (may_be_stray && !is_owned(t, &owned, line)) {
                 log_set_left(t, line, true);
                 continue;

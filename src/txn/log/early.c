@@ -218,7 +218,7 @@ static int drop_page(struct txn *t, const struct early_part *e, uint32_t page)
     for (uint64_t lines = unlisted_lines(t, e, page); lines && error == 0; lines &= lines - 1) {
         const uint32_t i = (uint32_t)__builtin_ctzll(lines);
         const uint64_t line = (uint64_t)page * PM_PAGE_LINES + i;
-        if (k->map[line] == place + i)
+        if (line_map_at(&k->map, line) == place + i)
             error = log_list_line(&k->dropped, 0, line);
     }
     return error;

@@ -36,30 +36,19 @@ static void flush(struct filler *f)
     f->count = 0;
 }
 
-/* Lines from this one on that lie together in the file, as wholes. */
-static uint64_t lines_together(const struct filler *f, uint64_t line)
-{
-    const uint32_t *map = log_engine_of(f->t)->map + line;
-    const uint64_t most = f->end - line;
-    uint64_t n = 0;
-    if (map[0] != 0 && !has_delta(map[0]))
-        while (n < most && map[n] == map[0] + n)
-            n++;
-    return n;
-}
-
 static bool has_pieces(const struct log_engine *k, uint64_t line)
 {
-    uint32_t any = 0;
-    for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
-        any |= k->map[line + i];
-    return any != 0;
+    bool any = false;
+    for (uint64_t i = line; i < line + PM_PAGE_LINES; i += LINE_MAP_GROUP)
+        any = any || line_map_has_any(&k->map, k->map.groups[i / LINE_MAP_GROUP]);
+    return any;
 }
 
 static void fetch(const struct txn *t, uint64_t line)
 {
     const struct log_engine *k = log_engine_of(t);
-    uint32_t next = k->map[line + LINES_AHEAD], then = k->map[line + 2 * LINES_AHEAD];
+    uint32_t next = line_map_at(&k->map, line + LINES_AHEAD),
+             then = line_map_at(&k->map, line + 2 * LINES_AHEAD);
     if (has_delta(then))
         __builtin_prefetch(delta_of(k, then));
     if (has_delta(next))
@@ -99,11 +88,11 @@ void log_fill_home(struct txn *t)
     const uint32_t end = (uint32_t)(f.end / PM_PAGE_LINES);
     for (uint32_t page = 0, together; page < end; page += together) {
         const uint64_t line = page * PM_PAGE_LINES;
-        together = (uint32_t)(lines_together(&f, line) / PM_PAGE_LINES);
+        together = (uint32_t)(line_map_together(&k->map, line, f.end - line) / PM_PAGE_LINES);
         if (k->mapped[page] || !has_pieces(k, line)) {
             together = 1;
         } else if (together > 0) {
-            write_home(t, page, at_place(t, k->map[line]), (uint64_t)together << PM_PAGE_SHIFT);
+            write_home(t, page, at_place(t, line_map_at(&k->map, line)), (uint64_t)together << PM_PAGE_SHIFT);
         } else {
             put_together(&f, page);
             together = 1;

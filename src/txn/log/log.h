@@ -40,6 +40,7 @@
 #define PM_TXN_LOG_LOG_H
 
 #include "base/vector.h"
+#include "txn/log/line_map.h"
 #include "txn/txn.h"
 
 /* What is known of a chunk of the file. */
@@ -91,16 +92,14 @@ struct chunk_list {
     uint32_t count;
 };
 
-/* What the map says of a line that has a delta: LOG_HAS_DELTA, and which of these it is. Recovery refuses a
- * log in which `base` is 0. An unused one has the mask 0, and its `base` says which is the next. */
+/* What the map says of a line with LOG_HAS_DELTA is which of these it has. Recovery refuses a log in which
+ * `base` is 0. An unused one has the mask 0, and its `base` says which is the next. */
 struct delta {
     uint32_t base;  /* line of the file that has the whole line */
     uint32_t place; /* line of the file where its words are */
     uint8_t at;     /* the first one, in that line */
     uint8_t mask;   /* which words of the line they are */
 };
-
-#define LOG_HAS_DELTA (UINT32_C(1) << 31)
 
 /* A part of the next record: its place, and its share of the record's runs. */
 struct planned_part {
@@ -191,8 +190,7 @@ struct checkpoint {
 };
 
 struct log_engine {
-    uint32_t *
-        map; /* for each line of the container: a line of the file, 0, or a delta. See log_entry() */
+    struct line_map map; /* see log_entry() */
     uint64_t map_sum;
     struct delta *deltas;
     uint32_t deltas_known;     /* have been in use; the others come after them */
@@ -660,7 +658,7 @@ static inline void log_need_unit(const struct txn *t, uint64_t line)
 static inline uint32_t log_entry(const struct txn *t, uint64_t line)
 {
     log_need_unit(t, line);
-    return log_engine_of(t)->map[line];
+    return line_map_at(&log_engine_of(t)->map, line);
 }
 
 /* An image at `place`, with at least a word; NULL: there is no such image, or it is damaged. */

@@ -229,7 +229,7 @@ uint64_t log_dropped_terms(const struct txn *t)
     const struct log_engine *k = log_engine_of(t);
     uint64_t sum = 0;
     for (struct dropped at = {0}; next_dropped(t, &at); at.line++)
-        sum += entry_term(k, log_line_hash(t->c->seed, at.line), k->map[at.line]);
+        sum += entry_term(k, log_line_hash(t->c->seed, at.line), line_map_at(&k->map, at.line));
     return sum;
 }
 
@@ -254,10 +254,12 @@ void log_drop_lines(struct txn *t, uint64_t epoch)
     struct log_engine *k = log_engine_of(t);
     for (struct dropped at = {0}; next_dropped(t, &at); at.line++) {
         log_set_left(t, at.line, true); /* K1: before the map changes */
-        log_leave_line(t, k->map[at.line], epoch);
-        k->map[at.line] = 0;
+        log_leave_line(t, line_map_at(&k->map, at.line), epoch);
         k->lines_live--;
     }
+    const uint64_t *run = k->dropped.items, *end = run + k->dropped.count;
+    for (; run < end; run++)
+        line_map_set_run(&k->map, run_line(*run), run_count(*run), 0);
 }
 
 /* ---- recovery -------------------------------------------------------------------------------- */
@@ -319,7 +321,7 @@ int log_check_owners(struct txn *t)
         if (log_find_unowned(t, i) != 0)
             return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
         if (next_dropped(t, &at))
-            return container_damaged(t->c, base_of(k, k->map[at.line]) * (uint64_t)PM_LINE,
+            return container_damaged(t->c, base_of(k, line_map_at(&k->map, at.line)) * (uint64_t)PM_LINE,
                                      "a line of the log counts that no object has");
         log_keep_bound(t);
     }

@@ -296,16 +296,17 @@ static void fetch_next(struct ahead *a)
         a->entry = part->table;
         a->end = part->table + part->words;
     }
-    __builtin_prefetch(&log_engine_of(a->r->t)->map[run_line(*a->entry)]);
+    line_map_fetch(&log_engine_of(a->r->t)->map, run_line(*a->entry));
     a->entry += log_entry_words(*a->entry);
 }
 
+/* log_enter_run() sets the map. */
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
     struct moved_line moved = {.line = line};
     log_set_left(t, line, false); /* the checkpoint may have called it left */
-    k->map_sum += log_enter_line(t, &moved, place);
+    k->map_sum += log_note_line(t, &moved, place);
     const uint32_t before = moved.from;
     leave_place(t, base_of(k, before), PM_LINE_WORDS, epoch);
     if (has_delta(before)) {
@@ -329,33 +330,34 @@ static void move_delta(struct txn *t, uint64_t delta, uint64_t word, uint64_t ep
                  log_entry_words(delta));
 }
 
+static void move_run(struct txn *t, uint64_t run, uint32_t *place, uint64_t epoch)
+{
+    for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
+        move_line(t, line, (*place)++, epoch);
+    log_enter_run(t, run, *place);
+}
+
 static void move_lines(struct txn *t, const struct found_part *f, struct ahead *ahead)
 {
     const uint64_t *table = f->part->table, *end = table + f->part->words;
     uint32_t place = (uint32_t)log_part_contents(f->part, f->place);
     for (const uint64_t *entry = table; entry < end; entry += log_entry_words(*entry)) {
-        uint64_t line = run_line(*entry);
         fetch_next(ahead);
         if (log_is_delta(*entry))
             move_delta(t, *entry, log_table_word(f->place) + 1 + (uint64_t)(entry - table),
                        f->epoch);
         else
-            for (uint64_t n = run_count(*entry); n > 0; n--)
-                move_line(t, line++, place++, f->epoch);
+            move_run(t, *entry, &place, f->epoch);
     }
 }
 
 /* Lines from this one on that lie together in a chunk, whole pages of them. */
 static uint64_t lines_together(const struct txn *t, uint64_t line, uint64_t end)
 {
-    const struct log_engine *k = log_engine_of(t);
-    const uint32_t place = k->map[line];
-    uint64_t n = 1, most = min_u64(end - line, chunk_lines(t) - place % chunk_lines(t));
-    if (place == 0 || has_delta(place) || place % PM_PAGE_LINES != 0)
-        return 0;
-    while (n < most && k->map[line + n] == place + n)
-        n++;
-    return align_down(n, PM_PAGE_LINES);
+    const struct line_map *map = &log_engine_of(t)->map;
+    const uint32_t place = line_map_at(map, line);
+    const uint64_t most = min_u64(end - line, chunk_lines(t) - place % chunk_lines(t));
+    return place % PM_PAGE_LINES != 0 ? 0 : align_down(line_map_together(map, line, most), PM_PAGE_LINES);
 }
 
 /* Map the pages of parts of whole pages, as far as all their lines are the newest. If that fails, home gets

@@ -106,7 +106,9 @@ static bool is_empty(const uint32_t *map, const uint64_t *left)
 uint64_t log_image_of(const struct txn *t, uint64_t unit, uint64_t epoch, struct log_image *to)
 {
     const struct log_engine *k = log_engine_of(t);
-    const uint32_t *map = k->map + unit * LOG_UNIT_LINES;
+    uint32_t map[LOG_UNIT_LINES];
+    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
+        map[i] = line_map_at(&k->map, unit * LOG_UNIT_LINES + i);
     const uint64_t *left = k->left + unit * LOG_LEFT_WORDS;
     uint64_t *words = (uint64_t *)(to + 1), count;
     if (is_empty(map, left))
@@ -163,7 +165,8 @@ static bool load_delta(const struct txn *t, uint64_t unit, uint64_t delta)
     if (mask == 0 || line >= LOG_UNIT_LINES || !has_piece(t, word, log_count_words(mask)))
         return false;
     line += unit * LOG_UNIT_LINES;
-    if (k->map[line] == 0 || has_delta(k->map[line]))
+    uint32_t entry = line_map_at(&k->map, line);
+    if (entry == 0 || has_delta(entry))
         return false;
     log_place_delta(log_add_delta(k, line), mask, word);
     return true;
@@ -173,12 +176,10 @@ static bool load_delta(const struct txn *t, uint64_t unit, uint64_t delta)
  * any. */
 static bool load_places(const struct txn *t, uint64_t line, uint64_t count, uint32_t place)
 {
-    uint32_t *map = log_engine_of(t)->map + line;
     const uint64_t word = place * (uint64_t)PM_LINE_WORDS;
     if (line < LOG_LINE_MIN || !has_piece(t, word, count * PM_LINE_WORDS))
         return false;
-    for (uint64_t i = 0; i < count; i++)
-        map[i] = place + (uint32_t)i;
+    line_map_set_run(&log_engine_of(t)->map, line, count, place);
     return true;
 }
 
@@ -263,15 +264,14 @@ void log_need_absent(const struct txn *t, uint64_t unit)
 void log_drop_unit(struct txn *t, uint64_t unit)
 {
     struct log_engine *k = log_engine_of(t);
-    uint32_t *map = k->map + unit * LOG_UNIT_LINES;
-    bool is_data = unit * LOG_UNIT_LINES >= log_lines_of_metadata(t);
+    const uint64_t first = unit * LOG_UNIT_LINES;
+    bool is_data = first >= log_lines_of_metadata(t);
     if (!k->bounded || !is_data || k->checkpoint.states[unit] != UNIT_SAVED) /* K5 */
         return;
-    for (uint64_t i = 0; i < LOG_UNIT_LINES; i++)
-        if (has_delta(map[i]))
-            log_drop_delta(k, map[i]);
-    if (map_clear_table(map, LOG_UNIT_LINES * sizeof *map) != 0) /* then the memory stays */
-        memset(map, 0, LOG_UNIT_LINES * sizeof *map);
+    for (uint64_t line = first; line < first + LOG_UNIT_LINES; line++)
+        if (has_delta(line_map_at(&k->map, line)))
+            log_drop_delta(k, line_map_at(&k->map, line));
+    line_map_set_run(&k->map, first, LOG_UNIT_LINES, 0);
     if (k->checkpoint.named.units[unit].place != 0)
         k->checkpoint.states[unit] |= UNIT_ABSENT;
     log_note_unit(t, unit, false);
@@ -283,7 +283,7 @@ void log_add_unit(const struct txn *t, uint64_t unit, struct map_total *total)
 {
     const struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0, line = unit * LOG_UNIT_LINES; i < LOG_UNIT_LINES; i++, line++) {
-        uint32_t entry = k->map[line], base = base_of(k, entry);
+        uint32_t entry = line_map_at(&k->map, line), base = base_of(k, entry);
         if (entry == 0)
             continue;
         total->lines++;

@@ -1,0 +1,134 @@
+/*
+ * The map as a table: what is known of each line of the container. deltas.h says what an entry means.
+ *
+ * Lines that are stored together lie together in the file. So there is a word for each group of lines. If all
+ * of them lie one behind the other, it says where, and they need no entries. A value of a kilobyte takes four
+ * bytes then, and not 64. Other groups have a block of entries, of a pool.
+ *
+ *   groups   │ 0            │ no line has a piece
+ *            │ 5000         │ line i lies at 5000 + i
+ *            │ SPLIT, block │ ──► blocks │ an entry for each line │
+ *
+ * A group is split when one of its lines changes. The block goes back when the whole group is entered, or when
+ * none of its lines has a piece any more.
+ */
+#ifndef PM_TXN_LOG_LINE_MAP_H
+#define PM_TXN_LOG_LINE_MAP_H
+
+#include "base/bits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LINE_MAP_GROUP UINT64_C(16)
+#define LINE_MAP_SPLIT (UINT32_C(1) << 31)
+
+/* An entry is 0, the line of the file where the line is, or has this bit: the line has a delta. */
+#define LOG_HAS_DELTA (UINT32_C(1) << 31)
+
+struct line_block {
+    uint32_t entries[LINE_MAP_GROUP]; /* unused: the first one says which block is the next */
+};
+
+struct line_map {
+    uint32_t *groups;
+    struct line_block *blocks; /* room for one for each group */
+    uint32_t known;            /* have been in use; the others come after them */
+    uint32_t unused;           /* the first of a list; `known` if there is none */
+};
+
+static inline struct line_block *line_map_block(const struct line_map *m, uint32_t group)
+{
+    return &m->blocks[group & ~LINE_MAP_SPLIT];
+}
+
+static inline uint32_t line_map_at(const struct line_map *m, uint64_t line)
+{
+    const uint32_t group = m->groups[line / LINE_MAP_GROUP], i = line % LINE_MAP_GROUP;
+    if (group & LINE_MAP_SPLIT)
+        return line_map_block(m, group)->entries[i];
+    return group == 0 ? 0 : group + i;
+}
+
+static inline void line_map_split(struct line_map *m, uint32_t *group)
+{
+    const uint32_t place = *group, block = m->unused;
+    uint32_t *entries = m->blocks[block].entries;
+    m->unused = block == m->known ? ++m->known : entries[0];
+    for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
+        entries[i] = place == 0 ? 0 : place + i;
+    *group = LINE_MAP_SPLIT | block;
+}
+
+/* Let a group say no more than `place`. */
+static inline void line_map_join(struct line_map *m, uint32_t *group, uint32_t place)
+{
+    if (*group & LINE_MAP_SPLIT) {
+        line_map_block(m, *group)->entries[0] = m->unused;
+        m->unused = *group & ~LINE_MAP_SPLIT;
+    }
+    *group = place;
+}
+
+static inline void line_map_set(struct line_map *m, uint64_t line, uint32_t entry)
+{
+    uint32_t *group = &m->groups[line / LINE_MAP_GROUP];
+    if (!(*group & LINE_MAP_SPLIT))
+        line_map_split(m, group);
+    line_map_block(m, *group)->entries[line % LINE_MAP_GROUP] = entry;
+}
+
+/* Whether any line of a group has a piece. */
+static inline bool line_map_has_any(const struct line_map *m, uint32_t group)
+{
+    uint32_t any = 0;
+    if (!(group & LINE_MAP_SPLIT))
+        return group != 0;
+    for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
+        any |= line_map_block(m, group)->entries[i];
+    return any != 0;
+}
+
+/* Let `count` lines of a group lie one behind the other; `place` 0: let them have no pieces. */
+static inline void line_map_set_some(struct line_map *m, uint64_t line, uint32_t count, uint32_t place)
+{
+    uint32_t *group = &m->groups[line / LINE_MAP_GROUP];
+    for (uint32_t i = 0; i < count && count < LINE_MAP_GROUP && (*group | place) != 0; i++)
+        line_map_set(m, line + i, place == 0 ? 0 : place + i);
+    if (count == LINE_MAP_GROUP || (place == 0 && !line_map_has_any(m, *group)))
+        line_map_join(m, group, place);
+}
+
+/* The same for any number of lines. */
+static inline void line_map_set_run(struct line_map *m, uint64_t line, uint64_t count, uint32_t place)
+{
+    for (uint64_t n; count > 0; line += n, count -= n) {
+        n = min_u64(count, LINE_MAP_GROUP - line % LINE_MAP_GROUP);
+        line_map_set_some(m, line, (uint32_t)n, place);
+        place += place == 0 ? 0 : (uint32_t)n;
+    }
+}
+
+/* How many lines, from this one on, lie one behind the other, as wholes; not more than `most`. */
+static inline uint64_t line_map_together(const struct line_map *m, uint64_t line, uint64_t most)
+{
+    const uint32_t place = line_map_at(m, line);
+    uint64_t n = 0;
+    if (place == 0 || (place & LOG_HAS_DELTA))
+        return 0;
+    while (n < most && line_map_at(m, line + n) == place + n) {
+        const uint64_t rest = LINE_MAP_GROUP - (line + n) % LINE_MAP_GROUP;
+        n += m->groups[(line + n) / LINE_MAP_GROUP] & LINE_MAP_SPLIT ? 1 : rest;
+    }
+    return min_u64(n, most);
+}
+
+/* Somebody will soon ask for the line, or set it. */
+static inline void line_map_fetch(const struct line_map *m, uint64_t line)
+{
+    const uint32_t group = m->groups[line / LINE_MAP_GROUP];
+    if (group & LINE_MAP_SPLIT)
+        __builtin_prefetch(line_map_block(m, group));
+}
+
+#endif
