@@ -158,7 +158,7 @@ static void forget(struct txn *t)
     struct checkpoint *c = &k->checkpoint;
     for (uint64_t i = 0; i < c->units; i++)
         if (c->named.units[i].place != 0) { /* others have been empty */
-            line_map_set_run(&k->map, i * LOG_UNIT_LINES, LOG_UNIT_LINES, 0);
+            line_map_clear(&k->map, i * LOG_UNIT_LINES, LOG_UNIT_LINES);
             memset(k->left + i * LOG_UNIT_LINES / 64, 0, LOG_UNIT_LINES / 8);
             log_note_unit(t, i, false);
         }

@@ -41,9 +41,9 @@ int log_tables_open(struct txn *t)
     k->chunk_shift = (uint32_t)__builtin_ctz(chunk_lines(t));
     struct tables *tables = &t->c->tables;
     uint64_t chunks = container_file_max(t->c) / t->c->chunk_size;
-    uint64_t groups = t->c->max_size / PM_LINE / LINE_MAP_GROUP;
-    k->map.groups = tables_take(tables, groups * sizeof *k->map.groups);
-    k->map.blocks = tables_take(tables, groups * sizeof *k->map.blocks);
+    k->map.count = t->c->max_size / PM_LINE / LINE_MAP_GROUP;
+    k->map.groups = tables_take(tables, k->map.count * sizeof *k->map.groups);
+    k->map.blocks = tables_take(tables, k->map.count * sizeof *k->map.blocks);
     k->deltas = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->deltas);
     k->left = tables_take(tables, t->c->max_size / PM_LINE / 8);
     k->writes_deltas = t->c->header.version > FORMAT_LOG_OLDEST;

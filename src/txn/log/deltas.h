@@ -72,7 +72,7 @@ static inline struct delta *log_add_delta(struct log_engine *k, uint64_t line)
     uint32_t i = k->unused_delta;
     k->unused_delta = i == k->deltas_known ? ++k->deltas_known : k->deltas[i].base;
     k->deltas[i].base = line_map_at(&k->map, line);
-    line_map_set(&k->map, line, LOG_HAS_DELTA | i);
+    *line_map_entry(&k->map, line) = LOG_HAS_DELTA | i;
     return &k->deltas[i];
 }
 
@@ -109,22 +109,23 @@ static inline void log_drop_delta(struct log_engine *k, uint32_t entry)
     k->unused_delta = entry & ~LOG_HAS_DELTA;
 }
 
-/* The same for a line that will be at `place` as a whole. log_enter_run() then sets the map for the whole
- * run. */
-static inline uint64_t log_note_line(struct txn *t, struct moved_line *moved, uint32_t place)
+/* The same for a line that is at `place` as a whole now. */
+static inline uint64_t log_enter_line(struct txn *t, struct moved_line *moved, uint32_t place)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t hash = log_line_hash(t->c->seed, moved->line);
     log_touch_unit(t, moved->line);
-    moved->from = line_map_at(&k->map, moved->line);
+    uint32_t *entry = line_map_entry(&k->map, moved->line);
+    moved->from = *entry;
+    *entry = place;
     return log_place_term(hash, place) - entry_term(k, hash, moved->from);
 }
 
-/* Set the map for the noted lines of a run, which end in front of place `end`. */
-static inline void log_enter_run(struct txn *t, uint64_t run, uint32_t end)
+/* All lines of a run have been entered as wholes. A short one seldom makes a group whole. */
+static inline void log_end_run(struct txn *t, uint64_t run)
 {
-    line_map_set_run(&log_engine_of(t)->map, run_line(run), run_count(run),
-                     end - (uint32_t)run_count(run));
+    if (run_count(run) >= LINE_MAP_GROUP)
+        line_map_settle(&log_engine_of(t)->map, run_line(run), run_count(run));
 }
 
 /* The map is as it was before a line was entered. The last one first: a line may have been entered twice. */
@@ -135,7 +136,7 @@ static inline void log_unenter(struct log_engine *k, const struct moved_line *mo
         *delta_of(k, entry) = moved->delta;
     else if (has_delta(entry))
         log_drop_delta(k, entry);
-    line_map_set(&k->map, moved->line, moved->from);
+    *line_map_entry(&k->map, moved->line) = moved->from;
 }
 
 /* The record counts. The delta that the line had is not needed any more. */

@@ -38,10 +38,10 @@ static void flush(struct filler *f)
 
 static bool has_pieces(const struct log_engine *k, uint64_t line)
 {
-    bool any = false;
-    for (uint64_t i = line; i < line + PM_PAGE_LINES; i += LINE_MAP_GROUP)
-        any = any || line_map_has_any(&k->map, k->map.groups[i / LINE_MAP_GROUP]);
-    return any;
+    uint32_t any = 0;
+    for (uint64_t i = 0; i < PM_PAGE_LINES; i++)
+        any |= line_map_at(&k->map, line + i);
+    return any != 0;
 }
 
 static void fetch(const struct txn *t, uint64_t line)
@@ -92,7 +92,8 @@ void log_fill_home(struct txn *t)
         if (k->mapped[page] || !has_pieces(k, line)) {
             together = 1;
         } else if (together > 0) {
-            write_home(t, page, at_place(t, line_map_at(&k->map, line)), (uint64_t)together << PM_PAGE_SHIFT);
+            write_home(t, page, at_place(t, line_map_at(&k->map, line)),
+                       (uint64_t)together << PM_PAGE_SHIFT);
         } else {
             put_together(&f, page);
             together = 1;

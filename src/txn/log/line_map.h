@@ -9,8 +9,8 @@
  *            │ 5000         │ line i lies at 5000 + i
  *            │ SPLIT, block │ ──► blocks │ an entry for each line │
  *
- * A group is split when one of its lines changes. The block goes back when the whole group is entered, or when
- * none of its lines has a piece any more.
+ * A group is split when an entry of it changes. Whoever has changed many entries joins it again, if a word is
+ * enough: all lines of it may have been stored, or dropped.
  */
 #ifndef PM_TXN_LOG_LINE_MAP_H
 #define PM_TXN_LOG_LINE_MAP_H
@@ -32,8 +32,9 @@ struct line_block {
 
 struct line_map {
     uint32_t *groups;
+    uint64_t count;            /* of groups */
     struct line_block *blocks; /* room for one for each group */
-    uint32_t known;            /* have been in use; the others come after them */
+    uint32_t used, known;      /* are in use, and have been; the others come after them */
     uint32_t unused;           /* the first of a list; `known` if there is none */
 };
 
@@ -55,9 +56,19 @@ static inline void line_map_split(struct line_map *m, uint32_t *group)
     const uint32_t place = *group, block = m->unused;
     uint32_t *entries = m->blocks[block].entries;
     m->unused = block == m->known ? ++m->known : entries[0];
+    m->used++;
     for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
         entries[i] = place == 0 ? 0 : place + i;
     *group = LINE_MAP_SPLIT | block;
+}
+
+/* The entry of a line, to be changed. */
+static inline uint32_t *line_map_entry(struct line_map *m, uint64_t line)
+{
+    uint32_t *group = &m->groups[line / LINE_MAP_GROUP];
+    if (!(*group & LINE_MAP_SPLIT))
+        line_map_split(m, group);
+    return &line_map_block(m, *group)->entries[line % LINE_MAP_GROUP];
 }
 
 /* Let a group say no more than `place`. */
@@ -66,48 +77,41 @@ static inline void line_map_join(struct line_map *m, uint32_t *group, uint32_t p
     if (*group & LINE_MAP_SPLIT) {
         line_map_block(m, *group)->entries[0] = m->unused;
         m->unused = *group & ~LINE_MAP_SPLIT;
+        m->used--;
     }
     *group = place;
 }
 
-static inline void line_map_set(struct line_map *m, uint64_t line, uint32_t entry)
+/* Whether a group of entries is all that a word can say: 0, or where the first line is. */
+static inline bool line_map_is_simple(const struct line_block *block)
 {
-    uint32_t *group = &m->groups[line / LINE_MAP_GROUP];
-    if (!(*group & LINE_MAP_SPLIT))
-        line_map_split(m, group);
-    line_map_block(m, *group)->entries[line % LINE_MAP_GROUP] = entry;
-}
-
-/* Whether any line of a group has a piece. */
-static inline bool line_map_has_any(const struct line_map *m, uint32_t group)
-{
-    uint32_t any = 0;
-    if (!(group & LINE_MAP_SPLIT))
-        return group != 0;
+    const uint32_t first = block->entries[0], step = first != 0;
+    uint32_t differ = first & LOG_HAS_DELTA;
     for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
-        any |= line_map_block(m, group)->entries[i];
-    return any != 0;
+        differ |= block->entries[i] ^ (first + step * i);
+    return differ == 0;
 }
 
-/* Let `count` lines of a group lie one behind the other; `place` 0: let them have no pieces. */
-static inline void line_map_set_some(struct line_map *m, uint64_t line, uint32_t count, uint32_t place)
+/* Entries of these lines have changed: join their groups, where a word is enough now. */
+static inline void line_map_settle(struct line_map *m, uint64_t line, uint64_t count)
 {
-    uint32_t *group = &m->groups[line / LINE_MAP_GROUP];
-    for (uint32_t i = 0; i < count && count < LINE_MAP_GROUP && (*group | place) != 0; i++)
-        line_map_set(m, line + i, place == 0 ? 0 : place + i);
-    if (count == LINE_MAP_GROUP || (place == 0 && !line_map_has_any(m, *group)))
-        line_map_join(m, group, place);
+    uint32_t *group = &m->groups[line / LINE_MAP_GROUP],
+             *last = &m->groups[(line + count - 1) / LINE_MAP_GROUP];
+    for (; group <= last; group++)
+        if ((*group & LINE_MAP_SPLIT) && line_map_is_simple(line_map_block(m, *group)))
+            line_map_join(m, group, line_map_block(m, *group)->entries[0]);
 }
 
-/* The same for any number of lines. */
-static inline void line_map_set_run(struct line_map *m, uint64_t line, uint64_t count, uint32_t place)
+/* Let lines of whole groups have no pieces. */
+static inline void line_map_clear(struct line_map *m, uint64_t line, uint64_t count)
 {
-    for (uint64_t n; count > 0; line += n, count -= n) {
-        n = min_u64(count, LINE_MAP_GROUP - line % LINE_MAP_GROUP);
-        line_map_set_some(m, line, (uint32_t)n, place);
-        place += place == 0 ? 0 : (uint32_t)n;
-    }
+    for (uint64_t g = line / LINE_MAP_GROUP, end = (line + count) / LINE_MAP_GROUP; g < end; g++)
+        line_map_join(m, &m->groups[g], 0);
 }
+
+/* The same for a unit of the map: memory goes back, as far as it can. Complexity: O(count), and now and then
+ * that of the whole map. */
+void line_map_leave(struct line_map *m, uint64_t line, uint64_t count);
 
 /* How many lines, from this one on, lie one behind the other, as wholes; not more than `most`. */
 static inline uint64_t line_map_together(const struct line_map *m, uint64_t line, uint64_t most)

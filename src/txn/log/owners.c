@@ -254,12 +254,14 @@ void log_drop_lines(struct txn *t, uint64_t epoch)
     struct log_engine *k = log_engine_of(t);
     for (struct dropped at = {0}; next_dropped(t, &at); at.line++) {
         log_set_left(t, at.line, true); /* K1: before the map changes */
-        log_leave_line(t, line_map_at(&k->map, at.line), epoch);
+        uint32_t *entry = line_map_entry(&k->map, at.line);
+        log_leave_line(t, *entry, epoch);
+        *entry = 0;
         k->lines_live--;
     }
     const uint64_t *run = k->dropped.items, *end = run + k->dropped.count;
     for (; run < end; run++)
-        line_map_set_run(&k->map, run_line(*run), run_count(*run), 0);
+        line_map_settle(&k->map, run_line(*run), run_count(*run));
 }
 
 /* ---- recovery -------------------------------------------------------------------------------- */
@@ -321,7 +323,8 @@ int log_check_owners(struct txn *t)
         if (log_find_unowned(t, i) != 0)
             return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
         if (next_dropped(t, &at))
-            return container_damaged(t->c, base_of(k, line_map_at(&k->map, at.line)) * (uint64_t)PM_LINE,
+            return container_damaged(t->c,
+                                     base_of(k, line_map_at(&k->map, at.line)) * (uint64_t)PM_LINE,
                                      "a line of the log counts that no object has");
         log_keep_bound(t);
     }

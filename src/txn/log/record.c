@@ -265,9 +265,9 @@ static uint64_t enter_runs(struct txn *t, const struct planned_part *part, const
         for (uint64_t n = run_count(*run); n > 0; n--, moved++) {
             assert(part->is_early || !log_engine_of(t)->mapped[line / PM_PAGE_LINES]); /* L15 */
             moved->line = line++;
-            sum += log_note_line(t, moved, place++);
+            sum += log_enter_line(t, moved, place++);
         }
-        log_enter_run(t, *run, place);
+        log_end_run(t, *run);
     }
     return sum;
 }

@@ -300,13 +300,12 @@ static void fetch_next(struct ahead *a)
     a->entry += log_entry_words(*a->entry);
 }
 
-/* log_enter_run() sets the map. */
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
     struct moved_line moved = {.line = line};
     log_set_left(t, line, false); /* the checkpoint may have called it left */
-    k->map_sum += log_note_line(t, &moved, place);
+    k->map_sum += log_enter_line(t, &moved, place);
     const uint32_t before = moved.from;
     leave_place(t, base_of(k, before), PM_LINE_WORDS, epoch);
     if (has_delta(before)) {
@@ -334,7 +333,7 @@ static void move_run(struct txn *t, uint64_t run, uint32_t *place, uint64_t epoc
 {
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
         move_line(t, line, (*place)++, epoch);
-    log_enter_run(t, run, *place);
+    log_end_run(t, run);
 }
 
 static void move_lines(struct txn *t, const struct found_part *f, struct ahead *ahead)
@@ -357,7 +356,9 @@ static uint64_t lines_together(const struct txn *t, uint64_t line, uint64_t end)
     const struct line_map *map = &log_engine_of(t)->map;
     const uint32_t place = line_map_at(map, line);
     const uint64_t most = min_u64(end - line, chunk_lines(t) - place % chunk_lines(t));
-    return place % PM_PAGE_LINES != 0 ? 0 : align_down(line_map_together(map, line, most), PM_PAGE_LINES);
+    return place % PM_PAGE_LINES != 0
+               ? 0
+               : align_down(line_map_together(map, line, most), PM_PAGE_LINES);
 }
 
 /* Map the pages of parts of whole pages, as far as all their lines are the newest. If that fails, home gets

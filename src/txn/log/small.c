@@ -183,15 +183,6 @@ static inline bool fits(const struct txn *t, const struct small *s)
            k->chunks[chunk].end + part_lines(s) <= chunk_lines(t);
 }
 
-/* The last run of a table has ended: its lines end in front of place `end`. No line may be noted twice before
- * it is entered. */
-static inline uint64_t end_run(struct txn *t, uint64_t run_end, const uint64_t *table, uint32_t end)
-{
-    if (run_end != UINT64_MAX)
-        log_enter_run(t, table[-1], end);
-    return UINT64_MAX;
-}
-
 /* Enter the lines in the map, and build the part in the stage. */
 static inline struct log_part *build(struct txn *t, struct small *s, uint32_t place)
 {
@@ -209,23 +200,25 @@ static inline struct log_part *build(struct txn *t, struct small *s, uint32_t pl
     for (struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
         uint64_t line = l->moved.line;
         assert(!k->mapped[line / PM_PAGE_LINES]); /* L15 */
-        if (line != run_end || l->mask != 0)
-            run_end = end_run(t, run_end, table, at);
         if (l->mask != 0) {
             uint64_t word = log_table_word(place) + 1 + (uint64_t)(table - part->table);
             sum += log_enter_delta(t, &l->moved, l->mask, word);
             table = log_put_delta(table, line, l->mask, l->from);
+            run_end = UINT64_MAX;
         } else {
             if (line == run_end)
                 (void)run_extend(table - 1, line);
             else
                 *table++ = redo_run(line, 1);
             run_end = line + 1;
-            sum += log_note_line(t, &l->moved, at++);
+            sum += log_enter_line(t, &l->moved, at++);
             *to++ = *(const line_image *)l->from;
         }
     }
-    (void)end_run(t, run_end, table, at);
+    if (s->whole >= LINE_MAP_GROUP)
+        for (const uint64_t *entry = part->table; entry < table; entry += log_entry_words(*entry))
+            if (!log_is_delta(*entry))
+                log_end_run(t, *entry);
     if (k->dropped.count > 0)
         sum -= log_dropped_terms(t);
     k->map_sum = part->map = sum;

@@ -176,10 +176,13 @@ static bool load_delta(const struct txn *t, uint64_t unit, uint64_t delta)
  * any. */
 static bool load_places(const struct txn *t, uint64_t line, uint64_t count, uint32_t place)
 {
+    struct line_map *map = &log_engine_of(t)->map;
     const uint64_t word = place * (uint64_t)PM_LINE_WORDS;
     if (line < LOG_LINE_MIN || !has_piece(t, word, count * PM_LINE_WORDS))
         return false;
-    line_map_set_run(&log_engine_of(t)->map, line, count, place);
+    for (uint64_t i = 0; i < count; i++)
+        *line_map_entry(map, line + i) = place + (uint32_t)i;
+    line_map_settle(map, line, count);
     return true;
 }
 
@@ -271,7 +274,7 @@ void log_drop_unit(struct txn *t, uint64_t unit)
     for (uint64_t line = first; line < first + LOG_UNIT_LINES; line++)
         if (has_delta(line_map_at(&k->map, line)))
             log_drop_delta(k, line_map_at(&k->map, line));
-    line_map_set_run(&k->map, first, LOG_UNIT_LINES, 0);
+    line_map_leave(&k->map, first, LOG_UNIT_LINES);
     if (k->checkpoint.named.units[unit].place != 0)
         k->checkpoint.states[unit] |= UNIT_ABSENT;
     log_note_unit(t, unit, false);
