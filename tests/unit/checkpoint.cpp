@@ -449,6 +449,40 @@ TEST_CASE("what was freed behind the end of a container that has become smaller 
     }
 }
 
+// No word says that it was there: neither a bitmap nor the segment table has changed.
+TEST_CASE("a large value that was handed over and freed in one transaction does not count behind a "
+          "checkpoint",
+          "[logged]")
+{
+    const size_t bytes = GENERATE(80 * KiB, 100 * KiB, 300 * KiB, 3 * MiB);
+    CAPTURE(bytes);
+    test::Directory directory;
+    const std::string path = directory / "c.pm", other = directory / "other.pm";
+    pm_options how = test::options(PM_CREATE | PM_MOVABLE);
+    how.checkpoint_bytes = 64 * MiB;
+    test::Container c = test::open(path, how);
+    const std::string value(bytes, 'v');
+    void *kept = pm_put(c.get(), value.data(), bytes); // so a segment of such values stays
+    REQUIRE(kept);
+    REQUIRE_OK(pm_setroot(c.get(), kept, 0));
+    REQUIRE_OK(pm_commit(c.get()));
+    REQUIRE_OK(pm_close(c.release()));
+    how.flags = PM_MOVABLE;
+    c = test::open(path, how);
+    REQUIRE(root_of(path) != 0);
+    REQUIRE_OK(pm_free(pm_put(c.get(), value.data(), bytes)));
+    auto *stored = static_cast<char *>(pm_getroot(c.get()));
+    REQUIRE_OK(pm_dirty(stored, 1));
+    *stored = 's';
+    REQUIRE_OK(pm_commit(c.get()));
+    test::write_file(other, test::read_file(path));
+    how.flags |= PM_ACCEPT_COPY;
+    c = test::open(other, how);
+    CHECK(test::stats(c.get()).recovery_bytes > 0);
+    CHECK(*static_cast<char *>(pm_getroot(c.get())) == 's');
+    REQUIRE_OK(pm_check(c.get()));
+}
+
 TEST_CASE("a chunk that has lost its header is missed, with a checkpoint too")
 {
     Subject s(1);

@@ -829,8 +829,31 @@ void log_refill_dropped(struct txn *t);
 /* Commit `epoch` counts: its dropped lines do not any more. */
 void log_drop_lines(struct txn *t, uint64_t epoch);
 
-/* Let `dropped` be all lines of a segment without an owner, as the log says. The map is whole. -ENOMEM */
-int log_find_unowned(struct txn *t, uint32_t segment);
+/* Lines that are in the records behind a checkpoint: a bit for each, of `count`. */
+struct logged_lines {
+    const uint64_t *bits; /* NULL: there is no checkpoint, and any line may be in a record */
+    uint64_t count;
+};
+
+/* Whether any of lines [first, end) is. */
+static inline bool log_is_any_logged(const struct logged_lines *l, uint64_t first, uint64_t end)
+{
+    if (!l->bits)
+        return true;
+    for (end = min_u64(end, l->count); first < end; first = align_down(first, 64) + 64) {
+        const uint64_t from = first % 64, to = min_u64(from + end - first, 64);
+        if (l->bits[first / 64] & bits_between(from, to))
+            return true;
+    }
+    return false;
+}
+
+/* Let `dropped` be lines of a segment without an owner, as the log says: all that may have lost it by these
+ * records. The map is whole. -ENOMEM */
+int log_find_unowned(struct txn *t, uint32_t segment, const struct logged_lines *logged);
+
+/* The same, with or without an owner: what the map says of them is needed to drop them. */
+int log_find_concerned(struct txn *t, uint32_t segment, const struct logged_lines *logged);
 
 /* Whether W1 holds. -1 with a message. */
 int log_check_owners(struct txn *t);

@@ -13,7 +13,8 @@
  * commit logs it, even if the program has not stored to it. Otherwise an old piece would count again.
  *
  * A commit looks at the words of bitmaps and of the segment table that it changes. They say which lines lose
- * their owners, and which get one. Recovery finds all lines without an owner, by all these words.
+ * their owners, and which get one. Recovery finds all lines without an owner, by all these words; behind a
+ * checkpoint by those that are in records, and for the lines that are.
  *
  * Invariants, at the end of each commit:
  *  W1  A line has pieces that count only if it has an owner.
@@ -282,45 +283,89 @@ static uint64_t read_word(struct word_reader *r, uint64_t offset)
     return r->words[offset % PM_LINE / sizeof(uint64_t)];
 }
 
-/* Lines of a slab without an owner: behind the bitmap, of slots, and behind them. -ENOMEM */
-static int list_slab(struct txn *t, struct word_reader *r, uint64_t begin,
+/* Which lines of a segment are listed. */
+struct listing {
+    const struct logged_lines *logged;
+    bool with_owned;
+};
+
+/* A record has one of these lines, or the line of the word that says who owns them. */
+static int list_logged(struct txn *t, const struct listing *l, uint64_t first, uint64_t end)
+{
+    return log_is_any_logged(l->logged, first, end)
+               ? list_lines(&log_engine_of(t)->dropped, first, end)
+               : 0;
+}
+
+/* Of the slots of one word of a bitmap. */
+static int list_slots(struct txn *t, const struct listing *l, struct word_reader *r,
+                      uint64_t offset, const struct slots *s, uint64_t slots)
+{
+    const uint64_t first = s->begin / PM_LINE,
+                   end = divide_up(slot_begin(s, BITMAP_SLOTS), PM_LINE);
+    if (!log_is_any_logged(l->logged, offset / PM_LINE, offset / PM_LINE + 1) &&
+        !log_is_any_logged(l->logged, first, end))
+        return 0;
+    uint64_t used = l->with_owned ? 0 : seal_payload(read_word(r, offset));
+    return list_freed(&log_engine_of(t)->dropped, s, used, slots & ~used);
+}
+
+/* Of a slab: behind the bitmap, of slots, and behind them. -ENOMEM */
+static int list_slab(struct txn *t, const struct listing *l, struct word_reader *r, uint64_t begin,
                      const struct slab_shape *shape)
 {
-    struct vector *runs = &log_engine_of(t)->dropped;
     uint32_t words = bitmap_words(shape->objects);
     uint64_t first = begin + shape->header_bytes,
              behind = first + (uint64_t)shape->objects * shape->object_size;
     int error =
-        list_lines(runs, divide_up(begin + words * sizeof(uint64_t), PM_LINE), first / PM_LINE);
+        list_logged(t, l, divide_up(begin + words * sizeof(uint64_t), PM_LINE), first / PM_LINE);
     for (uint32_t w = 0; w < words && error == 0; w++) {
         const struct slots s = slots_of(begin, shape, w);
-        uint64_t used = seal_payload(read_word(r, begin + w * sizeof(uint64_t)));
-        error = list_freed(runs, &s, used, bitmap_mask(w, 0, shape->objects) & ~used);
+        error = list_slots(t, l, r, begin + w * sizeof(uint64_t), &s,
+                           bitmap_mask(w, 0, shape->objects));
     }
-    return error == 0 ? list_lines(runs, divide_up(behind, PM_LINE),
-                                   (begin + t->c->segment_size) / PM_LINE)
+    return error == 0 ? list_logged(t, l, divide_up(behind, PM_LINE),
+                                    (begin + t->c->segment_size) / PM_LINE)
                       : error;
 }
 
-int log_find_unowned(struct txn *t, uint32_t segment)
+/* If the segment's word in the table is in a record, any line may have another owner. */
+static int list_segment(struct txn *t, uint32_t segment, struct listing l)
 {
-    struct log_engine *k = log_engine_of(t);
+    static const struct logged_lines any;
     struct word_reader r = {.t = t, .line = UINT64_MAX};
-    uint64_t begin = (uint64_t)segment << t->c->segment_shift;
-    uint64_t word = read_word(&r, FORMAT_TABLE + segment * sizeof(uint64_t));
+    const uint64_t begin = (uint64_t)segment << t->c->segment_shift, first = begin / PM_LINE,
+                   end = (begin + t->c->segment_size) / PM_LINE,
+                   at = FORMAT_TABLE + segment * sizeof(uint64_t);
     struct slab_shape shape;
-    k->dropped.count = 0;
-    if (word == 0)
-        return list_lines(&k->dropped, begin / PM_LINE, (begin + t->c->segment_size) / PM_LINE);
-    return contents_shape(t->c, word, &shape) ? list_slab(t, &r, begin, &shape) : 0;
+    log_engine_of(t)->dropped.count = 0;
+    if (log_is_any_logged(l.logged, at / PM_LINE, at / PM_LINE + 1))
+        l.logged = &any;
+    if (!log_is_any_logged(l.logged, first, end))
+        return 0;
+    uint64_t word = read_word(&r, at);
+    if (word == 0 || (l.with_owned && !l.logged->bits))
+        return list_lines(&log_engine_of(t)->dropped, first, end);
+    return contents_shape(t->c, word, &shape) ? list_slab(t, &l, &r, begin, &shape) : 0;
+}
+
+int log_find_unowned(struct txn *t, uint32_t segment, const struct logged_lines *logged)
+{
+    return list_segment(t, segment, (struct listing){logged, .with_owned = false});
+}
+
+int log_find_concerned(struct txn *t, uint32_t segment, const struct logged_lines *logged)
+{
+    return list_segment(t, segment, (struct listing){logged, .with_owned = true});
 }
 
 int log_check_owners(struct txn *t)
 {
+    static const struct logged_lines any;
     const struct log_engine *k = log_engine_of(t);
     for (uint32_t i = t->c->meta_segments; i < atomic_load(&t->c->segments) && k->drops; i++) {
         struct dropped at = {0};
-        if (log_find_unowned(t, i) != 0)
+        if (log_find_unowned(t, i, &any) != 0)
             return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
         if (next_dropped(t, &at))
             return container_damaged(t->c,

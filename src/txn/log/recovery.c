@@ -42,7 +42,8 @@ struct log_reader {
     struct vector parts; /* struct found_part, sorted by epoch and number */
     uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
     bool *cut;           /* for each chunk: parts of it are abandoned */
-    bool *touched;       /* for each segment: lines or owners may be others than the checkpoint's */
+    uint64_t *bits;      /* of these: */
+    struct logged_lines logged; /* lines that the parts have, which follow a checkpoint */
     struct found_checkpoint checkpoint;
     uint64_t certain, newest;
     uint32_t incarnation; /* the largest seen */
@@ -384,10 +385,10 @@ static int drop_lines(struct log_reader *r)
     struct log_engine *k = log_engine_of(t);
     uint32_t segments = atomic_load(&t->c->segments);
     for (uint32_t i = t->c->meta_segments; i < segments && k->drops; i++) {
-        if (!r->touched[i])
-            continue;
-        if (log_find_unowned(t, i) != 0)
+        if (log_find_unowned(t, i, &r->logged) != 0)
             return no_memory(t);
+        if (k->dropped.count == 0)
+            continue;
         k->map_sum -= log_dropped_terms(t);
         log_drop_lines(t, r->newest);
         const uint64_t units = t->c->segment_size / PM_LINE / LOG_UNIT_LINES;
@@ -406,17 +407,23 @@ static int grow_home(struct txn *t, uint32_t segments)
                                         t->c->path);
 }
 
-/* Give home memory for all lines that have a piece. */
-static int make_home(struct log_reader *r)
+/* The end of the last line that any part has. */
+static uint64_t end_of_lines(const struct log_reader *r)
 {
-    uint64_t end = 0; /* line */
+    uint64_t end = 0;
     for (uint64_t i = 0; i < r->parts.count; i++) {
         const struct log_part *part = found(r, i)->part;
         const uint64_t *entry = part->table, *last = entry + part->words;
         for (; entry < last; entry += log_entry_words(*entry))
             end = max_u64(end, run_line(*entry) + max_u64(log_entry_lines(*entry), 1));
     }
-    uint64_t segments = divide_up(end * PM_LINE, r->t->c->segment_size);
+    return end;
+}
+
+/* Give home memory for all lines that have a piece. */
+static int make_home(struct log_reader *r)
+{
+    uint64_t segments = divide_up(end_of_lines(r) * PM_LINE, r->t->c->segment_size);
     return grow_home(r->t, (uint32_t)max_u64(segments, r->checkpoint.segments));
 }
 
@@ -429,45 +436,72 @@ static int complete_home(struct txn *t)
     return grow_home(t, end);
 }
 
-/* A line of a segment's is in a record. If it has words of the segment table, the owners of these segments'
- * lines may be others. */
-static void touch_segments(struct log_reader *r, uint64_t line)
+/* Note which lines the records behind the checkpoint have. -ENOMEM */
+static int find_logged(struct log_reader *r)
 {
-    const struct container *c = r->t->c;
-    const uint64_t offset = line * PM_LINE;
-    r->touched[offset >> c->segment_shift] = true;
-    const uint64_t end = line < log_lines_of_metadata(r->t) ? offset + PM_LINE : offset;
-    for (uint64_t at = offset; at < end; at += sizeof(uint64_t))
-        if (is_table_word(c, at))
-            r->touched[(at - FORMAT_TABLE) / sizeof at] = true;
-}
-
-/* Find which segments the records behind the checkpoint touch. Without a checkpoint, it is all of them. */
-static void find_touched(struct log_reader *r)
-{
-    memset(r->touched, r->checkpoint.epoch == 0, r->t->c->segments_max);
-    for (uint64_t i = 0; i < r->parts.count && r->checkpoint.epoch != 0; i++) {
+    r->logged.count = end_of_lines(r);
+    r->logged.bits = r->bits = calloc(r->logged.count / 64 + 1, sizeof *r->bits);
+    if (!r->bits)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < r->parts.count; i++) {
         const uint64_t *entry = found(r, i)->part->table, *end = entry + found(r, i)->part->words;
         for (; entry < end; entry += log_entry_words(*entry))
-            for (uint64_t n = 0; n < max_u64(log_entry_lines(*entry), 1); n++)
-                touch_segments(r, run_line(*entry) + n);
+            for (uint64_t n = 0, line = run_line(*entry); n < max_u64(log_entry_lines(*entry), 1);
+                 n++)
+                r->bits[(line + n) / 64] |= UINT64_C(1) << (line + n) % 64;
     }
+    return 0;
+}
+
+static bool is_logged(const struct log_reader *r, uint64_t unit)
+{
+    return log_is_any_logged(&r->logged, unit * LOG_UNIT_LINES, (unit + 1) * LOG_UNIT_LINES);
+}
+
+/* Bring units [first, end) to the map that the checkpoint has. -EBADMSG: one is damaged */
+static int load_units(const struct txn *t, uint64_t first, uint64_t end)
+{
+    bool valid = true;
+    end = min_u64(end, log_engine_of(t)->checkpoint.units);
+    for (uint64_t unit = first; unit < end && valid; unit++)
+        valid = log_load_unit(t, unit);
+    return valid ? 0 : -EBADMSG;
+}
+
+/* The same for those of a segment that have lines of records, and for those that are needed to drop lines,
+ * which leave it again. -errno */
+static int load_segment(struct log_reader *r, uint32_t segment)
+{
+    struct txn *t = r->t;
+    const struct vector *runs = &log_engine_of(t)->dropped;
+    const uint64_t units = t->c->segment_size / PM_LINE / LOG_UNIT_LINES, first = segment * units;
+    int error = log_find_concerned(t, segment, &r->logged);
+    for (uint64_t i = 0; i < runs->count && error == 0; i++) {
+        const uint64_t run = ((const uint64_t *)runs->items)[i],
+                       end = run_line(run) + run_count(run);
+        error = load_units(t, run_line(run) / LOG_UNIT_LINES, divide_up(end, LOG_UNIT_LINES));
+    }
+    for (uint64_t unit = first; unit < first + units && error == 0; unit++)
+        if (is_logged(r, unit))
+            error = load_units(t, unit, unit + 1);
+        else
+            log_drop_unit(t, unit);
+    return error;
 }
 
 /* Look at the units that recovery needs, before anything changes. Later an image that is damaged ends the
- * process. False: one is. */
-static bool load_touched(struct log_reader *r)
+ * process. -EBADMSG: one is; -ENOMEM */
+static int load_needed(struct log_reader *r)
 {
-    const struct log_engine *k = log_engine_of(r->t);
     const struct container *c = r->t->c;
-    bool valid = true;
-    find_touched(r);
-    memset(r->touched, true, c->meta_segments);
-    for (uint64_t i = 0; i < k->checkpoint.units && valid; i++)
-        if (r->touched[(i * LOG_UNIT_LINES * PM_LINE) >> c->segment_shift] &&
-            (valid = log_load_unit(r->t, i)))
-            log_drop_unit(r->t, i);
-    return valid;
+    const uint64_t lines = log_engine_of(r->t)->checkpoint.units * LOG_UNIT_LINES;
+    const uint32_t segments = (uint32_t)divide_up(lines * PM_LINE, c->segment_size);
+    int error = find_logged(r);
+    if (error == 0)
+        error = load_units(r->t, 0, log_lines_of_metadata(r->t) / LOG_UNIT_LINES);
+    for (uint32_t i = c->meta_segments; i < segments && error == 0; i++)
+        error = load_segment(r, i);
+    return error;
 }
 
 /* Bring the map to what the parts say. */
@@ -728,11 +762,14 @@ static int recover_from(struct log_reader *r)
         return no_memory(t);
     if (read_log(r) != 0)
         return -1;
-    if (!load_touched(r)) {
+    int error = r->checkpoint.epoch == 0 ? 0 : load_needed(r);
+    if (error == -ENOMEM)
+        return no_memory(t);
+    if (error != 0) {
         log_forget_checkpoint(t, &r->checkpoint);
+        r->logged.bits = NULL;
         if (read_log(r) != 0)
             return -1;
-        find_touched(r);
     }
     t->recovery.recovered = state->mark != MARK_CLOSED;
     t->epoch = r->newest + 1;
@@ -748,10 +785,9 @@ int log_recover(struct txn *t)
 {
     struct log_reader r = {.t = t,
                            .ends = calloc(t->c->chunks, sizeof *r.ends),
-                           .cut = calloc(t->c->chunks, sizeof *r.cut),
-                           .touched = calloc(t->c->segments_max, sizeof *r.touched)};
+                           .cut = calloc(t->c->chunks, sizeof *r.cut)};
     int error = log_tables_open(t);
-    int result = r.ends && r.cut && r.touched && error == 0 ? 0 : no_memory(t);
+    int result = r.ends && r.cut && error == 0 ? 0 : no_memory(t);
     if (result == 0 && log_engine_of(t)->bounded) /* the words of modules, for instance, are read next */
         result = fault_install(t->c->path);
     if (result == 0)
@@ -759,7 +795,7 @@ int log_recover(struct txn *t)
     error = errno;
     free(r.ends);
     free(r.cut);
-    free(r.touched);
+    free(r.bits);
     free(r.checkpoint.ends);
     vector_free(&r.parts);
     errno = error;
