@@ -20,7 +20,11 @@ class MemoryFile
     char byte_at(uint64_t offset) const;
 
   private:
+    void map(size_t bytes) const;
+
     int fd_;
+    mutable char *map_ = nullptr; // all of the file, and room for it to grow
+    mutable size_t mapped_ = 0;
     std::string path_;
 };
 
