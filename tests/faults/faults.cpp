@@ -33,7 +33,7 @@ namespace
 {
 
 // A prime, so that it is no multiple of any call's number of errors.
-constexpr uint64_t STRIDE = 29;
+constexpr uint64_t STRIDE = 59;
 
 // What is wrong after a case; empty if nothing.
 std::string problem_of(const Case &what, const test::Ended &ended, const std::string &directory)
