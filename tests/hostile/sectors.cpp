@@ -3,7 +3,7 @@
 // further commits the container holds what a model says.
 //
 // Containers are of each engine, closed or killed, movable or not: eighteen. Each harmless damage is followed by
-// twenty further commits, or fifty if LIBPM_LONG is set. With LIBPM_SECTORS=all the containers are thirty-six, and
+// eight further commits, or fifty if LIBPM_LONG is set. With LIBPM_SECTORS=all the containers are thirty-six, and
 // the further commits a thousand. That takes two minutes under undo, and two hours under redo.
 #include "common/format.hpp"
 #include "common/process.hpp"
@@ -183,7 +183,7 @@ class Sectors
         Life life = life_;
         if (!life.matches(container_.get()))
             FAIL("not the last commit");
-        for (int i = 0, end = all() ? 1000 : (int)test::repetitions(20, 50); i < end; i++)
+        for (int i = 0, end = all() ? 1000 : (int)test::repetitions(8, 50); i < end; i++)
             if (!life.change(container_.get()) || pm_commit(container_.get()) != 0)
                 FAIL("further commit " << i << ": " << pm_errormsg());
         if (!life.matches(container_.get()))
