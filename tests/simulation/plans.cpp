@@ -48,31 +48,31 @@ const Line lines[] = {
     {"urs", PMEM, "rbtree", "small", {4, 2, ALL, 2}},
     {"rs", FILE_, "rbtree", "small", {6, 2, ALL, 2}},
 
-    {"urs", PMEM, "rbtree", "mixed", {78, 3, 3, 3}},
-    {"urs", PMEM, "btree", "mixed", {70, 3, 3, 3}},
-    {"urs", PMEM, "skiplist", "mixed", {70, 3, 3, 3}},
-    {"urs", PMEM, "hashmap", "mixed", {70, 3, 3, 3}},
-    {"ur", PMEM, "rbtree", "allocator", {14, 2, 3, 3}},
-    {"urs", PMEM, "rbtree", "large", {18, 2, 3, 3}},
-    {"urs", PMEM, "rbtree", "rewrite", {14, 2, 4, 3}},
-    {"u", PMEM, "rbtree", "slabs", {15, 2, 3, 3}},
-    {"u", PMEM, "rbtree", "reclaim", {5, 1, 3, 2}},
-    {"urs", PMEM, "btree", "bulk", {5, 1, 3, 3}},
-    {"urs", PMEM, "rbtree", "small", {25, 2, 3, 2}, 2},
+    {"urs", PMEM, "rbtree", "mixed", {78, 2, 2, 3}},
+    {"urs", PMEM, "btree", "mixed", {70, 1, 2, 3}},
+    {"urs", PMEM, "skiplist", "mixed", {70, 1, 2, 3}},
+    {"urs", PMEM, "hashmap", "mixed", {70, 1, 2, 3}},
+    {"ur", PMEM, "rbtree", "allocator", {14, 1, 1, 3}},
+    {"urs", PMEM, "rbtree", "large", {18, 1, 2, 3}},
+    {"urs", PMEM, "rbtree", "rewrite", {14, 1, 2, 3}},
+    {"u", PMEM, "rbtree", "slabs", {15, 1, 2, 3}},
+    {"u", PMEM, "rbtree", "reclaim", {5, 1, 1, 2}},
+    {"urs", PMEM, "btree", "bulk", {5, 1, 1, 3}},
+    {"urs", PMEM, "rbtree", "small", {25, 1, 2, 2}, 2},
     {"ur", PMEM, "rbtree", "mixed", {20, 2, 3, 2}, 1, 0, true},
 
-    {"rs", FILE_, "rbtree", "mixed", {90, 3, 4, 3}},
-    {"rs", FILE_, "btree", "mixed", {90, 3, 4, 3}},
-    {"rs", FILE_, "skiplist", "mixed", {90, 3, 4, 3}, 1, 3},
-    {"rs", FILE_, "hashmap", "mixed", {90, 3, 4, 3}, 1, 4},
-    {"rs", FILE_, "rbtree", "allocator", {26, 2, 4, 3}, 1, 3},
-    {"rs", FILE_, "rbtree", "large", {40, 2, 4, 3}},
-    {"rs", FILE_, "rbtree", "rewrite", {30, 2, 4, 3}, 1, 4},
-    {"rs", FILE_, "rbtree", "rewrite", {20, 3, 4, 3}, 1, 0, false, true},
-    {"rs", FILE_, "btree", "bulk", {15, 1, 2, 3}, 1, 3},
-    {"rs", FILE_, "rbtree", "small", {25, 2, 3, 2}, 2},
-    {"rs", FILE_, "rbtree", "mixed", {40, 2, 4, 3}, 1, 0, false, false, 2},
-    {"r", FILE_, "hashmap", "allocator", {20, 2, 4, 3}, 1, 0, true, false, 3},
+    {"rs", FILE_, "rbtree", "mixed", {90, 2, 2, 3}},
+    {"rs", FILE_, "btree", "mixed", {90, 2, 2, 3}},
+    {"rs", FILE_, "skiplist", "mixed", {90, 2, 2, 3}, 1, 3},
+    {"rs", FILE_, "hashmap", "mixed", {90, 2, 2, 3}, 1, 4},
+    {"rs", FILE_, "rbtree", "allocator", {26, 1, 1, 3}, 1, 3},
+    {"rs", FILE_, "rbtree", "large", {40, 2, 2, 3}},
+    {"rs", FILE_, "rbtree", "rewrite", {30, 2, 2, 3}, 1, 4},
+    {"rs", FILE_, "rbtree", "rewrite", {20, 2, 2, 3}, 1, 0, false, true},
+    {"rs", FILE_, "btree", "bulk", {15, 1, 1, 3}, 1, 3},
+    {"rs", FILE_, "rbtree", "small", {25, 2, 2, 2}, 2},
+    {"rs", FILE_, "rbtree", "mixed", {40, 2, 2, 3}, 1, 0, false, false, 2},
+    {"r", FILE_, "hashmap", "allocator", {20, 1, 2, 3}, 1, 0, true, false, 3},
 
     {"urs", PMEM, "rbtree", "small", {4, 2, 40, 2}, 1, 0, false, false, 1, true},
     {"rs", FILE_, "rbtree", "small", {4, 2, 40, 2}, 1, 0, false, false, 1, true},
@@ -80,7 +80,7 @@ const Line lines[] = {
     {"rs", FILE_, "rbtree", "small", {8, 2, 20, 2}, 1, 0, false, false, 1, false, true},
 
     {"rs", PMEM, "rbtree", "small", {3, 1, 1, 2}, 1, 0, false, false, 1, false, false, true},
-    {"rs", FILE_, "rbtree", "small", {4, 2, 3, 2}, 1, 0, false, false, 1, false, false, true},
+    {"rs", FILE_, "rbtree", "small", {4, 1, 1, 2}, 1, 0, false, false, 1, false, false, true},
 
     {"r", PMEM, "rbtree", "small", {6, 2, 10, 2}, 1, 0, false, false, 1, false, false, false, true},
     // clang-format off
@@ -98,22 +98,22 @@ const Line lines[] = {
 
     // With checkpoints, after each commit or a few, each at once or in shares.
     with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 2, ALL, 2}}),
-    with_checkpoints(1, {"l", PMEM, "rbtree", "rewrite", {60, 2, 2, 3}}),
+    with_checkpoints(1, {"l", PMEM, "rbtree", "rewrite", {60, 1, 1, 3}}),
     with_checkpoints(1, {"l", FILE_, "rbtree", "small", {6, 2, ALL, 2}}),
-    with_checkpoints(4096, {"l", FILE_, "rbtree", "allocator", {60, 2, 2, 3}, 1, 3}),
-    with_checkpoints(1, {"l", FILE_, "rbtree", "rewrite", {20, 2, 2, 3}, 1, 0, false, true}),
+    with_checkpoints(4096, {"l", FILE_, "rbtree", "allocator", {60, 1, 1, 3}, 1, 3}),
+    with_checkpoints(1, {"l", FILE_, "rbtree", "rewrite", {20, 1, 1, 3}, 1, 0, false, true}),
     with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 2, 10, 2}, 1, 0, false, false, 1, true}),
     with_checkpoints(
         1,
-        {"l", FILE_, "rbtree", "small", {4, 1, 2, 2}, 1, 0, false, false, 1, false, false, true}),
+        {"l", FILE_, "rbtree", "small", {4, 1, 1, 2}, 1, 0, false, false, 1, false, false, true}),
     with_checkpoints(16384, {"l", PMEM, "rbtree", "mixed", {60, 2, 2, 3}}),
     // Home and map come from the log as they are needed, and go again.
     bounded(with_checkpoints(1, {"l", PMEM, "rbtree", "small", {4, 2, ALL, 2}})),
-    bounded(with_checkpoints(1, {"l", PMEM, "rbtree", "rewrite", {60, 2, 2, 3}})),
-    bounded({"l", FILE_, "rbtree", "allocator", {60, 2, 2, 3}, 1, 3}),
+    bounded(with_checkpoints(1, {"l", PMEM, "rbtree", "rewrite", {60, 1, 1, 3}})),
+    bounded({"l", FILE_, "rbtree", "allocator", {60, 1, 1, 3}, 1, 3}),
 
     // Large values that are handed over, in segments of 256 KiB.
-    {"l", PMEM, "rbtree", "values", {10, 1, 2, 2}},
+    {"l", PMEM, "rbtree", "values", {10, 1, 1, 2}},
     {"l", FILE_, "rbtree", "values", {20, 1, 1, 2}, 1, 3},
     {"l", FILE_, "rbtree", "values", {10, 1, 1, 2}, 1, 0, false, true},
 
@@ -160,7 +160,7 @@ static bool is_for(const Line &l, const std::string &mode)
 
 uint64_t states_demanded(const std::string &mode)
 {
-    return mode == "undo" ? 90000 : mode == "redo" ? 50000 : 45000;
+    return mode == "undo" ? 55000 : mode == "redo" ? 38000 : 37000;
 }
 
 std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t seed)
