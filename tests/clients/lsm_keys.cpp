@@ -392,8 +392,8 @@ TEST_CASE("with random overwrites files of values have at most half as much agai
     Model model;
     std::mt19937_64 random(3);
     uint64_t live = 0;
-    for (uint64_t i = 0; i < 40000; i++) {
-        const std::string key = "key" + std::to_string(random() % 8000);
+    for (uint64_t i = 0; i < 80000; i++) {
+        const std::string key = "key" + std::to_string(random() % 16000);
         const std::string value = std::to_string(i) + std::string(500, 'v');
         live += value.size() - (model.contains(key) ? model[key].size() : 0);
         store->put(key, model[key] = value);
