@@ -28,6 +28,7 @@ int log_memory_of(const pm_container *c, struct log_memory *memory)
     const uint64_t groups = lines / LINE_MAP_GROUP;
     if (add_resident(k->map.groups, groups * sizeof *k->map.groups, &memory->map) != 0 ||
         add_resident(k->map.blocks, groups * sizeof *k->map.blocks, &memory->map) != 0 ||
+        add_resident(k->map.owners, groups * sizeof *k->map.owners, &memory->map) != 0 ||
         add_resident(k->deltas, lines * sizeof *k->deltas, &memory->map) != 0)
         return -1;
     return add_resident(k->left, lines / 8, &memory->map);

@@ -259,8 +259,8 @@ static int open_tables(struct container *c, const struct engine *engine)
 {
     uint64_t base = UINT64_C(9) << 20;
     uint64_t pages = engine->in_place ? c->max_size / 8 : c->max_size / 4 * 3;
-    if (c->is_log) /* the map of lines, deltas, three bytes for each page, and 44 for each chunk */
-        pages += c->max_size / PM_LINE * 65 / 4 + c->max_size / PM_PAGE * 3 +
+    if (c->is_log) /* for each line: 4 for its entry, 8/16 for its group, 12 for a delta; for each page 3 */
+        pages += c->max_size / PM_LINE * 33 / 2 + c->max_size / PM_PAGE * 3 +
                  container_file_max(c) / c->chunk_size * 48;
     int error = tables_open(&c->tables, base + pages);
     if (error != 0)

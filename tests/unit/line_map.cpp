@@ -31,11 +31,13 @@ struct Map : line_map {
         count = GROUPS;
         groups = table<uint32_t>(GROUPS);
         blocks = table<line_block>(GROUPS);
+        owners = table<uint32_t>(GROUPS);
     }
     ~Map()
     {
         munmap(groups, GROUPS * sizeof *groups);
         munmap(blocks, GROUPS * sizeof *blocks);
+        munmap(owners, GROUPS * sizeof *owners);
     }
     Map(const Map &) = delete;
 
@@ -120,6 +122,7 @@ TEST_CASE("random entries agree with an array, and blocks are used again")
         if (random() % 64 == 0) {
             const uint64_t unit = line / UNIT * UNIT;
             line_map_leave(&map, unit, UNIT);
+            line_map_trim(&map);
             std::fill_n(copy.begin() + (long)unit, UNIT, 0);
             continue;
         }
@@ -170,6 +173,7 @@ TEST_CASE("memory goes back when most of the map has gone, and what is left is w
             if (!is_kept(unit)) {
                 CHECK(map.known == GROUPS);
                 line_map_leave(&map, unit * UNIT, UNIT);
+                line_map_trim(&map);
             }
         CHECK(map.used == kept * UNIT / GROUP);
         CHECK(map.known == map.used);

@@ -21,8 +21,9 @@
  *
  * Which pages are in use the kernel does not tell, so the oldest unit goes, as if it were a queue.
  *
- * A unit of the map (units.c) says where just the lines are of a unit here, and is a page itself. It comes
- * before the first page of home, and may leave after the last one.
+ * A unit of the map (units.c) says where just the lines are of a unit here. It comes before the first page of
+ * home, and may leave after the last one. It counts as a page, for its groups may have one for themselves. Blocks
+ * of the map count as what they take.
  */
 #include "txn/log/deltas.h"
 
@@ -60,7 +61,8 @@ struct bounded {
     uint32_t *queue; /* units, oldest first: a ring */
     uint64_t units;  /* of the container; the ring has room for as many */
     uint64_t oldest, count;
-    uint64_t pages, pages_max; /* that are present */
+    uint64_t pages,
+        pages_max; /* that are present, units of the map included; with its blocks, not more */
     uint64_t came;             /* pages, since a transaction ended */
     uint32_t last[TOGETHER_MAX]; /* pages that were filled last for the program: a ring */
     uint64_t fills;              /* for the program */
@@ -83,6 +85,7 @@ int log_bound(struct txn *t)
     b->stage = aligned_alloc(PM_PAGE, UNIT_PAGES * PM_PAGE);
     if (!b->stage)
         return -ENOMEM;
+    map_small_pages(k->map.groups, k->map.count * sizeof *k->map.groups);
     t->c->filler = t;
     t->c->fill = log_fill_absent;
     return 0;
@@ -220,12 +223,18 @@ static void leave(struct txn *t, uint32_t unit)
         log_drop_unit(t, unit);
 }
 
+static uint64_t pages_taken(const struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    return k->bounded->pages + k->map.known * sizeof *k->map.blocks / PM_PAGE;
+}
+
 /* If there are too many pages, look at some units. An opening that relocates changes home in place (B1). */
 static void make_room(struct txn *t, uint64_t looks)
 {
     struct bounded *b = log_engine_of(t)->bounded;
     bool relocates = t->c->relocates || t->c->pointers_target != 0;
-    for (; looks > 0 && b->pages > b->pages_max && b->count > 0 && !relocates; looks--) {
+    for (; looks > 0 && pages_taken(t) > b->pages_max && b->count > 0 && !relocates; looks--) {
         uint32_t unit = dequeue(b);
         if (!(b->unit[unit] & UNIT_FILLED))
             leave(t, unit);

@@ -44,6 +44,7 @@ int log_tables_open(struct txn *t)
     k->map.count = t->c->max_size / PM_LINE / LINE_MAP_GROUP;
     k->map.groups = tables_take(tables, k->map.count * sizeof *k->map.groups);
     k->map.blocks = tables_take(tables, k->map.count * sizeof *k->map.blocks);
+    k->map.owners = tables_take(tables, k->map.count * sizeof *k->map.owners);
     k->deltas = tables_take(tables, t->c->max_size / PM_LINE * sizeof *k->deltas);
     k->left = tables_take(tables, t->c->max_size / PM_LINE / 8);
     k->writes_deltas = t->c->header.version > FORMAT_LOG_OLDEST;

@@ -121,7 +121,8 @@ static inline uint64_t log_enter_line(struct txn *t, struct moved_line *moved, u
     return log_place_term(hash, place) - entry_term(k, hash, moved->from);
 }
 
-/* All lines of a run have been entered as wholes. A short one seldom makes a group whole. */
+/* All lines of a run have been entered as wholes. A shorter one makes no group simple: there is a header
+ * between it and what other records have. */
 static inline void log_end_run(struct txn *t, uint64_t run)
 {
     if (run_count(run) >= LINE_MAP_GROUP)
@@ -137,6 +138,7 @@ static inline void log_unenter(struct log_engine *k, const struct moved_line *mo
     else if (has_delta(entry))
         log_drop_delta(k, entry);
     *line_map_entry(&k->map, moved->line) = moved->from;
+    line_map_settle(&k->map, moved->line, 1);
 }
 
 /* The record counts. The delta that the line had is not needed any more. */

@@ -1,63 +1,56 @@
 /*
- * A line map gives memory back. Groups do when no line of a whole page of them has a piece. Blocks do when
- * most of the pool is unused: those in use move to its beginning.
+ * A line map gives memory back: a page of groups when none of them has a line with a piece, and blocks when most
+ * of them are unused.
  */
 #include "txn/log/line_map.h"
 
 #include "backend/backend.h"
 
-/* Blocks that the pool may have for nothing. */
+/* Blocks that may be there for nothing. */
 #define TRIM_MIN (UINT32_C(1) << 14)
-/* It becomes smaller when so few of them are in use. */
+/* They go when so few are in use. */
 #define TRIM_SHARE 4
 #define PAGE_GROUPS (PM_PAGE / sizeof(uint32_t))
 
-static void give_back_groups(struct line_map *m, uint64_t group)
+void line_map_leave(struct line_map *m, uint64_t line, uint64_t count)
 {
-    uint32_t *page = m->groups + align_down(group, PAGE_GROUPS);
+    /* Tables have whole pages. */
+    uint32_t *page = m->groups + align_down(line / LINE_MAP_GROUP, PAGE_GROUPS);
+    line_map_clear(m, line, count);
     for (uint64_t i = 0; i < PAGE_GROUPS; i++)
         if (page[i] != 0)
             return;
     (void)map_clear_table(page, PM_PAGE); /* if that fails, the memory stays */
 }
 
-/* Let the list of unused blocks have only those in front of block `end`. */
-static uint32_t unused_before(const struct line_map *m, uint32_t end)
+static void clear_behind(void *table, uint64_t from, uint64_t end)
 {
-    uint32_t list = m->known;
-    for (uint32_t block = m->unused, next; block != m->known; block = next) {
-        next = m->blocks[block].entries[0];
-        if (block < end) {
-            m->blocks[block].entries[0] = list;
-            list = block;
-        }
-    }
-    return list;
+    char *first = (char *)table + align_up(from, PM_PAGE),
+         *last = (char *)table + align_up(end, PM_PAGE);
+    if (first < last)
+        (void)map_clear_table(first, (size_t)(last - first)); /* likewise */
 }
 
-static void trim(struct line_map *m)
+/* Behind the first `used` blocks as many are in use as are unused among them. */
+static void move_blocks(struct line_map *m)
 {
-    const uint32_t used = m->used;
-    uint32_t unused = unused_before(m, used);
-    for (uint64_t g = 0; g < m->count; g++) {
-        const uint32_t block = m->groups[g] & ~LINE_MAP_SPLIT;
-        if (!(m->groups[g] & LINE_MAP_SPLIT) || block < used)
+    for (uint32_t block = m->used, to = 0; block < m->known; block++) {
+        if (m->owners[block] == LINE_MAP_UNUSED)
             continue;
-        m->groups[g] = LINE_MAP_SPLIT | unused;
-        const uint32_t to = unused;
-        unused = m->blocks[to].entries[0];
+        while (m->owners[to] != LINE_MAP_UNUSED)
+            to++;
         m->blocks[to] = m->blocks[block];
+        m->owners[to] = m->owners[block];
+        m->groups[m->owners[to]] = LINE_MAP_SPLIT | to;
     }
-    char *end = (char *)align_up((uint64_t)(uintptr_t)(m->blocks + used), PM_PAGE);
-    char *was = (char *)align_up((uint64_t)(uintptr_t)(m->blocks + m->known), PM_PAGE);
-    (void)map_clear_table(end, (size_t)(was - end));
-    m->known = m->unused = used;
 }
 
-void line_map_leave(struct line_map *m, uint64_t line, uint64_t count)
+void line_map_trim(struct line_map *m)
 {
-    line_map_clear(m, line, count);
-    give_back_groups(m, line / LINE_MAP_GROUP);
-    if (m->known - m->used >= TRIM_MIN && m->used < m->known / TRIM_SHARE)
-        trim(m);
+    if (m->known - m->used < TRIM_MIN || m->used >= m->known / TRIM_SHARE)
+        return;
+    move_blocks(m);
+    clear_behind(m->blocks, m->used * sizeof *m->blocks, m->known * sizeof *m->blocks);
+    clear_behind(m->owners, m->used * sizeof *m->owners, m->known * sizeof *m->owners);
+    m->known = m->unused = m->used;
 }

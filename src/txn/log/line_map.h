@@ -9,8 +9,10 @@
  *            │ 5000         │ line i lies at 5000 + i
  *            │ SPLIT, block │ ──► blocks │ an entry for each line │
  *
- * A group is split when an entry of it changes. Whoever has changed many entries joins it again, if a word is
- * enough: all lines of it may have been stored, or dropped.
+ * A group is split when an entry of it changes. When all its lines may have been stored, or dropped, it is looked
+ * at again (line_map_settle()). So each block has a line with a piece, but while entries are being changed.
+ *
+ * Unused blocks are a list, which ends with the number `known`. That grows only when the list is empty.
  */
 #ifndef PM_TXN_LOG_LINE_MAP_H
 #define PM_TXN_LOG_LINE_MAP_H
@@ -20,7 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LINE_MAP_GROUP UINT64_C(16)
+#define LINE_MAP_GROUP  UINT64_C(16)
+#define LINE_MAP_UNUSED UINT32_MAX
 #define LINE_MAP_SPLIT (UINT32_C(1) << 31)
 
 /* An entry is 0, the line of the file where the line is, or has this bit: the line has a delta. */
@@ -34,8 +37,9 @@ struct line_map {
     uint32_t *groups;
     uint64_t count;            /* of groups */
     struct line_block *blocks; /* room for one for each group */
-    uint32_t used, known;      /* are in use, and have been; the others come after them */
-    uint32_t unused;           /* the first of a list; `known` if there is none */
+    uint32_t *owners;          /* the group of each block; LINE_MAP_UNUSED */
+    uint32_t used, known;      /* blocks: so many are in use, and the first ones have been */
+    uint32_t unused;           /* the first of the list */
 };
 
 static inline struct line_block *line_map_block(const struct line_map *m, uint32_t group)
@@ -51,67 +55,72 @@ static inline uint32_t line_map_at(const struct line_map *m, uint64_t line)
     return group == 0 ? 0 : group + i;
 }
 
-static inline void line_map_split(struct line_map *m, uint32_t *group)
+static inline void line_map_split(struct line_map *m, uint64_t group)
 {
-    const uint32_t place = *group, block = m->unused;
+    const uint32_t place = m->groups[group], block = m->unused;
     uint32_t *entries = m->blocks[block].entries;
     m->unused = block == m->known ? ++m->known : entries[0];
     m->used++;
     for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
         entries[i] = place == 0 ? 0 : place + i;
-    *group = LINE_MAP_SPLIT | block;
+    m->owners[block] = (uint32_t)group;
+    m->groups[group] = LINE_MAP_SPLIT | block;
 }
 
 /* The entry of a line, to be changed. */
 static inline uint32_t *line_map_entry(struct line_map *m, uint64_t line)
 {
-    uint32_t *group = &m->groups[line / LINE_MAP_GROUP];
+    const uint32_t *group = &m->groups[line / LINE_MAP_GROUP];
     if (!(*group & LINE_MAP_SPLIT))
-        line_map_split(m, group);
+        line_map_split(m, line / LINE_MAP_GROUP);
     return &line_map_block(m, *group)->entries[line % LINE_MAP_GROUP];
 }
 
-/* Let a group say no more than `place`. */
-static inline void line_map_join(struct line_map *m, uint32_t *group, uint32_t place)
+/* Let a group be no block, but a word. */
+static inline void line_map_set_group(struct line_map *m, uint32_t *group, uint32_t place)
 {
     if (*group & LINE_MAP_SPLIT) {
         line_map_block(m, *group)->entries[0] = m->unused;
         m->unused = *group & ~LINE_MAP_SPLIT;
+        m->owners[m->unused] = LINE_MAP_UNUSED;
         m->used--;
     }
     *group = place;
 }
 
-/* Whether a group of entries is all that a word can say: 0, or where the first line is. */
+/* Whether a word says as much as a block: no line has a piece, or all lie one behind the other. */
 static inline bool line_map_is_simple(const struct line_block *block)
 {
-    const uint32_t first = block->entries[0], step = first != 0;
+    const uint32_t first = block->entries[0], step = first == 0 ? 0 : 1;
     uint32_t differ = first & LOG_HAS_DELTA;
     for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
         differ |= block->entries[i] ^ (first + step * i);
     return differ == 0;
 }
 
-/* Entries of these lines have changed: join their groups, where a word is enough now. */
+/* Entries of these lines have changed: give back the blocks of which a word says as much now. */
 static inline void line_map_settle(struct line_map *m, uint64_t line, uint64_t count)
 {
     uint32_t *group = &m->groups[line / LINE_MAP_GROUP],
              *last = &m->groups[(line + count - 1) / LINE_MAP_GROUP];
     for (; group <= last; group++)
         if ((*group & LINE_MAP_SPLIT) && line_map_is_simple(line_map_block(m, *group)))
-            line_map_join(m, group, line_map_block(m, *group)->entries[0]);
+            line_map_set_group(m, group, line_map_block(m, *group)->entries[0]);
 }
 
 /* Let lines of whole groups have no pieces. */
 static inline void line_map_clear(struct line_map *m, uint64_t line, uint64_t count)
 {
     for (uint64_t g = line / LINE_MAP_GROUP, end = (line + count) / LINE_MAP_GROUP; g < end; g++)
-        line_map_join(m, &m->groups[g], 0);
+        line_map_set_group(m, &m->groups[g], 0);
 }
 
-/* The same for a unit of the map: memory goes back, as far as it can. Complexity: O(count), and now and then
- * that of the whole map. */
+/* The same, and give back pages of groups that say nothing. */
 void line_map_leave(struct line_map *m, uint64_t line, uint64_t count);
+
+/* If most blocks are unused, let those in use be the first ones, and give back the memory of the others. It
+ * takes as long as it took to split or join so many groups. Nobody holds an entry. */
+void line_map_trim(struct line_map *m);
 
 /* How many lines, from this one on, lie one behind the other, as wholes; not more than `most`. */
 static inline uint64_t line_map_together(const struct line_map *m, uint64_t line, uint64_t most)
@@ -127,7 +136,12 @@ static inline uint64_t line_map_together(const struct line_map *m, uint64_t line
     return min_u64(n, most);
 }
 
-/* Somebody will soon ask for the line, or set it. */
+/* Somebody will soon call line_map_fetch() for a line, and then ask for it, or set it. */
+static inline void line_map_fetch_group(const struct line_map *m, uint64_t line)
+{
+    __builtin_prefetch(&m->groups[line / LINE_MAP_GROUP]);
+}
+
 static inline void line_map_fetch(const struct line_map *m, uint64_t line)
 {
     const uint32_t group = m->groups[line / LINE_MAP_GROUP];

@@ -253,16 +253,20 @@ void log_refill_dropped(struct txn *t)
 void log_drop_lines(struct txn *t, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    for (struct dropped at = {0}; next_dropped(t, &at); at.line++) {
-        log_set_left(t, at.line, true); /* K1: before the map changes */
-        uint32_t *entry = line_map_entry(&k->map, at.line);
-        log_leave_line(t, *entry, epoch);
-        *entry = 0;
-        k->lines_live--;
-    }
     const uint64_t *run = k->dropped.items, *end = run + k->dropped.count;
-    for (; run < end; run++)
+    for (; run < end; run++) {
+        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0; n--, line++) {
+            uint32_t entry = log_entry(t, line);
+            if (entry == 0)
+                continue;
+            log_set_left(t, line, true); /* K1: before the map changes */
+            log_leave_line(t, entry, epoch);
+            *line_map_entry(&k->map, line) = 0;
+            k->lines_live--;
+        }
         line_map_settle(&k->map, run_line(*run), run_count(*run));
+    }
+    line_map_trim(&k->map);
 }
 
 /* ---- recovery -------------------------------------------------------------------------------- */

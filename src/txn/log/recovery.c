@@ -280,25 +280,47 @@ static void leave_place(struct txn *t, uint64_t place, uint32_t words, uint64_t 
         chunk->emptied = epoch;
 }
 
-/* Records have lines from all over the container, so each access to the map would wait for memory. This goes
- * through the same entries as a pass over all parts, ENTRIES_AHEAD before it. */
-struct ahead {
-    const struct log_reader *r;
+/* Goes through the entries of all parts. */
+struct cursor {
     uint64_t part;
     const uint64_t *entry, *end;
 };
 
+/* The line of the next entry; UINT64_MAX: there is none. */
+static uint64_t next_line(const struct log_reader *r, struct cursor *at)
+{
+    while (at->entry == at->end) {
+        if (at->part == r->parts.count)
+            return UINT64_MAX;
+        const struct log_part *part = found(r, at->part++)->part;
+        at->entry = part->table;
+        at->end = part->table + part->words;
+    }
+    uint64_t line = run_line(*at->entry);
+    at->entry += log_entry_words(*at->entry);
+    return line;
+}
+
+/* Records have lines from all over the container, so each access to the map would wait for memory. These go
+ * ENTRIES_AHEAD in front of the pass that changes the map, for its blocks, and twice as far for its groups. */
+struct ahead {
+    const struct log_reader *r;
+    struct cursor groups, blocks;
+};
+
+static void fetch_groups(struct ahead *a)
+{
+    uint64_t line = next_line(a->r, &a->groups);
+    if (line != UINT64_MAX)
+        line_map_fetch_group(&log_engine_of(a->r->t)->map, line);
+}
+
 static void fetch_next(struct ahead *a)
 {
-    while (a->entry == a->end) {
-        if (a->part == a->r->parts.count)
-            return;
-        const struct log_part *part = found(a->r, a->part++)->part;
-        a->entry = part->table;
-        a->end = part->table + part->words;
-    }
-    line_map_fetch(&log_engine_of(a->r->t)->map, run_line(*a->entry));
-    a->entry += log_entry_words(*a->entry);
+    uint64_t line = next_line(a->r, &a->blocks);
+    if (line != UINT64_MAX)
+        line_map_fetch(&log_engine_of(a->r->t)->map, line);
+    fetch_groups(a);
 }
 
 static void move_line(struct txn *t, uint64_t line, uint32_t place, uint64_t epoch)
@@ -516,6 +538,8 @@ static int build_map(struct log_reader *r)
     }
     if (r->checkpoint.epoch != 0 && r->parts.count == 0)
         return 0;
+    for (int i = 0; i < ENTRIES_AHEAD; i++)
+        fetch_groups(&ahead);
     for (int i = 0; i < ENTRIES_AHEAD; i++)
         fetch_next(&ahead);
     for (uint64_t i = 0; i < r->parts.count; i++) {

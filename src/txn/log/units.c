@@ -182,7 +182,6 @@ static bool load_places(const struct txn *t, uint64_t line, uint64_t count, uint
         return false;
     for (uint64_t i = 0; i < count; i++)
         *line_map_entry(map, line + i) = place + (uint32_t)i;
-    line_map_settle(map, line, count);
     return true;
 }
 
@@ -238,6 +237,7 @@ bool log_load_unit(const struct txn *t, uint64_t unit)
     const uint64_t *left = places + log_place_words(image), *deltas = left + log_left_words(image);
     bool is_valid = image->packed & LOG_RUNS ? load_runs(t, first, places, image->runs)
                                              : load_table(t, first, (const uint32_t *)places);
+    line_map_settle(&k->map, first, LOG_UNIT_LINES);
     for (const uint64_t *delta = deltas; delta < end && is_valid; delta++)
         is_valid = load_delta(t, unit, *delta);
     if (!is_valid)
@@ -275,6 +275,7 @@ void log_drop_unit(struct txn *t, uint64_t unit)
         if (has_delta(line_map_at(&k->map, line)))
             log_drop_delta(k, line_map_at(&k->map, line));
     line_map_leave(&k->map, first, LOG_UNIT_LINES);
+    line_map_trim(&k->map);
     if (k->checkpoint.named.units[unit].place != 0)
         k->checkpoint.states[unit] |= UNIT_ABSENT;
     log_note_unit(t, unit, false);
