@@ -15,6 +15,8 @@
 
 /* So many lines ahead, their pieces come to the cache. */
 #define LINES_AHEAD 24
+/* And the block of the map that says where they are. */
+#define BLOCK_AHEAD 128
 
 struct filler {
     const struct txn *t;
@@ -47,6 +49,8 @@ static bool has_pieces(const struct log_engine *k, uint64_t line)
 static void fetch(const struct txn *t, uint64_t line)
 {
     const struct log_engine *k = log_engine_of(t);
+    if (line % LINE_MAP_GROUP == 0)
+        line_map_fetch(&k->map, line + BLOCK_AHEAD);
     uint32_t next = line_map_at(&k->map, line + LINES_AHEAD),
              then = line_map_at(&k->map, line + 2 * LINES_AHEAD);
     if (has_delta(then))
@@ -62,7 +66,7 @@ void log_read_page(const struct txn *t, uint32_t page, char *to)
     const uint64_t first = page * PM_PAGE_LINES, end = container_bytes(t->c) / PM_LINE;
     const bool is_metadata = first < log_lines_of_metadata(t);
     for (uint64_t line = first; line < first + PM_PAGE_LINES; line++, to += PM_LINE) {
-        if (line + 2 * LINES_AHEAD < end)
+        if (line + BLOCK_AHEAD < end)
             fetch(t, line);
         if (log_entry(t, line) == 0 && is_metadata)
             memcpy(to, t->c->home + line * PM_LINE, PM_LINE);
