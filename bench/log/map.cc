@@ -1,7 +1,7 @@
 /*
  * Memory that the log engine's map takes, in percent of the contents. Values are allocated in turn. With
- * options.private_max parts of the map are absent until they are needed. The map has three parts: a place for
- * each line, deltas, and a bit for each line that is left.
+ * options.private_max parts of the map are absent until they are needed. The map has three parts: where each line
+ * is, deltas, and a bit for each line that is left.
  */
 #include "harness/random.h"
 #include "harness/sample.h"
@@ -9,9 +9,13 @@
 #include "log/log_memory.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <libpm.h>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <string.h>
+#include <vector>
 
 namespace bench
 {
@@ -58,6 +62,18 @@ class Subject
         Random random(1);
         for (uint64_t i = 0; i < setting_.count() / 1000; i++)
             (void)*static_cast<volatile char *>(value(random.below(setting_.count())));
+    }
+
+    /** In random order, so that the values no longer lie in the file as they do in memory. */
+    void store_again()
+    {
+        std::vector<uint64_t> order(setting_.count());
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), std::mt19937_64(1));
+        for_each([&](uint64_t i) {
+            check(pm_dirty(value(order[i]), setting_.bytes) == 0, "pm_dirty");
+            memset(value(order[i]), (int)i + 1, setting_.bytes);
+        });
     }
 
     /** So each value has a delta. */
@@ -118,6 +134,8 @@ void measure(const Setting &setting)
     subject.report("opened");
     subject.read_some();
     subject.report("some are read");
+    subject.store_again();
+    subject.report("each is stored again, in random order");
     subject.store_words();
     subject.report("a word of each is stored");
 }

@@ -22,8 +22,8 @@
  * Which pages are in use the kernel does not tell, so the oldest unit goes, as if it were a queue.
  *
  * A unit of the map (units.c) says where just the lines are of a unit here. It comes before the first page of
- * home, and may leave after the last one. It counts as a page, for its groups may have one for themselves. Blocks
- * of the map count as what they take.
+ * home, and may leave after the last one. It counts as a page, for its groups may have one for themselves.
+ * Blocks of the map count as what they take.
  */
 #include "txn/log/deltas.h"
 

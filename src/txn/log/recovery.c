@@ -301,7 +301,7 @@ static uint64_t next_line(const struct log_reader *r, struct cursor *at)
     return line;
 }
 
-/* Records have lines from all over the container, so each access to the map would wait for memory. These go
+/* Records have lines from all over the container, so each access to the map would wait for memory. These are
  * ENTRIES_AHEAD in front of the pass that changes the map, for its blocks, and twice as far for its groups. */
 struct ahead {
     const struct log_reader *r;
