@@ -302,7 +302,7 @@ static uint64_t next_line(const struct log_reader *r, struct cursor *at)
 }
 
 /* Records have lines from all over the container, so each access to the map would wait for memory. These are
- * ENTRIES_AHEAD in front of the pass that changes the map, for its blocks, and twice as far for its groups. */
+ * ENTRIES_AHEAD in front of the pass that changes the map, and for its groups twice as far. */
 struct ahead {
     const struct log_reader *r;
     struct cursor groups, blocks;
