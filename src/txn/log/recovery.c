@@ -490,8 +490,8 @@ static int load_units(const struct txn *t, uint64_t first, uint64_t end)
     return valid ? 0 : -EBADMSG;
 }
 
-/* The same for those of a segment that have lines of records, and for those that are needed to drop lines,
- * which leave it again. -errno */
+/* The same for units of a segment: those that have lines of records, and those that are needed to drop lines.
+ * These leave the map again. -errno */
 static int load_segment(struct log_reader *r, uint32_t segment)
 {
     struct txn *t = r->t;
