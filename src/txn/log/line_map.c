@@ -1,6 +1,6 @@
 /*
- * A line map gives memory back. A page of groups goes when none of their lines has a piece. Blocks go when most
- * of them are unused.
+ * A line map gives memory back. A page of groups goes when none of their lines has a piece. Blocks go when
+ * most of them are unused.
  */
 #include "txn/log/line_map.h"
 
