@@ -13,8 +13,8 @@
  * commit logs it, even if the program has not stored to it. Otherwise an old piece would count again.
  *
  * A commit looks at the words of bitmaps and of the segment table that it changes. They say which lines lose
- * their owners, and which get one. Recovery finds all lines without an owner, by all these words; behind a
- * checkpoint by those that are in records, and for the lines that are.
+ * their owners, and which get one. Recovery finds all lines without an owner, by all these words. Behind a
+ * checkpoint it looks at the words that records have, and at the lines that they have.
  *
  * Invariants, at the end of each commit:
  *  W1  A line has pieces that count only if it has an owner.
@@ -287,13 +287,13 @@ static uint64_t read_word(struct word_reader *r, uint64_t offset)
     return r->words[offset % PM_LINE / sizeof(uint64_t)];
 }
 
-/* Which lines of a segment are listed. */
+/* Which lines of a segment are listed: those without an owner, or all, as far as records concern them. */
 struct listing {
     const struct logged_lines *logged;
     bool with_owned;
 };
 
-/* A record has one of these lines, or the line of the word that says who owns them. */
+/* Lines that never have an owner. Records concern them if they have one of them. */
 static int list_logged(struct txn *t, const struct listing *l, uint64_t first, uint64_t end)
 {
     return log_is_any_logged(l->logged, first, end)
@@ -301,7 +301,7 @@ static int list_logged(struct txn *t, const struct listing *l, uint64_t first, u
                : 0;
 }
 
-/* Of the slots of one word of a bitmap. */
+/* Lines of the slots of one word of a bitmap. Records concern them if they have one, or the word's line. */
 static int list_slots(struct txn *t, const struct listing *l, struct word_reader *r,
                       uint64_t offset, const struct slots *s, uint64_t slots)
 {
@@ -314,7 +314,7 @@ static int list_slots(struct txn *t, const struct listing *l, struct word_reader
     return list_freed(&log_engine_of(t)->dropped, s, used, slots & ~used);
 }
 
-/* Of a slab: behind the bitmap, of slots, and behind them. -ENOMEM */
+/* Lines of a slab: behind the bitmap, of slots, and behind them. -ENOMEM */
 static int list_slab(struct txn *t, const struct listing *l, struct word_reader *r, uint64_t begin,
                      const struct slab_shape *shape)
 {
