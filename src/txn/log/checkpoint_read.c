@@ -19,26 +19,28 @@ struct root_reader {
     uint64_t epoch;
 };
 
-/* Read all pieces of a root. False: one is damaged, or there is no memory. */
-static bool read_pieces(const struct txn *t, struct root_reader *r, uint32_t place)
+/* Read all pieces of a root. -EBADMSG: one is damaged; -ENOMEM */
+static int read_pieces(const struct txn *t, struct root_reader *r, uint32_t place)
 {
     for (uint32_t number = 0; place != 0; number++) {
         const struct log_image *piece = log_image_at(t, place);
-        struct image_place *noted = vector_push(r->pieces, sizeof *noted);
-        if (!piece || !noted || piece->number != (LOG_ROOT | number) ||
+        if (!piece || piece->number != (LOG_ROOT | number) ||
             (number > 0 && piece->epoch != r->epoch))
-            return false;
+            return -EBADMSG;
+        struct image_place *noted = vector_push(r->pieces, sizeof *noted);
+        if (!noted)
+            return -ENOMEM;
         *noted = (struct image_place){.place = place, .lines = (uint32_t)log_image_lines(piece)};
         r->epoch = piece->epoch;
         for (uint32_t i = 0; i < piece->words; i++) {
             uint64_t *word = vector_push(&r->words, sizeof *word);
             if (!word)
-                return false;
+                return -ENOMEM;
             *word = ((const uint64_t *)(piece + 1))[i];
         }
         place = piece->next;
     }
-    return true;
+    return 0;
 }
 
 /* Whether an image of each unit can be as long as a root says. */
@@ -119,12 +121,15 @@ static bool take_root(struct txn *t, const struct root_reader *r)
     return valid;
 }
 
-/* Memory is not bounded: home needs the whole map at once. */
-static bool load_units(struct txn *t)
+/* Memory is not bounded: home needs the whole map at once. -EBADMSG: an image is damaged, or they do not say
+ * what the root does; -ENOMEM */
+static int load_units(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     struct map_total total = {.live = calloc(t->c->chunks, sizeof *total.live)};
-    bool valid = total.live != NULL;
+    bool valid = true;
+    if (!total.live)
+        return -ENOMEM;
     for (uint64_t i = 0; i < k->checkpoint.units && valid; i++) {
         valid = log_load_unit(t, i);
         if (valid)
@@ -132,7 +137,7 @@ static bool load_units(struct txn *t)
     }
     valid = valid && log_adds_up(t, &total);
     free(total.live);
-    return valid;
+    return valid ? 0 : -EBADMSG;
 }
 
 /* -ENOMEM */
@@ -192,17 +197,22 @@ int log_load_checkpoint(struct txn *t, struct found_checkpoint *found)
 {
     struct root_reader r = {.pieces = &log_engine_of(t)->checkpoint.named.root};
     uint64_t word = file_state(t->c)->checkpoint;
-    int error = 0;
+    int error = -EBADMSG;
     *found = (struct found_checkpoint){.epoch = 0};
     if (word == 0)
         return 0;
-    bool valid = seal_is_valid(word) && seal_payload(word) <= UINT32_MAX &&
-                 read_pieces(t, &r, (uint32_t)seal_payload(word)) && root_is_valid(t, &r) &&
-                 take_root(t, &r) && (log_engine_of(t)->bounded || load_units(t));
-    if (valid)
+    if (seal_is_valid(word) && seal_payload(word) <= UINT32_MAX)
+        error = read_pieces(t, &r, (uint32_t)seal_payload(word));
+    if (error == 0 && !(root_is_valid(t, &r) && take_root(t, &r)))
+        error = -EBADMSG;
+    if (error == 0 && !log_engine_of(t)->bounded)
+        error = load_units(t);
+    if (error == 0)
         error = note_root(&r, found);
     vector_free(&r.words);
-    if (!valid)
+    if (error == -EBADMSG) {
         log_forget_checkpoint(t, found);
+        return 0;
+    }
     return error;
 }
