@@ -25,7 +25,7 @@ char *committed(pm_container *c)
     return good ? p : nullptr;
 }
 
-// Written to the file's records by an opening. The header of each chunk is written in any case.
+// Written to the file by an opening though it is there already: records, and headers of chunks.
 size_t by_opening(const std::string &path)
 {
     rewritten = 0;
@@ -43,7 +43,7 @@ int __real_medium_rewrite(struct medium *medium, const void *address, size_t siz
 
 int __wrap_medium_rewrite(struct medium *medium, const void *address, size_t size)
 {
-    rewritten += size > LINE ? size : 0;
+    rewritten += size;
     return __real_medium_rewrite(medium, address, size);
 }
 }

@@ -659,16 +659,20 @@ static uint64_t seal_of(const struct log_reader *r, uint32_t chunk, uint64_t wor
     return stays ? word : log_chunk_word(r->incarnation, end);
 }
 
+/* A seal that stays may be in the cache only, unless the file was closed since (L7). On a disk each header is
+ * a page to write. */
 static int seal_chunks(struct log_reader *r)
 {
     struct txn *t = r->t;
+    const bool was_closed = file_state(t->c)->mark == MARK_CLOSED;
     int error = 0;
     for (uint32_t i = 1; i < t->c->chunks && error == 0; i++) {
         struct log_chunk *chunk = (struct log_chunk *)at_place(t, place_in(t, i, 0));
         uint64_t word = seal_of(r, i, chunk->word), begun = word == 0 ? 0 : chunk->begun;
-        error = chunk->word == word && chunk->begun == begun /* perhaps in the cache only */
-                    ? medium_rewrite(&t->c->medium, chunk, sizeof *chunk)
-                    : log_store_header(t, i, word, begun);
+        if (chunk->word != word || chunk->begun != begun)
+            error = log_store_header(t, i, word, begun);
+        else if (!was_closed)
+            error = medium_rewrite(&t->c->medium, chunk, sizeof *chunk);
     }
     if (error == 0)
         error = log_publish_state(t, r->newest, t->c->mark_open);
