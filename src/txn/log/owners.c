@@ -253,9 +253,9 @@ void log_refill_dropped(struct txn *t)
 void log_drop_lines(struct txn *t, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
-    const uint64_t *run = k->dropped.items, *end = run + k->dropped.count;
-    for (; run < end; run++) {
-        for (uint64_t line = run_line(*run), n = run_count(*run); n > 0; n--, line++) {
+    for (uint64_t i = 0; i < k->dropped.count; i++) {
+        const uint64_t run = ((const uint64_t *)k->dropped.items)[i];
+        for (uint64_t line = run_line(run), n = run_count(run); n > 0; n--, line++) {
             uint32_t entry = log_entry(t, line);
             if (entry == 0)
                 continue;
@@ -264,7 +264,7 @@ void log_drop_lines(struct txn *t, uint64_t epoch)
             *line_map_entry(&k->map, line) = 0;
             k->lines_live--;
         }
-        line_map_settle(&k->map, run_line(*run), run_count(*run));
+        line_map_settle(&k->map, run_line(run), run_count(run));
     }
     line_map_trim(&k->map);
 }
