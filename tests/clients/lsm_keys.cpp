@@ -466,8 +466,8 @@ TEST_CASE("whatever the budget is, tables leave room for memtables in the contai
     const auto on_disk = [&] { return files(directory.path(), ".table").size(); };
     store->set_persistent_bytes(1 << 30); // more than it has
     Model model;
-    for (uint64_t i = 0; i < 30000; i++) {
-        const std::string key = std::to_string(i * 7919 % 30000) + std::string(80, 'k');
+    for (uint64_t i = 0; i < 60000; i++) {
+        const std::string key = std::to_string(i * 7919 % 60000) + std::string(80, 'k');
         store->put(key, model[key] = std::to_string(i));
     }
     store->compact();
@@ -541,7 +541,7 @@ TEST_CASE("whoever finds the disk full while tables are about to be deleted trie
     options.garbage_share = 1;
     auto store = lsm::Store::open(directory.path(), options);
     Model model = filled(*store, 1000);
-    for (unsigned turn = 0; turn < 4; turn++) { // in some the keeper is faster
+    for (unsigned turn = 0; turn < 6; turn++) { // in some the keeper is faster
         churn(*store, model, turn, 1000);
         store->compact();
         auto walk = store->iterator();

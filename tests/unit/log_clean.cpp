@@ -367,7 +367,7 @@ TEST_CASE("of a shorter file more is live")
     CAPTURE(percent);
     Subject subject(bytes, true, percent);
     std::mt19937_64 random(1);
-    for (uint64_t i = 0; i < 8 * lines; i++) {
+    for (uint64_t i = 0; i < 16 * lines; i++) {
         subject.store_line(random() % lines, random());
         REQUIRE_OK(pm_commit(subject.c.get()));
     }
