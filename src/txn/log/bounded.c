@@ -61,9 +61,9 @@ struct bounded {
     uint32_t *queue; /* units, oldest first: a ring */
     uint64_t units;  /* of the container; the ring has room for as many */
     uint64_t oldest, count;
-    uint64_t pages;            /* that are present, and units of the map */
-    uint64_t pages_max;        /* of these, with the map's blocks */
-    uint64_t came;             /* pages, since a transaction ended */
+    uint64_t pages;              /* that are present, and units of the map */
+    uint64_t pages_max;          /* of these, and of the map's blocks */
+    uint64_t came;               /* pages, since a transaction ended */
     uint32_t last[TOGETHER_MAX]; /* pages that were filled last for the program: a ring */
     uint64_t fills;              /* for the program */
     char *stage;                 /* pages while they are put together */

@@ -121,15 +121,15 @@ static bool take_root(struct txn *t, const struct root_reader *r)
     return valid;
 }
 
-/* Memory is not bounded: home needs the whole map at once. -EBADMSG: an image is damaged, or they do not say
- * what the root does; -ENOMEM */
+/* Memory is not bounded: home needs the whole map at once.
+ * -EBADMSG: an image is damaged, or the sum is not the root's; -ENOMEM */
 static int load_units(struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
     struct map_total total = {.live = calloc(t->c->chunks, sizeof *total.live)};
-    bool valid = true;
     if (!total.live)
         return -ENOMEM;
+    bool valid = true;
     for (uint64_t i = 0; i < k->checkpoint.units && valid; i++) {
         valid = log_load_unit(t, i);
         if (valid)

@@ -24,7 +24,7 @@
 
 #define LINE_MAP_GROUP  UINT64_C(16)
 #define LINE_MAP_UNUSED UINT32_MAX
-#define LINE_MAP_SPLIT (UINT32_C(1) << 31)
+#define LINE_MAP_SPLIT  (UINT32_C(1) << 31)
 
 /* An entry is 0, the line of the file where the line is, or has this bit: the line has a delta. */
 #define LOG_HAS_DELTA (UINT32_C(1) << 31)

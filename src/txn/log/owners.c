@@ -333,10 +333,12 @@ static int list_slab(struct txn *t, const struct listing *l, struct word_reader 
                       : error;
 }
 
+/* Any line may be in a record. */
+static const struct logged_lines all_lines;
+
 /* If the segment's word in the table is in a record, any line may have another owner. */
 static int list_segment(struct txn *t, uint32_t segment, struct listing l)
 {
-    static const struct logged_lines any;
     struct word_reader r = {.t = t, .line = UINT64_MAX};
     const uint64_t begin = (uint64_t)segment << t->c->segment_shift, first = begin / PM_LINE,
                    end = (begin + t->c->segment_size) / PM_LINE,
@@ -344,7 +346,7 @@ static int list_segment(struct txn *t, uint32_t segment, struct listing l)
     struct slab_shape shape;
     log_engine_of(t)->dropped.count = 0;
     if (log_is_any_logged(l.logged, at / PM_LINE, at / PM_LINE + 1))
-        l.logged = &any;
+        l.logged = &all_lines;
     if (!log_is_any_logged(l.logged, first, end))
         return 0;
     uint64_t word = read_word(&r, at);
@@ -365,11 +367,10 @@ int log_find_concerned(struct txn *t, uint32_t segment, const struct logged_line
 
 int log_check_owners(struct txn *t)
 {
-    static const struct logged_lines any;
     const struct log_engine *k = log_engine_of(t);
     for (uint32_t i = t->c->meta_segments; i < atomic_load(&t->c->segments) && k->drops; i++) {
         struct dropped at = {0};
-        if (log_find_unowned(t, i, &any) != 0)
+        if (log_find_unowned(t, i, &all_lines) != 0)
             return pm__fail_system(ENOMEM, "%s: no memory to read the log", t->c->path);
         if (next_dropped(t, &at))
             return container_damaged(t->c,

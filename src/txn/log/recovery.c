@@ -42,6 +42,7 @@ struct log_reader {
     struct vector parts; /* struct found_part, sorted by epoch and number */
     uint32_t *ends;      /* for each chunk: lines that are valid, the header included; 0: void */
     bool *cut;           /* for each chunk: parts of it are abandoned */
+    uint64_t end;        /* of the last line that any part has */
     uint64_t *bits;      /* of these: */
     struct logged_lines logged; /* lines that the parts have, which follow a checkpoint */
     struct found_checkpoint checkpoint;
@@ -429,23 +430,21 @@ static int grow_home(struct txn *t, uint32_t segments)
                                         t->c->path);
 }
 
-/* The end of the last line that any part has. */
-static uint64_t end_of_lines(const struct log_reader *r)
+static void find_end(struct log_reader *r)
 {
-    uint64_t end = 0;
+    r->end = 0;
     for (uint64_t i = 0; i < r->parts.count; i++) {
         const struct log_part *part = found(r, i)->part;
         const uint64_t *entry = part->table, *last = entry + part->words;
         for (; entry < last; entry += log_entry_words(*entry))
-            end = max_u64(end, run_line(*entry) + max_u64(log_entry_lines(*entry), 1));
+            r->end = max_u64(r->end, run_line(*entry) + max_u64(log_entry_lines(*entry), 1));
     }
-    return end;
 }
 
 /* Give home memory for all lines that have a piece. */
 static int make_home(struct log_reader *r)
 {
-    uint64_t segments = divide_up(end_of_lines(r) * PM_LINE, r->t->c->segment_size);
+    uint64_t segments = divide_up(r->end * PM_LINE, r->t->c->segment_size);
     return grow_home(r->t, (uint32_t)max_u64(segments, r->checkpoint.segments));
 }
 
@@ -461,7 +460,7 @@ static int complete_home(struct txn *t)
 /* Note which lines the records behind the checkpoint have. -ENOMEM */
 static int find_logged(struct log_reader *r)
 {
-    r->logged.count = end_of_lines(r);
+    r->logged.count = r->end;
     r->logged.bits = r->bits = calloc(r->logged.count / 64 + 1, sizeof *r->bits);
     if (!r->bits)
         return -ENOMEM;
@@ -490,8 +489,8 @@ static int load_units(const struct txn *t, uint64_t first, uint64_t end)
     return valid ? 0 : -EBADMSG;
 }
 
-/* The same for units of a segment: those that have lines of records, and those that are needed to drop lines.
- * These leave the map again. -errno */
+/* The same for those units of a segment that recovery needs. Units with lines of records stay. Others are
+ * needed only to drop lines, and leave the map again. -errno */
 static int load_segment(struct log_reader *r, uint32_t segment)
 {
     struct txn *t = r->t;
@@ -512,15 +511,16 @@ static int load_segment(struct log_reader *r, uint32_t segment)
 }
 
 /* Look at the units that recovery needs, before anything changes. Later an image that is damaged ends the
- * process. -EBADMSG: one is; -ENOMEM */
+ * process. If memory is not bounded, all units are there already. -EBADMSG: one is damaged; -ENOMEM */
 static int load_needed(struct log_reader *r)
 {
     const struct container *c = r->t->c;
     const uint64_t lines = log_engine_of(r->t)->checkpoint.units * LOG_UNIT_LINES;
     const uint32_t segments = (uint32_t)divide_up(lines * PM_LINE, c->segment_size);
     int error = find_logged(r);
-    if (error == 0)
-        error = load_units(r->t, 0, log_lines_of_metadata(r->t) / LOG_UNIT_LINES);
+    if (error != 0 || !log_engine_of(r->t)->bounded)
+        return error;
+    error = load_units(r->t, 0, log_lines_of_metadata(r->t) / LOG_UNIT_LINES);
     for (uint32_t i = c->meta_segments; i < segments && error == 0; i++)
         error = load_segment(r, i);
     return error;
@@ -773,7 +773,9 @@ static int read_log(struct log_reader *r)
         return -1;
     find_newest(r);
     cut_chunks(r);
-    return drop_forgotten(r);
+    int result = drop_forgotten(r);
+    find_end(r);
+    return result;
 }
 
 static int recover_from(struct log_reader *r)
