@@ -15,6 +15,7 @@
 
 #include "txn/log/log.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* What the map says of a line: `entry` below. */
@@ -121,12 +122,48 @@ static inline uint64_t log_enter_line(struct txn *t, struct moved_line *moved, u
     return log_place_term(hash, place) - entry_term(k, hash, moved->from);
 }
 
-/* All lines of a run have been entered as wholes. A shorter one makes no group simple: there is a header
- * between it and what other records have. */
-static inline void log_end_run(struct txn *t, uint64_t run)
+/* The same for the lines of a group, which needs no block then. */
+static inline uint64_t log_enter_group(struct txn *t, struct moved_line *moved, uint64_t line,
+                                       uint32_t place)
 {
-    if (run_count(run) >= LINE_MAP_GROUP)
-        line_map_settle(&log_engine_of(t)->map, run_line(run), run_count(run));
+    struct log_engine *k = log_engine_of(t);
+    uint64_t sum = 0;
+    log_touch_unit(t, line);
+    for (uint32_t i = 0; i < LINE_MAP_GROUP; i++) {
+        uint64_t hash = log_line_hash(t->c->seed, line + i);
+        moved[i].line = line + i;
+        moved[i].from = line_map_at(&k->map, line + i);
+        sum += log_place_term(hash, place + i) - entry_term(k, hash, moved[i].from);
+    }
+    line_map_set_group(&k->map, &k->map.groups[line / LINE_MAP_GROUP], place);
+    return sum;
+}
+
+/* The same for the lines of a run. If it has no whole group, it makes none simple: there is a header between
+ * it and what other records have. */
+static inline uint64_t log_enter_run(struct txn *t, struct moved_line *moved, uint64_t run,
+                                     uint32_t place)
+{
+    uint64_t sum = 0, line = run_line(run), end = line + run_count(run);
+    while (line < end) {
+        bool is_group = line % LINE_MAP_GROUP == 0 && end - line >= LINE_MAP_GROUP;
+        uint32_t count = is_group ? LINE_MAP_GROUP : 1;
+        moved->line = line;
+        sum += is_group ? log_enter_group(t, moved, line, place) : log_enter_line(t, moved, place);
+        line += count;
+        place += count;
+        moved += count;
+    }
+    return sum;
+}
+
+/* L15 */
+static inline void log_assert_unmapped(const struct log_engine *k, uint64_t run)
+{
+    const uint8_t *page = k->mapped + run_line(run) / PM_PAGE_LINES,
+                  *last = k->mapped + (run_line(run) + run_count(run) - 1) / PM_PAGE_LINES;
+    for (; page <= last; page++)
+        assert(*page == 0);
 }
 
 /* The map is as it was before a line was entered. The last one first: a line may have been entered twice. */

@@ -250,20 +250,49 @@ void log_refill_dropped(struct txn *t)
             log_read_line(t, at.line, t->c->home + at.line * PM_LINE);
 }
 
+static void drop_line(struct txn *t, uint64_t line, uint64_t epoch)
+{
+    struct log_engine *k = log_engine_of(t);
+    uint32_t entry = log_entry(t, line);
+    if (entry == 0)
+        return;
+    log_set_left(t, line, true); /* K1: before the map changes */
+    log_leave_line(t, entry, epoch);
+    *line_map_entry(&k->map, line) = 0;
+    k->lines_live--;
+}
+
+/* The lines of a group. Where they lie one behind the other, they are of one chunk. */
+static void drop_group(struct txn *t, uint64_t line, uint64_t epoch)
+{
+    struct log_engine *k = log_engine_of(t);
+    log_need_unit(t, line);
+    uint32_t place = k->map.groups[line / LINE_MAP_GROUP];
+    if (place & LINE_MAP_SPLIT) {
+        for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
+            drop_line(t, line + i, epoch);
+    } else if (place != 0) {
+        log_set_left_bits(t, align_down(line, 64),
+                          bits_between(line % 64, line % 64 + LINE_MAP_GROUP), true);
+        log_leave_place(t, place, LINE_MAP_GROUP * PM_LINE_WORDS, epoch);
+        k->lines_live -= LINE_MAP_GROUP;
+    }
+    line_map_clear(&k->map, line, LINE_MAP_GROUP);
+}
+
 void log_drop_lines(struct txn *t, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
     for (uint64_t i = 0; i < k->dropped.count; i++) {
         const uint64_t run = ((const uint64_t *)k->dropped.items)[i];
-        for (uint64_t line = run_line(run), n = run_count(run); n > 0; n--, line++) {
-            uint32_t entry = log_entry(t, line);
-            if (entry == 0)
-                continue;
-            log_set_left(t, line, true); /* K1: before the map changes */
-            log_leave_line(t, entry, epoch);
-            *line_map_entry(&k->map, line) = 0;
-            k->lines_live--;
-        }
+        uint64_t line = run_line(run), end = line + run_count(run);
+        while (line < end)
+            if (line % LINE_MAP_GROUP == 0 && end - line >= LINE_MAP_GROUP) {
+                drop_group(t, line, epoch);
+                line += LINE_MAP_GROUP;
+            } else {
+                drop_line(t, line++, epoch);
+            }
         line_map_settle(&k->map, run_line(run), run_count(run));
     }
     line_map_trim(&k->map);

@@ -261,13 +261,11 @@ static uint64_t enter_runs(struct txn *t, const struct planned_part *part, const
     uint64_t sum = 0;
     uint32_t place = first_place(t, part);
     for (const uint64_t *end = run + part->runs; run < end; run++) {
-        uint64_t line = run_line(*run);
-        for (uint64_t n = run_count(*run); n > 0; n--, moved++) {
-            assert(part->is_early || !log_engine_of(t)->mapped[line / PM_PAGE_LINES]); /* L15 */
-            moved->line = line++;
-            sum += log_enter_line(t, moved, place++);
-        }
-        log_end_run(t, *run);
+        if (!part->is_early)
+            log_assert_unmapped(log_engine_of(t), *run);
+        sum += log_enter_run(t, moved, *run, place);
+        place += run_count(*run);
+        moved += run_count(*run);
     }
     return sum;
 }

@@ -357,7 +357,8 @@ static void move_run(struct txn *t, uint64_t run, uint32_t *place, uint64_t epoc
 {
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++)
         move_line(t, line, (*place)++, epoch);
-    log_end_run(t, run);
+    if (run_count(run) >= LINE_MAP_GROUP)
+        line_map_settle(&log_engine_of(t)->map, run_line(run), run_count(run));
 }
 
 static void move_lines(struct txn *t, const struct found_part *f, struct ahead *ahead)

@@ -30,12 +30,12 @@
 #define LINES_MAX (MARKS_MAX + OBJECT_LINES_MAX)
 
 struct small_line {
-    struct moved_line moved;
     uint32_t mask;    /* words that a delta has; 0: it is logged as a whole */
     const char *from; /* in home's form */
 };
 
 struct small {
+    struct moved_line moved[LINES_MAX];
     struct small_line lines[LINES_MAX];
     uint32_t filled_count;       /* lines that were handed over come first: home has them already */
     uint32_t count, data_count;  /* then others of data */
@@ -49,10 +49,8 @@ static inline void add(const struct txn *t, struct small *s, uint64_t line, uint
                        const char *from)
 {
     uint32_t mask = log_delta_needed(t, line, changed);
-    struct small_line *l = &s->lines[s->count++];
-    l->moved.line = line;
-    l->mask = mask;
-    l->from = from;
+    s->moved[s->count].line = line;
+    s->lines[s->count++] = (struct small_line){mask, from};
     if (mask != 0) {
         uint32_t words = 1 + log_count_words(mask);
         s->words += words;
@@ -82,11 +80,24 @@ static inline bool add_filled(struct txn *t, struct small *s)
     return true;
 }
 
-/* The lines of a new object that differ from home. */
+/* A line that is left and gets an owner. It is logged, stored to or not (W2). */
+static inline void add_left(const struct txn *t, struct small *s, uint64_t line)
+{
+    const char *view = t->c->base + line * PM_LINE;
+    (void)*(const volatile char *)view; /* home may be filled for it, now */
+    add(t, s, line, LINE_WORDS_ALL, view);
+}
+
+/* Lines of a new object. Those that are left count. Of others, those that differ from home. To look at home
+ * takes long, for it is not in the cache. */
 static inline void add_object(const struct txn *t, struct small *s, uint64_t run)
 {
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++) {
         const char *view = t->c->base + line * PM_LINE;
+        if (log_is_left(t, line)) {
+            add_left(t, s, line);
+            continue;
+        }
         uint32_t changed = line_words_that_differ(view, t->c->home + line * PM_LINE);
         if (changed != 0)
             add(t, s, line, changed, view);
@@ -128,7 +139,7 @@ static inline bool has_line(const struct small *s, uint64_t line, uint32_t *at)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         *at = *at + 1 < s->count ? *at + 1 : 0;
-        if (s->lines[*at].moved.line == line)
+        if (s->moved[*at].line == line)
             return true;
     }
     return false;
@@ -146,9 +157,7 @@ static inline bool add_given(const struct txn *t, struct small *s)
                 continue;
             if (s->count == LINES_MAX)
                 return false;
-            const char *view = t->c->base + line * PM_LINE;
-            (void)*(const volatile char *)view; /* home may be filled for it, now */
-            add(t, s, line, LINE_WORDS_ALL, view);
+            add_left(t, s, line);
         }
     s->data_count = s->count;
     return true;
@@ -183,6 +192,15 @@ static inline bool fits(const struct txn *t, const struct small *s)
            k->chunks[chunk].end + part_lines(s) <= chunk_lines(t);
 }
 
+/* The run of lines that are logged as wholes, from line `i` on. */
+static inline uint64_t run_at(const struct small *s, uint32_t i)
+{
+    uint64_t line = s->moved[i].line, n = 1;
+    while (i + n < s->count && s->lines[i + n].mask == 0 && s->moved[i + n].line == line + n)
+        n++;
+    return redo_run(line, n);
+}
+
 /* Enter the lines in the map, and build the part in the stage. */
 static inline struct log_part *build(struct txn *t, struct small *s, uint32_t place)
 {
@@ -190,35 +208,31 @@ static inline struct log_part *build(struct txn *t, struct small *s, uint32_t pl
     struct log_part *part = (struct log_part *)k->stage;
     line_image *to = (line_image *)part + log_part_head(s->words);
     uint32_t at = place + (uint32_t)log_part_head(s->words);
-    uint64_t *table = part->table, run_end = UINT64_MAX, sum = k->map_sum;
+    uint64_t *table = part->table, sum = k->map_sum;
     k->is_ahead = true;
     to[-1] = (line_image){0}; /* behind the table's last word */
     *part = log_begin_record(t, t->c->pointers_base);
     part->number = LOG_LAST;
     part->words = (uint16_t)s->words;
     part->lines = (uint16_t)s->whole;
-    for (struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
-        uint64_t line = l->moved.line;
-        assert(!k->mapped[line / PM_PAGE_LINES]); /* L15 */
+    for (uint32_t i = 0, next; i < s->count; i = next) {
+        const struct small_line *l = &s->lines[i];
+        struct moved_line *moved = &s->moved[i];
         if (l->mask != 0) {
+            assert(!k->mapped[moved->line / PM_PAGE_LINES]); /* L15 */
             uint64_t word = log_table_word(place) + 1 + (uint64_t)(table - part->table);
-            sum += log_enter_delta(t, &l->moved, l->mask, word);
-            table = log_put_delta(table, line, l->mask, l->from);
-            run_end = UINT64_MAX;
+            sum += log_enter_delta(t, moved, l->mask, word);
+            table = log_put_delta(table, moved->line, l->mask, l->from);
+            next = i + 1;
         } else {
-            if (line == run_end)
-                (void)run_extend(table - 1, line);
-            else
-                *table++ = redo_run(line, 1);
-            run_end = line + 1;
-            sum += log_enter_line(t, &l->moved, at++);
-            *to++ = *(const line_image *)l->from;
+            const uint64_t run = *table++ = run_at(s, i);
+            log_assert_unmapped(k, run);
+            sum += log_enter_run(t, moved, run, at);
+            at += (uint32_t)run_count(run);
+            for (next = i + (uint32_t)run_count(run); l < &s->lines[next]; l++)
+                *to++ = *(const line_image *)l->from;
         }
     }
-    if (s->whole >= LINE_MAP_GROUP)
-        for (const uint64_t *entry = part->table; entry < table; entry += log_entry_words(*entry))
-            if (!log_is_delta(*entry))
-                log_end_run(t, *entry);
     if (k->dropped.count > 0)
         sum -= log_dropped_terms(t);
     k->map_sum = part->map = sum;
@@ -238,7 +252,7 @@ static inline int write_record(struct txn *t, struct small *s)
     if (error == 0)
         return 0;
     for (uint32_t i = s->count; i-- > 0;)
-        log_unenter(k, &s->lines[i].moved);
+        log_unenter(k, &s->moved[i]);
     k->map_sum = sum;
     log_note_failed(t, chunk, k->chunks[chunk].end);
     return error;
@@ -254,12 +268,13 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
     chunk->end += part_lines(s);
     k->checkpoint.logged += part_lines(s);
     log_add_live(k, k->open[LOG_PROGRAM], new_words);
-    for (const struct small_line *l = s->lines, *end = l + s->count; l < end; l++) {
-        new_lines += l->moved.from == 0;
-        if (l->mask == 0)
-            log_leave_line(t, l->moved.from, t->epoch);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->moved[i].from == 0)
+            new_lines++;
+        else if (s->lines[i].mask == 0)
+            log_leave_line(t, s->moved[i].from, t->epoch);
         else
-            log_leave_delta(t, &l->moved, t->epoch);
+            log_leave_delta(t, &s->moved[i], t->epoch);
     }
     k->lines_live += new_lines;
     if (k->given.count > 0)
@@ -269,9 +284,8 @@ static inline void finish(struct txn *t, const struct small *s, const struct com
     t->lines_logged += s->count;
     journal_apply(t->c, w->clears, 0, w->words, w->counts.words);
     log_end_filled(t, true);
-    for (const struct small_line *l = s->lines + s->filled_count, *end = s->lines + s->data_count;
-         l < end; l++)
-        stream_line(t->c->home + l->moved.line * PM_LINE, l->from);
+    for (uint32_t i = s->filled_count; i < s->data_count; i++)
+        stream_line(t->c->home + s->moved[i].line * PM_LINE, s->lines[i].from);
     view_end(t, w);
     log_keep_bound(t);
 }
