@@ -14,7 +14,8 @@ std::vector<Table> log_tables()
     const std::vector<Quantity> ratios = {by_growing, by_70, by_80, by_90};
     const Quantity slow_redo = {"redo/stores", "log/stores"}, crash = {"bounded", ""},
                    disk = {"log/stores", "redo/stores"};
-    const std::vector<std::string> fragments = {"log", "log, live words", "log, 70 %", "redo", "libpmemobj"};
+    const std::vector<std::string> fragments = {"log", "log, live words", "log, compacted",
+                                                "log, 70 %", "redo", "libpmemobj"};
     const std::vector<std::string> workload = {"structure", "workload"};
     return {
         {.id = "values",
@@ -94,12 +95,13 @@ std::vector<Table> log_tables()
                  "W1: 100 bytes. W2: 100 bytes, 90 % of the objects are freed, 130 bytes. W3: 100 "
                  "to 150 bytes, 90 % freed, 200 to 250 bytes. In each phase five times the live bytes are "
                  "allocated. In use are chunks with live words (log), these words alone (live words), "
-                 "segments with objects (redo), and runs (libpmemobj). 70 %: the file cannot grow, "
-                 "and the objects take so much of it.",
+                 "segments with objects (redo), and runs (libpmemobj). compacted: after pm_compact(). "
+                 "70 %: the file cannot grow, and the objects take so much of it.",
          .labels = {"workload"},
          .peers = fragments,
          .targets = {{{"log", ""}, 4.5},
                      {{"log, live words", ""}, 4.5},
+                     {{"log, compacted", ""}, 4.5},
                      {{"log, 70 %", ""}, 4.5}}},
         {.id = "file_updates",
          .title = "Bytes to the disk for an update",

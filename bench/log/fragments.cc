@@ -10,7 +10,7 @@
  *
  * Fragmentation is the share of the bytes in use that are no object's. In use are, for
  *
- *   log          chunks that have live words. "live words": these words alone.
+ *   log          chunks that have live words. "live words": these words alone. "compacted": after pm_compact().
  *   log, N %     chunks that have live words. The file cannot grow, and the objects take N % of it.
  *   redo         segments that have objects.
  *   libpmemobj   stats.heap.run_active: runs, which have all objects of these sizes.
@@ -83,7 +83,7 @@ class Libpm : public Heap
     {
         pm_options options{};
         options.size = sizeof options;
-        options.flags = PM_CREATE | PM_ANNOUNCED;
+        options.flags = PM_CREATE | PM_ANNOUNCED | (unsigned)PM_MOVABLE;
         options.engine = setting.peer == "log" ? PM_ENGINE_LOG : PM_ENGINE_REDO;
         options.tracker = PM_TRACKER_STORES;
         c_ = pm_open(setting.path.c_str(), &options);
@@ -111,16 +111,24 @@ class Libpm : public Heap
             emit_share(setting, "redo", live, static_cast<double>(stats.segments_data * MiB));
             return;
         }
-        struct log_memory memory;
-        check(log_memory_of(c_, &memory) == 0, "mincore");
-        const std::string file =
-            setting.percent ? "log, " + std::to_string(setting.percent) + " %" : "log";
-        emit_share(setting, file, live, memory.chunks);
-        if (!setting.percent)
-            emit_share(setting, "log, live words", live, memory.live);
+        if (setting.percent) {
+            const std::string file = "log, " + std::to_string(setting.percent) + " %";
+            emit_share(setting, file, live, memory().chunks);
+            return;
+        }
+        emit_share(setting, "log", live, memory().chunks);
+        emit_share(setting, "log, live words", live, memory().live);
+        require(pm_compact(c_, nullptr, nullptr, nullptr) == 0, "pm_compact");
+        emit_share(setting, "log, compacted", live, memory().chunks);
     }
 
   private:
+    log_memory memory() const
+    {
+        struct log_memory memory;
+        check(log_memory_of(c_, &memory) == 0, "mincore");
+        return memory;
+    }
     static void require(bool holds, const char *what)
     {
         check(holds, std::string(what) + ": " + pm_errormsg());
