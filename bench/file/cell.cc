@@ -34,12 +34,13 @@ namespace
 constexpr size_t threads_max = 2;
 constexpr size_t loaded_together = 50'000; // keys
 constexpr size_t warm_up = 20;             // commits
-constexpr std::chrono::milliseconds time_max{500}, time_max_of_updates{10'000};
+constexpr std::chrono::milliseconds time_max{500};
 
 struct Setting {
     DatabaseOptions database;
     size_t puts, commits, keys = 100'000;
     bool updates = false;
+    size_t seconds = 10; // of updates, at most
 };
 
 /** What one thread puts: the keys are its own, and each put of a key has another value. */
@@ -110,6 +111,7 @@ struct Run {
     {
         std::atomic<size_t> started = 0;
         std::vector<std::exception_ptr> errors(writers.size());
+        const std::chrono::seconds time_max_of_updates(setting.seconds);
         auto deadline =
             std::chrono::steady_clock::now() + (setting.updates ? time_max_of_updates : time_max);
         auto work = [&](size_t i) {
@@ -259,6 +261,7 @@ int main(int argc, char **argv)
     app.add_option("--keys", setting.keys, "that are loaded first");
     app.add_flag("--updates", setting.updates,
                  "no inserts, more time, and only bytes are reported");
+    app.add_option("--seconds", setting.seconds, "that updates take at most; default 10");
     app.add_flag("--group", setting.database.group, "let threads share waits for the medium");
     CLI11_PARSE(app, argc, argv);
     try {

@@ -21,8 +21,8 @@
  * room.
  *
  * Images are in chunks of their own. Such a chunk is void when none of its images is needed. To keep single
- * images from holding many chunks, a checkpoint writes the images of sparse chunks again. So it does with
- * those that keep the file from getting shorter (surplus.c).
+ * images from holding many chunks, a checkpoint writes the images of sparse chunks again. It also writes
+ * images again that keep the file from getting shorter (surplus.c).
  */
 #include "txn/log/deltas.h"
 

@@ -1,8 +1,8 @@
 /*
  * Reading a checkpoint, before recovery reads the records behind it. The state page has the place of its
  * root; the root has those of the images, and half of their checksums. If memory is bounded, an image is read
- * when somebody needs it. The log has everything by itself. So if anything is found to be wrong with a
- * checkpoint while the container is opened, all of the log is read, and the program is warned.
+ * when somebody needs it. The log has everything by itself. So a damaged checkpoint loses nothing: the
+ * opening warns the program, and reads all of the log.
  */
 #include "txn/log/log.h"
 

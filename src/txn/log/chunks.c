@@ -23,9 +23,9 @@
 #define GROWTH_BYTES_MAX (UINT64_C(2) << 20)
 
 /* A dead chunk waits for three commits, if each is fenced, and meanwhile the file may grow. If nobody calls
- * pm_wait(), it waits for ever. So a commit that needs a chunk looks at the dead ones. If more wait than an
- * eighth of all chunks and WAITING_MIN, and one of them for more than WAITING_COMMITS, it makes them free at
- * once, in three rounds. */
+ * pm_wait(), it waits for ever. So a commit that needs a chunk may make all dead ones free at once, in three
+ * rounds. It does so if more wait than WAITING_MIN and an eighth of all chunks. And the first one must have
+ * waited for more than WAITING_COMMITS. */
 #define WAITING_MIN     2
 #define WAITING_COMMITS 4
 

@@ -139,8 +139,8 @@ static inline uint64_t log_enter_group(struct txn *t, struct moved_line *moved, 
     return sum;
 }
 
-/* The same for the lines of a run. If it has no whole group, it makes none simple: there is a header between
- * it and what other records have. */
+/* The same for the lines of a run. A short run never completes a group: another record's header lies between
+ * their lines in the file. */
 static inline uint64_t log_enter_run(struct txn *t, struct moved_line *moved, uint64_t run,
                                      uint32_t place)
 {
