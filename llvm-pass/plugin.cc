@@ -28,6 +28,7 @@
 #include "kinds.h"
 #include "loops.h"
 #include "merge.h"
+#include "scatter.h"
 
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -215,6 +216,7 @@ struct NoteCompiling : RequiredPass<NoteCompiling> {
             name_copies(module);
         forget_restrict(module);
         forget_allocators(module);
+        forbid_scatters(module);
         return PreservedAnalyses::none();
     }
 };

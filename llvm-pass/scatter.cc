@@ -20,6 +20,15 @@ namespace pmcc
 
 constexpr unsigned depth_limit = 6;
 
+/* The vectoriser asks what the function's target prefers. */
+void forbid_scatters(Module &module)
+{
+    constexpr char features[] = "target-features";
+    for (Function &function : module)
+        if (Attribute known = function.getFnAttribute(features); known.isStringAttribute())
+            function.addFnAttr(features, (known.getValueAsString() + ",+prefer-no-gather,+prefer-no-scatter").str());
+}
+
 /* By how much the index of a lane is larger than that of lane 0. */
 class Indices
 {

@@ -5,11 +5,17 @@
 #pragma once
 
 #include <llvm/IR/InstrTypes.h>
+#include <llvm/IR/Module.h>
 
 #include <optional>
 
 namespace pmcc
 {
+
+/** Let the vectoriser make no scatters, but store lanes one by one. For example a loop stores pointers in two
+ * halves. A scatter would store the low halves of several words, and the next one the high halves. Then
+ * nobody would see that the halves make pointers. */
+void forbid_scatters(llvm::Module &module);
 
 /** The load that has read all lanes from where `store` puts them, with bits set or cleared since. NULL if
  * there is none. `pointers` is the vector of their addresses. */

@@ -1042,7 +1042,7 @@ struct partly {
     uintptr_t stored, third, pair[2]; /* and tagged by the same function */
     uintptr_t loaded;                 /* by the function that tags it */
     uintptr_t indexed[2], wide[2], cast, flipped, lanes[4], compared, either[2], halves[18],
-        chosen[18], bytes[18];
+        chosen[18], bytes[18], apart[2 * 18];
     uintptr_t number, over, texts[TEXTS], flagged, met, joined[2], kept[5];
     struct object object;
 };
@@ -1069,6 +1069,21 @@ NOINLINE static void tag_every_eighth(char *bytes, long count)
 {
     for (long i = 0; i < count; i++)
         *(unsigned char *)(bytes + 8 * i) |= 4;
+}
+/* Pointers in halves, with a word between. Scatters would store several low halves first. Without
+ * optimisation the commit refuses such pieces. */
+NOINLINE static void store_halves(uintptr_t *words, const char *object, long count)
+{
+    for (long i = 0; i < count; i++) {
+        const uintptr_t value = (uintptr_t)(object + (i & 7));
+#ifdef __OPTIMIZE__
+        any_uint32_t *to = (any_uint32_t *)(words + 2 * i);
+        to[0] = (uint32_t)value;
+        to[1] = (uint32_t)(value >> 32);
+#else
+        words[2 * i] = value;
+#endif
+    }
 }
 NOINLINE static void tag_half(uintptr_t *word)
 {
@@ -1257,6 +1272,7 @@ static void build_partly(pm_container *c, int step)
         flip_either(r->either, (int)number(1));
         flip_halves(r->halves, (int)number(18));
         tag_every_eighth((char *)r->bytes, number(18));
+        store_halves(r->apart, (const char *)o, number(18));
         tag_chosen_halves((any_uint32_t *)r->chosen, chosen, (int)number(2 * 18));
         r->compared = (uintptr_t)number(86400);
         exchange_halves(&r->compared, &r->half);
@@ -1311,6 +1327,7 @@ static void build_partly(pm_container *c, int step)
         has_pointer(&r->halves[i]);
         has_pointer(&r->chosen[i]);
         has_pointer(&r->bytes[i]);
+        has_pointer(&r->apart[2 * i]);
     }
     for (int i = 0; i < 5; i++)
         has_pointer(&r->kept[i]);
@@ -1338,7 +1355,8 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->either[0] == (o ^ 4) && r->either[1] == (o ^ 2));
     for (int i = 0; i < 18; i++)
         REQUIRE_THAT_IT_HAS(r->halves[i] == (o ^ 2) && r->chosen[i] == o + 1 &&
-                            r->bytes[i] == (o | 4));
+                            r->bytes[i] == (o | 4) &&
+                            r->apart[2 * i] == o + (uintptr_t)(i & 7));
     return NULL;
 }
 
