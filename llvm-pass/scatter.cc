@@ -26,7 +26,9 @@ void forbid_scatters(Module &module)
     constexpr char features[] = "target-features";
     for (Function &function : module)
         if (Attribute known = function.getFnAttribute(features); known.isStringAttribute())
-            function.addFnAttr(features, (known.getValueAsString() + ",+prefer-no-gather,+prefer-no-scatter").str());
+            function.addFnAttr(
+                features,
+                (known.getValueAsString() + ",+prefer-no-gather,+prefer-no-scatter").str());
 }
 
 /* By how much the index of a lane is larger than that of lane 0. */
@@ -99,20 +101,6 @@ class Indices
     int64_t of_phi_ = 0;
 };
 
-/* How many bytes lane `n` lies behind lane 0. */
-static std::optional<int64_t> bytes_behind(const Value *pointers, unsigned n,
-                                           const DataLayout &layout)
-{
-    auto *address = dyn_cast<GetElementPtrInst>(pointers);
-    if (!address || address->getNumIndices() != 1 ||
-        address->getPointerOperand()->getType()->isVectorTy())
-        return std::nullopt;
-    auto indices = Indices(n).distance(address->getOperand(1));
-    const auto stride =
-        static_cast<int64_t>(layout.getTypeAllocSize(address->getSourceElementType()));
-    return indices ? std::optional(*indices * stride) : std::nullopt;
-}
-
 /* The index of a lane's address: which lane of which vector. NULL: it is none. The index has as many bits as
  * the address, so nothing overflows in one and not in the other. */
 static const Value *vector_of_index(const GetElementPtrInst &address, uint64_t &lane)
@@ -140,33 +128,6 @@ std::optional<int64_t> bytes_between_lanes(const Value *from, const Value *to,
     const auto stride =
         static_cast<int64_t>(layout.getTypeAllocSize(first->getSourceElementType()));
     return a && b ? std::optional((*b - *a) * stride) : std::nullopt;
-}
-
-const Instruction *load_of_scattered(const CallBase &store, const Value *pointers,
-                                     const Value *lanes)
-{
-    const DataLayout &layout = store.getModule()->getDataLayout();
-    auto *type = dyn_cast<FixedVectorType>(lanes->getType());
-    const Value *words;
-    if (!type || !pointers->getType()->isVectorTy() ||
-        !match(lanes, m_BitwiseLogic(m_Value(words), m_Constant())))
-        return nullptr;
-    const uint64_t size = layout.getTypeStoreSize(type->getElementType());
-    const LoadInst *load = nullptr;
-    for (unsigned n = 0; n < type->getNumElements(); n++) {
-        const ByteOf from = origin_of_bytes(words, n * size, size, layout);
-        auto *read = dyn_cast_or_null<LoadInst>(from.value);
-        auto behind = bytes_behind(pointers, n, layout);
-        if (!read || !behind || (load && load != read) ||
-            static_cast<int64_t>(from.byte) != *behind)
-            return nullptr;
-        load = read;
-    }
-    const Value *vector;
-    const bool is_there =
-        load && match(load->getPointerOperand(), m_ExtractElt(m_Value(vector), m_ZeroInt())) &&
-        vector == pointers;
-    return is_there ? load : nullptr;
 }
 
 } // namespace pmcc

@@ -726,10 +726,7 @@ Update find_update(const CallBase &store, const Value *pointer, const Value *lan
                    const Analyses &analyses)
 {
     UpdateSearch search(store, pointer, analyses);
-    if (search.is_update(lanes))
-        return on_all_paths(store, true, search);
-    const Instruction *load = load_of_scattered(store, pointer, lanes);
-    return on_all_paths(store, load && search.is_known(*load), search);
+    return on_all_paths(store, search.is_update(lanes), search);
 }
 
 Update find_update(const StoreInst &store, const Analyses &analyses)

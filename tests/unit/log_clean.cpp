@@ -276,6 +276,25 @@ TEST_CASE("on a full disk commits clean in steps, and not whole chunks")
     subject.holds_in(subject.c.get());
 }
 
+TEST_CASE("a commit cleans a step also where much was stored together", "[steps]")
+{
+    Subject subject(4 * MiB, true); // one commit stores all, so parts have up to 64 KiB
+    const uint64_t lines = 4 * MiB / LINE;
+    std::mt19937_64 random(1);
+    uint64_t most = 0, before = test::stats(subject.c.get()).bytes_logged;
+    const uint64_t first = before;
+    for (uint64_t i = 0; i < 2 * lines; i++) {
+        subject.store_line(random() % lines, random());
+        REQUIRE_OK(pm_commit(subject.c.get()));
+        const uint64_t now = test::stats(subject.c.get()).bytes_logged;
+        most = std::max(most, now - before);
+        before = now;
+    }
+    CHECK(most < 12 * 1024);                               // 50,000 if a step took whole parts
+    CHECK(before - first > 2 * lines * (2 * LINE + LINE)); // the cleaner works
+    subject.holds_in(subject.c.get());
+}
+
 TEST_CASE("on a full disk commits clean in steps also where lines and their deltas are all live",
           "[folded]")
 {

@@ -179,6 +179,7 @@ static void set_victim(struct txn *t, uint32_t chunk, uint64_t folded)
              elsewhere = live + live / 8, gain = elsewhere < words ? words - elsewhere : 1;
     k->victim = chunk;
     k->victim_at = 1;
+    k->victim_passed = 0;
     k->share = divide_up((folded > 0 ? 4 : 2) * live, gain);
     k->share = max_u64(SHARE_MIN, min_u64(k->share, SHARE_MAX));
 }
@@ -256,29 +257,46 @@ static int gather_delta(struct txn *t, uint64_t line, uint64_t word, uint64_t *l
     return log_list_delta(&k->cleaned_deltas, line, delta_of(k, entry)->mask);
 }
 
-/* Gather the live lines of a part that is at `place`. An entry that the medium has damaged names no line
- * whose piece is there. -errno */
-static int gather_part(struct txn *t, const struct log_part *part, uint32_t place, uint64_t *lines)
+/* Gather a piece of the victim, if it counts. It is a line at `place`, or a delta with words from `word` on. An
+ * entry that the medium has damaged names no line whose piece is there. -errno */
+static int gather_piece(struct txn *t, uint64_t entry, uint64_t line, uint32_t place, uint64_t word,
+                        uint64_t *lines)
 {
-    const struct log_engine *k = log_engine_of(t);
-    const uint64_t *entry = part->table, *end = entry + part->words;
-    const uint64_t max = t->c->max_size / PM_LINE;
+    if (line >= t->c->max_size / PM_LINE)
+        return 0;
+    if (log_is_delta(entry))
+        return gather_delta(t, line, word, lines);
+    return base_of(log_engine_of(t), log_entry(t, line)) == place ? gather_line(t, line, lines) : 0;
+}
+
+/* Gather the live lines of a part that is at `place`, from behind those that earlier steps have passed. If
+ * there are `most` or more, the next step goes on behind them. But a run is cut only where a page begins, so
+ * that its lines stay together. -errno */
+static int gather_part(struct txn *t, const struct log_part *part, uint32_t place, uint64_t most,
+                       uint64_t *lines)
+{
+    struct log_engine *k = log_engine_of(t);
     uint64_t word = log_table_word(place) + 1; /* behind the entry */
+    uint64_t before = 0;                       /* pieces of the entries before */
     int error = 0;
-    for (place = (uint32_t)log_part_contents(part, place); entry < end && error == 0;) {
-        uint64_t line = run_line(*entry);
-        if (log_is_delta(*entry)) {
-            if (line < max)
-                error = gather_delta(t, line, word, lines);
-        } else {
-            for (uint64_t n = run_count(*entry); n > 0 && line < max && error == 0;
-                 n--, line++, place++)
-                if (base_of(k, log_entry(t, line)) == place)
-                    error = gather_line(t, line, lines);
+    place = (uint32_t)log_part_contents(part, place);
+    for (const uint64_t *entry = part->table, *end = entry + part->words;
+         entry < end && error == 0; entry += log_entry_words(*entry)) {
+        const uint64_t count = log_is_delta(*entry) ? 1 : run_count(*entry);
+        uint64_t i = k->victim_passed > before ? min_u64(k->victim_passed - before, count) : 0;
+        for (; i < count && error == 0; i++) {
+            const uint64_t line = run_line(*entry) + i;
+            if (*lines >= most && (i == 0 || line % PM_PAGE_LINES == 0)) {
+                k->victim_passed = before + i;
+                return 0;
+            }
+            error = gather_piece(t, *entry, line, place + (uint32_t)i, word, lines);
         }
+        place += log_is_delta(*entry) ? 0 : (uint32_t)count;
         word += log_entry_words(*entry);
-        entry += log_entry_words(*entry);
+        before += count;
     }
+    k->victim_passed = 0;
     return error;
 }
 
@@ -318,7 +336,7 @@ static void forget_gathered(struct log_engine *k)
     log_clear_deltas(&k->cleaned_deltas);
 }
 
-/* Gather live lines of the victim, part by part, until there are `most` or more. If a part is damaged,
+/* Gather live lines of the victim, part by part, until there are `most`, or a few more. If a part is damaged,
  * nothing is cleaned any more. -errno */
 static int gather(struct txn *t, uint64_t most, uint64_t *lines)
 {
@@ -331,8 +349,9 @@ static int gather(struct txn *t, uint64_t most, uint64_t *lines)
         uint32_t place = place_in(t, k->victim, k->victim_at);
         const struct log_part *part = (const struct log_part *)at_place(t, place);
         uint64_t n = log_part_lines(part, place, end - k->victim_at);
-        error = n > 0 ? gather_part(t, part, place, lines) : -EBADMSG;
-        k->victim_at += (uint32_t)n;
+        error = n > 0 ? gather_part(t, part, place, most, lines) : -EBADMSG;
+        if (k->victim_passed == 0)
+            k->victim_at += (uint32_t)n;
     }
     if (error == 0) {
         prefetch_victim(t, k->victim_at - begin);

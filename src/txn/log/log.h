@@ -219,9 +219,10 @@ struct log_engine {
     uint64_t reserved;    /* the epoch for which log_make_room() was called last */
     uint32_t reserve;     /* free chunks that must be left when one is taken */
     bool folds_all;       /* the cleaner logs chunks again for any delta that dies with it */
-    /* The cleaner: its victim, or 0, and the line there where it goes on; when it last looked for one. A part
-     * that is damaged ends its work. */
+    /* The cleaner: its victim, or 0. The part in it where the next step goes on, and how many of the part's
+     * pieces earlier steps have passed. A damaged part ends the cleaner's work. */
     uint32_t victim, victim_at;
+    uint64_t victim_passed;
     uint64_t share; /* lines to be cleaned for each line that a commit logs */
     uint64_t owed;  /* lines that it has not cleaned yet, though commits have logged that many */
     uint32_t live_percent; /* options.live_percent */
