@@ -1355,8 +1355,7 @@ static const char *check_partly(pm_container *c)
     REQUIRE_THAT_IT_HAS(r->either[0] == (o ^ 4) && r->either[1] == (o ^ 2));
     for (int i = 0; i < 18; i++)
         REQUIRE_THAT_IT_HAS(r->halves[i] == (o ^ 2) && r->chosen[i] == o + 1 &&
-                            r->bytes[i] == (o | 4) &&
-                            r->apart[2 * i] == o + (uintptr_t)(i & 7));
+                            r->bytes[i] == (o | 4) && r->apart[2 * i] == o + (uintptr_t)(i & 7));
     return NULL;
 }
 

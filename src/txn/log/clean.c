@@ -257,8 +257,8 @@ static int gather_delta(struct txn *t, uint64_t line, uint64_t word, uint64_t *l
     return log_list_delta(&k->cleaned_deltas, line, delta_of(k, entry)->mask);
 }
 
-/* Gather a piece of the victim, if it counts. It is a line at `place`, or a delta with words from `word` on. An
- * entry that the medium has damaged names no line whose piece is there. -errno */
+/* Gather a piece of the victim, if it counts. It is a line at `place`, or a delta with words from `word` on.
+ * An entry that the medium has damaged names no line whose piece is there. -errno */
 static int gather_piece(struct txn *t, uint64_t entry, uint64_t line, uint32_t place, uint64_t word,
                         uint64_t *lines)
 {
@@ -280,8 +280,8 @@ static int gather_part(struct txn *t, const struct log_part *part, uint32_t plac
     uint64_t before = 0;                       /* pieces of the entries before */
     int error = 0;
     place = (uint32_t)log_part_contents(part, place);
-    for (const uint64_t *entry = part->table, *end = entry + part->words;
-         entry < end && error == 0; entry += log_entry_words(*entry)) {
+    for (const uint64_t *entry = part->table, *end = entry + part->words; entry < end && error == 0;
+         entry += log_entry_words(*entry)) {
         const uint64_t count = log_is_delta(*entry) ? 1 : run_count(*entry);
         uint64_t i = k->victim_passed > before ? min_u64(k->victim_passed - before, count) : 0;
         for (; i < count && error == 0; i++) {
