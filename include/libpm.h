@@ -262,7 +262,7 @@ struct pm_options {
     unsigned live_percent;  /* log: how much of the file should be live, 10 to 90 percent. Default 50: the
                                file becomes about twice as long as its contents. With more it stays
                                shorter, but commits write more: the cleaner has more to move. See
-                               docs/guide/cleaner.md. Ignored by other engines */
+                               docs/guide/cleaner.md. Other engines do nothing with it */
     /* The remaining fields are used at creation only, and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a
@@ -745,7 +745,8 @@ typedef int pm_progress(void *context, uint64_t done, uint64_t total);
  * that the copying ends.
  *
  * Linear in the container, without free space and log, whatever is committed meanwhile: it copies all
- * pages once, and then makes at most seven passes over the changes. There is one pause, in which
+ * pages once, and then makes at most seven passes over the changes. Under the log engine it is linear in
+ * the file, whose free chunks are copied, too; pm_compact() makes the file shorter before. There is one pause, in which
  * commits and first stores to a page wait. In the pause pm_copy() copies pages in memory, for about 1
  * us each. These are the pages that commits changed during the last pass over the changes, mostly 256
  * at most. If other threads change pages as fast as pm_copy() copies them, there are as many as they
