@@ -745,8 +745,8 @@ typedef int pm_progress(void *context, uint64_t done, uint64_t total);
  * that the copying ends.
  *
  * Linear in the container, without free space and log, whatever is committed meanwhile: it copies all
- * pages once, and then makes at most seven passes over the changes. Under the log engine it is linear in
- * the file, whose free chunks are copied, too; pm_compact() makes the file shorter before. There is one pause, in which
+ * pages once, and then makes at most seven passes over the changes. Under the log engine it is linear
+ * in the file, whose free chunks are copied, too. There is one pause, in which
  * commits and first stores to a page wait. In the pause pm_copy() copies pages in memory, for about 1
  * us each. These are the pages that commits changed during the last pass over the changes, mostly 256
  * at most. If other threads change pages as fast as pm_copy() copies them, there are as many as they

@@ -2,6 +2,7 @@
 // come back. An object where a committed one was keeps what the program saw there, stored to or not.
 #include "common/format.hpp"
 #include "common/full_disk.hpp"
+#include "common/process.hpp"
 #include "unit/page_state.h"
 
 extern "C" {
@@ -369,6 +370,22 @@ TEST_CASE("a store to freed memory is nobody's")
     root = static_cast<Root *>(pm_getroot(c.get()));
     const bool same = seen(root->slots[1], size) == before;
     REQUIRE(same);
+}
+
+TEST_CASE("to free memory that nobody stored to takes no memory for the map", "[unstored]")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    pm_options how = test::options(PM_CREATE);
+    how.max_size = 4096 * MiB;
+    test::Container c = test::open(path, how);
+    void *object = pm_malloc(c.get(), 2048 * MiB);
+    REQUIRE(object);
+    REQUIRE_OK(pm_commit(c.get()));
+    const uint64_t before = test::anonymous_bytes();
+    REQUIRE_OK(pm_free(object));
+    REQUIRE_OK(pm_commit(c.get()));
+    CHECK(test::anonymous_bytes() < before + MiB); // the map has a word for each KiB: 8 MiB
 }
 
 TEST_CASE("a container of version 5 keeps what was freed, and stays one of version 5")

@@ -139,20 +139,29 @@ static inline uint64_t log_enter_group(struct txn *t, struct moved_line *moved, 
     return sum;
 }
 
-/* The same for the lines of a run. A short run never completes a group: another record's header lies between
- * their lines in the file. */
+/* The same for the lines of a run. Two runs of a part may share a group, and complete it together. A short
+ * run alone completes none: another record's header lies between their lines in the file. */
 static inline uint64_t log_enter_run(struct txn *t, struct moved_line *moved, uint64_t run,
                                      uint32_t place)
 {
+    struct line_map *map = &log_engine_of(t)->map;
     uint64_t sum = 0, line = run_line(run), end = line + run_count(run);
     while (line < end) {
-        bool is_group = line % LINE_MAP_GROUP == 0 && end - line >= LINE_MAP_GROUP;
-        uint32_t count = is_group ? LINE_MAP_GROUP : 1;
-        moved->line = line;
-        sum += is_group ? log_enter_group(t, moved, line, place) : log_enter_line(t, moved, place);
+        uint32_t count = 1;
+        if (line % LINE_MAP_GROUP == 0 && end - line >= LINE_MAP_GROUP) {
+            count = LINE_MAP_GROUP;
+            sum += log_enter_group(t, moved, line, place);
+        } else {
+            moved->line = line;
+            sum += log_enter_line(t, moved, place);
+        }
         line += count;
         place += count;
         moved += count;
+    }
+    if (run_count(run) >= LINE_MAP_GROUP) {
+        line_map_settle(map, run_line(run), 1);
+        line_map_settle(map, end - 1, 1);
     }
     return sum;
 }

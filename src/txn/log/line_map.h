@@ -9,8 +9,9 @@
  *            │ 5000         │ line i lies at 5000 + i
  *            │ SPLIT, block │ ──► blocks │ an entry for each line │
  *
- * A group is split when an entry of it changes. When all its lines may have been stored, or dropped, it is
- * looked at again (line_map_settle()). So each block has a line with a piece, but while entries change.
+ * A group is split when an entry of it changes. If all its lines change at once, its word does
+ * (line_map_set_group()). When the last lines of a block may have been stored or dropped, it is looked at
+ * again (line_map_settle()). So each block has a line with a piece, but while entries change.
  *
  * Unused blocks are a list, which ends with the number `known`. That grows only when the list is empty.
  */

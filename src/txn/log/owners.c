@@ -262,22 +262,25 @@ static void drop_line(struct txn *t, uint64_t line, uint64_t epoch)
     k->lines_live--;
 }
 
-/* The lines of a group. Where they lie one behind the other, they are of one chunk. */
+/* The lines of a group. Where they lie one behind the other, they are of one chunk. A group that says nothing
+ * is not written to, or its page of the map would take memory. */
 static void drop_group(struct txn *t, uint64_t line, uint64_t epoch)
 {
     struct log_engine *k = log_engine_of(t);
     log_need_unit(t, line);
-    uint32_t place = k->map.groups[line / LINE_MAP_GROUP];
-    if (place & LINE_MAP_SPLIT) {
+    uint32_t *group = &k->map.groups[line / LINE_MAP_GROUP];
+    if (*group == 0)
+        return;
+    if (*group & LINE_MAP_SPLIT) {
         for (uint32_t i = 0; i < LINE_MAP_GROUP; i++)
             drop_line(t, line + i, epoch);
-    } else if (place != 0) {
-        log_set_left_bits(t, align_down(line, 64),
+    } else {
+        log_set_left_bits(t, align_down(line, 64), /* K1, too */
                           bits_between(line % 64, line % 64 + LINE_MAP_GROUP), true);
-        log_leave_place(t, place, LINE_MAP_GROUP * PM_LINE_WORDS, epoch);
+        log_leave_place(t, *group, LINE_MAP_GROUP * PM_LINE_WORDS, epoch);
         k->lines_live -= LINE_MAP_GROUP;
     }
-    line_map_clear(&k->map, line, LINE_MAP_GROUP);
+    line_map_set_group(&k->map, group, 0);
 }
 
 void log_drop_lines(struct txn *t, uint64_t epoch)

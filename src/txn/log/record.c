@@ -295,7 +295,8 @@ static int enter_lines(struct txn *t, const struct record_runs *runs)
     for (uint64_t i = 0; i < k->plan.count; i++) {
         const struct planned_part *part = planned(k, i);
         struct moved_line *moved = k->moved + k->moved_count;
-        k->map_sum += enter_runs(t, part, runs->runs + part->first_run, moved);
+        if (part->runs > 0)
+            k->map_sum += enter_runs(t, part, runs->runs + part->first_run, moved);
         if (part->deltas > 0)
             k->map_sum +=
                 enter_deltas(t, part, delta_at(runs, part->first_delta), moved + part->lines);

@@ -88,7 +88,7 @@ static inline void add_left(const struct txn *t, struct small *s, uint64_t line)
     add(t, s, line, LINE_WORDS_ALL, view);
 }
 
-/* Lines of a new object. Those that are left count. Of others, those that differ from home. To look at home
+/* Lines of a new object. Those that are left are logged, and others if they differ from home. To look at home
  * takes long, for it is not in the cache. */
 static inline void add_object(const struct txn *t, struct small *s, uint64_t run)
 {
