@@ -4,8 +4,6 @@
  */
 #include "scatter.h"
 
-#include "bytes.h"
-
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>

@@ -224,8 +224,6 @@ class UpdateSearch
                        : ask();
     }
 
-    bool is_known(const Instruction &known);
-
   private:
     template <typename Ask> auto with_target(Target target, Ask ask)
     {
@@ -239,6 +237,7 @@ class UpdateSearch
     bool search_paths(const Instruction &choice);
     const Value *pointer_on_path(const Instruction &choice, unsigned n) const;
     bool is_loaded(const Value *value);
+    bool is_known(const Instruction &known);
     bool is_replaced(const Instruction &known);
     bool is_elsewhere(const Instruction &write) const;
     bool is_current(const Instruction &known) const;

@@ -144,11 +144,10 @@ static inline uint64_t log_enter_group(struct txn *t, struct moved_line *moved, 
 static inline uint64_t log_enter_run(struct txn *t, struct moved_line *moved, uint64_t run,
                                      uint32_t place)
 {
-    struct line_map *map = &log_engine_of(t)->map;
     uint64_t sum = 0, line = run_line(run), end = line + run_count(run);
     while (line < end) {
         uint32_t count = 1;
-        if (line % LINE_MAP_GROUP == 0 && end - line >= LINE_MAP_GROUP) {
+        if (line_map_is_group(line, end)) {
             count = LINE_MAP_GROUP;
             sum += log_enter_group(t, moved, line, place);
         } else {
@@ -159,10 +158,8 @@ static inline uint64_t log_enter_run(struct txn *t, struct moved_line *moved, ui
         place += count;
         moved += count;
     }
-    if (run_count(run) >= LINE_MAP_GROUP) {
-        line_map_settle(map, run_line(run), 1);
-        line_map_settle(map, end - 1, 1);
-    }
+    if (run_count(run) >= LINE_MAP_GROUP)
+        line_map_settle_ends(&log_engine_of(t)->map, run_line(run), run_count(run));
     return sum;
 }
 

@@ -109,6 +109,19 @@ static inline void line_map_settle(struct line_map *m, uint64_t line, uint64_t c
             line_map_set_group(m, group, line_map_block(m, *group)->entries[0]);
 }
 
+/* The same, if only the first and the last of these groups can be such blocks. */
+static inline void line_map_settle_ends(struct line_map *m, uint64_t line, uint64_t count)
+{
+    line_map_settle(m, line, 1);
+    line_map_settle(m, line + count - 1, 1);
+}
+
+/* Whether a whole group begins with `line`, and ends before `end`. */
+static inline bool line_map_is_group(uint64_t line, uint64_t end)
+{
+    return line % LINE_MAP_GROUP == 0 && end - line >= LINE_MAP_GROUP;
+}
+
 /* Let lines of whole groups have no pieces. */
 static inline void line_map_clear(struct line_map *m, uint64_t line, uint64_t count)
 {

@@ -290,13 +290,13 @@ void log_drop_lines(struct txn *t, uint64_t epoch)
         const uint64_t run = ((const uint64_t *)k->dropped.items)[i];
         uint64_t line = run_line(run), end = line + run_count(run);
         while (line < end)
-            if (line % LINE_MAP_GROUP == 0 && end - line >= LINE_MAP_GROUP) {
+            if (line_map_is_group(line, end)) {
                 drop_group(t, line, epoch);
                 line += LINE_MAP_GROUP;
             } else {
                 drop_line(t, line++, epoch);
             }
-        line_map_settle(&k->map, run_line(run), run_count(run));
+        line_map_settle_ends(&k->map, run_line(run), run_count(run));
     }
     line_map_trim(&k->map);
 }

@@ -93,14 +93,14 @@ static inline void add_left(const struct txn *t, struct small *s, uint64_t line)
 static inline void add_object(const struct txn *t, struct small *s, uint64_t run)
 {
     for (uint64_t line = run_line(run), end = line + run_count(run); line < end; line++) {
-        const char *view = t->c->base + line * PM_LINE;
         if (log_is_left(t, line)) {
             add_left(t, s, line);
-            continue;
+        } else {
+            const char *view = t->c->base + line * PM_LINE;
+            uint32_t changed = line_words_that_differ(view, t->c->home + line * PM_LINE);
+            if (changed != 0)
+                add(t, s, line, changed, view);
         }
-        uint32_t changed = line_words_that_differ(view, t->c->home + line * PM_LINE);
-        if (changed != 0)
-            add(t, s, line, changed, view);
     }
 }
 
@@ -192,7 +192,7 @@ static inline bool fits(const struct txn *t, const struct small *s)
            k->chunks[chunk].end + part_lines(s) <= chunk_lines(t);
 }
 
-/* The run of lines that are logged as wholes, from line `i` on. */
+/* The run of lines that are logged as wholes, from line `i` on: as add() has counted it. */
 static inline uint64_t run_at(const struct small *s, uint32_t i)
 {
     uint64_t line = s->moved[i].line, n = 1;
@@ -233,6 +233,7 @@ static inline struct log_part *build(struct txn *t, struct small *s, uint32_t pl
                 *to++ = *(const line_image *)l->from;
         }
     }
+    assert(table == part->table + s->words);
     if (k->dropped.count > 0)
         sum -= log_dropped_terms(t);
     k->map_sum = part->map = sum;
