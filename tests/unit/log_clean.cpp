@@ -290,7 +290,7 @@ TEST_CASE("a commit cleans a step also where much was stored together", "[steps]
         most = std::max(most, now - before);
         before = now;
     }
-    CHECK(most < 12 * 1024);                               // 50,000 if a step took whole parts
+    CHECK(most < 12 * 1024);                               // 34,112 if a step took whole parts
     CHECK(before - first > 2 * lines * (2 * LINE + LINE)); // the cleaner works
     subject.holds_in(subject.c.get());
 }
