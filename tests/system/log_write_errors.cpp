@@ -324,7 +324,7 @@ TEST_CASE("a small commit counts, and nothing of a record that the cleaner could
     }
 }
 
-TEST_CASE("what one opening has cut off does not count in later ones")
+TEST_CASE("what one opening has cut off does not count in later ones", "[cut]")
 {
     constexpr uint64_t LINES = 12'800;
     const test::Directory directory;
@@ -426,7 +426,7 @@ TEST_CASE("what the cleaner has left of a record joins no small commit")
 }
 
 // The commit has unmapped what the old value had, and the new one is in the file.
-TEST_CASE("a large value replaces another in a commit whose writes fail")
+TEST_CASE("a large value replaces another in a commit whose writes fail", "[replaced]")
 {
     const bool rolls_back = GENERATE(false, true);
     CAPTURE(rolls_back);
@@ -470,7 +470,7 @@ TEST_CASE("a large value replaces another in a commit whose writes fail")
 }
 
 // The parts of the failed record are in chunks that are free again, and the value goes to one of these.
-TEST_CASE("a large value is where a commit that failed has left parts")
+TEST_CASE("a large value is where a commit that failed has left parts", "[left_parts]")
 {
     const bool rolls_back = GENERATE(false, true);
     const uint64_t first = GENERATE(2u, 3u, 4u, 6u);

@@ -135,7 +135,7 @@ TEST_CASE("objects can be freed one by one on a full disk, and their room comes 
     REQUIRE_OK(pm_check(c.get()));
 }
 
-TEST_CASE("a disk is filled again and again, and there is always room to free objects")
+TEST_CASE("a disk is filled again and again, and there is always room to free objects", "[refilled]")
 {
     const uint64_t chunks = GENERATE(10u, 13u, 19u);
     const bool reopens = GENERATE(false, true), fails = GENERATE(false, true);

@@ -434,7 +434,7 @@ TEST_CASE("what has been handed over is reserved with the rest", "[log]")
 }
 
 // The cleaner empties chunks of whole pages. Commits that find no room are tried again, and rolled back.
-TEST_CASE("values come and go on a full disk", "[log]")
+TEST_CASE("values come and go on a full disk", "[log][full]")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";

@@ -240,7 +240,7 @@ TEST_CASE("a compaction brings the whole map to memory, and the next checkpoint 
     require_numbers(c.get());
 }
 
-TEST_CASE("on a full disk images are given up, when all their units are in memory")
+TEST_CASE("on a full disk images are given up, when all their units are in memory", "[given_up]")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";
@@ -433,7 +433,7 @@ TEST_CASE("forged runs of places are noticed")
     CHECK(heads(LOG_RUNS | LOG_NONE_LEFT | 4, 0));
 }
 
-TEST_CASE("an older image in the place of a newer one is noticed")
+TEST_CASE("an older image in the place of a newer one is noticed", "[older_image]")
 {
     test::Directory directory;
     const std::string path = directory / "c.pm";
