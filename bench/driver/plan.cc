@@ -111,11 +111,9 @@ void append_files(Commands &commands, const Plan &plan, size_t repetition,
             shared.words.push_back("--group");
             return Commands{single, shared};
         };
-        std::vector<Commands> groups = {{command("lmdb")},
-                                        {command("sqlite")},
-                                        {command("leveldb")},
-                                        group("libpm_redo_faults"),
-                                        group("libpm_log_faults")};
+        std::vector<Commands> groups = {{command("lmdb")},          {command("sqlite")},
+                                        {command("leveldb")},       {command("rocksdb")},
+                                        group("libpm_redo_faults"), group("libpm_log_faults")};
         if (pmcc)
             for (const char *peer : {"libpm_log_stores", "libpm_redo_stores"})
                 groups.insert(groups.begin(), group(peer));

@@ -276,9 +276,11 @@ std::vector<Table> file_tables()
 {
     const Quantity to_lmdb = {"redo/stores", "LMDB"};
     const Quantity two_threads = {"2 threads", "1 thread"};
-    const Labels libpm = {"redo/stores", "redo/stores, group", "redo/faults", "redo/faults, group"};
+    const Quantity log_to_redo = {"log/stores", "redo/stores"};
+    const Labels libpm = {"redo/stores", "redo/stores, group", "redo/faults", "redo/faults, group",
+                          "log/stores",  "log/stores, group",  "log/faults",  "log/faults, group"};
     Labels all = libpm;
-    all.insert(all.end(), {"LMDB", "SQLite", "LevelDB"});
+    all.insert(all.end(), {"LMDB", "SQLite", "LevelDB", "RocksDB"});
 
     return {
         {"file",
@@ -287,11 +289,12 @@ std::vector<Table> file_tables()
          "insertions. libpm keeps the B-tree of examples/. Group: pm_commit_async() under the "
          "program's lock, pm_wait() outside of it. LMDB by its manual's defaults (no MDB_NOSYNC, "
          "no "
-         "MDB_WRITEMAP), SQLite in WAL mode with synchronous=FULL, LevelDB with sync.",
+         "MDB_WRITEMAP), SQLite in WAL mode with synchronous=FULL, LevelDB and RocksDB with "
+         "sync.",
          {"value", "puts a commit", "threads"},
          all,
-         {to_lmdb},
-         {{to_lmdb, 1.5, true, {"", "", "1"}}}},
+         {to_lmdb, log_to_redo},
+         {{to_lmdb, 1.5, true, {"", "", "1"}}, {log_to_redo, 1, true, {"", "1", "1"}}}},
         {"file_bare",
          "Commits relative to the bare disk",
          "The same, divided by how often per second 512 bytes could be written in place and "

@@ -1,14 +1,22 @@
 /*
- * LevelDB with sync=true, else its defaults: a commit is one record in a log. It lets one of the
- * waiting threads write for all of them, so its group commit is built in.
+ * LevelDB, or RocksDB, whose interface grew from it: with BENCH_ROCKSDB. With sync=true, else their defaults: a
+ * commit is one record in a log. They let one of the waiting threads write for all of them, so their group
+ * commit is built in.
  */
 #include "file/database.h"
 
 #include <bit>
 #include <cstring>
+#include <stdexcept>
+#ifdef BENCH_ROCKSDB
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+namespace db = rocksdb;
+#else
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
-#include <stdexcept>
+namespace db = leveldb;
+#endif
 
 namespace bench
 {
@@ -17,45 +25,42 @@ namespace
 
 static_assert(std::endian::native == std::endian::little);
 
-void check(const leveldb::Status &status)
+void check(const db::Status &status)
 {
     if (!status.ok())
-        throw std::runtime_error("LevelDB: " + status.ToString());
+        throw std::runtime_error(std::string(database_name) + ": " + status.ToString());
 }
 
-/** A key in the order of bytes that LevelDB sorts by. */
+/** A key in the order of bytes that they sort by. */
 class KeyBytes
 {
   public:
     explicit KeyBytes(uint64_t key) : bytes_(__builtin_bswap64(key)) {}
 
-    operator leveldb::Slice() const
-    {
-        return {reinterpret_cast<const char *>(&bytes_), sizeof bytes_};
-    }
+    operator db::Slice() const { return {reinterpret_cast<const char *>(&bytes_), sizeof bytes_}; }
 
   private:
     uint64_t bytes_;
 };
 
-class Leveldb : public Database
+class Kin : public Database
 {
   public:
-    explicit Leveldb(const DatabaseOptions &options) : value_size_(options.value_size)
+    explicit Kin(const DatabaseOptions &options) : value_size_(options.value_size)
     {
-        leveldb::Options theirs;
+        db::Options theirs;
         theirs.create_if_missing = true;
-        leveldb::DB *db;
-        check(leveldb::DB::Open(theirs, options.directory + "/leveldb", &db));
+        db::DB *db;
+        check(db::DB::Open(theirs, options.directory + "/database", &db));
         db_.reset(db);
     }
 
     void put(std::span<const Put> puts) override
     {
-        leveldb::WriteBatch batch;
+        db::WriteBatch batch;
         for (const Put &put : puts)
             batch.Put(KeyBytes(put.key), {put.value, value_size_});
-        leveldb::WriteOptions options;
+        db::WriteOptions options;
         options.sync = true;
         check(db_->Write(options, &batch));
     }
@@ -63,7 +68,7 @@ class Leveldb : public Database
     bool get(uint64_t key, char *value) override
     {
         std::string found;
-        leveldb::Status status = db_->Get({}, KeyBytes(key), &found);
+        db::Status status = db_->Get({}, KeyBytes(key), &found);
         if (status.IsNotFound())
             return false;
         check(status);
@@ -74,7 +79,7 @@ class Leveldb : public Database
     uint64_t size() override
     {
         uint64_t count = 0;
-        std::unique_ptr<leveldb::Iterator> each(db_->NewIterator({}));
+        std::unique_ptr<db::Iterator> each(db_->NewIterator({}));
         for (each->SeekToFirst(); each->Valid(); each->Next())
             count++;
         check(each->status());
@@ -83,16 +88,20 @@ class Leveldb : public Database
 
   private:
     size_t value_size_;
-    std::unique_ptr<leveldb::DB> db_;
+    std::unique_ptr<db::DB> db_;
 };
 
 } // namespace
 
+#ifdef BENCH_ROCKSDB
+const char *const database_name = "RocksDB";
+#else
 const char *const database_name = "LevelDB";
+#endif
 
 std::unique_ptr<Database> open_database(const DatabaseOptions &options)
 {
-    return std::make_unique<Leveldb>(options);
+    return std::make_unique<Kin>(options);
 }
 
 } // namespace bench
