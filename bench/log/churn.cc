@@ -9,6 +9,7 @@
 #include "harness/status.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <libpm.h>
@@ -23,8 +24,8 @@ namespace
 constexpr uint64_t MiB = 1 << 20, OBJECTS = 40000, LEAST = 64, MOST = 4400;
 constexpr int REPORTS = 6;
 
-/** How often commits took so long, in steps of 100 ns up to 10 ms. A list of all times would be a gigabyte in an
- * hour, and memory is measured here. */
+/** How often commits took so long, in steps of 100 ns up to 10 ms. A list of all times would take hundreds of
+ * megabytes in an hour, and memory is measured here. */
 class Times
 {
   public:
