@@ -1,22 +1,13 @@
 /*
- * LevelDB, or RocksDB, whose interface grew from it: with BENCH_ROCKSDB. With sync=true, else their defaults: a
- * commit is one record in a log. They let one of the waiting threads write for all of them, so their group
- * commit is built in.
+ * LevelDB, or RocksDB, with sync=true, else their defaults: a commit is one record in a log. They let one of the
+ * waiting threads write for all of them, so their group commit is built in.
  */
 #include "file/database.h"
+#include "harness/kin.h"
 
 #include <bit>
 #include <cstring>
 #include <stdexcept>
-#ifdef BENCH_ROCKSDB
-#include <rocksdb/db.h>
-#include <rocksdb/write_batch.h>
-namespace db = rocksdb;
-#else
-#include <leveldb/db.h>
-#include <leveldb/write_batch.h>
-namespace db = leveldb;
-#endif
 
 namespace bench
 {

@@ -1,22 +1,11 @@
-/* LevelDB, or RocksDB, whose interface grew from it: with BENCH_ROCKSDB. Tuned as their manuals advise for a
- * comparison: no compression, bloom filters, a cache of the given size. */
+/* LevelDB, or RocksDB. Tuned as their manuals advise for a comparison: no compression, bloom filters, a cache of the
+ * given size. */
+#include "harness/kin.h"
 #include "lsm/peer.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
-#ifdef BENCH_ROCKSDB
-#include <rocksdb/cache.h>
-#include <rocksdb/db.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/table.h>
-namespace db = rocksdb;
-#else
-#include <leveldb/cache.h>
-#include <leveldb/db.h>
-#include <leveldb/filter_policy.h>
-namespace db = leveldb;
-#endif
 
 namespace bench
 {
