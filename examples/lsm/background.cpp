@@ -37,6 +37,10 @@ template <class Step> void LsmStore::work(Worker worker, Step step)
             troubles_[worker] = error;
             changed_.notify_all();
         }
+        if (error || !any) {
+            rests_since_[worker] = seen;
+            rests_.notify_all();
+        }
         if (any && worker != keeper && !old_tables_.empty())
             want(); // until now this worker had them. The keeper deletes them
         const auto is_wanted = [&] { return stopping_ || (!error && wishes_ != seen); };

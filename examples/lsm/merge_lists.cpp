@@ -39,19 +39,21 @@ bool LsmStore::is_over_budget(size_t more) const
 }
 
 // The container is full. Let the oldest list become a table, and wait until that has given back some room.
-// False: there is nothing more to give back.
-bool LsmStore::wait_for_lists(Guard &guard, const Error &error)
+// False: there is nothing more to give back. `freed`: Container::times_freed() before the write that failed.
+bool LsmStore::wait_for_lists(Guard &guard, const Error &error, uint64_t freed)
 {
     const bool has_lists =
         options_.memtables == Memtables::merging || options_.memtables == Memtables::key_lsm;
     if (!has_lists || error.code().value() != ENOSPC || broken_)
         return false;
-    const bool frees = is_freeing();
-    if (!frees && buffers_->size() == 1)
-        return false;
-    if (!frees)
-        change_buffers([](Buffers &buffers) { buffers.back().full = true; });
     starves_ = true;
+    if (!is_freeing() && buffers_->size() == 1) {
+        // A worker may have freed some since the write failed, or be about to let go what it has read itself.
+        wait_for_rest(guard, {flusher, keeper});
+        return container_->times_freed() != freed || is_freeing() || buffers_->size() > 1;
+    }
+    if (!is_freeing())
+        change_buffers([](Buffers &buffers) { buffers.back().full = true; });
     wait_for_background(guard, {flusher, keeper});
     return true;
 }

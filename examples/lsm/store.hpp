@@ -118,6 +118,7 @@ class LsmStore : public Store
     void turn_memtable(Guard &guard);
     void make_room(Guard &guard);
     void wait_for_background(Guard &guard, std::initializer_list<Worker> whom);
+    void wait_for_rest(Guard &guard, std::initializer_list<Worker> whom);
     void set_broken(std::exception_ptr error);
     void note_stall(std::chrono::steady_clock::time_point since);
 
@@ -182,7 +183,7 @@ class LsmStore : public Store
     template <class Change> void change_pair(const Buffer &newer, Change change);
     Sequence oldest_read();
     bool is_over_budget(size_t more) const;
-    bool wait_for_lists(Guard &guard, const Error &error);
+    bool wait_for_lists(Guard &guard, const Error &error, uint64_t freed);
     bool is_freeing();
 
     // read.cpp
@@ -205,6 +206,9 @@ class LsmStore : public Store
         changed_; // a memtable or a level got smaller, a compaction ended, an error came or went
     std::condition_variable wanted_; // there is work for the background
     uint64_t wishes_ = 0;            // how often that was said
+    // A worker has looked, and found nothing that it could do; and `wishes_` when it began to look.
+    std::condition_variable rests_;
+    std::array<uint64_t, 3> rests_since_{};
     std::shared_ptr<const Version> version_;
     std::shared_ptr<const Buffers> buffers_ = std::make_shared<Buffers>();
     // The values that buffers_ has had, from old to new, and its last write at that time. Whoever reads by an

@@ -72,6 +72,7 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
         again = false;
         error = nullptr;
         count = 1;
+        const uint64_t freed = container_ ? container_->times_freed() : 0;
         try {
             make_room(guard);
             if (leader.entries)
@@ -81,7 +82,7 @@ void LsmStore::write_group(Guard &guard, Writer &leader)
         } catch (const Error &failure) {
             error = std::current_exception();
             try {
-                again = goes_elsewhere(failure) || wait_for_lists(guard, failure);
+                again = goes_elsewhere(failure) || wait_for_lists(guard, failure, freed);
             } catch (...) { // of the background
                 error = std::current_exception();
             }
@@ -253,6 +254,18 @@ void LsmStore::wait_for_background(Guard &guard, std::initializer_list<Worker> w
     want(); // for the workers do not see how the first memtable grows
     const auto before = steady_clock::now();
     changed_.wait(guard);
+    note_stall(before);
+}
+
+// Wait until each of these workers has looked for something to do, and found nothing or failed.
+void LsmStore::wait_for_rest(Guard &guard, std::initializer_list<Worker> whom)
+{
+    want();
+    const auto before = steady_clock::now();
+    rests_.wait(guard, [&] {
+        return std::all_of(whom.begin(), whom.end(),
+                           [&](Worker w) { return troubles_[w] || rests_since_[w] == wishes_; });
+    });
     note_stall(before);
 }
 
