@@ -8,6 +8,7 @@ namespace test
 {
 
 bool disk_is_full, grows_by_least;
+uint32_t disk_has = UINT32_MAX;
 
 } // namespace test
 
@@ -18,8 +19,12 @@ int __real_container_grow_chunks(struct container *c, uint32_t count, uint32_t w
 
 int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
 {
-    return test::disk_is_full
-               ? -ENOSPC
-               : __real_container_grow_chunks(c, count, test::grows_by_least ? count : wanted);
+    if (test::disk_is_full || count > test::disk_has)
+        return -ENOSPC;
+    const bool least = test::grows_by_least || wanted > test::disk_has;
+    const int grown = __real_container_grow_chunks(c, count, least ? count : wanted);
+    if (grown > 0 && test::disk_has != UINT32_MAX)
+        test::disk_has -= (uint32_t)grown;
+    return grown;
 }
 }

@@ -3,10 +3,13 @@
 #ifndef TESTS_COMMON_FULL_DISK_HPP
 #define TESTS_COMMON_FULL_DISK_HPP
 
+#include <cstdint>
+
 namespace test
 {
 
 extern bool disk_is_full, grows_by_least; // the second: by no more chunks than are needed
+extern uint32_t disk_has; // room for so many chunks more; UINT32_MAX: for any number
 
 } // namespace test
 

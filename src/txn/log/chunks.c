@@ -293,6 +293,16 @@ static bool chunks_wait(const struct txn *t)
            k->chunks[k->emptied.items[0]].emptied + WAITING_COMMITS < t->epoch;
 }
 
+/* The next chunk will be one that the file has not got yet. If the disk is full, learn it now: while this one
+ * is filled, commits clean in steps, and none needs to clean a whole chunk. But a dead chunk is as good as a
+ * new one. */
+static void ask_for_next(struct txn *t)
+{
+    const struct log_engine *k = log_engine_of(t);
+    if (!k->is_full && k->emptied.count + k->voided.count == 0)
+        (void)grow(t, 1);
+}
+
 int log_take_chunk(struct txn *t, uint32_t *chunk)
 {
     struct log_engine *k = log_engine_of(t);
@@ -306,6 +316,8 @@ int log_take_chunk(struct txn *t, uint32_t *chunk)
         return error;
     *chunk = k->free.items[--k->free.count];
     k->taken++;
+    if (k->free.count < needed)
+        ask_for_next(t);
     log_note_needed(k, needed - 1);
     return 0;
 }

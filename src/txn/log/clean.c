@@ -8,9 +8,8 @@
  * A commit cleans if few chunks are free or dead, and less of the others is live than options.live_percent
  * says: half by default. If more is live, the file grows. If it cannot grow, commits clean until nearly all
  * is live. A commit does a step of the work, which frees more than the commit uses. No commit waits for a
- * whole chunk, unless it needs much room at once, or has found the disk full. If much less is live, commits
- * clean although many chunks are idle, so that the file gets shorter. For that they also empty its last chunk
- * (surplus.c).
+ * whole chunk, unless it needs much room at once. If much less is live, commits clean although many chunks
+ * are idle, so that the file gets shorter. For that they also empty its last chunk (surplus.c).
  *
  * What is cleaned goes to a chunk of its own (enum log_stream). A victim is read through the cache while the
  * program works: the lines behind those of this step are prefetched for the next one.
