@@ -1,5 +1,5 @@
 /*
- * See copy.h. Costs: the copy reads and writes everything but log and free space. While it runs, a commit
+ * See copy.h. Costs: the copy reads and writes everything but free space, and the log of undo and redo. While it runs, a commit
  * spends some nanoseconds to note each page. The pause copies the pages that changed since the last pass,
  * mostly fewer than FEW. Under undo it also copies the pages that the open transaction has stored to.
  *
@@ -34,6 +34,7 @@ struct job {
     void *context;
     struct page_set sets[2]; /* commits fill one set while the other is copied */
     struct copy shared;
+    uint64_t *free;            /* a bit for each chunk of a log that was free at the beginning */
     uint64_t allocated;        /* bytes of the file that have blocks */
     char *memory;              /* contents of the pages taken in the pause, */
     uint32_t *taken;           /* their numbers, */
@@ -110,12 +111,15 @@ static int copy_range(struct job *j, uint64_t offset, uint64_t bytes)
     return error == 0 ? 0 : cannot(j, error);
 }
 
-/* A chunk of the log is wanted whole. A void one costs no more than its blocks. */
-static bool is_wanted(const struct container *c, uint64_t segment)
+/* What is free costs no more than its blocks. */
+static bool is_wanted(const struct job *j, uint64_t at)
 {
-    if (c->is_log)
-        return true;
-    enum segment_kind kind = segment_kind(table_word(home_table(c), segment));
+    const struct container *c = j->t->c;
+    if (c->is_log) { /* C5 */
+        uint64_t chunk = at / c->chunk_size;
+        return (j->free[chunk / 64] >> chunk % 64 & 1) == 0;
+    }
+    enum segment_kind kind = segment_kind(table_word(home_table(c), at >> c->segment_shift));
     return kind != SEGMENT_FREE && kind != SEGMENT_LOG;
 }
 
@@ -125,8 +129,8 @@ static int copy_all(struct job *j)
     const struct container *c = j->t->c;
     uint64_t end = container_file_bytes(c);
     for (uint64_t at = 0, n; at < end; at += n) {
-        n = min_u64(CHUNK, c->segment_size - at % c->segment_size);
-        if (is_wanted(c, at >> c->segment_shift) && copy_range(j, at, n) != 0)
+        n = min_u64(CHUNK, c->segment_size - at % c->segment_size); /* at most a chunk of the log */
+        if (is_wanted(j, at) && copy_range(j, at, n) != 0)
             return -1;
         if (tell(j, at + n) != 0)
             return -1;
@@ -329,7 +333,7 @@ int txn_refuse_beside_copy(const struct txn *t)
                     t->c->path);
 }
 
-/* From here on commits note the pages that they change. */
+/* From here on commits note the pages that they change. What is free now is noted when it is filled. */
 static int begin(struct job *j)
 {
     struct txn *t = j->t;
@@ -338,6 +342,8 @@ static int begin(struct job *j)
     bool busy = t->copy;
     if (!busy)
         t->copy = &j->shared;
+    if (!busy && t->engine->list_free)
+        t->engine->list_free(t, j->free);
     lock_release_masked(&t->lock, &saved);
     return busy ? txn_refuse_beside_copy(t) : 0;
 }
@@ -382,14 +388,17 @@ int txn_copy(struct txn *t, const char *path, copy_progress *progress, void *con
     uint64_t pages = container_file_max(t->c) >> PM_PAGE_SHIFT;
     uint64_t bits = align_up(divide_up(pages, 64) * sizeof(uint64_t), PM_PAGE);
     uint64_t numbers = align_up(pages * sizeof(uint32_t), PM_PAGE);
+    uint64_t chunks = t->c->is_log ? container_file_max(t->c) / t->c->chunk_size : 0;
+    uint64_t free = align_up(divide_up(chunks, 64) * sizeof(uint64_t), PM_PAGE);
     struct tables tables;
     struct job j = {.t = t, .path = path, .progress = progress, .context = context};
-    int error = tables_open(&tables, 2 * (bits + numbers));
+    int error = tables_open(&tables, 2 * (bits + numbers) + free);
     if (error != 0)
         return cannot(&j, error);
     for (int i = 0; i < 2; i++)
         j.sets[i] = (struct page_set){.bits = tables_take(&tables, bits),
                                       .pages = tables_take(&tables, numbers)};
+    j.free = tables_take(&tables, free);
     j.shared.changed = &j.sets[0];
     int result = begin(&j);
     if (result == 0) {

@@ -6,7 +6,8 @@
  *
  *   1  From now on commits note which pages of home they change.
  *
- *   2  All segments with data or metadata are copied, without a lock. Some pages may be torn.
+ *   2  All segments with data or metadata, or chunks that are not free, are copied, without a lock. Some
+ *      pages may be torn.
  *
  *   3  Pages that were changed meanwhile are copied again, until few are left, or seven times.
  *
@@ -24,6 +25,8 @@
  *       If the log claims a segment, nobody notes it: in the copy it is log or free, and holds nothing.
  *   C3  A page with uncommitted stores has an image (undo), or holds nothing committed.
  *   C4  Each page is read after the last commit that changed it: in step 4, if not before.
+ *   C5  Under the log engine a chunk that is free when step 1 begins is not copied, for the copy has a void
+ *       chunk there. Who takes it stores to it by log_store(), which notes the pages (C1).
  */
 #ifndef PM_TXN_COPY_H
 #define PM_TXN_COPY_H

@@ -86,6 +86,9 @@ struct engine {
      * the log is home */
     int (*drain)(struct txn *t);
     void (*restart)(struct txn *t); /* the log is void, and may be shorter; NULL: nothing to do */
+    /* Set the bits of the chunks that have nothing. Who takes one writes to it by log_store(), which tells a
+     * copy. Page lock. NULL: the table of segments says where nothing is */
+    void (*list_free)(const struct txn *t, uint64_t *bits);
     /* Make the file as short as the contents allow. Nothing has changed since the last commit. -errno; NULL:
      * txn_shrink() has done so */
     int (*compact)(struct txn *t);

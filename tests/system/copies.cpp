@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdarg>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <libpm.hpp>
 #include <linux/fs.h>
@@ -309,6 +310,55 @@ TEST_CASE_METHOD(Fixture, "what an object had before anybody stored to it is in 
     test::Container copied = open_copy();
     REQUIRE(pm_getroot(copied.get()) == p);
     REQUIRE((std::string(p, LARGE) == contents)); // too much to print
+}
+
+TEST_CASE_METHOD(Fixture, "what is free is not written to the copy")
+{
+    const auto written = [] { // by this process, in bytes
+        std::ifstream io("/proc/self/io");
+        std::string name;
+        uint64_t bytes = 0;
+        while (io >> name >> bytes && name != "wchar:")
+            ;
+        REQUIRE(name == "wchar:");
+        return bytes;
+    };
+    void *const large = allocate(8 * LARGE, 1);
+    commit();
+    REQUIRE_OK(pm_free(large));
+    commit();
+    for (int i = 0; i < 8; i++) { // until the chunks that are dead now are void, and fenced
+        allocate(64, i);
+        commit();
+    }
+    REQUIRE(fs::file_size(path) >= 8 * LARGE);
+    const uint64_t before = written();
+    REQUIRE_OK(copy(c.get(), to));
+    CHECK(written() - before < 2 * LARGE);
+    linked::require(open_copy().get(), 1000);
+}
+
+TEST_CASE_METHOD(
+    Fixture, "what was handed over before the copy began is in it when it is committed meanwhile",
+    "[handed]")
+{
+    const std::string value(LARGE, 'v');
+    pm_options how = movable(PM_CREATE);
+    how.segment_size = 1 << 20; // the log's chunks are large enough for values
+    c = test::open(path + ".large", how);
+    void *p = pm_put(c.get(), value.data(), value.size());
+    REQUIRE(p);
+    REQUIRE_OK(pm_setroot(c.get(), p, 0));
+    bool committed = false;
+    REQUIRE_OK(copy(c.get(), to, [&](uint64_t done, uint64_t total) {
+        if (done == total && !std::exchange(committed, true))
+            commit();
+        return true;
+    }));
+    REQUIRE(committed);
+    test::Container copied = open_copy();
+    REQUIRE(pm_getroot(copied.get()) == p);
+    REQUIRE((std::string(static_cast<char *>(p), LARGE) == value));
 }
 
 TEST_CASE_METHOD(Fixture, "a copy that is stopped, at whatever call, leaves nothing")

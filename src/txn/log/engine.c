@@ -150,6 +150,13 @@ static bool takes_whole(const struct txn *t, uint64_t line)
     return log_is_left(t, line) && (!e || e->is_lost);
 }
 
+static void list_free(const struct txn *t, uint64_t *bits)
+{
+    const struct chunk_list *free = &log_engine_of(t)->free;
+    for (uint32_t i = 0; i < free->count; i++)
+        bits[free->items[i] / 64] |= UINT64_C(1) << free->items[i] % 64;
+}
+
 const struct engine engine_log = {
     .name = "log",
     .in_place = false,
@@ -171,5 +178,6 @@ const struct engine engine_log = {
     .check = log_check,
     .close = log_engine_close,
     .end = log_engine_end,
+    .list_free = list_free,
     .compact = log_compact,
 };
