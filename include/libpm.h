@@ -745,10 +745,11 @@ typedef int pm_progress(void *context, uint64_t done, uint64_t total);
  * that the copying ends.
  *
  * Linear in the container, without free space, whatever is committed meanwhile: it copies all pages
- * once, and then makes at most seven passes over the changes. Under undo and redo it copies no log, and
- * under the log engine all of it, except chunks that are free. There is one pause, in which commits and
- * first stores to a page wait. In the pause pm_copy() copies pages in memory, for about 1 us each.
- * These are the pages that commits changed during the last pass over the changes, mostly 256 at most. If other threads change pages as fast as pm_copy() copies them, there are as many as they
+ * once, and then makes at most seven passes over the changes. Under undo and redo it copies no log,
+ * and under the log engine all of it, except chunks that are free. There is one pause, in which
+ * commits and first stores to a page wait. In the pause pm_copy() copies pages in memory, for about 1
+ * us each. These are the pages that commits changed during the last pass over the changes, mostly 256
+ * at most. If other threads change pages as fast as pm_copy() copies them, there are as many as they
  * changed during the seventh pass. Under undo there are also the pages to which the open transaction
  * has stored. Beside a thread that commits without end the pause was 0.1 ms with 10 pages a commit,
  * and 0.9 ms with 1000 (docs/reliability.md). Commits to the same disk also wait for the disk.

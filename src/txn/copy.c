@@ -1,7 +1,8 @@
 /*
- * See copy.h. Costs: the copy reads and writes everything but free space, and the log of undo and redo. While it runs, a commit
- * spends some nanoseconds to note each page. The pause copies the pages that changed since the last pass,
- * mostly fewer than FEW. Under undo it also copies the pages that the open transaction has stored to.
+ * See copy.h. Costs: the copy reads and writes everything but free space, and the log of undo and redo.
+ * While it runs, a commit spends some nanoseconds to note each page. The pause copies the pages that changed
+ * since the last pass, mostly fewer than FEW. Under undo it also copies the pages that the open transaction
+ * has stored to.
  *
  * The copy ends, whatever `progress` and other threads commit. There are at most PASSES_MAX passes, and each
  * copies a page at most once. After the last pass only the room for the pause grows, to twice what is left
