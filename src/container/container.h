@@ -158,6 +158,10 @@ int container_grow_home(struct container *c, uint32_t count);
 /* The same for the chunks of a log container's file. Page lock. -errno: the file is as long as before */
 int container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted);
 
+/* Whether there is room for so many chunks more, as far as the kernel says without giving it. A quota of the
+ * user may leave less. */
+bool container_has_room(const struct container *c, uint32_t count);
+
 /* Cut a log container's file down to `chunks` chunks. Those behind are void, and nobody uses them. -errno:
  * the file may be as long as before, but what is behind stays unused */
 int container_cut_chunks(struct container *c, uint32_t chunks);

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* -1; errno stays. */
@@ -542,6 +543,18 @@ int container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
     map_populate(&c->medium, c->file + from, (uint32_t)grown * c->chunk_size);
     c->chunks += (uint32_t)grown;
     return grown;
+}
+
+bool container_has_room(const struct container *c, uint32_t count)
+{
+    uint64_t bytes = count * c->chunk_size, end = container_file_bytes(c) + bytes;
+    struct statvfs s;
+    if (end > container_file_max(c) || is_beyond_limit(end))
+        return false;
+    if (fstatvfs(c->fd, &s) != 0)
+        return true;
+    uint64_t blocks = geteuid() == 0 ? s.f_bfree : s.f_bavail; /* some may be reserved for root */
+    return blocks >= divide_up(bytes, s.f_frsize);
 }
 
 const char *container_reason(struct container *c, int error, char text[REASON_TEXT])

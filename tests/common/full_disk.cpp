@@ -27,4 +27,9 @@ int __wrap_container_grow_chunks(struct container *c, uint32_t count, uint32_t w
         test::disk_has -= (uint32_t)grown;
     return grown;
 }
+
+bool __wrap_container_has_room(const struct container *, uint32_t count)
+{
+    return !test::disk_is_full && test::disk_has >= count;
+}
 }

@@ -7,7 +7,12 @@
 #include "unit/linked.hpp"
 
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
+#include <optional>
+#include <random>
+#include <sys/resource.h>
 
 using test::failed_with;
 using test::page_word;
@@ -129,6 +134,65 @@ TEST_CASE_METHOD(Fixture, "small commits go on on a full disk", "[disk]")
 }
 
 // Each line is a run, which its record names: no chunk can be as dense as one of long runs.
+// The limit of file sizes is lowered while this lives.
+class FileLimit
+{
+  public:
+    explicit FileLimit(uint64_t bytes)
+    {
+        struct sigaction ignore = {};
+        ignore.sa_handler = SIG_IGN;
+        sigaction(SIGXFSZ, &ignore, &signal_);
+        getrlimit(RLIMIT_FSIZE, &limit_);
+        const rlimit lower = {bytes, limit_.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_FSIZE, &lower) == 0);
+    }
+    ~FileLimit()
+    {
+        setrlimit(RLIMIT_FSIZE, &limit_);
+        sigaction(SIGXFSZ, &signal_, nullptr);
+    }
+    FileLimit(const FileLimit &) = delete;
+
+  private:
+    struct sigaction signal_;
+    rlimit limit_;
+};
+
+TEST_CASE(
+    "no commit cleans a whole chunk while the file reaches what the disk, or a limit, has room for",
+    "[disk]")
+{
+    const uint64_t lines = 2 * MiB / 64, most = 3 * MiB - GENERATE(0, 1) * 32 * KiB;
+    const bool limited = GENERATE(false, true);
+    test::Disk disk(limited ? 64 * MiB : most);
+    const std::string path = disk / "c.pm";
+    test::Container c = test::open(path, test::small(PM_CREATE));
+    auto *at = static_cast<char *>(pm_malloc(c.get(), 64 * lines));
+    REQUIRE(at);
+    REQUIRE_OK(pm_setroot(c.get(), at, 0));
+    REQUIRE_OK(pm_dirty(at, 64 * lines));
+    memset(at, 'x', 64 * lines);
+    REQUIRE_OK(pm_commit(c.get()));
+    std::optional<FileLimit> limit;
+    if (limited)
+        limit.emplace(most);
+    std::mt19937_64 random(1);
+    uint64_t largest = 0, before = test::stats(c.get()).bytes_logged;
+    for (uint64_t i = 0; i < 2 * lines; i++) {
+        char *line = at + 64 * (random() % lines);
+        REQUIRE_OK(pm_dirty(line, 64));
+        memset(line, (int)i, 64);
+        REQUIRE_OK(pm_commit(c.get()));
+        const uint64_t now = test::stats(c.get()).bytes_logged;
+        largest = std::max(largest, now - before);
+        before = now;
+    }
+    limit.reset();
+    REQUIRE(std::filesystem::file_size(path) > most - MiB / 8);
+    CHECK(largest < 12 * KiB);
+}
+
 TEST_CASE_METHOD(Fixture, "a full disk of scattered lines ends a commit that has no room", "[disk]")
 {
     volatile uint64_t *words = &page_word(c.get(), 0);

@@ -495,7 +495,7 @@ TEST_CASE_METHOD(Fixture, "foreign memory is an error, whatever becomes of point
 
 TEST_CASE_METHOD(Fixture, "where the log has no room a new root does not move either")
 {
-    for (int i = 0; i < 16000; i++)
+    for (int i = 0; i < 12000; i++)
         push(r, 1, nullptr);
     commit();
     auto *fresh = compiled::make<Root>();

@@ -109,14 +109,14 @@ struct Cleaned {
 };
 
 const Cleaned golden_cleaned[] = {
-    {"log", "rbtree", 717, 8059648, 851968},
-    {"log", "btree", 181, 5747904, 851968},
-    {"log", "skiplist", 363, 5726528, 851968},
-    {"log", "hashmap", 686, 5041920, 851968},
-    {"log.stores", "rbtree", 692, 8067584, 851968},
+    {"log", "rbtree", 717, 8059648, 786432},
+    {"log", "btree", 181, 5747904, 786432},
+    {"log", "skiplist", 363, 5726528, 786432},
+    {"log", "hashmap", 686, 5041920, 786432},
+    {"log.stores", "rbtree", 692, 8067584, 786432},
     {"log.stores", "btree", 178, 5759744, 786432},
-    {"log.stores", "skiplist", 427, 5911424, 851968},
-    {"log.stores", "hashmap", 571, 5011392, 851968},
+    {"log.stores", "skiplist", 427, 5911424, 786432},
+    {"log.stores", "hashmap", 571, 5011392, 786432},
 };
 
 // Keys in an order that looks random.

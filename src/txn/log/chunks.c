@@ -293,14 +293,16 @@ static bool chunks_wait(const struct txn *t)
            k->chunks[k->emptied.items[0]].emptied + WAITING_COMMITS < t->epoch;
 }
 
-/* The next chunk will be one that the file has not got yet. If the disk is full, learn it now: while this one
- * is filled, commits clean in steps, and none needs to clean a whole chunk. But a dead chunk is as good as a
- * new one. */
-static void ask_for_next(struct txn *t)
+/* The next chunk will be one that the file has not got yet. If there is no room for it and one more, learn that
+ * now: while these are filled, commits clean in steps, and none needs to clean a whole chunk. But a dead chunk
+ * is as good as a new one. */
+static void look_ahead(struct txn *t)
 {
-    const struct log_engine *k = log_engine_of(t);
-    if (!k->is_full && k->emptied.count + k->voided.count == 0)
-        (void)grow(t, 1);
+    struct log_engine *k = log_engine_of(t);
+    if (k->is_full || k->emptied.count + k->voided.count > 0 || container_has_room(t->c, 2))
+        return;
+    k->is_full = true;
+    k->full_at = k->taken;
 }
 
 int log_take_chunk(struct txn *t, uint32_t *chunk)
@@ -317,7 +319,7 @@ int log_take_chunk(struct txn *t, uint32_t *chunk)
     *chunk = k->free.items[--k->free.count];
     k->taken++;
     if (k->free.count < needed)
-        ask_for_next(t);
+        look_ahead(t);
     log_note_needed(k, needed - 1);
     return 0;
 }

@@ -226,7 +226,7 @@ struct log_engine {
     uint64_t share; /* lines to be cleaned for each line that a commit logs */
     uint64_t owed;  /* lines that it has not cleaned yet, though commits have logged that many */
     uint32_t live_percent; /* options.live_percent */
-    bool is_full;          /* the file could not grow when it was tried last */
+    bool is_full;          /* the file could not grow when it was tried last, or has no room to */
     uint64_t full_at;      /* that was when so many chunks had been taken */
     uint64_t searched;     /* twice `taken`, and one more if it was time to fold */
     bool cannot_clean;
