@@ -293,8 +293,8 @@ static bool chunks_wait(const struct txn *t)
            k->chunks[k->emptied.items[0]].emptied + WAITING_COMMITS < t->epoch;
 }
 
-/* The next chunk will be one that the file has not got yet. If there is no room for it and one more, learn that
- * now: while these are filled, commits clean in steps, and none needs to clean a whole chunk. But a dead chunk
+/* The next chunk will be one that the file has not got yet. If there is no room for it and one more, learn
+ * that now. Then commits clean in steps from here on, and none needs to clean a whole chunk. But a dead chunk
  * is as good as a new one. */
 static void look_ahead(struct txn *t)
 {

@@ -91,10 +91,10 @@ static bool is_time_to_fold(const struct txn *t)
            is_below(t, k->lines_live * PM_LINE_WORDS, live_percent(k));
 }
 
-/* By default an eighth of the chunks in use may be idle on top. If the file cannot grow, it is a hundredth and
- * one more, for the cleaner may fill a chunk before it has emptied one. What the next checkpoint will take
- * should be idle, too. If not, the log takes the chunks that the last one has left, and the file grows for the
- * next one. */
+/* By default an eighth of the chunks in use may be idle on top. If the file cannot grow, it is a hundredth
+ * and one more, for the cleaner may fill a chunk before it has emptied one. What the next checkpoint will
+ * take should be idle, too. If not, the log takes the chunks that the last one has left, and the file grows
+ * for the next one. */
 static bool has_few_idle(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
