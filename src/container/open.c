@@ -551,7 +551,7 @@ bool container_has_room(const struct container *c, uint32_t count)
     struct statvfs s;
     if (end > container_file_max(c) || is_beyond_limit(end))
         return false;
-    if (fstatvfs(c->fd, &s) != 0)
+    if (fstatvfs(c->fd, &s) != 0 || s.f_blocks == 0) /* as a tmpfs without a limit says */
         return true;
     uint64_t blocks = geteuid() == 0 ? s.f_bfree : s.f_bavail; /* some may be reserved for root */
     return blocks >= divide_up(bytes, s.f_frsize);
