@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 /* -1; errno stays. */
@@ -548,13 +548,14 @@ int container_grow_chunks(struct container *c, uint32_t count, uint32_t wanted)
 bool container_has_room(const struct container *c, uint32_t count)
 {
     uint64_t bytes = count * c->chunk_size, end = container_file_bytes(c) + bytes;
-    struct statvfs s;
+    struct statfs fs;
     if (end > container_file_max(c) || is_beyond_limit(end))
         return false;
-    if (fstatvfs(c->fd, &s) != 0 || s.f_blocks == 0) /* as a tmpfs without a limit says */
+    bool tells = TEMP_FAILURE_RETRY(fstatfs(c->fd, &fs)) == 0 && fs.f_blocks > 0;
+    if (!tells) /* as a tmpfs without a limit */
         return true;
-    uint64_t blocks = geteuid() == 0 ? s.f_bfree : s.f_bavail; /* some may be reserved for root */
-    return blocks >= divide_up(bytes, s.f_frsize);
+    uint64_t blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail; /* some may be reserved for root */
+    return blocks >= divide_up(bytes, (uint64_t)fs.f_frsize);
 }
 
 const char *container_reason(struct container *c, int error, char text[REASON_TEXT])
