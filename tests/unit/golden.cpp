@@ -109,12 +109,12 @@ struct Cleaned {
 };
 
 const Cleaned golden_cleaned[] = {
-    {"log", "rbtree", 717, 8059648, 786432},
-    {"log", "btree", 181, 5747904, 786432},
-    {"log", "skiplist", 363, 5726528, 786432},
-    {"log", "hashmap", 686, 5041920, 786432},
-    {"log.stores", "rbtree", 692, 8067584, 786432},
-    {"log.stores", "btree", 178, 5759744, 786432},
+    {"log", "rbtree", 677, 8058496, 786432},
+    {"log", "btree", 164, 5735808, 786432},
+    {"log", "skiplist", 321, 5726272, 786432},
+    {"log", "hashmap", 567, 5029056, 786432},
+    {"log.stores", "rbtree", 692, 8067520, 786432},
+    {"log.stores", "btree", 177, 5759744, 786432},
     {"log.stores", "skiplist", 427, 5911424, 786432},
     {"log.stores", "hashmap", 571, 5011392, 786432},
 };

@@ -29,6 +29,9 @@
 #define WAITING_MIN     2
 #define WAITING_COMMITS 4
 
+/* The disk counts as full when it has room for fewer chunks. */
+#define LOOK_AHEAD 3
+
 /* When the file could not grow, try again after so many chunks: there may be room by now. */
 #define FULL_CHUNKS 64
 
@@ -293,13 +296,14 @@ static bool chunks_wait(const struct txn *t)
            k->chunks[k->emptied.items[0]].emptied + WAITING_COMMITS < t->epoch;
 }
 
-/* The next chunk will be one that the file has not got yet. If there is no room for it and one more, learn
+/* The next chunk will be one that the file has not got yet. If there is no room for it and a few more, learn
  * that now. Then commits clean in steps from here on, and none needs to clean a whole chunk. But a dead chunk
  * is as good as a new one. */
 static void look_ahead(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    if (k->is_full || k->emptied.count + k->voided.count > 0 || container_has_room(t->c, 2))
+    if (k->is_full || k->emptied.count + k->voided.count > 0 ||
+        container_has_room(t->c, LOOK_AHEAD))
         return;
     k->is_full = true;
     k->full_at = k->taken;

@@ -91,15 +91,17 @@ static bool is_time_to_fold(const struct txn *t)
            is_below(t, k->lines_live * PM_LINE_WORDS, live_percent(k));
 }
 
-/* By default an eighth of the chunks in use may be idle on top. If the file cannot grow, it is a hundredth
- * and one more, for the cleaner may fill a chunk before it has emptied one. What the next checkpoint will
- * take should be idle, too. If not, the log takes the chunks that the last one has left, and the file grows
- * for the next one. */
+/* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. Then
+ * it is one more while the cleaner's own chunk has little room: it may take another before it has emptied one.
+ * What the next checkpoint will take should be idle, too. If not, the log takes the chunks that the last one
+ * has left, and the file grows for the next one. */
 static bool has_few_idle(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);
-    uint64_t used = used_chunks(t),
-             ahead = k->is_full ? 1 + used / 100 : used * (100 - k->live_percent) / 400;
+    const uint32_t filled = k->open[LOG_CLEANER];
+    uint64_t ahead = used_chunks(t) * (k->is_full ? 4 : 100 - k->live_percent) / 400;
+    if (k->is_full && (filled == 0 || k->chunks[filled].end > chunk_lines(t) / 2))
+        ahead++;
     return idle_chunks(k) < LOG_RESERVE + 1 + ahead + log_images_to_come(t);
 }
 

@@ -240,7 +240,7 @@ __attribute__((noinline)) static int commit_any(struct txn *t)
     if (error == 0)
         error = log_void_chunks(t);
     if (error == 0) {
-        log_clean(t, ch->lines);
+        log_clean(t, ch->lines + 1);
         error = log_split(t, &runs, ch->changed);
     }
     if (error == 0 && runs.count == 0 && runs.deltas->words == 0)
