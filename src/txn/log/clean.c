@@ -91,10 +91,10 @@ static bool is_time_to_fold(const struct txn *t)
            is_below(t, k->lines_live * PM_LINE_WORDS, live_percent(k));
 }
 
-/* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow. Then
- * it is one more while the cleaner's own chunk has little room: it may take another before it has emptied one.
- * What the next checkpoint will take should be idle, too. If not, the log takes the chunks that the last one
- * has left, and the file grows for the next one. */
+/* By default an eighth of the chunks in use may be idle on top, and a hundredth if the file cannot grow.
+ * Then it is one more while the cleaner's own chunk has little room: it may take another before it has
+ * emptied one. What the next checkpoint will take should be idle, too. If not, the log takes the chunks that
+ * the last one has left, and the file grows for the next one. */
 static bool has_few_idle(const struct txn *t)
 {
     const struct log_engine *k = log_engine_of(t);

@@ -597,8 +597,8 @@ bool log_is_absent(const struct txn *t, uint64_t line);
 
 /* ---- clean.c --------------------------------------------------------------------------------- */
 
-/* Before a commit logs so many lines, heads included: log live lines of a victim again, if that is due. If it fails,
- * nothing is lost. */
+/* Before a commit logs so many lines, heads included: log live lines of a victim again, if that is due. If it
+ * fails, nothing is lost. */
 void log_clean(struct txn *t, uint64_t lines);
 
 /* For the simulator: each commit cleans a step, of any chunk that is not open. */
