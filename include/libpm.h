@@ -260,9 +260,9 @@ struct pm_options {
                                than about an eighth of what is written. Ignored by other engines, and in
                                a container that an older libpm has made */
     unsigned live_percent;  /* log: how much of the file should be live, 10 to 90 percent. Default 50: the
-                               file becomes about twice as long as its contents. With more it stays
-                               shorter, but commits write more: the cleaner has more to move. See
-                               docs/guide/cleaner.md. Other engines only check the range */
+                               file becomes about twice as long as its contents. With more a file of
+                               many chunks stays shorter, but commits write more: the cleaner has more to
+                               move. See docs/guide/cleaner.md. Other engines only check the range */
     /* The remaining fields are used at creation only, and recorded in the container. */
     uint64_t max_size;     /* bytes of address space to reserve, and the most the file may grow to;
                               default 64 GiB, at most 4 TiB; at least the metadata (8 bytes a

@@ -47,12 +47,13 @@ bool LsmStore::wait_for_lists(Guard &guard, const Error &error, uint64_t freed)
     if (!has_lists || error.code().value() != ENOSPC || broken_)
         return false;
     starves_ = true;
-    if (!is_freeing() && buffers_->size() == 1) {
+    const bool frees = is_freeing();
+    if (!frees && buffers_->size() == 1) {
         // A worker may have freed some since the write failed, or be about to let go what it has read itself.
         wait_for_rest(guard, {flusher, keeper});
         return container_->times_freed() != freed || is_freeing() || buffers_->size() > 1;
     }
-    if (!is_freeing())
+    if (!frees)
         change_buffers([](Buffers &buffers) { buffers.back().full = true; });
     wait_for_background(guard, {flusher, keeper});
     return true;

@@ -8,9 +8,9 @@
 namespace test
 {
 
-// A tmpfs of `bytes` bytes, gone with the object; if they are 0, it tells no limit. It is mounted in a mount
-// namespace of this process and of its children, so that nothing stays when the process dies. Throws if this
-// user may not mount; so test cases that have one are tagged [disk] (common/main.cpp).
+// A tmpfs of `bytes` bytes, gone with the object; if they are 0, it tells no limit. Its mount namespace belongs to
+// this process and its children, and ends with them. Throws if this user may not mount; so test cases that have
+// one are tagged [disk] (common/main.cpp).
 class Disk
 {
   public:

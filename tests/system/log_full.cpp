@@ -1,18 +1,18 @@
 // A full disk under the log engine, on pmem and on an ordinary file. Commits fail cleanly, lose nothing, and
 // can be rolled back, or tried again when there is space.
+#include "common/file_limit.hpp"
 #include "common/format.hpp"
 #include "common/process.hpp"
 #include "system/disk.hpp"
 #include "system/full.hpp"
 #include "unit/linked.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <random>
-#include <sys/resource.h>
 
 using test::failed_with;
 using test::page_word;
@@ -133,32 +133,6 @@ TEST_CASE_METHOD(Fixture, "small commits go on on a full disk", "[disk]")
     reopens_with(1);
 }
 
-// Each line is a run, which its record names: no chunk can be as dense as one of long runs.
-// The limit of file sizes is lowered while this lives.
-class FileLimit
-{
-  public:
-    explicit FileLimit(uint64_t bytes)
-    {
-        struct sigaction ignore = {};
-        ignore.sa_handler = SIG_IGN;
-        sigaction(SIGXFSZ, &ignore, &signal_);
-        getrlimit(RLIMIT_FSIZE, &limit_);
-        const rlimit lower = {bytes, limit_.rlim_max};
-        REQUIRE(setrlimit(RLIMIT_FSIZE, &lower) == 0);
-    }
-    ~FileLimit()
-    {
-        setrlimit(RLIMIT_FSIZE, &limit_);
-        sigaction(SIGXFSZ, &signal_, nullptr);
-    }
-    FileLimit(const FileLimit &) = delete;
-
-  private:
-    struct sigaction signal_;
-    rlimit limit_;
-};
-
 // A container whose lines are all stored to, and then one after the other at random, a commit each.
 struct Lines {
     const uint64_t count;
@@ -201,7 +175,7 @@ TEST_CASE(
     const uint64_t most = 3 * MiB - (limited ? 0 : 32 * KiB); // a part of a chunk, which is no room
     test::Disk disk(limited ? 64 * MiB : most);
     Lines lines(disk / "c.pm", 2 * MiB);
-    std::optional<FileLimit> limit;
+    std::optional<test::FileLimit> limit;
     if (limited)
         limit.emplace(most);
     CHECK(lines.change() < 12 * KiB);
@@ -221,6 +195,7 @@ TEST_CASE("a file system that tells no limit is not taken for a full one", "[dis
     REQUIRE(bytes[false] == bytes[true]);
 }
 
+// Each line is a run, which its record names: no chunk can be as dense as one of long runs.
 TEST_CASE_METHOD(Fixture, "a full disk of scattered lines ends a commit that has no room", "[disk]")
 {
     volatile uint64_t *words = &page_word(c.get(), 0);

@@ -1,4 +1,5 @@
 // Closures at commit: what moves, what is redirected, what cannot be and changes nothing.
+#include "common/file_limit.hpp"
 #include "common/format.hpp"
 #include "unit/discovered.hpp"
 #include "unit/page_state.h"
@@ -17,7 +18,6 @@ extern std::atomic<uint32_t> exclusions_count; // discovery/exclusions.h
 #include <filesystem>
 #include <functional>
 #include <random>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <thread>
 #include <unistd.h>
@@ -504,19 +504,12 @@ TEST_CASE_METHOD(Fixture, "where the log has no room a new root does not move ei
     REQUIRE_OK(pm_setroot(c.get(), fresh, 0));
     for (Node *n = r->first; n; n = n->next)
         put(words_of(n)[0], n->number);
-    struct sigaction ignore = {}, signal_before;
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGXFSZ, &ignore, &signal_before);
-    rlimit before, limit;
-    getrlimit(RLIMIT_FSIZE, &before);
-    limit = before;
-    limit.rlim_cur = std::filesystem::file_size(path);
-    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    const int result = pm_commit(c.get());
-    const int error = errno;
-    setrlimit(RLIMIT_FSIZE, &before);
-    sigaction(SIGXFSZ, &signal_before, nullptr);
-    REQUIRE((result == -1 && error == EFBIG));
+    {
+        test::FileLimit limit(std::filesystem::file_size(path));
+        const int result = pm_commit(c.get());
+        const int error = errno;
+        REQUIRE((result == -1 && error == EFBIG));
+    }
     REQUIRE(pm_getroot(c.get()) == fresh);
     REQUIRE(fresh->first == r->first);
     const Root *const old = r;

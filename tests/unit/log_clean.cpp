@@ -276,7 +276,7 @@ TEST_CASE("on a full disk commits clean in steps, and not whole chunks")
     subject.holds_in(subject.c.get());
 }
 
-// The file grows by an eighth. So it becomes full behind each of the chunks that it gets at once.
+// The file grows by an eighth, some ten chunks at once. The disk becomes full after any number of them.
 TEST_CASE("commits clean in steps also while the disk becomes full", "[becomes]")
 {
     const uint64_t bytes = 4 * MiB, lines = bytes / LINE, chunk = MiB / 16;

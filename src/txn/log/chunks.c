@@ -239,14 +239,19 @@ bool log_gains_room(struct txn *t, int error)
            log_clean_chunk(t) == 0;
 }
 
+static void note_full(struct log_engine *k, bool is_full)
+{
+    k->is_full = is_full;
+    k->full_at = k->taken;
+}
+
 /* Add `count` chunks to the file, or more at once because more will be needed. */
 static int grow(struct txn *t, uint64_t count)
 {
     struct log_engine *k = log_engine_of(t);
     uint64_t step = min_u64(t->c->chunks / 8, GROWTH_BYTES_MAX / t->c->chunk_size);
     int grown = container_grow_chunks(t->c, (uint32_t)count, (uint32_t)max_u64(step, count));
-    k->is_full = log_lacks_room(grown);
-    k->full_at = k->taken;
+    note_full(k, log_lacks_room(grown));
     if (grown < 0)
         return grown;
     if (k->bounded)
@@ -302,11 +307,9 @@ static bool chunks_wait(const struct txn *t)
 static void look_ahead(struct txn *t)
 {
     struct log_engine *k = log_engine_of(t);
-    if (k->is_full || k->emptied.count + k->voided.count > 0 ||
-        container_has_room(t->c, LOOK_AHEAD))
-        return;
-    k->is_full = true;
-    k->full_at = k->taken;
+    if (!k->is_full && k->emptied.count + k->voided.count == 0 &&
+        !container_has_room(t->c, LOOK_AHEAD))
+        note_full(k, true);
 }
 
 int log_take_chunk(struct txn *t, uint32_t *chunk)
