@@ -141,11 +141,11 @@ bool cleans(const std::string &mode, uint64_t seed)
     return seed % 2 ? mode == "log.stores" : mode == "log";
 }
 
-// Whether few transactions find little: pages that wait for the file must change again, or threads
-// meet during a sync.
+// Whether few transactions find little: pages that wait for the file must change again, threads meet during a
+// sync, or the file gets shorter.
 bool takes_long(const Line &l)
 {
-    return l.full || l.threads > 1;
+    return l.full || l.threads > 1 || l.profile == std::string("waves");
 }
 
 } // namespace
@@ -173,8 +173,11 @@ std::vector<Run> plan(const std::string &name, const std::string &mode, uint64_t
         if (!is_for(l, mode))
             continue;
         sim::Plan plan = l.plan;
-        if (always_cleans) // the cleaner's records are many more events
+        if (always_cleans) { // the cleaner's records are many more events
             plan.seeds = (plan.seeds + 1) / 2;
+            if (plan.transactions > 10 && !takes_long(l))
+                plan.transactions /= 2;
+        }
         if (name == "quick") {
             if (!takes_long(l))
                 plan.transactions = plan.transactions / 8 + 2;
