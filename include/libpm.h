@@ -251,7 +251,8 @@ struct pm_options {
                                same, and half of it is for what the last commit has, which otherwise is
                                in memory as a whole. Then a system call fails with EFAULT for memory that
                                nobody has touched lately, also if it only reads. The log's map is in
-                               this half, too. Metadata comes on top */
+                               this half, too. Commits that store at random to more than twice this much
+                               log ten times as much. Metadata comes on top */
     uint64_t checkpoint_bytes; /* log: after so many bytes of log a checkpoint of the map is written, and at
                                each clean close. pm_open() then reads the map, and only the log behind it;
                                with `private_max` no more of the map than it needs.

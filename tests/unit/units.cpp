@@ -118,6 +118,35 @@ TEST_CASE(
     REQUIRE_OK(pm_check(c.get()));
 }
 
+// Each checkpoint writes the units that have changed. If it came sooner, commits all over a container would write
+// each unit again and again.
+TEST_CASE("no checkpoint begins before a quarter of the limit may be units that have changed")
+{
+    test::Directory directory;
+    const std::string path = directory / "c.pm";
+    make(path);
+    pm_options how = bounded();
+    how.private_max = 2 * MiB;
+    const uint64_t most = how.private_max / 2 / PAGE / 4;
+    test::Container c = test::open(path, how);
+    auto *words = static_cast<uint64_t *>(pm_getroot(c.get()));
+    const auto change = [&](uint64_t unit) {
+        REQUIRE_OK(pm_dirty(&words[unit * UNIT / 8 + 1], 8));
+        words[unit * UNIT / 8 + 1]++;
+        REQUIRE_OK(pm_commit(c.get()));
+    };
+    const uint64_t root = root_of(path);
+    REQUIRE(root != 0);
+    for (uint64_t unit = 0; unit < most; unit++)
+        change(unit);
+    for (uint64_t i = 0; i < 4 * most; i++)
+        change(i % most);
+    REQUIRE(root_of(path) == root);
+    for (uint64_t i = 0; i < 2 * most; i++) // a commit writes an image, and some more do the root
+        change(most);
+    REQUIRE(root_of(path) != root);
+}
+
 TEST_CASE("after a crash the map has what has changed since the checkpoint, and not all around it")
 {
     test::Directory directory;

@@ -47,8 +47,10 @@ static_assert(UNIT_PAGES == 16, "a bit for each page, and more");
  * of AVX-512. So a page that is filled again so soon displaces none. */
 #define TOGETHER_MAX 32
 
-/* At most this share of the pages should be units of the map that have changed. */
-#define MAP_SHARE 8
+/* At most this share of the pages should be units of the map that have changed. With their blocks they take
+ * twice as much. A checkpoint writes them all, so one that comes early costs much more than pages that are
+ * filled again. */
+#define MAP_SHARE 4
 
 /* What is known of a unit: a bit for each page that is present, and these. Pages of metadata that home has
  * from the beginning have no bit. */
