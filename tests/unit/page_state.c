@@ -158,6 +158,15 @@ uint64_t units_present(const pm_container *c)
     return present;
 }
 
+uint64_t units_changed(const pm_container *c)
+{
+    const struct checkpoint *k = &log_engine_of(&c->txn)->checkpoint;
+    uint64_t changed = 0;
+    for (uint64_t i = 0; i < k->units; i++)
+        changed += k->states[i] == UNIT_CHANGED;
+    return changed;
+}
+
 uint64_t map_memory(const pm_container *c)
 {
     const uint64_t pages = c->container.max_size / PM_LINE * sizeof(uint32_t) / PM_PAGE;

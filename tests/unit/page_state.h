@@ -67,6 +67,9 @@ bool line_is_left(const pm_container *c, const void *p);
 /* Units of the log engine's map that memory has, and that are in a checkpoint. */
 uint64_t units_present(const pm_container *c);
 
+/* Units that have changed since the newest checkpoint began. They cannot leave memory. */
+uint64_t units_changed(const pm_container *c);
+
 /* Bytes of memory that the map takes. */
 uint64_t map_memory(const pm_container *c);
 

@@ -92,21 +92,30 @@ TEST_CASE(
     test::Directory directory;
     const std::string path = directory / "c.pm";
     make(path);
-    test::Container c = test::open(path, bounded());
+    pm_options how = bounded();
+    const int together = GENERATE(1, 8); // stores of a commit
+    if (together > 1)
+        how.private_max = MiB;
+    test::Container c = test::open(path, how);
     auto *words = static_cast<uint64_t *>(pm_getroot(c.get()));
     std::vector<uint64_t> copy(UNITS * UNIT / PAGE);
     std::mt19937 random(1);
-    uint64_t most = 0;
+    uint64_t most = 0, changed = 0;
     for (int i = 0; i < 3000; i++) {
-        const uint64_t page = random() % copy.size();
-        uint64_t *word = &words[page * (PAGE / 8) + 1];
-        REQUIRE_OK(pm_dirty(word, 8));
-        *word = ++copy[page];
+        for (int n = 0; n < together; n++) {
+            const uint64_t page = random() % copy.size();
+            uint64_t *word = &words[page * (PAGE / 8) + 1];
+            REQUIRE_OK(pm_dirty(word, 8));
+            *word = ++copy[page];
+        }
         REQUIRE_OK(pm_commit(c.get()));
         if (i > 100)
             most = std::max(most, map_memory(c.get()));
+        changed = std::max(changed, units_changed(c.get()));
     }
     CHECK(most < (UNITS / 2 + ZEROS) * PAGE);
+    if (together > 1)
+        CHECK(changed <= how.private_max / PAGE / 4);
     for (uint64_t page = 0; page < copy.size(); page++)
         REQUIRE(words[page * (PAGE / 8) + 1] == copy[page]);
     REQUIRE_OK(pm_check(c.get()));

@@ -365,7 +365,7 @@ static int begin(struct txn *t)
         c->awaited++;
     }
     c->next.epoch = t->epoch - 1;
-    c->logged = c->at = c->written = 0;
+    c->logged = c->at = c->written = c->changed = 0;
     c->phase = CHECKPOINT_WRITING;
     return 0;
 }
@@ -394,6 +394,7 @@ void log_change_unit(struct txn *t, uint64_t line)
     if (*state == UNIT_AWAITED && !image_ahead(t, line / LOG_UNIT_LINES))
         c->failed = true;
     c->saved -= *state == UNIT_SAVED && c->saved > 0;
+    c->changed++;
     *state = UNIT_CHANGED;
 }
 
@@ -510,12 +511,16 @@ static void retire(struct txn *t)
     leave_chunks(t);
 }
 
-/* Units that should have their images by now. */
-static uint64_t share(const struct checkpoint *c)
+/* Units that should have their images by now: in step with the log. But all should have them before half as
+ * many units have changed again as memory has room for. */
+static uint64_t share(const struct txn *t)
 {
-    uint64_t lines = max_u64(1, c->interval / SPREAD_SHARE);
-    return c->logged >= lines ? UINT64_MAX
-                              : max_u64(c->written + 1, c->awaited * c->logged / lines);
+    const struct checkpoint *c = checkpoint_of(t);
+    uint64_t lines = max_u64(1, c->interval / SPREAD_SHARE), units = log_units_max(t) / 2;
+    if (c->logged >= lines || c->changed >= units)
+        return UINT64_MAX;
+    uint64_t in_step = max_u64(c->awaited * c->logged / lines, c->awaited * c->changed / units);
+    return max_u64(c->written + 1, in_step);
 }
 
 void log_checkpoint_go_on(struct txn *t)
@@ -527,7 +532,7 @@ void log_checkpoint_go_on(struct txn *t)
         return;
     if (c->phase == CHECKPOINT_NONE && is_due(t))
         (void)begin(t);
-    if (c->phase == CHECKPOINT_WRITING && write_until(t, share(c)) != 0)
+    if (c->phase == CHECKPOINT_WRITING && write_until(t, share(t)) != 0)
         abandon(t);
     else if (c->phase == CHECKPOINT_WRITTEN && durable >= c->due)
         (void)name(t); /* if not, the next commit tries again */

@@ -180,6 +180,7 @@ struct checkpoint {
     uint64_t images, lines;           /* of units, in the named one: how many, and lines of all */
     uint64_t logged;                  /* lines, since the commit of the newest checkpoint */
     uint64_t at, awaited, written;    /* units: where it goes on, awaited in all, and written */
+    uint64_t changed;                 /* units, since the newest checkpoint began */
     uint64_t due; /* CHECKPOINT_WRITTEN, CHECKPOINT_NAMED: when this commit is durable, go on */
     uint32_t chunk, line;    /* where the next image goes; 0: to a fresh chunk */
     uint32_t chunks;         /* that have images */
